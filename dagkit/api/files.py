@@ -7,10 +7,11 @@ class Writer(Operator):
         self.files.open(f"{record.block_id:x}", block=record.block_id).write(record.value.encode())
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol, Self, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, overload, runtime_checkable
 
 from dagkit.api.declared import annotation_of
 from dagkit.urls import absolute, is_url
@@ -124,6 +125,28 @@ class FileFinder(Protocol):
 
         They are absolute and without symbolic links, or URLs. `items` are those known to arrive at the operator.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """What an operator that discovers files would do with a file that exists now."""
+
+    path: str
+    state: Literal["seen", "new", "pending", "ignored", "quarantined"]
+    """`seen`: it was found before, and is not read again; `new`: the next scan finds it; `pending`: a later one."""
+    reason: str = ""
+    """Why it is pending, ignored or quarantined, with the rule."""
+
+
+@runtime_checkable
+class ExplainsFiles(Protocol):
+    """An operator that discovers files and explains what it does with each."""
+
+    def places(self, items: Sequence[object]) -> Sequence[str]:
+        """The paths and patterns that it searches; `items` are those known to arrive at the operator."""
+
+    def file_states(self, items: Sequence[object], path: str | None = None) -> Iterator[FileState]:
+        """The files that exist in these places, or only the one at a path. The operator is set up and has its state."""
 
 
 @runtime_checkable

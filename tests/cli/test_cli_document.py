@@ -19,6 +19,9 @@ SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", DOCUMENT, re.DOTALL |
 SHARED = SECTIONS["Options that commands share"]
 
 
+SHARED_OPTIONS = set(re.findall(r"`(-[\w-]*)", SHARED))
+
+
 def test_every_verb_has_a_section_in_the_order_of_the_list():
     headings = [title.removeprefix("dagkit ") for title in SECTIONS if title.startswith("dagkit ")]
     assert headings == [command.name for command in COMMANDS if command.exists]
@@ -59,15 +62,16 @@ def test_every_command_of_the_ledger_is_listed():
         assert all(f"`{name}`" in SECTIONS["dagkit ledger"] for name in command.commands)
 
 
-def test_every_command_of_scale_is_listed_with_its_options():
-    command = _commands()["scale"]
-    section = SECTIONS["dagkit scale"]
+@pytest.mark.parametrize("group", ["scale", "files"])
+def test_every_command_of_a_group_is_listed_with_its_options(group):
+    command = _commands()[group]
+    section = SECTIONS[f"dagkit {group}"]
     told = set(re.findall(r"^\| `(\w+)` \| `(-[\w-]+)", section, re.MULTILINE))
     assert all(f"`{name} " in section for name in command.commands)
     assert told == {
         (name, option)
         for name, each in command.commands.items()
-        for option in _spellings(each) - {"--json", "-q", "--quiet", "-v", "--verbose"}
+        for option in _spellings(each) - {"--json", "-q", "--quiet", "-v", "--verbose", *SHARED_OPTIONS}
     }
 
 

@@ -1,20 +1,15 @@
 """`dagkit set`: change a property of an operator while its application runs."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import rich_click as click
 
 from dagkit.cli.application.asking import answered, waiting
-from dagkit.cli.application.opening import compiled
+from dagkit.cli.application.located import located
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.terminal.output import Output, shown_value
-from dagkit.compiler import Compilation
 from dagkit.compiler.reconfigure import plain_secret, reconfigured
 from dagkit.engine.changes.requests import Refused, SetValue
-from dagkit.errors import ApplicationNotFound
-from dagkit.launching import application_path
-from dagkit.urls import absolute, is_url
 
 
 @click.command("set")
@@ -43,15 +38,12 @@ def set(  # noqa: A001 - commands are called as they are written
     STATS_LISTENERS and RECOVERY_ATTEMPTS can be set, too. With APP, this command checks the value before it sends the
     request; with PATH, only the driver checks it.
     """
-    if path is None and _holds_a_ledger(target):
-        place = absolute(target)
-        if (fault := plain_secret(operator, name, value)) is not None:
-            raise Refused.because(str(fault))
-    else:
-        compilation = _compiled(target, configuring, output)
-        reconfigured(compilation, operator, name, value)
-        place = absolute(path or application_path(compilation))
-    reply = answered(place, SetValue(operator=operator, name=name, value=value), seconds)
+    there = located(target, path, configuring, output)
+    if there.compilation is not None:
+        reconfigured(there.compilation, operator, name, value)
+    elif (fault := plain_secret(operator, name, value)) is not None:
+        raise Refused.because(str(fault))
+    reply = answered(there.place, SetValue(operator=operator, name=name, value=value), seconds)
     name = reply.name or name
     if output.as_json:
         body = {"operator": operator, "name": name, "window": reply.window, "before": reply.before}
@@ -61,16 +53,3 @@ def set(  # noqa: A001 - commands are called as they are written
         f"{operator}.{name} is {shown_value(reply.after)} from window {reply.window} on "
         f"(before: {shown_value(reply.before)})"
     )
-
-
-def _compiled(target: str, configuring: Callable[[str], Asked], output: Output) -> Compilation:
-    try:
-        return compiled(configuring(target), output)
-    except ApplicationNotFound as missing:
-        instead = f"{missing.help}; or give the folder that it runs in, which holds a ledger"
-        raise ApplicationNotFound(missing.problem, instead) from missing
-
-
-def _holds_a_ledger(target: str) -> bool:
-    """Whether the target is an application's folder, not an application; a URL is always a folder."""
-    return is_url(target) or (Path(target) / "ledger" / "ledger.json").is_file()

@@ -8,7 +8,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -85,6 +85,14 @@ class Output:
     def document(self, schema: str, body: Mapping[str, Any]) -> None:
         """Print a JSON document with the name of its schema."""
         _write(sys.stdout, json.dumps({"schema": schema, **body}, indent=2, ensure_ascii=False, default=str))
+
+    def long_document(self, schema: str, name: str, items: Iterable[Mapping[str, Any]]) -> None:
+        """Print a JSON document with one list, whose items are printed as they come."""
+        before = f'{{\n  "schema": {json.dumps(schema)},\n  {json.dumps(name)}: ['
+        for item in items:
+            _write(sys.stdout, before + "\n    " + json.dumps(item, ensure_ascii=False, default=str), nl=False)
+            before = ","
+        _write(sys.stdout, (before if before != "," else "\n  ") + "]\n}")
 
     def message(self, text: str) -> None:
         """Print a message on stderr, unless quiet."""
@@ -267,17 +275,17 @@ def _drawn(renderable: Any) -> str:
     return "\n".join(line.rstrip() for line in capture.get().rstrip("\n").split("\n"))
 
 
-def _write(stream: IO[str], text: str, *, coloured: bool = False) -> None:
+def _write(stream: IO[str], text: str, *, coloured: bool = False, nl: bool = True) -> None:
     """Write text with its control characters escaped: it may contain names of files and other foreign text."""
     text = printable(text, keep="\n\t")
-    _print(stream, _coloured(text, stream) if coloured else text)
+    _print(stream, _coloured(text, stream) if coloured else text, nl=nl)
 
 
-def _print(stream: IO[str], text: str) -> None:
+def _print(stream: IO[str], text: str, *, nl: bool = True) -> None:
     """Write text as it is."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     shown = text.encode(encoding, "backslashreplace").decode(encoding)
-    _put(stream, lambda: click.echo(shown, file=stream, color=is_coloured(stream)))
+    _put(stream, lambda: click.echo(shown, file=stream, nl=nl, color=is_coloured(stream)))
 
 
 def _put(stream: IO[str], write: Callable[[], None]) -> None:

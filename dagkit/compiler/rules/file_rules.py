@@ -20,7 +20,7 @@ def no_operator_finds_what_another_writes(graph: Graph) -> Iterator[Diagnostic]:
         for folder, paths in example_files(writer.operator).items()
     ]
     every = list(dict.fromkeys(path for _, _, paths in written for path in paths))
-    found = [(node.name, set(finder.would_find(every, _items_into(graph, node)))) for node, finder in finders]
+    found = [(node.name, set(finder.would_find(every, items_into(graph, node)))) for node, finder in finders]
     for writer, folder, paths in written:
         readers = " and ".join(name for name, theirs in found if not theirs.isdisjoint(paths))
         if readers:
@@ -32,7 +32,7 @@ def no_operator_finds_what_another_writes(graph: Graph) -> Iterator[Diagnostic]:
             )
 
 
-def _items_into(graph: Graph, node: Node) -> list[object]:
+def items_into(graph: Graph, node: Node) -> list[object]:
     """The items that an operator gets and that are known before the application runs."""
     sources = [
         graph.by_name[end.node].operator

@@ -81,7 +81,7 @@ class Journal:
         self._stored: dict[str, StoredState] = {}
         """The last stored state of each input operator."""
         for source, root in self.roots.items():
-            self._stored[source], self._states[source] = _stored_in(root)
+            self._stored[source], self._states[source] = stored_in(root)
 
     # ---- resuming
 
@@ -203,7 +203,7 @@ class Journal:
         return self.writing.discovery(name, record.seq, [] if content is None else rows_of(content))
 
 
-def _stored_in(root: Chain) -> tuple[StoredState, SavedState]:
+def stored_in(root: Chain) -> tuple[StoredState, SavedState]:
     """The state of an input operator in its root chain: in the stored form and as a whole."""
     state, at = root.standing.source_state, root.standing.data_at
     if state is None or at is None:

@@ -45,6 +45,12 @@ def files_like(pattern: str) -> Iterator[Found]:
     yield from files_below(folder, recursive=recursive, wanted=matching(likeness), skip_unfinished=True)
 
 
+def files_beside(pattern: str) -> Iterator[Found]:
+    """The files in the folders that a pattern searches, whether they match it or not."""
+    folder, likeness = _folder_and_likeness(absolute(pattern))
+    yield from files_below(folder, recursive=not likeness or "/" in likeness or "**" in likeness)
+
+
 def is_pattern(pattern: str) -> bool:
     """Whether it contains wildcards, so that it may match any number of files."""
     return bool(_folder_and_likeness(absolute(pattern))[1])

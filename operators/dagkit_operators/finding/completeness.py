@@ -64,6 +64,12 @@ class CompletenessRules(BaseModel):
         """Whether any file may be pending."""
         return bool(self.stable_scans or self.minimum_age_millis or self.beside or self.trailer)
 
+    def setting_beside(self, path: str) -> str:
+        """The setting that says that the file at a path is beside another one, and is not read; "" if none does."""
+        settings = ("marker_file", "checksum_file", "control_file")
+        templates = [(setting, getattr(self, setting)) for setting in settings]
+        return next((name for name, template in templates if template and _is_named_by(template, path)), "")
+
     @property
     def reads_content(self) -> bool:
         """Whether the content of a file is read to know whether it is complete."""
@@ -112,6 +118,10 @@ class IncompleteFiles:
     def waiting(self) -> bool:
         """Whether a later scan must examine files again although they may be unchanged."""
         return bool(self._pending or self._refused)
+
+    def why_pending(self, path: str) -> str | None:
+        """Why the current scan found the file at a path incomplete; None if it did not."""
+        return self._pending.get(path)
 
     def take_refused(self) -> list[Refused]:
         """The files that were refused since the last call."""
@@ -226,7 +236,6 @@ class IncompleteFiles:
         if now is None or digest(now) != digest(refused.found):
             self._pending[path] = "was changed while it was examined"
             return
-        _log.warning("%s is quarantined: %s", shown(path), refused.reason)
         self._refused[path] = refused.state
         self._newly_refused[path] = refused
 

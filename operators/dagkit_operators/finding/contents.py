@@ -44,6 +44,10 @@ class KnownContents:
         """The digest of the content of a file; None if the current scan did not examine it as it is now."""
         return self._examined.get(digest(status))
 
+    def knows(self, status: Found) -> bool:
+        """Whether the content of a file was read before; the current scan has examined it."""
+        return self.of(status) in self._known
+
     def add(self, content: str) -> bool:
         """Add a digest. Return whether it is new."""
         is_new = content not in self._known

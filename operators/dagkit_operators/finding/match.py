@@ -8,18 +8,23 @@ from itertools import chain
 from pydantic import NonNegativeInt, PrivateAttr
 
 from dagkit import Context, InputPort, OutputPort, SplittableOperator, State
+from dagkit.api.files import FileState
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, RestrictionTracker
 from dagkit.urls import absolute, shown
 from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.compression.opening import content_length_of, found_codec
-from dagkit_operators.filesystem.access import exists, reading_from
+from dagkit_operators.filesystem.access import Found, exists, reading_from
 from dagkit_operators.filesystem.identities import Identities
-from dagkit_operators.filesystem.path_patterns import files_like, is_pattern, missing, would_match
+from dagkit_operators.filesystem.path_patterns import files_beside, files_like, is_pattern, missing, would_match
 from dagkit_operators.finding.splitter import KEPT_OF_GONE
 from dagkit_operators.payloads import BLOCK_SIZE, FileInfo
 
 _THEN = "or give another pattern"
 _log = logging.getLogger(__name__)
+
+
+def _only(path: str | None, files: Iterator[Found]) -> Iterator[Found]:
+    return (found for found in files if path in (None, found.path))
 
 
 class MatchFiles(SplittableOperator[str]):
@@ -63,6 +68,29 @@ class MatchFiles(SplittableOperator[str]):
         for pattern in items:
             if isinstance(pattern, str):
                 yield from would_match(pattern, paths)
+
+    def places(self, items: Sequence[object]) -> Sequence[str]:
+        """The patterns that are known: those of `Items`, and those that arrived before."""
+        return list(dict.fromkeys([*(item for item in items if isinstance(item, str)), *self.known]))
+
+    def file_states(self, items: Sequence[object], path: str | None = None) -> Iterator[FileState]:
+        """The files that exist in the folders of the patterns, or only the one at a path."""
+        known = Identities(chain.from_iterable(self.known.values()))
+        matched = set[str]()
+        for pattern in self.places(items):
+            for found in _only(path, files_like(absolute(pattern, self._home))):
+                if found.path not in matched:
+                    matched.add(found.path)
+                    identity, was_known = known.identify(found.path, found.version)
+                    if identity is None:
+                        yield FileState(found.path, "pending", "it is empty")
+                    else:
+                        yield FileState(found.path, "seen" if was_known else "new")
+        for pattern in self.places(items):
+            for found in _only(path, files_beside(absolute(pattern, self._home))):
+                if found.path not in matched:
+                    matched.add(found.path)
+                    yield FileState(found.path, "ignored", f"it does not match {pattern!r}, or is hidden or unfinished")
 
     def initial_restriction(self, element: str) -> OffsetRange:  # noqa: ARG002 - the same for every pattern
         """The numbers of the scans to do."""

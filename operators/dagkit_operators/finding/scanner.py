@@ -118,6 +118,24 @@ class DirectoryScanner(CompletenessRules):
                 if self._would_find(shown_root, below):
                     yield path
 
+    def rule_against(self, root: str, below: str) -> str:
+        """The setting because of which a scan ignores a file, given its path below a scanned place; "" if it does not.
+
+        The path is empty if the file was named itself.
+        """
+        path = f"{root.rstrip('/')}/{below}" if below else root
+        wanted, unwanted = self.file_pattern_regular_exp, self.ignore_file_pattern_regular_exp
+        if below and self.skip_unfinished and unfinished(below):
+            return "it is hidden or unfinished by its name (skip_unfinished)"
+        if "/" in below and not self.recursive:
+            return "it is in a folder inside the folder (recursive)"
+        if wanted is not None and not is_whole(wanted, path):
+            return f"it does not match {wanted!r} (file_pattern_regular_exp)"
+        if unwanted is not None and is_whole(unwanted, path):
+            return f"it matches {unwanted!r} (ignore_file_pattern_regular_exp)"
+        setting = self.setting_beside(path)
+        return f"it says something about another file ({setting})" if setting else ""
+
     def _would_find(self, shown_root: str, below: str) -> bool:
         if not below:
             return self._matches(shown_root)

@@ -12,12 +12,14 @@ from typing import Literal, NamedTuple
 from pydantic import Field, PrivateAttr
 
 from dagkit import Context, OutputPort, State, Until
+from dagkit.api.files import FileState
 from dagkit.urls import plain, shown
 from dagkit_operators.filesystem.access import Found
 from dagkit_operators.filesystem.listing import FolderMemory
 from dagkit_operators.filesystem.settled import settles_in_millis
 from dagkit_operators.finding.completeness import CompletenessRules, IncompleteFiles, Refused
 from dagkit_operators.finding.contents import KnownContents
+from dagkit_operators.finding.file_states import states_of
 from dagkit_operators.finding.found_files import packed, settle_in_millis, unpacked
 from dagkit_operators.finding.scanner import DirectoryScanner
 from dagkit_operators.finding.seen_files import SeenFiles
@@ -104,6 +106,14 @@ class FileSplitterInput(AbstractFileSplitter):
         """The paths at which the scanner would find a file."""
         return self.scanner.would_find(paths)
 
+    def places(self, items: Sequence[object]) -> Sequence[str]:  # noqa: ARG002 - it has no input port
+        """The files and directories to scan."""
+        return self.scanner.files
+
+    def file_states(self, items: Sequence[object], path: str | None = None) -> Iterator[FileState]:  # noqa: ARG002
+        """The files that exist in the scanned places, or only the one at a path."""
+        return states_of(self.scanner, self._seen, self._contents, self._now_millis(), path)
+
     def setup(self, context: Context) -> None:
         super().setup(context)
         if self.window_data_manager == "noop":
@@ -170,6 +180,7 @@ class FileSplitterInput(AbstractFileSplitter):
         """Queue the files that a scan found."""
         self._found.extend(scanned.new)
         for found, reason, state in scanned.refused:
+            _log.warning("%s is quarantined: %s", shown(found.path), reason)
             self.refused[found.path] = state
             self.quarantined.emit(QuarantinedFile(found.path, found.length, found.modified_millis, reason=reason))
         self.paths_return |= scanned.gone > 0

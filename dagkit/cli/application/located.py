@@ -1,0 +1,38 @@
+"""The folder of the application that a command works on, given as an application or as its folder."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from dagkit.cli.application.opening import compiled
+from dagkit.cli.application.options import Asked
+from dagkit.cli.terminal.output import Output
+from dagkit.compiler import Compilation
+from dagkit.errors import ApplicationNotFound
+from dagkit.launching import application_path
+from dagkit.urls import absolute, is_url
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """An application's folder, and the application if it was given."""
+
+    place: str
+    compilation: Compilation | None = None
+
+
+def located(target: str, path: str | None, configuring: Callable[[str], Asked], output: Output) -> Located:
+    """Take the target as a folder if it holds a ledger, else as an application, whose folder may be at `path`."""
+    if path is None and holds_a_ledger(target):
+        return Located(absolute(target))
+    try:
+        compilation = compiled(configuring(target), output)
+    except ApplicationNotFound as missing:
+        instead = f"{missing.help}; or give the folder that it runs in, which holds a ledger"
+        raise ApplicationNotFound(missing.problem, instead) from missing
+    return Located(absolute(path or application_path(compilation)), compilation)
+
+
+def holds_a_ledger(target: str) -> bool:
+    """Whether the target is an application's folder, not an application; a URL is always a folder."""
+    return is_url(target) or (Path(target) / "ledger" / "ledger.json").is_file()

@@ -1,0 +1,114 @@
+"""`dagkit files`: the input files of an application, and what becomes of each."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+
+import rich_click as click
+
+from dagkit.cli.application.located import Located
+from dagkit.cli.inspecting.files.targets import ledger_of, of_application
+from dagkit.cli.terminal.output import Output, counted
+from dagkit.errors import printable
+from dagkit.inventory.listing import ListedFile, State, listed, recorded, states
+from dagkit.inventory.readings import Reading, readings
+from dagkit.patterns import is_whole, refusal
+from dagkit.urls import absolute, shown
+
+_STATES: tuple[State, ...] = ("seen", "new", "pending", "ignored", "quarantined", "gone")
+_AT_ONCE = 1000
+"""The lines that are printed at once."""
+
+
+@click.group()
+def files() -> None:
+    """List the input files of an application, explain one, or let it be read again.
+
+    With APP, its operators say what they would do with each file that exists; with its folder, only what the ledger
+    records is known. The application may be running.
+    """
+
+
+@files.command()
+@of_application
+@click.option("--state", "wanted", type=click.Choice(_STATES), multiple=True, help="Only this state; repeatable.")
+@click.option("--operator", metavar="NAME", help="Only the files of this operator.")
+@click.option("--like", metavar="PATTERN", help="Only paths that this pattern matches whole.")
+def ls(*, there: Located, output: Output, wanted: tuple[State, ...], operator: str | None, like: str | None) -> None:
+    """List input files with their states: seen, new, pending, ignored, quarantined or gone."""
+    why_not = None if like is None else refusal(like)
+    if why_not is not None:
+        raise click.UsageError(f"--like is no regular expression: {why_not}")
+    ledger = ledger_of(there)
+    found = recorded(ledger) if there.compilation is None else listed(there.compilation, ledger)
+    chosen = (
+        file
+        for file in found
+        if (not wanted or file.state in wanted)
+        and operator in (None, file.finder)
+        and (like is None or is_whole(like, file.path))
+    )
+    if output.as_json:
+        output.long_document("dagkit.files/1", "files", map(asdict, chosen))
+        return
+    count = 0
+    while lines := [_line(file) for file in islice(chosen, _AT_ONCE)]:
+        count += len(lines)
+        output.result("\n".join(lines))
+    output.message(counted(count, "file"))
+    if there.compilation is None:
+        output.message("the ledger does not name files that were not read; give the application to list them, too")
+
+
+@files.command()
+@of_application
+@click.argument("file", metavar="FILE")
+def explain(*, there: Located, output: Output, file: str) -> None:
+    """Show what became of a file: its state and rule, its blocks, the windows that read it, and their output files."""
+    path = absolute(file)
+    ledger = ledger_of(there)
+    now = [] if there.compilation is None else list(states(there.compilation, ledger, path=path))
+    read = readings(ledger, path)
+    if output.as_json:
+        found = [{"finder": finder, "state": state.state, "reason": state.reason} for finder, state in now]
+        body = {"path": path, "now": found, "readings": [asdict(reading) for reading in read]}
+        output.document("dagkit.file/1", body)
+        return
+    described = [f"{finder}: {state.state}{_because(state.reason)}" for finder, state in now]
+    if there.compilation is not None and not now:
+        described = ["no operator finds a file there now"]
+    if not read:
+        described.append("the ledger does not name it")
+    output.result("\n".join([_shown(path), *described, *_lines_of(read)]))
+
+
+def _line(file: ListedFile) -> str:
+    return f"{file.state:<11}  {printable(file.finder)}  {_shown(file.path)}{_because(file.reason)}"
+
+
+def _shown(path: str) -> str:
+    """A path, relative to the working directory if it is below that."""
+    return shown(path).removeprefix(f"{Path.cwd()}/")
+
+
+def _because(reason: str) -> str:
+    return f": {printable(reason)}" if reason else ""
+
+
+def _lines_of(read: list[Reading]) -> Iterator[str]:
+    for number, reading in enumerate(read, start=1):
+        yield f"reading {number}: {printable(reading.source)}"
+        if reading.found is not None:
+            at = f"{reading.found:%Y-%m-%dT%H:%M:%SZ}"
+            yield f"  found by {reading.finder} at {at}, in block {reading.found_by} of its chain"
+        yield f"  given to window {reading.taken_by}" if reading.taken_by else "  no window has taken it yet"
+        for block in reading.blocks:
+            yield f"  block {block.number}: bytes {block.start}-{'' if block.end is None else block.end}"
+        for window in reading.windows:
+            rows = "" if window.rows is None else f", {counted(window.rows, 'row')}"
+            yield f"  window {window.window}: {window.operator} read {counted(window.bytes, 'byte')}{rows}"
+            yield from (f"    which wrote to {_shown(output)}" for output in window.outputs)
+        pending = "work without an end" if reading.pending is None else f"{counted(reading.pending, 'byte')}"
+        if reading.pending != 0:
+            yield f"  {pending} waits"

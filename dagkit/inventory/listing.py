@@ -1,0 +1,102 @@
+"""The input files that exist, with what operators would do with each, and those that the ledger names."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from dagkit.api.files import ExplainsFiles, FileState
+from dagkit.compiler import Compilation
+from dagkit.compiler.rules.file_rules import items_into
+from dagkit.engine.changes.running_plan import RunningPlan
+from dagkit.engine.checkpoint.checkpoint import Checkpoint
+from dagkit.engine.checkpoint.journal import stored_in
+from dagkit.engine.worker.instances import SavedState, live
+from dagkit.inventory.readings import path_in, slices
+from dagkit.ledger import DatasetKind, Ledger
+from dagkit.ledger.format.hashing import read_json
+
+State = Literal["seen", "new", "pending", "ignored", "quarantined", "gone"]
+"""The states of `FileState`; and `gone`: the file was found before, and is not where it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFile:
+    """One file, and the operator that found it or would find it."""
+
+    finder: str
+    path: str
+    state: State
+    reason: str = ""
+
+
+def listed(compilation: Compilation, ledger: Ledger, home: str = "") -> Iterator[ListedFile]:
+    """The files that exist where the application looks for them, then those that were found before and are gone."""
+    there: set[int] = set()
+    """Hashes of paths, which take less memory."""
+    for name, state in states(compilation, ledger, home):
+        if state.state != "ignored":
+            there.add(hash((name, state.path)))
+        yield ListedFile(name, state.path, state.state, state.reason)
+    for file in recorded(ledger):
+        if hash((file.finder, file.path)) not in there:
+            yield replace(file, state="gone")
+
+
+def recorded(ledger: Ledger) -> Iterator[ListedFile]:
+    """The files that input operators found, as the ledger records them; each once, in order."""
+    known: set[int] = set()
+    for name, chain, record in slices(ledger):
+        for line in (chain.data(record) or b"").splitlines():
+            row = read_json(line)
+            path = path_in(row)
+            if path is not None and hash((name, path)) not in known:
+                known.add(hash((name, path)))
+                yield ListedFile(name, path, "seen")
+
+
+def states(
+    compilation: Compilation, ledger: Ledger, home: str = "", path: str | None = None
+) -> Iterator[tuple[str, FileState]]:
+    """What each operator that discovers files would do with the files that exist, or with the one at a path."""
+    checkpoint = _checkpoint(ledger)
+    plan = RunningPlan.of(compilation)
+    if checkpoint.altered:
+        plan = RunningPlan.resumed(compilation, checkpoint)
+    graph, program = plan.configured.graph, plan.program
+    for name, partitions in sorted(program.operators.items()):
+        if not isinstance(partitions[0], ExplainsFiles):
+            continue
+        operator = live(partitions[0], _state_of(ledger, checkpoint, name))
+        context = program.context_of(name, 0, checkpoint.window + 1, home or str(Path.cwd()))
+        operator.setup(context)
+        assert isinstance(operator, ExplainsFiles), "it is an instance of the same class"
+        for state in operator.file_states(items_into(graph, graph.by_name[name]), path):
+            yield name, state
+        operator.teardown()
+
+
+def places(compilation: Compilation) -> Mapping[str, Sequence[str]]:
+    """The paths and patterns that each operator searches for files."""
+    graph = compilation.graph
+    finders = [(node, node.operator) for node in graph.nodes if isinstance(node.operator, ExplainsFiles)]
+    return {node.name: list(operator.places(items_into(graph, node))) for node, operator in finders}
+
+
+def _state_of(ledger: Ledger, checkpoint: Checkpoint, name: str) -> SavedState:
+    """The state of an operator: an input operator keeps it in its own chain, another one in the checkpoint."""
+    if name in checkpoint.state:
+        return checkpoint.state[name][0]
+    if name in ledger.names() and ledger.chain(name).kind is DatasetKind.ROOT:
+        return stored_in(ledger.chain(name))[1]
+    return {}
+
+
+def _checkpoint(ledger: Ledger) -> Checkpoint:
+    """The checkpoint of the last window."""
+    for name in ledger.names():
+        if ledger.chain(name).kind is DatasetKind.DERIVATIVE:
+            content = ledger.chain(name).checkpoint()
+            return Checkpoint() if content is None else Checkpoint.model_validate(json.loads(content))
+    return Checkpoint()

@@ -1,0 +1,155 @@
+"""All that the ledger records of one input file."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from dagkit.engine.address import Address
+from dagkit.engine.checkpoint.checkpoint import Checkpoint
+from dagkit.ledger import AddData, Chain, DatasetKind, ExecuteTransform, Ledger, Record, Span
+from dagkit.ledger.chain.contents import rows_of
+from dagkit.ledger.format.hashing import canonical
+from dagkit.ledger.format.proof import InputWork
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRead:
+    """One block of a file as an input operator found it."""
+
+    number: int | None
+    start: int
+    end: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowRead:
+    """What one window read of a file."""
+
+    window: int
+    operator: str
+    """The reader."""
+    bytes: int
+    """How many positions it read; bytes, for files."""
+    rows: int | None
+    """How many items the reader sent; None if it read other sources in this window, too."""
+    outputs: tuple[str, ...]
+    """The files that the window wrote to: what was read is in these, if it is in any file."""
+
+
+@dataclass(slots=True)
+class Reading:
+    """One reading of a file; a file that changed is read again."""
+
+    source: str
+    """The name in the ledger: the path, and a version or an identity if there is one."""
+    finder: str = ""
+    """The input operator that found it; empty if an operator in the middle of the graph did."""
+    found: datetime | None = None
+    found_by: int | None = None
+    """The block of the finder's chain that records it."""
+    taken_by: int | None = None
+    """The first window that was given its work."""
+    blocks: list[BlockRead] = field(default_factory=list)
+    windows: list[WindowRead] = field(default_factory=list)
+    pending: int | None = 0
+    """How many positions wait after the last window that names the file; None if work without an end waits."""
+
+
+def readings(ledger: Ledger, path: str) -> list[Reading]:
+    """All readings of a file that the ledger names, in order."""
+    found: dict[str, Reading] = {}
+    for reading in _found(ledger, path):
+        found.setdefault(reading.source, reading)
+    for checkpoint, written in _windows(ledger, path):
+        for work in checkpoint.work.inputs or ():
+            _note(found, path, checkpoint, work, written)
+    return list(found.values())
+
+
+def _found(ledger: Ledger, path: str) -> Iterator[Reading]:
+    """The readings that root chains record, with their blocks."""
+    needle = canonical(path)[1:-1].encode()
+    for name, chain, record in slices(ledger):
+        content = chain.data(record) or b""
+        if needle not in content:
+            continue
+        readings: dict[str, Reading] = {}
+        for row in rows_of(b"\n".join(line for line in content.splitlines() if needle in line)):
+            if "source" in row and path_in(row) == path:
+                new = Reading(row["source"], name, record.block.system_time, record.seq)
+                blocks = readings.setdefault(row["source"], new).blocks
+                blocks.append(BlockRead(_element_in(row).get("block_id"), row["start"], row.get("end")))
+        yield from readings.values()
+
+
+def _windows(ledger: Ledger, path: str) -> Iterator[tuple[Checkpoint, tuple[str, ...]]]:
+    """The checkpoints that name a path, and the files that each of these windows wrote to."""
+    needle = json.dumps(path)[1:-1].encode()
+    for name in ledger.names():
+        chain = ledger.chain(name)
+        if chain.kind is not DatasetKind.DERIVATIVE:
+            continue
+        for record in chain.records():
+            if isinstance(record.block.event, ExecuteTransform):
+                content = chain.checkpoint_at(record) or b""
+                if needle in content:
+                    rows = rows_of(chain.data(record) or b"")
+                    files = tuple(dict.fromkeys(row["file"] for row in rows if "file" in row))
+                    yield Checkpoint.model_validate(json.loads(content)), files
+
+
+def _note(
+    found: dict[str, Reading], path: str, checkpoint: Checkpoint, work: InputWork, written: tuple[str, ...]
+) -> None:
+    """Note what one window did with the file at one input."""
+    reader = Address(work.input).operator
+    mine = [span for span in (*work.given, *work.found, *work.consumed, *work.pending) if _is_of(span.source, path)]
+    for source in dict.fromkeys(span.source for span in mine):
+        reading = found.setdefault(source, Reading(source))
+        if reading.taken_by is None:
+            reading.taken_by = checkpoint.window
+        reading.pending = _positions(work.pending, source)
+        consumed = _positions(work.consumed, source)
+        if consumed:
+            rows = checkpoint.rows.operators.get(reader)
+            alone = not work.folded and all(span.source == source for span in work.consumed)
+            passed_on = rows.passed_on if rows is not None and alone else None
+            reading.windows.append(WindowRead(checkpoint.window, reader, consumed, passed_on, written))
+
+
+def _positions(spans: Iterable[Span], source: str) -> int | None:
+    """The sum of the lengths of the spans of a source; None if one has no end."""
+    mine = [span for span in spans if span.source == source and not span.shares]
+    return None if any(span.end is None for span in mine) else sum((span.end or 0) - span.start for span in mine)
+
+
+def _is_of(source: str, path: str) -> bool:
+    """Whether a name in the ledger is that of a file: perhaps with its finder, and a version or an identity."""
+    name = source if source.startswith(path) else source.partition(": ")[2]
+    return name == path or (name.startswith(f"{path}@") and "/" not in name[len(path) :])
+
+
+def slices(ledger: Ledger) -> Iterator[tuple[str, Chain, Record]]:
+    """The blocks of root chains that hold data, with the names of their chains and the chains."""
+    for name in ledger.names():
+        chain = ledger.chain(name)
+        if chain.kind is DatasetKind.ROOT:
+            for record in chain.records():
+                if isinstance(record.block.event, AddData):
+                    yield name, chain, record
+
+
+def path_in(row: Mapping[str, Any]) -> str | None:
+    """The path in a row of a root chain; None if the row is no work."""
+    if "source" not in row:
+        return None
+    path = _element_in(row).get("path")
+    return path if isinstance(path, str) else str(row["source"])
+
+
+def _element_in(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    extra = row.get("extra") or {}
+    element = extra.get("element", extra)
+    return element if isinstance(element, Mapping) else {}

@@ -1,0 +1,181 @@
+"""`dagkit files`: the input files of an application, and what became of each."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+APP = """
+from dagkit import Dag
+from dagkit_operators import FileSplitterInput, LineReader, Map, MatchFiles, Items, ReadFiles, PartWriter, RecordWriter
+
+
+def populate_dag(dag: Dag, conf) -> None:
+    scanner = {"files": ["in"], SCANNER}
+    splitter = dag.add_operator("Splitter", FileSplitterInput(scanner=scanner, block_size=4))
+    reader = dag.add_operator("Reader", LineReader(min_readers=1, max_readers=1))
+    writer = dag.add_operator("Writer", RecordWriter(file_path="out"))
+    dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
+    dag.add_stream("lines", reader.messages, writer.input)
+"""
+MATCHING = """
+from dagkit import Dag
+from dagkit_operators import MatchFiles, Items, ReadFiles, PartWriter
+
+
+def populate_dag(dag: Dag, conf) -> None:
+    patterns = dag.add_operator("Patterns", Items(items=["in/*.txt"]))
+    match, read = dag.add_operator("Match", MatchFiles()), dag.add_operator("Read", ReadFiles())
+    patterns >> match >> read >> dag.add_operator("Writer", PartWriter(file_path="out"))
+"""
+
+
+@pytest.fixture
+def files(dagkit, write: Callable[[str, str], Path]):
+    """Write an application, and return `dagkit files` for it."""
+
+    def of(source: str, **scanner: object):
+        write("app.py", source.replace("SCANNER", ", ".join(f"'{key}': {value!r}" for key, value in scanner.items())))
+        return lambda command, *options: dagkit("files", command, "app.py", "--path", "place", *options)
+
+    return of
+
+
+def launch(dagkit) -> None:
+    answer = dagkit("launch", "app.py", "--once", "--reference", "--no-sync", "--path", "place")
+    assert answer.code == 0, answer.err
+
+
+def states(answer) -> dict[str, tuple[str, str]]:
+    here = f"{Path('in').absolute()}/"
+    return {file["path"].removeprefix(here): (file["state"], file["reason"]) for file in answer.document["files"]}
+
+
+def test_ls_lists_every_file_with_its_state_and_the_rule(dagkit, files, write) -> None:
+    ls = files(
+        APP,
+        recursive=False,
+        ignore_file_pattern_regular_exp=".*[.]log",
+        file_pattern_regular_exp=".*/[a-z]+[.][a-z]+",
+        marker_file="{name}.done",
+        trailer={"pattern": "END(?P<rows>[0-9]+)"},
+    )
+    for name in ["seen.txt", "new.txt", "wrong.txt", "b.log", "A1", ".hidden", "half.tmp", "sub/c.txt", "late.txt"]:
+        write(f"in/{name}", "END0\n")
+    write("in/seen.txt.done", "")
+    expected = {
+        "seen.txt": ("seen", ""),
+        "new.txt": ("new", ""),
+        "wrong.txt": ("quarantined", "it has 0 rows, and its last line states 1"),
+        "late.txt": ("pending", "it has no late.txt.done beside it (marker_file)"),
+        "b.log": ("ignored", "it matches '.*[.]log' (ignore_file_pattern_regular_exp)"),
+        "A1": ("ignored", "it does not match '.*/[a-z]+[.][a-z]+' (file_pattern_regular_exp)"),
+        ".hidden": ("ignored", "it is hidden or unfinished by its name (skip_unfinished)"),
+        "half.tmp": ("ignored", "it is hidden or unfinished by its name (skip_unfinished)"),
+        "sub/c.txt": ("ignored", "it is in a folder inside the folder (recursive)"),
+    }
+    assert states(ls("ls", "--json", "--state", "new")) == {"seen.txt": ("new", "")}  # before the first launch
+    launch(dagkit)
+    write("in/new.txt.done", "")
+    write("in/wrong.txt", "END1\n")
+    write("in/wrong.txt.done", "")
+    found = states(ls("ls", "--json"))
+    assert {name: state for name, state in found.items() if not name.endswith(".done")} == expected
+    assert ls("ls", "--state", "new", "--state", "pending").out.splitlines() == [
+        f"{state:<11}  Splitter  in/{name}{': ' + reason if reason else ''}"
+        for name, (state, reason) in found.items()
+        if state in ("new", "pending")
+    ]
+    assert set(states(ls("ls", "--json", "--like", ".*/in/s.*[.]txt"))) == {"seen.txt", "sub/c.txt"}
+    assert states(ls("ls", "--json", "--operator", "Reader")) == {}
+    assert ls("ls", "--like", "(").code == 2
+
+
+def test_markers_are_ignored_and_known_content_is(dagkit, files, write) -> None:
+    ls = files(APP, marker_file="_SUCCESS", skip_known_content=True)
+    write("in/a.txt", "one\n")
+    write("in/_SUCCESS", "")
+    launch(dagkit)
+    write("in/b.txt", "one\n")
+    assert states(ls("ls", "--json")) == {
+        "a.txt": ("seen", ""),
+        "b.txt": ("ignored", "its content was read before (skip_known_content)"),
+        "_SUCCESS": ("ignored", "it says something about another file (marker_file)"),
+    }
+
+
+def test_files_that_are_gone_are_listed_from_the_ledger(dagkit, files, write) -> None:
+    ls = files(APP)
+    write("in/a.txt", "one\n")
+    launch(dagkit)
+    Path("in/a.txt").unlink()
+    assert states(ls("ls", "--json")) == {"a.txt": ("gone", "")}
+    answer = dagkit("files", "ls", "place")
+    assert answer.out == "seen         Splitter  in/a.txt\n"
+    assert "give the application" in answer.err
+
+
+def test_explain_names_blocks_windows_rows_and_outputs(dagkit, files, write) -> None:
+    explain = files(APP)
+    write("in/ä.txt", "one\ntwo\nsix\n")
+    launch(dagkit)
+    write("in/ä.txt", "seven\n")
+    launch(dagkit)
+    launch(dagkit)
+    path, out = Path("in").absolute() / "ä.txt", Path("out").absolute()
+    document = explain("explain", "in/ä.txt", "--json").document
+    assert (document["path"], document["now"]) == (str(path), [{"finder": "Splitter", "state": "seen", "reason": ""}])
+    first, second = document["readings"]
+    assert (first["finder"], first["source"], first["taken_by"], first["pending"]) == ("Splitter", str(path), 1, 0)
+    assert first["blocks"] == [{"number": n, "start": 4 * n, "end": 4 * n + 4} for n in range(3)]
+    outputs = [f"{out}/{number}" for number in range(3)]
+    read = {"window": 1, "operator": "Reader", "bytes": 12, "rows": 3, "outputs": outputs}
+    assert first["windows"] == [read]
+    assert second["source"].startswith(f"{path}@")
+    assert [(window["window"], window["bytes"], window["rows"]) for window in second["windows"]] == [(2, 6, 1)]
+    lines = dagkit("files", "explain", "place", "in/ä.txt").out.splitlines()
+    assert lines[0] == "in/ä.txt"
+    assert [line for line in lines if line.startswith("  window")] == [
+        "  window 1: Reader read 12 bytes, 3 rows",
+        "  window 2: Reader read 6 bytes, 1 row",
+    ]
+    assert lines[-1].startswith("    which wrote to ")
+
+
+def test_rows_are_not_reported_of_a_window_that_read_other_files_too(dagkit, files, write) -> None:
+    explain = files(APP)
+    write("in/a.txt", "one\n")
+    write("in/b.txt", "two\n")
+    launch(dagkit)
+    (reading,) = explain("explain", "in/a.txt", "--json").document["readings"]
+    assert [(window["bytes"], window["rows"]) for window in reading["windows"]] == [(4, None)]
+
+
+def test_a_file_that_an_operator_in_the_graph_matched_is_explained(dagkit, files, write) -> None:
+    of = files(MATCHING)
+    write("in/a.txt", "one\ntwo\n")
+    write("in/empty.txt", "")
+    write("in/b.log", "x\n")
+    assert states(of("ls", "--json", "--state", "new")) == {"a.txt": ("new", "")}
+    launch(dagkit)
+    write("in/c.txt", "new\n")
+    assert states(of("ls", "--json")) == {
+        "a.txt": ("seen", ""),
+        "c.txt": ("new", ""),
+        "empty.txt": ("pending", "it is empty"),
+        "b.log": ("ignored", "it does not match 'in/*.txt', or is hidden or unfinished"),
+    }
+    document = of("explain", "in/a.txt", "--json").document
+    assert document["now"] == [{"finder": "Match", "state": "seen", "reason": ""}]
+    (reading,) = document["readings"]
+    assert [(read["operator"], read["bytes"], read["rows"]) for read in reading["windows"]] == [("Read", 8, 2)]
+
+
+def test_a_file_that_no_operator_finds(dagkit, files, write) -> None:
+    explain = files(APP)
+    write("in/a.txt", "one\n")
+    launch(dagkit)
+    lines = explain("explain", "elsewhere").out.splitlines()[1:]
+    assert lines == ["no operator finds a file there now", "the ledger does not name it"]
