@@ -1,11 +1,15 @@
-"""Scanning a hundred thousand files: the first scan beside `find`, later scans, and the memory that a file takes.
+"""Scanning a hundred thousand files: the first scan beside `find`, later scans, and the memory that a file takes; then
+a million files that were seen before: later scans, the memory of the driver, and what the ledger holds of them.
 
 `find` and the splitter take turns on the same files, which are in the memory of the operating system. Both look at each
 file's length and time, and both end with all of it in memory.
 """
 
 import argparse
+import base64
 import json
+import os
+import random
 import statistics
 import subprocess
 import sys
@@ -13,13 +17,18 @@ import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from multiprocessing import get_context
 from pathlib import Path
 
 from bench._page import machine_in_words, write_part
+from dagkit.engine.checkpoint.additions import StoredState
 from dagkit.testing import Alone, FakeClock
 from dagkit_operators import FileSplitterInput
+from dagkit_operators.filesystem.listing import files_below
+from dagkit_operators.finding.seen_files import BYTES, CHARACTERS, SeenFiles
 
 LEAST_OF_FIND = 0.5
 """The least speed of a first scan, as a share of `find`'s."""
@@ -50,6 +59,21 @@ class Measured:
         return self.find / self.first_scan
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What it costs to know many files. Seconds are medians."""
+
+    files: int
+    scan_of_files: float
+    scan_of_folders: float
+    megabytes: float
+    """Memory of the process after these scans, beside that before the first."""
+    written: float
+    """Characters written to the ledger for each file, if windows find a thousand files each."""
+    most_written: int
+    """The most characters written in one of these windows."""
+
+
 @contextmanager
 def folders_of(count: int) -> Iterator[Path]:
     """So many files in folders."""
@@ -59,6 +83,20 @@ def folders_of(count: int) -> Iterator[Path]:
             if number % IN_FOLDER == 0:
                 folder.mkdir()
             (folder / f"part-{number:08}.log").write_bytes(b"x\n")
+        yield Path(place)
+
+
+@contextmanager
+def linked_folders_of(count: int) -> Iterator[Path]:
+    """So many names of files in folders; the files of a folder are links to one, which takes less time and space."""
+    with tempfile.TemporaryDirectory(prefix="finding-bench-") as place:
+        for start in range(0, count, IN_FOLDER):
+            folder = Path(place, f"day-{start // IN_FOLDER:04}")
+            folder.mkdir()
+            first = folder / f"part-{start:08}.log"
+            first.write_bytes(b"x\n")
+            for number in range(start + 1, start + IN_FOLDER):
+                os.link(first, folder / f"part-{number:08}.log")
         yield Path(place)
 
 
@@ -106,6 +144,7 @@ def _splitter_that_knows(place: Path, rescan: str) -> Alone[FileSplitterInput]:
     splitter = _splitter(place, rescan)
     splitter.look()
     assert splitter.sent(), "the files are split"
+    splitter.look()
     splitter.look()  # a folder is listed twice if it changed just before it was listed first
     return splitter
 
@@ -135,7 +174,48 @@ def _memory(place: Path) -> tuple[int, int]:
     return found, known
 
 
-def page(measured: Measured) -> str:
+def measure_seen(count: int, rounds: int) -> Seen:
+    """Measure with so many files that were seen before, in a process of its own."""
+    with linked_folders_of(count) as place, ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes:
+        files, folders, megabytes = processes.submit(_scans_of_seen, place, count, rounds).result()
+    return Seen(count, files, folders, megabytes, *_written(count))
+
+
+def _scans_of_seen(place: Path, count: int, rounds: int) -> tuple[float, float, float]:
+    """The seconds of a later scan of files and of folders, and the megabytes of memory that they took."""
+    before = _resident()
+    seen = SeenFiles()
+    known = "".join(map(seen.add, files_below(str(place), recursive=True)))
+    assert len(seen) == count, "all files are known"
+    del seen
+    times = []
+    for rescan in ("files", "folders"):
+        scanner = {"files": [str(place)], "rescan": rescan, "scan_interval_millis": 0}
+        state = {"known": known, "next_block_id": count}
+        splitter = Alone(FileSplitterInput(scanner=scanner), state=state, now=FakeClock().now)
+        splitter.look()
+        splitter.look()  # a folder is listed twice if it changed just before it was listed first
+        times.append(statistics.median(_later_scan(splitter) for _ in range(rounds)))
+        megabytes = (_resident() - before) / 1e6
+        del splitter
+    return times[0], times[1], megabytes
+
+
+def _resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _written(count: int) -> tuple[float, int]:
+    """The characters that the ledger holds of what is known, for each file, and the most for one window."""
+    text = base64.b64encode(random.Random(0).randbytes(count * BYTES)).decode()
+    stored, written = StoredState({}), []
+    for number in range(1, count // IN_FOLDER + 1):
+        stored, document = stored.after({"known": text[: number * IN_FOLDER * CHARACTERS]}, number)
+        written.append(len(json.dumps(document)))
+    return sum(written) / count, max(written)
+
+
+def page(measured: Measured, seen: Seen) -> str:
     """This benchmark's part of the documents."""
     verdict = "holds" if measured.of_find >= LEAST_OF_FIND else "falls short"
     text = (
@@ -146,6 +226,13 @@ def page(measured: Measured) -> str:
     )
     known = f"{measured.bytes_known:.0f} bytes for each file that was split."
     micros = 1e6 / measured.files
+    remembered = (
+        f"With {seen.files} files seen before, a later scan without changes takes {seen.scan_of_files:.2f} s, with "
+        f'`rescan="folders"` {seen.scan_of_folders:.3f} s. The driver takes {seen.megabytes:.0f} MB for them, '
+        f"{seen.megabytes * 1e6 / seen.files:.0f} bytes for each, the temporary memory of a launch included. If "
+        f"windows find {IN_FOLDER} files each, the ledger holds {seen.written:.0f} characters for each file; the "
+        f"largest of these entries has {seen.most_written / 1e6:.1f} million."
+    )
     return "\n".join(
         [
             "## Finding files",
@@ -169,6 +256,8 @@ def page(measured: Measured) -> str:
             ),
             "",
             f"The driver holds {measured.bytes_found:.0f} bytes for each file found and not split yet, and {known}",
+            "",
+            remembered,
         ]
     )
 
@@ -178,16 +267,19 @@ def main(arguments: list[str]) -> int:
     options = argparse.ArgumentParser(prog="python -m bench finding", description=__doc__)
     options.add_argument("--files", type=int, default=100_000)
     options.add_argument("--rounds", type=int, default=7)
+    options.add_argument("--seen", type=int, default=1_000_000, help="files that were seen before")
     options.add_argument("--json", action="store_true", help="print one JSON document")
     options.add_argument("--write-docs", action="store_true", help="write the results into docs/benchmarks.md")
     chosen = options.parse_args(arguments)
     measured = measure(chosen.files, chosen.rounds)
+    seen = measure_seen(chosen.seen, min(chosen.rounds, 3))
     if chosen.json:
-        print(json.dumps({"schema": "dagkit.bench.finding/1", **asdict(measured), "of_find": measured.of_find}))
+        figures = {**asdict(measured), "of_find": measured.of_find, "seen": asdict(seen)}
+        print(json.dumps({"schema": "dagkit.bench.finding/1", **figures}))
     else:
-        print(page(measured))
+        print(page(measured, seen))
     if chosen.write_docs:
-        write_part("finding", page(measured))
+        write_part("finding", page(measured, seen))
     return 0 if measured.of_find >= LEAST_OF_FIND else 1
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from bench import finding
 
-QUICK = ["--files", "20", "--rounds", "1"]
+QUICK = ["--files", "20", "--rounds", "1", "--seen", "20"]
 pytestmark = pytest.mark.skipif(shutil.which("find") is None, reason="it measures beside find")
 
 
@@ -27,11 +27,15 @@ def test_a_scan_is_judged_by_its_share_of_the_speed_of_find(
     assert measured["files"] == 20
     assert measured["of_find"] == pytest.approx(measured["find"] / measured["first_scan"])
     assert measured["bytes_known"] > 12 + 16
+    seen = measured["seen"]
+    assert (seen["files"], seen["most_written"]) == (20, len('{"known": ""}') + 20 * 16)
 
 
 def test_the_page_says_whether_the_bound_holds() -> None:
     measured = finding.Measured(
         100, 3, find=1.0, first_scan=1.5, scan_of_files=1.2, scan_of_folders=0.1, bytes_found=9.0, bytes_known=8.0
     )
-    assert "at 0.67 it holds" in finding.page(measured)
-    assert "| first scan | 1.500 | 15000.00 |" in finding.page(measured)
+    seen = finding.Seen(10**6, 2.5, 0.005, megabytes=120.0, written=81.0, most_written=8_200_000)
+    assert "at 0.67 it holds" in finding.page(measured, seen)
+    assert "| first scan | 1.500 | 15000.00 |" in finding.page(measured, seen)
+    assert "The driver takes 120 MB for them, 120 bytes for each" in finding.page(measured, seen)

@@ -2,6 +2,8 @@
 
 import base64
 import hashlib
+from collections.abc import Iterable, Iterator
+from itertools import filterfalse, islice
 
 from dagkit_operators.filesystem.access import Found
 
@@ -11,6 +13,11 @@ MARK = "*"
 """In the place of a version: the file was recorded with some version."""
 CHARACTERS = 16
 """The characters of a digest in Base64."""
+ASKED_EVERY = 1000
+"""The files in a portion of a scan to which all files are new."""
+_BORDER = 255
+"""The bits of the hash of a path that are 0 for the last file of a portion. So a portion has 256 files on average, and
+a file that comes or goes changes the portion that it belongs to, and no other."""
 
 
 class SeenFiles:
@@ -23,6 +30,10 @@ class SeenFiles:
         self._scan = 0
         self.there = 0
         """How many of them the current scan found."""
+        self._portions: dict[int, int] = {}
+        """How many digests each portion of the last scan had, by its hash, if all of its files had been seen."""
+        self._portions_now: dict[int, int] = {}
+        """The same for the current scan."""
 
     def __len__(self) -> int:
         return len(self._scans)
@@ -41,6 +52,28 @@ class SeenFiles:
         """Begin another scan, which has found nothing yet."""
         self._scan += 1
         self.there = 0
+        self._portions, self._portions_now = self._portions_now, {}
+
+    def unseen(self, there: Iterable[Found], *, once: bool) -> Iterator[list[Found]]:
+        """The files that were not seen before, as a list for each portion of those that are there.
+
+        With `once`, no file is there twice, and a portion that is as in the last scan costs no digests.
+        """
+        if not self._scans:
+            yield from _slices(there)
+            return
+        for portion in _portions(there):
+            known = hash(tuple(portion)) if once else 0
+            before = self.there
+            self.there += self._portions.get(known, 0)
+            new = [] if self.there > before else list(filterfalse(self.has, portion))
+            if once and not new:
+                self._portions_now[known] = self.there - before
+            yield new
+
+    def look_at_each(self) -> None:
+        """Let the next scan look up each file, so that `forget_gone` knows all that are there."""
+        self._portions_now.clear()
 
     def has(self, found: Found) -> bool:
         """Whether a file of this path, length, time and version was seen; the current scan has found it then."""
@@ -71,8 +104,24 @@ class SeenFiles:
         return base64.b64encode(added).decode()
 
     def forget_gone(self) -> None:
-        """Forget the files that the current scan did not find."""
+        """Forget the files that the current scan did not find. `look_at_each` was called before it."""
         self._scans = {known: scan for known, scan in self._scans.items() if scan == self._scan}
+
+
+def _slices(there: Iterable[Found]) -> Iterator[list[Found]]:
+    remaining = iter(there)
+    while some := list(islice(remaining, ASKED_EVERY)):
+        yield some
+
+
+def _portions(there: Iterable[Found]) -> Iterator[list[Found]]:
+    portion: list[Found] = []
+    for found in there:
+        portion.append(found)
+        if not hash(found[0]) & _BORDER:
+            yield portion
+            portion = []
+    yield portion
 
 
 def digest(found: Found, version: str | None = None) -> bytes:

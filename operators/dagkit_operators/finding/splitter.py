@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from datetime import datetime, timedelta
-from itertools import filterfalse, islice
+from itertools import takewhile
 from typing import Literal, NamedTuple
 
 from pydantic import Field, PrivateAttr
@@ -26,8 +26,6 @@ from dagkit_operators.finding.seen_files import SeenFiles
 from dagkit_operators.finding.splitting import AbstractFileSplitter
 from dagkit_operators.payloads import FileInfo, QuarantinedFile
 
-ASKED_EVERY = 1000
-"""After how many files a scan asks whether it is abandoned."""
 KEPT_OF_GONE = 1000
 """Deleted files are remembered until they outnumber the existing files by this many."""
 
@@ -207,6 +205,7 @@ class FileSplitterInput(AbstractFileSplitter):
         gone = self._seen.gone - self._memory.files
         if gone > there + KEPT_OF_GONE:
             self._memory = FolderMemory()  # all folders must be listed to know which files are gone
+            self._seen.look_at_each()
             new, there = self._new_files()
             gone = self._seen.gone
             self._seen.forget_gone()
@@ -224,12 +223,14 @@ class FileSplitterInput(AbstractFileSplitter):
             once_there=self.next_block_id > 0, memory=memory if self.scanner.rescan == "folders" else None
         )
         now_millis = self._now_millis()
-        at_once = 1 if self.scanner.skip_known_content or self.scanner.reads_content else ASKED_EVERY
+        reads = self.scanner.skip_known_content or self.scanner.reads_content
         new: list[bytes] = []
-        while not is_abandoned() and (some := list(islice(there, at_once))):
-            unseen = filterfalse(seen.has, some) if len(seen) else some
+        for unseen in seen.unseen(there, once=len(self.scanner.files) == 1):
             ready = self._incomplete.complete(unseen, now_millis) if self.scanner.waits else unseen
-            new += map(packed, self._contents.examine(ready) if self.scanner.skip_known_content else ready)
+            ready = self._contents.examine(ready) if self.scanner.skip_known_content else ready
+            new += map(packed, takewhile(lambda _: not is_abandoned(), ready) if reads else ready)
+            if is_abandoned():
+                break
         new = sorted(new if len(self.scanner.files) == 1 else set(new))  # two places may hold one file
         return new, len(new) + seen.there + memory.files
 

@@ -21,8 +21,9 @@ from dagkit.errors import InputUnreadable
 from dagkit.ranges import OffsetRange
 from dagkit.testing import Alone, FakeClock
 from dagkit_operators import Block, DirectoryScanner, FileMetadata, FileSplitterInput, LineReader, Map
-from dagkit_operators.filesystem import listing
-from dagkit_operators.finding.seen_files import CHARACTERS
+from dagkit_operators.filesystem import access, listing
+from dagkit_operators.finding import seen_files
+from dagkit_operators.finding.seen_files import CHARACTERS, SeenFiles, digest
 from tests.engine.cast import Collect, Desk, Script, arrived
 
 Splitter = Alone[FileSplitterInput]
@@ -275,6 +276,41 @@ def test_what_is_remembered_grows_with_what_is_there_and_not_with_what_was(
         assert window(at_work) == ([], [])
         remembered.append(len(at_work.operator.known) // 16)
     assert remembered == [12] * 7 + [4, 4, 4, 4, 0]
+
+
+@pytest.mark.parametrize("versions", [False, True])
+def test_of_files_as_in_the_last_scan_only_portions_with_changes_are_looked_up(
+    versions: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digests: list[access.Found] = []
+
+    def counted(found: access.Found, *version: str) -> bytes:
+        digests.append(found)
+        return digest(found, *version)
+
+    def scan(there: list[access.Found]) -> list[access.Found]:
+        seen.begin_scan()
+        return [found for unseen in seen.unseen(there, once=True) for found in unseen]
+
+    monkeypatch.setattr(seen_files, "digest", counted)
+    seen = SeenFiles()
+    there = [access.Found(f"/in/{number:05}", 5, 1000, f"{number}" if versions else "") for number in range(5000)]
+    assert scan(there) == there
+    for found in there:
+        seen.add(found)
+    assert (scan(there), seen.gone) == ([], 0)
+    digests.clear()
+    assert (scan(there), seen.gone, digests) == ([], 0, [])
+    there[7] = there[7]._replace(modified_millis=1001)
+    del there[4000]
+    new = access.Found("/in/00000a", 5, 1000)
+    assert scan([*there[:3000], new, *there[3000:]]) == [there[7], new]
+    assert seen.gone == (4 if versions else 2)
+    assert len({found.path for found in digests}) < len(there)
+    seen.look_at_each()
+    assert scan(there) == [there[7]]
+    seen.forget_gone()
+    assert len(seen) == (len(there) - 1) * (2 if versions else 1)
 
 
 @pytest.mark.parametrize("restarts", [False, True])
