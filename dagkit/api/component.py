@@ -45,6 +45,8 @@ class Component(BaseModel):
     _placed: Any = PrivateAttr(default=None)
     _kept: dict[str, Any] = PrivateAttr(default_factory=dict)
     """The current state, by name. The engine saves and restores it."""
+    _types: Mapping[Any, Any] = PrivateAttr(default_factory=dict)
+    """The types that type variables stand for in state. The engine sets it."""
     _measured: dict[str, Any] = PrivateAttr(default_factory=dict)
     """The metrics that are fields, by name. They are reset at the start of each window."""
     _sinks: dict[str, Any] = PrivateAttr(default_factory=dict)

@@ -9,7 +9,8 @@
 
 Other attributes of an operator are transient: `setup` creates them again. State is saved as JSON according to its
 declared type, and a value that would not be restored unchanged is refused. Without a declared type, state may hold
-numbers, text, bytes, None, and tuples, lists, dicts and sets of these.
+numbers, text, bytes, None, and tuples, lists, dicts and sets of these. A type variable of a generic operator
+stands for the type that the compiler inferred.
 """
 
 import math
@@ -17,17 +18,20 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from copy import deepcopy
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Generic, Protocol, TypeVar, get_args, get_origin
 
 from pydantic import JsonValue, PydanticSchemaGenerationError, TypeAdapter
 
 from dagkit.api.declared import Assignable, PerInstance
-from dagkit.api.tagged import Unwritable, tagged, untagged
-from dagkit.schema import spelled
+from dagkit.api.tagged import Unwritable, is_tagged, tagged, untagged
+from dagkit.schema import Bindings, spelled, substitute
 
 T = TypeVar("T")
 K = TypeVar("K")
 V = TypeVar("V")
+
+NO_TYPES: Bindings = MappingProxyType({})
 
 
 class Declared(PerInstance[T]):
@@ -53,12 +57,15 @@ class Declared(PerInstance[T]):
         """The declaration as text, such as `State[int]`, for messages."""
 
     @abstractmethod
-    def saved(self, value: T) -> JsonValue:
-        """The value as JSON. Raise Unwritable if it could not be restored unchanged."""
+    def saved(self, value: T, types: Bindings = NO_TYPES) -> JsonValue:
+        """The value as JSON. Raise Unwritable if it could not be restored unchanged.
+
+        `types` are those that type variables stand for.
+        """
 
     @abstractmethod
-    def restored(self, saved: JsonValue) -> T:
-        """The value, from the JSON that `saved` returned."""
+    def restored(self, saved: JsonValue, types: Bindings = NO_TYPES) -> T:
+        """The value, from the JSON that `saved` returned for the same types."""
 
 
 class Adapter(Protocol):
@@ -165,7 +172,7 @@ def _is_open(declared: Any) -> bool:
     Values of undeclared type need it, and floats, because JSON has no inf.
     """
     parts = list(_parts(declared))
-    return all(part in _BUILTIN for part in parts) and any(part in _TAGGED for part in parts)
+    return all(part in _BUILTIN or is_tagged(part) for part in parts) and any(part in _TAGGED for part in parts)
 
 
 def _parts(declared: Any) -> Iterator[Any]:
@@ -199,11 +206,11 @@ class State(Declared[T], Assignable[T]):
         initial: T = self._default() if callable(self._default) else deepcopy(self._default)
         return initial
 
-    def saved(self, value: T) -> JsonValue:
-        return adapter_of(self._declared).dump(value)
+    def saved(self, value: T, types: Bindings = NO_TYPES) -> JsonValue:
+        return adapter_of(substitute(self._declared, types)).dump(value)
 
-    def restored(self, saved: JsonValue) -> T:
-        value: T = adapter_of(self._declared).load(saved)
+    def restored(self, saved: JsonValue, types: Bindings = NO_TYPES) -> T:
+        value: T = adapter_of(substitute(self._declared, types)).load(saved)
         return value
 
     @property
@@ -277,16 +284,20 @@ class KeyedState(Declared[Keyed[K, V]], Generic[K, V]):
     def fresh(self) -> Keyed[K, V]:
         return Keyed(self._make)
 
-    def saved(self, value: Keyed[K, V]) -> JsonValue:
-        keys, values = adapter_of(self._argument(0)), adapter_of(self._argument(1))
+    def saved(self, value: Keyed[K, V], types: Bindings = NO_TYPES) -> JsonValue:
+        keys, values = self._adapters(types)
         return [[keys.dump(key), values.dump(held), value.codes[key]] for key, held in value.items()]
 
-    def restored(self, saved: JsonValue) -> Keyed[K, V]:
-        keys, values = adapter_of(self._argument(0)), adapter_of(self._argument(1))
+    def restored(self, saved: JsonValue, types: Bindings = NO_TYPES) -> Keyed[K, V]:
+        keys, values = self._adapters(types)
         keyed = self.fresh()
         for key, held, code in saved:  # type: ignore[union-attr, misc, str-unpack] # as `saved` wrote it
             keyed.put(keys.load(key), values.load(held), int(code))  # type: ignore[arg-type]
         return keyed
+
+    def _adapters(self, types: Bindings) -> tuple[Adapter, Adapter]:
+        """The adapters of keys and of values."""
+        return adapter_of(substitute(self._argument(0), types)), adapter_of(substitute(self._argument(1), types))
 
 
 @lru_cache(maxsize=1024)

@@ -38,7 +38,23 @@ def tagged(value: Any) -> Any:
     if kind in _WRITERS:
         name, write = _WRITERS[kind]
         return {name: write(value)}
+    if kind in _FIELDS:
+        name, fields = _FIELDS[kind]
+        return {name: [tagged(getattr(value, field)) for field in fields]}
     raise Unwritable(value)
+
+
+def tag(kind: type, name: str, *fields: str) -> None:
+    """Write values of a payload class under a tag. Calling the class with these fields must make an equal value."""
+    assert name.startswith(_MARK), f"{name} does not begin with {_MARK}"
+    assert name not in _READERS, f"{name} is the tag of another class"
+    _FIELDS[kind] = name, fields
+    _READERS[name] = lambda data: kind(*map(untagged, data))
+
+
+def is_tagged(kind: type) -> bool:
+    """Whether values of a class are written with a tag of this class."""
+    return kind in _FIELDS
 
 
 def untagged(data: Any) -> Any:
@@ -67,6 +83,8 @@ def _in_order(members: Any) -> list[Any]:
     return sorted(map(tagged, members), key=repr)
 
 
+_FIELDS: dict[type, tuple[str, tuple[str, ...]]] = {}
+"""The tag and the fields of each payload class that `tag` added."""
 _WRITERS: dict[type, tuple[str, Callable[[Any], Any]]] = {
     bytes: ("~bytes", lambda value: base64.b64encode(value).decode()),
     set: ("~set", _in_order),

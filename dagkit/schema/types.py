@@ -68,6 +68,20 @@ def substitute(pattern: Any, bindings: Bindings) -> Any:
     return pattern[tuple(bindings.get(p, p) for p in parameters)]
 
 
+def arguments_of_class(kind: type) -> dict[TypeVar, Any]:
+    """The type arguments that the author wrote, as in `Filter[Line]()` or `class Lines(Filter[Line])`."""
+    bindings: dict[TypeVar, Any] = {}
+    for ancestor in kind.__mro__:
+        metadata = getattr(ancestor, "__pydantic_generic_metadata__", None) or {}
+        origin = metadata.get("origin")
+        if origin is not None:
+            parameters = origin.__pydantic_generic_metadata__["parameters"]
+            for parameter, argument in zip(parameters, metadata["args"], strict=True):
+                if not isinstance(argument, TypeVar):
+                    bindings.setdefault(parameter, substitute(argument, bindings))
+    return bindings
+
+
 def spelled(payload: Any) -> str:
     """The type as an author would write it, without module paths."""
     if isinstance(payload, TypeVar):

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Generic, TypeVar
 from pydantic import Field
 
 from dagkit import Block
+from dagkit.api.tagged import tag
 from dagkit.urls import plain
 
 T_co = TypeVar("T_co", covariant=True)
@@ -102,6 +103,9 @@ class Record(Generic[T_co]):
 
     block_id: int
     value: T_co
+
+
+tag(Record, "~record", "block_id", "value")
 
 
 @dataclass(frozen=True, slots=True)

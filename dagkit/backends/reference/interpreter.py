@@ -104,7 +104,7 @@ class _Window:
         stages = output_files(type(configured)) or external_outputs(type(configured))
         place = self.task.staging if stages else None
         staging = None if place is None else Staging(place, index)
-        partition = OnePartition.started(name, configured, kept, led, staging)
+        partition = OnePartition.started(name, configured, kept, led, staging, types=self.program.types.get(name))
         serve_outputs(staging, name, partition.operator)
         return partition
 

@@ -20,6 +20,7 @@ from dagkit.engine.files.staging import Staging
 from dagkit.engine.program.program import Keying
 from dagkit.engine.worker.instances import SavedState, live
 from dagkit.errors import RunFailure
+from dagkit.schema import Bindings
 from dagkit.schema.batch import Batch
 from dagkit.schema.routing import routing_code
 
@@ -81,10 +82,17 @@ class OnePartition:
 
     @classmethod
     def started(
-        cls, name: str, configured: Operator, kept: SavedState, led: Sequence[str], staging: Staging | None = None
+        cls,
+        name: str,
+        configured: Operator,
+        kept: SavedState,
+        led: Sequence[str],
+        staging: Staging | None = None,
+        *,
+        types: Bindings | None = None,
     ) -> "OnePartition":
         """Return a partition with a new instance. It keeps the items of connected outputs and drops those of others."""
-        partition = cls(name, live(configured, kept), staging)
+        partition = cls(name, live(configured, kept, types), staging)
         for port in output_ports(type(configured)):
             partition.sent[port] = []
             partition.controls[port] = []

@@ -40,7 +40,7 @@ class DriverInput:
         context: Context,
         wake: Callable[[], None],
     ) -> None:
-        operator = live(program.operators[name][0], state)
+        operator = live(program.operators[name][0], state, program.types.get(name))
         assert isinstance(operator, InputOperator), "only input operators run on the driver"
         self.name = name
         self.operator = operator

@@ -5,6 +5,7 @@ from typing import Any
 
 from dagkit.api.attributes import OperatorContext, PortContext
 from dagkit.api.operators import InputOperator
+from dagkit.api.state import declared_state
 from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Fused, Wire
 from dagkit.compiler.partition import takes_work
@@ -67,6 +68,9 @@ def program_of(compilation: Compilation) -> Program:
             for node in graph.nodes
             if isinstance(node.operator, InputOperator)
             for port in node.output_ports.values()
+        },
+        types={
+            node.name: node.bindings for node in graph.nodes if node.bindings and declared_state(type(node.operator))
         },
     )
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from dagkit.api.operators import Operator, Unifier
 from dagkit.api.partitioning import PartitionKeys
 from dagkit.api.running import Context
-from dagkit.api.streams import StreamCodec
+from dagkit.api.streams import BatchKey, StreamCodec
 from dagkit.engine.address import Address
 from dagkit.plan.model import Routing
+from dagkit.schema import Bindings
 from dagkit.schema.batch import ITEM, Batch
 from dagkit.schema.columns import Constant
 from dagkit.schema.routing import column_codes, low_codes, routing_code, routing_codes
@@ -47,6 +48,8 @@ class Keying:
             return low_codes([self.codec.get_partition(item) for item in batch.items()])
         if self.field is not None:
             return column_codes(batch.column(self.field))
+        if isinstance(self.key, BatchKey):
+            return column_codes(self.key.column(batch))
         if self.key is None and batch.made_by is None:
             return column_codes(batch.columns[ITEM])
         items = batch.items()
@@ -210,6 +213,8 @@ class Program:
     """The attributes of each operator and of the application, by qualified name."""
     outputs: Mapping[Port, Any]
     """The payload of every output of the input operators."""
+    types: Mapping[str, Bindings]
+    """The types that the type variables of each operator stand for, by operator."""
 
     def for_workers(self) -> "Program":
         """The program without the parts that only the driver needs: input operators and their payloads."""

@@ -13,6 +13,7 @@ from dagkit.api.tagged import Unwritable
 from dagkit.engine.entrances import note, noting
 from dagkit.engine.program.program import Keying
 from dagkit.errors import RunFailure, Scene
+from dagkit.schema import Bindings, arguments_of_class
 from dagkit.schema.batch import Batch
 from dagkit.schema.routing import routing_code
 
@@ -65,9 +66,13 @@ class Receiver:
     """Returns how many items have been delivered, without waiting ones; 0 if they are not counted."""
 
 
-def live(configured: Operator, saved: SavedState) -> Operator:
-    """Return a separate instance with the saved state."""
+def live(configured: Operator, saved: SavedState, types: Bindings | None = None) -> Operator:
+    """Return a separate instance with the saved state.
+
+    `types` are those that its type variables stand for, by default the type arguments of its class.
+    """
     operator = configured.configured({})
+    operator._types = arguments_of_class(type(configured)) if types is None else types  # noqa: SLF001 - set here only
     declared = declared_state(type(operator))
     for name, value in saved.items():
         if name in declared:
@@ -77,7 +82,7 @@ def live(configured: Operator, saved: SavedState) -> Operator:
 
 def _restored(operator: Operator, name: str, declared: Declared[Any], value: JsonValue) -> Any:
     try:
-        return declared.restored(value)
+        return declared.restored(value, operator._types)  # noqa: SLF001 - `live` set them
     except (ValueError, TypeError) as error:
         raise StateUnreadable(type(operator).__name__, name, error) from error
 
@@ -87,12 +92,13 @@ def saved(operator: Operator, called: str = "") -> SavedState:
     declared = declared_state(type(operator))
     called = f"{called} ({type(operator).__name__})" if called else type(operator).__name__
     values = Declared.values_of(operator)
-    return {name: _saved(called, name, declared[name], value) for name, value in sorted(values.items())}
+    types = operator._types  # noqa: SLF001 - `live` set them
+    return {name: _saved(called, name, declared[name], value, types) for name, value in sorted(values.items())}
 
 
-def _saved(operator: str, name: str, declared: Declared[Any], value: Any) -> JsonValue:
+def _saved(operator: str, name: str, declared: Declared[Any], value: Any, types: Bindings) -> JsonValue:
     try:
-        return declared.saved(value)
+        return declared.saved(value, types)
     except Unwritable as error:
         raise StateUnwritable(operator, name, str(error), declared.spelled) from error
 

@@ -46,7 +46,9 @@ class SlotRun:
         self.application_path = assignment.application_path
         self.committed = assignment.committed
         names = [name for stage in program.stages_at(level) if slot < stage.slots for name in stage.operators]
-        self.operators = {name: live(program.operators[name][slot], state.get(name, {})) for name in names}
+        self.operators = {
+            name: live(program.operators[name][slot], state.get(name, {}), program.types.get(name)) for name in names
+        }
         self.outbox = Outbox(slot)
         self.staging = None if assignment.staging is None else Staging(assignment.staging, slot)
         self.readings = {
