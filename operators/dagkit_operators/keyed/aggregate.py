@@ -108,9 +108,9 @@ class Aggregate(Operator, Generic[T, K, V]):
     function: Named | Callable[[Any, Any], Any] = "sum"
     """`sum`, `min`, `max`, `count` or `mean`, or an associative and commutative function of two values."""
     key: Key = None
-    """The key of an item: a function of its value, or a field; None: items are pairs, and begin with their key."""
+    """The key of an item: a function of its value, or a field of it; None: items are pairs that begin with it."""
     of: Key = None
-    """What is combined: a function of an item's value, or a field; None: the second part of a pair, or the value."""
+    """What is combined: a function of an item's value, or a field of it; None: the second of a pair, or the value."""
 
     in_window = KeyedState[Any, Any](lambda: None)
     """The partial result of each key; empty between application windows."""

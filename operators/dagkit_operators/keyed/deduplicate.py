@@ -34,7 +34,7 @@ class Deduplicate(Operator, Generic[T]):
     keys_forgotten = auto_metric(0)
 
     key: Key = None
-    """The key: a function of an item's value, or a field; None: the value of a record, any other item as a whole."""
+    """The key: a function of an item's value, or a field of it; None: the value of a record, any other item whole."""
     most_keys: PositiveInt = 100_000
     """How many keys each partition remembers. They are saved with each window."""
     most_windows: PositiveInt | None = None

@@ -1,32 +1,39 @@
-"""Keys of items: by a function of the processed value, by a field, or the processed value itself."""
+"""Keys of items. Every key sees the value of a record, and any other item as a whole."""
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from dagkit import Batch, Column, Listed
-from dagkit_operators.records.expressions import Expression
+from dagkit.api.streams import BatchKey
+from dagkit_operators.payloads import Record
+from dagkit_operators.records.expressions import Expression, field_of
 from dagkit_operators.records.inlined import making
 from dagkit_operators.records.processed import UnaryFunction, processed_column, processed_value
 
 Key = UnaryFunction | str | None
-"""A function of the value of a record or of any other item; the name of a field; None for the value itself."""
+"""A function of the value of a record or of any other item; the name of a field of it; None for the value itself."""
 
 T = TypeVar("T")
 
 
 def key_of(key: Key, item: Any) -> Any:
     """The key of an item."""
-    if key is None or isinstance(key, str):
-        return processed_value(item, key)
-    return key(processed_value(item, None))
+    value = processed_value(item, None)
+    if key is None:
+        return value
+    return field_of(value, key) if isinstance(key, str) else key(value)
 
 
 def key_column(key: Key, batch: Batch[Any]) -> Column:
     """The keys of the items of a batch. They equal those that `key_of` returns for each item."""
-    if key is None or isinstance(key, str):
-        return processed_column(batch, key)
+    if isinstance(key, str) and batch.made_by not in (None, Record) and key in batch.columns:
+        return batch.columns[key]
     column = processed_column(batch, None)
+    if key is None:
+        return column
+    if isinstance(key, str):
+        return Listed([field_of(value, key) for value in column.values()])
     return key.of(column) if isinstance(key, Expression) else Listed(making(key)(column.values()))
 
 
@@ -35,9 +42,22 @@ def keys_of(key: Key, batch: Batch[Any]) -> Sequence[Any]:
     return key_column(key, batch).values()
 
 
-def routed_by(key: Key) -> Callable[[Any], Any] | str:
-    """The key as an input port takes it: a field by its name, so that batches are routed without making items."""
-    return key if isinstance(key, str) else partial(key_of, key)
+@dataclass(frozen=True, slots=True)
+class RoutingKey(BatchKey):
+    """A key as an input port takes it. Batches are routed without making their items, where the key allows that."""
+
+    key: Key
+
+    def __call__(self, item: Any) -> Any:
+        return key_of(self.key, item)
+
+    def column(self, batch: Batch[Any]) -> Column:
+        return key_column(self.key, batch)
+
+
+def routed_by(key: Key) -> RoutingKey:
+    """The key by which an input port routes items."""
+    return RoutingKey(key)
 
 
 def first_of(pair: Any) -> Any:

@@ -39,7 +39,7 @@ class Sample(RowOperator, Generic[T]):
     every: PositiveInt | None = None
     """One item of so many is kept."""
     key: Key = None
-    """What is hashed: a function of an item's value, or a field; None: the value of a record, any other item."""
+    """What is hashed: a function of an item's value, or a field of it; None: the value of a record, any other item."""
     seed: int = 0
     """Another seed makes another choice of the same size."""
 

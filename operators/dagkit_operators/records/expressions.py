@@ -236,7 +236,8 @@ def _given(operand: Any) -> Callable[[Any], Any]:
     return operand if isinstance(operand, Expression) else lambda _: operand
 
 
-def _field(of: Any, name: str) -> Any:
+def field_of(of: Any, name: str) -> Any:
+    """The field of a value with this name, or the value of a mapping for this key."""
     return of[name] if isinstance(of, Mapping) else getattr(of, name)
 
 
@@ -255,7 +256,7 @@ _OPERATIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "ends_with": lambda text, part: text.endswith(part),
     "contains": operator.contains,
     "length": len,
-    "field": _field,
+    "field": field_of,
 }
 
 
