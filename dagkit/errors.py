@@ -72,6 +72,7 @@ Code = Literal[
     "window-divided",
     "checkpoint-misaligned",
     "mode-mismatch",
+    "windows-apart",
     "locality-invalid",
     "locality-ignored",
     "affinity-invalid",

@@ -57,6 +57,13 @@ class Operator(Component):
     A subclass that overrides `process` or `process_batch` does not inherit it.
     """
 
+    def windows_joined(self) -> int | None:
+        """In how many windows, counting its own, an item can meet items of other inputs; None: in any, or never.
+
+        The compiler warns if the inputs need not receive such items in windows so close to each other.
+        """
+        return None
+
     def setup(self, context: Any) -> None:
         """Called before each streaming window on workers, possibly in a new process; in an input operator, once."""
 

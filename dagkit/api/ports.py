@@ -71,6 +71,7 @@ class InputPort(_Port[T]):
         main: bool = False,
         key: Callable[[T], Any] | str | None = None,
         keyed_by: str | None = None,
+        keys_of: str | None = None,
     ) -> None:
         super().__init__(payload, optional=optional, schema_required=schema_required, main=main)
         self.key: Callable[[T], Any] | None = attrgetter(key) if isinstance(key, str) else key
@@ -79,6 +80,11 @@ class InputPort(_Port[T]):
         """The field that is the key, if it is given by name. A batch is then routed without creating its items."""
         self.keyed_by = keyed_by
         """The name of a method of the operator that returns the key, if it depends on properties, as `key` takes it."""
+        self.keys_of = keys_of
+        """The name of another input: each partition owns the same keys here as there. None: every item reaches all.
+
+        It has an effect if partitions own keys of that input.
+        """
         self.handler: str | None = None
         self.batch_handler: str | None = None
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -32,7 +33,25 @@ def asked(
         return (), Diagnostic("partition-invalid", f"{subject} raised {summary(raised)}", help_, where)
     if not answer:
         return (), Diagnostic("partition-invalid", f"{subject} returned no partitions", help_, where)
-    return answer, invalid(node, answer, subject, where)
+    fault = invalid(node, answer, subject, where)
+    return (answer if fault else _with_shared_keys(node, answer, context)), fault
+
+
+def _with_shared_keys(
+    node: Node, partitions: Sequence[Partition], context: PartitioningContext
+) -> tuple[Partition, ...]:
+    """The partitions, which own at some inputs the keys that they own at another one."""
+    sharing = {port: node.input_ports[port].keys_of for port in context.input_ports}
+    return tuple(
+        replace(
+            partition,
+            keys={
+                **partition.keys,
+                **{port: partition.keys[other] for port, other in sharing.items() if other and other in partition.keys},
+            },
+        )
+        for partition in partitions
+    )
 
 
 def invalid(node: Node, answer: Sequence[Any], subject: str = "", where: Where | None = None) -> Diagnostic | None:

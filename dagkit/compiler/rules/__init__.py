@@ -55,6 +55,7 @@ from dagkit.compiler.rules.restriction_rules import (
 from dagkit.compiler.rules.window_rules import (
     application_windows_are_kept_whole,
     checkpoints_fall_between_application_windows,
+    items_that_meet_in_a_window_arrive_in_one,
     processing_modes_agree,
 )
 from dagkit.errors import Diagnostic
@@ -95,6 +96,7 @@ RULES: tuple[Rule, ...] = (
     application_windows_are_kept_whole,
     checkpoints_fall_between_application_windows,
     processing_modes_agree,
+    items_that_meet_in_a_window_arrive_in_one,
     one_thread_serves_one_source,
     affinity_names_operators_that_exist,
     affinity_agrees_with_the_streams,

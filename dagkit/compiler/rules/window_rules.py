@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from dagkit.api.attributes import OperatorContext, ProcessingMode
-from dagkit.api.operators import InputOperator
-from dagkit.errors import Diagnostic
-from dagkit.graph import Graph, Node
+from dagkit.api.operators import InputOperator, Operator
+from dagkit.api.work import SplittableOperator
+from dagkit.errors import Diagnostic, Severity
+from dagkit.graph import Graph, Node, Stream
 
 
 def application_windows_are_kept_whole(graph: Graph) -> Iterator[Diagnostic]:
@@ -70,3 +71,40 @@ def processing_modes_agree(graph: Graph) -> Iterator[Diagnostic]:
 
 def _has_mode(graph: Graph, node: Node) -> bool:
     return OperatorContext.PROCESSING_MODE in node.attributes or OperatorContext.PROCESSING_MODE in graph.attributes
+
+
+def items_that_meet_in_a_window_arrive_in_one(graph: Graph) -> Iterator[Diagnostic]:
+    """Operators that find or read input independently of each other need not send what belongs together at once."""
+    for node in graph.nodes:
+        operator = node.operator
+        windows = operator.windows_joined() if isinstance(operator, Operator) and not operator.faults else None
+        if windows is None:
+            continue
+        origins = [_window_origins(graph, stream) for _, stream in graph.connected_inputs(node.name)]
+        apart = sorted(set().union(*origins))
+        if len(origins) < 2 or len(apart) < 2:
+            continue
+        within = "of one window" if windows == 1 else f"of at most {windows} windows"
+        yield Diagnostic(
+            "windows-apart",
+            f"{node.name} brings together items {within}, and {' and '.join(apart)} may send them in other windows",
+            f"let {node.name} keep items for longer, as a Join does without most_windows",
+            node.where,
+            Severity.WARNING,
+        )
+
+
+def _window_origins(graph: Graph, stream: Stream) -> set[str]:
+    """The operators that decide in which windows the items of a stream arrive: they find, read or delay items."""
+    origins, seen, waiting = set[str](), set[str](), [stream]
+    while waiting:
+        source = waiting.pop().source
+        if source is None or source.node in seen:
+            continue
+        seen.add(source.node)
+        node = graph.by_name[source.node]
+        if isinstance(node.operator, InputOperator | SplittableOperator) or node.is_delay:
+            origins.add(node.name)
+        else:
+            waiting += [into for _, into in graph.connected_inputs(node.name)]
+    return origins

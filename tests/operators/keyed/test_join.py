@@ -1,5 +1,6 @@
-"""Joins are those of SQL, within a window: inner, left and outer."""
+"""Joins are those of SQL, however the input is divided into windows."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,49 +8,97 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dagkit.engine.worker.instances import StateUnwritable
 from dagkit.testing import Alone
-from dagkit_operators import Join, LeftJoin, OuterJoin
+from dagkit_operators import Join, LeftJoin, OuterJoin, Record
 
-SIDE = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9)), max_size=6)
+ITEM = st.tuples(st.sampled_from("abc"), st.integers(0, 9))
+WINDOWS = st.lists(st.tuples(st.lists(ITEM, max_size=4), st.lists(ITEM, max_size=4), st.booleans()), max_size=4)
 
 
-def expected(lefts: list[Any], rights: list[Any], *, left: bool, right: bool) -> list[Any]:
-    """A nested loop over both sides, grouped by key."""
-    pairs = [(a, b) for a in lefts for b in rights if a[0] == b[0]]
-    pairs += [(a, None) for a in lefts if left and a[0] not in {b[0] for b in rights}]
-    pairs += [(None, b) for b in rights if right and b[0] not in {a[0] for a in lefts}]
-    return sorted(pairs, key=lambda pair: (pair[0] or pair[1])[0])
+def paired(lefts: Sequence[Any], rights: Sequence[Any]) -> list[Any]:
+    """A nested loop over both sides."""
+    return [(a, b) for a in lefts for b in rights if a[0] == b[0]]
+
+
+def alone(items: Sequence[Any], others: Sequence[Any]) -> list[Any]:
+    return [one for one in items if one[0] not in {other[0] for other in others}]
+
+
+def expected(lefts: Sequence[Any], rights: Sequence[Any], kind: Any) -> list[Any]:
+    pairs = paired(lefts, rights)
+    pairs += [(one, None) for one in alone(lefts, rights) if kind is not Join]
+    pairs += [(None, one) for one in alone(rights, lefts) if kind is OuterJoin]
+    return sorted(pairs, key=repr)
 
 
 @pytest.mark.parametrize("kind", [Join, LeftJoin, OuterJoin])
 @pytest.mark.slow
-@given(lefts=SIDE, rights=SIDE, restarts=st.booleans())
-def test_pairs_are_those_of_a_nested_loop(kind: Any, lefts: list[Any], rights: list[Any], restarts: bool) -> None:
+@given(windows=WINDOWS)
+def test_pairs_are_those_of_a_nested_loop_over_all_windows(kind: Any, windows: list[Any]) -> None:
     one_by_one, in_batches = Alone(kind()), Alone(kind())
-    one_by_one.send(*rights, to="right")
-    one_by_one.send(*lefts, to="left")
-    in_batches.send_batch(lefts, to="left")
-    if restarts:  # a window of the operator may last several streaming windows
-        one_by_one, in_batches = one_by_one.restarted(), in_batches.restarted()
-    in_batches.send_batch(rights, to="right")
-    one_by_one.operator.end_window()
-    in_batches.operator.end_window()
-    assert (
-        one_by_one.sent()
-        == in_batches.sent()
-        == expected(lefts, rights, left=kind is not Join, right=kind is OuterJoin)
-    )
+    sent = []
+    for number, (lefts, rights, restarts) in enumerate(windows, 1):
+        if restarts:
+            one_by_one, in_batches = one_by_one.restarted(), in_batches.restarted()
+        with one_by_one.window(last=number == len(windows)):
+            one_by_one.send(*rights, to="right")
+            one_by_one.send(*lefts, to="left")
+        with in_batches.window(last=number == len(windows)):
+            in_batches.send_batch(lefts, to="left")
+            in_batches.send_batch(rights, to="right")
+        batch = in_batches.sent()
+        assert one_by_one.sent() == batch
+        sent += batch
+    every_left = [one for lefts, _, _ in windows for one in lefts]
+    every_right = [one for _, rights, _ in windows for one in rights]
+    assert sorted(sent, key=repr) == expected(every_left, every_right, kind)
 
 
-def test_items_of_different_windows_are_not_joined() -> None:
-    alone = Alone(OuterJoin())
-    for port, pair in [("left", (("a", 1), None)), ("right", (None, ("a", 1)))]:
-        with alone.window():
-            alone.send(("a", 1), to=port)
-        assert alone.sent() == [pair]
-    with alone.window():
-        pass
-    assert alone.batches() == []
+@pytest.mark.parametrize("kind", [Join, LeftJoin, OuterJoin])
+@pytest.mark.slow
+@given(windows=WINDOWS)
+def test_a_join_of_one_window_joins_each_window_alone(kind: Any, windows: list[Any]) -> None:
+    join = Alone(kind(most_windows=1))
+    for lefts, rights, _ in windows:
+        with join.window():
+            join.send_batch(lefts, to="left")
+            join.send_batch(rights, to="right")
+        assert sorted(join.sent(), key=repr) == expected(lefts, rights, kind)
+    assert all(not kept for kept in join.state.values())
+
+
+def test_an_item_waits_for_its_windows_and_no_longer() -> None:
+    join = Alone(OuterJoin(most_windows=2))
+    sent = []
+    for lefts, rights in [("a", ""), ("", "a"), ("", "a"), ("", "")]:
+        with join.window():
+            join.send(*((key, 1) for key in lefts), to="left")
+            join.send(*((key, 2) for key in rights), to="right")
+        sent.append(join.sent())
+    assert sent == [[], [(("a", 1), ("a", 2))], [], [(None, ("a", 2))]]
+
+
+def test_forgotten_items_are_counted() -> None:
+    join = Alone(Join(most_windows=1))
+    with join.window():
+        join.send(("a", 1), ("b", 1), to="left")
+        join.send(("b", 2), ("c", 2), to="right")
+    assert (join.metrics["unpaired_forgotten"], join.metrics["items_kept"]) == (2, 0)
+    endless = Alone(Join())
+    with endless.window(last=True):
+        endless.send(("a", 1), to="left")
+    assert (endless.metrics["unpaired_forgotten"], endless.metrics["items_kept"]) == (0, 1)
+
+
+def test_an_item_that_was_sent_alone_is_not_paired_later() -> None:
+    join = Alone(LeftJoin())
+    with join.window(last=True):
+        join.send(("a", 1), to="left")
+    with join.window(last=True):
+        join.send(("a", 2), to="right")
+        join.send(("b", 1), to="left")
+    assert join.sent() == [(("a", 1), None), (("b", 1), None)]
 
 
 @dataclass(frozen=True)
@@ -59,8 +108,35 @@ class Person:
 
 
 def test_keys_are_fields_or_functions() -> None:
-    alone = Alone(Join(left_key="city", right_key=lambda text: text.upper()))
-    with alone.window():
-        alone.send_batch([Person("Ann", "ROME"), Person("Bob", "OSLO")], to="left")
-        alone.send("Rome", to="right")
-    assert alone.sent() == [(Person("Ann", "ROME"), "Rome")]
+    join = Alone(Join(left_key="city", right_key=lambda text: text.upper()))
+    with join.window():
+        join.send_batch([Person("Ann", "ROME"), Person("Bob", "OSLO")], to="left")
+        join.send("Rome", to="right")
+        with pytest.raises(StateUnwritable, match=r"holds .*Person.* cannot be saved"):
+            assert join.state
+    assert join.sent() == [(Person("Ann", "ROME"), "Rome")]
+
+
+ANN = Person("Ann", "ROME")
+
+
+@pytest.mark.parametrize(
+    ("join", "left"),
+    [
+        (Join(left_key=lambda value: value[0]), Record(3, ("a", b"\xff"))),
+        (Join[Record[Any], str](left_key=lambda value: value[0]), Record(3, ("a", b"\xff"))),
+        (Join[Record[str], str](left_key=lambda value: value[0]), Record(3, "abc")),
+        (Join[Record[Person], str](left_key="city"), Record(3, ANN)),
+        (Join[Person, str](left_key="city"), ANN),
+    ],
+    ids=["untyped", "partly typed", "text", "records of a class", "a class"],
+)
+def test_records_and_typed_items_wait_in_other_processes(join: Any, left: Any) -> None:
+    key = "ROME" if ANN in (left, getattr(left, "value", None)) else "a"
+    waiting = Alone(join.configured({"right_key": lambda text: text}))
+    with waiting.window():
+        waiting.send(left, to="left")
+    later = waiting.restarted()
+    with later.window():
+        later.send(key, to="right")
+    assert later.sent() == [(left, key)]

@@ -1,0 +1,112 @@
+"""Two folders are joined whole, in whichever windows and launches their files are found."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagkit import Dag
+from dagkit.compiler import compile_application
+from dagkit.engine.points import Point
+from dagkit.testing.crashes import CrashAfter
+from dagkit_operators import FileSplitterInput, Join, LeftJoin, LineReader, OuterJoin, PartWriter, Record
+from tests.engine.cast import Desk
+
+ORDERS = {"a": ["1 pen", "2 ink"], "b": ["3 cap"], "c": ["1 nib", "9 box"]}
+CUSTOMERS = {"x": ["3 Cid"], "y": ["2 Bob", "4 Dan"], "z": ["1 Ann"]}
+EXTRA = {"w": ["9 Eve"]}
+PAIRS = ["1 nib, 1 Ann", "1 pen, 1 Ann", "2 ink, 2 Bob", "3 cap, 3 Cid"]
+ALONE = {Join: [], LeftJoin: ["9 box, -"], OuterJoin: ["-, 4 Dan", "9 box, -"]}
+
+
+def first_word(line: str) -> str:
+    return line.partition(" ")[0]
+
+
+def line_of(pair: tuple[Record[str] | None, Record[str] | None]) -> str:
+    return ", ".join("-" if one is None else one.value for one in pair)
+
+
+def folders_joined(home: Path, kind: Any = Join, **properties: Any) -> Any:
+    """Both finders find one file in each window, so the files of one window do not fit."""
+
+    def populate_dag(dag: Dag, conf: object) -> None:
+        join = dag.add_operator("Join", kind(left_key=first_word, right_key=first_word, **properties))
+        for folder, into in (("orders", join.left), ("customers", join.right)):
+            splitter = FileSplitterInput(
+                scanner={"files": [str(home / folder)], "scan_interval_millis": 0}, blocks_threshold=1
+            )
+            reader = dag.add_operator(f"Read {folder}", LineReader())
+            dag.add_operator(f"Find {folder}", splitter).blocks_metadata_output >> reader.blocks_metadata_input
+            dag.add_stream(folder, reader.messages, into)
+        join >> dag.add_operator("Write", PartWriter(file_path=str(home / "out"), format=line_of))
+
+    return populate_dag
+
+
+def write(home: Path, folder: str, files: Mapping[str, list[str]]) -> None:
+    (home / folder).mkdir(parents=True, exist_ok=True)
+    for name, lines in files.items():
+        (home / folder / name).write_text("".join(f"{line}\n" for line in lines))
+
+
+def written(home: Path) -> list[str]:
+    return sorted(line for path in (home / "out").rglob("part-*") for line in path.read_text().splitlines())
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    write(tmp_path, "orders", ORDERS)
+    write(tmp_path, "customers", CUSTOMERS)
+    return tmp_path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [Join, LeftJoin, OuterJoin])
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_one_launch_joins_all_files(kind: Any, partitions: int, home: Path) -> None:
+    conf = {"dt.operator.Join.attr.PARTITIONER": f"StatelessPartitioner:{partitions}"}
+    desk = Desk(home, folders_joined(home, kind), conf=conf)
+    desk.run()
+    assert desk.loop().checkpoint.window >= len(ORDERS)
+    assert written(home) == sorted(PAIRS + ALONE[kind])
+
+
+@pytest.mark.slow
+def test_items_that_wait_follow_their_keys_to_other_partitions(tmp_path: Path) -> None:
+    write(tmp_path, "orders", {})
+    for folder, files, partitions in (("customers", CUSTOMERS, 1), ("orders", ORDERS, 3), ("customers", EXTRA, 2)):
+        write(tmp_path, folder, files)
+        conf = {"dt.operator.Join.attr.PARTITIONER": f"StatelessPartitioner:{partitions}"}
+        Desk(tmp_path, folders_joined(tmp_path), conf=conf).run()
+    assert written(tmp_path) == sorted([*PAIRS, "9 box, 9 Eve"])
+
+
+@pytest.mark.slow
+def test_several_launches_join_what_one_would(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, folders_joined(tmp_path))
+    for name in ("orders", "customers"):
+        (tmp_path / name).mkdir()
+    for folder, files in (("customers", CUSTOMERS), ("orders", ORDERS)):
+        write(tmp_path, folder, files)
+        desk.run()
+    assert written(tmp_path) == PAIRS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", [Point.PLANNED, Point.STAGED, Point.APPENDED])
+@pytest.mark.parametrize("window_id", [1, 2, 3, 4])
+def test_no_crash_loses_or_doubles_a_pair(point: Point, window_id: int, home: Path) -> None:
+    desk = Desk(home, folders_joined(home, OuterJoin))
+    assert desk.crash(CrashAfter(point, window_id)) == 1
+    desk.run()
+    assert written(home) == sorted(PAIRS + ALONE[OuterJoin])
+    assert desk.faults() == []
+
+
+def test_a_join_within_windows_is_reported_before_it_runs(tmp_path: Path) -> None:
+    (note,) = compile_application(folders_joined(tmp_path, most_windows=1)).notes
+    assert note.code == "windows-apart"
+    assert note.problem.endswith("and Read customers and Read orders may send them in other windows")
+    assert compile_application(folders_joined(tmp_path)).notes == ()
