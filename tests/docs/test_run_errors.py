@@ -48,6 +48,8 @@ WITHOUT_CODE: Mapping[str, str] = {
     "backends.spark.task._FailedAbove": "the task above reports its own failure",
     "dagkit_operators.formats.line_format.RowRefused": "the reader rejects the row, or looks for the bad one",
     "dagkit_operators.filesystem.object_store.VersionsUnknown": "Arrow lists the objects instead",
+    "dagkit_operators.finding.trailer.TrailerMissing": "the file is pending",
+    "dagkit_operators.finding.trailer._NoNumber": "the file is quarantined with this reason",
     "ledger.stores.store.KeyMissing": "the ledger raises a LedgerError",
     "ledger.stores.store.KeyTaken": "the ledger raises a LedgerError",
     "render.engines._CannotDraw": "drawing-failed",

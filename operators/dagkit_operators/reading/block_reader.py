@@ -135,7 +135,7 @@ class BlockReader(Reader[T], SplittableOperator[Block], Partitioner, StatsListen
 
     def opened_content(self, element: Block) -> AbstractContextManager[Seekable]:
         """Open the file of a block; if it is compressed, its content."""
-        return self._opened(element)
+        return self._open_content(element)
 
     def decompresses(self, element: Block) -> bool:
         """Whether the records of a block have positions of the decompressed content of its file."""

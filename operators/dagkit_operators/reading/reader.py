@@ -137,11 +137,11 @@ class Reader(Operator, Generic[T]):
             return tracker.current_restriction().stop == block.end
 
         copied = self.context_for(block.path).model_copy
-        with self._stream.of(content, lambda _: self._opened(block), copied, is_done) as opened:
+        with self._stream.of(content, lambda _: self._open_content(block), copied, is_done) as opened:
             yield from self.converted(block, opened.context.batches(opened.stream, content, tracker))
 
     @contextmanager
-    def _opened(self, block: Block) -> Iterator[Seekable]:
+    def _open_content(self, block: Block) -> Iterator[Seekable]:
         """Open the file of a block; if it is compressed, its content."""
         codec = self._codec_of(block)
         with self.setup_stream(block) as stream:
