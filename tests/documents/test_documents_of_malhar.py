@@ -1,0 +1,108 @@
+"""The Java examples of Malhar's documents about the block reader and the file splitter run here, line by line."""
+
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from dagkit.cli import main
+from dagkit.plan import read_plan
+from dagkit.testing import Alone, FakeClock
+from dagkit_operators import Block, FileSplitterBase
+from tests.documents.block_reader import HookedReader
+from tests.documents.file_splitter import Splitter
+
+HERE = Path(__file__).parent
+ENGINES = pytest.mark.parametrize(
+    "engine", [["--reference"], pytest.param(["--cores", "2"], marks=[pytest.mark.slow, pytest.mark.spark])]
+)
+LINES = ["one", ".hidden", "", "two two", "...", "a.b", "fünf", *[f"line {number}" for number in range(40)]]
+
+
+def launch(*arguments: str) -> None:
+    answer = CliRunner().invoke(main, ["launch", *arguments, "--once", "--no-sync"])
+    assert answer.exit_code == 0, answer.output
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    monkeypatch.chdir(tmp_path)
+    Path("input").mkdir()
+    for name in ("a", "b"):
+        Path("input", name).write_text("".join(f"{line}\n" for line in LINES))
+    return [tmp_path / "input" / name for name in ("a", "b")]
+
+
+@ENGINES
+def test_the_example_application_writes_the_valid_records_of_each_block(engine: list[str], files: list[Path]) -> None:
+    application = str(HERE / "block_reader.py")
+    launch(application, "--app", "ExampleApplication", "-c", str(HERE / "block_reader.xml"), *engine)
+    content: dict[int, bytes] = {}
+    for file in Path("output").iterdir():
+        (block_id,) = re.findall("^[0-9a-f]+", file.name)
+        content[int(block_id, 16)] = file.read_bytes()
+    length = sum(path.stat().st_size for path in files)
+    valid = "".join(line for line in LINES if not line.startswith(".")).encode()
+    # as in Malhar, nothing lies between the records
+    assert b"".join(content[number] for number in sorted(content)) == valid * 2
+    assert len(content) > length // 40 - 2
+
+
+def test_its_configuration_mirrors_the_reader() -> None:
+    arguments = [
+        str(HERE / "block_reader.py"),
+        "--app",
+        "ExampleApplication",
+        "-c",
+        str(HERE / "block_reader.xml"),
+        "--json",
+    ]
+    plan = read_plan(CliRunner().invoke(main, ["plan", *arguments]).stdout)
+    assert [stage.operators for stage in plan.stages] == [
+        ("File-splitter",),
+        ("Block-reader", "Filter", "Record-writer"),
+    ]
+
+
+def test_a_reader_makes_its_filesystem_and_opens_the_streams(files: list[Path]) -> None:
+    reader = Alone(HookedReader())
+    reader.work(Block(0, str(files[0]), 0, files[0].stat().st_size))
+    assert [record.value for record in reader.sent()] == LINES
+    assert reader.operator._opened_paths == [str(files[0])]
+
+
+def test_process_sends_as_many_blocks_as_the_threshold_says_and_one_by_default(files: list[Path]) -> None:
+    paths = tuple(map(str, files))
+    total = 2 * -(-files[0].stat().st_size // 70)
+    for most, windows in ((None, [1] * total), (3, [3] * (total // 3) + [total % 3]), (100, [total])):
+        splitter = Alone(Splitter(files=paths, block_size=70, blocks_threshold=most), now=FakeClock().now)
+        counts = []
+        for _ in windows:
+            splitter.look()
+            counts.append(len(splitter.sent()))
+        assert counts == windows
+
+
+@ENGINES
+def test_the_application_with_the_base_splitter_reads_what_messages_name(engine: list[str], files: list[Path]) -> None:
+    Path("messages").write_text("".join(f"{path}\n" for path in files))
+    launch(str(HERE / "file_splitter.py"), "--app", "ApplicationWithBaseSplitter", *engine)
+    assert sorted(written()) == [path.read_bytes() for path in files]
+
+
+@ENGINES
+def test_the_application_with_the_input_splitter_reads_what_it_finds(engine: list[str], files: list[Path]) -> None:
+    splitter = ["-D", "dt.operator.Input.prop.scanner.files=input"]
+    launch(str(HERE / "file_splitter.py"), "--app", "ApplicationWithInputSplitter", *splitter, *engine)
+    assert sorted(written()) == [path.read_bytes() for path in files]
+
+
+def written() -> list[bytes]:
+    return [bytes.fromhex(line) for file in Path("output").iterdir() for line in file.read_text().splitlines()]
+
+
+def test_the_filesystem_is_inferred_from_a_file(files: list[Path]) -> None:
+    """`FileSystem.newInstance(new Path(file).toUri(), …)`: that of paths which have no scheme."""
+    splitter = FileSplitterBase(file="memory://bucket/any")
+    assert splitter._place_of("/data/a") == "memory://bucket/data/a"
