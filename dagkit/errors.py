@@ -57,6 +57,7 @@ Code = Literal[
     # properties and attributes
     "property-invalid",
     "property-unknown",
+    "guarantee-waived",
     "attribute-invalid",
     "attribute-misplaced",
     "attribute-unpicklable",

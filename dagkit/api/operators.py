@@ -1,7 +1,7 @@
 """The base classes of operators. An operator has properties, ports and methods; the engine keeps its state."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from enum import StrEnum
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -63,6 +63,10 @@ class Operator(Component):
         The compiler warns if the inputs need not receive such items in windows so close to each other.
         """
         return None
+
+    def gives_up(self) -> Iterable[str]:
+        """What the operator does not guarantee because of its properties, for people who read its plan."""
+        return ()
 
     def setup(self, context: Any) -> None:
         """Called before each streaming window on workers, possibly in a new process; in an input operator, once."""

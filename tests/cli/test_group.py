@@ -127,6 +127,25 @@ def test_explain_lists_the_steps(dagkit, word_count):
     assert [step["step"] for step in document["steps"]] == list(STEPS)
 
 
+def test_explain_says_what_a_setting_gives_up(dagkit, write):
+    write(
+        "app.py",
+        """
+from dagkit import Dag
+from dagkit_operators import FileSplitterInput
+
+
+def populate_dag(dag: Dag, conf) -> None:
+    dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}))
+""",
+    )
+    assert dagkit("explain", "app.py").err == ""
+    answer = dagkit("explain", "app.py", "-D", "dt.operator.Splitter.prop.windowDataManager=noop")
+    assert answer.code == 0
+    assert "advisory: Splitter: window_data_manager is 'noop', so each launch reads all files" in answer.err
+    assert "[guarantee-waived]" in answer.err
+
+
 @pytest.mark.parametrize("step", STEPS)
 def test_every_step_can_be_printed(dagkit, advised, step):
     shown = dagkit("explain", advised, "--step", step)

@@ -47,7 +47,11 @@ from dagkit.compiler.rules.port_rules import (
     every_required_output_is_read,
     ports_that_need_a_schema_have_one,
 )
-from dagkit.compiler.rules.property_rules import kinds_name_one_class, properties_hold
+from dagkit.compiler.rules.property_rules import (
+    kinds_name_one_class,
+    properties_hold,
+    waived_guarantees_are_reported,
+)
 from dagkit.compiler.rules.restriction_rules import (
     every_restriction_can_be_written,
     every_restriction_has_a_tracker,
@@ -104,6 +108,7 @@ RULES: tuple[Rule, ...] = (
     thread_affinity_joins_connected_operators,
     no_operator_finds_what_another_writes,
     attributes_off_the_platform_are_reported,
+    waived_guarantees_are_reported,
 )
 
 

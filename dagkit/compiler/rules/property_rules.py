@@ -1,12 +1,13 @@
 """Laws of properties: every operator is configured as its class requires, and its kind identifies its class."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from dagkit.api.component import Component, Fault
 from dagkit.api.configuration import Origin
+from dagkit.api.operators import Operator
 from dagkit.conf.sources.references import MASK, without_secret
 from dagkit.conf.values.secret_types import keeps_secret
-from dagkit.errors import Diagnostic, Where, did_you_mean
+from dagkit.errors import Diagnostic, Severity, Where, did_you_mean
 from dagkit.graph import Graph
 
 
@@ -34,6 +35,23 @@ def property_faults(
         if origin is not None and origin.key is not None:
             help_ = f"fix the value of {origin.key}" + (f" at {origin.where}" if origin.where else "")
         yield Diagnostic("property-invalid", _problem(name, component, fault, known), help_, where)
+
+
+def waived_guarantees_are_reported(graph: Graph) -> Iterator[Diagnostic]:
+    """A setting by which an operator guarantees less is a choice, and readers of the plan must see what it gives up."""
+    for node in graph.nodes:
+        for what in () if node.operator.faults else _given_up(node.operator):
+            yield Diagnostic(
+                "guarantee-waived",
+                f"{node.name}: {what}",
+                "leave the property at its default unless this is intended",
+                node.where,
+                Severity.ADVISORY,
+            )
+
+
+def _given_up(component: Component) -> Iterable[str]:
+    return component.gives_up() if isinstance(component, Operator) else ()
 
 
 def _origin_of(fault: Fault, known: dict[str, Origin]) -> Origin | None:

@@ -100,6 +100,13 @@ class FileSplitterInput(AbstractFileSplitter):
     """When the next scan is due; None: at once."""
     _scans: int = PrivateAttr(default=0)
 
+    def gives_up(self) -> Iterator[str]:
+        if self.window_data_manager == "noop":
+            yield (
+                "window_data_manager is 'noop', so each launch reads all files that are there, also those that an "
+                "earlier launch read, and no launch continues the list of files of another"
+            )
+
     def would_find(self, paths: Sequence[str], items: Sequence[object]) -> Iterator[str]:  # noqa: ARG002 - it has no input port
         """The paths at which the scanner would find a file."""
         return self.scanner.would_find(paths)
