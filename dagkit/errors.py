@@ -143,6 +143,8 @@ RunCode = Literal[
     "line-rejected",
     "text-undecodable",
     "entity-empty",
+    "entity-overlong",
+    "block-indivisible",
     "compression-broken",
     "compressed-block",
     "columns-mismatched",

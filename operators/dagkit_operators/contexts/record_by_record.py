@@ -42,6 +42,33 @@ class EntityEmpty(RunFailure):
         super().__init__(f"{path}, byte {position}: {context}.next returned an entity that used {used_bytes} bytes")
 
 
+class EntityOverlong(RunFailure):
+    """A reader context returned an entity that used more bytes than its file has."""
+
+    code = "entity-overlong"
+    usual_help: ClassVar[str] = "reject a record whose end is missing; count the bytes that the file has for it"
+    caused_by_author: ClassVar[bool] = True
+
+    def __init__(self, context: str, path: str, position: int, used_bytes: int, rest: int) -> None:
+        super().__init__(
+            f"{path}, byte {position}: {context}.next returned an entity that used {used_bytes} bytes, and only {rest} "
+            "are left"
+        )
+
+
+class BlockIndivisible(RunFailure):
+    """A file was cut into blocks where the reader context cannot find the next record."""
+
+    code = "block-indivisible"
+    usual_help: ClassVar[str] = (
+        "set sequential_file_read of the splitter, so that each file is one block, and start over under another "
+        "APPLICATION_PATH; or override `initialize` to find the first record of a block, and call `start_at`"
+    )
+
+    def __init__(self, context: str, path: str, position: int) -> None:
+        super().__init__(f"{path}, byte {position}: a block begins here, and {context} finds no records from there")
+
+
 class RecordByRecordContext(ReaderContext[T]):
     """Reads one record after the other: an author writes `next`, and `initialize` if records must be searched for.
 
@@ -83,11 +110,16 @@ class RecordByRecordContext(ReaderContext[T]):
     def initialize(self, stream: Seekable, block: Block, consecutive: bool) -> None:  # noqa: FBT001, ARG002 - as in Apex
         """Called before a block is read. Here, its first record starts at its first byte.
 
+        A block that the splitter cut from the middle of a file need not begin with a record; unless the context is
+        split `anywhere`, such a block raises BlockIndivisible.
+
         Override it to find the first record that starts at or after `block.start`, and call `start_at` with its
         position. If a record starts exactly at `block.start`, it must be found: a block may be the rest of one that was
         split. With `consecutive`, the same context just read the block before this one from the same stream; that must
         not change the records.
         """
+        if block.previous_block_id is not None and self.splits != "anywhere":
+            raise BlockIndivisible(type(self).__name__, shown(block.path), block.start)
         self.start_at(block.start)
 
     @abstractmethod
@@ -144,6 +176,9 @@ class RecordByRecordContext(ReaderContext[T]):
 
     def _after(self, entity: Entity[T], block: Block) -> int:
         """The position after an entity."""
-        if entity.used_bytes < 1:
-            raise EntityEmpty(type(self).__name__, shown(block.path), self._offset, entity.used_bytes)
-        return self._offset + entity.used_bytes
+        name, used = type(self).__name__, entity.used_bytes
+        if used < 1:
+            raise EntityEmpty(name, shown(block.path), self._offset, used)
+        if block.last and used > block.end - self._offset:
+            raise EntityOverlong(name, shown(block.path), self._offset, used, block.end - self._offset)
+        return self._offset + used

@@ -14,7 +14,13 @@ from dagkit_operators import BlockReader, FileInfo, FixedLengthReader, LineReade
 from dagkit_operators.contexts.fixed_bytes import FixedBytesReaderContext
 from dagkit_operators.contexts.line_contexts import LineReaderContext, ReadAheadLineReaderContext
 from dagkit_operators.contexts.reader_context import ReaderContext, Splits, Tracker
-from dagkit_operators.contexts.record_by_record import Entity, EntityEmpty, RecordByRecordContext
+from dagkit_operators.contexts.record_by_record import (
+    BlockIndivisible,
+    Entity,
+    EntityEmpty,
+    EntityOverlong,
+    RecordByRecordContext,
+)
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.reading.conversion import LineRejected
 
@@ -129,6 +135,44 @@ def test_a_record_that_uses_no_bytes_is_an_error_that_names_the_context(tmp_path
         Alone(EndlessReader()).work(block_of(tmp_path, b"x"))
 
 
+def test_a_record_that_ends_behind_its_file_is_an_error(tmp_path: Path) -> None:
+    (whole,) = blocks_of(tmp_path, b"1:a,4:bc,", 100)
+    with pytest.raises(EntityOverlong, match=r"byte 4: Netstrings\.next .* used 7 bytes, and only 5 are left"):
+        Alone(NetstringReader()).work(whole)
+
+
+def test_a_record_may_end_in_the_next_block(tmp_path: Path) -> None:
+    first, second = blocks_of(tmp_path, b">a>bcd>e", 4)
+    reader = Alone(MarkedReader())
+    reader.work(first)
+    reader.work(second)
+    assert values(reader) == [b"a", b"bcd", b"e"]
+
+
+def test_a_block_in_which_no_record_can_be_found_is_refused(tmp_path: Path) -> None:
+    first, second = blocks_of(tmp_path, b"1:a,1:b,1:c,", 8)
+    reader = Alone(NetstringReader())
+    left = reader.work(first, split_after=1)
+    if left is not None:
+        reader.work(left)
+    assert values(reader) == [b"a", b"b"]
+    with pytest.raises(BlockIndivisible, match="byte 8: a block begins here, and Netstrings finds no records"):
+        reader.work(second)
+
+
+def test_a_block_of_a_context_that_finds_its_first_record_is_read(tmp_path: Path) -> None:
+    class Found(Marked):
+        splits: ClassVar[Splits] = "between records"
+
+    class FoundReader(MarkedReader):
+        reader_context: ReaderContext[Any] = Found()
+
+    reader = Alone(FoundReader())
+    for block in blocks_of(tmp_path, b">a>bcd>e", 4):
+        reader.work(block)
+    assert values(reader) == [b"a", b"bcd", b"e"]
+
+
 def test_a_context_reads_files_that_were_found_as_it_reads_blocks(tmp_path: Path) -> None:
     block = block_of(tmp_path, b"1:a,2:bc,3:def,")
     proven = check_every_split_of(
@@ -141,10 +185,10 @@ class CountsOpens(LineReader):
     """Counts how often it opens a file."""
 
     kind = "test.counts-opens/1"
-    _opened: int = PrivateAttr(default=0)
+    _opens: int = PrivateAttr(default=0)
 
     def setup_stream(self, block: Block) -> AbstractContextManager[Seekable]:
-        self._opened += 1
+        self._opens += 1
         return super().setup_stream(block)
 
 
@@ -156,18 +200,18 @@ def test_ten_consecutive_blocks_cost_one_open(tmp_path: Path) -> None:
     with reader.window():
         for block in blocks:
             reader.work(block)
-    assert reader.operator._opened == 1
+    assert reader.operator._opens == 1
     assert values(reader) == content.decode().splitlines()
 
 
 @pytest.mark.parametrize("order", [[0, 2], [1, 0], [0, 0]], ids=["one is left out", "in reverse", "one is read again"])
-def test_blocks_that_do_not_follow_each_other_are_opened_each(order: list[int], tmp_path: Path) -> None:
+def test_blocks_that_do_not_follow_each_other_are_opens_each(order: list[int], tmp_path: Path) -> None:
     blocks = blocks_of(tmp_path, b"a\nb\nc\nd\n", 2)
     reader = Alone(CountsOpens())
     with reader.window():
         for number in order:
             reader.work(blocks[number])
-    assert reader.operator._opened == 2
+    assert reader.operator._opens == 2
     assert values(reader) == ["abcd"[number] for number in order]
 
 
@@ -177,7 +221,7 @@ def test_a_stream_is_closed_at_the_end_of_the_window(tmp_path: Path) -> None:
     for block in blocks:
         with reader.window():
             reader.work(block)
-    assert reader.operator._opened == 2
+    assert reader.operator._opens == 2
 
 
 def test_a_consecutive_block_is_said_to_be_one(tmp_path: Path) -> None:
@@ -186,7 +230,7 @@ def test_a_consecutive_block_is_said_to_be_one(tmp_path: Path) -> None:
     class Notes(Netstrings):
         def initialize(self, stream: Seekable, block: Block, consecutive: bool) -> None:
             met.append((block.block_id, consecutive))
-            super().initialize(stream, block, consecutive)
+            self.start_at(block.start)
 
     class NotesReader(NetstringReader):
         reader_context: ReaderContext[Any] = Notes()
