@@ -33,11 +33,11 @@ types: $(VENV)/ready
 fast: $(VENV)/ready
 	$(PYTEST) -m "not slow"
 
-$(VENV)/ready: pyproject.toml hatch_build.py operators/dagkit_operators/native/bytewise.c
+$(VENV)/ready: pyproject.toml hatch_build.py $(wildcard operators/dagkit_operators/native/*.c)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 
 clean:
-	rm -f operators/dagkit_operators/native/libbytewise.so
+	rm -f operators/dagkit_operators/native/lib*.so
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

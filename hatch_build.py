@@ -17,8 +17,8 @@ from typing import Any
 from hatchling.builders.config import BuilderConfig
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SOURCE = Path("operators/dagkit_operators/native/bytewise.c")
-LIBRARY = "libbytewise.so"
+FOLDER = Path("operators/dagkit_operators/native")
+SOURCES = tuple(FOLDER / name for name in ("bytewise.c", "json_members.c"))
 FLAGS = ("-std=c11", "-O3", "-fPIC", "-shared")
 MISSING = "there is no C compiler: `apt-get install gcc libc6-dev`, then `make clean test`"
 
@@ -27,18 +27,18 @@ class CompileHook(BuildHookInterface[BuilderConfig]):
     """A wheel with compiled code is for the platform that it was built on; one without, for all."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        source = Path(self.root) / SOURCE
         self._made = tempfile.TemporaryDirectory(prefix="dagkit-")  # gone with the hook, whatever becomes of the build
-        library, here = Path(self._made.name) / LIBRARY, source.with_name(LIBRARY)
-        fault = compile_library(source, library)
-        if fault:
-            self.app.display_warning(f"{SOURCE.name} is not compiled, numpy will do: {fault}")
-        if version == "editable":
-            self._bring(library, here)
-        elif not fault:
-            build_data["force_include"][str(library)] = SOURCE.with_name(LIBRARY).relative_to("operators").as_posix()
-            build_data["pure_python"] = False
-            build_data["tag"] = f"py3-none-{platform_tag()}"
+        for source in SOURCES:
+            library, here = Path(self._made.name) / library_of(source), Path(self.root) / FOLDER / library_of(source)
+            fault = compile_library(Path(self.root) / source, library)
+            if fault:
+                self.app.display_warning(f"{source.name} is not compiled, numpy will do: {fault}")
+            if version == "editable":
+                self._bring(library, here)
+            elif not fault:
+                build_data["force_include"][str(library)] = here.relative_to(Path(self.root) / "operators").as_posix()
+                build_data["pure_python"] = False
+                build_data["tag"] = f"py3-none-{platform_tag()}"
 
     def _bring(self, library: Path, here: Path) -> None:
         """What was compiled, or nothing, is in the very tree; whoever has loaded an older one keeps it."""
@@ -51,6 +51,11 @@ class CompileHook(BuildHookInterface[BuilderConfig]):
                 here.unlink(missing_ok=True)
         except OSError as error:
             self.app.display_warning(f"{here.name} cannot be put here, numpy will do: {error}")
+
+
+def library_of(source: Path) -> str:
+    """The name of the library that is compiled from a source."""
+    return f"lib{source.stem}.so"
 
 
 def platform_tag() -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from hatch_build import MISSING, can_compile, platform_tag
+from hatch_build import MISSING, SOURCES, can_compile, library_of, platform_tag
 from tests.docs.fences import Fence, fences_in
 
 ROOT = Path(__file__).parents[2]
@@ -31,9 +31,9 @@ SHOWN = {
 PAGE = (".html", ".css", ".js", ".svg", ".woff2")
 """Endings of what the console serves."""
 
-COMPILED = "dagkit_operators/native/libbytewise.so"
+COMPILED = {f"dagkit_operators/native/{library_of(source)}" for source in SOURCES}
 """What a wheel holds besides where there is a compiler."""
-LIBRARY = PACKAGES["dagkit_operators"].parent / COMPILED
+LIBRARIES = {PACKAGES["dagkit_operators"].parent / name for name in COMPILED}
 """The same in this very tree, where dagkit is installed editable."""
 
 pytestmark = pytest.mark.slow
@@ -135,14 +135,14 @@ def _sources(package: str) -> set[str]:
     return {
         f"{package}/{path.relative_to(root).as_posix()}"
         for path in root.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts and path != LIBRARY
+        if path.is_file() and "__pycache__" not in path.parts and path not in LIBRARIES
     }
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_the_wheel_holds_every_file_of_a_package_and_its_types(built: Built, package: str) -> None:
     held = {name for name in built.in_wheel if name.startswith(f"{package}/")}
-    assert held - {COMPILED} == _sources(package)
+    assert held - COMPILED == _sources(package)
     assert f"{package}/py.typed" in held
 
 
@@ -150,12 +150,12 @@ def test_what_the_packages_hold_is_code_types_how_spark_speaks_and_what_a_page_i
     held = [name for name in built.in_wheel if name.partition("/")[0] in PACKAGES]
     other = {name for name in held if Path(name).suffix not in (".py", ".typed", *PAGE)}
     spoken = {"dagkit/backends/spark/log4j2.properties"}
-    assert other - {COMPILED} == {*spoken, "dagkit_operators/native/bytewise.c"}
+    assert other - COMPILED == {*spoken, *(f"dagkit_operators/native/{source.name}" for source in SOURCES)}
 
 
 @compiling
 def test_a_wheel_with_compiled_code_is_for_the_platform_that_it_was_compiled_on(built: Built) -> None:
-    assert COMPILED in built.in_wheel
+    assert built.in_wheel >= COMPILED
     assert built.wheel.name == f"dagkit-{PROJECT['version']}-py3-none-{platform_tag()}.whl"
     assert f"Root-Is-Purelib: false\nTag: py3-none-{platform_tag()}\n" in built.read("WHEEL").replace("\r", "")
 
@@ -167,11 +167,12 @@ def test_a_wheel_with_compiled_code_is_for_the_platform_that_it_was_compiled_on(
 )
 def test_without_a_compiler_the_wheel_is_for_every_machine(built: Built, tmp_path: Path, compiler: str) -> None:
     tree = _unpacked(built.sdist, tmp_path / "unpacked")
-    (tree / "operators" / COMPILED).write_text("of an earlier build")
+    for library in COMPILED:
+        (tree / "operators" / library).write_text("of an earlier build")
     plain, told = _built(tree, tmp_path / "plain", CC=compiler)
-    assert "bytewise.c is not compiled, numpy will do" in told
+    assert all(f"{source.name} is not compiled, numpy will do" in told for source in SOURCES)
     assert plain.wheel.name == f"dagkit-{PROJECT['version']}-py3-none-any.whl"
-    assert plain.in_wheel == built.in_wheel - {COMPILED}
+    assert plain.in_wheel == built.in_wheel - COMPILED
     shutil.unpack_archive(plain.wheel, installed := tmp_path / "installed", "zip")
     told = _run([sys.executable, "-m", "dagkit.cli", "--version"], tmp_path, PYTHONPATH=str(installed))
     assert "dagkit_operators: byte scanning: numpy" in told
@@ -179,8 +180,11 @@ def test_without_a_compiler_the_wheel_is_for_every_machine(built: Built, tmp_pat
 
 @compiling
 def test_what_was_compiled_is_used_where_the_wheel_is_installed(place: Place) -> None:
-    program = "from dagkit_operators.native.compiled import compiled; print(compiled().path)"
-    assert place.run("python", "-c", program).startswith(str(place.folder))
+    program = (
+        "from dagkit_operators.native.compiled import compiled, json_members; print(json_members(), compiled().path)"
+    )
+    assert f" {place.folder}" in place.run("python", "-c", program)
+    assert "None" not in place.run("python", "-c", program)
     assert "dagkit_operators: byte scanning: compiled C" in place.run("dagkit", "--version")
 
 

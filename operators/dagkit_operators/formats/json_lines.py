@@ -13,7 +13,8 @@ from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.formats.line_format import LineFormat, RowRefused, one_batch
 from dagkit_operators.formats.parts import Part
 from dagkit_operators.formats.record_types import reason_of
-from dagkit_operators.formats.tabular import Made, as_text
+from dagkit_operators.formats.tabular import Made, Places, as_text
+from dagkit_operators.native.json_members import columns_of
 from dagkit_operators.payloads import Rejected
 
 if TYPE_CHECKING:
@@ -24,10 +25,14 @@ _MARK: Final = b"\xef\xbb\xbf"
 """A byte order mark."""
 
 
+class NotObjects(RowRefused):
+    """Not each line is an object."""
+
+
 class JsonLinesContext(LineFormat):
     """Reads JSON lines: UTF-8, one object a line. Empty lines are skipped.
 
-    With a `record_type` or `types`, Arrow parses many lines at once, and other fields of the objects are ignored.
+    With a `record_type` or `types`, many lines are parsed at once, and other fields of the objects are ignored.
     Without, or if a field has a type that Arrow lacks, each line is parsed by Python.
     """
 
@@ -58,8 +63,11 @@ class JsonLinesContext(LineFormat):
         import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
         import pyarrow.json as pa_json  # noqa: PLC0415
 
+        batch = columns_of(part.data, len(part), schema)
+        if batch is not None:
+            return one_batch(pa.Table.from_batches([batch]), len(part))
         if not _are_objects(part):
-            raise RowRefused("the line is not a JSON object")
+            raise NotObjects("the line is not a JSON object")
         options = pa_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
         reading = pa_json.ReadOptions(use_threads=False, block_size=len(part.data) + 1)
         try:
@@ -71,11 +79,16 @@ class JsonLinesContext(LineFormat):
     def parsed(self, block: Block, part: Part, schema: "pa.Schema") -> Iterator[Made]:
         if not len(schema):
             yield from self._by_python(block, part)
-        elif _are_objects(part):
-            yield from super().parsed(block, part, schema)
-        else:
+            return
+        try:
+            batch = self.batch_of(part, schema)
+        except NotObjects:
             for one in _trimmed(part):
                 yield from super().parsed(block, one, schema)
+        except RowRefused as fault:
+            yield from self._one_by_one(block, part, schema, str(fault))
+        else:
+            yield from self.made(block, batch, Places(part.starts, part))
 
     def _by_python(self, block: Block, part: Part) -> Iterator[Made]:
         """The records of lines, each parsed by itself."""

@@ -129,6 +129,20 @@ def selected(where: Any, batch: "pa.RecordBatch") -> "pa.RecordBatch":
     """The rows of a batch for which a condition holds."""
     known = arrow_of(where, batch.schema)
     if known is not None:
-        return batch.filter(known)
+        return _filtered(batch, known)
     names = [name for name in dict.fromkeys(names_in(where)) if name is not None]
     return batch.filter(mask_by_value(where, Listed(batch.select(names).to_pylist())))
+
+
+def _filtered(batch: "pa.RecordBatch", condition: "pc.Expression") -> "pa.RecordBatch":
+    """The rows for which an expression of Arrow holds, computed in this thread.
+
+    `RecordBatch.filter` gives the work to a pool of threads: if all cores are busy, waiting takes longer than the work.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - as above
+    from pyarrow import acero  # noqa: PLC0415
+
+    source = acero.Declaration("table_source", acero.TableSourceNodeOptions(pa.Table.from_batches([batch])))
+    kept = acero.Declaration("filter", acero.FilterNodeOptions(condition), [source]).to_table(use_threads=False)
+    (only,) = kept.combine_chunks().to_batches() or [batch.slice(0, 0)]
+    return only

@@ -1,4 +1,4 @@
-"""The library compiled from `bytewise.c` when dagkit was built; absent if there was no compiler."""
+"""The libraries compiled from the C here when dagkit was built; absent if there was no compiler."""
 
 import ctypes
 import zlib
@@ -7,9 +7,12 @@ from ctypes import c_char_p, c_int32, c_int64, c_uint8, c_uint32, c_void_p
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 SOURCE = Path(__file__).with_name("bytewise.c")
 LIBRARY = Path(__file__).with_name("libbytewise.so")
+JSON_SOURCE = Path(__file__).with_name("json_members.c")
+JSON_LIBRARY = Path(__file__).with_name("libjson_members.so")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +41,9 @@ def compiled() -> Compiled | None:
 
 def opened(path: Path) -> Compiled | None:
     """The functions of a library; None unless it loads on this machine and was compiled from the `bytewise.c` here."""
-    try:
-        library = ctypes.CDLL(str(path))
-        known = c_uint32.in_dll(library, "dagkit_source").value
-        if known != zlib.crc32(SOURCE.read_bytes()):
-            return None
-        beginning = library.dagkit_beginning
-    except (OSError, ValueError, AttributeError):
+    library = _loaded(path, SOURCE)
+    beginning = getattr(library, "dagkit_beginning", None)
+    if beginning is None:
         return None
     ends = getattr(library, "dagkit_ends", None)
     if ends is not None:
@@ -53,3 +52,29 @@ def opened(path: Path) -> Compiled | None:
     beginning.argtypes = c_void_p, c_void_p, c_int64, c_char_p, c_int32, c_int32, c_void_p, c_void_p
     beginning.restype = c_int64
     return Compiled(str(path), ends, beginning)
+
+
+@cache
+def json_members() -> Callable[..., int] | None:
+    """The function of `json_members.c` of this installation, if it has it."""
+    return members_in(JSON_LIBRARY)
+
+
+def members_in(path: Path) -> Callable[..., int] | None:
+    """The function of a library; None unless it loads here and was compiled from the `json_members.c` here."""
+    members: Any = getattr(_loaded(path, JSON_SOURCE), "dagkit_members", None)
+    if members is not None:
+        members.argtypes = c_void_p, c_int64, c_int64, c_void_p, c_int64
+        members.restype = c_int32
+    found: Callable[..., int] | None = members
+    return found
+
+
+def _loaded(path: Path, source: Path) -> ctypes.CDLL | None:
+    """A library; None unless it loads on this machine and was compiled from this source."""
+    try:
+        library = ctypes.CDLL(str(path))
+        known = c_uint32.in_dll(library, "dagkit_source").value
+        return library if known == zlib.crc32(source.read_bytes()) else None
+    except (OSError, ValueError):
+        return None
