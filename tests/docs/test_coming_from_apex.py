@@ -40,3 +40,13 @@ def test_the_table_of_a_standing_lists_its_attributes(standing: Standing) -> Non
 
 def test_the_three_standings_are_all_there_are() -> None:
     assert set(HEADINGS) == set(Standing)
+
+
+def test_each_defect_that_is_not_here_names_tests_that_exist() -> None:
+    tests = "\n".join(path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    section = PAGE.partition("## Defects that are not here")[2].partition("\n#")[0]
+    rows = [row for row in section.splitlines() if row.startswith("| ")]
+    named = [re.findall(r"`(test_\w+)`", row) for row in rows[1:]]
+    assert len(named) == 10
+    assert all(named)
+    assert [name for name in re.findall(r"`(test_\w+)`", section) if f"\ndef {name}(" not in tests] == []

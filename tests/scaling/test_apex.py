@@ -31,7 +31,8 @@ def _looked(
         *[(16, 16), (17, 16), (100, 16), (10**9, 16)],
     ],
 )
-def test_how_many_partitions_so_many_blocks_want(blocks: int, count: int) -> None:
+def test_adjusted_count(blocks: int, count: int) -> None:
+    """AbstractBlockReaderTest.testAdjustedCount."""
     assert _looked(blocks).after == count
 
 

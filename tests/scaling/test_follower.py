@@ -35,14 +35,14 @@ def _round(
     ]
 
 
-def test_one_partition_with_ten_blocks_becomes_eight() -> None:
-    """testProcessStatsForPartitionCount."""
+def test_process_stats_for_partition_count() -> None:
+    """AbstractBlockReaderTest.testProcessStatsForPartitionCount."""
     (response,) = _round(Follower(), APEX, [10])
     assert (response.repartition_required, response.partitions) == (True, 8)
 
 
-def test_the_same_backlog_again_changes_nothing() -> None:
-    """testProcessStatsForRepeatedPartitionCount."""
+def test_process_stats_for_repeated_partition_count() -> None:
+    """AbstractBlockReaderTest.testProcessStatsForRepeatedPartitionCount."""
     follower = Follower()
     _round(follower, APEX, [10])
     again = _round(follower, APEX, [10, 0, 0, 0, 0, 0, 0, 0], millis=500)

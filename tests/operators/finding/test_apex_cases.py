@@ -395,8 +395,14 @@ def test_base_paths_without_a_scheme_are_on_the_filesystem_of_file(file: str | N
 def test_lines_of_two_lengths(tmp_path: Path) -> None:
     for number in range(12):
         add(tmp_path / "data", number, f"f{number}l0\nf{number}l1")
-    case = Case(tmp_path / "data", block_size=2)
-    assert case.counts() == (12, 62)
+    assert Case(tmp_path / "data", block_size=2).counts() == (12, 62)
+    case = Case(tmp_path / "data", block_size=2, blocks_threshold=10)
+    counts = []
+    for _ in range(7):  # testBlocksThreshold, and testIdempotencyWithBlocksThreshold: each in another process
+        counts.append(case.counts())
+        case.recover()
+    assert [blocks for _, blocks in counts] == [10] * 6 + [2]
+    assert sum(files for files, _ in counts) == 12
 
 
 # ---- what authors override

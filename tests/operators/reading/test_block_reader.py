@@ -316,6 +316,16 @@ def test_a_reader_follows_its_backlog(reader: LineReader, count: int) -> None:
     assert fewer[0] == ran
 
 
+def test_partitioning() -> None:
+    """AbstractBlockReaderTest.testPartitioning. In Malhar each partition owns a key; here all share one queue."""
+    reader = LineReader(policy="apex")
+    response = reader.process_stats(_stats(1, 10))
+    partitions = reader.define_partitions([Partition(reader)], PartitioningContext(wanted=response.partitions or 0))
+    assert len(partitions) == 8
+    assert [partition.operator for partition in partitions] == [reader] * 8
+    assert [dict(partition.keys) for partition in partitions] == [{}] * 8
+
+
 def test_a_reader_that_collects_no_statistics_stays_as_it_is() -> None:
     reader = LineReader(collect_stats=False, min_readers=3)
     assert reader.process_stats(_stats(1, 1000)) == Response()

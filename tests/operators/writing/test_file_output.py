@@ -2,7 +2,8 @@
 
 Apex's variants with temporary names have no counterpart here: no file is visible before it is committed. Its recovery
 tests replay other items; here a repeated window has the items of the first attempt, so the content is that of a run
-without a crash.
+without a crash. Snappy, ciphers and chains of filters (testSnappyCompressionSimple, testSnappyStreamProvider,
+testChainFilters) have no counterpart either: files are compressed by gzip or zstd.
 """
 
 import gzip
@@ -137,6 +138,57 @@ def test_failed_write(
     assert (desk.faults(), desk.leftovers()) == ([], [])
 
 
+def test_single_rolling_file_failed_write_1(tmp_path: Path) -> None:
+    """The same window fails twice, after parts that go beyond the checkpoint were staged."""
+    desk = Desk(tmp_path, written(Single, ((0, 1, 2), (3, 4), (5, 6, 7, 8)), tmp_path, max_length=4))
+    desk.crash(CrashAfter(Point.STAGED, 3), CrashAfter(Point.STAGED, 3))
+    desk.run()
+    assert desk.outputs() == {f"single.txt.{part}": lines(*range(3 * part, 3 * part + 3)) for part in range(3)}
+    assert (desk.faults(), desk.leftovers()) == ([], [])
+
+
+@pytest.mark.parametrize("point", [Point.STAGED, Point.APPENDED, Point.HALF_FINISHED])
+def test_single_file_multi_rolling_failure(point: Point, tmp_path: Path) -> None:
+    """A window that fails has finished several parts."""
+    desk = Desk(tmp_path, written(Single, ((0, 1, 2), (3, 4), (0, 1, 2, 3, 4, 5, 6)), tmp_path, max_length=4))
+    desk.crash(CrashAfter(point, 3), CrashAfter(point, 3))
+    desk.run()
+    parts = [lines(0, 1, 2), lines(3, 4, 0), lines(1, 2, 3), lines(4, 5, 6)]
+    assert desk.outputs() == {f"single.txt.{number}": part for number, part in enumerate(parts)}
+    assert (desk.faults(), desk.leftovers()) == ([], [])
+
+
+def test_bug_8_4_files_of_others_stay_when_a_file_of_a_similar_name_is_begun(tmp_path: Path) -> None:
+    """Malhar deletes the file of the name, and all of its parts, when it first opens it."""
+    desk = Desk(tmp_path, written(Single, ((0, 1, 2, 3),), tmp_path, max_length=4))
+    desk.out.mkdir()
+    for name in ("single.txt", "single.txt.7", "single.txt.1.bak"):
+        (desk.out / name).write_bytes(b"of another")
+    desk.run()
+    assert desk.outputs() == {
+        "single.txt": b"of another",
+        "single.txt.7": b"of another",
+        "single.txt.1.bak": b"of another",
+        "single.txt.0": lines(0, 1, 2),
+        "single.txt.1": lines(3),
+    }
+
+
+def test_bug_8_5_what_was_written_is_complete_at_the_end_of_a_launch(tmp_path: Path) -> None:
+    """In Malhar a file without a limit keeps a temporary name, and streams that expired are not flushed."""
+    desk = Desk(tmp_path, written(Multi, ((0, 1), (2, 3), (4, 5)), tmp_path), Until.IDLE, clock=FakeClock())
+    desk.run()
+    assert desk.outputs() == {"even.txt": lines(0, 2, 4), "odd.txt": lines(1, 3, 5)}
+
+
+def test_run_test_application(tmp_path: Path) -> None:
+    """GenericFileOutputOperatorTest.runTestApplication: a separator follows each item."""
+    at_work = Alone(PartWriter(file_path=tmp_path, record_separator="-", file_name="output.txt_{partition}.{number}"))
+    with at_work.window():
+        at_work.send("a", "b", "c", "d")
+    assert at_work.written() == {"output.txt_0.0": b"a-b-c-d-"}
+
+
 def test_single_rolling_file_empty_windows_write() -> None:
     at_work = Alone(Single(file_path="out", max_length=4, rotation_windows=1))
     for numbers in ((0, 1, 2), (), ()):
@@ -240,7 +292,7 @@ def test_many_at_once_are_written_as_one_by_one() -> None:
         assert at_once.operator.parts == one_by_one.operator.parts
 
 
-def test_two_partitions_that_choose_one_name_write_a_file_each(tmp_path: Path) -> None:
+def test_bug_8_6_two_partitions_that_choose_one_name_write_a_file_each(tmp_path: Path) -> None:
     """In Apex the second of them to finish is deleted."""
 
     def draw(dag: Dag, conf: object) -> None:
@@ -313,7 +365,7 @@ def test_a_long_part_has_members_of_a_mebibyte() -> None:
 
 
 @Case
-def test_a_crash_leaves_compressed_parts_whole(
+def test_bug_8_7_a_crash_leaves_compressed_parts_whole(
     kind: type[Single], properties: dict[str, Any], looks: Looks, expected: dict[str, bytes], tmp_path: Path
 ) -> None:
     desk = Desk(tmp_path, written(kind, looks, tmp_path, compression="gzip", **properties))

@@ -149,6 +149,17 @@ def copying(home: Path) -> Draw:
     return draw
 
 
+def test_block_writing(tmp_path: Path) -> None:
+    """PartFileWriterTest.testBlockWriting: each block is written to its place, also of files of other lengths."""
+    (tmp_path / "in").mkdir()
+    files = {f"in/{length}": bytes(number % 251 for number in range(length)) for length in (0, 1, 65_536, 200_000)}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    desk = Desk(tmp_path, copying(tmp_path))
+    desk.run()
+    assert desk.outputs() == files
+
+
 FULL_DISK = """
 import resource, signal, sys
 from pathlib import Path
