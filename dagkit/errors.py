@@ -74,6 +74,7 @@ Code = Literal[
     "checkpoint-misaligned",
     "mode-mismatch",
     "windows-apart",
+    "watermark-missing",
     "locality-invalid",
     "locality-ignored",
     "affinity-invalid",

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Coroutine, Iterable, Iterator
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -57,6 +58,12 @@ class Operator(Component):
     A subclass that overrides `process` or `process_batch` does not inherit it.
     """
 
+    uses_watermark: ClassVar[bool] = False
+    """Whether the operator acts on `context.watermark`, such as to send the results of windows that have ended.
+
+    The engine then runs a further window when that watermark has advanced, even without input.
+    """
+
     def windows_joined(self) -> int | None:
         """In how many windows, counting its own, an item can meet items of other inputs; None: in any, or never.
 
@@ -67,6 +74,24 @@ class Operator(Component):
     def gives_up(self) -> Iterable[str]:
         """What the operator does not guarantee because of its properties, for people who read its plan."""
         return ()
+
+    @property
+    def estimates_watermark(self) -> bool:
+        """Whether the operator itself is a source of watermarks. If not, the watermarks of its inputs pass through."""
+        return False
+
+    @property
+    def idle_after(self) -> timedelta | None:
+        """The time without input after which a part of a source no longer holds back the watermark; None: never."""
+        return None
+
+    def current_watermark(self) -> datetime | None:
+        """The watermark of the output: no later item should have an earlier event time. None: unknown, or as before.
+
+        Called if the operator estimates watermarks: at the end of each streaming window in each partition; in an input
+        operator, after each look.
+        """
+        return None
 
     def setup(self, context: Any) -> None:
         """Called before each streaming window on workers, possibly in a new process; in an input operator, once."""
@@ -127,6 +152,11 @@ class InputOperator(Operator):
     def looks_again_in_millis(self) -> int | None:
         """The time until the next look, after one that emitted nothing; None for the usual time."""
         return None
+
+    @property
+    def has_unsent(self) -> bool:
+        """Whether the operator found input that it has not emitted yet. Until then, no watermark after it advances."""
+        return False
 
 
 class RowOperator(Operator):

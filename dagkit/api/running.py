@@ -38,6 +38,10 @@ class Context:
     application_path: str = ""
     """The application's folder, which contains its ledger; empty if there is none."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    watermarks: Mapping[str, datetime | None] = field(default_factory=dict)
+    """The watermark of each input port after the last window, for ports that can have one; None if it is unknown."""
+    watermark: datetime | None = None
+    """The watermark of all inputs together, which never goes back. Ports of idle sources do not hold it back."""
     until: Until = Until.STOPPED
     """When the launch ends. For `ONCE`, an input operator must look for input only once."""
     now: Callable[[], datetime] | None = None

@@ -225,6 +225,19 @@ class SplittableOperator(Operator, Generic[T, R]):
             )
         return kind(restriction)
 
+    @property
+    def estimates_watermark(self) -> bool:
+        """Whether the operator is a source of watermarks. By default, if it overrides `watermark`."""
+        return type(self).watermark is not SplittableOperator.watermark
+
+    def earliest(self, element: T) -> datetime | None:  # noqa: ARG002 - for overrides
+        """The earliest event time that a record of an element may have; None if it is unknown.
+
+        Until the element is begun, it holds back the watermark to this time; if it is unknown, to where it is. Called
+        without `setup`.
+        """
+        return None
+
     def watermark(self, element: T, reached: datetime | None) -> WatermarkEstimator | None:  # noqa: ARG002 - as above
         """Return an estimator of the event time that is reached in an element. By default there is none.
 

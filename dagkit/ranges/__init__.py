@@ -41,13 +41,16 @@ from dagkit.ranges.unsplittable import (
     UnsplittableRestrictionTracker,
 )
 from dagkit.ranges.watermark import (
+    END_OF_TIME,
     ManualWatermarkEstimator,
     MonotonicWatermarkEstimator,
     WalltimeWatermarkEstimator,
     WatermarkEstimator,
+    aware,
 )
 
 __all__ = [
+    "END_OF_TIME",
     "NO_KEYS",
     "OFFSET_INFINITY",
     "BundleFinalizer",
@@ -90,6 +93,7 @@ __all__ = [
     "WatermarkEstimator",
     "WatermarkInvalid",
     "WorkUnclaimed",
+    "aware",
     "claimed_runs",
     "split_near",
 ]

@@ -3,9 +3,13 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Final
 
 from dagkit.ranges.locked import Locked
 from dagkit.ranges.range_errors import WatermarkInvalid
+
+END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
+"""The watermark of a source that has ended: no record will come."""
 
 
 class WatermarkEstimator(Locked):
@@ -16,7 +20,7 @@ class WatermarkEstimator(Locked):
 
     def __init__(self, state: datetime | None = None) -> None:
         super().__init__()
-        self._watermark = None if state is None else _aware(state)
+        self._watermark = None if state is None else aware(state)
 
     @abstractmethod
     def observe_timestamp(self, timestamp: datetime) -> None:
@@ -46,7 +50,7 @@ class MonotonicWatermarkEstimator(WatermarkEstimator):
         self._observed: datetime | None = None
 
     def observe_timestamp(self, timestamp: datetime) -> None:
-        observed = _aware(timestamp)
+        observed = aware(timestamp)
         with self._lock:
             self._observed = observed
 
@@ -66,7 +70,7 @@ class WalltimeWatermarkEstimator(WatermarkEstimator):
         """Records do not move it."""
 
     def current_watermark(self) -> datetime:
-        instant = _aware(self._now())
+        instant = aware(self._now())
         with self._lock:
             return self._advance(instant)
 
@@ -79,7 +83,7 @@ class ManualWatermarkEstimator(WatermarkEstimator):
 
     def set_watermark(self, watermark: datetime) -> None:
         """Set the watermark. Raise WatermarkInvalid if it would go back."""
-        instant = _aware(watermark)
+        instant = aware(watermark)
         with self._lock:
             if self._watermark is not None and instant < self._watermark:
                 raise WatermarkInvalid(watermark, f"event time has already reached {self._watermark.isoformat()}")
@@ -90,8 +94,8 @@ class ManualWatermarkEstimator(WatermarkEstimator):
             return self._watermark
 
 
-def _aware(instant: object) -> datetime:
-    """The instant in UTC. Raise WatermarkInvalid if it is not an aware datetime."""
+def aware(instant: object) -> datetime:
+    """Return an instant in UTC. Raise WatermarkInvalid if it is not an aware datetime."""
     if not isinstance(instant, datetime):
         raise WatermarkInvalid(instant, "it is not a datetime")
     if instant.tzinfo is None:

@@ -116,6 +116,7 @@ class Alone(Generic[OperatorT]):
         now: Callable[[], datetime] | None = None,
         window_id: int = 1,
         connected: Iterable[str] | None = None,
+        watermark: datetime | None = None,
     ) -> None:
         faults = [f"{fault.path}: {fault.message}" for fault in operator.faults]
         assert not faults, f"{type(operator).__name__} cannot run: {'; '.join(faults)}"
@@ -153,6 +154,7 @@ class Alone(Generic[OperatorT]):
             attributes=attributes or {},
             until=until,
             now=now,
+            watermark=watermark,
         )
         self._again: dict[str, Any] = {
             "partition": partition,
@@ -277,10 +279,10 @@ class Alone(Generic[OperatorT]):
         """The state as it would be saved now."""
         return saved(self.operator)
 
-    def restarted(self) -> "Alone[OperatorT]":
-        """The operator as in another process: with its saved state and its files only."""
+    def restarted(self, *, watermark: datetime | None = None) -> "Alone[OperatorT]":
+        """The operator as in another process: with its saved state and its files only, and with this watermark."""
         self._life.tear_down()
-        again = Alone(self.operator, state=self.state, window_id=self.window_id, **self._again)
+        again = Alone(self.operator, state=self.state, window_id=self.window_id, watermark=watermark, **self._again)
         again.files, again.entries = self.files, self.entries
         again.operator._services.update(self.files | self.entries)  # noqa: SLF001 - as the engine does
         return again

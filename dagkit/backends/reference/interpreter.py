@@ -34,6 +34,7 @@ from dagkit.engine.worker.protocol import Answer, Cores, Figures, Report, Window
 from dagkit.engine.worker.sliding import Panes, slider_name
 from dagkit.graph import Node
 from dagkit.plan.model import Routing
+from dagkit.ranges import aware
 from dagkit.schema.batch import Batch
 
 
@@ -139,6 +140,8 @@ class _Window:
             if window_id % count == 0:
                 operator.end_window()
             partition.metrics = metrics_of(operator)
+            if operator.estimates_watermark and (watermark := operator.current_watermark()) is not None:
+                partition.watermark = aware(watermark)
             operator.before_checkpoint(window_id)
         partition.end()
         for port in node.output_ports:
@@ -221,8 +224,9 @@ class _Window:
         return self._unified(target.unifier, arrived, node, index)
 
     def _context_of(self, node: Node, index: int) -> Context:
+        task, name = self.task, node.name
         return self.program.context_of(
-            node.name, index, self.task.window_id, self.task.home, self.task.application_path
+            name, index, task.window_id, task.home, application_path=task.application_path, seen=task.seen.get(name)
         )
 
     def _routed(self, wire: Wire, routing: Routing, index: int, sent: list[Placed], sender: int) -> list[Placed]:
@@ -270,6 +274,7 @@ class _Window:
                     work=0.0 if reading is None else reading.worked,
                     busy_millis=partition.millis,
                     reached=_reached(reading),
+                    estimated={} if partition.watermark is None else {name: partition.watermark},
                     figures={name: self._figures(name, partition)},
                     began=partition.began,
                 )

@@ -76,6 +76,8 @@ class OnePartition:
     emitted: dict[str, int] = field(default_factory=dict)
     """The number of sent items, by connected output port, before sliding windows."""
     metrics: dict[str, Any] = field(default_factory=dict)
+    watermark: datetime | None = None
+    """The watermark that it estimated, if it is not splittable."""
     panes: dict[str, SavedState] = field(default_factory=dict)
     open: ExitStack = field(default_factory=ExitStack)
     """The calls that are due at the end: `deactivate` and `teardown`."""

@@ -132,7 +132,9 @@ class PlainReading:
             raise self._failure
 
     def _parts(self, element: Any, number: int) -> Iterator[WorkItem]:
-        for part in self.elements.work_of(element, (self.task.window_id, self.slot, number)):
+        operator, port = self.elements.into.operator, self.elements.into.port
+        known = self.task.seen[operator][0].get(port) if operator in self.task.seen else None
+        for part in self.elements.work_of(element, (self.task.window_id, self.slot, number), not_before=known):
             self.recorder.find(part)
             yield part
 
@@ -204,6 +206,7 @@ class PlainReading:
             in_vain=deferred is not None and not done,
             turn=self.task.window_id,
             reached=reached,
+            idle_since=None if done else each.idle_since,
             done_positions=done,
             done_millis=millis,
             done_apart=0,

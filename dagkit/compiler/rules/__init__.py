@@ -59,6 +59,7 @@ from dagkit.compiler.rules.restriction_rules import (
 from dagkit.compiler.rules.window_rules import (
     application_windows_are_kept_whole,
     checkpoints_fall_between_application_windows,
+    every_watermark_has_a_source,
     items_that_meet_in_a_window_arrive_in_one,
     processing_modes_agree,
 )
@@ -101,6 +102,7 @@ RULES: tuple[Rule, ...] = (
     checkpoints_fall_between_application_windows,
     processing_modes_agree,
     items_that_meet_in_a_window_arrive_in_one,
+    every_watermark_has_a_source,
     one_thread_serves_one_source,
     affinity_names_operators_that_exist,
     affinity_agrees_with_the_streams,

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import networkx as nx
+
 from dagkit.api.attributes import OperatorContext, ProcessingMode
 from dagkit.api.operators import InputOperator, Operator
 from dagkit.api.work import SplittableOperator
@@ -67,6 +69,27 @@ def processing_modes_agree(graph: Graph) -> Iterator[Diagnostic]:
             f"set PROCESSING_MODE of {downstream.name} to AT_MOST_ONCE, or of {upstream.name} to AT_LEAST_ONCE",
             downstream.where,
         )
+
+
+def every_watermark_has_a_source(graph: Graph) -> Iterator[Diagnostic]:
+    """An operator that acts on watermarks would wait for ever if no operator above it estimates one."""
+    if graph.has_gaps:
+        return  # the missing end may be a source
+    sources = {node.name for node in graph.nodes if _estimates(node)}
+    for node in graph.nodes:
+        if getattr(node.operator, "uses_watermark", False) and not sources & nx.ancestors(graph.network, node.name):
+            yield Diagnostic(
+                "watermark-missing",
+                f"{node.name} acts on watermarks, and no operator above it estimates one",
+                "name the event time of the records at the operator that reads them, or put an EventTime before "
+                f"{node.name}",
+                node.where,
+            )
+
+
+def _estimates(node: Node) -> bool:
+    operator = node.operator
+    return isinstance(operator, Operator) and not operator.faults and operator.estimates_watermark
 
 
 def _has_mode(graph: Graph, node: Node) -> bool:

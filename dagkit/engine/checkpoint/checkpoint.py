@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from dagkit.engine.address import Address
 from dagkit.engine.checkpoint.row_account import RowAccount
+from dagkit.engine.event_time.event_times import EventTimes
 from dagkit.engine.facts import Fact
 from dagkit.engine.files.staging import Part
 from dagkit.engine.work.item import WorkItem
@@ -68,8 +69,10 @@ class Checkpoint(_Value):
     """Pieces of the files that this window completed; they are put in place after the commit."""
     read: tuple[tuple[int, int], ...] = ()
     """The numbers of the blocks that were read to their end, as half-open ranges: their files are complete."""
+    event_times: EventTimes = EventTimes()
+    """The watermarks of all operators."""
     watermarks: Mapping[str, datetime | None] = {}
-    """The watermark of each input whose operator estimates one."""
+    """The watermark of each input, as versions until November 2026 wrote it; `event_times` replaces it."""
     drained: bool = False
     """Whether this window notified operators that no more input is expected for now."""
     ended: tuple[str, ...] = ()
@@ -94,4 +97,5 @@ class Checkpoint(_Value):
         data: dict[str, Any] = self.model_dump(mode="json")
         data["work"] = self.work.as_json()
         data["rows"] = self.rows.model_dump(mode="json", exclude_defaults=True)
+        data["event_times"] = self.event_times.model_dump(mode="json", exclude_defaults=True)
         return {name: value for name, value in data.items() if value or name in ("format", "window", "work")}

@@ -12,7 +12,6 @@ from dagkit.engine.checkpoint.additions import StoredState
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.compatibility import OperatorRenamed
 from dagkit.engine.checkpoint.discoveries import Discovery, DiscoveryCodec
-from dagkit.engine.checkpoint.watermarks import watermark_of
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.promise import WindowPromise
@@ -169,7 +168,7 @@ class Journal:
         event = planned.execute(
             new_data=slice_of(content, planned.next_offset, len(rows)) if rows else None,
             checkpoint=checkpoint_of(kept),
-            watermark=_later(planned.watermark, watermark_of(checkpoint.watermarks)),
+            watermark=_later(planned.watermark, checkpoint.event_times.application),
         )
         self.chain.append(event, [content, kept] if rows else [kept], planned=planned)
         self._after = self.chain.standing.data_at

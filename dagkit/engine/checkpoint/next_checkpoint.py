@@ -12,8 +12,8 @@ from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.delays import kept
 from dagkit.engine.checkpoint.outcome import ChangesInForce, InputStatus, RemainingWork, State, WindowOutcome
 from dagkit.engine.checkpoint.row_account import row_account
-from dagkit.engine.checkpoint.watermarks import watermarks_after
 from dagkit.engine.checkpoint.work_records import work_recorded
+from dagkit.engine.event_time.event_times import EventTimes, Progress
 from dagkit.engine.files.staging import NAMED_BY_BLOCK, FileShared, Part, by_file, element_text
 from dagkit.engine.program.program import Program, Target
 from dagkit.engine.work.item import ItemKey, WorkItem
@@ -37,7 +37,6 @@ def next_checkpoint(
     refuse_late(before, worked_on, parts)
     refuse_shared(before.files, parts, outcome.program.operators)
     whole, still_open = settled([*before.files, *parts], open_elements, last=outcome.last)
-    coming = {*inputs.coming, *(item.into for item in remaining.discovered_later)}
     return Checkpoint(
         window=outcome.window_id,
         work=work_recorded(outcome.consumed.given, outcome.answer.reports, waiting),
@@ -47,7 +46,7 @@ def next_checkpoint(
         files=tuple(still_open),
         finished=tuple(whole),
         read=with_numbers(before.read, worked_on - open_elements),
-        watermarks=watermarks_after(before.watermarks, inputs.timed, waiting, outcome.answer, coming),
+        event_times=event_times_after(before, outcome, waiting, inputs),
         drained=outcome.last,
         ended=tuple(sorted(inputs.ended)),
         facts=tuple(outcome.facts),
@@ -56,6 +55,25 @@ def next_checkpoint(
         altered=changes.altered,
         answered=changes.answered,
     )
+
+
+def event_times_after(
+    before: Checkpoint, outcome: WindowOutcome, waiting: Sequence[WorkItem], inputs: InputStatus
+) -> EventTimes:
+    """Return the watermarks after a window; none if no operator estimates one."""
+    if outcome.flow is None:
+        return EventTimes()
+    progress = Progress(
+        window_id=outcome.window_id,
+        now=outcome.ended,
+        waiting=waiting,
+        reports=outcome.answer.reports,
+        behind=inputs.behind,
+        ended=inputs.ended,
+        sources=inputs.watermarks,
+        has_delayed_items=bool(outcome.answer.delayed),
+    )
+    return outcome.flow.after(before.event_times, progress)
 
 
 def waiting_after(outcome: WindowOutcome, remaining: RemainingWork) -> list[WorkItem]:

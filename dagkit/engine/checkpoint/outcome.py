@@ -2,9 +2,10 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
-from dagkit.engine.address import Address
 from dagkit.engine.checkpoint.checkpoint import Altered, Partitioned
+from dagkit.engine.event_time.watermark_flow import WatermarkFlow
 from dagkit.engine.facts import Fact
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.item import WorkItem
@@ -12,6 +13,7 @@ from dagkit.engine.work.split import Allocation, all_in
 from dagkit.engine.worker.instances import SavedState
 from dagkit.engine.worker.protocol import Answer
 
+START_OF_TIME = datetime.min.replace(tzinfo=UTC)
 State = Mapping[str, tuple[SavedState, ...]]
 """The state of operators: by operator, then by partition."""
 
@@ -41,6 +43,10 @@ class WindowOutcome:
     """Whether the window notified operators that no more input is expected for now."""
     facts: Sequence[Fact] = ()
     """The decisions since the previous window."""
+    flow: WatermarkFlow | None = None
+    """The flow of watermarks; None if no operator estimates one."""
+    ended: datetime = START_OF_TIME
+    """When the driver received the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +74,10 @@ class InputStatus:
 
     ended: Collection[str] = ()
     """Input operators that have ended for ever."""
-    coming: Collection[str] = ()
-    """The inputs that receive discoveries that no window has taken yet."""
-    timed: Collection[Address] = ()
-    """The inputs whose operators estimate watermarks."""
+    behind: Collection[str] = ()
+    """The input operators that found input which is not sent, or which no committed window contains."""
+    watermarks: Mapping[str, datetime | None] = field(default_factory=dict)
+    """The watermarks that input operators estimate."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,13 +165,19 @@ class DriverInputs:
             self._work[key] = _FoundWork(items, BacklogCount.by_input(items, self._clock.now()))
         return self._work[key]
 
-    def coming(self, program: Program) -> set[str]:
-        """The inputs that will receive discoveries which no window has taken yet."""
+    @property
+    def behind(self) -> set[str]:
+        """The input operators that found input which they have not sent, or which no window has taken yet."""
+        unsent = {name for name, driver_input in self._at_work.items() if driver_input.has_unsent}
+        return unsent | {discovery.operator for discovery in self.found}
+
+    @property
+    def watermarks(self) -> dict[str, datetime | None]:
+        """The watermarks that input operators estimated after their last looks."""
         return {
-            target.address
-            for discovery in self.found
-            for emitted in discovery.emitted
-            for target in program.sources[discovery.operator][emitted.port]
+            name: driver_input.watermark
+            for name, driver_input in self._at_work.items()
+            if driver_input.operator.estimates_watermark
         }
 
     @property

@@ -25,6 +25,7 @@ from dagkit.engine.worker.instances import SavedState, bind_output, live, of_ite
 from dagkit.engine.worker.lifecycle import Life, look
 from dagkit.engine.worker.outbox import Outbox, Sent
 from dagkit.engine.worker.protocol import Figures
+from dagkit.ranges import aware
 
 
 class DriverInput:
@@ -52,6 +53,8 @@ class DriverInput:
         self._figures: dict[int, Figures] = {}
         """The figures of the looks for each window, until the window is committed."""
         self._now: Callable[[], datetime] = context.now or _no_clock
+        self.watermark: datetime | None = None
+        """The watermark that it estimated after its last look."""
         self._emitted: list[Emitted] = []
         self._ports = [port for port in output_ports(type(operator)) if program.sources[name].get(port)]
         for port in self._ports:
@@ -72,6 +75,11 @@ class DriverInput:
         """Whether its work in the background runs; it looks again after that."""
         return self._background.is_running
 
+    @property
+    def has_unsent(self) -> bool:
+        """Whether it found input that it has not emitted yet."""
+        return not self.ended and self.operator.has_unsent
+
     def look(self, window_id: int, spin_millis: int) -> Discovery:
         """Let the operator emit the available items."""
         self._emitted = []
@@ -83,6 +91,8 @@ class DriverInput:
             self.ended |= look(self.operator, self._life, window_id, lambda: bool(self._emitted))
             again = self.operator.looks_again_in_millis()
             metrics = metrics_of(self.operator)
+            watermark = self.operator.current_watermark() if self.operator.estimates_watermark else None
+            self.watermark = self.watermark if watermark is None else aware(watermark)
         spent = (time.monotonic() - began) * 1000, time.thread_time_ns() - cpu_nanos
         self._figures[window_id] = self._after_look(self._figures.get(window_id, Figures()), *spent, metrics)
         self.in_vain = not self._emitted and self._background.begun == begun_before

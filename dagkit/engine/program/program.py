@@ -5,6 +5,7 @@ A worker loads this module and not the compiler, which makes programs in `lower.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cached_property, lru_cache
 from math import gcd
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 Port = tuple[str, str]
 """An operator and one of its ports."""
+SeenWatermarks = tuple[Mapping[str, datetime | None], datetime | None]
+"""The watermarks that an operator sees in a window: by input port, and that of all together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,9 +238,17 @@ class Program:
         return {operator: stage for stage in self.stages for operator in stage.operators}
 
     def context_of(
-        self, operator: str, partition: int, window_id: int, home: str = "", application_path: str = ""
+        self,
+        operator: str,
+        partition: int,
+        window_id: int,
+        home: str = "",
+        *,
+        application_path: str = "",
+        seen: SeenWatermarks | None = None,
     ) -> Context:
         """The context of a partition of an operator."""
+        ports, watermark = ({}, None) if seen is None else seen
         return Context(
             application=self.application,
             operator=operator,
@@ -247,11 +258,23 @@ class Program:
             home=home,
             application_path=application_path,
             attributes=self.attributes[operator],
+            watermarks=ports,
+            watermark=watermark,
         )
 
     def slots_at(self, level: int) -> int:
         """The number of slots of the widest stage of a level."""
         return max((stage.slots for stage in self.stages_at(level)), default=1)
+
+    @cached_property
+    def feeders(self) -> Mapping[Port, str]:
+        """The operator that feeds each connected input."""
+        found = {into: source for stage in self.stages for (source, _), into in stage.links.items()}
+        for stage in self.stages:
+            found |= {target.into: source for (source, _), ends in stage.targets.items() for target in ends}
+        for source, outputs in self.sources.items():
+            found |= {target.into: source for ends in outputs.values() for target in ends}
+        return found
 
     @cached_property
     def fed(self) -> frozenset[Port]:

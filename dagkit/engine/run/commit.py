@@ -78,6 +78,8 @@ class Committer:
             state=state_after(self._run.program, self._run.state, answer),
             last=window.assignment.last,
             facts=(*window.round.cuts, *splits, *self._run.facts),
+            flow=self._run.flow,
+            ended=self._run.clock.now(),
         )
 
     def _checkpoint(self, outcome: WindowOutcome) -> Checkpoint:
@@ -85,7 +87,8 @@ class Committer:
         inputs = self._run.driver_inputs
         before = self._run.checkpoint.with_files(self._run.outputs.gathered(outcome.window_id))
         remaining = RemainingWork(self._run.pending_work.all(), [other.consumed for other in self._run.in_flight])
-        status = InputStatus(inputs.exhausted, inputs.coming(outcome.program), self._run.summary.timed_inputs)
+        younger = {name for other in self._run.in_flight for name in other.upto}
+        status = InputStatus(inputs.exhausted, inputs.behind | younger, inputs.watermarks)
         try:
             checkpoint = next_checkpoint(before, outcome, remaining, status, self._run.changing.in_force)
             self._run.outputs.check(checkpoint.finished, outcome.answer.parts)
@@ -184,9 +187,16 @@ def _with_due_times(answer: Answer, now: datetime) -> Answer:
 
 
 def _with_due_time(report: Report, now: datetime) -> Report:
-    due = {end: put_off.due(now) for end, put_off in report.put_off.items()}
-    left = (replace(item, due=due.get(item.end_key, item.due)) for item in report.left)
+    left = (
+        item if put_off is None else replace(item, due=put_off.due(now), idle_since=_idle_since(item, now))
+        for item in report.left
+        for put_off in [report.put_off.get(item.end_key)]
+    )
     return replace(report, left=tuple(left))
+
+
+def _idle_since(item: WorkItem, now: datetime) -> datetime | None:
+    return (item.idle_since or now) if item.in_vain else None
 
 
 def _stretch(item: WorkItem) -> tuple[str, Number, int, int]:

@@ -61,6 +61,8 @@ class LoopState:
     """When a window without work is due, to close open application windows."""
     next_wake: datetime | None = None
     """When a window without work is due, so that an operator can complete a file."""
+    watermark_advanced: bool = False
+    """Whether an operator acts on watermarks and has not seen the present one; False while a window is in flight."""
     change_pending: bool = False
     """Whether a change of the application is requested before the next window."""
     changed: bool = False
@@ -133,7 +135,7 @@ def next_action(outlook: LoopState) -> Action:
         return Await() if outlook.in_flight else Change()
     if _should_look(outlook):
         return Look()
-    if outlook.promised or outlook.waiting or outlook.found or (outlook.changed and not outlook.in_flight):
+    if outlook.promised or outlook.waiting or outlook.found or _is_wanted(outlook):
         return Start()
     if outlook.in_flight:
         return Await(_next_call(outlook))
@@ -145,6 +147,11 @@ def _finish(outlook: LoopState) -> Action:
     if outlook.next_attempt is None or outlook.next_attempt <= outlook.now:
         return Finish()
     return Sleep(outlook.next_attempt) if outlook.stopping is Stopping.NOT else Stop()
+
+
+def _is_wanted(outlook: LoopState) -> bool:
+    """Whether a window is wanted without input: the first with a change, or one in which operators see watermarks."""
+    return (outlook.changed and not outlook.in_flight) or outlook.watermark_advanced
 
 
 def _is_full(outlook: LoopState) -> bool:

@@ -15,6 +15,7 @@ from dagkit.engine.changes.running_plan import RunningPlan
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.next_checkpoint import state_by_slot, work_by_slot
 from dagkit.engine.entrances import operator_of
+from dagkit.engine.event_time.watermark_flow import WatermarkFlow
 from dagkit.engine.facts import Scaled
 from dagkit.engine.failures import OperatorFailed, failure_of
 from dagkit.engine.files.checks import make_output_folders
@@ -146,6 +147,8 @@ class Loop:
         """Return the present state for the decision."""
         now, slots = self.run_state.clock.now(), self.run_state.summary.slots
         begun_after = self.run_state.checkpoint.window + len(self.run_state.in_flight)
+        waiting, found = self.run_state.pending_work.ready(now), len(self.run_state.driver_inputs.found)
+        advanced, next_idle = (False, None) if waiting or found else self.run_state.advance()
         return LoopState(
             until=self.run_state.settings.until,
             now=now,
@@ -156,12 +159,12 @@ class Loop:
             in_flight=len(self.run_state.in_flight),
             completed=self.run_state.in_flight.has_completed,
             overlap=self.run_state.overlap,
-            waiting=self.run_state.pending_work.ready(now),
+            waiting=waiting,
             next_due=self.run_state.pending_work.next_due,
             plenty=self.run_state.pending_work.plenty(
                 slots, self.run_state.changing.plan.capacity(slots), self.run_state.in_flight.ahead
             ),
-            found=len(self.run_state.driver_inputs.found),
+            found=found,
             promised=self.run_state.promise is not None,
             has_delayed_items=bool(self.run_state.held) and not self.run_state.in_flight,
             begun=any(begun_after % count for count in self.run_state.summary.counts),
@@ -173,7 +176,8 @@ class Loop:
             and not self.run_state.checkpoint.drained
             and self.run_state.checkpoint.window > 0,
             next_beat=self.run_state.beat,
-            next_wake=self.run_state.next_wake,
+            next_wake=min((at for at in (self.run_state.next_wake, next_idle) if at is not None), default=None),
+            watermark_advanced=advanced,
             change_pending=self.run_state.changing.is_pending,
             changed=self.run_state.changing.is_made,
         )
@@ -236,6 +240,7 @@ class Loop:
         self.run_state.driver_inputs.change(self.run_state.program, program, self.run_state.checkpoint.window + 1)
         self.run_state.backend.load(plan.compilation)
         self.run_state.state, self.run_state.held, self.run_state.summary = state, held, ProgramSummary.of(program)
+        self.run_state.flow = WatermarkFlow.of(program)
         self.run_state.listeners.follow(plan)
 
     def _look(self) -> None:
@@ -284,7 +289,7 @@ class Loop:
 
     def _task(self, window_id: int, share: WindowSchedule, sent: list[Sent], *, last: bool) -> WindowTask:
         """Return the first attempt at a window."""
-        summary = self.run_state.summary
+        summary, flow = self.run_state.summary, self.run_state.flow
         return WindowTask(
             window_id=window_id,
             arriving=tuple(sent),
@@ -296,6 +301,7 @@ class Loop:
             home=self.run_state.settings.home,
             application_path=self.run_state.settings.application_path,
             staging=self.run_state.new_staging(window_id),
+            seen={} if flow is None else flow.seen(self.run_state.checkpoint.event_times),
         )
 
     def _given(self, upto: dict[str, int]) -> tuple[list[Sent], list[WorkItem]]:

@@ -19,6 +19,8 @@ from dagkit.engine.checkpoint.journal import Journal
 from dagkit.engine.checkpoint.outcome import State
 from dagkit.engine.checkpoint.redistribute import redistribute_state
 from dagkit.engine.delivery.deliveries import Deliveries
+from dagkit.engine.event_time.event_times import Progress
+from dagkit.engine.event_time.watermark_flow import WatermarkFlow
 from dagkit.engine.facts import Fact
 from dagkit.engine.files.outputs import Outputs
 from dagkit.engine.files.staging import StagingPlace, next_wake
@@ -109,6 +111,7 @@ class RunState:
         refuse_renamed(program, checkpoint.state)
         self.state, self.held = self.carried(program)
         self.summary = ProgramSummary.of(program)
+        self.flow = WatermarkFlow.of(program)
         self.pending_work = PendingWork(checkpoint.queue, settings.until, self.summary.millis)
         self.driver_inputs = DriverInputs(
             self.journal, settings.until, self.clock, self.woken.set, settings.application_path
@@ -162,6 +165,27 @@ class RunState:
         if self.settings.until is not Until.STOPPED:
             return None
         return next_wake(self.checkpoint.files, self.program.operators, self.woken_at)
+
+    def advance(self) -> tuple[bool, datetime | None]:
+        """Whether an operator acts on watermarks and has not seen the present one, and when the next source is idle.
+
+        Between two windows, watermarks advance if a source becomes idle, or if an input operator advances its own.
+        """
+        if self.flow is None or not self.flow.users or self.in_flight:
+            return False, None
+        inputs, known = self.driver_inputs, self.checkpoint.event_times
+        progress = Progress(
+            window_id=self.checkpoint.window + 1,
+            now=self.clock.now(),
+            waiting=self.pending_work.all(),
+            behind=inputs.behind,
+            ended=inputs.exhausted,
+            sources=inputs.watermarks,
+            has_delayed_items=bool(self.held),
+        )
+        advanced = known.advanced or self.flow.after(known, progress).advanced
+        next_idle = self.flow.next_idle(known, progress) if self.settings.until is Until.STOPPED else None
+        return advanced, next_idle
 
 
 def _not_probed(point: Point, window_id: int) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +23,7 @@ from dagkit.ranges import (
     OffsetRange,
     RestrictionTracker,
     UnsplittableRestrictionTracker,
+    aware,
     split_near,
 )
 
@@ -76,11 +78,7 @@ class Elements:
         self._payload = payload
         self._takes_offsets = type(operator).restriction_type is OffsetRange
         self._is_sized = type(operator).size is not SplittableOperator.size
-
-    @property
-    def has_watermark(self) -> bool:
-        """Whether the operator estimates watermarks for its elements."""
-        return type(self.operator).watermark is not SplittableOperator.watermark
+        self._knows_earliest = type(operator).earliest is not SplittableOperator.earliest
 
     @cached_property
     def _written(self) -> JsonCodec:
@@ -92,11 +90,18 @@ class Elements:
         found = (elements_of(program, name, operators[0]) for name, operators in program.operators.items())
         return {elements.into: elements for elements in found if elements is not None}
 
-    def work_of(self, element: Any, number: Number, source: str | None = None) -> Iterator[WorkItem]:
+    def work_of(
+        self, element: Any, number: Number, source: str | None = None, *, not_before: datetime | None = None
+    ) -> Iterator[WorkItem]:
         """Yield the work that an element describes, in the parts that the operator splits it into.
 
-        The ledger names it by the `source`, else by the source in its payload, else by its own JSON.
+        The ledger names it by the `source`, else by the source in its payload, else by its own JSON. `not_before` is
+        the watermark when it was found; what the operator knows of the element itself precedes it.
         """
+        if self._knows_earliest:
+            with code_of(self.into.operator):
+                known = self.operator.earliest(element)
+                not_before = not_before if known is None else aware(known)
         with code_of(self.into.operator):
             whole = self._whole(element)
         written = self._written.of(element)
@@ -116,6 +121,7 @@ class Elements:
                 element_id=element_id,
                 size=self.restrictions.size(element, part) if is_sized else None,
                 restriction=restriction,
+                not_before=not_before,
             )
 
     def back(self, item: WorkItem) -> Any:

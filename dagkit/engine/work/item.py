@@ -71,6 +71,10 @@ class WorkItem:
 
     None: `start` and `end` are offsets, and the restriction.
     """
+    not_before: datetime | None = None
+    """The earliest event time of its records, as far as that was known when it was found."""
+    idle_since: datetime | None = None
+    """When it was first deferred without progress; None if it made progress since."""
 
     @property
     def key(self) -> ItemKey:
@@ -169,6 +173,8 @@ class WorkItem:
             done_apart,
             completed,
             self.restriction,
+            self.not_before,
+            self.idle_since,
         )
 
 

@@ -27,8 +27,6 @@ class ProgramSummary:
     """The work and the JSON form of the elements in each queue."""
     near: Mapping[Address, CutNear]
     """Where pending work may be cut so that several slots can share it."""
-    timed_inputs: tuple[Address, ...]
-    """The inputs whose operators estimate watermarks."""
     counts: frozenset[int]
     """The lengths of all application windows, in streaming windows."""
     overlaps: bool
@@ -53,7 +51,6 @@ class ProgramSummary:
             slots=program.queued_slots,
             elements=elements,
             near={into: item.cut_near for into, item in elements.items() if not in_one(program, into)},
-            timed_inputs=tuple(into for into, item in sorted(elements.items()) if item.has_watermark),
             counts=counts,
             overlaps=not keeps and counts <= {1} and not program.sliders,
             writes=any(_stages(type(operators[0])) for operators in program.operators.values()),

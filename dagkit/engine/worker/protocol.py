@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dagkit.api.stats import WorkProgress
 from dagkit.engine.files.staging import Part, StagingPlace
+from dagkit.engine.program.program import SeenWatermarks
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.record import WorkRecord
 from dagkit.engine.work.split import ItemEnd
@@ -44,6 +45,8 @@ class WindowTask:
     """The folder that relative paths of operators start from: where the driver was started."""
     application_path: str = ""
     """The application's folder, which contains its ledger."""
+    seen: Mapping[str, SeenWatermarks] = field(default_factory=dict)
+    """The watermarks after the last committed window, by operator; only of operators that can have one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,9 @@ class Report:
     began: datetime | None = None
     """When the slot began, by the clock of its own machine."""
     reached: Mapping[str, datetime] = field(default_factory=dict)
-    """The latest watermark, by input."""
+    """The latest watermark of the elements, by input."""
+    estimated: Mapping[str, datetime] = field(default_factory=dict)
+    """The watermark that other operators estimated, by operator."""
     work: float = 0.0
     """How much work was done, in the units of the operators."""
 

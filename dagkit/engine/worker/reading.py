@@ -101,8 +101,12 @@ class Reading:
 
     def _new(self) -> Iterator[WorkItem]:
         """The work that came from other operators, numbered by window, slot and order of arrival."""
+        into = self.elements.into
+        seen, _ = self._assignment.seen.get(into.operator, ({}, None))
+        not_before = seen.get(into.port)
         for index, element in enumerate(self._arrived):
-            for each in self.elements.work_of(element, (self._assignment.window_id, self._slot, index)):
+            number = self._assignment.window_id, self._slot, index
+            for each in self.elements.work_of(element, number, not_before=not_before):
                 self.recorder.find(each)
                 yield each
         self._arrived.clear()
@@ -159,6 +163,7 @@ class Reading:
             in_vain=deferred is not None and not done,
             turn=self._assignment.window_id,
             reached=reached,
+            idle_since=None if done else each.idle_since,
             done_positions=done,
             done_millis=(ended - began) * 1000,
             done_apart=0,

@@ -22,6 +22,7 @@ from dagkit.engine.worker.lifecycle import Life
 from dagkit.engine.worker.outbox import NOTHING_SENT, Outbox, Sent
 from dagkit.engine.worker.protocol import Figures, Report, SlotState, WindowTask
 from dagkit.engine.worker.reading import Reading
+from dagkit.ranges import aware
 from dagkit.schema.batch import Batch
 
 
@@ -45,6 +46,7 @@ class SlotRun:
         self.home = assignment.home
         self.application_path = assignment.application_path
         self.committed = assignment.committed
+        self.seen = assignment.seen
         names = [name for stage in program.stages_at(level) if slot < stage.slots for name in stage.operators]
         self.operators = {
             name: live(program.operators[name][slot], state.get(name, {}), program.types.get(name)) for name in names
@@ -62,6 +64,8 @@ class SlotRun:
         self._millis: dict[str, float] = {}
         """How long after its start each operator finished the window."""
         self._metrics: dict[str, dict[str, Any]] = {}
+        self._estimated: dict[str, datetime] = {}
+        """The watermarks that operators other than splittable ones estimated."""
         self._began = datetime.now(UTC)
         self._started = time.monotonic()
         self._cpu_nanos = time.thread_time_ns()
@@ -124,6 +128,7 @@ class SlotRun:
             reached={each.elements.into: each.reached for each in self.readings.values() if each.reached is not None},
             figures=dict(self._figures()),
             began=self._began,
+            estimated=self._estimated,
         )
 
     def _figures(self) -> Iterator[tuple[str, Figures]]:
@@ -146,7 +151,16 @@ class SlotRun:
 
     def _run(self, arriving: Iterable[tuple[int, Batch[Any]] | None]) -> Iterator[Sent]:
         for name, life in self._lives.items():
-            life.set_up(self.program.context_of(name, self.slot, self.window_id, self.home, self.application_path))
+            life.set_up(
+                self.program.context_of(
+                    name,
+                    self.slot,
+                    self.window_id,
+                    self.home,
+                    application_path=self.application_path,
+                    seen=self.seen.get(name),
+                )
+            )
             life.commit(self.committed)
             life.begin(self.window_id)
         for arrived in arriving:
@@ -176,8 +190,12 @@ class SlotRun:
         self._lives[name].end(self.window_id, last=self._last)
         self.binding.slide(name)
         self._millis[name] = self._since_start()
+        operator = self.operators[name]
         with code_of(name):
-            self._metrics[name] = metrics_of(self.operators[name])
+            self._metrics[name] = metrics_of(operator)
+            watermark = operator.current_watermark() if operator.estimates_watermark else None
+            if watermark is not None:
+                self._estimated[name] = aware(watermark)
 
     def _flush(self) -> None:
         self.binding.flush()

@@ -169,6 +169,11 @@ class FileSplitterInput(AbstractFileSplitter):
             listed if listed is not None and listed.version and listed.path == path else super().get_file_status(path)
         )
 
+    @property
+    def has_unsent(self) -> bool:
+        """Whether files of the last scan are not split to their end."""
+        return self.cut is not None or bool(self._found)
+
     def looks_again_in_millis(self) -> int | None:
         """The time left until the next scan is due."""
         if self._next_scan is None:

@@ -37,7 +37,42 @@ def a_loop_that_may_lose_items(dag: Dag) -> None:
     dag.set_operator_attribute(delay, OperatorContext.PROCESSING_MODE, ProcessingMode.AT_MOST_ONCE)
 
 
+class Closing(Step):
+    kind = "laws.closing/1"
+    uses_watermark = True
+
+
+class TimedSource(Source):
+    kind = "laws.timed-source/1"
+
+    @property
+    def estimates_watermark(self) -> bool:
+        return True
+
+
+def watermarks_without_a_source(dag: Dag) -> None:
+    fed(dag, "op", Closing(), "one")
+
+
+def a_source_of_watermarks_beside_it(dag: Dag) -> None:
+    fed(dag, "op", Closing(), "one")
+    timed, step = dag.add_operator("timed", TimedSource()), dag.add_operator("step", Step())
+    dag.add_stream("times", timed.out, step.one)
+
+
+def a_source_of_watermarks_above_it(dag: Dag) -> None:
+    timed, step = dag.add_operator("timed", TimedSource()), dag.add_operator("step", Step())
+    closing = dag.add_operator("closing", Closing())
+    dag.add_stream("times", timed.out, step.one)
+    dag.add_stream("on", step.out, closing.one)
+
+
 BROKEN: Broken = [
+    (watermarks_without_a_source, ["watermark-missing: op acts on watermarks, and no operator above it estimates one"]),
+    (
+        a_source_of_watermarks_beside_it,
+        ["watermark-missing: op acts on watermarks, and no operator above it estimates one"],
+    ),
     *(
         (
             _saved(checkpoint, 30, WholeSource()),
@@ -93,4 +128,5 @@ VALID: list[Draw] = [
     *(_modes("AT_MOST_ONCE", mode) for mode in ("AT_MOST_ONCE", None)),
     _modes("EXACTLY_ONCE", "AT_MOST_ONCE"),
     a_loop_that_may_lose_items,
+    a_source_of_watermarks_above_it,
 ]

@@ -31,6 +31,8 @@ ITEM = WorkItem(
     done_apart=1,
     completed=4.0,
     restriction=["b", "c"],
+    not_before=NOON,
+    idle_since=NOON,
 )
 """No field has its default."""
 

@@ -1,0 +1,66 @@
+"""The event times of an application: the watermarks of its operators after a window."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from pydantic import BaseModel, ConfigDict
+
+from dagkit.engine.work.item import WorkItem
+from dagkit.engine.worker.protocol import Report
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Estimate(_Value):
+    """The watermark that one partition estimated."""
+
+    at: datetime
+    since: datetime
+    """When the driver received the last estimate of the partition."""
+
+
+class EventTimes(_Value):
+    """The part of a checkpoint that watermarks are computed from. It is empty if no operator estimates one."""
+
+    sent: Mapping[str, datetime | None] = {}
+    """The watermark of what each operator sends; None before the first."""
+    arrived: Mapping[str, datetime] = {}
+    """The watermark of all inputs of an operator together."""
+    idle: tuple[str, ...] = ()
+    """The operators that do not hold back others, because all their sources are idle."""
+    estimates: Mapping[str, tuple[Estimate | None, ...]] = {}
+    """The estimates of operators that are not splittable, by operator and partition."""
+    latest: Mapping[str, datetime] = {}
+    """The latest watermark of any element of a splittable source."""
+    quiet_since: Mapping[str, datetime] = {}
+    """Since when a splittable source of watermarks has had no work, if it can become idle."""
+    advanced: bool = False
+    """Whether an operator that uses watermarks has not seen the latest one yet."""
+
+    @property
+    def application(self) -> datetime | None:
+        """The watermark of the application: the lowest of all operators; None while one of them has none."""
+        known = [instant for instant in self.sent.values() if instant is not None]
+        return min(known) if known and len(known) == len(self.sent) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What is known of sources and work when event times are computed."""
+
+    window_id: int
+    now: datetime
+    waiting: Sequence[WorkItem] = ()
+    """The work that is not done, in the queue and in windows in flight."""
+    reports: Sequence[Report] = ()
+    """The reports of the window; none between two windows."""
+    behind: Collection[str] = ()
+    """The input operators that found input which is not sent, or which no committed window contains."""
+    ended: Collection[str] = ()
+    """The input operators that have ended for ever."""
+    sources: Mapping[str, datetime | None] = field(default_factory=dict)
+    """The watermarks that input operators estimate."""
+    has_delayed_items: bool = False

@@ -1,0 +1,310 @@
+"""Watermarks on every backend: what operators see, what holds them back, and what becomes of them in a crash."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from dagkit import Dag, DelayOperator, OperatorContext, StatelessPartitioner
+from dagkit.api.running import Until
+from dagkit.backends.reference import ReferenceBackend
+from dagkit.backends.spark import SparkBackend
+from dagkit.compiler import Compilation, compile_application
+from dagkit.engine.points import Point
+from dagkit.engine.run.loop import Loop
+from dagkit.engine.run.run_state import RunSettings, RunState
+from dagkit.engine.worker.protocol import Backend
+from dagkit.ledger import Ledger
+from dagkit.ledger.audit.verify import verify
+from dagkit.ledger.stores import MemoryStore
+from dagkit.testing import FakeClock
+from dagkit.testing.crashes import Crash, CrashAfter
+from tests.backends.slots import InSlots
+from tests.engine.cast import Collect, Hurried
+from tests.engine.event_time_cast import Clocked, Latest, Minutes, Passing, Sorted, TimedNumbers, Untimed, minute_of
+from tests.engine.work_cast import Looks, Names
+
+Make = Callable[[Compilation], Backend]
+Draw = Callable[[Dag, object], None]
+
+LOOKS: tuple[Minutes, ...] = (((3, 1), 2), ((5, 2, 4), 4), ((9, 7), 8))
+
+
+@pytest.fixture(params=["reference", "slots", pytest.param("spark", marks=[pytest.mark.slow, pytest.mark.spark])])
+def make(request: pytest.FixtureRequest) -> Make:
+    def made(compilation: Compilation) -> Backend:
+        if request.param == "reference":
+            return Hurried(ReferenceBackend(compilation))
+        if request.param == "slots":
+            return Hurried(InSlots(compilation))
+        return Hurried(SparkBackend(compilation, request.getfixturevalue("spark")))
+
+    return made
+
+
+def loop_of(draw: Draw, make: Make, until: Until = Until.ONCE, **further: Any) -> Loop:
+    compilation, ledger = compile_application(draw), further.pop("ledger", None) or Ledger(MemoryStore())
+    settings = RunSettings("nowhere", until=until, windows=further.pop("windows", None))
+    return Loop(RunState(compilation, make(compilation), ledger, settings, **further))
+
+
+def ran(draw: Draw, make: Make, until: Until = Until.ONCE, **further: Any) -> Loop:
+    loop = loop_of(draw, make, until, **further)
+    loop.run()
+    return loop
+
+
+def state_of(loop: Loop, operator: str, name: str) -> list[Any]:
+    return [item for state in loop.run_state.state.get(operator, ()) for item in state.get(name, [])]  # type: ignore[union-attr] # lists
+
+
+def in_partitions(dag: Dag, operator: Any, count: int) -> Any:
+    dag.set_operator_attribute(operator, OperatorContext.PARTITIONER, StatelessPartitioner(count))
+    return operator
+
+
+def sorted_twice(dag: Dag, outlet: Any) -> None:
+    """Two operators that act on watermarks, one behind the other, with another between them."""
+    first = dag.add_operator("first", Sorted())
+    between = dag.add_operator("between", Passing())
+    second = dag.add_operator("second", Sorted())
+    collect, late = dag.add_operator("collect", Collect()), dag.add_operator("late", Collect())
+    dag.add_stream("timed", outlet, first.minutes)
+    dag.add_stream("sorted", first.in_order, between.items)
+    dag.add_stream("again", between.same, second.minutes)
+    dag.add_stream("twice", second.in_order, collect.input)
+    dag.add_stream("late", second.late, late.input)
+
+
+def clocked(**given: Any) -> Draw:
+    def draw(dag: Dag, conf: object) -> None:
+        sorted_twice(dag, dag.add_operator("clocked", Clocked(**given)).minutes)
+
+    return draw
+
+
+def test_what_an_input_operator_estimates_reaches_all_operators_below(make: Make) -> None:
+    loop = ran(clocked(looks=LOOKS), make)
+    assert state_of(loop, "first", "seen")[-1] == 8
+    assert state_of(loop, "second", "seen")[-1] == 8
+    assert state_of(loop, "collect", "arrived") == [1, 2, 3, 4, 5, 7]
+    assert state_of(loop, "first", "kept") == [9]
+    assert state_of(loop, "late", "arrived") == []
+
+
+def test_the_second_operator_sees_a_watermark_after_the_first_has_acted_on_it(make: Make) -> None:
+    loop = ran(clocked(looks=LOOKS[:1]), make)
+    assert loop.checkpoint.window == 3  # the items; the first operator acts; the second one does
+    assert state_of(loop, "collect", "arrived") == [1]
+
+
+def test_an_input_that_ends_for_ever_ends_event_time(make: Make) -> None:
+    loop = ran(clocked(looks=LOOKS, ends=True), make)
+    assert state_of(loop, "collect", "arrived") == [1, 2, 3, 4, 5, 7, 9]
+    assert state_of(loop, "second", "seen")[-1] == 9999
+
+
+def test_a_launch_without_news_runs_no_window(make: Make) -> None:
+    ledger = Ledger(MemoryStore())
+    before = ran(clocked(looks=LOOKS), make, ledger=ledger).checkpoint.window
+    assert ran(clocked(looks=LOOKS), make, ledger=ledger).checkpoint.window == before
+
+
+def test_what_is_found_and_not_sent_holds_event_time(make: Make) -> None:
+    assert state_of(ran(clocked(looks=LOOKS, unsent_until=9), make), "first", "seen") == [None]
+    assert state_of(ran(clocked(looks=LOOKS, unsent_until=3), make), "first", "seen") == [None, 8]
+
+
+def test_without_a_source_of_watermarks_none_is_kept(make: Make) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        untimed = dag.add_operator("untimed", Untimed(looks=LOOKS))
+        passing = dag.add_operator("passing", Passing())
+        dag.add_stream("minutes", untimed.minutes, passing.items)
+        dag.add_stream("same", passing.same, dag.add_operator("collect", Collect()).input)
+
+    loop = ran(draw, make)
+    assert loop.run_state.flow is None
+    assert "event_times" not in loop.checkpoint.as_json()
+
+
+def of_numbers(looks: Looks, *, readers: int = 2, **given: Any) -> Draw:
+    def draw(dag: Dag, conf: object) -> None:
+        names = dag.add_operator("names", Names(looks=looks))
+        numbers = in_partitions(dag, dag.add_operator("numbers", TimedNumbers(**given)), readers)
+        dag.add_stream("names", names.names, numbers.names)
+        sorted_twice(dag, numbers.minutes)
+
+    return draw
+
+
+@pytest.mark.parametrize("readers", [1, 2, 3])
+def test_no_record_of_pending_work_is_late(make: Make, readers: int) -> None:
+    """Windows end as soon as they have begun, so that every element waits in the queue, is split and resumed."""
+    looks: Looks = ((("x", 5), ("y", 3)), (("z", 6),))
+    loop = ran(of_numbers(looks[:1], readers=readers, defers_at=(2,)), make, clock=FakeClock())
+    assert state_of(loop, "collect", "arrived") == sorted([*range(4), *range(3)])
+    assert state_of(loop, "first", "kept") == [4]
+    assert state_of(loop, "late", "arrived") == []
+
+
+def test_an_element_that_is_known_to_begin_later_lets_event_time_advance(make: Make) -> None:
+    looks: Looks = ((("x", 5), ("tail", -1)),)
+    held = ran(of_numbers(looks, readers=1, by_now=0), make, clock=FakeClock())
+    assert state_of(held, "first", "seen") == [None]
+    loop = ran(of_numbers(looks, readers=1, by_now=0, known_from={"tail": 3}), make, clock=FakeClock())
+    assert state_of(loop, "first", "seen")[-1] == 3
+
+
+@pytest.mark.parametrize(("idles", "expected"), [(1, []), (3, [0, 1, 2, 3])])
+def test_endless_work_that_is_idle_is_let_go(make: Make, idles: int, expected: list[int]) -> None:
+    looks: Looks = ((("x", 5), ("tail", -1)),)
+    clock = FakeClock()
+    began = clock.now()
+
+    def probe(point: Point, window_id: int) -> None:
+        if clock.now() - began > timedelta(minutes=idles):
+            loop.stop()
+
+    draw = of_numbers(looks, readers=1, by_now=0, idle_minutes=2)
+    loop = loop_of(draw, make, Until.STOPPED, clock=clock, probe=probe)
+    loop.run()
+    assert state_of(loop, "collect", "arrived") == expected
+
+
+def of_latest(looks: tuple[Minutes, ...], partitions: int = 1, **given: Any) -> Draw:
+    def draw(dag: Dag, conf: object) -> None:
+        untimed = dag.add_operator("untimed", Untimed(looks=looks))
+        latest = in_partitions(dag, dag.add_operator("latest", Latest(**given)), partitions)
+        dag.add_stream("minutes", untimed.minutes, latest.minutes)
+        sorted_twice(dag, latest.same)
+
+    return draw
+
+
+def test_an_operator_estimates_watermarks_from_its_items(make: Make) -> None:
+    loop = ran(of_latest((((3, 3), None), ((1, 1, 8, 8), None)), tolerance=2), make)
+    assert state_of(loop, "first", "seen")[-1] == 6
+    assert state_of(loop, "collect", "arrived") == [1, 1, 3, 3]
+    assert state_of(loop, "late", "arrived") == []
+
+
+def test_the_partition_that_is_furthest_behind_holds_event_time(make: Make) -> None:
+    loop = ran(of_latest(((tuple(range(40)), None), ((99,), None)), 2), make)  # only one partition receives the last
+    assert state_of(loop, "first", "seen")[-1] in (38, 39)
+
+
+@pytest.mark.parametrize("window", range(1, 7))
+@pytest.mark.parametrize("point", Point)
+def test_a_crash_after_any_step_changes_no_result(point: Point, window: int) -> None:
+    for draw, expected in (
+        (clocked(looks=LOOKS, ends=True), [1, 2, 3, 4, 5, 7, 9]),
+        (of_numbers(((("x", 5), ("y", 3)),), defers_at=(2,)), sorted([*range(4), *range(3)])),
+        (of_latest(LOOKS, tolerance=2), [1, 2, 3, 4, 5]),
+    ):
+        ledger, clock = Ledger(MemoryStore()), FakeClock()
+
+        def make(compilation: Compilation) -> Backend:
+            return Hurried(ReferenceBackend(compilation))
+
+        for probe in (CrashAfter(point, window), CrashAfter(point)):
+            with suppress(Crash):
+                ran(draw, make, ledger=ledger, probe=probe, clock=clock)
+        loop = ran(draw, make, ledger=ledger, clock=clock)
+        assert sorted(state_of(loop, "collect", "arrived")) == expected
+        assert state_of(loop, "late", "arrived") == []
+        assert not verify(ledger).faults
+
+
+def joined(first: tuple[Minutes, ...], second: Any, port: Callable[[Any], Any]) -> Draw:
+    def draw(dag: Dag, conf: object) -> None:
+        clocked, other = dag.add_operator("clocked", Clocked(looks=first)), dag.add_operator("other", second)
+        join, collect = dag.add_operator("first", Sorted()), dag.add_operator("collect", Collect())
+        dag.add_stream("one", clocked.minutes, join.minutes)
+        dag.add_stream("two", port(other), join.others)
+        dag.add_stream("sorted", join.in_order, collect.input)
+
+    return draw
+
+
+def test_the_input_that_is_furthest_behind_holds_event_time(make: Make) -> None:
+    draw = joined((((1, 5), 9),), Clocked(looks=(((3,), 4),)), lambda other: other.minutes)
+    loop = ran(draw, make)
+    assert state_of(loop, "first", "seen")[-1] == 4
+    assert state_of(loop, "collect", "arrived") == [1, 3]
+    flow = loop.run_state.flow
+    assert flow is not None
+    ports, watermark = flow.seen(loop.checkpoint.event_times)["first"]
+    assert {port: minute_of(instant) for port, instant in ports.items()} == {"minutes": 9, "others": 4}
+    assert minute_of(watermark) == 4
+
+
+def test_an_input_without_a_source_of_watermarks_does_not_hold_event_time(make: Make) -> None:
+    loop = ran(joined((((1, 5), 9),), Untimed(looks=(((3,), 4),)), lambda other: other.minutes), make)
+    assert state_of(loop, "first", "seen")[-1] == 9
+
+
+@pytest.mark.parametrize(("idle_minutes", "seen"), [(None, 0), (0, 9)])
+def test_an_idle_source_does_not_hold_another_input(make: Make, idle_minutes: int | None, seen: int) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        clocked = dag.add_operator("clocked", Clocked(looks=(((1, 5), 9), ((6,), 9))))
+        untimed = dag.add_operator("untimed", Untimed(looks=(((0,), None),)))
+        latest = dag.add_operator("latest", Latest(idle_minutes=idle_minutes))
+        join = dag.add_operator("first", Sorted())
+        dag.add_stream("one", clocked.minutes, join.minutes)
+        dag.add_stream("minutes", untimed.minutes, latest.minutes)
+        dag.add_stream("two", latest.same, join.others)
+
+    assert state_of(ran(draw, make, clock=FakeClock()), "first", "seen")[-1] == seen
+
+
+def test_an_application_window_holds_event_time_until_it_ends(make: Make) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        clocked, passing = dag.add_operator("clocked", Clocked(looks=LOOKS)), dag.add_operator("passing", Passing())
+        dag.set_operator_attribute(passing, OperatorContext.APPLICATION_WINDOW_COUNT, 3)
+        first = dag.add_operator("first", Sorted())
+        dag.add_stream("one", clocked.minutes, passing.items)
+        dag.add_stream("two", passing.same, first.minutes)
+
+    assert state_of(ran(draw, make), "first", "seen") == [None, 8]
+    assert state_of(ran(draw, make, windows=3), "first", "seen") == [None]
+
+
+def test_sliding_windows_pass_on_no_watermark(make: Make) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        clocked, passing = dag.add_operator("clocked", Clocked(looks=LOOKS)), dag.add_operator("passing", Passing())
+        dag.set_operator_attribute(passing, OperatorContext.APPLICATION_WINDOW_COUNT, 2)
+        dag.set_operator_attribute(passing, OperatorContext.SLIDE_BY_WINDOW_COUNT, 1)
+        first = dag.add_operator("first", Sorted())
+        dag.add_stream("one", clocked.minutes, passing.items)
+        dag.add_stream("two", passing.same, first.minutes)
+
+    assert state_of(ran(draw, make), "first", "seen") == [None]
+
+
+def test_a_loop_does_not_hold_its_own_beginning(make: Make) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        clocked, first = dag.add_operator("clocked", Clocked(looks=LOOKS)), dag.add_operator("first", Sorted())
+        passing, delay = dag.add_operator("passing", Passing()), dag.add_operator("delay", DelayOperator[int]())
+        odd = dag.add_operator("odd", OnlyNine())
+        dag.add_stream("one", clocked.minutes, first.minutes)
+        dag.add_stream("late", first.late, passing.items)
+        dag.add_stream("into", passing.same, odd.items)
+        dag.add_stream("again", odd.same, delay.input)
+        dag.add_stream("back", delay.output, first.others)
+        dag.add_stream("sorted", first.in_order, dag.add_operator("collect", Collect()).input)
+
+    loop = ran(draw, make)
+    assert state_of(loop, "first", "seen")[-1] == 8
+    assert state_of(loop, "collect", "arrived") == [1, 2, 3, 4, 5, 7]
+
+
+class OnlyNine(Passing):
+    """Drops all items but one, so that nothing goes around for ever."""
+
+    kind = "cast.only-nine/1"
+
+    def process(self, item: Any) -> Iterator[Any]:
+        if item == 9:
+            yield item
