@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: all run check test format lint types fast clean
+.PHONY: all run check test format lint types fast services clean
 
 all: lint types test
 
@@ -16,7 +16,7 @@ run: $(VENV)/ready
 check: lint types fast
 
 # Everything there is to prove, slowest last; ends with pytest's own summary.
-test: $(VENV)/ready lint types
+test: $(VENV)/ready lint types services
 	$(PYTEST) -m "slow or not slow"
 
 format: $(VENV)/ready
@@ -33,6 +33,10 @@ types: $(VENV)/ready
 fast: $(VENV)/ready
 	$(PYTEST) -m "not slow"
 
+# What the tests against real services download. Without it, those tests are skipped, and their reports name the command.
+services:
+	-tests/services/kafka.sh fetch
+
 $(VENV)/ready: pyproject.toml hatch_build.py $(wildcard operators/dagkit_operators/native/*.c)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
@@ -40,4 +44,4 @@ $(VENV)/ready: pyproject.toml hatch_build.py $(wildcard operators/dagkit_operato
 
 clean:
 	rm -f operators/dagkit_operators/native/lib*.so
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .services build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# Runs a Kafka broker with one node on free ports, for tests or by hand. It needs no rights, only Java and Maven.
+#
+#   kafka.sh fetch                      download Kafka's jars, once
+#   kafka.sh run [FOLDER [PORT SASL CONTROLLER]]   run a broker until the standard input ends
+#
+# `run` prints `READY PORT SASL CONTROLLER PID`: the ports of the listener without and with SASL (PLAIN; user `alice`,
+# password `alice-secret`), the port of the controller, and the process. A folder that is named is kept, and a later
+# broker continues with its data if it gets the same ports; without one, the data is in a temporary folder.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cache=${DAGKIT_SERVICES:-$here/../../.services}/kafka-4.1.1
+java=${JAVA_HOME:+$JAVA_HOME/bin/}java
+missing=69 # what sysexits.h calls "unavailable"
+
+fetch() {
+    test ! -e "$cache/ready" || return 0
+    for tool in "$java" mvn; do
+        command -v "$tool" > /dev/null && continue
+        echo "kafka.sh needs $tool: sudo apt-get install maven default-jre-headless" >&2
+        exit $missing
+    done
+    mkdir -p "$cache"
+    exec 9> "$cache/lock"
+    flock 9
+    test ! -e "$cache/ready" || return 0
+    rm -rf "$cache/jars" "$cache/formatted"
+    mvn --quiet --batch-mode --file "$here/kafka.xml" dependency:copy-dependencies "-DoutputDirectory=$cache/jars" >&2
+    # Formatting takes longer than starting: each broker gets a copy of one formatted folder.
+    settings "$cache/formatted" 1 2 3 > "$cache/format.properties"
+    "$java" -cp "$cache/jars/*" kafka.tools.StorageTool format --ignore-formatted \
+        --cluster-id ZGFna2l0LXRlc3RzLWthZg --config "$cache/format.properties" >&2
+    touch "$cache/ready"
+}
+
+settings() { # FOLDER PORT SASL CONTROLLER
+    cat << END
+process.roles=broker,controller
+node.id=1
+log.dirs=$1
+listeners=PLAIN://127.0.0.1:$2,LOGIN://127.0.0.1:$3,CONTROLLER://127.0.0.1:$4
+advertised.listeners=PLAIN://127.0.0.1:$2,LOGIN://127.0.0.1:$3
+listener.security.protocol.map=PLAIN:PLAINTEXT,LOGIN:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+inter.broker.listener.name=PLAIN
+controller.listener.names=CONTROLLER
+controller.quorum.voters=1@127.0.0.1:$4
+sasl.enabled.mechanisms=PLAIN
+listener.name.login.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="alice-secret";
+auto.create.topics.enable=false
+num.partitions=1
+offsets.topic.num.partitions=1
+offsets.topic.replication.factor=1
+transaction.state.log.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.num.partitions=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+log.initial.task.delay.ms=3600000
+num.network.threads=1
+num.io.threads=2
+num.recovery.threads.per.data.dir=1
+log.cleaner.enable=false
+END
+}
+
+free_ports() { # three ports that no process listens on
+    python3 - << 'END'
+import socket
+held = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
+print(*(one.getsockname()[1] for one in held))
+END
+}
+
+run() {
+    fetch
+    local folder=${1:-} made=
+    if test -z "$folder"; then
+        folder=$(mktemp -d) made=yes
+    fi
+    if test -z "${2:-}"; then
+        # shellcheck disable=SC2046
+        set -- "$folder" $(free_ports)
+    fi
+    mkdir -p "$folder"
+    test -e "$folder/data" || cp -r "$cache/formatted" "$folder/data"
+    settings "$folder/data" "$2" "$3" "$4" > "$folder/broker.properties"
+    local with=()
+    if command -v setpriv > /dev/null; then
+        with=(setpriv --pdeathsig KILL) # also if this script is killed
+    fi
+    "${with[@]}" "$java" -Xmx384m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto -XX:-UsePerfData \
+        -cp "$cache/jars/*" kafka.Kafka "$folder/broker.properties" > "$folder/broker.log" 2>&1 < /dev/null &
+    local broker=$!
+    # shellcheck disable=SC2064
+    trap "kill -9 $broker 2> /dev/null || true; test -z '$made' || rm -rf '$folder'" EXIT
+    until (: < "/dev/tcp/127.0.0.1/$2") 2> /dev/null; do
+        if ! kill -0 $broker 2> /dev/null; then
+            cat "$folder/broker.log" >&2
+            exit 1
+        fi
+        sleep 0.1
+    done
+    echo "READY $2 $3 $4 $broker"
+    cat > /dev/null # until the process that started this one closes the pipe or ends
+}
+
+case ${1:-run} in
+    fetch) fetch ;;
+    run) run "${@:2}" ;;
+    *) echo "usage: $0 fetch | run [FOLDER [PORT SASL CONTROLLER]]" >&2; exit 64 ;;
+esac
