@@ -121,6 +121,7 @@ RunCode = Literal[
     "key-unroutable",
     "item-unyielded",
     "item-rejected",
+    "message-rejected",
     "rows-unbalanced",
     "codec-failed",
     "parts-mismatched",
@@ -151,6 +152,11 @@ RunCode = Literal[
     "columns-mismatched",
     "avro-broken",
     "parquet-broken",
+    # topics
+    "library-missing",
+    "topic-missing",
+    "kafka-refused",
+    "offsets-removed",
     # resuming
     "application-mismatched",
     "operator-renamed",

@@ -3,6 +3,8 @@
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.services.broker import running
+
 # A loaded machine is no fault of the code: how long something takes is proven where it is measured.
 settings.register_profile("dagkit", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 # `pytest --hypothesis-profile=thorough` looks longer.
@@ -29,3 +31,10 @@ def bucket(tmp_path_factory):
     boto3.client("s3", endpoint_url=endpoint, **keys).create_bucket(Bucket="ledgers")
     yield endpoint
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory):
+    """A real Kafka broker. All tests of a process share it, so none may stop it."""
+    with running(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker

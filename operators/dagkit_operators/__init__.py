@@ -18,6 +18,9 @@ from dagkit_operators.formats.json_lines import JsonLinesContext
 from dagkit_operators.formats.parquet import ParquetBroken, ParquetContext
 from dagkit_operators.formats.readers import CsvReader, JsonLinesReader, ParquetReader
 from dagkit_operators.formats.tabular import ColumnsMismatched
+from dagkit_operators.kafka.messages import KafkaMessage, KafkaRange
+from dagkit_operators.kafka.reader import KafkaReader
+from dagkit_operators.kafka.splitter import KafkaSplitter
 from dagkit_operators.keyed.aggregate import Aggregate, Mean, MergeAggregates
 from dagkit_operators.keyed.count import CountByKey, SumByKey
 from dagkit_operators.keyed.deduplicate import Deduplicate
@@ -89,6 +92,10 @@ __all__ = [
     "Join",
     "JsonLinesContext",
     "JsonLinesReader",
+    "KafkaMessage",
+    "KafkaRange",
+    "KafkaReader",
+    "KafkaSplitter",
     "LeftJoin",
     "LineReader",
     "LineReaderContext",

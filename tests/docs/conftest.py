@@ -9,6 +9,6 @@ from tests.docs.running import Room, forgetting_modules
 
 
 @pytest.fixture
-def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Room]:
+def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Room]:
     with forgetting_modules(tmp_path):
-        yield Room(tmp_path, monkeypatch)
+        yield Room(tmp_path, monkeypatch, request.getfixturevalue)

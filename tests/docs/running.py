@@ -7,7 +7,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -17,14 +17,17 @@ from click.testing import CliRunner
 from tests.docs.fences import ROOT, Fence
 
 _VARIABLE = re.compile(r"[A-Z_]+=")
+SERVICES = {"localhost:9092": ("kafka", "address"), "localhost:9093": ("kafka", "login_address")}
+"""The addresses in documents of servers that tests run elsewhere: the fixture that runs each, and its attribute."""
 _COMMAND = re.compile(r"^\$ (.*)$", re.MULTILINE)
 
 
 class Room:
     """Where one document runs: a fresh directory with the applications in it, and one module for its programs."""
 
-    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch, running: Callable[[str], object]) -> None:
         self.directory = directory
+        self._running = running
         shutil.copytree(ROOT / "apps", directory / "apps", ignore=shutil.ignore_patterns("__pycache__"))
         self.module = ModuleType("example")
         monkeypatch.setitem(sys.modules, "example", self.module)
@@ -36,13 +39,20 @@ class Room:
     def run(self, fence: Fence) -> str:
         """Run a program, and give back what it prints."""
         with contextlib.redirect_stdout(io.StringIO()) as printed:
-            exec(compile(fence.in_place, fence.document, "exec"), vars(self.module))  # noqa: S102 - it is our own
+            exec(compile(self._served(fence.in_place), fence.document, "exec"), vars(self.module))  # noqa: S102 - it is our own
         return printed.getvalue()
+
+    def _served(self, text: str) -> str:
+        """A program with the addresses of the servers that tests run."""
+        for shown, (service, address) in SERVICES.items():
+            if shown in text:
+                text = text.replace(shown, getattr(self._running(service), address))
+        return text
 
     def keep(self, fence: Fence) -> None:
         """Write a fence with a file's name to that file."""
         assert fence.file_name is not None, "only fences with a file's name are files"
-        (self.directory / fence.file_name).write_text(fence.text, encoding="utf-8")
+        (self.directory / fence.file_name).write_text(self._served(fence.text), encoding="utf-8")
 
     def type_in(self, fence: Fence) -> str:
         """The console fence as it reads when each of its commands is run now."""

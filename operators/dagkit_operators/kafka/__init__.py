@@ -1,0 +1,1 @@
+"""Topics of Kafka: finding ranges of offsets, reading them, and writing in transactions."""

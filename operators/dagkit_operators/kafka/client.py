@@ -1,0 +1,110 @@
+"""The client of a Kafka cluster: its settings, and what its errors mean."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field, SecretStr, field_validator
+
+from dagkit import Operator
+from dagkit_operators.kafka.faults import KafkaRefused
+from dagkit_operators.libraries import library
+
+_SECRET_SETTINGS = ("ssl.key.pem", "sasl.oauthbearer.config")
+"""Settings that are secret although their names do not say so."""
+
+_REFUSED = frozenset(
+    (
+        "_AUTHENTICATION",
+        "_SSL",
+        "SASL_AUTHENTICATION_FAILED",
+        "UNSUPPORTED_SASL_MECHANISM",
+        "ILLEGAL_SASL_STATE",
+        "TOPIC_AUTHORIZATION_FAILED",
+        "GROUP_AUTHORIZATION_FAILED",
+        "CLUSTER_AUTHORIZATION_FAILED",
+        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+    )
+)
+"""The names of errors that no repetition cures."""
+
+_quiet = logging.getLogger(f"{__name__}.librdkafka")
+"""Receives what the client library logs. It is not shown by default, because operators report each error once."""
+_quiet.setLevel(logging.CRITICAL)
+
+
+class KafkaClient(Operator):
+    """The properties of an operator that connects to a Kafka cluster."""
+
+    bootstrap_servers: str = Field(default=...)
+    """The addresses of some brokers, such as `one.example:9092,two.example:9092`."""
+    settings: Mapping[str, str | int | float | bool | SecretStr] = {}
+    """Further settings of the client by their librdkafka names, such as `security.protocol` or `sasl.username`.
+
+    The values of names such as `sasl.password` are secret: no message and no plan shows them.
+    """
+
+    @field_validator("settings")
+    @classmethod
+    def _hides_secrets(cls, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+        hidden = {name: SecretStr(settings[name]) for name in _SECRET_SETTINGS if isinstance(settings.get(name), str)}
+        return {**settings, **hidden}
+
+    def client_settings(self, **defaults: Any) -> dict[str, Any]:
+        """The settings of a client. What the author set overrides the defaults, in whose names `_` stands for a dot."""
+        named = {name.replace("_", "."): value for name, value in defaults.items()}
+        given = {name: _plain(value) for name, value in self.settings.items()}
+        return {**named, **given, "bootstrap.servers": self.bootstrap_servers}
+
+
+def _plain(value: Any) -> Any:
+    return value.get_secret_value() if isinstance(value, SecretStr) else value
+
+
+def confluent() -> Any:
+    """The client library. Raise LibraryMissing if it is not installed."""
+    library("confluent_kafka.admin", "kafka")
+    return library("confluent_kafka", "kafka")
+
+
+def made(kind: str, settings: Mapping[str, Any], failures: "Failures") -> Any:
+    """Create a client of this kind: `Consumer`, `Producer` or `AdminClient`. Raise KafkaRefused for wrong settings."""
+    clients = confluent()
+    maker = clients.admin.AdminClient if kind == "AdminClient" else getattr(clients, kind)
+    try:
+        return maker({**settings, "error_cb": failures.note}, logger=_quiet)
+    except clients.KafkaException as wrong:
+        raise KafkaRefused(f"the client library refuses its settings: {text_of(wrong.args[0])}") from wrong
+
+
+class Failures:
+    """The errors that a client reported since it last worked."""
+
+    def __init__(self) -> None:
+        self.last: str | None = None
+        self.refused: str | None = None
+        self.are_total = False
+        """Whether no broker can be reached, or the cluster refuses the client."""
+
+    def note(self, error: Any) -> None:
+        """Record an error. The client library calls it from the thread that polls."""
+        is_total = error.name() == "_ALL_BROKERS_DOWN"
+        if error.name() in _REFUSED:
+            self.refused = text_of(error)
+        if self.last is None or not is_total:  # the error before it says why
+            self.last = text_of(error)
+        self.are_total = self.are_total or is_total or self.refused is not None
+
+    def clear(self) -> None:
+        """Forget the errors: the client works again."""
+        self.last, self.refused, self.are_total = None, None, False
+
+    def check(self, address: str) -> None:
+        """Raise KafkaRefused if the cluster refused the client."""
+        if self.refused is not None:
+            raise KafkaRefused(f"Kafka at {address} refuses the client: {self.refused}")
+
+
+def text_of(error: Any) -> str:
+    """An error of the client library as text."""
+    return f"{error.str()} ({error.name()})"

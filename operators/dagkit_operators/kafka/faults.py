@@ -1,0 +1,46 @@
+"""What can be wrong between an application and a Kafka cluster."""
+
+from typing import ClassVar
+
+from dagkit.errors import RunFailure, Scene
+
+
+class TopicMissing(RunFailure):
+    """A topic that is to be read or written does not exist."""
+
+    code = "topic-missing"
+    exit_code: ClassVar[int] = 5
+
+
+class KafkaRefused(RunFailure):
+    """The cluster refuses the credentials of the client, or what it asks for."""
+
+    code = "kafka-refused"
+    usual_help: ClassVar[str] = (
+        "check `security.protocol` and the settings that begin with `sasl.` or `ssl.`, and the rights of the user"
+    )
+    exit_code: ClassVar[int] = 5
+
+
+class OffsetsRemoved(RunFailure):
+    """Messages were removed from a topic before they were read."""
+
+    code = "offsets-removed"
+
+    @classmethod
+    def of(cls, topic: str, partition: int, offset: int, first: int, why: str) -> "OffsetsRemoved":
+        """Messages from `offset` up to the partition's first offset are gone."""
+        return cls(
+            f"{topic}/{partition}: the messages from offset {offset} up to {first} were removed before they were "
+            f"read; {why}",
+            'keep messages longer; to continue at the first message that is there, set on_removed="skip"',
+            Scene(source=f"kafka:{topic}/{partition}", position=offset),
+        )
+
+
+class MessageRejected(RunFailure):
+    """`parse` refused a message, and the output `rejected` is not connected."""
+
+    code = "message-rejected"
+    usual_help: ClassVar[str] = "connect the output `rejected` to continue without such messages"
+    caused_by_author: ClassVar[bool] = True

@@ -1,0 +1,224 @@
+"""Reading messages of topics."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Generic, Literal
+
+from pydantic import NonNegativeInt, PositiveInt, PrivateAttr
+from typing_extensions import TypeVar
+
+from dagkit import Batch, Constant, InputPort, Listed, OutputPort, SplittableOperator, auto_metric
+from dagkit.errors import Scene
+from dagkit.ranges import ManualWatermarkEstimator, OffsetRange, RestrictionTracker
+from dagkit_operators.contexts.line_columns import ListedAt
+from dagkit_operators.following import FollowsBacklog
+from dagkit_operators.kafka.client import KafkaClient, text_of
+from dagkit_operators.kafka.consumers import CONSUMERS, DEFAULTS, Fetched, Positioned
+from dagkit_operators.kafka.faults import MessageRejected, OffsetsRemoved, TopicMissing
+from dagkit_operators.kafka.messages import KafkaMessage, KafkaRange
+from dagkit_operators.kafka.outage import outage_of
+from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
+from dagkit_operators.payloads import Rejected
+from dagkit_operators.reading.conversion import as_text
+
+T = TypeVar("T", default=KafkaMessage)
+Tracker = RestrictionTracker[OffsetRange, int]
+
+_log = logging.getLogger(__name__)
+
+
+class KafkaReader(KafkaClient, FollowsBacklog, SplittableOperator[KafkaRange], Generic[T]):
+    """Reads messages of topics, and sends them, or what `parse` returns for each.
+
+    All partitions of the operator share the ranges that a splitter sends. If `parse` refuses a message, the message
+    goes to `rejected`; if that is not connected, the run fails with MessageRejected. If the cluster does not answer,
+    the reader waits until it does.
+    """
+
+    kind = "kafka.reader/1"
+    stateless = True
+    reads_positions = False
+    ranges = InputPort(KafkaRange, main=True)
+    messages = OutputPort[T](main=True)
+    rejected = OutputPort(Rejected)
+    messages_removed = auto_metric(0)
+
+    parse: Callable[[KafkaMessage], T] | None = None
+    """Makes an item of a KafkaMessage, and raises ValueError if it is invalid; None: the messages are sent."""
+    on_removed: Literal["fail", "skip"] = "fail"
+    """What to do if messages were removed before they were read: fail, or continue at the first that is there."""
+    batch_size: PositiveInt = 10_000
+    """The most messages that are claimed and sent at a time."""
+    idle_millis: NonNegativeInt = 100
+    """For a range without an end: the time until a partition without new messages is read again."""
+    lateness_millis: NonNegativeInt = 0
+    """How much earlier than the latest timestamp a later message may be: the watermark stays behind by this time."""
+
+    _times: ManualWatermarkEstimator | None = PrivateAttr(default=None)
+
+    def truncate(self, element: KafkaRange, restriction: OffsetRange) -> OffsetRange | None:
+        """The range up to the current end of the partition."""
+        if restriction.is_bounded():
+            return restriction
+        one = Partition(element.topic, element.partition)
+        try:
+            end = self._topics().ends([one], uncommitted=element.uncommitted)[one]
+        except Unanswered:
+            return None
+        return restriction.truncate(end) if end > restriction.start else None
+
+    def watermark(self, element: KafkaRange, reached: datetime | None) -> ManualWatermarkEstimator:  # noqa: ARG002
+        """The latest timestamp that was read, less `lateness_millis`."""
+        self._times = ManualWatermarkEstimator(reached)
+        return self._times
+
+    def process(self, element: KafkaRange, tracker: Tracker) -> Iterator[Batch[Any]]:
+        level = "read_uncommitted" if element.uncommitted else "read_committed"
+        settings = self.client_settings(**{**DEFAULTS, "isolation.level": level})
+        start = tracker.current_restriction().start
+        with CONSUMERS.at(settings, element.topic, element.partition, start) as source:
+            while source.offset < tracker.current_restriction().stop:
+                fetched = source.fetch(self.batch_size)
+                granted = tracker.claim_many([message.offset() for message in fetched.messages])
+                source.use(fetched.messages, granted)
+                if granted:
+                    yield self._batch(element, fetched.messages[:granted])
+                if granted < len(fetched.messages):
+                    return
+                if not granted and not self._goes_on(source, fetched, tracker):
+                    return
+
+    def _goes_on(self, source: Positioned, fetched: Fetched, tracker: Tracker) -> bool:
+        """Handle a fetch without messages. Return whether to fetch again."""
+        if fetched.error is not None:
+            return self._recovers(source, fetched.error, tracker)
+        if fetched.end is None:
+            self._wait_for_answer(source, tracker)
+            return False
+        outage_of(self.bootstrap_servers).is_over()
+        # The last offsets before the end may hold no messages, but the ends of transactions.
+        if fetched.end > source.offset and tracker.try_claim(fetched.end - 1):
+            source.offset = fetched.end
+        if fetched.end < tracker.current_restriction().stop:
+            tracker.defer_remainder(timedelta(milliseconds=self.idle_millis))
+        return False
+
+    def _recovers(self, source: Positioned, error: Any, tracker: Tracker) -> bool:
+        """Handle an error of a partition. Return whether to fetch again."""
+        if error.name() == "_AUTO_OFFSET_RESET":
+            return self._skips_removed(source, tracker)
+        if error.name() in ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"):
+            raise self._missing(source)
+        source.failures.note(error)
+        self._wait(source, text_of(error), tracker)
+        return False
+
+    def _skips_removed(self, source: Positioned, tracker: Tracker) -> bool:
+        """Continue after messages that were removed, or raise OffsetsRemoved. Return whether to fetch again."""
+        one, topics = Partition(source.topic, source.partition), self._topics()
+        try:
+            first, retention = topics.first([one])[one], topics.retention(one.topic)
+        except Unanswered as failure:
+            self._wait(source, str(failure), tracker)
+            return False
+        if self.on_removed == "fail" or first <= source.offset:
+            raise removed(one, source.offset, first, retention)
+        _log.warning("%s", removed(one, source.offset, first, retention).problem)
+        before = source.offset
+        if not tracker.try_claim(first - 1):
+            first = tracker.current_restriction().stop
+        self.messages_removed += first - before
+        source.go_to(*one, first)
+        return True
+
+    def _missing(self, source: Positioned) -> TopicMissing:
+        return TopicMissing(
+            f"there is no partition {source.topic}/{source.partition} at {self.bootstrap_servers} any more; offset "
+            f"{source.offset} would be read next",
+            "create the topic again with its messages, or begin with a new application folder",
+        )
+
+    def _wait_for_answer(self, source: Positioned, tracker: Tracker) -> None:
+        """Defer the rest. Raise TopicMissing if the cluster is there, and the partition is not: it reports no error."""
+        source.failures.check(self.bootstrap_servers)
+        try:
+            there = self._topics().partitions()
+        except Unanswered as failure:
+            self._wait(source, str(failure), tracker)
+            return
+        if source.partition not in there.get(source.topic, ()):
+            raise self._missing(source)
+        self._wait(source, "it sends no messages", tracker)
+
+    def _topics(self) -> Topics:
+        return Topics(self.client_settings())
+
+    def _wait(self, source: Positioned, reason: str, tracker: Tracker) -> None:
+        """Defer the rest: the cluster does not answer."""
+        source.failures.check(self.bootstrap_servers)
+        source.leave()
+        pause = outage_of(self.bootstrap_servers).failed(source.failures.last or reason)
+        tracker.defer_remainder(timedelta(seconds=pause))
+
+    def _batch(self, element: KafkaRange, messages: Sequence[Any]) -> Batch[Any]:
+        """The items of messages of the client library."""
+        outage_of(self.bootstrap_servers).is_over()
+        count, offsets = len(messages), [message.offset() for message in messages]
+        times = [message.timestamp()[1] for message in messages]
+        self._observe(max(times))
+        batch: Batch[KafkaMessage] = Batch(
+            {
+                "topic": Constant(element.topic, count),
+                "partition": Constant(element.partition, count),
+                "offset": ListedAt(offsets, lambda: offsets),
+                "timestamp_millis": Listed(times),
+                "key": Listed([message.key() for message in messages]),
+                "value": Listed([message.value() for message in messages]),
+                "headers": Listed([tuple(message.headers() or ()) for message in messages]),
+            },
+            KafkaMessage,
+        )
+        return batch if self.parse is None else self._parsed(batch.items(), self.parse)
+
+    def _observe(self, latest_millis: int) -> None:
+        assert self._times is not None, "the engine asks for the watermark first"
+        reached = datetime.fromtimestamp((latest_millis - self.lateness_millis) / 1000, UTC)
+        watermark = self._times.current_watermark()
+        if latest_millis >= 0 and (watermark is None or reached > watermark):
+            self._times.set_watermark(reached)
+
+    def _parsed(self, messages: Sequence[KafkaMessage], parse: Callable[[KafkaMessage], T]) -> Batch[T]:
+        """What `parse` makes of messages. Send those that it refuses to `rejected`."""
+        items: list[T] = []
+        offsets: list[int] = []
+        for message in messages:
+            try:
+                items.append(parse(message))
+            except ValueError as fault:
+                self._reject(message, fault)
+            except Exception as error:
+                error.add_note(f"of {message.place}; only a ValueError rejects a message, any other exception fails")
+                raise
+            else:
+                offsets.append(message.offset)
+        return Batch.of_column(ListedAt(items, lambda: offsets))
+
+    def _reject(self, message: KafkaMessage, fault: ValueError) -> None:
+        text = "" if message.value is None else as_text(message.value)
+        if not self.rejected.is_connected:
+            raise MessageRejected(f"{message.place} is rejected: {fault}: {text!r:.80}") from fault
+        partition = f"{message.topic}/{message.partition}"
+        self.rejected.emit(Rejected(partition, message.offset, text, str(fault), message))
+
+
+def removed(one: Partition, offset: int, first: int, retention: object) -> OffsetsRemoved:
+    """The failure for messages that are gone, or for a partition that ends before an offset that was found."""
+    if first > offset:
+        return OffsetsRemoved.of(*one, offset, first, str(retention))
+    return OffsetsRemoved(
+        f"{one.topic}/{one.number} has no offset {offset} any more: the topic was deleted and created again, or its "
+        "brokers lost messages",
+        "read the new topic with a new application folder",
+        Scene(source=f"kafka:{one.topic}/{one.number}", position=offset),
+    )

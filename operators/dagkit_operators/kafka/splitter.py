@@ -1,0 +1,241 @@
+"""Finding topics and their partitions, and dividing their messages into ranges of offsets."""
+
+import logging
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal, Self
+
+from pydantic import AwareDatetime, NonNegativeInt, PositiveInt, PrivateAttr, model_validator
+
+from dagkit import Context, InputOperator, OutputPort, State, Until
+from dagkit.errors import did_you_mean
+from dagkit.patterns import HELP, is_whole, refusal
+from dagkit.ranges import OFFSET_INFINITY
+from dagkit_operators.kafka.client import KafkaClient
+from dagkit_operators.kafka.faults import OffsetsRemoved, TopicMissing
+from dagkit_operators.kafka.messages import KafkaRange
+from dagkit_operators.kafka.outage import Outage
+from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
+
+RANGES_AT_ONCE = 1000
+"""How many ranges one look sends at most; the next look continues."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The answer of a cluster."""
+
+    starts: Mapping[Partition, int]
+    """Where to begin with partitions that are new."""
+    ends: Mapping[Partition, int]
+    """Where partitions end now; empty if ranges have no end."""
+
+
+class KafkaSplitter(KafkaClient, InputOperator):
+    """Finds the partitions of topics, and sends their messages as ranges of offsets.
+
+    Each look sends what was produced since the last one. Partitions and topics that appear while it runs are read from
+    their first message. Ranges of one partition may be read at the same time; with `endless`, one reader at a time
+    reads a partition, in the order of its offsets.
+    """
+
+    kind = "kafka.splitter/1"
+    checkpointable_within_app_window = False
+    ranges = OutputPort(KafkaRange)
+
+    topics: tuple[str, ...] = ()
+    """The names of topics to read."""
+    pattern: str | None = None
+    """Further topics: those whose whole name matches this regular expression of RE2. Internal topics never match."""
+    start: Literal["earliest", "latest"] | AwareDatetime = "earliest"
+    """Where the first look begins in each partition: at the first message, after the last, or at an instant."""
+    endless: bool = False
+    """Whether a partition is sent once, as a range without an end."""
+    range_size: PositiveInt = 100_000
+    """The most offsets of one range."""
+    uncommitted: bool = False
+    """Whether messages of transactions that are aborted, or not committed yet, are read, too."""
+    interval_millis: NonNegativeInt = 100
+    """The time between two looks for new messages."""
+    topics_interval_millis: NonNegativeInt = 5000
+    """The time between two looks for new topics and partitions."""
+
+    offsets = State[dict[str, dict[str, int]]](dict)
+    """The offset after the last range that was sent, by topic and partition."""
+    next_id = State(0)
+    looked = State(False)
+    """Whether any look succeeded: partitions that appear later are read from their first message."""
+
+    _context: Context | None = PrivateAttr(default=None)
+    _client: Topics | None = PrivateAttr(default=None)
+    _look: Future[_Seen] | None = PrivateAttr(default=None)
+    _ends: dict[Partition, int] = PrivateAttr(default_factory=dict)
+    """Where the last look saw partitions end."""
+    _marked: list[Partition] = PrivateAttr(default_factory=list)
+    """Partitions whose start is to be recorded, although nothing is to be read yet."""
+    _next_look: datetime | None = PrivateAttr(default=None)
+    _next_listing: datetime | None = PrivateAttr(default=None)
+    _looks: int = PrivateAttr(default=0)
+    _abandoned: threading.Event | None = PrivateAttr(default=None)
+    """Ends a look that waits for the cluster. Made by `setup`: an event cannot be pickled."""
+
+    @model_validator(mode="after")
+    def _names_topics(self) -> Self:
+        if not self.topics and self.pattern is None:
+            raise ValueError("neither topics nor pattern is set, so there is nothing to read")
+        if self.pattern is not None and (why := refusal(self.pattern)) is not None:
+            raise ValueError(f"pattern {self.pattern!r} is no regular expression: {why}; {HELP}")
+        return self
+
+    def setup(self, context: Context) -> None:
+        self._context = context
+        self._client = Topics(self.client_settings())
+        self._abandoned = threading.Event()
+        self._look = self._next_look = self._next_listing = None
+        self._ends = {}
+        self._looks = 0
+
+    def teardown(self) -> None:
+        if self._abandoned is not None:
+            self._abandoned.set()
+
+    def emit_tuples(self) -> None:
+        """Send the ranges of the last look. Look again if all are sent and a look is due."""
+        if self._look is None and not self._is_behind() and self._is_due():
+            assert self._context is not None, "an operator is set up before it runs"
+            self._look = self._context.in_background(self._ask)
+        if self._look is not None and self._look.done():
+            seen, self._look = self._look.result(), None
+            self._take(seen)
+        for each in self._next_ranges():
+            self.ranges.emit(each)
+
+    def looks_again_in_millis(self) -> int | None:
+        """The time left until the next look is due."""
+        if self._next_look is None:
+            return 0
+        return max(0, -(-(self._next_look - self._now()) // timedelta(milliseconds=1)))
+
+    def _is_due(self) -> bool:
+        assert self._context is not None, "an operator is set up before it runs"
+        if self._context.until is Until.ONCE and self._looks:
+            return False
+        return self._next_look is None or self._now() >= self._next_look
+
+    def _is_behind(self) -> bool:
+        return any(self._reached(one) < end for one, end in self._ends.items())
+
+    def _reached(self, partition: Partition) -> int:
+        return self.offsets[partition.topic][str(partition.number)]
+
+    def _now(self) -> datetime:
+        assert self._context is not None and self._context.now is not None, "an input operator has a clock"  # noqa: PT018
+        return self._context.now()
+
+    def _ask(self) -> _Seen:
+        """Ask the cluster until it answers. It runs on another thread."""
+        assert self._client is not None and self._abandoned is not None, "an operator is set up before it runs"  # noqa: PT018
+        outage = Outage(self.bootstrap_servers)
+        while True:
+            try:
+                seen = self._seen(self._client)
+            except Unanswered as failure:
+                if self._abandoned.wait(outage.failed(str(failure))):
+                    return _Seen({}, {})
+            else:
+                outage.is_over()
+                return seen
+
+    def _seen(self, client: Topics) -> _Seen:
+        known = [Partition(topic, int(number)) for topic, offsets in self.offsets.items() for number in offsets]
+        new: list[Partition] = []
+        lists = self._next_listing is None or self._now() >= self._next_listing
+        if lists:
+            there = dict.fromkeys(self._wanted(client.partitions()))
+            new = [one for one in there if one not in dict.fromkeys(known)]
+            known = [one for one in known if one in there]
+        starts = self._starts(client, new)
+        ends = {} if self.endless else client.ends([*known, *new], uncommitted=self.uncommitted)
+        if lists:
+            self._next_listing = self._now() + timedelta(milliseconds=self.topics_interval_millis)
+        return _Seen(starts, ends)
+
+    def _wanted(self, there: Mapping[str, list[int]]) -> list[Partition]:
+        """The partitions of the wanted topics. Raise TopicMissing if a topic that is named does not exist."""
+        for topic in self.topics:
+            if topic not in there:
+                raise TopicMissing(
+                    f"there is no topic {topic!r} at {self.bootstrap_servers}",
+                    did_you_mean(topic, there, "create it, or correct the property `topics`"),
+                )
+        matching = [topic for topic in there if self._matches(topic)]
+        return [
+            Partition(topic, number) for topic in dict.fromkeys([*self.topics, *matching]) for number in there[topic]
+        ]
+
+    def _matches(self, topic: str) -> bool:
+        return self.pattern is not None and not topic.startswith("__") and is_whole(self.pattern, topic)
+
+    def _starts(self, client: Topics, new: list[Partition]) -> Mapping[Partition, int]:
+        """Where to begin with new partitions."""
+        if self.looked or self.start == "earliest":
+            return client.first(new)
+        ends = client.ends(new, uncommitted=self.uncommitted)
+        if self.start == "latest":
+            return ends
+        since = client.since(new, int(self.start.timestamp() * 1000))
+        return {one: end if since[one] < 0 else min(since[one], end) for one, end in ends.items()}
+
+    def _take(self, seen: _Seen) -> None:
+        """Take over the answer of the cluster."""
+        for one, start in seen.starts.items():
+            if self.looked:
+                _log.info("topic %s has a new partition %d, which is read from offset %d", *one, start)
+            offsets = self.offsets.setdefault(one.topic, {})
+            offsets[str(one.number)] = start
+            if self.endless:
+                self._ends[one] = OFFSET_INFINITY
+            elif not self.looked and self.start != "earliest":
+                self._marked.append(one)
+        for one, end in seen.ends.items():
+            if end < self._reached(one):
+                self._refuse_shorter(one, end)
+            self._ends[one] = end
+        self.looked = True
+        self._looks += 1
+        self._next_look = self._now() + timedelta(milliseconds=self.interval_millis)
+
+    def _refuse_shorter(self, one: Partition, end: int) -> None:
+        raise OffsetsRemoved(
+            f"{one.topic}/{one.number} ends at offset {end}, and was read up to {self._reached(one)} before: the topic "
+            "was deleted and created again, or its brokers lost messages",
+            "read the new topic with a new application folder; a topic that is created again begins at offset 0",
+        )
+
+    def _next_ranges(self) -> Iterator[KafkaRange]:
+        """The next ranges of all partitions in turn, at most RANGES_AT_ONCE.
+
+        A range without offsets is sent where reading begins after the last message. It has the effect that the ledger
+        records the state: a look that sends nothing is not recorded.
+        """
+        for one in self._marked:
+            start = self._reached(one)
+            yield KafkaRange(self.next_id, one.topic, one.number, start, start, self.uncommitted)
+            self.next_id += 1
+        self._marked = []
+        sent = 0
+        behind = [one for one, end in self._ends.items() if self._reached(one) < end]
+        while behind and sent < RANGES_AT_ONCE:
+            for one in behind[: RANGES_AT_ONCE - sent]:
+                start, end = self._reached(one), self._ends[one]
+                stop = end if self.endless else min(end, start + self.range_size)
+                yield KafkaRange(self.next_id, one.topic, one.number, start, stop, self.uncommitted)
+                self.next_id += 1
+                self.offsets[one.topic][str(one.number)] = stop
+                sent += 1
+            behind = [one for one in behind if self._reached(one) < self._ends[one]]

@@ -1,0 +1,139 @@
+"""What a cluster knows about its topics: their partitions, and the offsets that partitions have."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from dagkit_operators.kafka.client import Failures, confluent, made
+from dagkit_operators.kafka.faults import KafkaRefused
+
+FIRST_SECONDS = 2.0
+"""How long a request may take at first. After each one without an answer, the next may take twice as long."""
+LONGEST_SECONDS = 60.0
+
+
+class Unanswered(Exception):
+    """The cluster does not answer now."""
+
+
+class Partition(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """The setting of a topic that decides when its messages are removed."""
+
+    topic: str
+    settings: Mapping[str, str]
+
+    def __str__(self) -> str:
+        listed = ", ".join(f"{name}={value}" for name, value in self.settings.items())
+        return f"topic {self.topic} has {listed}"
+
+
+class Topics:
+    """Asks a cluster about its topics."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._address = str(settings["bootstrap.servers"])
+        self._failures = Failures()
+        self._admin = made("AdminClient", settings, self._failures)
+        self._library = confluent()
+        self._seconds = FIRST_SECONDS
+
+    def partitions(self) -> dict[str, list[int]]:
+        """The numbers of the partitions of each topic."""
+        with self._answering():
+            listed = self._admin.list_topics(timeout=self._seconds).topics
+        return {name: sorted(topic.partitions) for name, topic in listed.items() if topic.error is None}
+
+    def first(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """The first offsets that partitions still have."""
+        return self._offsets(partitions, self._spec.earliest())
+
+    def ends(self, partitions: Iterable[Partition], *, uncommitted: bool = False) -> dict[Partition, int]:
+        """The offsets at which partitions end: before open transactions, unless uncommitted messages are read."""
+        return self._offsets(partitions, self._spec.latest(), uncommitted=uncommitted)
+
+    def since(self, partitions: Iterable[Partition], millis: int) -> dict[Partition, int]:
+        """The offsets of the first messages that are not older than an instant; -1 if all are."""
+        return self._offsets(partitions, self._spec.for_timestamp(millis))
+
+    def retention(self, topic: str) -> Retention:
+        """The settings that decide when messages of a topic are removed."""
+        admin = self._library.admin
+        resource = admin.ConfigResource(admin.ResourceType.TOPIC, topic)
+        with self._answering():
+            known = self._admin.describe_configs([resource], request_timeout=self._seconds)[resource].result()
+        return Retention(topic, {name: known[name].value for name in ("retention.ms", "retention.bytes")})
+
+    @property
+    def _spec(self) -> Any:
+        return self._library.admin.OffsetSpec
+
+    def _offsets(
+        self, partitions: Iterable[Partition], spec: Any, *, uncommitted: bool = False
+    ) -> dict[Partition, int]:
+        library = self._library
+        wanted = {library.TopicPartition(one.topic, one.number): spec for one in partitions}
+        if not wanted:
+            return {}
+        levels = library.IsolationLevel
+        level = levels.READ_UNCOMMITTED if uncommitted else levels.READ_COMMITTED
+        with self._answering():
+            asked = self._admin.list_offsets(wanted, isolation_level=level, request_timeout=self._seconds)
+            return {Partition(one.topic, one.partition): found.result().offset for one, found in asked.items()}
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        """Raise Unanswered if the cluster does not answer, and KafkaRefused if it refuses."""
+        try:
+            yield
+        except self._library.KafkaException as failed:
+            self._admin.poll(0)  # delivers the errors of connections, which say why
+            error = failed.args[0]
+            self._failures.note(error)
+            self._failures.check(self._address)
+            if error.retriable() or error.name() in _PASSING:
+                self._seconds = min(2 * self._seconds, LONGEST_SECONDS)
+                raise Unanswered(self._failures.last) from failed
+            raise KafkaRefused(
+                f"Kafka at {self._address} refuses a request: {error.str()} ({error.name()})"
+            ) from failed
+        self._failures.clear()
+        self._seconds = FIRST_SECONDS
+
+
+_PASSING = frozenset(
+    (
+        "_TRANSPORT",
+        "_TIMED_OUT",
+        "_ALL_BROKERS_DOWN",
+        "_RESOLVE",
+        "_DESTROY_BROKER",
+        "_WAIT_COORD",
+        "_UNKNOWN_PARTITION",
+        "_UNKNOWN_TOPIC",
+        "_LEADER_NOT_AVAILABLE",
+        "BROKER_NOT_AVAILABLE",
+        "LEADER_NOT_AVAILABLE",
+        "NOT_LEADER_FOR_PARTITION",
+        "REPLICA_NOT_AVAILABLE",
+        "REQUEST_TIMED_OUT",
+        "NETWORK_EXCEPTION",
+        "OFFSET_NOT_AVAILABLE",
+        "KAFKA_STORAGE_ERROR",
+        "UNKNOWN_TOPIC_OR_PART",
+        "UNKNOWN_LEADER_EPOCH",
+        "FENCED_LEADER_EPOCH",
+        "COORDINATOR_NOT_AVAILABLE",
+        "COORDINATOR_LOAD_IN_PROGRESS",
+        "NOT_COORDINATOR",
+    )
+)
+"""The names of errors that pass by themselves."""

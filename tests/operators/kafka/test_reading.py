@@ -1,0 +1,355 @@
+"""Topics of a real broker, read on the reference engine."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagkit import ApplicationFaults, Dag, OperatorContext, StatelessPartitioner, Until
+from dagkit.compiler import compile_application
+from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.points import Point
+from dagkit.ledger.audit.verify import verify
+from dagkit.testing.crashes import CrashAfter
+from dagkit_operators import KafkaMessage, KafkaReader, KafkaSplitter, Map
+from tests.engine.cast import Collect, Desk, Draw, Hurried, arrived
+from tests.services.broker import Broker
+
+pytestmark = pytest.mark.slow
+
+
+def number(message: KafkaMessage) -> int:
+    assert message.value is not None
+    return int(message.value)
+
+
+def collected(
+    broker: Broker, *topics: str, partitions: int = 1, rejected: bool = False, reader: Any = None, **properties: Any
+) -> Draw:
+    """An application that collects the messages of topics."""
+
+    def draw(dag: Dag, conf: object) -> None:
+        splitter = dag.add_operator(
+            "splitter", KafkaSplitter(**{"bootstrap_servers": broker.address, "topics": topics, **properties})
+        )
+        read = dag.add_operator(
+            "reader", KafkaReader(**{"bootstrap_servers": broker.address, "parse": number, **(reader or {})})
+        )
+        dag.set_operator_attribute(read, OperatorContext.PARTITIONER, StatelessPartitioner(partitions))
+        splitter >> read
+        dag.add_stream("messages", read.messages, dag.add_operator("collect", Collect()).input)
+        if rejected:
+            places = dag.add_operator(
+                "places", Map(lambda each: f"{each.path} {each.start} {each.text} {each.item.place}")
+            )
+            dag.add_stream("rejected", read.rejected, places.input)
+            places >> dag.add_operator("refused", Collect())
+
+    return draw
+
+
+@contextmanager
+def refused(code: str, text: str | None = None) -> Iterator[pytest.ExceptionInfo[OperatorFailed]]:
+    """The block fails with this code."""
+    with pytest.raises(OperatorFailed, match=text) as raised:
+        yield raised
+    assert raised.value.code == code
+
+
+def numbers(loop: Any) -> list[int]:
+    return sorted(arrived(loop))
+
+
+# ---- what is read
+
+
+def test_all_messages_of_all_partitions_are_read_once_and_proven(kafka: Broker, tmp_path: Path) -> None:
+    topic = kafka.topic(2)
+    kafka.produce(topic, range(100), partition=0)
+    kafka.produce(topic, range(100, 150), partition=1)
+    desk = Desk(tmp_path, collected(kafka, topic, range_size=30, partitions=2))
+    assert numbers(desk.run()) == list(range(150))
+    verdict = verify(desk.ledger())
+    assert verdict.is_complete
+    (proof,) = verdict.proven
+    assert (proof.input, len(proof.sources), proof.positions) == ("reader.ranges", 2, 150)
+
+
+def test_a_message_has_its_place_its_time_its_key_and_its_headers(kafka: Broker, tmp_path: Path) -> None:
+    topic = kafka.topic()
+    kafka.produce(topic, [("a", "1")], timestamp=1_000, headers=[("trace", b"x"), ("trace", None)])
+    kafka.produce(topic, [(None, None)], timestamp=2_000)
+
+    def all_of(message: KafkaMessage) -> str:
+        return repr(message)
+
+    loop = Desk(tmp_path, collected(kafka, topic, reader={"parse": all_of})).run()
+    assert arrived(loop) == [
+        repr(KafkaMessage(topic, 0, 0, 1_000, b"a", b"1", (("trace", b"x"), ("trace", None)))),
+        repr(KafkaMessage(topic, 0, 1, 2_000, None, None)),
+    ]
+
+
+def test_only_committed_messages_are_read_and_the_ends_of_transactions_count_as_read(
+    kafka: Broker, tmp_path: Path
+) -> None:
+    topic = kafka.topic()
+    with kafka.transaction("commits") as producer:
+        producer.produce(topic, b"1")
+    aborts = kafka.producer(transactional_id="aborts")
+    aborts.init_transactions()
+    aborts.begin_transaction()
+    aborts.produce(topic, b"2")
+    aborts.flush()
+    aborts.abort_transaction()
+    with kafka.transaction("commits") as producer:
+        producer.produce(topic, b"3")
+    desk = Desk(tmp_path, collected(kafka, topic))
+    assert numbers(desk.run()) == [1, 3]
+    assert verify(desk.ledger()).is_complete
+    everything = Desk(tmp_path / "all", collected(kafka, topic, uncommitted=True))
+    assert numbers(everything.run()) == [1, 2, 3]
+
+
+def test_messages_after_an_open_transaction_wait_for_its_end(kafka: Broker, tmp_path: Path) -> None:
+    topic = kafka.topic()
+    desk = Desk(tmp_path, collected(kafka, topic))
+    kafka.produce(topic, [1])
+    with kafka.transaction("open") as producer:
+        producer.produce(topic, b"2")
+        producer.flush()
+        kafka.produce(topic, [3])
+        assert numbers(desk.run()) == [1]
+    assert numbers(desk.run()) == [1, 2, 3]
+
+
+def test_a_pattern_finds_topics_and_later_launches_find_new_topics_and_partitions(
+    kafka: Broker, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = kafka.topic(name=f"north-{tmp_path.name}")
+    kafka.produce(first, [1])
+    pattern = rf"(north|south)-{tmp_path.name}"
+    desk = Desk(tmp_path, collected(kafka, pattern=pattern, start="latest"))
+    assert numbers(desk.run()) == []
+    kafka.add_partitions(first, 2)
+    second = kafka.topic(name=f"south-{tmp_path.name}")
+    kafka.topic(name=f"east-{tmp_path.name}")
+    kafka.produce(first, [2], partition=1)
+    kafka.produce(second, [3])
+    with caplog.at_level(logging.INFO):
+        assert numbers(desk.run()) == [2, 3]
+    assert f"topic {first} has a new partition 1, which is read from offset 0" in caplog.text
+    assert f"topic {second} has a new partition 0, which is read from offset 0" in caplog.text
+
+
+def test_a_partition_that_is_added_while_it_runs_is_read_from_its_start(kafka: Broker, tmp_path: Path) -> None:
+    topic = kafka.topic()
+    kafka.produce(topic, range(10))
+    desk = Desk(
+        tmp_path,
+        collected(kafka, topic, interval_millis=1, topics_interval_millis=1),
+        until=Until.IDLE,
+    )
+
+    def grows(point: Point, window: int) -> None:
+        if (point, window) == (Point.PLANNED, 1):
+            kafka.add_partitions(topic, 2)
+            kafka.produce(topic, range(10, 20), partition=1)
+
+    assert numbers(desk.run(probe=grows)) == list(range(20))
+
+
+@pytest.mark.parametrize(
+    ("start", "read"),
+    [
+        ("earliest", [1, 2, 3]),
+        ("latest", []),
+        (datetime.fromtimestamp(2, UTC), [2, 3]),
+        (datetime.fromtimestamp(9, UTC), []),
+    ],
+    ids=["at the first message", "after the last message", "at an instant", "at an instant after the last message"],
+)
+def test_the_first_look_begins(kafka: Broker, tmp_path: Path, start: Any, read: list[int]) -> None:
+    topic = kafka.topic()
+    for value in (1, 2, 3):
+        kafka.produce(topic, [value], timestamp=value * 1000)
+    desk = Desk(tmp_path, collected(kafka, topic, start=start))
+    assert numbers(desk.run()) == read
+    kafka.produce(topic, [4])
+    assert numbers(desk.run()) == [*read, 4]
+
+
+# ---- ranges without an end
+
+
+def test_a_range_without_an_end_is_continued_by_the_next_launch_in_order(kafka: Broker, tmp_path: Path) -> None:
+    topic = kafka.topic(2)
+    desk = Desk(tmp_path, collected(kafka, topic, endless=True, partitions=2), backend=Hurried)
+    for start in (0, 50):
+        kafka.produce(topic, range(start, start + 50), partition=0)
+        kafka.produce(topic, range(1000 + start, 1000 + start + 50), partition=1)
+        read = arrived(desk.run())
+        assert [one for one in read if one < 1000] == list(range(start + 50))
+        assert [one for one in read if one >= 1000] == list(range(1000, 1000 + start + 50))
+    assert desk.faults() == []
+
+
+def test_a_launch_that_drains_reads_a_range_without_an_end_up_to_its_current_end(kafka: Broker, tmp_path: Path) -> None:
+    topic = kafka.topic()
+    kafka.produce(topic, range(5))
+    Desk(tmp_path, collected(kafka, topic, endless=True)).run()
+    kafka.produce(topic, range(5, 9))
+    drains = Desk(tmp_path, collected(kafka, topic, endless=True), until=Until.DRAINED)
+    assert numbers(drains.run()) == list(range(9))
+
+
+# ---- crashes
+
+
+@pytest.mark.parametrize("endless", [False, True], ids=["ranges", "without an end"])
+def test_a_launch_that_is_killed_at_any_step_loses_and_doubles_nothing(
+    kafka: Broker, tmp_path: Path, endless: bool
+) -> None:
+    topic = kafka.topic(2)
+    desk = Desk(tmp_path, collected(kafka, topic, range_size=20, endless=endless), backend=Hurried)
+    sent = 0
+    for window in (None, None, None):
+        for point in Point:
+            kafka.produce(topic, range(sent, sent + 10), partition=sent % 20 // 10)
+            sent += 10
+            desk.crash(CrashAfter(point, window))
+    assert numbers(desk.run()) == list(range(sent))
+    assert desk.faults() == []
+
+
+# ---- bad input
+
+
+def test_a_topic_that_does_not_exist_is_named(kafka: Broker, tmp_path: Path) -> None:
+    topic = kafka.topic(name=f"orders-{tmp_path.name}")
+    with refused("topic-missing", rf"there is no topic 'order-{tmp_path.name}' at ") as raised:
+        Desk(tmp_path, collected(kafka, f"order-{tmp_path.name}")).run()
+    assert raised.value.help == f"did you mean {topic!r}?"
+
+
+def test_a_topic_that_is_deleted_before_it_was_read_is_named_with_the_offset(kafka: Broker, tmp_path: Path) -> None:
+    topic = kafka.topic()
+    kafka.produce(topic, range(10))
+    desk = Desk(tmp_path, collected(kafka, topic, reader={"settings": {"topic.metadata.propagation.max.ms": 0}}))
+
+    def deletes(point: Point, window: int) -> None:
+        if (point, window) == (Point.PLANNED, 1):
+            kafka.delete(topic)
+
+    with refused("topic-missing", rf"there is no partition {topic}/0 .* offset 0 would be read next"):
+        desk.run(probe=deletes)
+
+
+LOGIN = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "alice"}
+
+
+def test_the_settings_of_a_login_reach_the_broker(kafka: Broker, tmp_path: Path) -> None:
+    topic = kafka.topic()
+    kafka.produce(topic, range(10))
+    login = {"bootstrap_servers": kafka.login_address, "settings": {**LOGIN, "sasl.password": "alice-secret"}}
+    assert numbers(Desk(tmp_path, collected(kafka, topic, **login, reader=login)).run()) == list(range(10))
+
+
+@pytest.mark.parametrize("client", ["splitter", "reader"])
+def test_refused_credentials_end_the_launch_and_the_password_is_not_shown(
+    kafka: Broker, tmp_path: Path, client: str
+) -> None:
+    topic = kafka.topic()
+    kafka.produce(topic, range(10))
+    login = {"bootstrap_servers": kafka.login_address, "settings": {**LOGIN, "sasl.password": "wrong-secret"}}
+    draw = collected(kafka, topic, **login) if client == "splitter" else collected(kafka, topic, reader=login)
+    with refused("kafka-refused", f"Kafka at {kafka.login_address} refuses the client") as raised:
+        Desk(tmp_path, draw).run()
+    assert "wrong-secret" not in str(raised.value)
+
+
+def test_a_setting_that_does_not_exist_is_named(kafka: Broker, tmp_path: Path) -> None:
+    with refused("kafka-refused", 'No such configuration property: "sasl.pasword"'):
+        Desk(tmp_path, collected(kafka, "any", settings={"sasl.pasword": "x"})).run()
+
+
+def test_messages_that_were_removed_before_they_were_read_are_reported_with_the_setting(
+    kafka: Broker, tmp_path: Path
+) -> None:
+    topic = kafka.topic(retention_ms="86400000")
+    kafka.produce(topic, range(10))
+    desk = Desk(tmp_path, collected(kafka, topic))
+
+    def removes(point: Point, window: int) -> None:
+        if (point, window) == (Point.PLANNED, 1):
+            kafka.remove_before(topic, 0, 4)
+
+    with refused("offsets-removed") as raised:
+        desk.run(probe=removes)
+    assert (
+        f"{topic}/0: the messages from offset 0 up to 4 were removed before they were read; "
+        f"topic {topic} has retention.ms=86400000, retention.bytes=-1"
+    ) in raised.value.problem
+    skips = Desk(tmp_path, collected(kafka, topic, reader={"on_removed": "skip"}))
+    assert numbers(skips.run()) == list(range(4, 10))
+    assert verify(skips.ledger()).is_complete
+
+
+def test_ranges_that_were_removed_completely_can_be_skipped(kafka: Broker, tmp_path: Path) -> None:
+    topic = kafka.topic()
+    kafka.produce(topic, range(10))
+    skips = Desk(tmp_path, collected(kafka, topic, range_size=4, reader={"on_removed": "skip"}))
+
+    def removes(point: Point, window: int) -> None:
+        if (point, window) == (Point.PLANNED, 1):
+            kafka.remove_before(topic, 0, 9)
+
+    assert numbers(skips.run(probe=removes)) == [9]
+    assert verify(skips.ledger()).is_complete
+
+
+def test_a_topic_that_was_created_again_is_not_taken_for_the_old_one(kafka: Broker, tmp_path: Path) -> None:
+    topic = kafka.topic()
+    kafka.produce(topic, range(10))
+    desk = Desk(tmp_path, collected(kafka, topic))
+    desk.run()
+    kafka.delete(topic)
+    kafka.topic(name=topic)
+    kafka.produce(topic, range(3))
+    with refused("offsets-removed", f"{topic}/0 ends at offset 3, and was read up to 10 before"):
+        desk.run()
+
+
+def test_a_message_that_parse_refuses_is_rejected_with_its_place(kafka: Broker, tmp_path: Path) -> None:
+    topic = kafka.topic()
+    kafka.produce(topic, [1, "x", 3])
+    with refused("message-rejected", rf"{topic}/0, offset 1 is rejected: invalid literal .*: 'x'"):
+        Desk(tmp_path / "fails", collected(kafka, topic)).run()
+    loop = Desk(tmp_path, collected(kafka, topic, rejected=True)).run()
+    assert numbers(loop) == [1, 3]
+    assert arrived(loop, "refused") == [f"{topic}/0 1 x {topic}/0, offset 1"]
+
+
+def test_an_operator_that_fails_on_a_message_names_its_place(kafka: Broker, tmp_path: Path) -> None:
+    topic = kafka.topic()
+    kafka.produce(topic, [1, 0])
+
+    def inverse(message: KafkaMessage) -> float:
+        return 1 / number(message)
+
+    with pytest.raises(OperatorFailed, match="ZeroDivisionError") as raised:
+        Desk(tmp_path, collected(kafka, topic, reader={"parse": inverse})).run()
+    assert f"of {topic}/0, offset 1;" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("properties", "problem"),
+    [({}, "neither topics nor pattern is set"), ({"pattern": "(?=x)"}, "is no regular expression")],
+)
+def test_a_splitter_must_know_its_topics(kafka: Broker, properties: Any, problem: str) -> None:
+    with pytest.raises(ApplicationFaults, match=problem):
+        compile_application(collected(kafka, **properties))
