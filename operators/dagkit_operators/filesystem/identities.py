@@ -3,21 +3,29 @@
 An identity combines the inode, which the system may reuse, with digests of the first and last bytes known. The device
 number may change when the machine restarts; it only distinguishes files with different names. A remote file is
 identified by its name, and in an object store also by the version of its content: an object can only be overwritten.
+
+A recorded identity of a local file ends in its times. While they stay, the file is the same and need not be opened. If
+its time of change differs and its length does not, it was overwritten, although its first and last bytes may be equal.
 """
 
 import hashlib
 import os
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import FileIO
+from typing import NamedTuple
 
-from dagkit.urls import is_url
-from dagkit_operators.filesystem.access import NotRegular, exists, opened_here
+from dagkit.urls import is_url, local_path
+from dagkit_operators.filesystem.access import NotRegular, exists, opened_here, status_of
+from dagkit_operators.filesystem.settled import is_settled
 
 EDGE = 256
 """The most bytes digested at the beginning of a file, and before its known end."""
 _VERSION = " version="
 """Separates the URL of an object from the version of its content."""
+_TIMES = "@"
+"""Separates the identity of a local file from its time of change, and the time when its status changed."""
 
 
 def has_identity(path: str, identity: str) -> bool:
@@ -28,46 +36,105 @@ def has_identity(path: str, identity: str) -> bool:
         return _is_of(file, path, identity)
 
 
+class Recognised(NamedTuple):
+    """What `Identities` knows of a file as it is now."""
+
+    identity: str | None
+    """Its identity; None if the file is empty or gone."""
+    was_known: bool
+    recorded: tuple[str, ...] = ()
+    """What to record of it, if it is to be known from now on."""
+    earlier: tuple[str, ...] = ()
+    """What was recorded of it before."""
+
+
 class Identities:
     """The identities of known files."""
 
-    def __init__(self, identities: Iterable[str]) -> None:
+    def __init__(self, recorded: Iterable[str], *, by_time: bool = True) -> None:
+        """Take the identities as they were recorded.
+
+        With `by_time`, a file whose time of change differs and whose length does not is another file.
+        """
         self._by_inode: dict[str, list[str]] = {}
         self._identified: set[str] = set()
-        for identity in identities:
-            self._add(identity)
+        self._by_time = by_time
+        for identity in recorded:
+            self.add(identity)
 
-    def identify(self, path: str, version: str = "") -> tuple[str | None, bool]:
-        """Return the current identity of the file at a path, and whether the file was known.
-
-        The identity is None if the file is empty or gone; otherwise the file is known from now on. An object that was
-        recorded without a version, or has none now, is known whatever its content.
-        """
-        now: str | None = path
+    def identify(self, path: str, version: str = "") -> Recognised:
+        """Recognise the file at a path. An object without a version, then or now, is known whatever its content."""
         if is_url(path):
-            now = f"{path}{_VERSION}{version}" if version else path
-            known = self._by_inode.get(path, [])
-            # An overwritten object may get its old content and version back, so replaced versions are not kept.
-            self._identified.update(known)
-            same = [identity for identity in known if not version or identity in (path, now)]
-            self._by_inode.pop(path, None)
+            found = self._identify_object(path, version)
         else:
-            with _opened(path) as file:
-                now = _identity(file, path)
-                candidates = self._by_inode.get(_inode(now or ""), [])
-                same = [identity for identity in candidates if _is_of(file, path, identity)]
-        self._identified.update(same)
-        if now is not None:
-            self._add(now)
-        return now, bool(same)
+            found = self._unchanged(path) or self._identify_opened(path)
+        self._identified.update(found.earlier)
+        return found
 
-    def was_identified(self, identity: str) -> bool:
+    def was_identified(self, recorded: str) -> bool:
         """Whether `identify` has found a file of this identity."""
-        return identity in self._identified
+        return recorded in self._identified
 
-    def _add(self, identity: str) -> None:
-        key = identity.partition(_VERSION)[0] if is_url(identity) else _inode(identity)
-        self._by_inode.setdefault(key, []).append(identity)
+    def add(self, recorded: str) -> None:
+        """Know a file from now on."""
+        key = recorded.partition(_VERSION)[0] if is_url(recorded) else _inode(recorded)
+        self._by_inode.setdefault(key, []).append(recorded)
+
+    def _identify_object(self, path: str, version: str) -> Recognised:
+        now = f"{path}{_VERSION}{version}" if version else path
+        # An overwritten object may get its old content and version back, so replaced versions are not kept.
+        known = tuple(self._by_inode.pop(path, ()))
+        was_known = any(not version or identity in (path, now) for identity in known)
+        return Recognised(now, was_known, (now,), known)
+
+    def _unchanged(self, path: str) -> Recognised | None:
+        """The file if it has the times that were recorded with it; None if it must be opened."""
+        status = status_of(local_path(path))
+        if status is None:
+            return None
+        candidates = set(self._by_inode.get(f"{status.st_ino:x}", ()))
+        if len(candidates) != 1:
+            return None
+        (recorded,) = candidates
+        identity, _, times = recorded.partition(_TIMES)
+        if times != _times(status) or not identity.startswith(f"{_number(status)}-{status.st_size}-"):
+            return None
+        return Recognised(identity, True, (recorded,), (recorded,))
+
+    def _identify_opened(self, path: str) -> Recognised:
+        with _opened(path) as file:
+            identity = None if file is None else _identity(file, path)
+            if file is None or identity is None:
+                return Recognised(None, False)
+            status = os.fstat(file.fileno())
+            candidates = self._by_inode.get(_inode(identity), [])
+            same = tuple(recorded for recorded in candidates if _is_of(file, path, recorded.partition(_TIMES)[0]))
+        overwritten = self._by_time and _has_other_time(status, same)
+        if overwritten and not is_settled(status.st_mtime_ns, time.time_ns()):
+            return Recognised(identity, True, same, same)  # its length may follow its time
+        if overwritten:
+            identity += f"-{status.st_mtime_ns:x}"
+        is_final = is_settled(status.st_ctime_ns, time.time_ns())
+        times = _times(status) if is_final else f"{status.st_mtime_ns:x}"
+        return Recognised(identity, bool(same) and not overwritten, (f"{identity}{_TIMES}{times}",), same)
+
+
+def _number(status: os.stat_result) -> str:
+    return f"{status.st_dev:x}.{status.st_ino:x}"
+
+
+def _times(status: os.stat_result) -> str:
+    return f"{status.st_mtime_ns:x}.{status.st_ctime_ns:x}"
+
+
+def _has_other_time(status: os.stat_result, same: Iterable[str]) -> bool:
+    """Whether a file of the same length was recorded, with its time of change, and only with others than this one."""
+    times = {
+        recorded.partition(_TIMES)[2].partition(".")[0]
+        for recorded in same
+        if _TIMES in recorded and recorded.split("-")[1] == str(status.st_size)
+    }
+    return bool(times) and f"{status.st_mtime_ns:x}" not in times
 
 
 @contextmanager
@@ -82,21 +149,21 @@ def _opened(path: str) -> Iterator[FileIO | None]:
         yield file
 
 
-def _identity(file: FileIO | None, path: str) -> str | None:
-    status = None if file is None else os.fstat(file.fileno())
-    if file is None or status is None or not status.st_size:
+def _identity(file: FileIO, path: str) -> str | None:
+    status = os.fstat(file.fileno())
+    if not status.st_size:
         return None
-    number = f"{status.st_dev:x}.{status.st_ino:x}"
-    return f"{number}-{status.st_size}-{_witness(file, status.st_size)}-{_digest(os.fsencode(path))}"
+    return f"{_number(status)}-{status.st_size}-{_witness(file, status.st_size)}-{_digest(os.fsencode(path))}"
 
 
 def _is_of(file: FileIO | None, path: str, identity: str) -> bool:
     if file is None:
         return False
-    number, length, witness, *name = identity.split("-")
+    number, length, witness, *rest = identity.split("-")
+    name = rest[:1]  # then the time of an overwrite
     status = os.fstat(file.fileno())
     # older ledgers hold neither devices nor names; a file with its old name matches even if the device number changed
-    is_there = name in ([], [_digest(os.fsencode(path))]) or number == f"{status.st_dev:x}.{status.st_ino:x}"
+    is_there = name in ([], [_digest(os.fsencode(path))]) or number == _number(status)
     return is_there and _inode(identity) == f"{status.st_ino:x}" and _witness(file, int(length)) == witness
 
 

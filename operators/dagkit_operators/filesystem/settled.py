@@ -24,6 +24,12 @@ def settles_in_millis(found: Found, now_millis: int) -> int:
     return tick - age_millis if abs(age_millis) < tick else 0
 
 
+def is_settled(nanos: int, now_nanos: int) -> bool:
+    """The same for a local file with this time of change."""
+    tick_millis = TICK_MILLIS if nanos % _SECOND_NANOS else COARSE_TICK_MILLIS
+    return abs(now_nanos - nanos) >= tick_millis * 1_000_000
+
+
 def _has_coarse_time(found: Found) -> bool:
     """Whether its time may be one of whole seconds."""
     if found.modified_millis % 1000:

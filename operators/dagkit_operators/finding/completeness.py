@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, field_validator
 
+from dagkit.api.files import FileState
 from dagkit.errors import InputUnreadable
 from dagkit.urls import as_text, below, is_url, local_path, parent, plain, shown
 from dagkit_operators.filesystem.access import Found, looked_up, reading_from
@@ -13,6 +14,7 @@ from dagkit_operators.finding.contents import is_gone
 from dagkit_operators.finding.control_files import ALGORITHMS, contradiction, stated_checksum, stated_totals
 from dagkit_operators.finding.seen_files import digest
 from dagkit_operators.finding.trailer import Trailer, TrailerMissing
+from dagkit_operators.payloads import QuarantinedFile
 
 NAME = "{name}"
 """Stands for the name of the file in the name of another one beside it."""
@@ -26,7 +28,7 @@ class CompletenessRules(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     stable_scans: NonNegativeInt = 0
-    """How many scans must find a file unchanged after the scan that found it first. Each launch counts from 0."""
+    """How many scans must find a file unchanged after the scan that found it first."""
     minimum_age_millis: NonNegativeInt = 0
     """How long ago a file must have been changed last."""
     marker_file: str | None = None
@@ -90,24 +92,38 @@ class Refused(NamedTuple):
     state: str
     """The states of the file and of what contradicts it. When either changes, the file is examined again."""
 
+    @property
+    def quarantined(self) -> QuarantinedFile:
+        """What is sent of it."""
+        found = self.found
+        return QuarantinedFile(found.path, found.length, found.modified_millis, reason=self.reason)
+
+    def log(self) -> None:
+        """Log that it is quarantined."""
+        _log.warning("%s is quarantined: %s", shown(self.found.path), self.reason)
+
 
 class IncompleteFiles:
     """The files that are pending, and those that the current scan found complete."""
 
-    def __init__(self, rules: CompletenessRules, refused: dict[str, str] | None = None) -> None:
-        """Take the states of the files that were refused before, by their paths."""
+    def __init__(
+        self,
+        rules: CompletenessRules,
+        refused: dict[str, str] | None = None,
+        unchanged: dict[str, int] | None = None,
+    ) -> None:
+        """Take the states of the files that were refused before, by their paths, and what `unchanged` was then."""
         self._rules = rules
-        self._refused = dict(refused or {})
+        self.refused = dict(refused or {})
+        """The states of the files that are refused, by their paths."""
         self._newly_refused: dict[str, Refused] = {}
-        self._scan = 0
-        self._first: dict[bytes, int] = {}
-        """The scan that first found each new file of the last scan as it is."""
-        self._now: dict[bytes, int] = {}
-        """The same for the current scan."""
+        self._before: dict[str, int] = {}
+        """What `unchanged` was after the last scan."""
+        self.unchanged = dict(unchanged or {})
+        """How many scans after its first have found each new file of the current scan unchanged, if `stable_scans`."""
         self._complete: set[bytes] = set()
         self._pending: dict[str, str] = {}
         """Why each pending file is not read yet."""
-        self._logged = ""
 
     @property
     def pending(self) -> int:
@@ -117,7 +133,7 @@ class IncompleteFiles:
     @property
     def waiting(self) -> bool:
         """Whether a later scan must examine files again although they may be unchanged."""
-        return bool(self._pending or self._refused)
+        return bool(self._pending or self.refused)
 
     def why_pending(self, path: str) -> str | None:
         """Why the current scan found the file at a path incomplete; None if it did not."""
@@ -130,8 +146,7 @@ class IncompleteFiles:
 
     def begin_scan(self) -> None:
         """Begin another scan, which has found nothing yet."""
-        self._scan += 1
-        self._first, self._now = self._now, {}
+        self._before, self.unchanged = self.unchanged, {}
         self._complete.clear()
         self._pending.clear()
 
@@ -153,26 +168,41 @@ class IncompleteFiles:
         """Whether the current scan found this file complete, as it is now."""
         return not self._rules.waits or status.is_directory or digest(status) in self._complete
 
-    def log(self) -> None:
-        """Log how many files are pending, if that differs from the last scan."""
+    def state_of(self, found: Found, now_millis: int) -> FileState | None:
+        """The state of a new file that is not complete; None if it is."""
+        complete = list(self.complete([found], now_millis))
+        refused = self.take_refused()
+        if refused:
+            return FileState(found.path, "quarantined", refused[0].reason)
+        return None if complete else FileState(found.path, "pending", f"it {self.why_pending(found.path)}")
+
+    def log(self, logged: str) -> str:
+        """Log how many files are pending, unless that was `logged` after the last scan. Return the message."""
         path = min(self._pending, default=None)
         message = f"pending files: {self.pending}; {shown(path)} {self._pending[path]}" if path is not None else ""
-        if message and message != self._logged:
+        if message and message != logged:
             _log.warning("%s", message)
-        self._logged = message
+        return message
 
     def _why_pending(self, found: Found, now_millis: int) -> str | None:
         rules = self._rules
-        known = digest(found)
-        self._now[known] = self._first.get(known, self._scan)
+        is_unstable = self._is_unstable(found)
         age_millis = now_millis - found.modified_millis  # negative if the clocks differ
         if rules.minimum_age_millis and age_millis < rules.minimum_age_millis:
             return f"was changed within the last {rules.minimum_age_millis} ms (minimum_age_millis)"
-        if self._scan - self._now[known] < rules.stable_scans:
+        if is_unstable:
             return f"must be unchanged in {rules.stable_scans} more scans than its first (stable_scans)"
         if rules.marker_file is not None and found_beside(found.path, rules.marker_file) is None:
             return f"has no {rules.marker_file.replace(NAME, _name_of(found.path))} beside it (marker_file)"
         return None
+
+    def _is_unstable(self, found: Found) -> bool:
+        """Whether more scans must find a file unchanged. This one is counted."""
+        if not self._rules.stable_scans:
+            return False
+        known = digest(found).hex()
+        self.unchanged[known] = min(self._before.get(known, -1) + 1, self._rules.stable_scans)
+        return self.unchanged[known] < self._rules.stable_scans
 
     def _still_agrees(self, found: Found) -> bool:
         """Return `_agrees`; if the file, or one beside it, is deleted meanwhile, it is pending."""
@@ -190,7 +220,7 @@ class IncompleteFiles:
         if found.path in self._pending:
             return False
         state = " ".join(digest(file).hex() for file in [found, *[control for control, _ in controls]])
-        if self._refused.get(found.path) == state:
+        if self.refused.get(found.path) == state:
             return False
         for control, setting in controls:
             stated = stated_checksum(control, found) if setting == "checksum_file" else stated_totals(control)
@@ -203,7 +233,7 @@ class IncompleteFiles:
                 return False
         if not self._agrees_with_trailer(found, state):
             return False
-        self._refused.pop(found.path, None)
+        self.refused.pop(found.path, None)
         return True
 
     def _agrees_with_trailer(self, found: Found, state: str) -> bool:
@@ -236,7 +266,7 @@ class IncompleteFiles:
         if now is None or digest(now) != digest(refused.found):
             self._pending[path] = "was changed while it was examined"
             return
-        self._refused[path] = refused.state
+        self.refused[path] = refused.state
         self._newly_refused[path] = refused
 
 

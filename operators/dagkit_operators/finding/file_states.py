@@ -52,12 +52,9 @@ def below(place: str, path: str) -> str:
 def _unseen(found: Found, scanner: DirectoryScanner, contents: KnownContents, now_millis: int) -> FileState:
     incomplete = IncompleteFiles(scanner)
     incomplete.begin_scan()
-    complete = list(incomplete.complete([found], now_millis))
-    refused = incomplete.take_refused()
-    if refused:
-        return FileState(found.path, "quarantined", refused[0].reason)
-    if not complete:
-        return FileState(found.path, "pending", f"it {incomplete.why_pending(found.path)}")
+    state = incomplete.state_of(found, now_millis)
+    if state is not None:
+        return state
     if scanner.skip_known_content and any(map(contents.knows, contents.examine([found]))):
         return FileState(found.path, "ignored", "its content was read before (skip_known_content)")
     return FileState(found.path, "new")

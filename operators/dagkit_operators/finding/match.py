@@ -1,9 +1,11 @@
 """Finding files by patterns that arrive on an input port."""
 
 import logging
-from collections.abc import Iterator, Sequence
-from datetime import timedelta
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from itertools import chain
+from typing import Literal
 
 from pydantic import NonNegativeInt, PrivateAttr
 
@@ -16,8 +18,10 @@ from dagkit_operators.compression.opening import content_length_of, found_codec
 from dagkit_operators.filesystem.access import Found, exists, reading_from
 from dagkit_operators.filesystem.identities import Identities
 from dagkit_operators.filesystem.path_patterns import files_beside, files_like, is_pattern, missing, would_match
+from dagkit_operators.filesystem.settled import settles_in_millis
+from dagkit_operators.finding.completeness import CompletenessRules, IncompleteFiles, Refused
 from dagkit_operators.finding.splitter import KEPT_OF_GONE
-from dagkit_operators.payloads import BLOCK_SIZE, FileInfo
+from dagkit_operators.payloads import BLOCK_SIZE, FileInfo, QuarantinedFile
 
 _THEN = "or give another pattern"
 _log = logging.getLogger(__name__)
@@ -35,31 +39,46 @@ class MatchFiles(SplittableOperator[str]):
     content.
 
     A local file is recognised by its inode and by the first and last bytes of its known content. So it is not sent
-    again after it grew or was renamed; a file that reuses its name or inode is a new file. A remote file is recognised
-    by its name, and an object of S3, Google Cloud Storage or Azure also by its version or etag.
+    again after it grew or was renamed; a file that reuses its name or inode is a new file, and so is one whose time of
+    change differs while its length does not. A remote file is recognised by its name, and an object of S3, Google Cloud
+    Storage or Azure also by its version or etag.
     """
 
     kind = "files.match/1"
     partitionable = False
     reads_positions = False
     patterns = InputPort(str)
-    files = OutputPort(FileInfo)
+    files = OutputPort(FileInfo, main=True)
+    quarantined = OutputPort(QuarantinedFile)
 
     continuously: bool = False
     """Whether a pattern is scanned repeatedly for as long as the application runs."""
     interval_millis: NonNegativeInt = 5000
     """The time between two scans."""
+    overwritten_by: Literal["time", "ends"] = "time"
+    """How an overwrite of a local file that keeps its length is noticed. `time`: its time of change differs; so a file
+    that is only touched is sent again. `ends`: its first or last 256 bytes differ."""
+    completeness: CompletenessRules = CompletenessRules()
+    """When a file is complete: the same settings as those of a scanner. By default, every file that is found is."""
 
     known = State[dict[str, list[str]]](dict)
     """The identities of the files that each pattern matched.
 
     Those of deleted files are kept until they outnumber the existing files by a thousand.
     """
+    refused = State[dict[str, str]](dict)
+    """The states of the quarantined files, by their paths."""
+    unchanged = State[dict[str, dict[str, int]]](dict)
+    """How many scans of each pattern have found each pending file unchanged, if `stable_scans`."""
 
+    _context: Context | None = PrivateAttr(default=None)
+    _logged: str = PrivateAttr(default="")
+    """What was logged last of pending files."""
     _home: str = PrivateAttr(default="")
     _indexes: IndexFolder = PrivateAttr(default=IndexFolder(""))
 
     def setup(self, context: Context) -> None:
+        self._context = context
         self._home = context.home
         self._indexes = IndexFolder(context.application_path)
 
@@ -75,17 +94,21 @@ class MatchFiles(SplittableOperator[str]):
 
     def file_states(self, items: Sequence[object], path: str | None = None) -> Iterator[FileState]:
         """The files that exist in the folders of the patterns, or only the one at a path."""
-        known = Identities(chain.from_iterable(self.known.values()))
+        known = self._identities()
+        incomplete = IncompleteFiles(self.completeness)
+        incomplete.begin_scan()
         matched = set[str]()
         for pattern in self.places(items):
             for found in _only(path, files_like(absolute(pattern, self._home))):
                 if found.path not in matched:
                     matched.add(found.path)
-                    identity, was_known = known.identify(found.path, found.version)
-                    if identity is None:
+                    recognised = known.identify(found.path, found.version)
+                    if recognised.identity is None:
                         yield FileState(found.path, "pending", "it is empty")
+                    elif recognised.was_known:
+                        yield FileState(found.path, "seen")
                     else:
-                        yield FileState(found.path, "seen" if was_known else "new")
+                        yield incomplete.state_of(found, self._now_millis()) or FileState(found.path, "new")
         for pattern in self.places(items):
             for found in _only(path, files_beside(absolute(pattern, self._home))):
                 if found.path not in matched:
@@ -93,36 +116,68 @@ class MatchFiles(SplittableOperator[str]):
                     yield FileState(found.path, "ignored", f"it does not match {pattern!r}, or is hidden or unfinished")
 
     def initial_restriction(self, element: str) -> OffsetRange:  # noqa: ARG002 - the same for every pattern
-        """The numbers of the scans to do."""
-        return OffsetRange(0, OFFSET_INFINITY if self.continuously else 1)
+        """The numbers of the scans to do. As long as files are pending, the pattern is scanned again."""
+        return OffsetRange(0, OFFSET_INFINITY if self.continuously or self.completeness.waits else 1)
 
     def process(self, element: str, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[FileInfo]:
         look = tracker.current_restriction().start
         place = absolute(element, self._home)
         with reading_from(place, _THEN):
-            found = list(self._new(element, place, first=look == 0))
+            found, refused, waits = self._new(element, place, first=look == 0)
         # a later scan without new files is not claimed but deferred, so that a run until idle can end
-        if (found or look == 0) and tracker.try_claim(look):
+        if (found or refused or look == 0) and tracker.try_claim(look):
+            for file in refused:
+                file.log()
+                self.quarantined.emit(file.quarantined)
             yield from found
-        tracker.defer_remainder(timedelta(milliseconds=self.interval_millis))
+        if self.continuously or waits:
+            tracker.defer_remainder(timedelta(milliseconds=self.interval_millis))
+        else:
+            tracker.try_claim(OFFSET_INFINITY)
 
-    def _new(self, pattern: str, place: str, *, first: bool) -> Iterator[FileInfo]:
-        """The files that were not known before. They are recorded as known."""
-        found = sorted(files_like(place), key=lambda file: (file.modified_millis, file.path))
-        if not found and first and not is_pattern(pattern) and not exists(place):
+    def _new(self, pattern: str, place: str, *, first: bool) -> tuple[list[FileInfo], list[Refused], bool]:
+        """The files that were not known before, those that are to be quarantined, and whether others are pending."""
+        there = sorted(files_like(place), key=lambda file: (file.modified_millis, file.path))
+        if not there and first and not is_pattern(pattern) and not exists(place):
             if not self.continuously:
                 raise missing(place, _THEN)
             _log.warning("there is no file or directory %s; each scan looks for it again", shown(place))
-        known = Identities(chain.from_iterable(self.known.values()))
-        there: dict[str, None] = {}
-        for file in found:
-            identity, was_known = known.identify(file.path, file.version)
-            if identity is None:
+        time.sleep(max((settles_in_millis(file, self._now_millis()) for file in there), default=0) / 1000)
+        incomplete = IncompleteFiles(self.completeness, self.refused, self.unchanged.get(pattern))
+        incomplete.begin_scan()
+        found = list(self._recognised(pattern, there, incomplete))
+        self._logged = incomplete.log(self._logged)
+        refused = incomplete.take_refused()
+        self.refused = incomplete.refused
+        self.unchanged = {name: counts for name, counts in self.unchanged.items() if name != pattern and counts}
+        if incomplete.unchanged:
+            self.unchanged[pattern] = incomplete.unchanged
+        return found, refused, incomplete.pending > 0
+
+    def _recognised(self, pattern: str, there: Iterable[Found], incomplete: IncompleteFiles) -> Iterator[FileInfo]:
+        """The files that were not known before and are complete. They are known from now on."""
+        known = self._identities()
+        recorded: dict[str, None] = {}
+        for file in there:
+            recognised = known.identify(file.path, file.version)
+            if recognised.identity is None:
                 continue
-            if not was_known:
+            if not recognised.was_known and not list(incomplete.complete([file], self._now_millis())):
+                recorded |= dict.fromkeys(recognised.earlier)
+                continue
+            if not recognised.was_known:
                 codec = found_codec(file, "auto", BLOCK_SIZE)
                 content_length = content_length_of(file, codec, self._indexes)
-                yield FileInfo(file.path, file.length, file.modified_millis, 1, identity, content_length)
-            there[identity] = None
+                yield FileInfo(file.path, file.length, file.modified_millis, 1, recognised.identity, content_length)
+            for identity in recognised.recorded:
+                known.add(identity)
+            recorded |= dict.fromkeys(recognised.recorded)
         gone = [identity for identity in self.known.get(pattern, []) if not known.was_identified(identity)]
-        self.known[pattern] = [*(gone if len(gone) <= len(there) + KEPT_OF_GONE else []), *there]
+        self.known[pattern] = [*(gone if len(gone) <= len(recorded) + KEPT_OF_GONE else []), *recorded]
+
+    def _identities(self) -> Identities:
+        return Identities(chain.from_iterable(self.known.values()), by_time=self.overwritten_by == "time")
+
+    def _now_millis(self) -> int:
+        now = None if self._context is None else self._context.now
+        return int((datetime.now(UTC) if now is None else now()).timestamp() * 1000)

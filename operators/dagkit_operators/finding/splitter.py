@@ -77,6 +77,8 @@ class FileSplitterInput(AbstractFileSplitter):
     """The concatenated digests of the contents that were split, if `scanner.skip_known_content`."""
     refused = State[dict[str, str]](dict)
     """The states of the quarantined files, by their paths."""
+    unchanged = State[dict[str, int]](dict)
+    """How many scans have found each pending file unchanged, if `scanner.stable_scans`."""
 
     _found: deque[bytes] = PrivateAttr(default_factory=deque)
     """Files of the last scan that are not split yet: see `found_files`."""
@@ -91,6 +93,8 @@ class FileSplitterInput(AbstractFileSplitter):
     _contents: KnownContents = PrivateAttr(default_factory=KnownContents)
     """The contents in `contents`."""
     _incomplete: IncompleteFiles = PrivateAttr(default_factory=lambda: IncompleteFiles(CompletenessRules()))
+    _logged: str = PrivateAttr(default="")
+    """What was logged last of pending files."""
     _memory: FolderMemory = PrivateAttr(default_factory=FolderMemory)
     _scan: Future[_Scanned] | None = PrivateAttr(default=None)
     """The scan that runs or has ended, and whose files are not queued yet."""
@@ -124,10 +128,11 @@ class FileSplitterInput(AbstractFileSplitter):
         if self.window_data_manager == "noop":
             self.known = self.contents = ""
             self.refused = {}
+            self.unchanged = {}
             self.paths_return = self.next_block_id > 0
         self._seen = SeenFiles(self.known)
         self._contents = KnownContents(self.contents)
-        self._incomplete = IncompleteFiles(self.scanner, self.refused)
+        self._incomplete = IncompleteFiles(self.scanner, self.refused, self.unchanged)
         self._memory = FolderMemory()
         self._added.clear()
         self._added_contents.clear()
@@ -189,10 +194,11 @@ class FileSplitterInput(AbstractFileSplitter):
     def _take(self, scanned: _Scanned) -> None:
         """Queue the files that a scan found."""
         self._found.extend(scanned.new)
-        for found, reason, state in scanned.refused:
-            _log.warning("%s is quarantined: %s", shown(found.path), reason)
-            self.refused[found.path] = state
-            self.quarantined.emit(QuarantinedFile(found.path, found.length, found.modified_millis, reason=reason))
+        for file in scanned.refused:
+            file.log()
+            self.refused[file.found.path] = file.state
+            self.quarantined.emit(file.quarantined)
+        self.unchanged = self._incomplete.unchanged
         self.paths_return |= scanned.gone > 0
         if scanned.forgot and self.window_data_manager == "ledger":
             self.known = self._seen.text
@@ -213,7 +219,7 @@ class FileSplitterInput(AbstractFileSplitter):
         self._incomplete.begin_scan()
         self._contents.begin_scan()
         new, there = self._new_files()
-        self._incomplete.log()
+        self._logged = self._incomplete.log(self._logged)
         gone = self._seen.gone - self._memory.files
         if gone > there + KEPT_OF_GONE:
             self._memory = FolderMemory()  # all folders must be listed to know which files are gone

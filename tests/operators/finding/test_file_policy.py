@@ -7,6 +7,8 @@ import os
 import shutil
 import time
 from collections.abc import Callable
+from functools import partial
+from io import FileIO
 from pathlib import Path
 
 import pytest
@@ -16,8 +18,10 @@ from dagkit import Dag, Until
 from dagkit.engine.points import Point
 from dagkit.testing import Alone, FakeClock
 from dagkit.testing.crashes import CrashAfter
-from dagkit_operators import DirectoryScanner, FileSplitterInput, Map, MatchFiles, QuarantinedFile
-from dagkit_operators.filesystem.access import Found
+from dagkit_operators import DirectoryScanner, FileSplitterInput, Items, Map, MatchFiles, QuarantinedFile
+from dagkit_operators.filesystem import identities
+from dagkit_operators.filesystem.access import Found, opened_here
+from dagkit_operators.filesystem.identities import has_identity
 from dagkit_operators.finding.completeness import IncompleteFiles
 from dagkit_operators.finding.contents import KnownContents
 from tests.engine.cast import Collect, Desk, arrived
@@ -58,20 +62,30 @@ class Running(Splitting):
 class Matching:
     """A `MatchFiles` for a folder, restarted before each scan."""
 
-    def __init__(self, *places: Path) -> None:
+    def __init__(self, *places: Path, overwritten_by: str = "time", **completeness: object) -> None:
         self.places = places
-        self.alone = Alone(MatchFiles(continuously=True))
+        self.clock = FakeClock()
+        settings = {"overwritten_by": overwritten_by, "completeness": completeness}
+        self.alone = Alone(MatchFiles(continuously=True, **settings), now=self.clock.now)
 
     def look(self) -> list[str]:
         """The names of the files that a scan finds to be read."""
         self.alone = self.alone.restarted()
         for place in self.places:
             self.alone.work(str(place))
+        self.clock.advance(seconds=5)
         return sorted(Path(info.path).name for info in self.alone.sent())
+
+    def quarantined(self) -> list[QuarantinedFile]:
+        """The files that the last scan quarantined."""
+        return self.alone.sent("quarantined")
 
 
 Finder = Splitting | Matching
 BOTH = pytest.mark.parametrize("finder", [Splitting, Matching], ids=["FileSplitterInput", "MatchFiles"])
+EACH = pytest.mark.parametrize(
+    "finder", [Splitting, Running, Matching], ids=["FileSplitterInput", "FileSplitterInput in one launch", "MatchFiles"]
+)
 Find = Callable[..., Finder]
 
 
@@ -213,45 +227,102 @@ def test_a_scan_waits_for_the_tick_so_that_a_launch_with_one_scan_reads_what_was
     assert [Path(block.path).name for block in alone.sent()] == ["a.log"]
 
 
-@pytest.mark.parametrize(("finder", "again"), [(Splitting, ["a.log"]), (Matching, [])], ids=["splitter", "match"])
-def test_an_overwrite_between_the_edges_is_noticed_by_the_splitter_only(
-    finder: Find, again: list[str], folder: Path
-) -> None:
+@BOTH
+def test_an_overwrite_between_the_edges_is_read_again(finder: Find, folder: Path) -> None:
     write(folder / "a.log", "x" * 1000, at=1000)
     found = finder(folder)
+    assert [found.look(), found.look()] == [["a.log"], []]
+    for at in (2000, 3000):
+        write(folder / "a.log", "x" * 400 + f"{at}" * 50 + "x" * 400, at=at)
+        assert [found.look(), found.look()] == [["a.log"], []]
+
+
+def test_each_overwrite_between_the_edges_has_an_identity_of_its_own(folder: Path) -> None:
+    found = Matching(folder)
+    found_as = []
+    for at in (1000, 2000, 3000):
+        write(folder / "a.log", "x" * 400 + f"{at}" * 50 + "x" * 400, at=at)
+        found.alone.work(str(folder))
+        (info,) = found.alone.sent()
+        found_as.append(info.identity)
+        assert has_identity(info.path, info.identity)
+    assert len(set(found_as)) == 3
+
+
+def test_an_overwrite_is_noticed_by_the_ends_where_asked(folder: Path) -> None:
+    write(folder / "a.log", "x" * 1000, at=1000)
+    found = Matching(folder, overwritten_by="ends")
     assert found.look() == ["a.log"]
-    write(folder / "a.log", "x" * 400 + "y" * 200 + "x" * 400, at=2000)
-    assert found.look() == again
+    os.utime(folder / "a.log", (2000, 2000))
+    assert found.look() == []
+    write(folder / "a.log", "y" + "x" * 999, at=2000)
+    assert found.look() == ["a.log"]
 
 
-def test_a_file_is_read_when_so_many_scans_have_found_it_unchanged(folder: Path) -> None:
-    found = Running(folder, stable_scans=2)
+def test_a_known_file_is_opened_only_if_its_times_have_changed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+
+    def counted(path: str) -> FileIO:
+        opened.append(path)
+        return opened_here(path)
+
+    monkeypatch.setattr(identities, "opened_here", counted)
+    monkeypatch.setattr(identities, "is_settled", lambda *_: True)  # as if the file were older than a tick
+    found = Matching(folder)
+    assert found.look() == ["a.log"]
+    opened.clear()
+    assert (found.look(), opened) == ([], [])
+    (folder / "a.log").rename(folder / "b.log")
+    assert (found.look(), opened) == ([], [f"{folder}/b.log"])
+
+
+@EACH
+def test_a_file_is_read_when_so_many_scans_have_found_it_unchanged(finder: Find, folder: Path) -> None:
+    found = finder(folder, stable_scans=2)
     assert [found.look(), found.look()] == [[], []]
     write(folder / "a.log", "one\ntwo\n", at=2000)
     assert [found.look(), found.look(), found.look(), found.look()] == [[], [], ["a.log"], []]
 
 
-def test_a_file_is_read_when_its_last_change_is_long_enough_ago(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    found = Running(folder, minimum_age_millis=7000)
+@pytest.mark.parametrize("finder", [Running, Matching], ids=["FileSplitterInput", "MatchFiles"])
+def test_a_file_is_read_when_its_last_change_is_long_enough_ago(
+    finder: Find, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = finder(folder, minimum_age_millis=7000)
     write(folder / "a.log", "one\n", at=int(found.clock.now().timestamp()))
     with caplog.at_level(logging.WARNING):
         assert [found.look(), found.look(), found.look(), found.look()] == [[], [], ["a.log"], []]
-    assert [record.getMessage() for record in caplog.records] == [
+    assert [record.getMessage() for record in caplog.records][:1] == [
         f"pending files: 1; {folder}/a.log was changed within the last 7000 ms (minimum_age_millis)"
     ]
 
 
-@pytest.mark.parametrize("rescan", ["files", "folders"])
+@pytest.mark.parametrize(
+    "finder", [Running, partial(Running, rescan="folders"), Matching], ids=["files", "folders", "MatchFiles"]
+)
 @pytest.mark.parametrize(("template", "marker"), [("_SUCCESS", "_SUCCESS"), ("{name}.done", "a.log.done")])
 def test_a_file_is_read_when_its_marker_is_there_and_markers_are_not_read(
-    template: str, marker: str, rescan: str, folder: Path
+    template: str, marker: str, finder: Find, folder: Path
 ) -> None:
     os.utime(folder, (1000, 1000))
-    found = Running(folder, marker_file=template, rescan=rescan)
+    found = finder(folder, marker_file=template)
     assert [found.look(), found.look()] == [[], []]
     (folder / marker).touch()
     os.utime(folder, (1000, 1000))
     assert [found.look(), found.look()] == [["a.log"], []]
+
+
+def test_a_pattern_is_scanned_again_while_files_are_pending(folder: Path) -> None:
+    alone = Alone(MatchFiles(completeness={"marker_file": "{name}.done"}))
+    write(folder / "b.log", "two\n", at=2000)
+    (folder / "b.log.done").touch()
+    sent = []
+    for _ in range(2):
+        alone.work(str(folder), alone.deferred and alone.deferred.residual)
+        sent.append([Path(info.path).name for info in alone.sent()])
+        assert (alone.deferred is None) == (len(sent) == 2)
+        (folder / "a.log.done").touch()
+    assert sent == [["b.log"], ["a.log"]]
 
 
 def test_a_time_in_the_future_delays_a_file_only_if_its_age_matters(folder: Path) -> None:
@@ -275,10 +346,11 @@ def test_a_marker_must_have_a_name_of_its_own(template: str, folder: Path) -> No
         DirectoryScanner(files=[str(folder)], marker_file=template)
 
 
+@BOTH
 @pytest.mark.parametrize("algorithm", ["md5", "sha256"])
 @pytest.mark.parametrize("form", ["{}", "{}  a.log", "{} *in/a.log", "# comment\n{}  b.log\n{}  a.log"])
-def test_a_file_is_read_when_its_checksum_agrees(form: str, algorithm: str, folder: Path) -> None:
-    found = Splitting(folder, checksum_file=f"{{name}}.{algorithm}")
+def test_a_file_is_read_when_its_checksum_agrees(form: str, algorithm: str, finder: Find, folder: Path) -> None:
+    found = finder(folder, checksum_file=f"{{name}}.{algorithm}")
     assert found.look() == []
     checksum = folder / f"a.log.{algorithm}"
     digest = hashlib.new(algorithm, b"one\n").hexdigest()
@@ -288,6 +360,7 @@ def test_a_file_is_read_when_its_checksum_agrees(form: str, algorithm: str, fold
     assert [found.look(), found.look()] == [["a.log"], []]
 
 
+@BOTH
 @pytest.mark.parametrize(
     ("scanner", "stated", "reason"),
     [
@@ -302,9 +375,9 @@ def test_a_file_is_read_when_its_checksum_agrees(form: str, algorithm: str, fold
 )
 @pytest.mark.parametrize("content", ["one\n", "two\n3\n"], ids=["the statement", "the file"])
 def test_a_file_that_contradicts_what_is_stated_is_quarantined_once_until_it_is_corrected(
-    scanner: dict[str, str], stated: str, reason: str, content: str, folder: Path
+    *, scanner: dict[str, str], stated: str, reason: str, content: str, finder: Find, folder: Path
 ) -> None:
-    found = Splitting(folder, **scanner)
+    found = finder(folder, **scanner)
     (name,) = scanner.values()
     control = folder / name.format(name="a.log")
     write(control, stated, at=1000)
@@ -319,17 +392,23 @@ def test_a_file_that_contradicts_what_is_stated_is_quarantined_once_until_it_is_
     assert found.alone.operator.refused == {}
 
 
+@pytest.mark.parametrize("finder", ["FileSplitterInput", "MatchFiles"])
 @pytest.mark.parametrize("crashes", [False, True])
 def test_a_quarantined_file_reaches_its_receiver_once_whatever_happens(
-    crashes: bool, folder: Path, tmp_path: Path
+    crashes: bool, finder: str, folder: Path, tmp_path: Path
 ) -> None:
     (folder / "a.log.ctl").write_text("rows=2\n")
 
     def draw(dag: Dag, conf: object) -> None:
-        scanner = {"files": [str(folder)], "control_file": "{name}.ctl"}
-        splitter = dag.add_operator("splitter", FileSplitterInput(scanner=scanner))
+        rules = {"control_file": "{name}.ctl"}
+        found: FileSplitterInput | MatchFiles
+        if finder == "MatchFiles":
+            found = dag.add_operator("match", MatchFiles(continuously=True, completeness=rules))
+            dag.add_operator("patterns", Items(items=(str(folder),))) >> found
+        else:
+            found = dag.add_operator("splitter", FileSplitterInput(scanner={"files": [str(folder)], **rules}))
         paths = dag.add_operator("paths", Map(lambda file: {"path": file.path}))
-        dag.add_stream("quarantined", splitter.quarantined, paths.input)
+        dag.add_stream("quarantined", found.quarantined, paths.input)
         paths >> dag.add_operator("collect", Collect())
 
     desk = Desk(tmp_path, draw, clock=FakeClock())

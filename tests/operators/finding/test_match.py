@@ -28,7 +28,7 @@ from tests.engine.cast import Collect, Desk, arrived
 
 def identity_of(path: str) -> str | None:
     """The identity of a file at its first look."""
-    return Identities(()).identify(path)[0]
+    return Identities(()).identify(path).identity
 
 
 @pytest.fixture
