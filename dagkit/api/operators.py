@@ -64,6 +64,16 @@ class Operator(Component):
     The engine then runs a further window when that watermark has advanced, even without input.
     """
 
+    @property
+    def item_origin(self) -> tuple[Any, int | None]:
+        """The element that the present item was read from, such as a block of a file, and its position if known.
+
+        The element is None if it is unknown: on Spark it is known up to the first exchange, in the slot that reads it.
+        """
+        origin = self._services.get("item_origin")
+        known: tuple[Any, int | None] = (None, None) if origin is None else origin()
+        return known
+
     def windows_joined(self) -> int | None:
         """In how many windows, counting its own, an item can meet items of other inputs; None: in any, or never.
 

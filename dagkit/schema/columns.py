@@ -47,11 +47,13 @@ class Column(ABC):
 class Constant(Column):
     """The same value for every item."""
 
-    __slots__ = ("count", "value")
+    __slots__ = ("count", "path", "value")
 
-    def __init__(self, value: Any, count: int) -> None:
+    def __init__(self, value: Any, count: int, path: str = "") -> None:
         self.value = value
         self.count = count
+        self.path = path
+        """The file from which the items were read; empty if it is unknown."""
 
     def __len__(self) -> int:
         return self.count
@@ -65,10 +67,14 @@ class Constant(Column):
         return pa.repeat(self.value, self.count)
 
     def where(self, mask: "pa.BooleanArray") -> Column:
-        return Constant(self.value, mask.true_count)
+        return self.of_length(mask.true_count)
 
     def sliced(self, start: int, count: int) -> Column:
-        return Constant(self.value, min(count, self.count - start))
+        return self.of_length(min(count, self.count - start))
+
+    def of_length(self, count: int) -> "Constant":
+        """The same value for another number of items."""
+        return Constant(self.value, count, self.path)
 
 
 class Listed(Column):

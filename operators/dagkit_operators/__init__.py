@@ -42,6 +42,7 @@ from dagkit_operators.records.expressions import Expression, value
 from dagkit_operators.records.filter import Filter
 from dagkit_operators.records.items import Items
 from dagkit_operators.records.map import FlatMap, Map
+from dagkit_operators.records.merge import StreamMerger
 from dagkit_operators.records.rejecting import ItemRejected
 from dagkit_operators.records.validate import Validate
 from dagkit_operators.writing.file_merger import FileMerger, MergedFile
@@ -126,6 +127,7 @@ __all__ = [
     "SparkSource",
     "StatelessLatencyBasedPartitioner",
     "StatelessThroughputBasedPartitioner",
+    "StreamMerger",
     "SumByKey",
     "TailFiles",
     "Validate",

@@ -113,7 +113,7 @@ class Rejected:
     """A line that a reader could not parse into a record, or an item that a later operator refused."""
 
     path: str
-    """The file; empty if the operator that refused the item is not its reader."""
+    """The file; empty if the operator that refused the item does not know it."""
     start: int | None
     """The byte at which the line starts in the file, or in the content of a compressed file; None if it is unknown."""
     text: str

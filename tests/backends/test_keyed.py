@@ -6,9 +6,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from dagkit.launching import Machine, launch
-from dagkit_operators import OuterJoin
+from dagkit_operators import Filter, Map, OuterJoin, Validate
 from tests.operators.keyed import test_joined_folders as folders
 from tests.operators.keyed.test_partitions import JOINED, WAYS, result
+from tests.operators.records import test_rejected_places as rejected
 
 
 @pytest.mark.slow
@@ -31,3 +32,18 @@ def test_one_launch_joins_files_that_were_found_in_different_windows(spark: Spar
         folders.folders_joined(tmp_path, OuterJoin), until="once", machine=Machine(spark=spark), path=tmp_path / "app"
     )
     assert folders.written(tmp_path) == sorted(folders.PAIRS + folders.ALONE[OuterJoin])
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_rejected_item_names_its_file(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for name, content in rejected.FILES.items():
+        (tmp_path / "in" / name).write_text(content)
+    launch(
+        rejected.rejecting(tmp_path, Map(str.strip), Filter(len), Validate(int)),
+        until="once",
+        machine=Machine(spark=spark),
+        path=tmp_path / "app",
+    )
+    assert [line.split()[::2] for line in rejected.written(tmp_path)] == [["a.txt", "x"], ["b.txt", "y"]]

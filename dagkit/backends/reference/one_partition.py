@@ -95,6 +95,7 @@ class OnePartition:
     ) -> "OnePartition":
         """Return a partition with a new instance. It keeps the items of connected outputs and drops those of others."""
         partition = cls(name, live(configured, kept, types), staging)
+        partition.operator._services["item_origin"] = partition._item_origin  # noqa: SLF001 - served as by the engine
         for port in output_ports(type(configured)):
             partition.sent[port] = []
             partition.controls[port] = []
@@ -130,6 +131,9 @@ class OnePartition:
         if self.reading is None:
             return self.taking
         return Origin(self.reading.order, self.reading.element)
+
+    def _item_origin(self) -> tuple[Any, int | None]:
+        return self.origin.element, self.origin.offset
 
     # ---- its life
 

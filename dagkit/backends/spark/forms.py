@@ -62,9 +62,10 @@ class AsConstant(Form):
 
     pickled: bytes
     """The value, pickled, so that forms are equal only if the values and their types are."""
+    path: str = ""
 
     def column(self, arrays: Arrays) -> Column:
-        return Constant(pickle.loads(self.pickled), arrays.items)  # noqa: S301 - written by our own tasks, and never kept
+        return Constant(pickle.loads(self.pickled), arrays.items, self.path)  # noqa: S301 - written by our own tasks, and never kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ def _column(column: Column, arrays: list[pa.Array]) -> Form:
         arrays.append(column.arrow)
         return AsArrow()
     if isinstance(column, Constant) and (column.value is None or type(column.value) in PLAIN):
-        return AsConstant(pickle.dumps(column.value))
+        return AsConstant(pickle.dumps(column.value), column.path)
     return _values(column.values(), arrays)
 
 

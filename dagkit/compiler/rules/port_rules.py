@@ -88,7 +88,7 @@ def every_port_is_on_one_stream(graph: Graph) -> Iterator[Diagnostic]:
 
 def _taken(end: End, first: Stream) -> Diagnostic:
     if isinstance(end.declared, InputPort):
-        help_ = "merge the streams in an operator first, or feed another input"
+        help_ = "merge the streams first, as StreamMerger of dagkit_operators does, or feed another input"
     else:
         help_ = f"add the sink to stream {first.name!r} instead: one stream may have many"
     return Diagnostic("port-taken", f"{end} is already on stream {first.name!r}", help_, end.where)

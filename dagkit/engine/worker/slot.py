@@ -80,6 +80,7 @@ class SlotRun:
         )
         for name, operator in self.operators.items():
             serve_outputs(self.staging, name, operator)
+            operator._services["item_origin"] = self._item_origin  # noqa: SLF001 - the engine knows what is read
 
     def run(self, arriving: Iterable[tuple[int, Batch[Any]] | None]) -> Iterator[Sent]:
         """Process arriving batches wire by wire, and yield results as they get ready.
@@ -196,6 +197,10 @@ class SlotRun:
             watermark = operator.current_watermark() if operator.estimates_watermark else None
             if watermark is not None:
                 self._estimated[name] = aware(watermark)
+
+    def _item_origin(self) -> tuple[Any, int | None]:
+        """The element that is read, whose items the operators of this slot process at once."""
+        return next((each.element for each in self.readings.values() if each.element is not None), None), None
 
     def _flush(self) -> None:
         self.binding.flush()

@@ -114,7 +114,7 @@ def binary_array(data: "Bytes", offsets: "Places") -> "pa.BinaryArray | pa.Large
 
 def records_of(block: Block, values: Column) -> "Batch[Record[Any]]":
     """A batch of the records of a block, given their values."""
-    return Batch({"block_id": Constant(block.block_id, len(values)), "value": values}, Record)
+    return Batch({"block_id": Constant(block.block_id, len(values), block.path), "value": values}, Record)
 
 
 __all__ = [

@@ -12,7 +12,7 @@ from dagkit.api.ports import Outlet, output_ports
 from dagkit.errors import did_you_mean
 from dagkit_operators.records.masks import mask_of
 from dagkit_operators.records.processed import UnaryFunction, processed_column, processed_value
-from dagkit_operators.records.rejecting import Rejecting, item_of, only
+from dagkit_operators.records.rejecting import ItemsOf, Rejecting, only
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,7 +64,7 @@ class _Branching(Rejecting, Generic[T]):
         column = processed_column(batch, self.on)
         with suppress(ValueError):  # the next line finds the items that raise it
             return batch, mask_of(predicate, column)
-        results, taken = self.tried(predicate, column, item_of(batch))
+        results, taken = self.tried(predicate, column, ItemsOf(batch))
         return only(batch, taken), pa.array([bool(result) for result in results], pa.bool_())
 
 

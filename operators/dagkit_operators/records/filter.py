@@ -14,7 +14,7 @@ from dagkit_operators.records.expressions import Expression
 from dagkit_operators.records.inlined import keeping
 from dagkit_operators.records.masks import mask_by_value, masked
 from dagkit_operators.records.processed import UnaryFunction, column_of, processed_field, processed_value
-from dagkit_operators.records.rejecting import RejectingRowOperator, item_of, only
+from dagkit_operators.records.rejecting import ItemsOf, RejectingRowOperator, only
 
 T = TypeVar("T", default=Any)
 
@@ -90,7 +90,7 @@ class Filter(RejectingRowOperator, Generic[T]):
     def _where(self, batch: Batch[T], column: Column, predicate: Callable[[Any], Any]) -> Batch[T]:
         with suppress(ValueError):  # the next line finds the items that raise it
             return batch.where(mask_by_value(predicate, column))
-        results, taken = self.tried(predicate, column, item_of(batch))
+        results, taken = self.tried(predicate, column, ItemsOf(batch))
         return only(batch, list(compress(taken, results)))
 
     def _passing(self, batch: Batch[T], field: str | None, column: Column, predicate: Callable[[Any], Any]) -> Batch[T]:
@@ -101,7 +101,7 @@ class Filter(RejectingRowOperator, Generic[T]):
         values = column.values()
         with suppress(ValueError):  # the next line finds the items that raise it
             return remade(batch, field, Listed(keeping(predicate)(values)))
-        results, taken = self.tried(predicate, column, item_of(remade(batch, field, column)))
+        results, taken = self.tried(predicate, column, ItemsOf(remade(batch, field, column)))
         return remade(batch, field, Listed([values[index] for index in compress(taken, results)]))
 
     def _asked(self, column: Column) -> Any:
@@ -122,7 +122,7 @@ def remade(batch: Batch[T], field: str | None, values: Column) -> Batch[T]:
     if field is None:
         return Batch.of_column(values)
     columns = {
-        name: Constant(other.value, len(values)) if isinstance(other, Constant) and name != field else values
+        name: other.of_length(len(values)) if isinstance(other, Constant) and name != field else values
         for name, other in batch.columns.items()
     }
     return Batch(columns, batch.made_by)

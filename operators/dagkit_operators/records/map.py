@@ -14,7 +14,7 @@ from dagkit_operators.payloads import VALUE, Record
 from dagkit_operators.records.expressions import Expression
 from dagkit_operators.records.inlined import making
 from dagkit_operators.records.processed import UnaryFunction, column_of, processed_field, processed_value
-from dagkit_operators.records.rejecting import RejectingRowOperator, item_of, only
+from dagkit_operators.records.rejecting import ItemsOf, RejectingRowOperator, only
 
 S = TypeVar("S", default=Any)
 T = TypeVar("T", default=Any)
@@ -73,7 +73,7 @@ class Map(RejectingRowOperator, Generic[S, T]):
             return _with(batch, field, self._made_at_once(column))
         with suppress(ValueError):  # the next line finds the items that raise it
             return _with(batch, field, _made_by(self.function, column))
-        results, taken = self.tried(self.function, column, item_of(batch))
+        results, taken = self.tried(self.function, column, ItemsOf(batch))
         return _with(only(batch, taken), field, Listed(results))
 
     def _made_at_once(self, column: Column) -> Column:
@@ -119,7 +119,7 @@ class FlatMap(RejectingRowOperator, Generic[S, T]):
     def process_batch(self, batch: Batch[Any]) -> Batch[Any]:
         field = processed_field(batch, self.on)
         column = column_of(batch, field)
-        made, taken = self.tried(self._listed, column, item_of(batch))
+        made, taken = self.tried(self._listed, column, ItemsOf(batch))
         batch = batch if len(taken) == len(batch) else only(batch, taken)
         flat = list(chain.from_iterable(made))
         if field is None:
@@ -162,5 +162,5 @@ def _no_text(made: Iterable[Any]) -> Iterable[Any]:
 def _repeated(column: Column, counts: list[int]) -> Column:
     """Repeat each value as often as its count says."""
     if isinstance(column, Constant):
-        return Constant(column.value, sum(counts))
+        return column.of_length(sum(counts))
     return Listed(list(chain.from_iterable(map(repeat, column.values(), counts))))

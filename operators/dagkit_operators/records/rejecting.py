@@ -1,11 +1,13 @@
 """Rejecting items: those for which a function raises ValueError leave by the output `rejected`, with the reason."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
 
-from dagkit import Batch, Column, Operator, OutputPort, RowOperator
+from dagkit import Batch, Column, Constant, Operator, OutputPort, RowOperator
 from dagkit.errors import RunFailure
+from dagkit.urls import shown
 from dagkit_operators.payloads import Rejected
 from dagkit_operators.reading.conversion import as_text
 
@@ -19,7 +21,9 @@ class ItemRejected(RunFailure):
 
     def __init__(self, rejected: Rejected) -> None:
         self.rejected = rejected
-        super().__init__(f"the item {rejected.text!r:.80} is rejected: {rejected.reason}")
+        byte = "" if rejected.start is None else f", byte {rejected.start}"
+        place = f" of {shown(rejected.path)}{byte}" if rejected.path else ""
+        super().__init__(f"the item {rejected.text!r:.80}{place} is rejected: {rejected.reason}")
 
 
 class Rejecting(Operator):
@@ -28,16 +32,16 @@ class Rejecting(Operator):
     rejected = OutputPort(Rejected)
     """Items that the operator refused. If it is not connected, the first such item fails the run."""
 
-    def reject(self, item: Any, value: Any, fault: ValueError, start: int | None = None) -> None:
+    def reject(self, item: Any, value: Any, fault: ValueError, start: int | None = None, path: str = "") -> None:
         """Send an item to `rejected`. Raise ItemRejected if that output is not connected."""
-        rejected = Rejected("", start, as_text(value), str(fault), item)
+        element, offset = self.item_origin
+        path, at = path or getattr(element, "path", ""), offset if start is None else start
+        rejected = Rejected(path, at, as_text(value), str(fault), item)
         if not self.rejected.is_connected:
             raise ItemRejected(rejected) from fault
         self.rejected.emit(rejected)
 
-    def tried(
-        self, function: Callable[[Any], Any], column: Column, item_at: Callable[[int], Any]
-    ) -> tuple[list[Any], list[int]]:
+    def tried(self, function: Callable[[Any], Any], column: Column, item_at: "ItemsOf") -> tuple[list[Any], list[int]]:
         """Repeat a failed call for many values one by one, to find the values for which it raises ValueError.
 
         Return the results and the indexes of their values. Reject the items of all other values.
@@ -50,7 +54,7 @@ class Rejecting(Operator):
                 result = function(value)
             except ValueError as fault:
                 known = starts()
-                self.reject(item_at(index), value, fault, None if known is None else known[index])
+                self.reject(item_at(index), value, fault, None if known is None else known[index], item_at.path)
             else:
                 results.append(result)
                 taken.append(index)
@@ -61,9 +65,20 @@ class RejectingRowOperator(Rejecting, RowOperator):
     """A row operator that rejects the items for which its function raises ValueError."""
 
 
-def item_of(batch: Batch[Any]) -> Callable[[int], Any]:
-    """A function that returns the item of a batch at an index, without making all items."""
-    return lambda index: batch.sliced(index, 1).items()[0]
+@dataclass(frozen=True, slots=True)
+class ItemsOf:
+    """The items of a batch by index, without making all of them."""
+
+    batch: Batch[Any]
+
+    def __call__(self, index: int) -> Any:
+        return self.batch.sliced(index, 1).items()[0]
+
+    @property
+    def path(self) -> str:
+        """The file from which the items were read; empty if the batch does not know it."""
+        columns = self.batch.columns.values()
+        return next((column.path for column in columns if isinstance(column, Constant)), "")
 
 
 def only(batch: Batch[Any], taken: list[int]) -> Batch[Any]:

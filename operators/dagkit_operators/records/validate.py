@@ -11,7 +11,7 @@ from typing_extensions import TypeVar
 from dagkit import Batch, InputPort, Listed, OutputPort, Rows
 from dagkit_operators.payloads import VALUE, Record
 from dagkit_operators.records.processed import column_of, processed_field, processed_value
-from dagkit_operators.records.rejecting import RejectingRowOperator, item_of, only
+from dagkit_operators.records.rejecting import ItemsOf, RejectingRowOperator, only
 
 S = TypeVar("S", default=Any)
 T = TypeVar("T", default=Any)
@@ -52,7 +52,7 @@ class Validate(RejectingRowOperator, Generic[S, T]):
         if not len(batch):
             return batch
         field = processed_field(batch, self.on)
-        valid, taken = self.tried(self._validated, column_of(batch, field), item_of(batch))
+        valid, taken = self.tried(self._validated, column_of(batch, field), ItemsOf(batch))
         if field is None:
             return Batch.of(valid)
         return (batch if len(taken) == len(batch) else only(batch, taken)).replaced(field, Listed(valid))
