@@ -19,6 +19,8 @@ class Point(StrEnum):
     """Some of its files are in place."""
     DELIVERED = "delivered"
     """Its files are in place and external systems have its entries; neither is noted."""
+    RECEIPTED = "receipted"
+    """The receipts that are due are written, too, which is not noted."""
     FINISHED = "finished"
     """All this is noted, and its staged pieces are removed."""
 

@@ -59,6 +59,8 @@ class PlainReading:
     """The element that is processed; None between two elements."""
     order: int = 0
     """The start of that element in its source, if it is a stretch of a source."""
+    rows: int = 0
+    """How many items were sent for that element."""
     recorder: Recorder = field(default_factory=Recorder)
     """The work that was found and done, for the ledger."""
 
@@ -145,7 +147,7 @@ class PlainReading:
         with code_of(name):
             times = operator.watermark(element, each.reached)
         self.element, self.order, self.begun = element, 0 if each.element_id is None else each.start, self.begun + 1
-        self._tracker, self._ends, self._taken = tracker, ends, None
+        self._tracker, self._ends, self._taken, self.rows = tracker, ends, None, 0
         if self.staging is not None:
             self.staging.order = self.order
         began = time.monotonic()
@@ -168,7 +170,7 @@ class PlainReading:
         residual = self._taken if deferred is None else deferred.residual
         rest = None if residual is None else self.elements.rest_of(each, element, tracker, residual)
         stop = each.end if rest is None else rest.start
-        self.recorder.do(each, stop)
+        self.recorder.do(each, stop, self.rows)
         self._count(each, stop, began, ended)
         if rest is not None:
             completed = each.completed + self.elements.done_of(each, element, tracker, rest)
@@ -179,6 +181,7 @@ class PlainReading:
     def _send(self, made: Iterator[Any] | None) -> None:
         send = sending(self.operator, "process")
         for one in made or ():
+            self.rows += len(one) if isinstance(one, Batch) else 1
             send(one if isinstance(one, Batch) else iter((one,)))
             self.take_turn()
 

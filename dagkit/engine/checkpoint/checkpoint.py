@@ -11,6 +11,7 @@ from dagkit.engine.checkpoint.row_account import RowAccount
 from dagkit.engine.event_time.event_times import EventTimes
 from dagkit.engine.facts import Fact
 from dagkit.engine.files.staging import Part
+from dagkit.engine.receipts.receipt import Receipt
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.instances import SavedState
 from dagkit.ledger import Work
@@ -67,6 +68,10 @@ class Checkpoint(_Value):
     """Pieces of files that are not complete yet."""
     finished: tuple[Part, ...] = ()
     """Pieces of the files that this window completed; they are put in place after the commit."""
+    receipts: tuple[Receipt, ...] = ()
+    """The receipts of files that are not committed whole, or whose output is not complete."""
+    receipted: tuple[Receipt, ...] = ()
+    """The receipts that are due with this window; they are written after its files are in place."""
     read: tuple[tuple[int, int], ...] = ()
     """The numbers of the blocks that were read to their end, as half-open ranges: their files are complete."""
     event_times: EventTimes = EventTimes()

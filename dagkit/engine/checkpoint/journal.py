@@ -82,6 +82,13 @@ class Journal:
         for source, root in self.roots.items():
             self._stored[source], self._states[source] = stored_in(root)
 
+    @property
+    def last_hash(self) -> str:
+        """The hash of the block of the last committed window."""
+        at = self.chain.standing.data_at
+        assert at is not None, "a window was committed"
+        return at.hash
+
     # ---- resuming
 
     def checkpoint(self) -> Checkpoint:

@@ -16,6 +16,8 @@ from dagkit.engine.checkpoint.work_records import work_recorded
 from dagkit.engine.event_time.event_times import EventTimes, Progress
 from dagkit.engine.files.staging import NAMED_BY_BLOCK, FileShared, Part, by_file, element_text
 from dagkit.engine.program.program import Program, Target
+from dagkit.engine.receipts.due import WindowRead, receipts_after
+from dagkit.engine.receipts.receipt import Receipt
 from dagkit.engine.work.item import ItemKey, WorkItem
 from dagkit.engine.work.split import Allocation, SlotResult, all_in
 from dagkit.engine.worker.protocol import Answer, SlotState
@@ -37,6 +39,7 @@ def next_checkpoint(
     refuse_late(before, worked_on, parts)
     refuse_shared(before.files, parts, outcome.program.operators)
     whole, still_open = settled([*before.files, *parts], open_elements, last=outcome.last)
+    receipts, receipted = _receipts(before, outcome, waiting, still_open)
     return Checkpoint(
         window=outcome.window_id,
         work=work_recorded(outcome.consumed.given, outcome.answer.reports, waiting),
@@ -45,6 +48,8 @@ def next_checkpoint(
         held=tuple(kept(outcome.program, sent) for sent in outcome.answer.delayed),
         files=tuple(still_open),
         finished=tuple(whole),
+        receipts=receipts,
+        receipted=receipted,
         read=with_numbers(before.read, worked_on - open_elements),
         event_times=event_times_after(before, outcome, waiting, inputs),
         drained=outcome.last,
@@ -74,6 +79,17 @@ def event_times_after(
         has_delayed_items=bool(outcome.answer.delayed),
     )
     return outcome.flow.after(before.event_times, progress)
+
+
+def _receipts(
+    before: Checkpoint, outcome: WindowOutcome, waiting: Sequence[WorkItem], still_open: Iterable[Part]
+) -> tuple[tuple[Receipt, ...], tuple[Receipt, ...]]:
+    """Return the open receipts after a window, and those that are due after it."""
+    given = outcome.consumed.given
+    if not before.receipts and all(item.receipt is None for item in given):
+        return (), ()
+    read = WindowRead(outcome.window_id, given, all_in(outcome.consumed.allocation), outcome.answer)
+    return receipts_after(before.receipts, read, waiting, {part.file for part in still_open})
 
 
 def waiting_after(outcome: WindowOutcome, remaining: RemainingWork) -> list[WorkItem]:

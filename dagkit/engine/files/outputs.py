@@ -45,6 +45,10 @@ class CommittedFiles(Protocol):
     def finished(self) -> Sequence[Part]:
         """The pieces of the files that this window completed."""
 
+    @property
+    def receipted(self) -> Sequence[object]:
+        """The receipts that are due with this window."""
+
 
 class Outputs:
     """The staged and committed files of a run."""
@@ -63,8 +67,14 @@ class Outputs:
         self._warned: set[str] = set()
         """Older files of which a warning has been logged."""
         self._uncommitted: list[StagingPlace] = []
-        if committed.finished and not is_finished(application_path, committed.window):
-            self.unfinished = by_file(committed.finished)
+        self._owes_receipts = False
+        if (committed.finished or committed.receipted) and not is_finished(application_path, committed.window):
+            self.unfinished, self._owes_receipts = by_file(committed.finished), bool(committed.receipted)
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether files of the last commit are not in place, entries not delivered, or receipts not written."""
+        return bool(self.unfinished) or self._owes_receipts
 
     def attempt(self, window_id: int, began: datetime | None = None) -> StagingPlace:
         """Return a new staging place for an attempt at a window."""
@@ -103,7 +113,7 @@ class Outputs:
         """Record a committed window and its staged files."""
         self._committed = committed
         self.over(committed.window)
-        self.unfinished = by_file(committed.finished)
+        self.unfinished, self._owes_receipts = by_file(committed.finished), bool(committed.receipted)
         if self._replaced:
             forget(self._replaced, self._path)
             sweep_windows(self._path, staged_in(self._replaced) - self._needed() - staged_in(committed.finished))
@@ -124,13 +134,22 @@ class Outputs:
         """The pieces of complete files that are not in place yet."""
         return {file: parts for file, parts in self.unfinished.items() if not parts[0].is_external}
 
-    def finish(self, place: PutInPlace, deliver: Deliver, between: Callable[[Point], None]) -> None:
-        """Put the files of the last commit in place, then deliver to external systems; safe to repeat after a crash."""
+    def finish(
+        self, place: PutInPlace, deliver: Deliver, acknowledge: Callable[[], None], between: Callable[[Point], None]
+    ) -> None:
+        """Put the files of the last commit in place, deliver to external systems, then write receipts.
+
+        This is safe to repeat after a crash.
+        """
         self._place(place, between)
         for output in list(self.unfinished):
             deliver(output, self.unfinished[output])
             self.unfinished = {other: parts for other, parts in self.unfinished.items() if other != output}
         between(Point.DELIVERED)
+        if self._owes_receipts:
+            acknowledge()
+            self._owes_receipts = False
+        between(Point.RECEIPTED)
         note_finished(self._path, self._committed.window)
         sweep_windows(self._path, staged_in(self._committed.finished) - self._needed())
 

@@ -11,6 +11,7 @@ from dagkit.engine.checkpoint.row_account import breaches
 from dagkit.engine.checkpoint.work_records import unreported
 from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.points import Point
+from dagkit.engine.receipts.receipt import write_receipts
 from dagkit.engine.run.in_flight import InFlightWindow
 from dagkit.engine.run.notify import queues_of
 from dagkit.engine.run.run_state import RunState
@@ -161,15 +162,22 @@ class Committer:
         """Connect external systems, and finish the last window."""
         run, window_id = self._run, self._run.checkpoint.window
         run.deliveries.prepare(run.program, window_id + 1)
-        if run.outputs.unfinished:
+        if run.outputs.is_unfinished:
             run.outputs.finish(
                 lambda files: run.backend.put_in_place(
                     files, run.settings.application_path, durable=run.settings.durable
                 ),
                 lambda output, parts: run.deliveries.deliver(run.program, window_id, output, parts),
+                self._acknowledge,
                 lambda point: run.probe(point, window_id),
             )
             run.probe(Point.FINISHED, window_id)
+
+    def _acknowledge(self) -> None:
+        """Write the receipts that are due with the last window."""
+        run = self._run
+        place, durable = run.settings.application_path, run.settings.durable
+        write_receipts(run.checkpoint.receipted, place, run.journal.last_hash, run.checkpoint.window, durable=durable)
 
 
 def _found_nothing(allocation: Allocation, answer: Answer) -> bool:

@@ -141,7 +141,7 @@ class RunState:
     @property
     def is_unfinished(self) -> bool:
         """Whether the last committed window is not wholly visible, or an external system not connected."""
-        return bool(self.outputs.unfinished) or not self.deliveries.is_prepared(self.program)
+        return self.outputs.is_unfinished or not self.deliveries.is_prepared(self.program)
 
     @property
     def next_window(self) -> int:

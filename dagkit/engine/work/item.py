@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, ClassVar, TypeVar, dataclass_transform
@@ -90,6 +91,13 @@ class WorkItem:
     def name(self) -> str:
         """The name for messages: the source in the ledger, else the element itself."""
         return name_of(self.element) if self.source is None else self.source
+
+    @property
+    def receipt(self) -> Mapping[str, JsonValue] | None:
+        """The receipt that is wanted for its source, as the fact `receipt` of a block; None if none is."""
+        facts = self.element.get("facts") if isinstance(self.element, dict) else None
+        wanted = facts.get("receipt") if isinstance(facts, dict) else None
+        return wanted if isinstance(wanted, dict) else None
 
     @property
     def has_end(self) -> bool:

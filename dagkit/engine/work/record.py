@@ -1,6 +1,8 @@
 """The record of the work that a slot found and did: with it the ledger proves that all was done once. Pure."""
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dagkit.engine.work.item import Number, WorkItem
@@ -34,6 +36,8 @@ class WorkRecord:
     """How many elements came and were done in this window, without those that are listed."""
     folded_positions: int = 0
     """The sum of their positions; shares are none."""
+    rows: Mapping[str, int] = field(default_factory=dict)
+    """How many items were sent for each source for which a receipt is wanted."""
 
 
 class Recorder:
@@ -47,13 +51,16 @@ class Recorder:
         """Work that came from other operators and is done."""
         self._folded_elements = 0
         self._folded_positions = 0
+        self._rows: Counter[str] = Counter()
 
     def find(self, item: WorkItem) -> None:
         """Record work that came from another operator."""
         self._new[item.number, item.start] = item
 
-    def do(self, item: WorkItem, stop: int) -> None:
-        """Record that an item was done up to a position."""
+    def do(self, item: WorkItem, stop: int, rows: int = 0) -> None:
+        """Record that an item was done up to a position, and how many items were sent for it."""
+        if rows and item.source is not None and item.receipt is not None:
+            self._rows[item.source] += rows
         if item.source is None or stop == item.start < item.end:
             return
         is_settled = stop == item.end and self._new.pop((item.number, item.start), None) is not None
@@ -77,6 +84,7 @@ class Recorder:
             done=(*self._done.extents, *settled),
             folded_elements=self._folded_elements,
             folded_positions=self._folded_positions,
+            rows=dict(self._rows),
         )
 
 

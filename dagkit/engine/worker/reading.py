@@ -62,6 +62,8 @@ class Reading:
         """The element being processed, for failure messages."""
         self.order = 0
         """Where the element starts, if it belongs to a block: its output belongs there in the block's files."""
+        self.rows = 0
+        """How many items were sent for the element."""
         self.offset: int | None = None
         """Where the record starts on which an operator failed; None before a failure."""
         self.recorder = Recorder()
@@ -122,7 +124,7 @@ class Reading:
             staging.order = self.order
         began = time.monotonic()
         deadline.watch(tracker, among)
-        self.element = element
+        self.element, self.rows = element, 0
         self.begun += 1
         with code_of(name):
             made = self.operator.process(element, tracker)
@@ -143,7 +145,7 @@ class Reading:
             self.reached = reached if self.reached is None else max(self.reached, reached)
         residual = taken if deferred is None else deferred.residual
         rest = None if residual is None else self.elements.rest_of(each, element, tracker, residual)
-        self.recorder.do(each, each.end if rest is None else rest.start)
+        self.recorder.do(each, each.end if rest is None else rest.start, self.rows)
         ended = time.monotonic()
         if each.source is not None and len(self.stretches) < MOST_RANGES:
             stop = each.end if rest is None else rest.start
@@ -191,6 +193,7 @@ class Reading:
         """
         for number, one in enumerate(made, start=1):
             assert self._outlet is not None, f"{type(self.operator).__name__}.process yields, and has no main output"
+            self.rows += len(one) if isinstance(one, Batch) else 1
             if isinstance(one, Batch):
                 self._send_batch(self._outlet, one)
                 deadline.check()

@@ -55,6 +55,37 @@ class KnownContents:
         return is_new
 
 
+class Hashes:
+    """The SHA-256 hashes of the new files of the current scan."""
+
+    def __init__(self) -> None:
+        self._hashes: dict[bytes, bytes] = {}
+
+    def begin_scan(self) -> None:
+        """Begin another scan, which has read nothing yet."""
+        self._hashes.clear()
+
+    def examine(self, new: Iterable[Found]) -> Iterator[Found]:
+        """Yield the new files, after reading them, without those that are gone. Directories are not read."""
+        for found in new:
+            try:
+                if not found.is_directory:
+                    content = hashlib.sha256()
+                    for chunk in bytes_of_file(found):
+                        content.update(chunk)
+                    self._hashes[digest(found)] = content.digest()
+            except InputUnreadable as error:
+                if not is_gone(error):
+                    raise
+            else:
+                yield found
+
+    def of(self, status: Found) -> str | None:
+        """The hash of a file; None if the current scan did not read it as it is now."""
+        found = self._hashes.get(digest(status))
+        return None if found is None else found.hex()
+
+
 def _content_digest(found: Found) -> str:
     """A digest of the decompressed content. A file that cannot be decompressed is like no other, and is read."""
     content = hashlib.blake2b(digest_size=BYTES)

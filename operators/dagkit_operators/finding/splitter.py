@@ -5,25 +5,26 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import takewhile
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field, PrivateAttr, model_validator
 
 from dagkit import Context, OutputPort, State, Until
 from dagkit.api.files import FileState
-from dagkit.urls import plain, shown
+from dagkit.urls import absolute, plain, shown, without_links
 from dagkit_operators.filesystem.access import Found
 from dagkit_operators.filesystem.listing import FolderMemory
 from dagkit_operators.filesystem.settled import settles_in_millis
 from dagkit_operators.finding.completeness import CompletenessRules, IncompleteFiles, Refused
-from dagkit_operators.finding.contents import KnownContents
+from dagkit_operators.finding.contents import Hashes, KnownContents
 from dagkit_operators.finding.file_states import states_of
 from dagkit_operators.finding.found_files import packed, settle_in_millis, unpacked
 from dagkit_operators.finding.scanner import DirectoryScanner
 from dagkit_operators.finding.seen_files import SeenFiles
-from dagkit_operators.finding.splitting import AbstractFileSplitter
+from dagkit_operators.finding.splitting import AbstractFileSplitter, Cut
 from dagkit_operators.payloads import FileInfo, QuarantinedFile
 
 KEPT_OF_GONE = 1000
@@ -68,6 +69,10 @@ class FileSplitterInput(AbstractFileSplitter):
     """What later launches know of files. `ledger`: a file is read once, whatever happens. `noop`: a launch reads all
     files that are there when it begins, also those that were read before; its own windows still read each file once."""
 
+    receipts: str | None = None
+    """The folder or URL for receipts: one file for each input file, after all of its blocks are committed and its
+    output is visible. Each scan reads the new files to compute their hashes."""
+
     known = State("")
     """The concatenated digests of the files that were split or begun."""
     paths_return = State(False)
@@ -92,6 +97,8 @@ class FileSplitterInput(AbstractFileSplitter):
     """The same for `contents`."""
     _contents: KnownContents = PrivateAttr(default_factory=KnownContents)
     """The contents in `contents`."""
+    _hashes: Hashes = PrivateAttr(default_factory=Hashes)
+    """The hashes of the files of the last scan, for receipts."""
     _incomplete: IncompleteFiles = PrivateAttr(default_factory=lambda: IncompleteFiles(CompletenessRules()))
     _logged: str = PrivateAttr(default="")
     """What was logged last of pending files."""
@@ -110,6 +117,14 @@ class FileSplitterInput(AbstractFileSplitter):
                 "window_data_manager is 'noop', so each launch reads all files that are there, also those that an "
                 "earlier launch read, and no launch continues the list of files of another"
             )
+
+    @model_validator(mode="after")
+    def _reads_no_receipts(self) -> Self:
+        if self.receipts is not None:
+            example = without_links(f"{absolute(self.receipts).rstrip('/')}/receipt.json")
+            if list(self.scanner.would_find([example])):
+                raise ValueError(f"the scanner would find receipts in {self.receipts}; name a folder outside")
+        return self
 
     def would_find(self, paths: Sequence[str], items: Sequence[object]) -> Iterator[str]:  # noqa: ARG002 - it has no input port
         """The paths at which the scanner would find a file."""
@@ -218,6 +233,7 @@ class FileSplitterInput(AbstractFileSplitter):
             self._memory = FolderMemory()  # a pending file may become complete while its folder is unchanged
         self._incomplete.begin_scan()
         self._contents.begin_scan()
+        self._hashes.begin_scan()
         new, there = self._new_files()
         self._logged = self._incomplete.log(self._logged)
         gone = self._seen.gone - self._memory.files
@@ -241,11 +257,12 @@ class FileSplitterInput(AbstractFileSplitter):
             once_there=self.next_block_id > 0, memory=memory if self.scanner.rescan == "folders" else None
         )
         now_millis = self._now_millis()
-        reads = self.scanner.skip_known_content or self.scanner.reads_content
+        reads = self.scanner.skip_known_content or self.scanner.reads_content or self.receipts is not None
         new: list[bytes] = []
         for unseen in seen.unseen(there, once=len(self.scanner.files) == 1):
             ready = self._incomplete.complete(unseen, now_millis) if self.scanner.waits else unseen
             ready = self._contents.examine(ready) if self.scanner.skip_known_content else ready
+            ready = ready if self.receipts is None else self._hashes.examine(ready)
             new += map(packed, takewhile(lambda _: not is_abandoned(), ready) if reads else ready)
             if is_abandoned():
                 break
@@ -261,6 +278,8 @@ class FileSplitterInput(AbstractFileSplitter):
         content = self._contents.of(status) if has_content else None
         if has_content and content is None:
             return self._examines_again()
+        if self.receipts is not None and not status.is_directory and self._hashes.of(status) is None:
+            return self._examines_again()
         self.refused.pop(status.path, None)
         self._added.append(self._seen.add(status))
         if content is None:
@@ -270,6 +289,18 @@ class FileSplitterInput(AbstractFileSplitter):
             return False
         self._added_contents.append(content)
         return True
+
+    def _begin_file(self, status: Found, version: str, relative_path: str) -> Cut | None:
+        cut = super()._begin_file(status, version, relative_path)
+        if cut is None or self.receipts is None:
+            return cut
+        wanted = {
+            "folder": absolute(self.receipts),
+            "sha256": self._hashes.of(status),
+            "bytes": status.length,
+            "modified_millis": status.modified_millis,
+        }
+        return replace(cut, receipt=wanted)
 
     def _is_settled(self, status: Found) -> bool:
         """Whether a later scan would notice each change of a file: see `settles_in_millis`."""

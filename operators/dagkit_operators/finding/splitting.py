@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, PositiveInt, PrivateAttr
 
@@ -45,6 +45,9 @@ class Cut:
     is_whole: Annotated[bool, Field(exclude_if=lambda is_whole: not is_whole)] = False
     """Whether the file is one block because it can only be decompressed from its beginning."""
 
+    receipt: Annotated[dict[str, Any] | None, Field(exclude_if=lambda receipt: receipt is None)] = None
+    """The fact `receipt` of its blocks: where to write a receipt, and what the file was like when it was found."""
+
     @property
     def end(self) -> int:
         """The end of the last block."""
@@ -65,6 +68,7 @@ class Cut:
         """The blocks from the next start to the end; each but the last ends at a multiple of the size."""
         facts = facts_of(self.length, self.modified_millis, self.content_length)
         facts |= {"version": self.content} if self.content else {}
+        facts |= {"receipt": self.receipt} if self.receipt is not None else {}
         facts |= {"sequential": True} if self.sequential else {}
         start, number = self.next_start, first_id
         while start < self.end:

@@ -1,0 +1,1 @@
+"""Receipts for input files that are committed with all their output."""
