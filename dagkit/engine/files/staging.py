@@ -238,7 +238,7 @@ class Staging:
         try:
             piece.hand_over(lambda stream: stream.close())
         except OSError as error:
-            raise self._failed(piece.key[0], StagingFailed(piece.file, error)) from error
+            raise self._failed(piece.key[0], StagingFailed(piece.file, error, piece.length)) from error
 
     def _with_requests(self, part: Part) -> Part:
         """Return a piece with what its operator asked for its file."""
@@ -275,7 +275,7 @@ class Staging:
         operator, file, order = piece.key
 
         def blame(error: OSError) -> Exception:
-            return self._failed(operator, StagingFailed(file, error))
+            return self._failed(operator, StagingFailed(file, error, piece.length))
 
         if self._pieces.get(piece.key) is piece:
             del self._pieces[piece.key]
