@@ -45,6 +45,9 @@ class DirectoryScanner(CompletenessRules):
     skip_known_content: bool = False
     """Whether a new file is skipped if its content, decompressed, is that of a file that was split before: a copy, a
     renamed file, or one that rotation compressed. Each scan reads the new files for that."""
+    events: bool = False
+    """Whether a change in a local place starts a scan at once. Events are a hint, and may be missing on network
+    filesystems: scans by time remain. It needs the package `watchfiles`, and a launch that runs until it is stopped."""
     trigger: bool = False
     """Setting this with `dagkit set` scans at once, without waiting for the interval. Each launch begins with a scan
     anyway."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import takewhile
 from typing import Literal, NamedTuple, Self
 
@@ -16,6 +17,7 @@ from dagkit import Context, OutputPort, State, Until
 from dagkit.api.files import FileState
 from dagkit.urls import absolute, plain, shown, without_links
 from dagkit_operators.filesystem.access import Found
+from dagkit_operators.filesystem.events import FileEvents
 from dagkit_operators.filesystem.listing import FolderMemory
 from dagkit_operators.filesystem.settled import settles_in_millis
 from dagkit_operators.finding.completeness import CompletenessRules, IncompleteFiles, Refused
@@ -105,6 +107,9 @@ class FileSplitterInput(AbstractFileSplitter):
     _memory: FolderMemory = PrivateAttr(default_factory=FolderMemory)
     _scan: Future[_Scanned] | None = PrivateAttr(default=None)
     """The scan that runs or has ended, and whose files are not queued yet."""
+    _events: FileEvents | None = PrivateAttr(default=None)
+    _event: Future[bool] | None = PrivateAttr(default=None)
+    """Waits for a change until the next scan is due, and returns whether there was one."""
     _abandoned: threading.Event | None = PrivateAttr(default=None)
     """Ends the scan early. Made by `setup`: an event cannot be pickled, and the operator is shipped before that."""
     _next_scan: datetime | None = PrivateAttr(default=None)
@@ -152,7 +157,7 @@ class FileSplitterInput(AbstractFileSplitter):
         self._added.clear()
         self._added_contents.clear()
         self._found.clear()
-        self._scan = self._next_scan = None
+        self._scan = self._next_scan = self._event = self._events = None
         self._abandoned = threading.Event()
         self._scans = 0
 
@@ -162,8 +167,11 @@ class FileSplitterInput(AbstractFileSplitter):
 
     def emit_tuples(self) -> None:
         """Describe as many blocks as a window may have. Scan first if the files of the last scan are all split."""
-        if self._scan is None and self.cut is None and not self._found and self._is_due():
-            assert self._context is not None, "an operator is set up before it runs"
+        assert self._context is not None, "an operator is set up before it runs"
+        if self._event is not None and self._event.done():
+            has_changed, self._event = self._event.result(), None
+            self._next_scan = None if has_changed else self._next_scan
+        if self._has_split_all() and self._is_due():
             self._scan = self._context.in_background(self._look_through)
         if self._scan is not None and self._scan.done():
             scanned, self._scan = self._scan.result(), None
@@ -174,6 +182,13 @@ class FileSplitterInput(AbstractFileSplitter):
             self.contents += "".join(self._added_contents)
         self._added.clear()
         self._added_contents.clear()
+        # an input operator with work in the background keeps a launch from ending for lack of input
+        if self._events is not None and self._event is None and self._has_split_all() and not self._is_due():
+            self._event = self._context.in_background(partial(self._events.wait, self.looks_again_in_millis() or 1))
+
+    def _has_split_all(self) -> bool:
+        """Whether all files of the last scan are split, and no other scan has begun."""
+        return self._scan is None and self.cut is None and not self._found
 
     def get_file_info(self) -> FileInfo | None:
         """The next file that the last scan found."""
@@ -222,8 +237,12 @@ class FileSplitterInput(AbstractFileSplitter):
 
     def _look_through(self) -> _Scanned:
         """Scan, and wait until the found files are settled. It runs on another thread, while no file is split."""
-        scanned = self._scanned()
         assert self._abandoned is not None, "an operator is set up before it runs"
+        assert self._context is not None, "an operator is set up before it runs"
+        if self.scanner.events and self._events is None and self._context.until is Until.STOPPED:
+            places = [absolute(place) for place in self.scanner.files]
+            self._events = FileEvents.of(places, self._abandoned, recursive=self.scanner.recursive)
+        scanned = self._scanned()
         self._abandoned.wait(settle_in_millis(scanned.new, self._now_millis()) / 1000)
         return scanned
 
