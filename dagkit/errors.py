@@ -157,6 +157,10 @@ RunCode = Literal[
     "topic-missing",
     "kafka-refused",
     "offsets-removed",
+    # databases
+    "database-refused",
+    "table-mismatched",
+    "row-refused",
     # resuming
     "application-mismatched",
     "operator-renamed",
@@ -179,6 +183,7 @@ RunCode = Literal[
     "pieces-unseen",
     "pieces-lost",
     "file-unplaced",
+    "system-unavailable",
     "delivery-failed",
     "entries-stranded",
     # DataFrames of Spark

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.services import postgres as postgres_server
 from tests.services.broker import running
 
 # A loaded machine is no fault of the code: how long something takes is proven where it is measured.
@@ -38,3 +39,10 @@ def kafka(tmp_path_factory):
     """A real Kafka broker. All tests of a process share it, so none may stop it."""
     with running(tmp_path_factory.mktemp("kafka")) as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """A real PostgreSQL server. All tests of a process share it; one that kills it starts it again."""
+    with postgres_server.running() as server:
+        yield server

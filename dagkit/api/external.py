@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, Self, overload
 
 from dagkit.api.declared import annotation_of
+from dagkit.errors import RunFailure
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -65,8 +66,11 @@ class ExternalSystem(Protocol):
         """Disconnect. It is called once for each `prepare`, also after a failure."""
 
 
-class Unavailable(Exception):
-    """Raised by an `ExternalSystem` that cannot be reached now. The run waits, and connects again."""
+class Unavailable(RunFailure):
+    """Raised by an `ExternalSystem` that cannot be reached or has no room now. The run waits, and connects again."""
+
+    code = "system-unavailable"
+    usual_help = "start it again or make room there; then launch again: what is committed is delivered first"
 
 
 class ExternalOutput:
@@ -74,8 +78,15 @@ class ExternalOutput:
 
     name: str
 
-    def __init__(self, system: Callable[[Any], ExternalSystem]) -> None:
+    def __init__(
+        self,
+        system: Callable[[Any], ExternalSystem],
+        *,
+        waits_seconds: Callable[[Any], float | None] = lambda _: None,
+    ) -> None:
         self.system = system
+        self.waits_seconds = waits_seconds
+        """How long the run waits for an unavailable system before it fails; None: until it is stopped."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name

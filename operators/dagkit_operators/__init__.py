@@ -45,6 +45,7 @@ from dagkit_operators.records.map import FlatMap, Map
 from dagkit_operators.records.merge import StreamMerger
 from dagkit_operators.records.rejecting import ItemRejected
 from dagkit_operators.records.validate import Validate
+from dagkit_operators.sql.writer import SqlWriter
 from dagkit_operators.writing.file_merger import FileMerger, MergedFile
 from dagkit_operators.writing.file_output import FileOutput
 from dagkit_operators.writing.parquet_part_writer import ParquetPartWriter
@@ -125,6 +126,7 @@ __all__ = [
     "Sample",
     "Slice",
     "SparkSource",
+    "SqlWriter",
     "StatelessLatencyBasedPartitioner",
     "StatelessThroughputBasedPartitioner",
     "StreamMerger",

@@ -55,8 +55,7 @@ WITHOUT_CODE: Mapping[str, str] = {
     "ledger.stores.store.KeyTaken": "the ledger raises a LedgerError",
     "render.engines._CannotDraw": "drawing-failed",
     # these are raised for dagkit, or in tests, and by no run
-    "api.external.Unavailable": "an external system raises it, and the run waits and tries again",
-    "engine.delivery.deliveries._Away": "the same, with the output; the run waits",
+    "engine.delivery.deliveries._Away": "system-unavailable, if the run does not wait any longer",
     "api.running.Shutdown": "an input operator raises it to say that it has no more input",
     "testing.crashes.Crash": "a test injects it in the place of a crash",
     "testing.split_checks.SplitsBroken": "an assertion of a test, which pytest shows",

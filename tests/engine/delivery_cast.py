@@ -69,22 +69,28 @@ class Insert(Operator):
 
     kind = "cast.insert/1"
     numbers = InputPort(int)
-    staged = ExternalOutput(lambda insert: Database(insert.path))
+    staged = ExternalOutput(lambda insert: Database(insert.path), waits_seconds=lambda insert: insert.waits_seconds)
     path: str
+    waits_seconds: float | None = None
 
     def process(self, item: int) -> None:
         self.staged.add(json.dumps([item]).encode())
 
 
 def numbers_inserted(
-    path: Path, *, looks: tuple[tuple[int, ...], ...] = ((4, 3), (5,), (2, 2)), readers: int = 2, insert: str = "insert"
+    path: Path,
+    *,
+    looks: tuple[tuple[int, ...], ...] = ((4, 3), (5,), (2, 2)),
+    readers: int = 2,
+    insert: str = "insert",
+    waits_seconds: float | None = None,
 ) -> Draw:
     """Stretches of numbers, read by several, each of which adds to the table."""
 
     def draw(dag: Dag, conf: object) -> None:
         ranges = dag.add_operator("ranges", Ranges(looks=looks))
         digits = dag.add_operator("digits", Digits())
-        table = dag.add_operator(insert, Insert(path=str(path)))
+        table = dag.add_operator(insert, Insert(path=str(path), waits_seconds=waits_seconds))
         dag.set_operator_attribute(digits, OperatorContext.PARTITIONER, StatelessPartitioner(readers))
         dag.set_input_port_attribute(table.numbers, PortContext.PARTITION_PARALLEL, True)
         ranges >> digits >> table

@@ -12,7 +12,7 @@ from dagkit.clock import Clock
 from dagkit.engine.address import Address
 from dagkit.engine.delivery.entries import CommittedEntries
 from dagkit.engine.delivery.retry import Retry
-from dagkit.engine.failures import failure_of
+from dagkit.engine.failures import OperatorFailed, failure_of
 from dagkit.engine.files.staging import EXTERNAL, Part
 from dagkit.engine.program.program import Program
 from dagkit.errors import RunFailure, Scene
@@ -74,11 +74,13 @@ class Deliveries:
         return all(self._is_connected(output, operator) for output, operator in _outputs_of(program))
 
     def attempt(self, work: Callable[[], None]) -> None:
-        """Do some work. If a system is unavailable, note when the next attempt is `due`."""
+        """Do some work. If a system is unavailable, note when the next attempt is `due`, unless it took too long."""
         try:
             work()
         except _Away as away:
             self._retry.failed(away.output.operator, away.error)
+            if away.waits_seconds is not None and self._retry.waited.total_seconds() >= away.waits_seconds:
+                raise away.failure from away.error
         else:
             self._retry.succeeded()
 
@@ -100,10 +102,8 @@ class Deliveries:
         def apply() -> None:
             try:
                 connection.system.apply(window)
-            except Unavailable:
-                self._disconnect(output)
-                raise
             except RunFailure:
+                self._disconnect(output)
                 raise
             except Exception as error:
                 raise DeliveryFailed(output, window_id, error) from error
@@ -147,19 +147,26 @@ class Deliveries:
         """Call an external system. Raise `OperatorFailed` for what it raises, except if it is unavailable."""
         try:
             call()
-        except Unavailable as error:
-            raise _Away(output, error) from error
         except Exception as error:
-            raise failure_of(error, output.operator, window_id, instance=operator) from error
+            failure = failure_of(error, output.operator, window_id, instance=operator)
+            if isinstance(error, Unavailable):
+                declared = external_outputs(type(operator))[output.port]
+                raise _Away(output, error, failure, declared.waits_seconds(operator)) from error
+            raise failure from error
 
 
 class _Away(Exception):
     """An external system is unavailable."""
 
-    def __init__(self, output: Address, error: Unavailable) -> None:
+    def __init__(
+        self, output: Address, error: Unavailable, failure: OperatorFailed, waits_seconds: float | None
+    ) -> None:
         super().__init__(output)
         self.output = output
         self.error = error
+        self.failure = failure
+        """Raised if the system is unavailable for too long."""
+        self.waits_seconds = waits_seconds
 
 
 def _outputs_of(program: Program) -> list[tuple[Address, Operator]]:

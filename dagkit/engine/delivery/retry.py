@@ -3,6 +3,7 @@
 import logging
 from datetime import datetime, timedelta
 
+from dagkit.api.external import Unavailable
 from dagkit.clock import Clock
 
 _logger = logging.getLogger(__name__)
@@ -24,26 +25,27 @@ class Retry:
         self.due: datetime | None = None
         """When to try again; None: at once."""
 
-    def failed(self, operator: str, error: Exception) -> None:
+    @property
+    def waited(self) -> timedelta:
+        """For how long the system has been unavailable."""
+        return timedelta() if self._since is None else self._clock.now() - self._since
+
+    def failed(self, operator: str, error: Unavailable) -> None:
         """Note a failed attempt. Log the first one, and then one every few minutes."""
-        now = self._clock.now()
+        now, why = self._clock.now(), f"{error.problem} [{error.code}]"
         if self._since is None:
             self._since = self._logged = now
-            _logger.warning(
-                "%s: %s; dagkit tries again until this works, and what is committed is not lost", operator, error
-            )
+            _logger.warning("%s: %s; dagkit tries again, and what is committed is not lost", operator, why)
         elif now - self._logged >= LOGGED_EVERY:
             self._logged = now
-            _logger.warning("%s: %s; for %s now", operator, error, _rounded(now - self._since))
+            _logger.warning("%s: %s; it has been so for %s", operator, why, _rounded(self.waited))
         self.due = now + self._pause
         self._pause = min(self._pause * 2, LONGEST_PAUSE)
 
     def succeeded(self) -> None:
         """Note a successful attempt, and log it if others failed before."""
         if self._since is not None:
-            _logger.warning(
-                "the external system is available again, after %s", _rounded(self._clock.now() - self._since)
-            )
+            _logger.warning("the external system is available again, after %s", _rounded(self.waited))
         self._since = self.due = None
         self._pause = FIRST_PAUSE
 

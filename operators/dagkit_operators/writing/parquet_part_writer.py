@@ -7,9 +7,7 @@ from pydantic import Field, PositiveInt, PrivateAttr, field_validator
 from typing_extensions import TypeVar
 
 from dagkit import Batch, Context, InputPort, Operator, OutputFiles, OutputPort, State
-from dagkit_operators.formats.record_types import arrow_type, checked_fields_of, fields_of
-from dagkit_operators.formats.rows import Rows
-from dagkit_operators.records.processed import processed_column, processed_value
+from dagkit_operators.writing.arrow_records import ArrowRecords, check_columns
 from dagkit_operators.writing.content import FolderPath
 from dagkit_operators.writing.part_writer import check_part_names
 from dagkit_operators.writing.rolled import FinishedPart
@@ -57,8 +55,7 @@ class ParquetPartWriter(Operator, Generic[T]):
 
     _partition: int = PrivateAttr(default=0)
     _window: int = PrivateAttr(default=0)
-    _values: list[Any] = PrivateAttr(default_factory=list)
-    """Records that are in no table yet."""
+    _records: ArrowRecords | None = PrivateAttr(default=None)
     _pending: "list[pa.Table]" = PrivateAttr(default_factory=list)
     """The tables of the next row group."""
     _part: "_OpenPart | None" = PrivateAttr(default=None)
@@ -71,10 +68,7 @@ class ParquetPartWriter(Operator, Generic[T]):
     @field_validator("record_type")
     @classmethod
     def _has_columns(cls, record_type: type | None) -> type | None:
-        for name, field in checked_fields_of(record_type).items():
-            if arrow_type(field.hint) is None:
-                raise ValueError(f"the field {name} has a type without a Parquet column: {field.hint!r}")
-        return record_type
+        return check_columns(record_type)
 
     def example_names(self) -> Sequence[str]:
         """Examples of the names of files, with which the compiler checks that no input reads them."""
@@ -87,55 +81,20 @@ class ParquetPartWriter(Operator, Generic[T]):
         self._window = window_id
 
     def process(self, item: T) -> None:
-        self._take(processed_value(item, None))
+        self._arrow.take(item)
 
     def process_batch(self, batch: Batch[T]) -> None:
-        column = processed_column(batch, None)
-        if isinstance(column, Rows) and self.record_type is not None:
-            import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
-
-            self._end_values()
-            self._add(pa.Table.from_batches([column.batch]).select(self._schema().names).cast(self._schema()))
-            return
-        for value in column.values():
-            self._take(value)
+        self._arrow.take_batch(batch)
 
     def end_window(self) -> None:
-        self._end_values()
+        self._arrow.flush()
         self._end_part()
 
-    def _take(self, value: Any) -> None:
-        import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
-
-        if isinstance(value, pa.RecordBatch | pa.Table):
-            self._end_values()
-            self._add(pa.Table.from_batches([value]) if isinstance(value, pa.RecordBatch) else value)
-            return
-        if self.record_type is None:
-            raise TypeError(f"{value!r:.60} is no Arrow record batch or table; set record_type to the class of records")
-        self._values.append(value)
-        if len(self._values) >= self.row_group_rows:
-            self._end_values()
-
-    def _schema(self) -> "pa.Schema":
-        import pyarrow as pa  # noqa: PLC0415 - as above
-
-        assert self.record_type is not None, "without a record_type, items have a schema"
-        fields = fields_of(self.record_type).items()
-        return pa.schema([pa.field(name, arrow_type(field.hint), field.is_optional) for name, field in fields])
-
-    def _end_values(self) -> None:
-        """Make a table of the records that are in none."""
-        import pyarrow as pa  # noqa: PLC0415 - as above
-
-        if self._values:
-            schema, values = self._schema(), self._values
-            self._values = []
-            columns = [
-                pa.array([_field(value, field.name) for value in values], type=field.type, from_pandas=False)
-                for field in schema
-            ]
-            self._add(pa.Table.from_arrays(columns, schema=schema))
+    @property
+    def _arrow(self) -> ArrowRecords:
+        if self._records is None:
+            self._records = ArrowRecords(self.record_type, self.row_group_rows, self._add)
+        return self._records
 
     def _add(self, table: "pa.Table") -> None:
         """Add a table to as many row groups and files as it needs."""
@@ -237,7 +196,3 @@ class _Sink:
 
     def seekable(self) -> bool:
         return False
-
-
-def _field(record: Any, name: str) -> Any:
-    return record[name] if isinstance(record, dict) else getattr(record, name)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dagkit.api.external import Unavailable
 from dagkit.api.running import Until
 from dagkit.engine.delivery.deliveries import DeliveryFailed, EntriesStranded
 from dagkit.engine.failures import OperatorFailed
@@ -95,9 +96,9 @@ def test_a_system_that_is_away_is_waited_for_and_logged_once(
     assert numbers_in(table) == ALL
     told = [record.getMessage() for record in caplog.records]
     assert told == [
-        "insert: the database is away; dagkit tries again until this works, and what is committed is not lost",
+        "insert: the database is away [system-unavailable]; dagkit tries again, and what is committed is not lost",
         "the external system is available again, after 0:00:00",
-        "insert: the database is away; dagkit tries again until this works, and what is committed is not lost",
+        "insert: the database is away [system-unavailable]; dagkit tries again, and what is committed is not lost",
         "the external system is available again, after 0:00:04",
     ]
 
@@ -114,6 +115,26 @@ def test_a_run_that_is_to_stop_leaves_an_unavailable_system_to_the_next_launch(
     loop.run()
     assert loop.checkpoint.window == 1
     assert numbers_in(table) == []
+    desk.run()
+    assert numbers_in(table) == ALL
+
+
+def test_a_system_that_stays_away_is_logged_every_five_minutes(
+    desk: Desk, trouble: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    trouble += ["before away"] * 30
+    with caplog.at_level(logging.WARNING):
+        desk.run()
+    told = [record.getMessage().rpartition(" ")[2] for record in caplog.records]
+    assert told == ["lost", "0:05:02", "0:10:02", "0:12:32"]
+
+
+def test_a_run_waits_no_longer_than_it_is_said(tmp_path: Path, table: Path, trouble: list[str]) -> None:
+    desk = Desk(tmp_path, numbers_inserted(table, waits_seconds=3), until=Until.IDLE, clock=FakeClock())
+    trouble += ["before away"] * 4
+    with pytest.raises(OperatorFailed, match="the database is away") as raised:
+        desk.run()
+    assert raised.value.code == Unavailable.code
     desk.run()
     assert numbers_in(table) == ALL
 

@@ -118,7 +118,7 @@ def test_a_field_without_a_column_is_a_fault_of_the_property() -> None:
     class Odd:
         thing: object
 
-    with pytest.raises((ValidationError, AssertionError), match="thing has a type without a Parquet column"):
+    with pytest.raises((ValidationError, AssertionError), match="thing has a type without an Arrow column"):
         writer(record_type=Odd)
 
 

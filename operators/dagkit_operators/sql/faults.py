@@ -1,0 +1,98 @@
+"""What a database may answer instead of doing as it is asked."""
+
+import re
+from enum import Enum, auto
+from typing import Any
+
+from dagkit import Unavailable
+from dagkit.errors import RunFailure
+
+
+class DatabaseRefused(RunFailure):
+    """A database refuses the connection or the permission, and will do so again."""
+
+    code = "database-refused"
+    usual_help = "correct the url, the user, the password or the permissions"
+
+
+class TableMismatched(RunFailure):
+    """A table does not have the columns or the key that an operator needs."""
+
+    code = "table-mismatched"
+    usual_help = "change the table or the operator; what is committed is delivered by the next launch"
+
+
+class RowRefused(RunFailure):
+    """A database refuses a row, for example because of a constraint."""
+
+    code = "row-refused"
+
+    def __init__(self, table: str, row: str, reason: str) -> None:
+        super().__init__(
+            f"{table} refuses {row}: {reason}; nothing of its window is in the table",
+            "change the table or the rows that are in it; the window is committed, and the next launch delivers it",
+        )
+
+
+class Kind(Enum):
+    """What can be done about an error."""
+
+    AWAY = auto()
+    """Try again later."""
+    REFUSED = auto()
+    """Change the connection."""
+    ROWS = auto()
+    """Change a row or a constraint."""
+    STATEMENT = auto()
+    """Change the table or the statement."""
+
+
+_BY_STATE = (
+    (Kind.AWAY, ("08", "53", "57", "58", "40", "55P03", "25006")),
+    (Kind.REFUSED, ("28", "42501", "3D")),
+    (Kind.ROWS, ("21", "22", "23")),
+    (Kind.STATEMENT, ("",)),
+)
+"""By the beginning of SQLSTATE, the first that fits."""
+_BY_TEXT = (
+    (
+        Kind.AWAY,
+        r"is locked|disk is full|disk I/O error|starting up|shutting down|recovery mode|too many (clients|conn)",
+    ),
+    (Kind.AWAY, r"remaining connection slots"),
+    (Kind.REFUSED, r"readonly database|failed to open|unable to open|FATAL:|no password supplied|is not a database"),
+    (Kind.ROWS, r"constraint failed|datatype mismatch"),
+)
+"""By the text of an error without SQLSTATE: those of SQLite, and those of a connection to PostgreSQL."""
+_IO = 10
+"""The status of ADBC for a failed connection."""
+
+
+def kind_of(error: Any) -> Kind:
+    """What can be done about an error of an ADBC driver."""
+    if error.sqlstate:
+        return next(kind for kind, states in _BY_STATE if error.sqlstate.startswith(states))
+    for kind, pattern in _BY_TEXT:
+        if re.search(pattern, str(error)):
+            return kind
+    return Kind.AWAY if error.status_code == _IO else Kind.STATEMENT
+
+
+def text_of(error: Exception) -> str:
+    """The text of an error in one line, without what the driver adds."""
+    text = re.sub(
+        r"^[A-Z_]+: |\[libpq\] |\. SQLSTATE: \w+$|^failed to execute: |PGRES_FATAL_ERROR ERROR: +", "", str(error)
+    )
+    return " ".join(text.partition("\nquery was:")[0].split())
+
+
+def failure_of(error: Any, database: str) -> Exception:
+    """The failure for an error of an ADBC driver. A row that is refused is found by the caller."""
+    text = f"{database}: {text_of(error)}"
+    match kind_of(error):
+        case Kind.AWAY:
+            return Unavailable(text)
+        case Kind.REFUSED:
+            return DatabaseRefused(text)
+        case _:
+            return TableMismatched(text)

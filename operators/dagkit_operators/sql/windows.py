@@ -1,0 +1,100 @@
+"""A table of a database as an external system: each window is one transaction, which also records its number."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from dagkit import StagedWindow
+from dagkit_operators.sql.databases import Connection, quoted
+from dagkit_operators.sql.loading import TableLoader
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_TOGETHER = 1 << 18
+"""Rows that are inserted at once."""
+
+
+class WindowedTable:
+    """Inserts the rows of windows, and records the last window of the writer in another table of the database."""
+
+    def __init__(
+        self,
+        connect: Callable[[], Connection],
+        table: str,
+        *,
+        key: Sequence[str] = (),
+        window_table: str = "dagkit_windows",
+        schema: "pa.Schema | None" = None,
+        creates_table: bool = True,
+    ) -> None:
+        self._connect = connect
+        self._table = table
+        self._key = key
+        self._windows = window_table
+        self._schema = schema
+        """The columns of rows, if they are known before the first one."""
+        self._creates_table = creates_table
+        self._connection: Connection | None = None
+
+    def prepare(self, writer: str) -> None:
+        self._connection = connection = self._connect()
+        windows = quoted(self._windows)
+        if connection.schema_of(self._windows) is None:
+            connection.execute(f"CREATE TABLE {windows} (writer TEXT PRIMARY KEY, window_id BIGINT NOT NULL)")
+        connection.execute(f"INSERT INTO {windows} VALUES (?, 0) ON CONFLICT DO NOTHING", writer)
+        if self._schema is not None:
+            loader = TableLoader(connection, self._table, self._key)
+            if self._creates_table and not loader.exists():
+                loader.create(self._schema)
+            loader.check(self._schema)
+        connection.commit()
+
+    def apply(self, window: StagedWindow) -> None:
+        connection = self._connection
+        assert connection is not None, "it is prepared before"
+        if not self._claims(connection, window):
+            connection.rollback()
+            return
+        loader = TableLoader(connection, self._table, self._key)
+        for rows in _together(window.entries()):
+            loader.load(rows)
+        connection.commit()
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _claims(self, connection: Connection, window: StagedWindow) -> bool:
+        """Record the window. Return False if it was recorded before.
+
+        The row is locked until the transaction ends, so that an older driver waits, and then finds the window.
+        """
+        upto = f"SET window_id = {window.window_id} WHERE writer = ? AND window_id < {window.window_id}"
+        return bool(connection.execute(f"UPDATE {quoted(self._windows)} {upto} RETURNING window_id", window.writer))
+
+
+def entry_of(rows: "pa.Table") -> bytes:
+    """Rows as an entry."""
+    import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_table(rows)
+    return memoryview(sink.getvalue())  # type: ignore[return-value] # as good as bytes to those who stage it
+
+
+def _together(entries: Iterator[bytes]) -> "Iterator[pa.Table]":
+    """The rows of entries, those with the same columns together, up to a limit."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    gathered: list[pa.Table] = []
+    for entry in entries:
+        rows = pa.ipc.open_stream(pa.py_buffer(entry)).read_all()
+        full = sum(table.num_rows for table in gathered) + rows.num_rows > _TOGETHER
+        if gathered and (full or gathered[0].schema != rows.schema):
+            yield pa.concat_tables(gathered)
+            gathered = []
+        gathered.append(rows)
+    if gathered:
+        yield pa.concat_tables(gathered)
