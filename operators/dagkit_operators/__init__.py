@@ -6,6 +6,9 @@ from dagkit_operators.contexts.line_contexts import LineReaderContext, ReadAhead
 from dagkit_operators.contexts.reader_context import ReaderContext
 from dagkit_operators.contexts.record_by_record import Entity, RecordByRecordContext
 from dagkit_operators.dataframes.spark_source import SparkSource
+from dagkit_operators.event_time.aggregate_by_time import AggregateByTime, WindowResult
+from dagkit_operators.event_time.event_time import EventTime
+from dagkit_operators.event_time.time_windows import SessionWindows, SlidingWindows, TumblingWindows
 from dagkit_operators.filesystem.snapshot import FileChanged
 from dagkit_operators.finding.match import MatchFiles
 from dagkit_operators.finding.scanner import DirectoryScanner
@@ -57,6 +60,7 @@ from dagkit_operators.writing.slice_writer import FSSliceWriter
 __all__ = [
     "AbstractFileSplitter",
     "Aggregate",
+    "AggregateByTime",
     "AvroBroken",
     "AvroReader",
     "AvroReaderContext",
@@ -72,6 +76,7 @@ __all__ = [
     "Deduplicate",
     "DirectoryScanner",
     "Entity",
+    "EventTime",
     "Expression",
     "FSSliceReader",
     "FSSliceWriter",
@@ -124,7 +129,9 @@ __all__ = [
     "RecordWriter",
     "Rejected",
     "Sample",
+    "SessionWindows",
     "Slice",
+    "SlidingWindows",
     "SparkSource",
     "SqlWriter",
     "StatelessLatencyBasedPartitioner",
@@ -132,7 +139,9 @@ __all__ = [
     "StreamMerger",
     "SumByKey",
     "TailFiles",
+    "TumblingWindows",
     "Validate",
+    "WindowResult",
     "about",
     "value",
 ]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,9 +23,10 @@ from dagkit.ledger.stores import MemoryStore
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import Crash, CrashAfter
 from tests.backends.slots import InSlots
-from tests.engine.cast import Collect, Hurried
+from tests.engine.cast import Collect, Desk, Hurried
 from tests.engine.event_time_cast import Clocked, Latest, Minutes, Passing, Sorted, TimedNumbers, Untimed, minute_of
 from tests.engine.work_cast import Looks, Names
+from tests.operators.event_time.sums import received, sums, totals, write
 
 Make = Callable[[Compilation], Backend]
 Draw = Callable[[Dag, object], None]
@@ -308,3 +310,13 @@ class OnlyNine(Passing):
     def process(self, item: Any) -> Iterator[Any]:
         if item == 9:
             yield item
+
+
+def test_sums_in_windows_of_event_time_are_the_same(tmp_path: Path, make: Make) -> None:
+    write(tmp_path, "0.txt", range(61))
+    desk = Desk(tmp_path, sums(tmp_path))
+    loop = desk.loop()
+    loop.run_state.backend = loop.run_state.in_flight._backend = make(loop.run_state.changing.plan.compilation)
+    loop.run()
+    assert received(desk) == totals(20, 40, 60)
+    assert received(desk, "late") == []

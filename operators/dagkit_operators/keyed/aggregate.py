@@ -93,7 +93,29 @@ class MergeAggregates(Unifier[tuple[K, V]], Generic[K, V]):
         self._partials.clear()
 
 
-class Aggregate(Operator, Generic[T, K, V]):
+class Aggregating(Operator, Generic[T, K, V]):
+    """What operators share that combine values by key: the function, the key, and the value."""
+
+    function: Named | Callable[[Any, Any], Any] = "sum"
+    """`sum`, `min`, `max`, `count` or `mean`, or an associative and commutative function of two values."""
+    key: Key = None
+    """The key of an item: a function of its value, or a field of it; None: items are pairs that begin with it."""
+    of: Key = None
+    """What is combined: a function of an item's value, or a field of it; None: the second of a pair, or the value."""
+
+    def routing_key(self) -> Any:
+        return routed_by(self._key)
+
+    @property
+    def _key(self) -> Key:
+        return first_of if self.key is None else self.key
+
+    @property
+    def _of(self) -> Key:
+        return second_of if self.key is None and self.of is None else self.of
+
+
+class Aggregate(Aggregating[T, K, V], Generic[T, K, V]):
     """Combines the values of each key in a window, and sends a pair of key and result for each, sorted by key.
 
     Items are pairs of a key and a value, unless `key` is set. The function is known by name, or any associative and
@@ -105,18 +127,8 @@ class Aggregate(Operator, Generic[T, K, V]):
     input = InputPort[T](keyed_by="routing_key")
     aggregates = OutputPort[tuple[K, V]](unified_by="merging")
 
-    function: Named | Callable[[Any, Any], Any] = "sum"
-    """`sum`, `min`, `max`, `count` or `mean`, or an associative and commutative function of two values."""
-    key: Key = None
-    """The key of an item: a function of its value, or a field of it; None: items are pairs that begin with it."""
-    of: Key = None
-    """What is combined: a function of an item's value, or a field of it; None: the second of a pair, or the value."""
-
     in_window = KeyedState[Any, Any](lambda: None)
     """The partial result of each key; empty between application windows."""
-
-    def routing_key(self) -> Any:
-        return routed_by(self._key)
 
     def merging(self) -> MergeAggregates[K, V]:
         return MergeAggregates(function=self.function)
@@ -149,11 +161,3 @@ class Aggregate(Operator, Generic[T, K, V]):
     def _add(self, key: Any, partial: Any, steps: Steps) -> None:
         known = key in self.in_window
         self.in_window[key] = steps.combine(self.in_window[key], partial) if known else partial
-
-    @property
-    def _key(self) -> Key:
-        return first_of if self.key is None else self.key
-
-    @property
-    def _of(self) -> Key:
-        return second_of if self.key is None and self.of is None else self.of

@@ -1,0 +1,1 @@
+"""Event time: watermarks from records, and aggregates in windows of event time."""
