@@ -8,6 +8,7 @@ from pydantic import field_validator, model_validator
 
 from dagkit import Block
 from dagkit.ranges import OffsetRange, OffsetRestrictionTracker
+from dagkit_operators.contexts.encodings import UTF_8, encoding_of
 from dagkit_operators.contexts.lines import LineTooLong
 from dagkit_operators.contexts.portions import in_portions
 from dagkit_operators.contexts.reader_context import Tracker
@@ -27,10 +28,11 @@ HEADER_CHUNK = 16 << 10
 
 
 class CsvContext(LineFormat):
-    """Reads CSV: UTF-8, values between separators, quoted where necessary, with quotes doubled within quotes.
+    """Reads CSV: values between separators, quoted where necessary, with quotes doubled within quotes.
 
-    Values have the types of `record_type` or `types`; other columns are text. Empty lines are skipped. A row is a line
-    unless `quoted_newlines` is set; a quote that is open at the end of a line rejects it, so no row is lost silently.
+    Files are in UTF-8 unless `encoding` is set. Values have the types of `record_type` or `types`; other columns are
+    text. Empty lines are skipped. A row is a line unless `quoted_newlines` is set; a quote that is open at the end of a
+    line rejects it, so no row is lost silently.
     """
 
     separator: str = ","
@@ -62,6 +64,10 @@ class CsvContext(LineFormat):
             raise ValueError(f"the separator is {self.separator!r}, and the quote {self.quote!r}; they are to differ")
         if self.quoted_newlines and not self.quote:
             raise ValueError("quoted_newlines is set, and quote is empty; set quote")
+        if self.quoted_newlines and encoding_of(self.encoding, "\n").name != UTF_8:
+            raise ValueError(
+                f"quoted_newlines is set, and encoding is {self.encoding!r}; only UTF-8 is searched for quotes"
+            )
         if not (self.header or self._declared_names):
             raise ValueError("header is False, so columns have no names; set types, columns or record_type")
         return self

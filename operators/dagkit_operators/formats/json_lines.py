@@ -30,7 +30,7 @@ class NotObjects(RowRefused):
 
 
 class JsonLinesContext(LineFormat):
-    """Reads JSON lines: UTF-8, one object a line. Empty lines are skipped.
+    """Reads JSON lines: one object a line, in UTF-8 unless `encoding` is set. Empty lines are skipped.
 
     With a `record_type` or `types`, many lines are parsed at once, and other fields of the objects are ignored.
     Without, or if a field has a type that Arrow lacks, each line is parsed by Python.

@@ -4,9 +4,10 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pydantic import PositiveInt
+from pydantic import PositiveInt, field_validator
 
 from dagkit import Block
+from dagkit_operators.contexts.encodings import UTF_8, encoding_of
 from dagkit_operators.contexts.line_contexts import ReadAheadLineReaderContext
 from dagkit_operators.contexts.lines import LONGEST_LINE
 from dagkit_operators.contexts.reader_context import Tracker
@@ -31,6 +32,14 @@ class LineFormat(TabularContext):
     """The most bytes of a row; a longer one fails the run."""
     chunk_size: PositiveInt = 1 << 20
     """Bytes that are read and parsed at a time."""
+    encoding: str = UTF_8
+    """The encoding of the file, by the name that Python gives it. A row that is no text in it is rejected."""
+
+    @field_validator("encoding")
+    @classmethod
+    def _can_be_read_in_blocks(cls, encoding: str) -> str:
+        encoding_of(encoding, "\n")
+        return encoding
 
     def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Made]:
         schema = self.schema_of(stream, block)  # first, as it may read the header
@@ -43,12 +52,20 @@ class LineFormat(TabularContext):
     def parts(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Part | Rejected]:
         """The rows that the tracker grants, as text."""
         for one in self.lines().batches(stream, block, tracker):
-            yield one if isinstance(one, Rejected) else Part.of_column(one.column(VALUE))
+            if isinstance(one, Rejected):
+                yield one
+            elif len(one):
+                yield Part.of_column(one.column(VALUE))
 
     def lines(self, skipped: int = 0) -> ReadAheadLineReaderContext:
         """The context that reads the lines, without the first ones of each file."""
         return ReadAheadLineReaderContext(
-            longest_line=self.longest_line, chunk_size=self.chunk_size, skip_header_lines=skipped
+            longest_line=self.longest_line,
+            chunk_size=self.chunk_size,
+            skip_header_lines=skipped,
+            encoding=self.encoding,
+            # Arrow finds what is not UTF-8, and with it which row has it
+            undecodable="keep" if encoding_of(self.encoding, "\n").name == UTF_8 else "reject",
         )
 
     def parsed(self, block: Block, part: Part, schema: "pa.Schema") -> Iterator[Made]:

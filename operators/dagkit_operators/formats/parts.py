@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from dagkit import Column, Lines
+from dagkit.schema.columns import TEXT_ERRORS
 from dagkit_operators.contexts.chunk import Chunk
 from dagkit_operators.contexts.line_columns import starts_of
 
@@ -28,13 +29,17 @@ class Part(Sequence[bytes]):
         import numpy as np  # noqa: PLC0415 - not loaded when only compiling
         import pyarrow as pa  # noqa: PLC0415
 
-        assert isinstance(column, Lines), "a context for lines without escapes sends columns of lines"
+        if not isinstance(column, Lines):  # lines that were decoded one by one
+            texts = [text.encode("utf-8", TEXT_ERRORS) + b"\n" for text in column.values()]
+            return cls(
+                np.frombuffer(b"".join(texts), np.uint8), np.cumsum([0, *map(len, texts)]), lambda: starts(column)
+            )
         ended = column.ended
         places = ended.buffers()[1]
         width = np.int64 if isinstance(ended, pa.LargeBinaryArray) else np.int32
         offsets = np.frombuffer(places, width)[ended.offset : ended.offset + len(ended) + 1]
         data = np.frombuffer(column.content, np.uint8)
-        return cls(data, offsets - offsets[0], lambda: column.starts() or [])
+        return cls(data, offsets - offsets[0], lambda: starts(column))
 
     @classmethod
     def of_chunk(cls, chunk: Chunk) -> "Part":
@@ -63,3 +68,10 @@ class Part(Sequence[bytes]):
         first, last = int(self.offsets[start]), int(self.offsets[stop])
         offsets = self.offsets[start : stop + 1] - first
         return Part(self.data[first:last], offsets, lambda: self.starts()[start:stop])
+
+
+def starts(column: Column) -> Sequence[int]:
+    """The positions of the values of a column in their file, which a context for lines knows."""
+    known = column.starts()
+    assert known is not None, "a context for lines reports where they are"
+    return known

@@ -440,3 +440,50 @@ def test_a_class_without_fields_is_no_record_type() -> None:
         CsvContext(record_type=int)
     with pytest.raises(ValidationError, match="columns differ from the fields of Trip"):
         CsvContext(record_type=Trip, columns=("id",))
+
+
+ENCODINGS = ["latin-1", "cp1252", "utf-8-sig", "utf-16", "utf-16-be", "utf-32-le", "shift_jis", "gb18030"]
+LETTER = {"shift_jis": "\u30bd", "gb18030": "\u4e2d"}
+"""A character beyond ASCII; that of Shift JIS has a byte which is a backslash in ASCII."""
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("kind", [CsvContext, JsonLinesContext])
+@pytest.mark.parametrize("typed", [True, False])
+def test_rows_are_read_in_any_encoding(encoding: str, kind: Any, typed: bool, tmp_path: Path) -> None:
+    letter = LETTER.get(encoding, "ä")
+    rows = [{"id": number, "name": f"{letter}{number}"} for number in range(30)]
+    lines = [json.dumps(row, ensure_ascii=False) for row in rows]
+    if kind is CsvContext:
+        lines = ["id,name", *[f'{row["id"]},"{row["name"]}"' for row in rows]]
+    content = "\r\n".join(lines).encode(encoding)
+    types = {"id": "int64", "name": "string"} if typed else {}
+    expected = rows if typed or kind is JsonLinesContext else [{**row, "id": str(row["id"])} for row in rows]
+    context = kind(encoding=encoding, types=types, chunk_size=64)
+    for edges in ((), (101, 202), tuple(range(7, len(content), 41))):
+        assert read(context, content, tmp_path, *edges) == (expected, [])
+
+
+@pytest.mark.parametrize("kind", [CsvContext, JsonLinesContext])
+def test_a_row_that_is_no_text_in_its_encoding_is_rejected_with_its_place(kind: Any, tmp_path: Path) -> None:
+    rows = ['{"n": "a"}', '{"n": "?"}', '{"n": "c"}'] if kind is JsonLinesContext else ["n", "a", "?", "c"]
+    content = "".join(f"{row}\n" for row in rows).encode("utf-16-le").replace(b"?\0", b"\0\xd8")
+    place = content.index("{".encode("utf-16-le"), 2) if kind is JsonLinesContext else 8
+    context = kind(encoding="utf-16-le", types={"n": "string"})
+    records, rejected = read(context, content, tmp_path)
+    assert records == [{"n": "a"}, {"n": "c"}]
+    assert rejected == [(place, rejected[0][1])]
+    assert rejected[0][1].startswith("it is not utf-16-le: ")
+
+
+@pytest.mark.parametrize(
+    ("properties", "words"),
+    [
+        ({"encoding": "rot-unknown"}, "the encoding 'rot-unknown' cannot be used"),
+        ({"encoding": "utf-7"}, "cannot be read from the middle of a file"),
+        ({"encoding": "utf-16", "quoted_newlines": True}, "only UTF-8 is searched for quotes"),
+    ],
+)
+def test_an_encoding_that_cannot_be_read_in_blocks_is_a_fault(properties: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        CsvContext(**properties)
