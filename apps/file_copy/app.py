@@ -2,6 +2,9 @@
 
 A copied file becomes visible as a whole, once all of it is written. `target` then contains what `cp -r source target`
 would have copied to an existing directory. With `checksums`, lists have the CRC-32 of each file.
+
+Symbolic links are followed, unlike by `cp -r`: instead of a link to a file there is a copy of the file. A directory is
+copied once, under its own name if it has one below `source`; links that lead nowhere are left out.
 """
 
 from pydantic import Field, PrivateAttr

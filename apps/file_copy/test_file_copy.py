@@ -124,3 +124,17 @@ def test_a_file_that_is_not_whole_is_invisible(source: Path) -> None:
     assert "long.bin" not in found_in(Path("output"))
     launched("--reference", "-D", "dt.application.FileCopy.prop.blockSize=1000000")
     assert found_in(Path("output/input")) == found_in(source)
+
+
+def test_links_are_followed_and_folders_keep_their_own_names(source: Path, tmp_path: Path) -> None:
+    expected = found_in(source)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "file").write_bytes(b"linked")
+    (source / "aa").symlink_to(source / "deep")
+    (source / "zz").symlink_to(source / "deep")
+    (source / "link").symlink_to(tmp_path / "elsewhere" / "file")
+    (source / "folder").symlink_to(tmp_path / "elsewhere")
+    (source / "nowhere").symlink_to(tmp_path / "gone")
+    launched("--reference")
+    linked = {"link": b"linked", "folder": None, "folder/file": b"linked"}
+    assert found_in(Path("output/input")) == expected | linked

@@ -113,7 +113,10 @@ def paths_below(paths: Sequence[str], folder: str) -> Iterator[tuple[str, str]]:
 
 @dataclass
 class _Walk:
-    """One walk through a local folder. It follows links, and enters no folder twice, so that cycles of links end."""
+    """One walk through a local folder. It follows links, and enters no folder twice, so that cycles of links end.
+
+    Links to folders are followed last, so a folder that is also there itself has its own name.
+    """
 
     root: str
     recursive: bool
@@ -122,11 +125,13 @@ class _Walk:
     directories: bool
     memory: FolderMemory | None
     _entered: set[tuple[int, int]] = field(default_factory=set)
+    _linked: list[str] = field(default_factory=list)
+    """Links to folders that are still to be followed."""
 
     def files(self) -> Iterator[Found]:
         folders = [self.root]
-        while folders:
-            folder = folders.pop()
+        while folders or self._linked:
+            folder = folders.pop() if folders else self._linked.pop()
             status = self._enter(folder)
             if status is None:
                 continue
@@ -134,7 +139,8 @@ class _Walk:
             if inner is None:
                 yield from self._list(folder, status, folders)
             else:
-                folders.extend(inner)
+                for path in inner:
+                    (self._linked if Path(path).is_symlink() else folders).append(path)
 
     def _enter(self, folder: str) -> os.stat_result | None:
         """The status of a folder; None if it is no folder, is gone, or was entered before."""
@@ -155,7 +161,7 @@ class _Walk:
         skips = self.skip_unfinished and _has_unfinished(entries)
         if skips:
             entries = [entry for entry in entries if not entry.name.startswith(".")]
-        inner = [entry.path for entry in entries if _is_folder(entry)]
+        inner = [entry for entry in entries if _is_folder(entry)]
         if inner:
             entries = [entry for entry in entries if not _is_folder(entry)]
             inner = inner if self.recursive else []
@@ -164,9 +170,10 @@ class _Walk:
         if self.wanted is not None:
             entries = [entry for entry in entries if self.wanted(entry.path[len(self.root) :].lstrip("/"))]
         found = _files_of(entries)
-        folders.extend(inner)
+        for entry in inner:
+            (self._linked if entry.is_symlink() else folders).append(entry.path)
         if self.memory is not None:
-            self.memory.note(folder, status.st_mtime_ns, len(found), inner)
+            self.memory.note(folder, status.st_mtime_ns, len(found), [entry.path for entry in inner])
         if self.directories and (not everything or folder != self.root):
             found.append(Found(as_text(folder), 0, status.st_mtime_ns // 1_000_000, is_directory=True))
         return found

@@ -437,6 +437,24 @@ def test_links_are_followed_and_circles_end(tmp_path: Path) -> None:
     assert found_below(tmp_path) == {"here/file", "there/link"}
 
 
+@pytest.mark.parametrize("rescan", ["files", "folders"])
+def test_a_folder_that_links_lead_to_has_its_own_name(rescan: str, tmp_path: Path, clock: FakeClock) -> None:
+    write(tmp_path / "in" / "deep" / "sub" / "file", "x", at=1)
+    write(tmp_path / "elsewhere" / "other", "x", at=1)
+    for name in ("a", "z"):
+        (tmp_path / "in" / name).symlink_to(tmp_path / "in" / "deep" / "sub")
+        (tmp_path / "in" / "deep" / name).symlink_to(tmp_path / "in" / "deep")
+    (tmp_path / "in" / "link").symlink_to(tmp_path / "elsewhere")
+    for folder in (tmp_path / "in", tmp_path / "in" / "deep", tmp_path / "in" / "deep" / "sub", tmp_path / "elsewhere"):
+        os.utime(folder, (5, 5))
+    at_work = splitter(clock, tmp_path / "in", scanner={"rescan": rescan})
+    found = window(at_work)[0]
+    assert {Path(file.path).relative_to(tmp_path).as_posix() for file in found} == {"in/deep/sub/file", "in/link/other"}
+    write(tmp_path / "in" / "deep" / "sub" / "later", "x", at=1)
+    clock.advance(seconds=5)
+    assert [Path(file.path).relative_to(tmp_path).as_posix() for file in window(at_work)[0]] == ["in/deep/sub/later"]
+
+
 def test_links_that_lead_nowhere_are_passed_over(tmp_path: Path) -> None:
     file = write(tmp_path / "file", "x", at=1)
     for name, target in [("loop", "loop"), ("there", "back"), ("back", "there"), ("through", file / "within")]:
