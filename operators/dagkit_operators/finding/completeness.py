@@ -10,6 +10,7 @@ from dagkit.api.files import FileState
 from dagkit.errors import InputUnreadable
 from dagkit.urls import as_text, below, is_url, local_path, parent, plain, shown
 from dagkit_operators.filesystem.access import Found, looked_up, reading_from
+from dagkit_operators.filesystem.settled import settles_in_millis
 from dagkit_operators.finding.contents import is_gone
 from dagkit_operators.finding.control_files import ALGORITHMS, contradiction, stated_checksum, stated_totals
 from dagkit_operators.finding.seen_files import digest
@@ -90,7 +91,8 @@ class Refused(NamedTuple):
     found: Found
     reason: str
     state: str
-    """The states of the file and of what contradicts it. When either changes, the file is examined again."""
+    """The states of the file and of what contradicts it. When either changes, the file is examined again. Empty if a
+    change within the tick of the last one would not change it: see `settles_in_millis`."""
 
     @property
     def quarantined(self) -> QuarantinedFile:
@@ -160,7 +162,7 @@ class IncompleteFiles:
                 reason = self._why_pending(found, now_millis)
                 if reason is not None:
                     self._pending[found.path] = reason
-                elif self._still_agrees(found):
+                elif self._still_agrees(found, now_millis):
                     self._complete.add(digest(found))
                     yield found
 
@@ -204,22 +206,24 @@ class IncompleteFiles:
         self.unchanged[known] = min(self._before.get(known, -1) + 1, self._rules.stable_scans)
         return self.unchanged[known] < self._rules.stable_scans
 
-    def _still_agrees(self, found: Found) -> bool:
+    def _still_agrees(self, found: Found, now_millis: int) -> bool:
         """Return `_agrees`; if the file, or one beside it, is deleted meanwhile, it is pending."""
         try:
-            return self._agrees(found)
+            return self._agrees(found, now_millis)
         except InputUnreadable as error:
             if not is_gone(error):
                 raise
             self._pending[found.path] = "or a file beside it was deleted while it was examined"
             return False
 
-    def _agrees(self, found: Found) -> bool:
+    def _agrees(self, found: Found, now_millis: int) -> bool:
         """Whether the file agrees with its checksum and its totals. If it does not, it is pending or refused."""
         controls = list(self._controls_of(found))
         if found.path in self._pending:
             return False
-        state = " ".join(digest(file).hex() for file in [found, *[control for control, _ in controls]])
+        files = [found, *[control for control, _ in controls]]
+        is_final = not any(settles_in_millis(file, now_millis) for file in files)
+        state = " ".join(digest(file).hex() for file in files) if is_final else ""
         if self.refused.get(found.path) == state:
             return False
         for control, setting in controls:
@@ -263,8 +267,8 @@ class IncompleteFiles:
         path = refused.found.path
         with reading_from(path):
             now = looked_up(path)
-        if now is None or digest(now) != digest(refused.found):
-            self._pending[path] = "was changed while it was examined"
+        if now is None or digest(now) != digest(refused.found) or not refused.state:
+            self._pending[path] = "or a file beside it was changed just before it was examined"
             return
         self.refused[path] = refused.state
         self._newly_refused[path] = refused

@@ -392,6 +392,26 @@ def test_a_file_that_contradicts_what_is_stated_is_quarantined_once_until_it_is_
     assert found.alone.operator.refused == {}
 
 
+@pytest.mark.parametrize("changed", ["a.log", "a.log.ctl"])
+@BOTH
+def test_a_file_that_is_corrected_within_the_tick_of_its_last_change_is_read(
+    finder: Find, changed: str, folder: Path
+) -> None:
+    found = finder(folder, control_file="{name}.ctl")
+    at = int(found.clock.now().timestamp() * 1000) - 19
+
+    def write_at_once(name: str, content: str) -> None:
+        (folder / name).write_text(content)
+        os.utime(folder / name, ns=(0, at * 10**6))
+
+    write(folder / "a.log.ctl", "rows=1\n", at=2000)
+    write_at_once(changed, "\n\n\n\n" if changed == "a.log" else "rows=3\n")
+    assert found.look() == []
+    assert found.quarantined() == []
+    write_at_once(changed, "one\n" if changed == "a.log" else "rows=1\n")
+    assert [found.look(), found.look()] == [["a.log"], []]
+
+
 @pytest.mark.parametrize("finder", ["FileSplitterInput", "MatchFiles"])
 @pytest.mark.parametrize("crashes", [False, True])
 def test_a_quarantined_file_reaches_its_receiver_once_whatever_happens(
