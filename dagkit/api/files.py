@@ -150,6 +150,24 @@ class ExplainsFiles(Protocol):
 
 
 @runtime_checkable
+class ForgetsFiles(Protocol):
+    """An operator that discovers files and can forget one."""
+
+    def forget(self, path: str, request: str) -> str:
+        """Forget a file, so that the next scan finds it; return why this is impossible, or "".
+
+        An input operator keeps the ID of the request in its state, and does nothing if that is there already.
+        """
+
+
+def why_not_forgotten(operator: object, path: str, request: str) -> str:
+    """Let an operator forget a file; return why that is impossible, or ""."""
+    if isinstance(operator, ForgetsFiles):
+        return operator.forget(path, request)
+    return f"{type(operator).__name__} cannot forget a file"
+
+
+@runtime_checkable
 class KnownItems(Protocol):
     """An operator whose output items are known before the application runs."""
 

@@ -63,4 +63,13 @@ class Changed(_Fact):
     after: JsonValue
 
 
-Fact = Annotated[Split | Scaled | Changed, Field(discriminator="fact")]
+class Forgotten(_Fact):
+    """A file was forgotten on request, so that it is read again."""
+
+    fact: Literal["forgotten"] = "forgotten"
+    operator: str
+    path: str
+    at: datetime
+
+
+Fact = Annotated[Split | Scaled | Changed | Forgotten, Field(discriminator="fact")]

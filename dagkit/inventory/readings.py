@@ -8,6 +8,7 @@ from typing import Any
 
 from dagkit.engine.address import Address
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
+from dagkit.engine.history.history import is_named
 from dagkit.ledger import AddData, Chain, DatasetKind, ExecuteTransform, Ledger, Record, Span
 from dagkit.ledger.chain.contents import rows_of
 from dagkit.ledger.format.hashing import canonical
@@ -105,7 +106,7 @@ def _note(
 ) -> None:
     """Note what one window did with the file at one input."""
     reader = Address(work.input).operator
-    mine = [span for span in (*work.given, *work.found, *work.consumed, *work.pending) if _is_of(span.source, path)]
+    mine = [span for span in (*work.given, *work.found, *work.consumed, *work.pending) if is_named(span.source, path)]
     for source in dict.fromkeys(span.source for span in mine):
         reading = found.setdefault(source, Reading(source))
         if reading.taken_by is None:
@@ -123,12 +124,6 @@ def _positions(spans: Iterable[Span], source: str) -> int | None:
     """The sum of the lengths of the spans of a source; None if one has no end."""
     mine = [span for span in spans if span.source == source and not span.shares]
     return None if any(span.end is None for span in mine) else sum((span.end or 0) - span.start for span in mine)
-
-
-def _is_of(source: str, path: str) -> bool:
-    """Whether a name in the ledger is that of a file: perhaps with its finder, and a version or an identity."""
-    name = source if source.startswith(path) else source.partition(": ")[2]
-    return name == path or (name.startswith(f"{path}@") and "/" not in name[len(path) :])
 
 
 def slices(ledger: Ledger) -> Iterator[tuple[str, Chain, Record]]:

@@ -9,10 +9,9 @@ import rich_click as click
 
 from dagkit.engine.changes.requests import (
     KEPT_FOR,
+    Asks,
     Refused,
     Reply,
-    SetCount,
-    SetValue,
     Unanswered,
     ask,
     reply_to,
@@ -48,7 +47,7 @@ waiting = click.option(
 )
 
 
-def answered(place: str, asks: SetValue | SetCount, seconds: float) -> Reply:
+def answered(place: str, asks: Asks, seconds: float) -> Reply:
     """Send the request and return the driver's answer; raise if it does not come in time or is a refusal."""
     store = Ledger.open(place).store
     request = ask(store, asks, datetime.now(UTC))

@@ -9,10 +9,10 @@ from pydantic import JsonValue
 
 from dagkit.api.stats import BatchedOperatorStats
 from dagkit.compiler.reconfigure import name_of, value_of
-from dagkit.engine.changes.requests import Reply, Request, RequestInbox, SetValue
+from dagkit.engine.changes.requests import ForgetFile, Reply, Request, RequestInbox, SetValue
 from dagkit.engine.changes.running_plan import RunningPlan
 from dagkit.engine.checkpoint.outcome import ChangesInForce
-from dagkit.engine.facts import Changed, Fact, Scaled
+from dagkit.engine.facts import Changed, Fact, Forgotten, Scaled
 from dagkit.errors import ApplicationFaults, DagkitError
 
 _log = logging.getLogger(__name__)
@@ -70,7 +70,23 @@ class Scaling:
         )
 
 
-PendingChange = Setting | Scaling
+@dataclass(frozen=True, slots=True)
+class Forgetting:
+    """A request to read a file again."""
+
+    operator: str
+    path: str
+    request: str
+
+    def on(self, plan: RunningPlan) -> RunningPlan:
+        """Return the same plan: only the state of an operator changes."""
+        return plan
+
+    def fact(self, before: RunningPlan, after: RunningPlan, at: datetime) -> Fact:  # noqa: ARG002 - as other changes
+        return Forgotten(operator=self.operator, path=self.path, at=at)
+
+
+PendingChange = Setting | Scaling | Forgetting
 
 
 class Reconfiguration:
@@ -80,6 +96,8 @@ class Reconfiguration:
         self.plan = plan
         self.inbox = inbox
         self._pending: list[PendingChange] = []
+        self._waiting: list[Forgetting] = []
+        """Requests that wait until no input operator scans beside the loop."""
         self._made: list[tuple[PendingChange, Fact]] = []
         """Changes that took effect after the last commit."""
 
@@ -103,20 +121,23 @@ class Reconfiguration:
         """Queue a change: it takes effect before the next window, or is refused."""
         self._pending.append(change)
 
-    def read_requests(self, window_id: int) -> None:
-        """Queue the changes that users have requested from outside."""
-        self._pending += map(_change_of, self.inbox.read_requests(window_id))
+    def read_requests(self, window_id: int, *, busy: bool = False) -> None:
+        """Queue the changes that users have requested from outside; while a scan is `busy`, no file is forgotten."""
+        changes = [*self._waiting, *map(_change_of, self.inbox.read_requests(window_id))]
+        self._waiting = [change for change in changes if busy and isinstance(change, Forgetting)]
+        self._pending += [change for change in changes if change not in self._waiting]
 
     def perform(
         self,
         take: Callable[[RunningPlan], None],
         now: datetime,
         refused: Callable[["PendingChange"], None] = lambda _: None,
+        forget: Callable[[Forgetting], None] = lambda _: None,
     ) -> list[Fact]:
         """Apply each pending change, one after the other. Return the facts of those that took effect.
 
         `take` switches the application to another plan, or raises the reason why it cannot; `refused` is called for a
-        refused change without an outside request.
+        refused change without an outside request; `forget` lets an operator forget a file, or raises the reason.
         """
         changes, self._pending = self._pending, []
         facts = []
@@ -125,6 +146,8 @@ class Reconfiguration:
             try:
                 if change.request is not None and not self.inbox.is_there(change.request):
                     continue  # the request was withdrawn
+                if isinstance(change, Forgetting):
+                    forget(change)
                 after = change.on(before)
                 if after is not before:
                     take(after)
@@ -165,7 +188,7 @@ class Reconfiguration:
 
 def _counted(change: PendingChange, before: RunningPlan, after: RunningPlan, at: datetime) -> list[Fact]:
     """Return the fact of another number of partitions, if setting a value caused it."""
-    if isinstance(change, Scaling) or before.count(change.operator) == after.count(change.operator):
+    if not isinstance(change, Setting) or before.count(change.operator) == after.count(change.operator):
         return []
     name = name_of(after.configured, change.operator, change.name)
     counted = Scaling(change.operator, rule=f"{name} was set by hand")
@@ -176,4 +199,6 @@ def _change_of(request: Request) -> PendingChange:
     asks = request.asks
     if isinstance(asks, SetValue):
         return Setting(asks.operator, asks.name, asks.value, request.id)
+    if isinstance(asks, ForgetFile):
+        return Forgetting(asks.operator, asks.path, request.id)
     return Scaling(asks.operator, asks.count, request=request.id)

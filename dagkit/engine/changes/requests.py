@@ -49,13 +49,24 @@ class SetCount(_Document):
     count: int = Field(ge=1)
 
 
+class ForgetFile(_Document):
+    """Forget an input file, so that it is read again."""
+
+    ask: Literal["forget"] = "forget"
+    operator: str
+    path: str
+
+
+Asks = SetValue | SetCount | ForgetFile
+
+
 class Request(_Document):
     """One request."""
 
     format: Literal["dagkit.request/1"] = "dagkit.request/1"
     id: str
     at: datetime
-    asks: Annotated[SetValue | SetCount, Field(discriminator="ask")]
+    asks: Annotated[Asks, Field(discriminator="ask")]
 
 
 class Reply(_Document):
@@ -102,7 +113,7 @@ class Refused(RunFailure):
         return cls(problem, help_)
 
 
-def ask(store: Store, asks: SetValue | SetCount, now: datetime) -> Request:
+def ask(store: Store, asks: Asks, now: datetime) -> Request:
     """Write a request into the folder; IDs sort by time."""
     request = Request(id=f"{now:%Y%m%dT%H%M%S%f}-{secrets.token_hex(4)}", at=now, asks=asks)
     store.create(f"{ASKED}/{request.id}.json", _written(request))

@@ -17,6 +17,12 @@ class Entry:
     checkpoint: Checkpoint
 
 
+def is_named(source: str, path: str) -> bool:
+    """Whether a name in the ledger is that of a file: perhaps with its finder, and a version or an identity."""
+    name = source if source.startswith(path) else source.partition(": ")[2]
+    return name == path or (name.startswith(f"{path}@") and "/" not in name[len(path) :])
+
+
 def history(ledger: Ledger, first: int = 0) -> Iterator[Entry]:
     """Yield the windows of the ledger's application, oldest first, from the block `first` of its chain on."""
     for name in ledger.names():

@@ -124,6 +124,15 @@ class DriverInputs:
                 for other in self._at_work.values():
                     other.in_vain = False
 
+    def forget(self, name: str, path: str, request: str, window_id: int) -> str:
+        """Let an input operator forget a file, and record its state; return why this is impossible, or ""."""
+        driver_input = self._at_work[name]
+        before = driver_input.state
+        reason = driver_input.forget(path, request, window_id)
+        if driver_input.state != before:  # it had performed the request before a crash
+            self.found.append(self._journal.add(Discovery(name, ()), driver_input.state))
+        return reason
+
     @property
     def _awake(self) -> list[DriverInput]:
         return [driver_input for driver_input in self._at_work.values() if not driver_input.ended]

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from dagkit.api.controls import Stamped
+from dagkit.api.files import why_not_forgotten
 from dagkit.api.metrics import metrics_of, start_over
 from dagkit.api.operators import InputOperator
 from dagkit.api.ports import output_ports
@@ -111,6 +112,13 @@ class DriverInput:
         emitted = Counter(emission.port for emission in self._emitted if not isinstance(emission.item, Stamped))
         sent = {port: before.sent.get(port, 0) + emitted[port] for port in self._ports}
         return Figures({}, sent, 0, before.cpu_nanos + cpu_nanos, before.millis + millis, metrics)
+
+    def forget(self, path: str, request: str, window_id: int) -> str:
+        """Let the operator forget a file; return why this is impossible, or ""."""
+        with self._named(window_id):
+            reason = why_not_forgotten(self.operator, path, request)
+        self.next_look = None
+        return reason
 
     def commit(self, window_id: int) -> None:
         """Notify the operator that a window is committed."""

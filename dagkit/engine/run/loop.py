@@ -7,6 +7,7 @@ One thread decides, looks for work and writes the ledger. It works on the `RunSt
 
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 
 from dagkit.api.stats import Backlog
 from dagkit.engine.address import Address
@@ -36,6 +37,7 @@ from dagkit.engine.run.decide import (
     Stopping,
     next_action,
 )
+from dagkit.engine.run.forget_file import forget_file
 from dagkit.engine.run.in_flight import InFlightWindow
 from dagkit.engine.run.run_state import RunState
 from dagkit.engine.work.item import WorkItem
@@ -110,7 +112,7 @@ class Loop:
 
     def _next(self) -> Action:
         """Read requests, ask listeners if it is time, and return the next action."""
-        self.run_state.changing.read_requests(self.run_state.checkpoint.window)
+        self.run_state.changing.read_requests(self.run_state.checkpoint.window, busy=self.run_state.driver_inputs.busy)
         action = next_action(self.outlook())
         if self.run_state.promise is None and self._asks_listeners(action):
             self._ask_around()
@@ -222,7 +224,9 @@ class Loop:
     def _change(self) -> None:
         """Apply the requested changes; no window is in flight, and the next window is the first with them."""
         window_id = self.run_state.checkpoint.window + 1
-        facts = self.run_state.changing.perform(self._take, self.run_state.clock.now(), self._refused)
+        facts = self.run_state.changing.perform(
+            self._take, self.run_state.clock.now(), self._refused, partial(forget_file, self.run_state)
+        )
         self.run_state.facts += facts
         for fact in facts:
             if isinstance(fact, Scaled):

@@ -48,6 +48,15 @@ class KnownContents:
         """Whether the content of a file was read before; the current scan has examined it."""
         return self.of(status) in self._known
 
+    @property
+    def text(self) -> str:
+        """The digests of the contents that were read, for the state."""
+        return "".join(sorted(self._known))
+
+    def forget(self, status: Found) -> None:
+        """Forget the content of a file."""
+        self._known.discard(_content_digest(status))
+
     def add(self, content: str) -> bool:
         """Add a digest. Return whether it is new."""
         is_new = content not in self._known

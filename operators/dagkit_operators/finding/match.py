@@ -115,6 +115,17 @@ class MatchFiles(SplittableOperator[str]):
                     matched.add(found.path)
                     yield FileState(found.path, "ignored", f"it does not match {pattern!r}, or is hidden or unfinished")
 
+    def forget(self, path: str, request: str) -> str:  # noqa: ARG002 - its state is committed with the answer
+        """Forget the file at a path, so that the next scan finds it; return why this is impossible, or ""."""
+        if not exists(path):
+            return f"there is no file {shown(path)}"
+        known = self._identities()
+        earlier = set(known.identify(path).earlier)
+        if not earlier:
+            return f"{shown(path)} is not known as it is now"
+        self.known = {pattern: [one for one in ids if one not in earlier] for pattern, ids in self.known.items()}
+        return ""
+
     def initial_restriction(self, element: str) -> OffsetRange:  # noqa: ARG002 - the same for every pattern
         """The numbers of the scans to do. As long as files are pending, the pattern is scanned again."""
         return OffsetRange(0, OFFSET_INFINITY if self.continuously or self.completeness.waits else 1)

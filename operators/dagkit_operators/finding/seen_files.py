@@ -103,6 +103,15 @@ class SeenFiles:
             self._scans[known] = self._scan
         return base64.b64encode(added).decode()
 
+    def forget(self, found: Found) -> bool:
+        """Forget a file. Return whether it was known."""
+        digests = [known for known in {digest(found), digest(found, MARK), digest(found, "")} if known in self._scans]
+        for known in digests:
+            self.there -= self._scans.pop(known) == self._scan
+        self._portions.clear()
+        self._portions_now.clear()
+        return bool(digests)
+
     def forget_gone(self) -> None:
         """Forget the files that the current scan did not find. `look_at_each` was called before it."""
         self._scans = {known: scan for known, scan in self._scans.items() if scan == self._scan}

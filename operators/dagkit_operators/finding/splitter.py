@@ -16,7 +16,7 @@ from pydantic import Field, PrivateAttr, model_validator
 from dagkit import Context, OutputPort, State, Until
 from dagkit.api.files import FileState
 from dagkit.urls import absolute, plain, shown, without_links
-from dagkit_operators.filesystem.access import Found
+from dagkit_operators.filesystem.access import Found, looked_up
 from dagkit_operators.filesystem.events import FileEvents
 from dagkit_operators.filesystem.listing import FolderMemory
 from dagkit_operators.filesystem.settled import settles_in_millis
@@ -31,6 +31,9 @@ from dagkit_operators.payloads import FileInfo, QuarantinedFile
 
 KEPT_OF_GONE = 1000
 """Deleted files are remembered until they outnumber the existing files by this many."""
+
+KEPT_REQUESTS = 100
+"""How many requests to forget a file are remembered: a driver that is killed before it answers may read one again."""
 
 _log = logging.getLogger(__name__)
 
@@ -87,6 +90,9 @@ class FileSplitterInput(AbstractFileSplitter):
     unchanged = State[dict[str, int]](dict)
     """How many scans have found each pending file unchanged, if `scanner.stable_scans`."""
 
+    forgotten = State[list[str]](list)
+    """The last requests to forget a file that were performed."""
+
     _found: deque[bytes] = PrivateAttr(default_factory=deque)
     """Files of the last scan that are not split yet: see `found_files`."""
     _listed: Found | None = PrivateAttr(default=None)
@@ -142,6 +148,27 @@ class FileSplitterInput(AbstractFileSplitter):
     def file_states(self, items: Sequence[object], path: str | None = None) -> Iterator[FileState]:  # noqa: ARG002
         """The files that exist in the scanned places, or only the one at a path."""
         return states_of(self.scanner, self._seen, self._contents, self._now_millis(), path)
+
+    def forget(self, path: str, request: str) -> str:
+        """Forget a file as it is now, so that the next scan finds it; return why this is impossible, or ""."""
+        if request in self.forgotten:
+            return ""
+        status = looked_up(path)
+        if status is None:
+            return f"there is no file {shown(path)}"
+        if self.cut is not None and self.cut.path == status.path:
+            return f"{shown(path)} is being divided into blocks"
+        if not self._seen.forget(status):
+            return f"{shown(path)} is not known as it is now"
+        if self.scanner.skip_known_content and status.length:
+            self._contents.forget(status)
+        if self.window_data_manager == "ledger":
+            self.known, self.contents = self._seen.text, self._contents.text
+        self.paths_return = True  # the same path is another source in the ledger
+        self.forgotten = [*self.forgotten, request][-KEPT_REQUESTS:]
+        self._memory = FolderMemory()
+        self._next_scan = None
+        return ""
 
     def setup(self, context: Context) -> None:
         super().setup(context)

@@ -8,6 +8,7 @@ from pathlib import Path
 import rich_click as click
 
 from dagkit.cli.application.located import Located
+from dagkit.cli.inspecting.files.forgetting import forget
 from dagkit.cli.inspecting.files.targets import ledger_of, of_application
 from dagkit.cli.terminal.output import Output, counted
 from dagkit.errors import printable
@@ -81,6 +82,9 @@ def explain(*, there: Located, output: Output, file: str) -> None:
     if not read:
         described.append("the ledger does not name it")
     output.result("\n".join([_shown(path), *described, *_lines_of(read)]))
+
+
+files.add_command(forget)
 
 
 def _line(file: ListedFile) -> str:

@@ -1,0 +1,131 @@
+"""A file that is forgotten on request is read once more, whatever happens."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagkit import Dag
+from dagkit.api.running import Until
+from dagkit.engine.changes.requests import ForgetFile, Reply, ask, reply_to
+from dagkit.engine.facts import Forgotten
+from dagkit.engine.history.history import history
+from dagkit.engine.points import Point
+from dagkit.engine.run.loop import Loop
+from dagkit.testing import FakeClock
+from dagkit.testing.crashes import CrashAfter
+from dagkit_operators import FileSplitterInput, Items, LineReader, MatchFiles, ReadFiles
+from tests.engine.cast import Collect, Desk, arrived
+
+
+class Values(Collect):
+    """Collects the values of records."""
+
+    kind = "cast.values/1"
+
+    def process(self, item: Any) -> None:
+        self.arrived.append(getattr(item, "value", item))
+
+
+def splitting(home: Path, **scanner: Any) -> Any:
+    def draw(dag: Dag, conf: object) -> None:
+        settings = {"files": [str(home / "in")], **scanner}
+        splitter = dag.add_operator("finder", FileSplitterInput(scanner=settings))
+        reader = dag.add_operator("reader", LineReader())
+        dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
+        reader >> dag.add_operator("collect", Values())
+
+    return draw
+
+
+def matching(home: Path) -> Any:
+    def draw(dag: Dag, conf: object) -> None:
+        patterns = dag.add_operator("patterns", Items(items=[str(home / "in" / "*.txt")]))
+        finder = dag.add_operator("finder", MatchFiles(continuously=True))
+        patterns >> finder >> dag.add_operator("reader", ReadFiles()) >> dag.add_operator("collect", Values())
+
+    return draw
+
+
+BOTH = pytest.mark.parametrize("drawn", [splitting, matching], ids=["FileSplitterInput", "MatchFiles"])
+
+
+def desk_at(tmp_path: Path, drawn: Any, **given: Any) -> Desk:
+    (tmp_path / "in").mkdir()
+    for name in ["a", "b"]:
+        (tmp_path / "in" / f"{name}.txt").write_text(f"{name}\n")
+    return Desk(tmp_path, drawn(tmp_path, **given), until=Until.IDLE, clock=FakeClock())
+
+
+def lines(loop: Loop) -> list[str]:
+    """The lines that arrived, in alphabetical order."""
+    return sorted(arrived(loop))
+
+
+def forget(desk: Desk, name: str = "a.txt", operator: str = "finder") -> Any:
+    assert desk.clock is not None
+    desk.clock.advance(seconds=10)
+    asks = ForgetFile(operator=operator, path=str(desk.home / "in" / name))
+    return ask(desk.ledger().store, asks, desk.clock.now())
+
+
+def answer(desk: Desk, request: Any) -> Reply:
+    reply = reply_to(desk.ledger().store, request)
+    assert reply is not None
+    return reply
+
+
+@BOTH
+def test_a_forgotten_file_is_read_once_more(drawn: Any, tmp_path: Path) -> None:
+    desk = desk_at(tmp_path, drawn)
+    desk.run()
+    request = forget(desk)
+    assert lines(desk.run()) == ["a", "a", "b"]
+    assert answer(desk, request).done
+    assert lines(desk.run()) == ["a", "a", "b"]
+    kept = [fact for entry in history(desk.ledger()) for fact in entry.checkpoint.facts]
+    assert [(fact.operator, fact.path) for fact in kept if isinstance(fact, Forgotten)] == [
+        ("finder", str(tmp_path / "in" / "a.txt"))
+    ]
+    assert desk.faults() == []
+
+
+@pytest.mark.slow
+@BOTH
+@pytest.mark.parametrize("point", Point)
+def test_it_is_read_once_more_wherever_the_driver_is_killed(drawn: Any, point: Point, tmp_path: Path) -> None:
+    desk = desk_at(tmp_path, drawn)
+    first = desk.run().checkpoint.window
+    request = forget(desk)
+    desk.crash(*(CrashAfter(point, first + more) for more in (1, 2, 3)))
+    assert lines(desk.run()) == ["a", "a", "b"]
+    assert answer(desk, request).done
+    assert desk.faults() == []
+
+
+def test_known_content_is_forgotten_too(tmp_path: Path) -> None:
+    desk = desk_at(tmp_path, splitting, skip_known_content=True)
+    desk.run()
+    forget(desk)
+    assert lines(desk.run()) == ["a", "a", "b"]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("name", "operator", "reason"),
+    [
+        ("none.txt", "finder", "there is no file"),
+        ("a.txt", "collect", "Values cannot forget a file"),
+        ("a.txt", "findr", "there is no operator findr"),
+        ("c.txt", "finder", "is not known as it is now"),
+    ],
+)
+def test_what_is_not_known_is_refused(drawn: Any, name: str, operator: str, reason: str, tmp_path: Path) -> None:
+    desk = desk_at(tmp_path, drawn)
+    desk.run()
+    request = forget(desk, name, operator)
+    (tmp_path / "in" / "c.txt").write_text("c\n")
+    assert lines(desk.run()) == ["a", "b", "c"]
+    reply = answer(desk, request)
+    assert not reply.done
+    assert reason in (reply.refused or "")
