@@ -32,6 +32,7 @@ from dagkit_operators.keyed.sample import Sample
 from dagkit_operators.native.compiled import about
 from dagkit_operators.partitioners import StatelessLatencyBasedPartitioner, StatelessThroughputBasedPartitioner
 from dagkit_operators.payloads import Block, FileInfo, FileMetadata, FileSlice, Lost, QuarantinedFile, Record, Rejected
+from dagkit_operators.polling.watch import Polled, UntilElapsed, UntilQuiet, Watch
 from dagkit_operators.reading.block_reader import BlockReader
 from dagkit_operators.reading.conversion import LineRejected
 from dagkit_operators.reading.file_slices import FileSliceReader
@@ -119,6 +120,7 @@ __all__ = [
     "ParquetPartWriter",
     "ParquetReader",
     "PartWriter",
+    "Polled",
     "QuarantinedFile",
     "ReadAheadLineReaderContext",
     "ReadFiles",
@@ -140,7 +142,10 @@ __all__ = [
     "SumByKey",
     "TailFiles",
     "TumblingWindows",
+    "UntilElapsed",
+    "UntilQuiet",
     "Validate",
+    "Watch",
     "WindowResult",
     "about",
     "value",

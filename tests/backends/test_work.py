@@ -21,6 +21,7 @@ from dagkit.engine.worker.protocol import Backend, WindowTask
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.stores import MemoryStore
+from dagkit_operators import Items, Watch
 from tests.backends.slots import InSlots
 from tests.engine.cast import Hurried, lines_through_filter, some_lines
 from tests.engine.items import item_of
@@ -173,3 +174,19 @@ def test_the_file_of_a_block_is_in_its_order_whichever_slot_read_which_part(make
     answer = make(compilation).run(WindowTask(1, work=work, staging=StagingPlace(str(tmp_path / "app"), 1, "only")))
     written = b"".join((tmp_path / "app" / part.part).read_bytes() for part in in_order(answer.parts))
     assert written.decode() == "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
+
+
+def lettered(name: str) -> list[str]:
+    return [name + letter for letter in "abc"]
+
+
+@pytest.mark.parametrize("watchers", [1, 2])
+def test_each_output_of_what_is_watched_is_sent_once(make: Make, watchers: int) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        names = dag.add_operator("names", Items(items=["x", "y", "z"]))
+        watch = dag.add_operator("watch", Watch(function=lettered))
+        in_partitions(dag, watch, watchers)
+        dag.add_stream("names", names.output, watch.input)
+        dag.add_stream("found", watch.found, dag.add_operator("collect", Collected()).items)
+
+    assert sorted(told(draw, make)) == [name + letter for name in "xyz" for letter in "abc"]

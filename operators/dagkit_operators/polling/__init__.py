@@ -1,0 +1,1 @@
+"""Polling for what is new."""

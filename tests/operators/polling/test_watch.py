@@ -1,0 +1,215 @@
+"""Watching: each output is sent once, whatever the polls, partitions, launches and crashes."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagkit import Dag, OperatorContext, StatelessPartitioner
+from dagkit.api.running import Until
+from dagkit.engine.points import Point
+from dagkit.testing import Alone, FakeClock, Rehearsal
+from dagkit.testing.crashes import CrashAfter
+from dagkit_operators import (
+    CsvReader,
+    FileSplitterBase,
+    Items,
+    JsonLinesReader,
+    LineReader,
+    MatchFiles,
+    Polled,
+    UntilElapsed,
+    UntilQuiet,
+    Watch,
+)
+from dagkit_operators.polling.watched import Watched
+from tests.engine.cast import Collect, Desk, Hurried, arrived
+
+START = datetime(2024, 1, 1, tzinfo=UTC)
+
+
+class Feed:
+    """What each poll finds, and when it is."""
+
+    def __init__(self, *polls: Any) -> None:
+        self.polls = list(polls)
+        self.now = START
+
+    def __call__(self, element: str) -> Any:
+        return self.polls.pop(0)
+
+
+def watched(feed: Feed, *, minutes: int = 1, **given: Any) -> list[list[Any]]:
+    """The outputs of each poll, one minute after the other, until the feed or the watching ends."""
+    alone, rest, sent = Alone(Watch(function=feed, **given), now=lambda: feed.now), None, []
+    while feed.polls:
+        alone.work("feed", rest)
+        sent.append(alone.sent())
+        if alone.deferred is None:
+            break
+        rest = alone.deferred.residual
+        feed.now += timedelta(minutes=minutes)
+    return sent
+
+
+def test_each_output_is_sent_once() -> None:
+    assert watched(Feed(["a", "b"], ["b", "c", "c"], [], ["a", "d"])) == [["a", "b"], ["c"], [], ["d"]]
+
+
+def test_outputs_are_told_apart_by_their_key() -> None:
+    polls = [{"id": 1, "n": 1}], [{"id": 1, "n": 2}, {"id": 2, "n": 3}]
+    assert watched(Feed(*polls), key="id") == [polls[0], polls[1][1:]]
+    assert watched(Feed(*polls)) == [polls[0], polls[1]]
+
+
+def test_an_output_that_was_gone_is_sent_again_where_asked() -> None:
+    polls = ["a", "b"], ["b", "c"], ["a", "c"]
+    assert watched(Feed(*polls)) == [["a", "b"], ["c"], []]
+    assert watched(Feed(*polls), forgets_gone=True) == [["a", "b"], ["c"], ["a"]]
+
+
+@pytest.mark.parametrize(
+    ("until", "polls"),
+    [
+        (None, 5),
+        (UntilElapsed(elapsed_millis=120_000), 3),
+        (UntilQuiet(quiet_millis=120_000), 4),  # the second poll found something, and the two after it nothing
+        (lambda outputs: "b" in outputs, 2),
+    ],
+    ids=["never", "elapsed", "quiet", "a function"],
+)
+def test_the_polls_of_an_element_end(until: Any, polls: int) -> None:
+    assert len(watched(Feed(["a"], ["b"], [], [], []), until=until)) == polls
+
+
+def test_the_function_may_say_that_nothing_more_will_come() -> None:
+    assert watched(Feed(["a"], Polled(["b"], is_complete=True), ["c"])) == [["a"], ["b"]]
+
+
+def test_a_poll_without_news_makes_no_progress() -> None:
+    feed = Feed(["a"], ["a"])
+    alone = Alone(Watch(function=feed), now=lambda: feed.now)
+    alone.work("feed")
+    assert alone.deferred is not None
+    rest = alone.deferred.residual
+    assert isinstance(rest, Watched)
+    alone.work("feed", rest)
+    assert alone.deferred.residual == rest
+    assert alone.deferred.delay == timedelta(seconds=5)
+
+
+# ---- in applications
+
+
+def names_in(folder: str) -> list[str]:
+    return sorted(path.name for path in Path(folder).iterdir())
+
+
+def watching(home: Path, folders: int = 2, partitions: int = 2, **given: Any) -> Any:
+    def draw(dag: Dag, conf: object) -> None:
+        names = dag.add_operator("folders", Items(items=[str(home / str(number)) for number in range(folders)]))
+        watch = dag.add_operator("watch", Watch(function=names_in, **given))
+        dag.set_operator_attribute(watch, OperatorContext.PARTITIONER, StatelessPartitioner(partitions))
+        dag.add_stream("folders", names.output, watch.input)
+        dag.add_stream("found", watch.found, dag.add_operator("collect", Collect()).input)
+
+    return draw
+
+
+def fill(home: Path, *names: str) -> None:
+    for name in names:
+        (home / name).parent.mkdir(exist_ok=True)
+        (home / name).touch()
+
+
+def desk_of(home: Path, draw: Any, until: Until = Until.IDLE) -> Desk:
+    return Desk(home, draw, until=until, backend=Hurried, clock=FakeClock())
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_launches_send_what_is_new_since_the_last_one(tmp_path: Path, partitions: int) -> None:
+    fill(tmp_path, "0/a", "0/b", "1/c")
+    desk = desk_of(tmp_path, watching(tmp_path, partitions=partitions))
+    assert sorted(arrived(desk.run())) == ["a", "b", "c"]
+    fill(tmp_path, "0/d", "1/e")
+    assert sorted(arrived(desk.run())) == ["a", "b", "c", "d", "e"]
+    assert sorted(arrived(desk.run())) == ["a", "b", "c", "d", "e"]
+    assert [fault for fault in desk.faults() if "inf) is pending" not in str(fault)] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("window", [1, 2, 3])
+@pytest.mark.parametrize("point", Point)
+def test_a_crash_after_any_step_sends_nothing_twice(tmp_path: Path, point: Point, window: int) -> None:
+    fill(tmp_path, "0/a", "1/b")
+    desk = desk_of(tmp_path, watching(tmp_path))
+    desk.crash(CrashAfter(point, window))
+    fill(tmp_path, "0/c")
+    desk.crash(CrashAfter(point))
+    fill(tmp_path, "1/d")
+    assert sorted(arrived(desk.run())) == ["a", "b", "c", "d"]
+
+
+def test_polls_that_have_ended_leave_no_work(tmp_path: Path) -> None:
+    fill(tmp_path, "0/a", "1/b")
+    loop = desk_of(tmp_path, watching(tmp_path, until=lambda outputs: True)).run()
+    assert sorted(arrived(loop)) == ["a", "b"]
+    assert loop.checkpoint.queue == ()
+
+
+def documents(text: Callable[[int], str]) -> Callable[[Path, int], None]:
+    def write(folder: Path, number: int) -> None:
+        folder.mkdir(exist_ok=True)
+        (folder / f"{number}.txt").write_text(text(number))
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("reader", "write"),
+    [
+        (LineReader(), documents(lambda number: f"{number}\n")),
+        (JsonLinesReader(), documents(lambda number: json.dumps({"n": number}) + "\n")),
+        (CsvReader(), documents(lambda number: f"n\n{number}\n")),
+    ],
+    ids=["lines", "JSON lines", "CSV"],
+)
+def test_files_that_are_matched_continuously_are_read_in_every_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: Any, write: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def draw(dag: Dag, conf: object) -> None:
+        patterns = dag.add_operator("patterns", Items(items=["in/*.txt"]))
+        match = dag.add_operator("match", MatchFiles(continuously=True))
+        split, read = dag.add_operator("split", FileSplitterBase()), dag.add_operator("read", reader)
+        dag.add_stream("patterns", patterns.output, match.patterns)
+        dag.add_stream("files", match.files, split.input)
+        dag.add_stream("blocks", split.blocks_metadata_output, read.blocks_metadata_input)
+        dag.add_stream("records", read.messages, dag.add_operator("collect", Collect()).input)
+
+    rehearsal = Rehearsal(draw)
+    for number in range(2):
+        write(tmp_path / "in", number)
+        rehearsal.run()
+    loop = rehearsal.loop
+    assert len(arrived(loop)) == 2
+
+
+def polled_with_time(name: str) -> Polled[str]:
+    minute = 5 if name == "slow" else 9
+    return Polled([name], watermark=START + timedelta(minutes=minute))
+
+
+def test_the_watermark_is_that_of_the_slowest_element(tmp_path: Path) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        names = dag.add_operator("names", Items(items=["slow", "fast"]))
+        watch = dag.add_operator("watch", Watch(function=polled_with_time, has_watermarks=True))
+        dag.add_stream("names", names.output, watch.input)
+        dag.add_stream("found", watch.found, dag.add_operator("collect", Collect()).input)
+
+    loop = desk_of(tmp_path, draw).run()
+    assert loop.checkpoint.event_times.sent["collect"] == START + timedelta(minutes=5)
