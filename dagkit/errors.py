@@ -157,6 +157,8 @@ RunCode = Literal[
     "topic-missing",
     "kafka-refused",
     "offsets-removed",
+    "transaction-fenced",
+    "write-refused",
     # databases
     "database-refused",
     "table-mismatched",

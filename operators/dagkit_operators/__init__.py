@@ -24,6 +24,7 @@ from dagkit_operators.formats.tabular import ColumnsMismatched
 from dagkit_operators.kafka.messages import KafkaMessage, KafkaRange
 from dagkit_operators.kafka.reader import KafkaReader
 from dagkit_operators.kafka.splitter import KafkaSplitter
+from dagkit_operators.kafka.writer import KafkaWriter
 from dagkit_operators.keyed.aggregate import Aggregate, Mean, MergeAggregates
 from dagkit_operators.keyed.count import CountByKey, SumByKey
 from dagkit_operators.keyed.deduplicate import Deduplicate
@@ -104,6 +105,7 @@ __all__ = [
     "KafkaRange",
     "KafkaReader",
     "KafkaSplitter",
+    "KafkaWriter",
     "LeftJoin",
     "LineReader",
     "LineReaderContext",

@@ -83,6 +83,16 @@ class Broker:
         done(self.admin.create_topics([confluent().admin.NewTopic(name, partitions, 1, config=settings)]))
         return name
 
+    def configure(self, topic: str, **config: str) -> None:
+        """Change settings of a topic."""
+        admin = confluent().admin
+        entries = [
+            admin.ConfigEntry(key.replace("_", "."), value, incremental_operation=admin.AlterConfigOpType.SET)
+            for key, value in config.items()
+        ]
+        resource = admin.ConfigResource(admin.ResourceType.TOPIC, topic, incremental_configs=entries)
+        done(self.admin.incremental_alter_configs([resource]))
+
     def add_partitions(self, topic: str, total: int) -> None:
         done(self.admin.create_partitions([confluent().admin.NewPartitions(topic, total)]))
 

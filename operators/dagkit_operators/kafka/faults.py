@@ -44,3 +44,24 @@ class MessageRejected(RunFailure):
     code = "message-rejected"
     usual_help: ClassVar[str] = "connect the output `rejected` to continue without such messages"
     caused_by_author: ClassVar[bool] = True
+
+
+class TransactionFenced(RunFailure):
+    """Another producer took over the transactions of this writer: another launch of the application runs."""
+
+    code = "transaction-fenced"
+
+    def __init__(self, topic: str, writer: str) -> None:
+        super().__init__(
+            f"another launch writes to topic {topic} as {writer}, and fenced this one: this launch wrote nothing since",
+            "let one launch of an application run at a time; a new launch continues after the last window of both",
+        )
+
+
+class WriteRefused(RunFailure):
+    """A broker refuses a message, and will do so again."""
+
+    code = "write-refused"
+    usual_help: ClassVar[str] = (
+        "nothing of the window is in the topic, and nothing is lost: change the topic, then launch again"
+    )

@@ -11,6 +11,8 @@ from dagkit_operators.kafka.faults import KafkaRefused
 FIRST_SECONDS = 2.0
 """How long a request may take at first. After each one without an answer, the next may take twice as long."""
 LONGEST_SECONDS = 60.0
+NO_MESSAGE = -1
+"""The offset of the first message since an instant, if there is none."""
 
 
 class Unanswered(Exception):
@@ -72,6 +74,16 @@ class Topics:
             known = self._admin.describe_configs([resource], request_timeout=self._seconds)[resource].result()
         return Retention(topic, {name: known[name].value for name in ("retention.ms", "retention.bytes")})
 
+    def create(self, topic: str, settings: Mapping[str, str]) -> None:
+        """Create a topic with one partition, unless it exists."""
+        with self._answering():
+            created = self._admin.create_topics([self._library.admin.NewTopic(topic, 1, config=dict(settings))])
+            try:
+                created[topic].result(self._seconds)
+            except self._library.KafkaException as failed:
+                if failed.args[0].name() != "TOPIC_ALREADY_EXISTS":
+                    raise
+
     @property
     def _spec(self) -> Any:
         return self._library.admin.OffsetSpec
@@ -87,7 +99,10 @@ class Topics:
         level = levels.READ_UNCOMMITTED if uncommitted else levels.READ_COMMITTED
         with self._answering():
             asked = self._admin.list_offsets(wanted, isolation_level=level, request_timeout=self._seconds)
-            return {Partition(one.topic, one.partition): found.result().offset for one, found in asked.items()}
+            offsets = {Partition(one.topic, one.partition): found.result().offset for one, found in asked.items()}
+        if any(offset < NO_MESSAGE for offset in offsets.values()):  # a broker that is starting
+            raise Unanswered("a broker does not know the offsets of its partitions yet")
+        return offsets
 
     @contextmanager
     def _answering(self) -> Iterator[None]:
@@ -99,7 +114,7 @@ class Topics:
             error = failed.args[0]
             self._failures.note(error)
             self._failures.check(self._address)
-            if error.retriable() or error.name() in _PASSING:
+            if error.retriable() or error.name() in PASSING:
                 self._seconds = min(2 * self._seconds, LONGEST_SECONDS)
                 raise Unanswered(self._failures.last) from failed
             raise KafkaRefused(
@@ -109,12 +124,17 @@ class Topics:
         self._seconds = FIRST_SECONDS
 
 
-_PASSING = frozenset(
+PASSING = frozenset(
     (
         "_TRANSPORT",
         "_TIMED_OUT",
         "_ALL_BROKERS_DOWN",
         "_RESOLVE",
+        "_NOENT",  # a partition without a leader
+        "_MSG_TIMED_OUT",
+        "_TIMED_OUT_QUEUE",
+        "UNKNOWN_TOPIC_ID",
+        "NOT_CONTROLLER",
         "_DESTROY_BROKER",
         "_WAIT_COORD",
         "_UNKNOWN_PARTITION",

@@ -1,0 +1,198 @@
+"""Messages that reach a topic of a real broker once, in one transaction for each window."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagkit import Dag, OperatorContext, StatelessPartitioner
+from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.points import Point
+from dagkit.testing.crashes import CrashAfter
+from dagkit_operators import Items, KafkaMessage, KafkaReader, KafkaSplitter, KafkaWriter, Map
+from dagkit_operators.kafka.entries import Outgoing, entry_of, messages_in
+from dagkit_operators.kafka.topics import Topics
+from dagkit_operators.kafka.windows import last_window
+from tests.engine.cast import Collect, Desk, Digits, Draw, Hurried, Ranges, arrived
+from tests.services.broker import Broker
+
+pytestmark = pytest.mark.slow
+
+LOOKS = ((10, 10), (5,), (20,), (3, 4))
+EXPECTED = list(range(52))
+
+
+def written(broker: Broker, topic: str, looks: tuple[tuple[int, ...], ...] = LOOKS, **properties: Any) -> Draw:
+    """An application that writes numbers to a topic, which two partitions stage."""
+
+    def draw(dag: Dag, conf: object) -> None:
+        digits = dag.add_operator("digits", Digits())
+        dag.set_operator_attribute(digits, OperatorContext.PARTITIONER, StatelessPartitioner(2))
+        given = {"bootstrap_servers": broker.address, "value": str, **properties}
+        dag.add_operator("ranges", Ranges(looks=looks)) >> digits
+        digits >> dag.add_operator("writer", KafkaWriter(topic=topic, **given))
+
+    return draw
+
+
+def numbers(broker: Broker, topic: str, partitions: int = 1) -> list[int]:
+    return sorted(int(value) for values in broker.committed(topic, partitions) for value in values)
+
+
+def test_messages_are_staged_and_read_back_as_they_were() -> None:
+    messages = [
+        Outgoing(None, b"1"),
+        Outgoing(b"k", None),
+        Outgoing(b"", b"", (("a", b"x"), ("a", None)), 7),
+    ]
+    assert list(messages_in(entry_of(messages))) == messages
+    assert list(messages_in(entry_of(messages[:1]))) == messages[:1]
+
+
+def test_the_messages_of_a_window_are_written_once_and_numbered(kafka: Broker, tmp_path: Path) -> None:
+    topic = kafka.topic(2)
+    desk = Desk(tmp_path, written(kafka, topic, key=lambda number: str(number % 3)))
+    desk.run()
+    desk.run()
+    assert numbers(kafka, topic, 2) == EXPECTED
+    per_partition = [{int(value) % 3 for value in values} for values in kafka.committed(topic, 2)]
+    assert per_partition[0].isdisjoint(per_partition[1])
+
+
+def test_a_message_is_copied_with_its_key_its_headers_and_its_time(kafka: Broker, tmp_path: Path) -> None:
+    source, target = kafka.topic(), kafka.topic()
+    kafka.produce(source, [("a", "1"), ("b", None)], timestamp=5_000, headers=[("trace", b"x")])
+
+    def draw(dag: Dag, conf: object) -> None:
+        at = {"bootstrap_servers": kafka.address}
+        splitter = dag.add_operator("splitter", KafkaSplitter(topics=[source], **at))
+        (
+            splitter
+            >> dag.add_operator("reader", KafkaReader(**at))
+            >> dag.add_operator("w", KafkaWriter(topic=target, **at))
+        )
+
+    Desk(tmp_path / "copy", draw).run()
+
+    def read(dag: Dag, conf: object) -> None:
+        at = {"bootstrap_servers": kafka.address}
+        splitter = dag.add_operator("splitter", KafkaSplitter(topics=[target], **at))
+        reader = dag.add_operator("reader", KafkaReader(parse=repr, **at))
+        splitter >> reader >> dag.add_operator("collect", Collect())
+
+    assert arrived(Desk(tmp_path / "read", read).run()) == [
+        repr(KafkaMessage(target, 0, 0, 5_000, b"a", b"1", (("trace", b"x"),))),
+        repr(KafkaMessage(target, 0, 1, 5_000, b"b", None, (("trace", b"x"),))),
+    ]
+
+
+# ---- crashes
+
+
+@pytest.mark.parametrize("point", [point for point in Point if point is not Point.HALF_FINISHED])
+def test_every_message_is_there_once_wherever_the_driver_is_killed(kafka: Broker, tmp_path: Path, point: Point) -> None:
+    topic = kafka.topic()
+    desk = Desk(tmp_path, written(kafka, topic), backend=Hurried)
+    assert desk.crash(CrashAfter(point), CrashAfter(point), CrashAfter(point, 3)) == 3
+    desk.run()
+    assert numbers(kafka, topic) == EXPECTED
+
+
+def test_a_transaction_that_a_killed_driver_left_open_is_aborted_by_the_next_launch(
+    kafka: Broker, tmp_path: Path
+) -> None:
+    topic = kafka.topic()
+    desk = Desk(tmp_path, written(kafka, topic))
+    assert desk.crash(CrashAfter(Point.APPENDED)) == 1
+    (writer,) = writers(desk)
+    left = kafka.producer(transactional_id=writer)
+    left.init_transactions()
+    left.begin_transaction()
+    left.produce(topic, b"999")
+    left.flush()
+    desk.run()
+    assert numbers(kafka, topic) == EXPECTED
+    assert last(kafka, writer) > 0
+
+
+def test_a_transaction_whose_commit_was_not_answered_is_found(kafka: Broker, tmp_path: Path) -> None:
+    topic = kafka.topic()
+    desk = Desk(tmp_path, written(kafka, topic))
+    desk.crash(CrashAfter(Point.DELIVERED))  # in the topic, and the launch did not hear of it
+    in_topic = numbers(kafka, topic)
+    assert in_topic
+    desk.run()
+    assert numbers(kafka, topic) == EXPECTED
+
+
+def writers(desk: Desk) -> list[str]:
+    ledger = desk.ledger()
+    return [f"{ledger.chain(name).dataset_id}/writer.staged" for name in ledger.names() if name.startswith("tests")]
+
+
+def last(broker: Broker, writer: str) -> int:
+    settings = {"bootstrap.servers": broker.address}
+    return last_window(Topics(settings), "dagkit-windows", writer, settings)
+
+
+# ---- bad input
+
+
+def test_a_writer_that_another_producer_fenced_writes_nothing(kafka: Broker, tmp_path: Path) -> None:
+    topic = kafka.topic()
+    desk = Desk(tmp_path, written(kafka, topic))
+
+    def fences(point: Point, window: int) -> None:
+        if (point, window) == (Point.APPENDED, 2):
+            (writer,) = writers(desk)
+            kafka.producer(transactional_id=writer).init_transactions()
+
+    with pytest.raises(OperatorFailed, match=f"another launch writes to topic {topic} as ") as raised:
+        desk.run(probe=fences)
+    assert raised.value.code == "transaction-fenced"
+    desk.run()
+    assert numbers(kafka, topic) == EXPECTED
+
+
+def test_a_topic_that_does_not_exist_is_reported_before_anything_is_read(kafka: Broker, tmp_path: Path) -> None:
+    desk = Desk(tmp_path, written(kafka, f"none-{tmp_path.name}"))
+    with pytest.raises(OperatorFailed, match=f"there is no topic 'none-{tmp_path.name}'") as raised:
+        desk.run()
+    assert raised.value.code == "topic-missing"
+
+
+def test_a_message_that_is_too_large_is_rejected(kafka: Broker, tmp_path: Path) -> None:
+    topic = kafka.topic()
+
+    def draw(dag: Dag, conf: object) -> None:
+        writer = dag.add_operator(
+            "writer", KafkaWriter(bootstrap_servers=kafka.address, topic=topic, largest_message=10)
+        )
+        dag.add_operator("items", Items(items=["1", "2" * 11, "3" * 10])) >> writer
+        reasons = dag.add_operator("reasons", Map(lambda rejected: rejected.reason))
+        dag.add_stream("rejected", writer.rejected, reasons.input)
+        reasons >> dag.add_operator("collect", Collect())
+
+    loop = Desk(tmp_path, draw).run()
+    assert kafka.committed(topic) == [[b"1", b"3" * 10]]
+    assert arrived(loop) == ["the message has 11 bytes, and largest_message is 10"]
+
+
+def test_a_message_that_the_broker_refuses_is_reported_and_nothing_of_its_window_is_visible(
+    kafka: Broker, tmp_path: Path
+) -> None:
+    topic = kafka.topic(max_message_bytes="500")
+    long = written(kafka, topic, value=lambda number: f"{number:0600}" if number == 3 else str(number))
+    desk = Desk(tmp_path, long)
+    with pytest.raises(OperatorFailed, match=f"a broker refuses a message: {topic}/0: .*MSG_SIZE_TOO_LARGE") as raised:
+        desk.run()
+    assert raised.value.code == "write-refused"
+    assert kafka.committed(topic) == [[]]
+    kafka.configure(topic, max_message_bytes="1000")
+    desk.run()
+    assert numbers(kafka, topic) == EXPECTED
+
+
+def test_an_item_that_is_no_text_is_refused(kafka: Broker, tmp_path: Path) -> None:
+    with pytest.raises(OperatorFailed, match="the value 0 is neither text nor bytes; set `value`"):
+        Desk(tmp_path, written(kafka, kafka.topic(), value=None)).run()
