@@ -50,6 +50,9 @@ from dagkit_operators.records.map import FlatMap, Map
 from dagkit_operators.records.merge import StreamMerger
 from dagkit_operators.records.rejecting import ItemRejected
 from dagkit_operators.records.validate import Validate
+from dagkit_operators.sql.queries import SqlQuery, SqlRange
+from dagkit_operators.sql.reader import SqlReader
+from dagkit_operators.sql.splitter import SqlSplitter
 from dagkit_operators.sql.writer import SqlWriter
 from dagkit_operators.writing.file_merger import FileMerger, MergedFile
 from dagkit_operators.writing.file_output import FileOutput
@@ -137,6 +140,10 @@ __all__ = [
     "Slice",
     "SlidingWindows",
     "SparkSource",
+    "SqlQuery",
+    "SqlRange",
+    "SqlReader",
+    "SqlSplitter",
     "SqlWriter",
     "StatelessLatencyBasedPartitioner",
     "StatelessThroughputBasedPartitioner",

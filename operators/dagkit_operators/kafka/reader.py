@@ -17,8 +17,8 @@ from dagkit_operators.kafka.client import KafkaClient, text_of
 from dagkit_operators.kafka.consumers import CONSUMERS, DEFAULTS, Fetched, Positioned
 from dagkit_operators.kafka.faults import MessageRejected, OffsetsRemoved, TopicMissing
 from dagkit_operators.kafka.messages import KafkaMessage, KafkaRange
-from dagkit_operators.kafka.outage import outage_of
 from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
+from dagkit_operators.outage import outage_of
 from dagkit_operators.payloads import Rejected
 from dagkit_operators.reading.conversion import as_text
 
@@ -96,7 +96,7 @@ class KafkaReader(KafkaClient, FollowsBacklog, SplittableOperator[KafkaRange], G
         if fetched.end is None:
             self._wait_for_answer(source, tracker)
             return False
-        outage_of(self.bootstrap_servers).is_over()
+        outage_of(f"Kafka at {self.bootstrap_servers}").is_over()
         # The last offsets before the end may hold no messages, but the ends of transactions.
         if fetched.end > source.offset and tracker.try_claim(fetched.end - 1):
             source.offset = fetched.end
@@ -158,12 +158,12 @@ class KafkaReader(KafkaClient, FollowsBacklog, SplittableOperator[KafkaRange], G
         """Defer the rest: the cluster does not answer."""
         source.failures.check(self.bootstrap_servers)
         source.leave()
-        pause = outage_of(self.bootstrap_servers).failed(source.failures.last or reason)
+        pause = outage_of(f"Kafka at {self.bootstrap_servers}").failed(source.failures.last or reason)
         tracker.defer_remainder(timedelta(seconds=pause))
 
     def _batch(self, element: KafkaRange, messages: Sequence[Any]) -> Batch[Any]:
         """The items of messages of the client library."""
-        outage_of(self.bootstrap_servers).is_over()
+        outage_of(f"Kafka at {self.bootstrap_servers}").is_over()
         count, offsets = len(messages), [message.offset() for message in messages]
         times = [message.timestamp()[1] for message in messages]
         self._observe(max(times))

@@ -17,8 +17,8 @@ from dagkit.ranges import OFFSET_INFINITY
 from dagkit_operators.kafka.client import KafkaClient
 from dagkit_operators.kafka.faults import OffsetsRemoved, TopicMissing
 from dagkit_operators.kafka.messages import KafkaRange
-from dagkit_operators.kafka.outage import Outage
 from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
+from dagkit_operators.outage import Outage
 
 RANGES_AT_ONCE = 1000
 """How many ranges one look sends at most; the next look continues."""
@@ -140,7 +140,7 @@ class KafkaSplitter(KafkaClient, InputOperator):
     def _ask(self) -> _Seen:
         """Ask the cluster until it answers. It runs on another thread."""
         assert self._client is not None and self._abandoned is not None, "an operator is set up before it runs"  # noqa: PT018
-        outage = Outage(self.bootstrap_servers)
+        outage = Outage(f"Kafka at {self.bootstrap_servers}")
         while True:
             try:
                 seen = self._seen(self._client)

@@ -86,6 +86,19 @@ class Connection:
         self._cursor.execute(statement.replace("?", self.mark), None if parameter is None else [parameter])
         return list(self._cursor.fetchall())
 
+    def table(self, statement: str) -> "pa.Table":
+        """The rows of a query as columns. Types of the database without one of Arrow become text."""
+        import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
+
+        with self.failing():
+            self._cursor.execute(statement)
+            rows: pa.Table = self._cursor.fetch_arrow_table()
+        for index, field in enumerate(rows.schema):
+            if isinstance(field.type, pa.BaseExtensionType):
+                stored = [chunk.storage for chunk in rows.column(index).chunks]
+                rows = rows.set_column(index, field.name, pa.chunked_array(stored, field.type.storage_type))
+        return rows
+
     def commit(self) -> None:
         with self.failing():
             self._connection.commit()

@@ -1,0 +1,144 @@
+"""Reading the rows of queries."""
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Generic
+
+from pydantic import PositiveInt, PrivateAttr, field_validator
+from typing_extensions import TypeVar
+
+from dagkit import Batch, Context, InputPort, OutputPort, SplittableOperator, Unavailable
+from dagkit.ranges import OFFSET_INFINITY, OffsetRange, RestrictionTracker
+from dagkit_operators.following import FollowsBacklog
+from dagkit_operators.formats.record_types import maker_of
+from dagkit_operators.formats.rows import Rows
+from dagkit_operators.outage import outage_of
+from dagkit_operators.sql.client import SqlClient
+from dagkit_operators.sql.databases import Connection, quoted_name
+from dagkit_operators.sql.faults import TableMismatched
+from dagkit_operators.sql.queries import SqlQuery
+from dagkit_operators.writing.arrow_records import check_columns, schema_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T", default=Any)
+
+
+class SqlReader(SqlClient, FollowsBacklog, SplittableOperator[SqlQuery], Generic[T]):
+    """Reads the rows of each query that arrives: of the ranges of a `SqlSplitter`, or of any other `SqlQuery`.
+
+    A query with a key is read in pages, in the order of the key, and divided between the partitions. Each page is a
+    transaction of its own. If the database is away, the reader waits until it is back.
+    """
+
+    kind = "sql.reader/1"
+    stateless = True
+    reads_positions = False
+    queries = InputPort(SqlQuery, main=True)
+    records = OutputPort[T](main=True)
+
+    record_type: type | None = None
+    """A dataclass, pydantic model, TypedDict or NamedTuple, whose fields are the columns; None: records are dicts."""
+    page_rows: PositiveInt = 10_000
+    """The most rows that are read and claimed at a time."""
+
+    _home: str = PrivateAttr(default="")
+
+    @field_validator("record_type")
+    @classmethod
+    def _has_columns(cls, record_type: type | None) -> type | None:
+        return check_columns(record_type)
+
+    def setup(self, context: Context) -> None:
+        self._home = context.home
+
+    def initial_restriction(self, element: SqlQuery) -> OffsetRange:
+        """The keys of a query up to the highest one that there is now; a query without a key is one step."""
+        if element.key is None:
+            return OffsetRange(0, 1)
+        if element.end != OFFSET_INFINITY:
+            return OffsetRange(element.start, element.end)
+        with self.connected(self._home) as connection:
+            highest = f"SELECT max({quoted_name(element.key)}) FROM ({element.statement}) AS rows_found"
+            ((found,),) = connection.execute(highest)
+        return OffsetRange(element.start, max(element.start, -1 if found is None else found) + 1)
+
+    def process(self, element: SqlQuery, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[Batch[Any]]:
+        outage = outage_of(self.url)
+        try:
+            with self.connected(self._home) as connection:
+                reading = self._whole if element.key is None else self._pages
+                yield from reading(element, connection, tracker)
+            outage.is_over()
+        except Unavailable as error:
+            tracker.defer_remainder(timedelta(seconds=outage.failed(error.problem)))
+
+    def _whole(
+        self, element: SqlQuery, connection: Connection, tracker: RestrictionTracker[OffsetRange, int]
+    ) -> Iterator[Batch[Any]]:
+        """Read a query without a key, after the database has answered."""
+        rows = connection.table(element.statement)
+        if tracker.try_claim(0):
+            yield from self._batches(rows, None)
+
+    def _pages(
+        self, element: SqlQuery, connection: Connection, tracker: RestrictionTracker[OffsetRange, int]
+    ) -> Iterator[Batch[Any]]:
+        """Read a query in pages. The rows of one key are read together: a key is claimed once."""
+        assert element.key is not None, "its rows have an order"
+        position = tracker.current_restriction().start
+        while position < (stop := tracker.current_restriction().stop):
+            rows, is_last = self._page(element, connection, position, stop)
+            keys = rows.column(element.key).to_pylist()
+            distinct = list(dict.fromkeys(keys))
+            granted = tracker.claim_many(distinct)
+            count = len(keys) if granted == len(distinct) else keys.index(distinct[granted])
+            if count:
+                yield from self._batches(rows.slice(0, count), keys[:count])
+            if granted < len(distinct):
+                return
+            if is_last:
+                last = tracker.current_restriction().stop - 1
+                if last > (keys[-1] if keys else position - 1):
+                    tracker.try_claim(last)  # the keys up to it have no rows
+                return
+            position = keys[-1] + 1
+
+    def _page(self, element: SqlQuery, connection: Connection, start: int, stop: int) -> "tuple[pa.Table, bool]":
+        """The next rows in the order of the key, those with one key together, and whether they are the last."""
+        assert element.key is not None, "as above"
+        key, rows = quoted_name(element.key), f"SELECT * FROM ({element.statement}) AS rows_found"
+        page = connection.table(
+            f"{rows} WHERE {key} >= {start} AND {key} < {stop} ORDER BY {key} LIMIT {self.page_rows}"
+        )
+        if page.num_rows < self.page_rows:
+            return page, True
+        keys = page.column(element.key).to_pylist()
+        if keys[0] == keys[-1]:
+            return connection.table(f"{rows} WHERE {key} = {keys[0]}"), False
+        return page.slice(0, keys.index(keys[-1])), False
+
+    def _batches(self, rows: "pa.Table", keys: Sequence[int] | None) -> Iterator[Batch[Any]]:
+        """The records of rows, which lie at these keys."""
+        shaped = rows if self.record_type is None else _fitted(rows, schema_of(self.record_type))
+        for batch in shaped.combine_chunks().to_batches():
+            yield Rows(batch, maker_of(self.record_type), lambda: keys).as_batch()
+
+
+def _fitted(rows: "pa.Table", wanted: "pa.Schema") -> "pa.Table":
+    """The columns of a record type. Raise `TableMismatched` if a query has no such column, or one of another type."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    missing = [name for name in wanted.names if name not in rows.column_names]
+    if missing:
+        raise TableMismatched(f"the query has no column {missing[0]}; its columns are {', '.join(rows.column_names)}")
+    columns = []
+    for field in wanted:
+        try:
+            columns.append(rows.column(field.name).cast(field.type))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            kind = rows.column(field.name).type
+            problem = f"the column {field.name} of the query is of type {kind}, and records hold {field.type}: {error}"
+            raise TableMismatched(problem) from error
+    return pa.Table.from_arrays(columns, schema=wanted)

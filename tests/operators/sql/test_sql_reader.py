@@ -1,0 +1,142 @@
+"""Each row of a table or a query is read once, however its keys are divided."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagkit import Dag, InputPort, OperatorContext, OutputPort, RowOperator, StatelessPartitioner
+from dagkit.api.running import Until
+from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.points import Point
+from dagkit.testing import Alone, CrashAfter, FakeClock, check_every_split_of
+from dagkit_operators import Items, Map, SqlQuery, SqlRange, SqlReader, SqlSplitter
+from tests.engine.cast import Collect, Desk, Hurried, arrived
+from tests.operators.sql.sql_cast import TestDatabase
+
+KEYS = [3, 4, 4, 7, 20, 21, 21, 21, 90]
+
+
+@dataclass(frozen=True)
+class Named:
+    number: int
+    text: str | None
+
+
+ROWS = [Named(key, None if key == 7 else f"row {key}") for key in KEYS]
+
+
+@pytest.fixture
+def filled(database: TestDatabase) -> TestDatabase:
+    """A table with a few rows, of which some have the same key."""
+    database.rows("CREATE TABLE numbers (number INTEGER, text TEXT)")
+    values = ", ".join(f"({row.number}, {'NULL' if row.text is None else repr(row.text)})" for row in ROWS)
+    database.rows(f"INSERT INTO numbers VALUES {values}")
+    return database
+
+
+class Queries(RowOperator):
+    """Makes a query of each number."""
+
+    kind = "sql.queries/1"
+    input = InputPort(int)
+    output = OutputPort(SqlQuery)
+    key: str | None = None
+
+    def process(self, item: int) -> Iterator[SqlQuery]:
+        yield SqlQuery(f"SELECT * FROM numbers WHERE number = {item}", self.key)
+
+
+def rows_read(database: TestDatabase, *, readers: int = 2, **properties: Any) -> Any:
+    def draw(dag: Dag, conf: object) -> None:
+        splitter = SqlSplitter(
+            **{"table": "numbers", "key": "number", "range_size": 8, **database.settings, **properties}
+        )
+        read = dag.add_operator("read", SqlReader(**database.settings, record_type=Named, page_rows=2))
+        dag.set_operator_attribute(read, OperatorContext.PARTITIONER, StatelessPartitioner(readers))
+        split = dag.add_operator("split", splitter)
+        dag.add_stream("ranges", split.ranges, read.queries)
+        texts = dag.add_operator("texts", Map(lambda row: [row.number, row.text]))
+        dag.add_stream("records", read.records, texts.input)
+        dag.add_stream("texts", texts.output, dag.add_operator("collect", Collect()).input)
+
+    return draw
+
+
+def numbers_and_texts(loop: Any) -> list[Named]:
+    return sorted((Named(*pair) for pair in arrived(loop)), key=lambda row: row.number)
+
+
+def test_each_row_is_read_once_and_new_rows_later(tmp_path: Path, filled: TestDatabase) -> None:
+    desk = Desk(tmp_path, rows_read(filled), clock=FakeClock())
+    assert numbers_and_texts(desk.run()) == ROWS
+    filled.rows("INSERT INTO numbers VALUES (91, 'new'), (92, NULL)")
+    assert numbers_and_texts(desk.run()) == [*ROWS, Named(91, "new"), Named(92, None)]
+    assert desk.faults() == []
+
+
+@pytest.mark.parametrize("point", [Point.PLANNED, Point.STAGED, Point.APPENDED])
+def test_a_crash_loses_and_doubles_no_row(tmp_path: Path, filled: TestDatabase, point: Point) -> None:
+    desk = Desk(tmp_path, rows_read(filled), clock=FakeClock(), backend=Hurried, until=Until.IDLE)
+    desk.crash(CrashAfter(point, 1), CrashAfter(point, 3))
+    assert numbers_and_texts(desk.run()) == ROWS
+    assert desk.faults() == []
+
+
+def test_a_query_is_read_as_a_table(tmp_path: Path, filled: TestDatabase) -> None:
+    query = {"table": "", "query": "SELECT number, upper(text) AS text FROM numbers WHERE number > 4"}
+    loop = Desk(tmp_path, rows_read(filled, **query)).run()
+    assert numbers_and_texts(loop) == [Named(r.number, r.text and r.text.upper()) for r in ROWS if r.number > 4]
+
+
+def test_every_split_of_a_range_gives_the_same_rows(filled: TestDatabase) -> None:
+    reader = SqlReader(**filled.settings, record_type=Named, page_rows=2)
+    check_every_split_of(reader, SqlRange("SELECT * FROM numbers", "number", 0, 24))
+
+
+@pytest.mark.parametrize("key", ["number", None])
+def test_each_element_of_a_stream_may_be_a_query(tmp_path: Path, filled: TestDatabase, key: str | None) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        words = dag.add_operator("bounds", Items[int](items=(4, 20, 21)))
+        queries = dag.add_operator("queries", Queries(key=key))
+        read = dag.add_operator("read", SqlReader(**filled.settings, record_type=Named))
+        words >> queries
+        dag.add_stream("queries", queries.output, read.queries)
+        texts = dag.add_operator("texts", Map(lambda row: [row.number, row.text]))
+        dag.add_stream("records", read.records, texts.input)
+        dag.add_stream("texts", texts.output, dag.add_operator("collect", Collect()).input)
+
+    loop = Desk(tmp_path, draw).run()
+    assert numbers_and_texts(loop) == [row for row in ROWS if row.number in (4, 20, 21)]
+
+
+def test_without_a_record_type_rows_are_dicts(filled: TestDatabase) -> None:
+    alone = Alone(SqlReader(**filled.settings))
+    alone.work(SqlQuery("SELECT * FROM numbers WHERE number = 3"))
+    assert alone.sent() == [{"number": 3, "text": "row 3"}]
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (
+            "ALTER TABLE numbers RENAME COLUMN text TO name",
+            "the query has no column text; its columns are number, name",
+        ),
+        ("UPDATE numbers SET number = -1 WHERE number = 3", "number begins with -1; a key is an integer, 0 or more"),
+        ("DROP TABLE numbers", "numbers"),
+    ],
+)
+def test_a_table_that_does_not_fit_is_named(tmp_path: Path, filled: TestDatabase, change: str, problem: str) -> None:
+    filled.rows(change)
+    with pytest.raises(OperatorFailed) as raised:
+        Desk(tmp_path, rows_read(filled)).run()
+    assert (raised.value.code, problem in raised.value.problem) == ("table-mismatched", True)
+
+
+def test_a_splitter_reads_a_table_or_a_query() -> None:
+    for properties in ({}, {"table": "t", "query": "SELECT 1"}):
+        (fault,) = SqlSplitter(url="sqlite:///a.db", key="k", **properties).faults
+        assert "set either table or query" in fault.message
