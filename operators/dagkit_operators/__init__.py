@@ -54,6 +54,8 @@ from dagkit_operators.sql.queries import SqlQuery, SqlRange
 from dagkit_operators.sql.reader import SqlReader
 from dagkit_operators.sql.splitter import SqlSplitter
 from dagkit_operators.sql.writer import SqlWriter
+from dagkit_operators.tables.delta import DeltaWriter
+from dagkit_operators.tables.iceberg import IcebergWriter
 from dagkit_operators.writing.file_merger import FileMerger, MergedFile
 from dagkit_operators.writing.file_output import FileOutput
 from dagkit_operators.writing.parquet_part_writer import ParquetPartWriter
@@ -79,6 +81,7 @@ __all__ = [
     "CsvContext",
     "CsvReader",
     "Deduplicate",
+    "DeltaWriter",
     "DirectoryScanner",
     "Entity",
     "EventTime",
@@ -99,6 +102,7 @@ __all__ = [
     "FixedBytesReaderContext",
     "FixedLengthReader",
     "FlatMap",
+    "IcebergWriter",
     "ItemRejected",
     "Items",
     "Join",

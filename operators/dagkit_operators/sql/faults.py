@@ -6,20 +6,7 @@ from typing import Any
 
 from dagkit import Unavailable
 from dagkit.errors import RunFailure
-
-
-class DatabaseRefused(RunFailure):
-    """A database refuses the connection or the permission, and will do so again."""
-
-    code = "database-refused"
-    usual_help = "correct the url, the user, the password or the permissions"
-
-
-class TableMismatched(RunFailure):
-    """A table does not have the columns or the key that an operator needs."""
-
-    code = "table-mismatched"
-    usual_help = "change the table or the operator; what is committed is delivered by the next launch"
+from dagkit_operators.tables.faults import DatabaseRefused, TableMismatched
 
 
 class RowRefused(RunFailure):

@@ -15,8 +15,8 @@ from dagkit_operators.formats.rows import Rows
 from dagkit_operators.outage import outage_of
 from dagkit_operators.sql.client import SqlClient
 from dagkit_operators.sql.databases import Connection, quoted_name
-from dagkit_operators.sql.faults import TableMismatched
 from dagkit_operators.sql.queries import SqlQuery
+from dagkit_operators.tables.faults import TableMismatched
 from dagkit_operators.writing.arrow_records import check_columns, schema_of
 
 if TYPE_CHECKING:

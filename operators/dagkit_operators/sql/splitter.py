@@ -8,8 +8,8 @@ from dagkit import Context, InputOperator, OutputPort, State, Unavailable, Until
 from dagkit_operators.outage import Outage
 from dagkit_operators.sql.client import SqlClient
 from dagkit_operators.sql.databases import quoted, quoted_name
-from dagkit_operators.sql.faults import TableMismatched
 from dagkit_operators.sql.queries import SqlRange
+from dagkit_operators.tables.faults import TableMismatched
 
 _MOST_RANGES = 1000
 """How many ranges one look sends at most: those of sparse keys are longer than `range_size`."""

@@ -1,17 +1,15 @@
 """A table of a database as an external system: each window is one transaction, which also records its number."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from dagkit import StagedWindow
 from dagkit_operators.sql.databases import Connection, quoted
 from dagkit_operators.sql.loading import TableLoader
+from dagkit_operators.tables.staged_rows import together
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_TOGETHER = 1 << 18
-"""Rows that are inserted at once."""
 
 
 class WindowedTable:
@@ -56,7 +54,7 @@ class WindowedTable:
             connection.rollback()
             return
         loader = TableLoader(connection, self._table, self._key)
-        for rows in _together(window.entries()):
+        for rows in together(window.entries()):
             loader.load(rows)
         connection.commit()
 
@@ -72,29 +70,3 @@ class WindowedTable:
         """
         upto = f"SET window_id = {window.window_id} WHERE writer = ? AND window_id < {window.window_id}"
         return bool(connection.execute(f"UPDATE {quoted(self._windows)} {upto} RETURNING window_id", window.writer))
-
-
-def entry_of(rows: "pa.Table") -> bytes:
-    """Rows as an entry."""
-    import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
-
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as stream:
-        stream.write_table(rows)
-    return memoryview(sink.getvalue())  # type: ignore[return-value] # as good as bytes to those who stage it
-
-
-def _together(entries: Iterator[bytes]) -> "Iterator[pa.Table]":
-    """The rows of entries, those with the same columns together, up to a limit."""
-    import pyarrow as pa  # noqa: PLC0415 - as above
-
-    gathered: list[pa.Table] = []
-    for entry in entries:
-        rows = pa.ipc.open_stream(pa.py_buffer(entry)).read_all()
-        full = sum(table.num_rows for table in gathered) + rows.num_rows > _TOGETHER
-        if gathered and (full or gathered[0].schema != rows.schema):
-            yield pa.concat_tables(gathered)
-            gathered = []
-        gathered.append(rows)
-    if gathered:
-        yield pa.concat_tables(gathered)

@@ -1,0 +1,142 @@
+"""Writing records to Delta tables, each of them once."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field, SecretStr
+from typing_extensions import TypeVar
+
+from dagkit import ExternalOutput, StagedWindow
+from dagkit_operators.libraries import library
+from dagkit_operators.tables.faults import TableMismatched
+from dagkit_operators.tables.staged_rows import StagesRows, fitted, together
+from dagkit_operators.tables.storage import plain, storage_failure
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T", default=Any)
+
+
+class DeltaTable:
+    """A Delta table as an external system: each window is one version, whose transaction names the window."""
+
+    def __init__(
+        self,
+        uri: str,
+        *,
+        partition_by: Sequence[str],
+        settings: Mapping[str, str],
+        schema: "pa.Schema | None",
+        creates_table: bool,
+    ) -> None:
+        self._uri = uri
+        self._partition_by = list(partition_by)
+        self._settings = dict(settings)
+        self._schema = schema
+        self._creates_table = creates_table
+
+    def prepare(self, writer: str) -> None:  # noqa: ARG002 - a version names the writer, and needs no preparation
+        with self._failing():
+            if self._schema is not None:
+                self._opened(self._schema, check=True)
+
+    def apply(self, window: StagedWindow) -> None:
+        with self._failing():
+            while not self._applied(window):
+                pass  # another writer has added a version: look again, and add the next one
+
+    def close(self) -> None:
+        """Do nothing: no connection stays open."""
+
+    def _applied(self, window: StagedWindow) -> bool:
+        """Add the window, unless a version has it. Return False if another version was added in the meantime.
+
+        Without retries, a commit succeeds only as the version after the one that was examined: so an older driver
+        cannot add the window at the same time.
+        """
+        delta = library("deltalake", "delta")
+        rows = list(together(window.entries()))
+        opened = self._opened(rows[0].schema)
+        known = opened.transaction_version(window.writer)
+        if known is not None and known >= window.window_id:
+            return True
+        there = _columns_of(opened)
+        fitting = [fitted(table, self._uri, there) for table in rows]
+        transaction = delta.Transaction(app_id=window.writer, version=window.window_id)
+        properties = delta.CommitProperties(app_transactions=[transaction], max_commit_retries=0)
+        try:
+            delta.write_deltalake(opened, _as_one(fitting), mode="append", commit_properties=properties)
+        except library("deltalake.exceptions", "delta").CommitFailedError:
+            return False
+        return True
+
+    def _opened(self, schema: "pa.Schema", *, check: bool = False) -> Any:
+        """The newest version of the table, which is created if it is missing."""
+        delta = library("deltalake", "delta")
+        if not delta.DeltaTable.is_deltatable(self._uri, self._settings):
+            if not self._creates_table:
+                raise TableMismatched(f"there is no Delta table at {self._uri}")
+            delta.DeltaTable.create(
+                self._uri, schema, mode="ignore", partition_by=self._partition_by, storage_options=self._settings
+            )
+        opened = delta.DeltaTable(self._uri, storage_options=self._settings)
+        if check:
+            fitted(schema.empty_table(), self._uri, _columns_of(opened))
+        return opened
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Raise a failure with a code for an error of the library or the storage."""
+        faults = library("deltalake.exceptions", "delta")
+        try:
+            yield
+        except faults.SchemaMismatchError as error:
+            raise TableMismatched(f"{self._uri}: {error}") from error
+        except OSError as error:
+            raise storage_failure(error, self._uri) from error
+
+
+class DeltaWriter(StagesRows[T]):
+    """Adds records, or Arrow record batches and tables, to a Delta table.
+
+    The records of a window become visible together, after the window's commit, as one version of the table. It contains
+    an application transaction with the number of the window, so that a window that is delivered again after a crash is
+    there once.
+    """
+
+    kind = "delta.writer/1"
+    staged = ExternalOutput(
+        lambda writer: DeltaTable(
+            writer.uri,
+            partition_by=writer.partition_by,
+            settings=plain(writer.storage_options),
+            schema=writer.schema_known,
+            creates_table=writer.creates_table,
+        ),
+        waits_seconds=lambda writer: writer.waits_seconds,
+    )
+
+    uri: str = Field(default=..., min_length=1)
+    """The table: a path, or a URL such as `s3://bucket/table`."""
+    partition_by: tuple[str, ...] = ()
+    """The columns whose values divide a table that is created into folders."""
+    storage_options: Mapping[str, str | SecretStr] = {}
+    """Settings of the storage by their names in deltalake, such as `AWS_ACCESS_KEY_ID`.
+
+    The values of names such as `AWS_SECRET_ACCESS_KEY` are secret: no message and no plan shows them.
+    """
+
+
+def _columns_of(opened: Any) -> "pa.Schema":
+    import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
+
+    return pa.schema(opened.schema().to_arrow())
+
+
+def _as_one(tables: "Sequence[pa.Table]") -> "pa.Table":
+    """Tables of one window as one; a column that some of them lack is empty there."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    return pa.concat_tables(tables, promote_options="default")

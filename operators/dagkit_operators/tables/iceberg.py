@@ -1,0 +1,129 @@
+"""Writing records to Iceberg tables, each of them once."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field, SecretStr, field_validator
+from typing_extensions import TypeVar
+
+from dagkit import ExternalOutput, StagedWindow
+from dagkit_operators.libraries import library
+from dagkit_operators.tables.faults import DatabaseRefused, TableMismatched
+from dagkit_operators.tables.staged_rows import StagesRows, fitted, together
+from dagkit_operators.tables.storage import plain, storage_failure
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T", default=Any)
+_RETRIES = "commit.retry.num-retries"
+_REFUSED = ("UnauthorizedError", "ForbiddenError", "OAuthError", "AuthorizationExpiredError")
+_AWAY = ("ServiceUnavailableError", "ServerError", "TooManyRequestsError", "CommitStateUnknownException")
+
+
+class IcebergTable:
+    """An Iceberg table as an external system: each window is one snapshot, and a property names the last window."""
+
+    def __init__(
+        self, catalog: Mapping[str, str], table: str, *, schema: "pa.Schema | None", creates_table: bool
+    ) -> None:
+        self._settings = dict(catalog)
+        self._table = table
+        self._schema = schema
+        self._creates_table = creates_table
+        self._catalog: Any = None
+
+    def prepare(self, writer: str) -> None:  # noqa: ARG002 - a snapshot names the writer, and needs no preparation
+        with self._failing():
+            self._catalog = library("pyiceberg.catalog", "iceberg").load_catalog(**self._settings)
+            if self._schema is not None:
+                fitted(self._schema.empty_table(), self._table, self._opened(self._schema).schema().as_arrow())
+
+    def apply(self, window: StagedWindow) -> None:
+        with self._failing():
+            while not self._applied(window):
+                pass  # another writer has added a snapshot: look again, and add the next one
+
+    def close(self) -> None:
+        if self._catalog is not None:
+            self._catalog.close()
+
+    def _applied(self, window: StagedWindow) -> bool:
+        """Add the window, unless the table has it. Return False if another snapshot was added in the meantime.
+
+        Without retries, a commit succeeds only after the snapshot that was examined: so an older driver cannot add the
+        window at the same time.
+        """
+        import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
+
+        rows = list(together(window.entries()))
+        opened, name = self._opened(rows[0].schema), f"dagkit.window.{window.writer}"
+        if int(opened.properties.get(name, 0)) >= window.window_id:
+            return True
+        there = opened.schema().as_arrow()
+        whole = pa.concat_tables([fitted(table, self._table, there) for table in rows], promote_options="default")
+        opened.metadata.properties[_RETRIES] = "0"  # in this process alone: the library would add the rows again
+        summary = {"dagkit.writer": window.writer, "dagkit.window": str(window.window_id)}
+        try:
+            with opened.transaction() as transaction:
+                transaction.append(whole, snapshot_properties=summary)
+                transaction.set_properties({name: str(window.window_id)})
+        except library("pyiceberg.exceptions", "iceberg").CommitFailedException:
+            return False
+        return True
+
+    def _opened(self, schema: "pa.Schema") -> Any:
+        """The newest state of the table, which is created if it is missing."""
+        if not self._catalog.table_exists(self._table):
+            if not self._creates_table:
+                raise TableMismatched(f"the catalog has no table {self._table}")
+            self._catalog.create_namespace_if_not_exists(self._table.rpartition(".")[0])
+            self._catalog.create_table_if_not_exists(self._table, schema=schema)
+        return self._catalog.load_table(self._table)
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Raise a failure with a code for an error of the library, the catalog or the storage."""
+        faults = library("pyiceberg.exceptions", "iceberg")
+        refused = tuple(getattr(faults, name) for name in _REFUSED)
+        away = (OSError, *(getattr(faults, name) for name in _AWAY))
+        try:
+            yield
+        except refused as error:
+            raise DatabaseRefused(f"the catalog of {self._table}: {error}") from error
+        except away as error:
+            raise storage_failure(error, self._table) from error
+
+
+class IcebergWriter(StagesRows[T]):
+    """Adds records, or Arrow record batches and tables, to an Iceberg table.
+
+    The records of a window become visible together, after the window's commit, as one snapshot. Its summary names the
+    window, and so does a property of the table, by which a window that is delivered again after a crash is there once.
+    """
+
+    kind = "iceberg.writer/1"
+    staged = ExternalOutput(
+        lambda writer: IcebergTable(
+            plain(writer.catalog), writer.table, schema=writer.schema_known, creates_table=writer.creates_table
+        ),
+        waits_seconds=lambda writer: writer.waits_seconds,
+    )
+
+    catalog: Mapping[str, str | SecretStr] = Field(default=...)
+    """The settings of the catalog by their names in pyiceberg, such as `type`, `uri` and `warehouse`.
+
+    `name` is the name of the catalog, which one in a database keeps with its tables; without it, "default".
+
+    The values of names such as `s3.secret-access-key`, `token` and `credential` are secret: no message shows them.
+    """
+    table: str = Field(default=...)
+    """The namespace and the name of the table, with dots."""
+
+    @field_validator("table")
+    @classmethod
+    def _has_a_namespace(cls, table: str) -> str:
+        if not all(table.split(".")) or "." not in table:
+            raise ValueError("a table of a catalog is named by its namespace and its name, as in sales.orders")
+        return table
