@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from itertools import chain
 from typing import Literal
 
@@ -149,10 +150,10 @@ class MatchFiles(SplittableOperator[str]):
     def _new(self, pattern: str, place: str, *, first: bool) -> tuple[list[FileInfo], list[Refused], bool]:
         """The files that were not known before, those that are to be quarantined, and whether others are pending."""
         there = sorted(files_like(place), key=lambda file: (file.modified_millis, file.path))
-        if not there and first and not is_pattern(pattern) and not exists(place):
-            if not self.continuously:
-                raise missing(place, _THEN)
-            _log.warning("there is no file or directory %s; each scan looks for it again", shown(place))
+        if not there and first and not self.continuously and not is_pattern(pattern) and not exists(place):
+            raise missing(place, _THEN)
+        if not there and not self.known.get(pattern):
+            _log_unmatched(place)
         time.sleep(max((settles_in_millis(file, self._now_millis()) for file in there), default=0) / 1000)
         incomplete = IncompleteFiles(self.completeness, self.refused, self.unchanged.get(pattern))
         incomplete.begin_scan()
@@ -192,3 +193,13 @@ class MatchFiles(SplittableOperator[str]):
     def _now_millis(self) -> int:
         now = None if self._context is None else self._context.now
         return int((datetime.now(UTC) if now is None else now()).timestamp() * 1000)
+
+
+@lru_cache(maxsize=4096)  # once in each process, however often a pattern is scanned
+def _log_unmatched(place: str) -> None:
+    if is_pattern(place):
+        _log.warning("no file matches %s", shown(place))
+    elif exists(place):
+        _log.warning("there is no file in %s", shown(place))
+    else:
+        _log.warning("there is no file or directory %s; each scan looks for it again", shown(place))

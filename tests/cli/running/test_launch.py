@@ -50,3 +50,33 @@ def test_progress_names_unfinished_work_and_how_far_it_has_come(dagkit, write):
     assert answer.document["underway"] == {"Count": [{"source": '["a",4]', "completed": 3.0, "remaining": 1.0}]}
     answer = dagkit("launch", "counting.py", "--until-idle", "--reference", "--json")
     assert answer.document["underway"] == {}
+
+
+FINDING = """
+from dagkit import *
+from dagkit_operators import FileSplitterInput, Items, LineReader, Map, MatchFiles
+
+
+class App(StreamingApplication):
+    def populate_dag(self, dag, conf):
+        patterns = dag.add_operator("Patterns", Items(items=["in/*.csv", "in"]))
+        matching = dag.add_operator("Matching", MatchFiles())
+        patterns >> matching >> dag.add_operator("Paths", Map(str))
+        splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}))
+        reader = dag.add_operator("Reader", LineReader())
+        dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
+"""
+
+
+def test_the_summary_names_what_found_no_file(dagkit, write, folder):
+    write("finding.py", FINDING)
+    (folder / "in").mkdir()
+    answer = dagkit("launch", "finding.py", "--once", "--reference", "--path", "first")
+    assert [line for line in answer.out.splitlines() if "found no" in line] == [
+        "Matching: found no file to read in in/*.csv, in",
+        "Splitter: found no file to read in in",
+    ]
+    write("in/a.txt", "a\n")
+    for _ in range(2):  # a later launch that finds nothing more
+        answer = dagkit("launch", "finding.py", "--once", "--reference", "--path", "second")
+        assert "found no" not in answer.out

@@ -325,10 +325,31 @@ def test_a_name_that_is_not_there_is_an_error_once_and_a_warning_where_it_may_co
     with caplog.at_level(logging.WARNING):
         assert [looking.look(), looking.look()] == [[], []]
     assert [record.getMessage() for record in caplog.records] == [
-        f"there is no file or directory {tree}/nowhere; each scan looks for it again"
+        f"no file matches {tree}/nowhere*",
+        f"there is no file or directory {tree}/nowhere; each scan looks for it again",
     ]
     (tree / "nowhere").write_text("now\n")
     assert looking.look() == ["nowhere"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        ("*.csv", "no file matches {}/*.csv"),
+        ("nowhere/**", "no file matches {}/nowhere/**"),
+        ("empty", "there is no file in {}/empty"),
+    ],
+)
+def test_a_pattern_that_never_matched_is_reported_once(
+    pattern: str, words: str, tree: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tree / "empty").mkdir()
+    looking, found = Looking(f"{tree}/{pattern}"), Looking(f"{tree}/*.txt")
+    with caplog.at_level(logging.WARNING):
+        assert [looking.look(), looking.look(), found.look()] == [[], [], ["b.txt"]]
+        (tree / "b.txt").unlink()
+        assert found.look() == []  # its files were read and deleted
+    assert [record.getMessage() for record in caplog.records] == [words.format(tree)]
 
 
 def test_the_same_file_is_known_while_it_grows(tmp_path: Path) -> None:

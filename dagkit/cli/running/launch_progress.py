@@ -1,0 +1,156 @@
+"""The progress of a launch and its summary, as `dagkit launch` prints them."""
+
+import shlex
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from dagkit.api.stats import WorkProgress
+from dagkit.cli.terminal.output import Output, counted, shown_path, shown_value
+from dagkit.engine.facts import Changed, Scaled
+from dagkit.engine.reports.run_events import Committed, Ended, Found, Measured, Reshaped, Resumed, RunEvent
+from dagkit.errors import printable
+from dagkit.launching import Launched
+from dagkit.urls import is_url, shown
+
+MOST_PRINTED = 3
+"""How much a line of progress or of the summary names."""
+_SECONDS_BETWEEN = 2.0
+"""The shortest time between two lines of progress."""
+
+
+@dataclass
+class Totals:
+    """Totals over all windows of a launch."""
+
+    windows: int = 0
+    read: int = 0
+    written: int = 0
+    files: int = 0
+    millis: float = 0.0
+    underway: Mapping[str, Sequence[WorkProgress]] = field(default_factory=dict)
+    """The work that the last window began and did not finish, by operator."""
+
+
+class Progress:
+    """Prints the progress of a launch, at most one window in two seconds."""
+
+    def __init__(self, output: Output, searched: Mapping[str, Sequence[str]]) -> None:
+        """`searched`: the paths and patterns that each operator searches for files."""
+        self.output = output
+        self.totals = Totals()
+        self._without_files = dict(searched)
+        """The operators that have found no file yet, with what they search."""
+        self._began = time.monotonic()
+        self._printed = self._began
+        self._visible: datetime | None = None
+        """When the next file becomes visible, as last printed."""
+
+    def __call__(self, event: RunEvent) -> None:
+        match event:
+            case Resumed(window_id=0, application=application):
+                self.output.message(f"{application}: starting")
+            case Resumed(application=application, window_id=window_id, waiting=waiting):
+                self._without_files.clear()  # an earlier launch may have found files
+                pending = f"{counted(waiting, 'element')} pending" if waiting else "no pending work"
+                self.output.message(f"{application}: resuming after window {window_id}; {pending}")
+            case Found():
+                self._note_found(event)
+            case Measured():
+                self._note_sent(event)
+            case Reshaped(fact=Scaled() as fact):
+                self.output.message(f"{fact.operator}: {counted(fact.after, 'partition')} (before: {fact.before})")
+            case Reshaped(fact=Changed() as fact):
+                after, before = shown_value(fact.after), shown_value(fact.before)
+                self.output.message(f"{fact.operator}.{fact.name} is {after} (before: {before})")
+            case Committed(visible=visible):
+                self._count(event)
+                self._announce(visible)
+            case Ended():
+                self.totals.millis = (time.monotonic() - self._began) * 1000
+
+    def summary(self, launched: Launched) -> str:
+        """The summary of the launch: two lines, and one more for each operator that found no file."""
+        totals, seconds = self.totals, self.totals.millis / 1000
+        if not totals.windows:
+            done = f"no new input since window {launched.window_id}" if launched.window_id else "no input found"
+        else:
+            rate = f", {in_bytes(totals.read / seconds)}/s" if totals.read and seconds else ""
+            done = (
+                f"{counted(totals.windows, 'window')}, {in_bytes(totals.read)} read, {in_bytes(totals.written)} "
+                f"written to {counted(totals.files, 'file')} in {seconds:.1f} s{rate}{_underway(totals.underway)}"
+            )
+        place = shlex.quote(_shown(launched.application_path))
+        nothing = [_found_nothing(name, searched) for name, searched in self._without_files.items()]
+        return "\n".join([f"{launched.application}: {done}", *nothing, f"ledger: dagkit ledger show {place}"])
+
+    def _note_found(self, found: Found) -> None:
+        """Note what an input operator found."""
+        if found.blocks or found.items:
+            self._without_files.pop(found.operator, None)
+        if found.blocks:
+            self.output.detail(f"{found.operator}: found {counted(found.blocks, 'block')}, {in_bytes(found.positions)}")
+
+    def _note_sent(self, measured: Measured) -> None:
+        """Note which operators in the graph found files: those that sent items."""
+        for name in self._without_files.keys() & measured.operators.keys():
+            if any(port.tuple_count for stats in measured.operators[name] for port in stats.output_ports):
+                del self._without_files[name]
+
+    def _announce(self, visible: datetime | None) -> None:
+        """Print when the next file becomes visible; not again before that time, unless no file was open meanwhile."""
+        if visible is None or self._visible is None or self._visible <= datetime.now(UTC):
+            self._visible = visible
+            if visible is not None:
+                self.output.message(f"the next file becomes visible at {visible.astimezone():%H:%M:%S}")
+
+    def _count(self, committed: Committed) -> None:
+        totals, now = self.totals, time.monotonic()
+        totals.windows += 1
+        totals.read += committed.positions
+        totals.written += committed.written
+        totals.files += committed.files
+        totals.underway = committed.underway
+        pending = f"; {counted(committed.waiting, 'element')} pending, {in_bytes(committed.waiting_positions)}"
+        line = (
+            f"window {committed.window_id}: {in_bytes(committed.positions)} read, {in_bytes(committed.written)} "
+            f"written in {committed.millis / 1000:.1f} s{pending if committed.waiting else ''}"
+            f"{_underway(committed.underway)}"
+        )
+        if self.output.verbose or now - self._printed >= _SECONDS_BETWEEN:
+            self._printed = now
+            self.output.message(line)
+
+
+def _underway(underway: Mapping[str, Sequence[WorkProgress]]) -> str:
+    """How far unfinished work has come: `; under way: Count a 40 %`. Work without an end is left out."""
+    found = [
+        f"{name} {printable(work.source):.60} {work.fraction:.0%}"
+        for name, works in underway.items()
+        for work in works
+        if work.fraction is not None
+    ]
+    more = [f"and {len(found) - MOST_PRINTED} more"] if len(found) > MOST_PRINTED else []
+    return f"; under way: {', '.join([*found[:MOST_PRINTED], *more])}" if found else ""
+
+
+def _found_nothing(operator: str, searched: Sequence[str]) -> str:
+    """A line about an operator that found no file. The patterns that other operators send are not known here."""
+    named = [shown(place) for place in searched[:MOST_PRINTED]]
+    more = [f"and {len(searched) - MOST_PRINTED} more"] if len(searched) > MOST_PRINTED else []
+    return f"{operator}: found no file to read{' in ' if named else ''}{', '.join([*named, *more])}"
+
+
+def _shown(place: str) -> str:
+    return printable(place if is_url(place) else shown_path(Path(place)))
+
+
+def in_bytes(count: float) -> str:
+    """A number of bytes in readable form: `512 B`, `1.5 MB`."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(count) < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
