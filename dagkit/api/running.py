@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from dagkit.api.attributes import Attribute
+from dagkit.ranges import BundleFinalizer
 
 
 class Until(StrEnum):
@@ -46,6 +47,12 @@ class Context:
     """When the launch ends. For `ONCE`, an input operator must look for input only once."""
     now: Callable[[], datetime] | None = None
     """The clock of the launch, on the driver, where input operators run; None on a worker."""
+    finalizer: BundleFinalizer = field(default_factory=BundleFinalizer)
+    """Callbacks to call on the driver once the window is committed, such as to acknowledge messages.
+
+    On a worker, they travel to the driver with the report of the window, so they must be functions of values that can
+    be pickled. A crash between the commit and the call leaves them uncalled.
+    """
     start: "Callable[[Callable[[], Any]], Future[Any]] | None" = None
     """Runs a function on another thread, on the driver; None on a worker. See `in_background`."""
 

@@ -30,11 +30,15 @@ class BundleFinalizer(Locked):
         with self._lock:
             self._callbacks.append(callback)
 
-    def finalize(self) -> int:
-        """Call the registered callbacks in order, and return how many failed. No callback is called again."""
+    def taken(self) -> list[Callable[[], object]]:
+        """Return the registered callbacks in order, and forget them."""
         with self._lock:
             callbacks, self._callbacks = self._callbacks, []
-        return sum(not _called(callback) for callback in callbacks)
+            return callbacks
+
+    def finalize(self) -> int:
+        """Call the registered callbacks in order, and return how many failed. No callback is called again."""
+        return sum(not _called(callback) for callback in self.taken())
 
 
 def _called(callback: Callable[[], object]) -> bool:

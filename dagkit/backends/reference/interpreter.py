@@ -6,6 +6,7 @@ next partition runs. Every other backend must have the same results.
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from dagkit.api.controls import Stamped, controls_in
@@ -130,7 +131,8 @@ class _Window:
     def _run(self, node: Node, index: int, partition: OnePartition) -> None:
         operator, window_id = partition.operator, self.task.window_id
         count = self.program.windows[node.name]
-        partition.begin(self._context_of(node, index), self.task.committed, begins=(window_id - 1) % count == 0)
+        context = replace(self._context_of(node, index), finalizer=partition.finalizer)
+        partition.begin(context, self.task.committed, begins=(window_id - 1) % count == 0)
         self._take(node, index, partition)
         if not isinstance(operator, DelayOperator):  # delays drop control tuples
             partition.take_controls(self._controls_for(node.name, index))
@@ -275,6 +277,7 @@ class _Window:
                     busy_millis=partition.millis,
                     reached=_reached(reading),
                     estimated={} if partition.watermark is None else {name: partition.watermark},
+                    finalizers=tuple(partition.finalizer.written),
                     figures={name: self._figures(name, partition)},
                     began=partition.began,
                 )

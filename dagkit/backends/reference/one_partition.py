@@ -18,6 +18,7 @@ from dagkit.engine.entrances import code_of, failing_among, note
 from dagkit.engine.failures import offsets_in
 from dagkit.engine.files.staging import Staging
 from dagkit.engine.program.program import Keying
+from dagkit.engine.worker.finalizers import ReportedFinalizer
 from dagkit.engine.worker.instances import SavedState, live
 from dagkit.errors import RunFailure
 from dagkit.schema import Bindings
@@ -78,6 +79,7 @@ class OnePartition:
     metrics: dict[str, Any] = field(default_factory=dict)
     watermark: datetime | None = None
     """The watermark that it estimated, if it is not splittable."""
+    finalizer: ReportedFinalizer = field(default_factory=ReportedFinalizer)
     panes: dict[str, SavedState] = field(default_factory=dict)
     open: ExitStack = field(default_factory=ExitStack)
     """The calls that are due at the end: `deactivate` and `teardown`."""

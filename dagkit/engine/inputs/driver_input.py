@@ -26,7 +26,7 @@ from dagkit.engine.worker.instances import SavedState, bind_output, live, of_ite
 from dagkit.engine.worker.lifecycle import Life, look
 from dagkit.engine.worker.outbox import Outbox, Sent
 from dagkit.engine.worker.protocol import Figures
-from dagkit.ranges import aware
+from dagkit.ranges import BundleFinalizer, aware
 
 
 class DriverInput:
@@ -50,6 +50,10 @@ class DriverInput:
         self.ended = ended
         self.next_look: datetime | None = None
         self.in_vain = False
+        self._finalizer = BundleFinalizer()
+        """What it registered in the present look."""
+        self._finalizers: dict[int, BundleFinalizer] = {}
+        """What it registered in the looks for each window, until the window is committed."""
         self._background = Background(f"input {name}", wake)
         self._figures: dict[int, Figures] = {}
         """The figures of the looks for each window, until the window is committed."""
@@ -63,7 +67,7 @@ class DriverInput:
             bind_output(operator, port, [replace(of_items(keep), control=keep)])
         try:
             with self._named(context.window_id):
-                self._life.set_up(replace(context, start=self._background.start))
+                self._life.set_up(replace(context, start=self._background.start, finalizer=self._finalizer))
         except BaseException:
             self.abandon(context.window_id)
             raise
@@ -94,6 +98,8 @@ class DriverInput:
             metrics = metrics_of(self.operator)
             watermark = self.operator.current_watermark() if self.operator.estimates_watermark else None
             self.watermark = self.watermark if watermark is None else aware(watermark)
+        for callback in self._finalizer.taken():
+            self._finalizers.setdefault(window_id, BundleFinalizer()).register(callback)
         spent = (time.monotonic() - began) * 1000, time.thread_time_ns() - cpu_nanos
         self._figures[window_id] = self._after_look(self._figures.get(window_id, Figures()), *spent, metrics)
         self.in_vain = not self._emitted and self._background.begun == begun_before
@@ -121,9 +127,11 @@ class DriverInput:
         return reason
 
     def commit(self, window_id: int) -> None:
-        """Notify the operator that a window is committed."""
+        """Notify the operator that a window is committed, and call what it registered until then."""
         with self._named(window_id):
             self._life.commit(window_id)
+        for earlier in sorted(number for number in self._finalizers if number <= window_id):
+            self._finalizers.pop(earlier).finalize()
 
     def end(self, window_id: int) -> None:
         """Tear down the operator."""

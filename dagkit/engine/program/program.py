@@ -16,6 +16,7 @@ from dagkit.api.running import Context
 from dagkit.api.streams import BatchKey, StreamCodec
 from dagkit.engine.address import Address
 from dagkit.plan.model import Routing
+from dagkit.ranges import BundleFinalizer
 from dagkit.schema import Bindings
 from dagkit.schema.batch import ITEM, Batch
 from dagkit.schema.columns import Constant
@@ -246,6 +247,7 @@ class Program:
         *,
         application_path: str = "",
         seen: SeenWatermarks | None = None,
+        finalizer: BundleFinalizer | None = None,
     ) -> Context:
         """The context of a partition of an operator."""
         ports, watermark = ({}, None) if seen is None else seen
@@ -260,6 +262,7 @@ class Program:
             attributes=self.attributes[operator],
             watermarks=ports,
             watermark=watermark,
+            finalizer=finalizer or BundleFinalizer(),
         )
 
     def slots_at(self, level: int) -> int:

@@ -17,6 +17,7 @@ from dagkit.engine.run.notify import queues_of
 from dagkit.engine.run.run_state import RunState
 from dagkit.engine.work.item import Number, WorkItem
 from dagkit.engine.work.split import Allocation, all_in, split_at_the_end
+from dagkit.engine.worker.finalizers import call_back
 from dagkit.engine.worker.protocol import Answer, Report
 from dagkit.errors import DagkitError
 
@@ -114,6 +115,7 @@ class Committer:
         self._run.held = list(answer.delayed)
         self._run.beat = self._run.clock.now() + timedelta(milliseconds=self._run.summary.millis)
         self._run.driver_inputs.commit(window.window_id)
+        call_back(callback for report in answer.reports for callback in report.finalizers)
         self._run.outputs.sweep()
 
     def _publish(self, outcome: WindowOutcome, window: InFlightWindow, ended: datetime) -> None:

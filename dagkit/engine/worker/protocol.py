@@ -110,6 +110,8 @@ class Report:
     """The watermark that other operators estimated, by operator."""
     work: float = 0.0
     """How much work was done, in the units of the operators."""
+    finalizers: tuple[bytes, ...] = ()
+    """The pickled callbacks to call after the commit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from dagkit.engine.program.program import Program
 from dagkit.engine.work.elements import elements_of
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.binding import Binding
+from dagkit.engine.worker.finalizers import ReportedFinalizer
 from dagkit.engine.worker.instances import SavedState, live, saved
 from dagkit.engine.worker.lifecycle import Life
 from dagkit.engine.worker.outbox import NOTHING_SENT, Outbox, Sent
@@ -47,6 +48,7 @@ class SlotRun:
         self.application_path = assignment.application_path
         self.committed = assignment.committed
         self.seen = assignment.seen
+        self.finalizer = ReportedFinalizer()
         names = [name for stage in program.stages_at(level) if slot < stage.slots for name in stage.operators]
         self.operators = {
             name: live(program.operators[name][slot], state.get(name, {}), program.types.get(name)) for name in names
@@ -130,6 +132,7 @@ class SlotRun:
             figures=dict(self._figures()),
             began=self._began,
             estimated=self._estimated,
+            finalizers=tuple(self.finalizer.written),
         )
 
     def _figures(self) -> Iterator[tuple[str, Figures]]:
@@ -160,6 +163,7 @@ class SlotRun:
                     self.home,
                     application_path=self.application_path,
                     seen=self.seen.get(name),
+                    finalizer=self.finalizer,
                 )
             )
             life.commit(self.committed)

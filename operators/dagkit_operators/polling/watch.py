@@ -52,9 +52,9 @@ class Watch(SplittableOperator[T, Watched], Generic[T, V]):
     """Polls each element with a function, again and again, and sends each output that the function finds once.
 
     The function takes an element, such as the name of a folder, a bucket or a feed, and returns what is there now: an
-    iterable of outputs, or a `Polled`. Outputs are told apart by `key`. What was sent is kept with the element in the
-    queue, as a digest of 16 bytes for each output, so partitions poll different elements, and a crash repeats and loses
-    nothing. A launch polls each element at least once; only one that runs until it is stopped waits for further polls.
+    iterable of outputs, or a `Polled`. Outputs with the same `key` are one. What was sent is kept with the element in
+    the queue, as a digest of 16 bytes for each output, so partitions poll different elements, and a crash repeats and
+    loses nothing. A launch polls each element at least once; one that runs until it is stopped waits for further polls.
     """
 
     kind = "polling.watch/1"
@@ -71,7 +71,7 @@ class Watch(SplittableOperator[T, Watched], Generic[T, V]):
     """When the polls of an element end: an `UntilElapsed`, an `UntilQuiet`, or a function of all outputs of a poll that
     returns True for the last poll; None: never."""
     key: Key = None
-    """What tells outputs apart: a function of an output, or a field of it; None: the whole output."""
+    """What identifies an output: a function of it, or a field of it; None: the whole output."""
     forgets_gone: bool = False
     """Whether an output that a poll no longer finds is forgotten, and sent again if it comes back."""
     has_watermarks: bool = False

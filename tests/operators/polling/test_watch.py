@@ -59,7 +59,7 @@ def test_each_output_is_sent_once() -> None:
     assert watched(Feed(["a", "b"], ["b", "c", "c"], [], ["a", "d"])) == [["a", "b"], ["c"], [], ["d"]]
 
 
-def test_outputs_are_told_apart_by_their_key() -> None:
+def test_outputs_with_one_key_are_one() -> None:
     polls = [{"id": 1, "n": 1}], [{"id": 1, "n": 2}, {"id": 2, "n": 3}]
     assert watched(Feed(*polls), key="id") == [polls[0], polls[1][1:]]
     assert watched(Feed(*polls)) == [polls[0], polls[1]]
