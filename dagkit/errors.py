@@ -159,6 +159,7 @@ RunCode = Literal[
     "offsets-removed",
     "transaction-fenced",
     "write-refused",
+    "queue-refused",
     # databases
     "database-refused",
     "table-mismatched",

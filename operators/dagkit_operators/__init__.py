@@ -34,6 +34,10 @@ from dagkit_operators.native.compiled import about
 from dagkit_operators.partitioners import StatelessLatencyBasedPartitioner, StatelessThroughputBasedPartitioner
 from dagkit_operators.payloads import Block, FileInfo, FileMetadata, FileSlice, Lost, QuarantinedFile, Record, Rejected
 from dagkit_operators.polling.watch import Polled, UntilElapsed, UntilQuiet, Watch
+from dagkit_operators.queues.acknowledge_files import AcknowledgeFiles
+from dagkit_operators.queues.consumer import QueueRefused
+from dagkit_operators.queues.queue_input import AbstractQueueInput, QueueInput, QueuePaths
+from dagkit_operators.queues.queue_message import QueueMessage
 from dagkit_operators.reading.block_reader import BlockReader
 from dagkit_operators.reading.conversion import LineRejected
 from dagkit_operators.reading.file_slices import FileSliceReader
@@ -66,6 +70,8 @@ from dagkit_operators.writing.slice_writer import FSSliceWriter
 
 __all__ = [
     "AbstractFileSplitter",
+    "AbstractQueueInput",
+    "AcknowledgeFiles",
     "Aggregate",
     "AggregateByTime",
     "AvroBroken",
@@ -131,6 +137,10 @@ __all__ = [
     "PartWriter",
     "Polled",
     "QuarantinedFile",
+    "QueueInput",
+    "QueueMessage",
+    "QueuePaths",
+    "QueueRefused",
     "ReadAheadLineReaderContext",
     "ReadFiles",
     "ReaderContext",

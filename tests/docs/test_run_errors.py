@@ -47,6 +47,7 @@ WITHOUT_CODE: Mapping[str, str] = {
     "backends.spark.master._Closing": "ends a thread that waits for a port",
     "backends.spark.task._FailedAbove": "the task above reports its own failure",
     "dagkit_operators.kafka.topics.Unanswered": "the splitter and the reader wait, and ask again",
+    "dagkit_operators.formats.json_lines.NotObjects": "the lines are read one by one, which finds the bad one",
     "dagkit_operators.formats.line_format.RowRefused": "the reader rejects the row, or looks for the bad one",
     "dagkit_operators.filesystem.object_store.VersionsUnknown": "Arrow lists the objects instead",
     "dagkit_operators.finding.trailer.TrailerMissing": "the file is pending",

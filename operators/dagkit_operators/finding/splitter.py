@@ -336,8 +336,8 @@ class FileSplitterInput(AbstractFileSplitter):
         self._added_contents.append(content)
         return True
 
-    def _begin_file(self, status: Found, version: str, relative_path: str) -> Cut | None:
-        cut = super()._begin_file(status, version, relative_path)
+    def _begin_file(self, status: Found, version: str, relative_path: str, identity: str = "") -> Cut | None:
+        cut = super()._begin_file(status, version, relative_path, identity)
         if cut is None or self.receipts is None:
             return cut
         wanted = {

@@ -1,10 +1,11 @@
 """Dividing files that arrive on an input port into blocks."""
 
 from collections.abc import Iterator
+from typing import Literal
 
 from pydantic import PrivateAttr
 
-from dagkit import Block, InputPort, SplittableOperator, State
+from dagkit import Block, InputPort, OutputPort, SplittableOperator, State
 from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit.urls import absolute, is_url
 from dagkit_operators.filesystem.access import Found, reading_from
@@ -26,9 +27,13 @@ class FileSplitterBase(SplitsFiles, SplittableOperator[FileInfo]):
     kind = "files.splitter.base/1"
     reads_positions = False
     input = InputPort(FileInfo, main=True)
+    missing = OutputPort(FileInfo)
 
     file: str | None = None
     """A URL of the filesystem that holds all files whose paths are no URLs; None: this machine's."""
+
+    on_missing: Literal["fail", "send"] = "fail"
+    """What happens if a file does not exist: the run fails until it is there, or the file is sent to `missing`."""
 
     cuts = State[dict[str, Cut]](dict)
     """The files that are being split, by the names of their sources."""
@@ -40,8 +45,9 @@ class FileSplitterBase(SplitsFiles, SplittableOperator[FileInfo]):
         self._sent = 0
 
     def initial_restriction(self, element: FileInfo) -> OffsetRange:
-        """The metadata and the bytes of the file, as long as it is now."""
-        return OffsetRange(0, self._status(element).length + 1)
+        """The metadata and the bytes of the file, as long as it is now; of a missing one, only the metadata."""
+        status = self._status(element)
+        return OffsetRange(0, 1 if status is None else status.length + 1)
 
     def process(self, element: FileInfo, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[Block]:
         start, stop = tracker.current_restriction().start, tracker.current_restriction().stop
@@ -53,8 +59,12 @@ class FileSplitterBase(SplitsFiles, SplittableOperator[FileInfo]):
             if not tracker.try_claim(0):
                 return
             status = self._status(element)
+            if status is None or (stop == 1 and status.length and self.on_missing == "send"):
+                self.missing.emit(element)
+                tracker.try_claim(stop)
+                return
             status = status._replace(length=min(status.length, stop - 1))
-            cut = self._begin_file(status, f"{self.next_block_id:x}", "")
+            cut = self._begin_file(status, f"{self.next_block_id:x}", "", element.identity)
             self._sent += cut is None
         while cut is not None and self._sent < self._most and tracker.try_claim(cut.place + 1):
             (block,), cut = self._split_next(cut, 1)
@@ -66,11 +76,12 @@ class FileSplitterBase(SplitsFiles, SplittableOperator[FileInfo]):
         self.cuts[element.source] = cut
         tracker.defer_remainder()
 
-    def _status(self, element: FileInfo) -> Found:
+    def _status(self, element: FileInfo) -> Found | None:
+        """The file as it is now. If it does not exist, raise InputUnreadable unless missing files are sent."""
         place = self._place_of(element.path)
         with reading_from(place, _THEN):
             status = self.get_file_status(place)
-        if status is None:
+        if status is None and self.on_missing == "fail":
             raise missing(place, _THEN)
         return status
 

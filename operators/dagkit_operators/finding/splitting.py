@@ -143,8 +143,11 @@ class SplitsFiles(Operator):
         assert self._context is not None, "an operator is set up before it runs"
         return datetime.now(UTC) if self._context.now is None else self._context.now()
 
-    def _begin_file(self, status: Found, version: str, relative_path: str) -> Cut | None:
-        """Send the metadata of a file, and return the file as it is to be split; None if it has no blocks."""
+    def _begin_file(self, status: Found, version: str, relative_path: str, identity: str = "") -> Cut | None:
+        """Send the metadata of a file, and return the file as it is to be split; None if it has no blocks.
+
+        `identity` is that of the item by which the file arrived, if it has one.
+        """
         offset = 0 if status.is_directory else self.get_data_offset(status)
         is_compressible = not status.is_directory and not offset  # what begins with other data is no compressed file
         codec = found_codec(status, self.compression, self._size_for(status.path)) if is_compressible else None
@@ -168,7 +171,8 @@ class SplitsFiles(Operator):
                 status.length,
                 status.modified_millis,
                 count,
-                content_length=content_length,
+                identity,
+                content_length,
                 relative_path=relative_path or plain(status.path).rstrip("/").rpartition("/")[2],
                 is_directory=status.is_directory,
                 discovered_millis=int(self._now().timestamp() * 1000),

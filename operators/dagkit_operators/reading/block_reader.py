@@ -24,9 +24,8 @@ class BlockReader(FollowsBacklog, Reader[T], SplittableOperator[Block], Generic[
     The reader is its own partitioner: it starts with `min_readers` partitions, which share one queue of blocks. It is
     also its own stats listener, so the number of partitions follows the length of that queue.
 
-    `blocks_metadata_output` sends each range that was read to its end. If a block was split, between readers or at the
-    end of a window, it is sent several times, with the same `block_id` and different bounds. If a reader returned a
-    range unfinished, only the rest is sent, after it was read.
+    `blocks_metadata_output` sends each range after it was read. If a block was split, between readers or at the end of
+    a window, it is sent several times, with the same `block_id` and different bounds: together they are the block.
     """
 
     stateless = True
@@ -54,13 +53,13 @@ class BlockReader(FollowsBacklog, Reader[T], SplittableOperator[Block], Generic[
         return SequentialRestrictionTracker(tracker) if (element.facts or {}).get("sequential") else tracker
 
     def process(self, element: Block, tracker: Tracker) -> Iterator[Batch[Record[T]]]:
-        """Yield the records of the granted range. Send the block's range if it was read to the block's end."""
+        """Yield the records of the granted range, and send the range that was read."""
         start = tracker.current_restriction().start
         yield from self.read(element, tracker)
         done = tracker.current_restriction()
         self.bytes_read += done.stop - start if done.is_bounded() else 0
-        if done.stop == element.end:
-            self.blocks_metadata_output.emit(element)
+        if done.is_bounded() and done.stop > start:
+            self.blocks_metadata_output.emit(element.part(start, done.stop))
 
     def opened_content(self, element: Block) -> AbstractContextManager[Seekable]:
         """Open the file of a block; if it is compressed, its content."""

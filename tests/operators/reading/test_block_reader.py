@@ -164,11 +164,11 @@ def test_a_line_that_is_too_long_is_named_by_file_and_place(tmp_path: Path) -> N
         reader.work(next(blocks_of(path, 200)))
 
 
-def test_the_block_follows_its_records_once_it_was_read_to_its_end(tmp_path: Path) -> None:
+def test_each_range_of_a_block_follows_its_records(tmp_path: Path) -> None:
     (block,) = blocks_of(file(tmp_path, b"a\nb\nc\n"), 6)
     reader = Alone(LineReader(chunk_size=2))
     left = reader.work(block, split_after=1)
-    assert reader.sent("blocks_metadata_output") == []
+    assert reader.sent("blocks_metadata_output") == [block.part(block.start, left.start)]
     assert reader.work(left) is None
     assert reader.sent("blocks_metadata_output") == [left]
 

@@ -1,0 +1,1 @@
+"""Input from message brokers, which are acknowledged after the commit."""

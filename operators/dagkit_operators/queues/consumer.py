@@ -1,0 +1,180 @@
+"""The connection of the driver to a queue: receives messages, and acknowledges those that are done with.
+
+One thread owns the connection, because clients of brokers are not safe in several. It survives a broker that is away.
+"""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from itertools import chain
+from typing import Any, ClassVar
+
+from dagkit.errors import RunFailure
+from dagkit_operators.libraries import library
+from dagkit_operators.queues.queue_message import QueueMessage, message_of
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
+_LOGGED_EVERY = 300.0
+_WAIT_SECONDS = 0.05
+"""How long the thread waits for messages before it acknowledges others."""
+
+_REFUSALS = (403, 404, 530)
+"""The codes of AMQP for: access refused, not found, not allowed."""
+
+_log = logging.getLogger(__name__)
+
+
+class QueueRefused(RunFailure):
+    """A broker refuses the credentials, or has no such queue."""
+
+    code = "queue-refused"
+    exit_code: ClassVar[int] = 5
+
+    def __init__(self, queue: str, error: Exception) -> None:
+        super().__init__(
+            f"the broker refuses the queue {queue}: {type(error).__name__}: {error}",
+            "create the queue, or correct its name, the user or the password",
+        )
+
+
+class Consumer:
+    """Receives the messages of one queue."""
+
+    def __init__(self, url: str, queue: str, most: int, options: Mapping[str, Any]) -> None:
+        self._kombu = library("kombu", "queues")
+        self._url, self._queue, self._most, self._options = url, queue, most, dict(options)
+        self._received: deque[QueueMessage] = deque()
+        self._delivered: dict[str, list[Any]] = {}
+        """The messages that are not acknowledged, as the broker delivered them, by ID."""
+        self._done: deque[str] = deque()
+        """The IDs of messages to acknowledge."""
+        self._failure: Exception | None = None
+        self._stopped = threading.Event()
+        self._quiet_since: float | None = None
+        """When the last message arrived, or the connection was made; None while there is no connection."""
+        self._arrived = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"queue {queue}", daemon=True)
+        self._thread.start()
+
+    def take(self, most: int) -> list[QueueMessage]:
+        """The messages that have arrived, at most so many. Raise what the broker refused."""
+        if self._failure is not None:
+            raise QueueRefused(self._queue, self._failure) from self._failure
+        return [self._received.popleft() for _ in range(min(most, len(self._received)))]
+
+    def wait(self, quiet_seconds: float) -> None:
+        """Wait until a message has arrived, or none has for so long, during which the broker was there."""
+        while not self._received and self._failure is None:
+            since = self._quiet_since
+            left = quiet_seconds if since is None else since + quiet_seconds - time.monotonic()
+            if left <= 0:
+                return
+            self._arrived.wait(left)
+            self._arrived.clear()
+
+    def acknowledge(self, name: str) -> None:
+        """Acknowledge a message. One that this connection has not received is ignored: the broker sends it again."""
+        self._done.append(name)
+
+    def close(self) -> None:
+        """Acknowledge what is done with, and disconnect. The broker keeps all other messages."""
+        self._stopped.set()
+        self._thread.join()
+
+    # ---- on the thread
+
+    def _run(self) -> None:
+        """Receive messages until the consumer is closed; connect again whenever the connection is lost."""
+        outage = _Outage(self._queue)
+        while not self._stopped.is_set():
+            connection = self._kombu.Connection(self._url, transport_options=self._options, heartbeat=30)
+            lost = connection.recoverable_connection_errors + connection.recoverable_channel_errors
+            try:
+                with connection:
+                    consumer = self._consumer(connection)
+                    outage.end()
+                    self._serve(connection, consumer)
+            except Exception as error:  # noqa: BLE001 - `take` raises it on the thread of the loop
+                if not isinstance(error, lost) or _is_refusal(error):
+                    self._failure = error
+                    self._arrived.set()
+                    return
+                self._forget()
+                self._stopped.wait(outage.pause_after(error))
+
+    def _consumer(self, connection: Any) -> Any:
+        channel = connection.channel()
+        queue = self._kombu.Queue(self._queue, channel=channel, no_declare=True)
+        queue.queue_declare(passive=True)
+        consumer = self._kombu.Consumer(channel, [queue], on_message=self._receive, prefetch_count=self._most)
+        consumer.consume()
+        self._quiet_since = time.monotonic()
+        return consumer
+
+    def _serve(self, connection: Any, consumer: Any) -> None:
+        beat = time.monotonic()
+        while not self._stopped.is_set():
+            try:
+                connection.drain_events(timeout=_WAIT_SECONDS)
+            except TimeoutError:
+                if time.monotonic() - beat > 1:
+                    beat = time.monotonic()
+                    connection.heartbeat_check()
+            self._acknowledge_done()
+        self._acknowledge_done()
+        consumer.cancel()
+        for delivered in chain.from_iterable(self._delivered.values()):
+            delivered.requeue()  # most brokers would do so; a broker in this process does not
+
+    def _receive(self, delivered: Any) -> None:
+        message = message_of(delivered)
+        self._delivered.setdefault(message.id, []).append(delivered)
+        self._received.append(message)
+        self._quiet_since = time.monotonic()
+        self._arrived.set()
+
+    def _acknowledge_done(self) -> None:
+        while self._done:
+            for delivered in self._delivered.pop(self._done[0], ()):
+                delivered.ack()
+            self._done.popleft()
+
+    def _forget(self) -> None:
+        """Forget what was received on a lost connection: the broker sends it again."""
+        self._quiet_since = None
+        self._received.clear()
+        self._delivered.clear()
+
+
+class _Outage:
+    """Logs that the broker is away, once and then every so often, and counts the pauses between attempts."""
+
+    def __init__(self, queue: str) -> None:
+        self._queue = queue
+        self._pause = _FIRST_PAUSE
+        self._logged: float | None = None
+        """When it was logged last; None while the broker is there."""
+
+    def pause_after(self, error: Exception) -> float:
+        """The seconds to wait after a failed attempt."""
+        now = time.monotonic()
+        if self._logged is None or now - self._logged >= _LOGGED_EVERY:
+            self._logged = now
+            _log.warning(
+                "the broker of the queue %s is away: %s; dagkit connects again when it is back", self._queue, error
+            )
+        pause, self._pause = self._pause, min(2 * self._pause, _LONGEST_PAUSE)
+        return pause
+
+    def end(self) -> None:
+        """Log that the broker is back if it was away."""
+        if self._logged is not None:
+            _log.warning("the broker of the queue %s is back", self._queue)
+        self._pause, self._logged = _FIRST_PAUSE, None
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether the broker answered, and will answer the same later."""
+    return getattr(error, "code", None) in _REFUSALS or "NOT_FOUND" in str(error)

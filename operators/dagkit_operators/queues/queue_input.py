@@ -1,0 +1,167 @@
+"""Input from a queue of a message broker."""
+
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any, Generic
+
+from pydantic import Field, PositiveInt, PrivateAttr, SecretStr
+from typing_extensions import TypeVar
+
+from dagkit import Context, InputOperator, OutputPort, State, Until
+from dagkit_operators.payloads import FileInfo, Rejected
+from dagkit_operators.queues.consumer import Consumer
+from dagkit_operators.queues.consumers import closed, opened
+from dagkit_operators.queues.queue_message import QueueMessage
+from dagkit_operators.records.rejecting import ItemRejected
+
+T = TypeVar("T", default=Any)
+
+_DIGEST = 16
+_POLL_MILLIS = 50
+_QUIET_SECONDS = 1.0
+"""A launch with `once` takes the messages until none has come for so long."""
+
+
+class AbstractQueueInput(InputOperator, Generic[T]):
+    """Receives the messages of a queue through any transport of kombu, such as RabbitMQ, Redis or Amazon SQS.
+
+    The ledger records each message before it is used. A message is acknowledged after the window that took it is
+    committed; if the output `settled` leads to an operator that acknowledges, such as `AcknowledgeFiles`, it does so
+    instead. A message that the broker delivers again is recognized by its ID, and is not sent again.
+    """
+
+    checkpointable_within_app_window = False
+    output = OutputPort[T](main=True)
+    settled = OutputPort(str)
+    rejected = OutputPort(Rejected)
+
+    url: SecretStr = SecretStr("memory://")
+    """The URL of the broker, such as amqp://user:password@host/vhost. `memory://` is a broker within this process."""
+    queue: str = Field(default=..., min_length=1)
+    """The name of the queue, which must exist."""
+    most_unacknowledged: PositiveInt = 1000
+    """The most messages that the broker delivers before it has the acknowledgement of earlier ones."""
+    remembered: PositiveInt = 100_000
+    """How many of the last messages are recognized at least if the broker delivers them again."""
+    transport_options: Mapping[str, Any] = {}
+    """Options of the transport, as kombu describes them."""
+
+    known = State("")
+    """The concatenated digests of the IDs of the last messages."""
+
+    _known: set[str] = PrivateAttr(default_factory=set)
+    _window: int = PrivateAttr(default=0)
+    _taken: deque[tuple[int, str]] = PrivateAttr(default_factory=deque)
+    """The messages to acknowledge, each with the window that takes it."""
+    _consumer: Consumer | None = PrivateAttr(default=None)
+    _is_once: bool = PrivateAttr(default=False)
+
+    @abstractmethod
+    def convert(self, message: QueueMessage) -> T:
+        """The item of a message. Raise ValueError to reject the message."""
+
+    def setup(self, context: Context) -> None:
+        self._known = {self.known[at : at + _DIGEST] for at in range(0, len(self.known), _DIGEST)}
+        self._taken.clear()
+        self._is_once = context.until is not Until.STOPPED
+        self._consumer = opened(
+            self.url.get_secret_value(), self.queue, self.most_unacknowledged, self.transport_options
+        )
+
+    def teardown(self) -> None:
+        if self._consumer is not None:
+            closed(self._consumer)
+            self._consumer = None
+
+    def begin_window(self, window_id: int) -> None:
+        self._window = window_id
+
+    def committed(self, window_id: int) -> None:
+        while self._taken and self._taken[0][0] <= window_id:
+            self._acknowledge(self._taken.popleft()[1])
+
+    def emit_tuples(self) -> None:
+        """Send the messages that have arrived."""
+        assert self._consumer is not None, "an operator is set up before it runs"
+        added: list[str] = []
+        for message in self._arrived():
+            digest = blake2b(message.id.encode(), digest_size=_DIGEST // 2).hexdigest()
+            if digest in self._known:
+                self._settle(message.id)
+                continue
+            self._known.add(digest)
+            added.append(digest)
+            try:
+                item = self.convert(message)
+            except ValueError as error:
+                self._reject(message, error)
+            else:
+                self.output.emit(item)
+                if not self.settled.is_connected:
+                    self._taken.append((self._window, message.id))
+        if added:
+            self.known += "".join(added)
+            if len(self.known) > 2 * _DIGEST * self.remembered:
+                self.known = self.known[-_DIGEST * self.remembered :]
+                self._known = {self.known[at : at + _DIGEST] for at in range(0, len(self.known), _DIGEST)}
+
+    def looks_again_in_millis(self) -> int:
+        """The time until the next look for messages."""
+        return _POLL_MILLIS
+
+    def _arrived(self) -> list[QueueMessage]:
+        """The messages to send; in a launch with an end, wait until none has come for a while."""
+        assert self._consumer is not None, "an operator is set up before it runs"
+        taken = self._consumer.take(self.most_unacknowledged)
+        if self._is_once and not taken:
+            self._consumer.wait(_QUIET_SECONDS)
+            taken = self._consumer.take(self.most_unacknowledged)
+        return taken
+
+    def _settle(self, name: str) -> None:
+        """Acknowledge a message of which nothing is left to do, unless a file of it is still being read."""
+        if self.settled.is_connected:
+            self.settled.emit(name)
+        else:
+            self._acknowledge(name)
+
+    def _acknowledge(self, name: str) -> None:
+        assert self._consumer is not None, "an operator is set up before it runs"
+        self._consumer.acknowledge(name)
+
+    def _reject(self, message: QueueMessage, error: ValueError) -> None:
+        """Send a message to `rejected`, and acknowledge it after that is committed."""
+        text = message.body.decode("utf-8", "backslashreplace")
+        rejected = Rejected("", None, text, f"{error} (message {message.id} of the queue {self.queue})")
+        if not self.rejected.is_connected:
+            raise ItemRejected(rejected) from error
+        self.rejected.emit(rejected)
+        if self.settled.is_connected:
+            self.settled.emit(message.id)
+        else:
+            self._taken.append((self._window, message.id))
+
+
+class QueueInput(AbstractQueueInput[QueueMessage]):
+    """Receives the messages of a queue."""
+
+    kind = "queues.input/1"
+    output = OutputPort(QueueMessage, main=True)
+
+    def convert(self, message: QueueMessage) -> QueueMessage:
+        return message
+
+
+class QueuePaths(AbstractQueueInput[FileInfo]):
+    """Receives the paths or URLs of files, one in each message, for a `FileSplitterBase`."""
+
+    kind = "queues.paths/1"
+    output = OutputPort(FileInfo, main=True)
+
+    def convert(self, message: QueueMessage) -> FileInfo:
+        path = message.text.strip()
+        if not path or not path.isprintable():
+            raise ValueError("the message is no path")
+        return FileInfo(path, identity=message.id)

@@ -1,0 +1,173 @@
+"""Message ingest on a real RabbitMQ: drivers and brokers that are killed, and what the broker refuses."""
+
+import contextlib
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+
+import pytest
+from pydantic import SecretStr
+
+from dagkit.ledger import Ledger
+from dagkit.ledger.audit.verify import verify
+from dagkit.testing import Alone
+from dagkit_operators import QueueInput
+from dagkit_operators.queues.consumer import QueueRefused
+from tests.services.rabbitmq import RabbitMQ
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitMQ]:
+    """A broker that runs for all tests of this file."""
+    running = RabbitMQ(tmp_path_factory.mktemp("rabbitmq")).start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+class Driver:
+    """A process that ingests, and can be killed."""
+
+    def __init__(self, broker: RabbitMQ, queue: str, until: str, backend: str = "reference") -> None:
+        command = [sys.executable, "-m", "tests.operators.queues.driver", broker.url, queue, until, backend]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        self._process = subprocess.Popen(  # noqa: S603
+            command, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True
+        )
+
+    def steps(self) -> Iterator[str]:
+        """The steps of windows, as they are reached."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            yield line.strip()
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, 9)
+        self._process.communicate()
+
+    def end(self) -> int:
+        """Wait for its end."""
+        self._process.communicate()
+        return self._process.returncode
+
+
+def files(first: int, count: int) -> list[str]:
+    paths = [Path(f"file-{number}") for number in range(first, first + count)]
+    for path in paths:
+        path.write_text("".join(f"{path.name}, line {line}\n" for line in range(5)))
+    return [str(path.absolute()) for path in paths]
+
+
+def check(broker: RabbitMQ, queue: str, count: int) -> None:
+    """Each line of each file is there once, no message is left, and the ledger proves it."""
+    lines = sorted(line for path in Path("output").iterdir() for line in path.read_text().splitlines())
+    assert lines == sorted(f"file-{number}, line {line}" for number in range(count) for line in range(5))
+    assert broker.left(queue) == 0
+    assert verify(Ledger.open("app")).is_valid
+
+
+def killed(broker: RabbitMQ, queue: str, kills: Sequence[int], backend: str) -> int:
+    """Kill a driver after so many steps, again and again, while files arrive; return how many files there are."""
+    count = 0
+    for steps in kills:
+        broker.send(queue, files(count, 3))
+        count += 3
+        driver = Driver(broker, queue, "stopped", backend)
+        for _ in zip(range(steps), driver.steps(), strict=False):
+            pass
+        driver.kill()
+    assert Driver(broker, queue, "once", backend).end() == 0
+    return count
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_drivers_that_are_killed_lose_no_message_and_double_none(broker: RabbitMQ, seed: int) -> None:
+    queue = f"kills-{seed}"
+    random = Random(seed)  # noqa: S311 - drawn for a test
+    count = killed(broker, queue, [random.randint(1, 6) for _ in range(10)], "reference")
+    check(broker, queue, count)
+
+
+@pytest.mark.spark
+def test_drivers_on_spark_that_are_killed_lose_no_message_and_double_none(broker: RabbitMQ) -> None:
+    count = killed(broker, "kills-on-spark", [1, 2, 3, 4, 5], "spark")
+    check(broker, "kills-on-spark", count)
+
+
+def test_brokers_that_are_killed_lose_no_message_and_double_none(tmp_path: Path) -> None:
+    broker = RabbitMQ(tmp_path / "broker").start()
+    broker.send("files", files(0, 3))
+    driver = Driver(broker, "files", "stopped")
+    steps = driver.steps()
+    count = 3
+    for _ in range(3):
+        finished = next(step for step in steps if step.startswith("finished"))
+        assert finished
+        broker.kill()
+        broker.start()
+        broker.send("files", files(count, 3))
+        count += 3
+    next(step for step in steps if step.startswith("finished"))
+    driver.kill()
+    assert Driver(broker, "files", "once").end() == 0
+    check(broker, "files", count)
+    broker.stop()
+
+
+def look_for_long(alone: Alone[QueueInput]) -> None:
+    while True:
+        alone.look()
+
+
+@pytest.mark.parametrize(
+    ("change", "queue", "problem"),
+    [
+        (("guest:guest", "guest:wrong"), "files", "ACCESS_REFUSED"),
+        (("guest:guest", "guest:guest"), "absent", "no queue 'absent'"),
+        (("5672//", "5672//"), "absent", "no queue 'absent'"),
+    ],
+    ids=["password", "queue", "queue again"],
+)
+def test_what_the_broker_refuses_ends_the_run_and_no_secret_is_shown(
+    broker: RabbitMQ, change: tuple[str, str], queue: str, problem: str
+) -> None:
+    alone = Alone(QueueInput(url=SecretStr(broker.url.replace(*change)), queue=queue))
+    with pytest.raises(QueueRefused, match=problem) as refused:
+        look_for_long(alone)
+    assert "wrong" not in str(refused.value)
+    alone.operator.teardown()
+
+
+def test_a_broker_that_is_away_is_reported_once_and_waited_for(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = RabbitMQ(tmp_path / "broker").start()
+    broker.send("files", ["one"])
+    broker.kill()
+    caplog.set_level(logging.WARNING)
+    alone = Alone(QueueInput(url=SecretStr(broker.url), queue="files"))
+    while not caplog.records:
+        alone.look()
+    broker.start()
+    while not (messages := alone.sent("output")):
+        alone.look()
+    assert [message.text for message in messages] == ["one"]
+    texts = [record.getMessage() for record in caplog.records if record.name.startswith("dagkit")]
+    assert len(texts) == 2
+    assert "is away" in texts[0]
+    assert "is back" in texts[1]
+    alone.operator.teardown()
+    broker.stop()

@@ -1,0 +1,206 @@
+"""Messages of a queue: recorded before they are used, acknowledged after the commit, and each used once."""
+
+import contextlib
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from apps.message_ingest.app import MessageIngest
+from dagkit import Config, Dag
+from dagkit.engine.points import Point
+from dagkit.launching import Machine, launch
+from dagkit.ledger import Ledger
+from dagkit.ledger.audit.verify import verify
+from dagkit.testing import Alone, Crash, CrashAfter
+from dagkit_operators import Map, PartWriter, QueueInput, QueuePaths
+from dagkit_operators.queues import consumers
+from dagkit_operators.queues.consumer import QueueRefused
+from dagkit_operators.records.rejecting import ItemRejected
+from tests.services.rabbitmq import left, send
+
+pytestmark = pytest.mark.slow  # a launch with an end waits a second for further messages
+
+MEMORY = "memory://"
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def queue() -> str:
+    """The name of a queue that no other test uses."""
+    return f"queue-{next(_numbers)}"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def ingest(queue: str, *, url: str = MEMORY, **options: Any) -> None:
+    application = MessageIngest(url=SecretStr(url), queue=queue)
+    options = {"until": "once", "durable": False, **options}
+    launch(application, {}, path="app", machine=Machine(backend="reference"), **options)
+
+
+def files(count: int) -> list[str]:
+    """Paths of files with three lines each."""
+    paths = [Path(f"file-{number}") for number in range(count)]
+    for path in paths:
+        path.write_text("".join(f"{path.name}, line {line}\n" for line in range(3)))
+    return [str(path.absolute()) for path in paths]
+
+
+def disconnect() -> None:
+    """Close the connections that a crashed run left, as the end of its process would."""
+    for consumer in list(consumers._open.values()):
+        consumers.closed(consumer)
+
+
+def lines_in(folder: str) -> list[str]:
+    return sorted(line for path in Path(folder).rglob("*") if path.is_file() for line in path.read_text().splitlines())
+
+
+def expected(count: int) -> list[str]:
+    return sorted(f"file-{number}, line {line}" for number in range(count) for line in range(3))
+
+
+def proven() -> bool:
+    return verify(Ledger.open("app")).is_valid
+
+
+def test_the_files_that_messages_name_are_read_and_the_messages_are_acknowledged(queue: str) -> None:
+    send(MEMORY, queue, files(5))
+    ingest(queue)
+    assert lines_in("output") == expected(5)
+    assert left(MEMORY, queue) == 0
+    assert proven()
+
+
+@pytest.mark.parametrize("point", Point)
+@pytest.mark.parametrize("window", [1, 2])
+def test_a_crash_at_any_step_loses_no_message_and_doubles_none(queue: str, point: Point, window: int) -> None:
+    send(MEMORY, queue, files(5))
+    with contextlib.suppress(Crash):
+        ingest(queue, probe=CrashAfter(point, window))
+    disconnect()
+    ingest(queue)
+    assert lines_in("output") == expected(5)
+    assert left(MEMORY, queue) == 0
+    assert proven()
+
+
+def test_a_message_whose_acknowledgement_was_lost_is_acknowledged_again_and_not_read_again(queue: str) -> None:
+    paths = files(3)
+    send(MEMORY, queue, paths)
+    ingest(queue)
+    send(MEMORY, queue, paths)  # the same IDs, as the broker delivers messages again
+    ingest(queue)
+    assert lines_in("output") == expected(3)
+    assert left(MEMORY, queue) == 0
+
+
+def test_a_path_that_is_sent_again_in_another_message_is_read_again(queue: str) -> None:
+    (path,) = files(1)
+    send(MEMORY, queue, [path])
+    ingest(queue)
+    send(MEMORY, queue, [path], message_id="another")
+    ingest(queue)
+    assert lines_in("output") == sorted(expected(1) * 2)
+
+
+def test_messages_without_a_file_become_dead_letters_and_hold_nothing_up(queue: str) -> None:
+    send(MEMORY, queue, ["no\tpath", str(Path("gone").absolute()), "", *files(2)])
+    ingest(queue)
+    assert lines_in("output") == expected(2)
+    reasons = lines_in("dead-letters")
+    assert reasons[0].startswith("the message is no path (message")
+    assert reasons[1].startswith("the message is no path (message")
+    assert reasons[2] == f"there is no such file: {Path('gone').absolute()}"
+    assert left(MEMORY, queue) == 0
+
+
+def test_an_empty_file_is_acknowledged(queue: str) -> None:
+    Path("empty").touch()
+    send(MEMORY, queue, [str(Path("empty").absolute())])
+    ingest(queue)
+    assert left(MEMORY, queue) == 0
+
+
+def test_a_file_of_many_blocks_is_acknowledged_once_all_are_read(queue: str) -> None:
+    Path("long").write_text("".join(f"line {number}\n" for number in range(1000)))
+    send(MEMORY, queue, [str(Path("long").absolute())])
+    application = MessageIngest(url=SecretStr(MEMORY), queue=queue)
+    conf = {"dt.operator.Splitter.prop.blockSize": 100, "dt.operator.Splitter.prop.blocksThreshold": 7}
+    options: dict[str, Any] = {"path": "app", "until": "once", "machine": Machine(backend="reference")}
+    with pytest.raises(Crash):
+        launch(application, conf, probe=CrashAfter(Point.APPENDED, 5), **options)
+    disconnect()
+    assert left(MEMORY, queue) == 1
+    launch(application, conf, **options)
+    assert len(lines_in("output")) == 1000
+    assert left(MEMORY, queue) == 0
+
+
+def copied(queue: str, *, rejected: bool = False) -> Any:
+    def populate_dag(dag: Dag, conf: Config) -> None:
+        messages = dag.add_operator("Messages", QueueInput(queue=queue))
+        texts = dag.add_operator("Texts", Map(lambda message: message.text))
+        writer = dag.add_operator("Writer", PartWriter(file_path="output"))
+        dag.add_stream("messages", messages.output, texts.input)
+        dag.add_stream("texts", texts.output, writer.input)
+        if rejected:
+            refused = dag.add_operator("Refused", Map(lambda item: item.text))
+            dag.add_stream("rejected", messages.rejected, refused.input)
+
+    return populate_dag
+
+
+@pytest.mark.parametrize("point", Point)
+def test_messages_are_acknowledged_after_the_window_that_took_them(queue: str, point: Point) -> None:
+    send(MEMORY, queue, ["one", "two", "three"])
+    options: dict[str, Any] = {"path": "app", "until": "once", "machine": Machine(backend="reference")}
+    with contextlib.suppress(Crash):
+        launch(copied(queue), {}, probe=CrashAfter(point), **options)
+    disconnect()
+    is_committed = point not in (Point.PLANNED, Point.RUNNING, Point.STAGED)
+    assert left(MEMORY, queue) in ((0, 3) if is_committed else (3,))
+    launch(copied(queue), {}, **options)
+    assert lines_in("output") == ["one", "three", "two"]
+    assert left(MEMORY, queue) == 0
+
+
+def test_a_queue_that_does_not_exist_is_refused(queue: str) -> None:
+    alone = Alone(QueueInput(queue=queue))
+    with pytest.raises(QueueRefused, match=queue):
+        look_for_long(alone)
+    alone.operator.teardown()
+
+
+def test_a_rejected_message_that_no_output_takes_fails_the_run_and_stays(queue: str) -> None:
+    send(MEMORY, queue, ["no\tpath"])
+    alone = Alone(QueuePaths(queue=queue), connected=["output"])
+    with pytest.raises(ItemRejected, match="the message is no path"):
+        look_for_long(alone)
+    alone.operator.teardown()
+    assert left(MEMORY, queue) == 1
+
+
+def look_for_long(alone: Alone[Any]) -> None:
+    """Look until the thread of the connection has had its time."""
+    while True:
+        alone.look()
+
+
+def test_only_the_last_messages_are_remembered(queue: str) -> None:
+    send(MEMORY, queue, map(str, range(35)))
+    alone = Alone(QueueInput(queue=queue, remembered=10))
+    found: list[str] = []
+    while len(found) < 35:
+        alone.look()
+        found += [message.text for message in alone.sent("output")]
+        assert len(alone.state["known"]) <= 2 * 16 * 10
+    assert found == list(map(str, range(35)))
+    alone.operator.teardown()

@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Runs a RabbitMQ broker on a free port, for tests or by hand. It needs no rights, only Debian's package.
+#
+#   rabbitmq.sh run [FOLDER [PORT]]   run a broker until the standard input ends
+#
+# `run` prints `READY PORT PID`. The user is guest, the password guest. A folder that is named is kept, and a later broker
+# continues with its data if it gets the same port; without one, the data is in a temporary folder.
+set -euo pipefail
+
+server=${RABBITMQ_SERVER:-/usr/lib/rabbitmq/bin/rabbitmq-server}
+missing=69 # what sysexits.h calls "unavailable"
+
+free_port() {
+    python3 -c 'import socket; held = socket.create_server(("127.0.0.1", 0)); print(held.getsockname()[1])'
+}
+
+run() {
+    if ! test -x "$server"; then
+        echo "rabbitmq.sh needs RabbitMQ: sudo apt-get install rabbitmq-server" >&2
+        exit $missing
+    fi
+    local folder=${1:-} made=
+    if test -z "$folder"; then
+        folder=$(mktemp -d) made=yes
+    fi
+    local port=${2:-$(free_port)}
+    mkdir -p "$folder"
+    printf '[].\n' > "$folder/plugins"
+    printf 'listeners.tcp.1 = 127.0.0.1:%s\nvm_memory_high_watermark.absolute = 256MB\ndisk_free_limit.absolute = 10MB\n' \
+        "$port" > "$folder/rabbitmq.conf"
+    export HOME=$folder \
+        RABBITMQ_CONFIG_FILE=$folder/rabbitmq.conf RABBITMQ_ENABLED_PLUGINS_FILE=$folder/plugins \
+        RABBITMQ_MNESIA_BASE=$folder/data RABBITMQ_LOG_BASE=$folder/log RABBITMQ_PID_FILE=$folder/pid \
+        RABBITMQ_CONF_ENV_FILE=$folder/none RABBITMQ_DIST_PORT=$(free_port) ERL_EPMD_PORT=$(free_port) \
+        RABBITMQ_NODENAME=dagkit$port@localhost
+    local with=()
+    if command -v setpriv > /dev/null; then
+        with=(setpriv --pdeathsig KILL) # also if this script is killed
+    fi
+    "${with[@]}" epmd > /dev/null 2>&1 < /dev/null & # else Erlang starts one that stays
+    local mapper=$!
+    "${with[@]}" "$server" > "$folder/broker.log" 2>&1 < /dev/null &
+    local server_script=$! broker=
+    # shellcheck disable=SC2064
+    trap "stop $server_script $mapper '$folder' '$made'" EXIT
+    until (: < "/dev/tcp/127.0.0.1/$port") 2> /dev/null; do
+        if ! kill -0 $server_script 2> /dev/null; then
+            cat "$folder/broker.log" >&2
+            exit 1
+        fi
+        sleep 0.1
+    done
+    broker=$(pgrep -P $server_script beam) # the script is its parent
+    echo "READY $port $broker"
+    cat > /dev/null # until the process that started this one closes the pipe or ends
+}
+
+stop() { # SCRIPT MAPPER FOLDER MADE
+    pkill -KILL -P "$1" 2> /dev/null || true
+    kill -KILL "$1" "$2" 2> /dev/null || true
+    test -z "$4" || rm -rf "$3"
+}
+
+case ${1:-run} in
+    run) run "${@:2}" ;;
+    *) echo "usage: $0 run [FOLDER [PORT]]" >&2; exit 64 ;;
+esac
