@@ -74,6 +74,13 @@ class Operator(Component):
         known: tuple[Any, int | None] = (None, None) if origin is None else origin()
         return known
 
+    def refused_payload(self, port: str, payload: Any) -> str | None:  # noqa: ARG002 - for overrides
+        """What to change, if an input cannot take items of this type because of a property; None if it can.
+
+        The compiler asks this in addition to the declared type of the port.
+        """
+        return None
+
     def windows_joined(self) -> int | None:
         """In how many windows, counting its own, an item can meet items of other inputs; None: in any, or never.
 

@@ -27,6 +27,7 @@ from dagkit.compiler.rules.graph_rules import (
     every_stream_has_a_source,
     input_operators_are_fed_by_nothing,
     sent_items_can_be_read,
+    sent_items_suit_the_properties,
 )
 from dagkit.compiler.rules.handler_rules import (
     every_connected_input_has_a_handler,
@@ -85,6 +86,7 @@ RULES: tuple[Rule, ...] = (
     inputs_are_distinguished,
     yielded_items_have_an_output,
     sent_items_can_be_read,
+    sent_items_suit_the_properties,
     ports_that_need_a_schema_have_one,
     every_root_is_an_input_operator,
     input_operators_are_fed_by_nothing,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import networkx as nx
 
 from dagkit.api.attributes import OperatorContext
-from dagkit.api.operators import InputOperator
+from dagkit.api.operators import InputOperator, Operator
 from dagkit.errors import Diagnostic
 from dagkit.graph import Graph, Node
 from dagkit.schema import assignable, spelled
@@ -56,6 +56,23 @@ def sent_items_can_be_read(graph: Graph) -> Iterator[Diagnostic]:
                 "port-type-mismatch",
                 f"stream {stream.name!r} joins {source} ({spelled(sent)}) to {sink} ({spelled(read)})",
                 _how_to_join(graph, source.node, sent, sink.node, read),
+                sink.where,
+            )
+
+
+def sent_items_suit_the_properties(graph: Graph) -> Iterator[Diagnostic]:
+    """A property may narrow what a generic port can take."""
+    for stream, source, sink in graph.edges():
+        operator = graph.by_name[sink.node].operator
+        if not isinstance(operator, Operator) or operator.faults:
+            continue
+        sent = graph.by_name[source.node].payload(source.declared)
+        help_ = operator.refused_payload(sink.port, sent)
+        if help_ is not None:
+            yield Diagnostic(
+                "port-type-mismatch",
+                f"stream {stream.name!r} joins {source} ({spelled(sent)}) to {sink}, which cannot take that",
+                help_,
                 sink.where,
             )
 

@@ -173,10 +173,14 @@ class Reconfiguration:
                 self.inbox.reply(reply)
 
     def failed(self, error: DagkitError) -> None:
-        """Refuse uncommitted changes: the run ends with an error that they may have caused; the next omits them."""
+        """Refuse uncommitted changes: the run ends with an error that they may have caused; the next omits them.
+
+        Changes without an outside request need no answer, and the run itself reports the error.
+        """
         made, self._made = self._made, []
         for change, _ in made:
-            self._refuse(change, error)
+            if change.request is not None:
+                self._refuse(change, error)
 
     def _refuse(self, change: PendingChange, error: DagkitError) -> None:
         reason = "\n".join(map(str, error.diagnostics)) if isinstance(error, ApplicationFaults) else str(error)

@@ -2,12 +2,15 @@
 
 import os
 from contextlib import suppress
-from typing import Annotated, Any
+from types import UnionType
+from typing import Annotated, Any, get_args
 
 from pydantic import BeforeValidator, Field
 
 from dagkit import Column, Lines
+from dagkit.schema import assignable
 from dagkit.schema.columns import TEXT_ERRORS
+from dagkit_operators.payloads import Record
 
 
 def _path_as_text(given: Any) -> Any:
@@ -37,3 +40,10 @@ def joined(column: Column, separator: bytes) -> bytes | memoryview | None:
     if not all(isinstance(value, str | bytes) for value in values):
         return None
     return separator.join([*map(as_bytes, values), b""])
+
+
+def may_be_text(payload: Any) -> bool:
+    """Whether an item of a type may be text, bytes, or a record of them."""
+    kinds: tuple[Any, ...] = (str, bytes, Record[str], Record[bytes])
+    members = get_args(payload) if isinstance(payload, UnionType) else (payload,)
+    return any(assignable(member, kind) or assignable(kind, member) for member in members for kind in kinds)

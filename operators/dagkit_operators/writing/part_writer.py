@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 from dagkit import Batch, InputPort, Lines
 from dagkit_operators.records.processed import processed_column, processed_value
 from dagkit_operators.writing.compressing import ENDINGS
-from dagkit_operators.writing.content import as_bytes
+from dagkit_operators.writing.content import as_bytes, may_be_text
 from dagkit_operators.writing.rolled import OpenPart, RolledFiles
 from dagkit_operators.writing.templates import values_in
 
@@ -73,6 +73,11 @@ class PartWriter(RolledFiles, Generic[T]):
 
     def example_names(self) -> Sequence[str]:
         return (self.file_name.format(partition=0, number=0, window=1) + ENDINGS[self.compression],)
+
+    def refused_payload(self, port: str, payload: Any) -> str | None:  # noqa: ARG002 - there is one input
+        if self.format is not None or may_be_text(payload):
+            return None
+        return "set format to a function that makes text or bytes of an item"
 
     def process(self, item: T) -> None:
         content = self._bytes(item)
