@@ -107,20 +107,26 @@ class KafkaReader(KafkaClient, FollowsBacklog, SplittableOperator[KafkaRange], G
     def _recovers(self, source: Positioned, error: Any, tracker: Tracker) -> bool:
         """Handle an error of a partition. Return whether to fetch again."""
         if error.name() == "_AUTO_OFFSET_RESET":
-            return self._skips_removed(source, tracker)
+            return self._skips_removed(source, text_of(error), tracker)
         if error.name() in ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"):
             raise self._missing(source)
         source.failures.note(error)
         self._wait(source, text_of(error), tracker)
         return False
 
-    def _skips_removed(self, source: Positioned, tracker: Tracker) -> bool:
-        """Continue after messages that were removed, or raise OffsetsRemoved. Return whether to fetch again."""
+    def _skips_removed(self, source: Positioned, reason: str, tracker: Tracker) -> bool:
+        """Continue after messages that were removed, or raise OffsetsRemoved. Return whether to fetch again.
+
+        A broker that was just started may refuse offsets that it has: it is asked again.
+        """
         one, topics = Partition(source.topic, source.partition), self._topics()
         try:
             first, retention = topics.first([one])[one], topics.retention(one.topic)
+            is_there = first <= source.offset <= topics.ends([one], uncommitted=True)[one]
         except Unanswered as failure:
-            self._wait(source, str(failure), tracker)
+            reason, is_there = str(failure), True
+        if is_there:
+            self._wait(source, reason, tracker)
             return False
         if self.on_removed == "fail" or first <= source.offset:
             raise removed(one, source.offset, first, retention)
