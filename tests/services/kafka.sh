@@ -35,6 +35,7 @@ fetch() {
 }
 
 settings() { # FOLDER PORT SASL CONTROLLER
+    # A broker that was killed is accepted again when its session is over.
     cat << END
 process.roles=broker,controller
 node.id=1
@@ -47,6 +48,8 @@ controller.listener.names=CONTROLLER
 controller.quorum.voters=1@127.0.0.1:$4
 sasl.enabled.mechanisms=PLAIN
 listener.name.login.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="alice-secret";
+broker.session.timeout.ms=1000
+broker.heartbeat.interval.ms=200
 auto.create.topics.enable=false
 num.partitions=1
 offsets.topic.num.partitions=1
@@ -95,7 +98,7 @@ run() {
         -cp "$cache/jars/*" kafka.Kafka "$folder/broker.properties" > "$folder/broker.log" 2>&1 < /dev/null &
     local broker=$!
     # shellcheck disable=SC2064
-    trap "kill -9 $broker 2> /dev/null || true; test -z '$made' || rm -rf '$folder'" EXIT
+    trap "kill -9 $broker 2> /dev/null || true; wait $broker 2> /dev/null || true; test -z '$made' || rm -rf '$folder'" EXIT
     until (: < "/dev/tcp/127.0.0.1/$2") 2> /dev/null; do
         if ! kill -0 $broker 2> /dev/null; then
             cat "$folder/broker.log" >&2

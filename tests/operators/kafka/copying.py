@@ -1,0 +1,78 @@
+"""An application that copies a topic to another one and to files, in a process that tests can kill."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from dagkit import Config, Dag, InputPort, OperatorContext, OutputPort, RowOperator, StatelessPartitioner
+from dagkit.api.application import StreamingApplication
+from dagkit.engine.points import Point
+from dagkit.launching import Machine, launch
+from dagkit_operators import KafkaMessage, KafkaReader, KafkaSplitter, KafkaWriter, PartWriter
+
+
+class Values(RowOperator):
+    """Sends the values of messages. At one value, it kills its process once."""
+
+    kind = "kafka-copying.values/1"
+    input = InputPort(KafkaMessage)
+    output = OutputPort(str)
+    deadly: int = -1
+    killed: str = ""
+    """A file that does not exist before the process is killed."""
+
+    def process(self, item: KafkaMessage) -> Iterator[str]:
+        value = (item.value or b"").decode()
+        if value == str(self.deadly) and not Path(self.killed).exists():
+            Path(self.killed).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield value
+
+
+class Copy(StreamingApplication):
+    """Copies a topic."""
+
+    address: str
+    source: str
+    target: str
+    out: str
+    endless: bool = False
+    deadly: int = -1
+    killed: str = ""
+
+    def populate_dag(self, dag: Dag, conf: Config) -> None:
+        splitter = dag.add_operator(
+            "splitter",
+            KafkaSplitter(
+                bootstrap_servers=self.address,
+                topics=[self.source],
+                range_size=7,
+                endless=self.endless,
+                interval_millis=5,
+            ),
+        )
+        reader = dag.add_operator("reader", KafkaReader(bootstrap_servers=self.address, batch_size=4, idle_millis=5))
+        dag.set_operator_attribute(reader, OperatorContext.PARTITIONER, StatelessPartitioner(2))
+        values = dag.add_operator("values", Values(deadly=self.deadly, killed=self.killed))
+        writer = dag.add_operator("writer", KafkaWriter(bootstrap_servers=self.address, topic=self.target))
+        files = dag.add_operator("files", PartWriter(file_path=self.out))
+        splitter >> reader >> values
+        dag.add_stream("copied", values.output, writer.input, files.input)
+
+
+def written_to(out: Path) -> list[int]:
+    return sorted(int(line) for path in out.rglob("*") if path.is_file() for line in path.read_text().splitlines())
+
+
+def say(point: Point, window_id: int) -> None:
+    sys.stdout.write(f"{window_id} {point}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    home, address, source, target, endless = sys.argv[1:]
+    application = Copy(address=address, source=source, target=target, out=f"{home}/out", endless=endless == "endless")
+    launch(application, until="idle", machine=Machine("reference"), path=f"{home}/app", probe=say)
+    sys.stdout.write("done\n")
