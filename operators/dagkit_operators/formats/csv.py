@@ -73,6 +73,10 @@ class CsvContext(LineFormat):
         return self
 
     @property
+    def blank(self) -> bytes:
+        return super().blank.replace(self.separator.encode(), b"")
+
+    @property
     def _declared_names(self) -> list[str]:
         """The columns of files without a header."""
         return list(dict.fromkeys([*self.fields, *self.types])) or list(self.columns)

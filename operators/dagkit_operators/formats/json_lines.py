@@ -20,7 +20,6 @@ from dagkit_operators.payloads import Rejected
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_BLANK: Final = b" \t\r\n"
 _MARK: Final = b"\xef\xbb\xbf"
 """A byte order mark."""
 
@@ -83,7 +82,7 @@ class JsonLinesContext(LineFormat):
         try:
             batch = self.batch_of(part, schema)
         except NotObjects:
-            for one in _trimmed(part):
+            for one in _trimmed(part, self.blank):
                 yield from super().parsed(block, one, schema)
         except RowRefused as fault:
             yield from self._one_by_one(block, part, schema, str(fault))
@@ -96,7 +95,7 @@ class JsonLinesContext(LineFormat):
         records: list[Any] = []
         places: list[int] = []
         for start, line in zip(starts, part, strict=True):
-            if not line.strip(_BLANK):
+            if not line.strip(self.blank):
                 continue
             try:
                 row = self._projected(json.loads(line.removeprefix(_MARK) if start == 0 else line))
@@ -138,7 +137,7 @@ def _are_objects(part: Part) -> bool:
     return bool(((data[starts] == ord("{")) & (data[lasts] == ord("}"))).all())
 
 
-def _trimmed(part: Part) -> Sequence[Part]:
+def _trimmed(part: Part, blank: bytes) -> Sequence[Part]:
     """The lines without blanks at their ends; those that are no objects apart, and blank ones left out."""
     import numpy as np  # noqa: PLC0415 - not loaded when only compiling
 
@@ -157,7 +156,7 @@ def _trimmed(part: Part) -> Sequence[Part]:
 
     starts = part.starts()
     for index, line in enumerate(part):
-        text = (line.removeprefix(_MARK) if starts[index] == 0 else line).strip(_BLANK)
+        text = (line.removeprefix(_MARK) if starts[index] == 0 else line).strip(blank)
         if not text:
             continue
         is_object = text.startswith(b"{") and text.endswith(b"}")

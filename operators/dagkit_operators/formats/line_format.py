@@ -35,6 +35,11 @@ class LineFormat(TabularContext):
     encoding: str = UTF_8
     """The encoding of the file, by the name that Python gives it. A row that is no text in it is rejected."""
 
+    @property
+    def blank(self) -> bytes:
+        """Bytes of which a line may consist that is no row."""
+        return b" \t\r\n"
+
     @field_validator("encoding")
     @classmethod
     def _can_be_read_in_blocks(cls, encoding: str) -> str:
@@ -83,7 +88,7 @@ class LineFormat(TabularContext):
             middle = len(part) // 2
             yield from self.parsed(block, part.sliced(0, middle), schema)
             yield from self.parsed(block, part.sliced(middle, len(part)), schema)
-        elif part[0].strip():
+        elif part[0].strip(self.blank):
             yield Rejected(block.path, part.starts()[0], as_text(part[0]), reason)
 
     @abstractmethod

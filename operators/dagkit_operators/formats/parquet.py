@@ -14,7 +14,7 @@ from dagkit_operators.contexts.lines import filled
 from dagkit_operators.contexts.reader_context import Broken, Tracker
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.formats.record_types import reason_of
-from dagkit_operators.formats.selection import arrow_of
+from dagkit_operators.formats.selection import arrow_of, is_shown_by_statistics
 from dagkit_operators.formats.tabular import ColumnsMismatched, Made, Places, TabularContext
 from dagkit_operators.payloads import Rejected
 
@@ -96,7 +96,7 @@ class ParquetContext(TabularContext):
     def _kept(self, source: Any, file: "pa_parquet.ParquetFile") -> set[int]:
         """The row groups that may have rows for which `where` holds, by their statistics."""
         where = None if self.where is None else arrow_of(self.where, file.schema_arrow)
-        if where is None:
+        if where is None or not is_shown_by_statistics(self.where, file.schema_arrow):
             return set(range(file.num_row_groups))
         import pyarrow.dataset as pa_dataset  # noqa: PLC0415 - not loaded when only compiling
 

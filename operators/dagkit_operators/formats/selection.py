@@ -88,6 +88,39 @@ def _compared(
     return pc.coalesce(found, pc.scalar(operation == "!=")) if negated or operation == "!=" else found
 
 
+def is_shown_by_statistics(where: Any, schema: "pa.Schema") -> bool:
+    """Whether the least and the greatest value of each column show that a condition holds for no row.
+
+    They leave out NaN. So they show nothing of a condition that holds for NaN, nor of an expression of Arrow that needs
+    a column with floats.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
+
+    if not is_arrow(where):
+        return not _holds_for_nan(where, schema, negated=False)
+    others = pa.schema(
+        [one for one in schema if not pa.types.is_floating(one.type) and not pa.types.is_nested(one.type)]
+    )
+    try:
+        _filtered(pa.RecordBatch.from_pylist([], others), where)
+    except pa.ArrowInvalid:  # it needs another column
+        return False
+    return True
+
+
+def _holds_for_nan(where: Expression, schema: "pa.Schema", *, negated: bool) -> bool:
+    """Whether some comparison within a condition, or its negation, holds for NaN in a column with floats."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    match where.operation, where.operands:
+        case "not", (Expression() as inner,):
+            return _holds_for_nan(inner, schema, negated=not negated)
+        case "and" | "or", (Expression() as one, Expression() as other):
+            return any(_holds_for_nan(side, schema, negated=negated) for side in (one, other))
+    kind = _type_at(_path(where.operands[0]) or [], schema)
+    return kind is not None and pa.types.is_floating(kind) and negated != (where.operation == "!=")
+
+
 def _path(field: Any) -> list[str] | None:
     """The names that lead to a field, from the outermost; None if the expression is no field."""
     if field.operation == "value":

@@ -278,6 +278,21 @@ def test_a_byte_order_mark_and_blank_lines_are_skipped(tmp_path: Path) -> None:
         assert read(context, mark + b'{"a": 1}\r\n \n\n {"a": 2} \n', tmp_path) == ([{"a": 1}, {"a": 2}], [])
 
 
+@pytest.mark.parametrize(
+    ("context", "content"),
+    [
+        (CsvContext(separator="\t"), b"a\tb\tc\n1\t2\t3\n\t\n"),
+        (CsvContext(separator=" "), b"a b c\n1 2 3\n   \n"),
+        (JsonLinesContext(types={"a": "int64"}), b'{"a": 1}\n\x0c\n'),
+    ],
+)
+def test_a_line_of_blanks_is_rejected_if_it_is_not_empty_in_its_format(
+    context: TabularContext, content: bytes, tmp_path: Path
+) -> None:
+    _, rejected = read(context, content, tmp_path)
+    assert [place for place, _ in rejected] == [content.index(b"\n", content.index(b"1")) + 1]
+
+
 def test_columns_come_by_name_whatever_their_order(tmp_path: Path) -> None:
     content = b"name;extra;id\na;x;1\n"
     assert read(CsvContext(separator=";", columns=("id", "name")), content, tmp_path)[0] == [{"id": "1", "name": "a"}]
@@ -377,6 +392,37 @@ def test_row_groups_that_the_condition_excludes_are_not_read(tmp_path: Path) -> 
     records, rejected = read(ParquetContext(record_type=Trip), bytes(content), tmp_path)
     assert records == TRIPS[1:]
     assert [place for place, _ in rejected] == [start]
+
+
+@pytest.mark.parametrize("group", [1, 2, 3, 6])
+@pytest.mark.parametrize(
+    ("where", "kept"),
+    [
+        (~(value.field("price") > 1), ["nan", "1.0", "None"]),
+        (~((value.field("price") > 1) & (value.field("price") < 9)), ["nan", "1.0", "None"]),
+        (value.field("price") != 2, ["nan", "1.0", "3.0", "5.0", "None"]),
+        (~(value.field("price") != 2), ["2.0"]),
+        (~(pc.field("price") > 1), ["nan", "1.0"]),
+        (pc.field("price") != 2, ["nan", "1.0", "3.0", "5.0"]),
+    ],
+)
+def test_rows_that_statistics_leave_out_are_read(where: Any, kept: list[str], group: int, tmp_path: Path) -> None:
+    table = pa.table({"price": [2.0, float("nan"), 1.0, 3.0, 5.0, None]})
+    pa_parquet.write_table(table, tmp_path / "made.parquet", row_group_size=group)
+    content = (tmp_path / "made.parquet").read_bytes()
+    records, _ = read(ParquetContext(columns=("price",), where=where), content, tmp_path)
+    assert [str(record["price"]) for record in records] == kept
+
+
+@pytest.mark.parametrize("where", [value.field("id") != 2, pc.field("id") != 2, value.field("price") > 2])
+def test_row_groups_are_left_out_where_no_row_can_be_nan(where: Any, tmp_path: Path) -> None:
+    table = pa.table({"id": [2, 3], "price": [1.0, 3.0]})
+    pa_parquet.write_table(table, tmp_path / "made.parquet", row_group_size=1)
+    content = bytearray((tmp_path / "made.parquet").read_bytes())
+    start = start_of(pa_parquet.ParquetFile(tmp_path / "made.parquet").metadata.row_group(0))
+    content[start : start + 20] = bytes(20)
+    records, rejected = read(ParquetContext(where=where), bytes(content), tmp_path)
+    assert ([record["id"] for record in records], rejected) == ([3], [])
 
 
 def alone_with(content: bytes, folder: Path) -> None:
