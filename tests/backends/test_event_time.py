@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dagkit import Dag, DelayOperator, OperatorContext, StatelessPartitioner
 from dagkit.api.running import Until
@@ -320,3 +322,53 @@ def test_sums_in_windows_of_event_time_are_the_same(tmp_path: Path, make: Make) 
     loop.run()
     assert received(desk) == totals(20, 40, 60)
     assert received(desk, "late") == []
+
+
+LOOK = st.tuples(st.lists(st.integers(0, 20), max_size=4).map(tuple), st.none() | st.integers(0, 20))
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> Draw:
+    """Two sources of watermarks, joined after operators of any partitions and application windows."""
+    looks = [tuple(draw(st.lists(LOOK, max_size=5))) for _ in range(2)]
+    ends, tolerance = draw(st.booleans()), draw(st.integers(0, 5))
+    partitions, windows = draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    idle_minutes, slides = draw(st.sampled_from([None, 0])), draw(st.booleans())
+
+    def drawn(dag: Dag, conf: object) -> None:
+        clocked = dag.add_operator("clocked", Clocked(looks=looks[0], ends=ends))
+        untimed = dag.add_operator("untimed", Untimed(looks=looks[1], ends=ends))
+        latest = dag.add_operator("latest", Latest(tolerance=tolerance, idle_minutes=idle_minutes))
+        passing = in_partitions(dag, dag.add_operator("passing", Passing()), partitions)
+        first, second = dag.add_operator("first", Sorted()), dag.add_operator("second", Sorted())
+        dag.set_operator_attribute(passing, OperatorContext.APPLICATION_WINDOW_COUNT, windows)
+        if slides and windows > 1:
+            dag.set_operator_attribute(passing, OperatorContext.SLIDE_BY_WINDOW_COUNT, 1)
+        dag.add_stream("minutes", untimed.minutes, latest.minutes)
+        dag.add_stream("one", clocked.minutes, passing.items)
+        dag.add_stream("two", passing.same, first.minutes)
+        dag.add_stream("three", latest.same, first.others)
+        dag.add_stream("four", first.in_order, second.minutes)
+        dag.add_stream("five", second.in_order, dag.add_operator("collect", Collect()).input)
+        dag.add_stream("six", second.late, dag.add_operator("late", Collect()).input)
+
+    return drawn
+
+
+@pytest.mark.slow
+@given(draw=graphs(), crash=st.none() | st.tuples(st.sampled_from(Point), st.integers(1, 6)))
+def test_any_graph_has_the_same_event_times(draw: Draw, crash: tuple[Point, int] | None) -> None:
+    found = []
+    for backend in (ReferenceBackend, InSlots):
+        ledger, clock = Ledger(MemoryStore()), FakeClock()
+        if crash is not None:
+            with suppress(Crash):
+                ran(draw, backend, ledger=ledger, clock=clock, probe=CrashAfter(*crash))
+        loop = ran(draw, backend, ledger=ledger, clock=clock)
+        assert state_of(loop, "late", "arrived") == []  # what the first sends is never late for the second
+        seen = state_of(loop, "first", "seen")
+        known = [minute for minute in seen if minute is not None]
+        assert known == sorted(known)
+        assert not verify(ledger).faults
+        found.append((seen, state_of(loop, "second", "seen"), state_of(loop, "collect", "arrived")))
+    assert found[0] == found[1]

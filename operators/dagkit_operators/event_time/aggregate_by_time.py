@@ -60,7 +60,10 @@ class AggregateByTime(Rejecting, Aggregating[T, K, V], Generic[T, K, V]):
     time_unit: Unit = "s"
     """The unit of times that are numbers since 1970."""
     windows: TimeWindows = Field(default=...)
-    """The windows: `TumblingWindows`, `SlidingWindows` or `SessionWindows`."""
+    """The windows: `TumblingWindows(millis)`, `SlidingWindows(millis, every_millis)` or `SessionWindows(gap_millis)`.
+
+    In a file: `{"millis": 60000}`.
+    """
     allowed_lateness_millis: NonNegativeInt = 0
     """How long after its end a window is kept for late records, in event time."""
     close_when_drained: bool = False

@@ -35,6 +35,17 @@ def test_a_later_launch_continues_the_windows(tmp_path: Path) -> None:
     assert received(desk, "late") == []
 
 
+@pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 2)])
+def test_open_windows_move_with_their_keys(tmp_path: Path, before: int, after: int) -> None:
+    write(tmp_path, "0.txt", range(38))
+    Desk(tmp_path, sums(tmp_path, partitions=before)).run()
+    write(tmp_path, "1.txt", range(38, 61))
+    desk = Desk(tmp_path, sums(tmp_path, partitions=after))
+    desk.run()
+    assert received(desk) == totals(20, 40, 60)
+    assert received(desk, "late") == []
+
+
 def test_all_windows_are_closed_where_asked(tmp_path: Path) -> None:
     write(tmp_path, "0.txt", range(60))
     desk = Desk(tmp_path, sums(tmp_path, close_when_drained=True))

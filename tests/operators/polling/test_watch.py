@@ -6,6 +6,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dagkit import Dag, OperatorContext, StatelessPartitioner
@@ -14,12 +17,14 @@ from dagkit.engine.points import Point
 from dagkit.testing import Alone, FakeClock, Rehearsal
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import (
+    AvroReader,
     CsvReader,
     FileSplitterBase,
     Items,
     JsonLinesReader,
     LineReader,
     MatchFiles,
+    ParquetReader,
     Polled,
     UntilElapsed,
     UntilQuiet,
@@ -168,14 +173,28 @@ def documents(text: Callable[[int], str]) -> Callable[[Path, int], None]:
     return write
 
 
+def write_parquet(folder: Path, number: int) -> None:
+    folder.mkdir(exist_ok=True)
+    pq.write_table(pa.table({"n": [number]}), folder / f"{number}.txt")
+
+
+def write_avro(folder: Path, number: int) -> None:
+    folder.mkdir(exist_ok=True)
+    schema = {"type": "record", "name": "n", "fields": [{"name": "n", "type": "long"}]}
+    with (folder / f"{number}.txt").open("wb") as file:
+        fastavro.writer(file, schema, [{"n": number}])
+
+
 @pytest.mark.parametrize(
     ("reader", "write"),
     [
         (LineReader(), documents(lambda number: f"{number}\n")),
         (JsonLinesReader(), documents(lambda number: json.dumps({"n": number}) + "\n")),
         (CsvReader(), documents(lambda number: f"n\n{number}\n")),
+        (ParquetReader(), write_parquet),
+        (AvroReader(), write_avro),
     ],
-    ids=["lines", "JSON lines", "CSV"],
+    ids=["lines", "JSON lines", "CSV", "Parquet", "Avro"],
 )
 def test_files_that_are_matched_continuously_are_read_in_every_format(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: Any, write: Any
