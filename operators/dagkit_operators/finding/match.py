@@ -120,6 +120,8 @@ class MatchFiles(SplittableOperator[str]):
         """Forget the file at a path, so that the next scan finds it; return why this is impossible, or ""."""
         if not exists(path):
             return f"there is no file {shown(path)}"
+        if not self.continuously and not self.completeness.waits:
+            return f"no scan would find {shown(path)} again: patterns are scanned once (continuously)"
         known = self._identities()
         earlier = set(known.identify(path).earlier)
         if not earlier:

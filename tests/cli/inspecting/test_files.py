@@ -179,3 +179,37 @@ def test_a_file_that_no_operator_finds(dagkit, files, write) -> None:
     launch(dagkit)
     lines = explain("explain", "elsewhere").out.splitlines()[1:]
     assert lines == ["no operator finds a file there now", "the ledger does not name it"]
+
+
+def reads(answer) -> int:
+    """How many windows read a file."""
+    return sum(len(reading["windows"]) for reading in answer.document["readings"])
+
+
+@pytest.mark.parametrize("source", [APP, MATCHING], ids=["FileSplitterInput", "MatchFiles"])
+def test_a_forgotten_file_is_read_again_by_the_next_launch_once(source: str, dagkit, files, write) -> None:
+    of = files(source.replace("MatchFiles()", "MatchFiles(continuously=True, interval_millis=0)"))
+    finder = "Splitter" if source == APP else "Match"
+    write("in/a.txt", "one\n")
+    write("in/b.txt", "two\n")
+    launch(dagkit)
+    answer = of("forget", "in/a.txt", "--at-launch", "--json")
+    path = str(Path("in").absolute() / "a.txt")
+    assert (answer.document["operator"], answer.document["path"]) == (finder, path)
+    launch(dagkit)
+    launch(dagkit)
+    document = of("explain", "in/a.txt", "--json").document
+    assert [state["state"] for state in document["now"]] == ["seen"]
+    assert [reads(of("explain", f"in/{name}.txt", "--json")) for name in "ab"] == [2, 1]
+
+
+def test_forget_names_the_file_that_no_operator_knows(dagkit, files, write) -> None:
+    of = files(APP)
+    write("in/a.txt", "one\n")
+    launch(dagkit)
+    write("in/new.txt", "two\n")
+    answer = of("forget", "in/new.txt", "--at-launch")
+    assert answer.code == 2
+    assert f"no operator is known to know {Path('in').absolute()}/new.txt; name one with --operator" in " ".join(
+        answer.err.split()
+    )

@@ -1,20 +1,22 @@
 """A file that is forgotten on request is read once more, whatever happens."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dagkit import Dag
+from dagkit import Dag, InputPort, OutputPort, SplittableOperator
 from dagkit.api.running import Until
 from dagkit.engine.changes.requests import ForgetFile, Reply, ask, reply_to
 from dagkit.engine.facts import Forgotten
 from dagkit.engine.history.history import history
 from dagkit.engine.points import Point
 from dagkit.engine.run.loop import Loop
+from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import CrashAfter
-from dagkit_operators import FileSplitterInput, Items, LineReader, MatchFiles, ReadFiles
+from dagkit_operators import FileInfo, FileSplitterInput, Items, LineReader, MatchFiles, ReadFiles
 from tests.engine.cast import Collect, Desk, arrived
 
 
@@ -30,7 +32,7 @@ class Values(Collect):
 def splitting(home: Path, **scanner: Any) -> Any:
     def draw(dag: Dag, conf: object) -> None:
         settings = {"files": [str(home / "in")], **scanner}
-        splitter = dag.add_operator("finder", FileSplitterInput(scanner=settings))
+        splitter = dag.add_operator("finder", FileSplitterInput(scanner=settings, block_size=2, blocks_threshold=1))
         reader = dag.add_operator("reader", LineReader())
         dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
         reader >> dag.add_operator("collect", Values())
@@ -38,10 +40,10 @@ def splitting(home: Path, **scanner: Any) -> Any:
     return draw
 
 
-def matching(home: Path) -> Any:
+def matching(home: Path, *, continuously: bool = True) -> Any:
     def draw(dag: Dag, conf: object) -> None:
         patterns = dag.add_operator("patterns", Items(items=[str(home / "in" / "*.txt")]))
-        finder = dag.add_operator("finder", MatchFiles(continuously=True))
+        finder = dag.add_operator("finder", MatchFiles(continuously=continuously))
         patterns >> finder >> dag.add_operator("reader", ReadFiles()) >> dag.add_operator("collect", Values())
 
     return draw
@@ -129,3 +131,56 @@ def test_what_is_not_known_is_refused(drawn: Any, name: str, operator: str, reas
     reply = answer(desk, request)
     assert not reply.done
     assert reason in (reply.refused or "")
+
+
+class OneEachWindow(SplittableOperator[FileInfo]):
+    """Reads a file of three bytes, one in each window."""
+
+    kind = "cast.one-each-window/1"
+    files = InputPort(FileInfo, main=True)
+    letters = OutputPort(str)
+
+    def initial_restriction(self, element: FileInfo) -> OffsetRange:
+        return OffsetRange(0, 3)
+
+    def process(self, element: FileInfo, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[str]:
+        place = tracker.current_restriction().start
+        if tracker.try_claim(place):
+            yield Path(element.path).read_text()[place]
+            tracker.defer_remainder()
+
+
+def slowly(home: Path) -> Any:
+    def draw(dag: Dag, conf: object) -> None:
+        patterns = dag.add_operator("patterns", Items(items=[str(home / "in" / "*.txt")]))
+        finder = dag.add_operator("finder", MatchFiles(continuously=True))
+        patterns >> finder >> dag.add_operator("reader", OneEachWindow()) >> dag.add_operator("collect", Values())
+
+    return draw
+
+
+@pytest.mark.parametrize(
+    ("drawn", "reason", "letters"),
+    [(splitting, "is being divided into blocks", "a\nb\nc\n"), (slowly, "is still being read", "abc")],
+    ids=["FileSplitterInput", "MatchFiles"],
+)
+def test_a_file_that_is_still_being_read_is_refused(drawn: Any, reason: str, letters: str, tmp_path: Path) -> None:
+    desk = desk_at(tmp_path, drawn)
+    (tmp_path / "in" / "a.txt").write_text(letters)
+    (tmp_path / "in" / "b.txt").unlink()
+    assert 0 < len(arrived(desk.run(windows=2))) < 3
+    request = forget(desk)
+    assert lines(desk.run()) == ["a", "b", "c"]
+    assert f"{tmp_path}/in/a.txt {reason}" in (answer(desk, request).refused or "")
+    request = forget(desk)
+    assert lines(desk.run()) == ["a", "a", "b", "b", "c", "c"]
+    assert answer(desk, request).done
+    assert desk.faults() == []
+
+
+def test_patterns_that_are_scanned_once_find_no_file_again(tmp_path: Path) -> None:
+    desk = desk_at(tmp_path, matching, continuously=False)
+    desk.run()
+    request = forget(desk)
+    assert lines(desk.run()) == ["a", "b"]
+    assert "patterns are scanned once (continuously)" in (answer(desk, request).refused or "")
