@@ -23,7 +23,7 @@ class PostgresServer:
         """The database `postgres`, without the password."""
 
     def kill(self) -> None:
-        """Kill the server's processes, as a crash of the machine would."""
+        """Kill the processes of the server."""
         self.is_running = False
         self._command("kill")
 

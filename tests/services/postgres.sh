@@ -3,10 +3,11 @@
 #
 #   tests/services/postgres.sh          prints the address of the database, and then waits
 #
-# On its standard input it takes the commands `kill`, which kills the server as a crash would, and `start`, which starts it
+# On its standard input it takes the commands `kill`, which kills the server's processes, and `start`, which starts it
 # again with its data; it answers each with a line. The server ends and its folder is removed when the script ends: at a
-# signal, or when its standard input is closed, so that it does not outlive the program that started it. The server does not run as root: root becomes the user
-# `postgres`, whom Debian's package creates. PGBIN is the folder of initdb and pg_ctl, else that of Debian's package.
+# signal, or when its standard input is closed, so that it does not outlive the program that started it. It does not run
+# as root: root becomes the user `postgres`, whom Debian's package creates. PGBIN is the folder of initdb and pg_ctl, else
+# that of Debian's package.
 set -euo pipefail
 
 bin=${PGBIN:-$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -1)}
@@ -35,11 +36,12 @@ echo "${PGPASSWORD:-secret}" > "$folder/password"
 chmod 644 "$folder/password"
 "${as[@]}" "$bin/initdb" -D "$folder/data" -U dagkit --pwfile="$folder/password" --auth=scram-sha-256 \
     --encoding=UTF8 --no-locale --no-sync >/dev/null
-# fsync stays on: the trials kill the server, and what it committed must survive that
+# a kill loses nothing that the server has written, so it need not wait for the disk
 cat >> "$folder/data/postgresql.conf" <<END
 listen_addresses = '127.0.0.1'
 port = $port
 unix_socket_directories = ''
+fsync = off
 logging_collector = off
 log_min_messages = fatal
 END

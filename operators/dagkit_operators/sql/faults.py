@@ -47,7 +47,10 @@ _BY_TEXT = (
         r"is locked|disk is full|disk I/O error|starting up|shutting down|recovery mode|too many (clients|conn)",
     ),
     (Kind.AWAY, r"remaining connection slots"),
-    (Kind.REFUSED, r"readonly database|failed to open|unable to open|FATAL:|no password supplied|is not a database"),
+    (
+        Kind.REFUSED,
+        r"readonly database|failed to open|unable to open|failed: FATAL:|no password supplied|is not a database",
+    ),
     (Kind.ROWS, r"constraint failed|datatype mismatch"),
 )
 """By the text of an error without SQLSTATE: those of SQLite, and those of a connection to PostgreSQL."""

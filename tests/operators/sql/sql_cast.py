@@ -1,14 +1,18 @@
 """Databases for tests, and applications that write to them."""
 
+import datetime as dt
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from dagkit import Dag, OperatorContext, PortContext, StatelessPartitioner
+from dagkit.testing import FakeClock
 from dagkit_operators import Map, SqlWriter
 from dagkit_operators.sql.databases import connected
 from tests.engine.cast import Digits, Draw, Ranges
+from tests.services.postgres import PostgresServer
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,19 @@ class TestDatabase:
     @property
     def settings(self) -> dict[str, Any]:
         return {"url": self.url, "password": self.password}
+
+
+class Starting(FakeClock):
+    """A clock that starts the server, if it was killed, when a run waits."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        super().__init__()
+        self.server = server
+
+    def wait(self, woken: threading.Event, until: dt.datetime) -> None:
+        if not self.server.is_running:
+            self.server.start()
+        super().wait(woken, until)
 
 
 def rows_written(

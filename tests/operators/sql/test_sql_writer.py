@@ -3,7 +3,6 @@
 import datetime as dt
 import logging
 import resource
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,7 +20,7 @@ from dagkit.engine.points import Point
 from dagkit.testing import CrashAfter, FakeClock
 from dagkit_operators import Items, Map, SqlWriter
 from tests.engine.cast import Desk
-from tests.operators.sql.sql_cast import Row, TestDatabase, rows_written
+from tests.operators.sql.sql_cast import Row, Starting, TestDatabase, rows_written
 from tests.services.losing_answers import LosingAnswers
 from tests.services.postgres import PASSWORD, PostgresServer
 
@@ -232,19 +231,6 @@ def test_a_database_that_is_full_is_waited_for(tmp_path: Path, sqlite: TestDatab
     assert len(sqlite.rows(NUMBERS)) < len(ALL)
     desk.run()
     assert sqlite.rows("SELECT number FROM numbers ORDER BY number") == [(number,) for number in range(16)]
-
-
-class Starting(FakeClock):
-    """A clock that starts the server, if it was killed, when a run waits."""
-
-    def __init__(self, server: PostgresServer) -> None:
-        super().__init__()
-        self.server = server
-
-    def wait(self, woken: threading.Event, until: dt.datetime) -> None:
-        if not self.server.is_running:
-            self.server.start()
-        super().wait(woken, until)
 
 
 @pytest.mark.slow

@@ -1,0 +1,64 @@
+"""On Spark, a worker and the driver are killed at random, and every row is in the table once."""
+
+import os
+import random
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from dagkit import Dag, InputPort, OutputPort, RowOperator
+from dagkit.engine.points import Point
+from dagkit.launching import Machine, launch
+from dagkit.testing import Crash, CrashAfter
+from dagkit_operators import Map, SqlWriter
+from tests.engine.cast import Digits, Ranges
+from tests.operators.sql.sql_cast import Row, TestDatabase
+
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
+
+LOOKS = ((4, 3), (5,), (2, 2), (7,), (1, 1, 1))
+EXPECTED = [(number, f"row {number}") for number in range(26)]
+NUMBERS = "SELECT number, text FROM numbers ORDER BY number"
+POINTS = [point for point in Point if point is not Point.HALF_FINISHED]
+
+
+class Kills(RowOperator):
+    """Kills its worker at one number, once."""
+
+    kind = "sql-trials.kills/1"
+    input = InputPort(int)
+    output = OutputPort(int)
+    at: int
+    marker: str
+
+    def process(self, item: int) -> Iterator[int]:
+        marker = Path(self.marker)
+        if item == self.at and not marker.exists():
+            marker.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield item
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_workers_and_the_driver_on_spark_are_killed(tmp_path: Path, spark: SparkSession, seed: int) -> None:
+    drawn, sqlite = random.Random(seed), TestDatabase(f"sqlite:///{tmp_path}/rows.db")
+    at = drawn.randrange(26)
+
+    def draw(dag: Dag, conf: object) -> None:
+        ranges = dag.add_operator("ranges", Ranges(looks=LOOKS))
+        kills = dag.add_operator("kills", Kills(at=at, marker=str(tmp_path / "killed")))
+        rows = dag.add_operator("rows", Map(lambda number: Row(number, f"row {number}")))
+        write = SqlWriter(table="numbers", record_type=Row, **sqlite.settings)
+        ranges >> dag.add_operator("digits", Digits()) >> kills >> rows >> dag.add_operator("write", write)
+
+    machine, path = Machine(spark=spark), tmp_path / "app"
+    crash = CrashAfter(drawn.choice(POINTS), drawn.randint(1, 4))
+    try:
+        launch(draw, until="idle", machine=machine, path=path, probe=crash)
+    except Crash:
+        launch(draw, until="idle", machine=machine, path=path)
+    assert (tmp_path / "killed").exists()
+    assert sqlite.rows(NUMBERS) == EXPECTED
