@@ -1,21 +1,18 @@
 """Counting and summing by key, in each window and over all windows."""
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Generic
 
 from pydantic import PrivateAttr
 from typing_extensions import TypeVar
 
 from dagkit import Batch, InputPort, KeyedState, Operator, OutputPort, Unifier
-from dagkit_operators.keyed.keys import first_of, sorted_by_key
+from dagkit_operators.keyed.keys import Key, first_of, key_of, keys_of, routed_by, sorted_by_key
+from dagkit_operators.payloads import Record
 from dagkit_operators.records.processed import processed_column, processed_value
 
 K = TypeVar("K", default=Any)
-
-
-def counted(item: Any) -> Any:
-    """The value that is counted: the value of a record, any other item as a whole."""
-    return processed_value(item, None)
 
 
 class AddUp(Unifier[tuple[K, int]], Generic[K]):
@@ -35,25 +32,31 @@ class AddUp(Unifier[tuple[K, int]], Generic[K]):
 
 
 class CountByKey(Operator, Generic[K]):
-    """Counts how often each value occurs in a window, and sends the counts at the window's end, sorted by key.
+    """Counts how often each key occurs in a window, and sends the counts at the window's end, sorted by key.
 
-    A record is counted by its value, any other item as a whole. If partitions own keys, each counts all items of its
-    keys. If partitions mirror those upstream, each counts what its upstream partition sends, and `AddUp` adds the
-    counts where they meet.
+    Without `key`, a record is counted by its value, any other item as a whole. If partitions own keys, each counts all
+    items of its keys. If partitions mirror those upstream, each counts what its upstream partition sends, and `AddUp`
+    adds the counts where they meet.
     """
 
     kind = "counts.count-by-key/1"
-    input = InputPort[Any](key=counted)
+    input = InputPort[Any](keyed_by="routing_key")
     counts = OutputPort[tuple[Any, int]](unifier=AddUp)
+
+    key: Key = None
+    """The key: a function of an item's value, or a field of it; None: the value of a record, any other item whole."""
 
     in_window = KeyedState[Any, int](int)
     """Empty between application windows."""
 
+    def routing_key(self) -> Any:
+        return routed_by(self.key)
+
     def process(self, item: Any) -> None:
-        self.in_window[counted(item)] += 1
+        self.in_window[key_of(self.key, item)] += 1
 
     def process_batch(self, batch: Batch[Any]) -> None:
-        for key, count in Counter(processed_column(batch, None).values()).items():
+        for key, count in Counter(keys_of(self.key, batch)).items():
             self.in_window[key] += count
 
     def end_window(self) -> None:
@@ -63,14 +66,14 @@ class CountByKey(Operator, Generic[K]):
 
 
 class SumByKey(Operator, Generic[K]):
-    """Sums the numbers of each key.
+    """Sums the numbers of each key. Items are pairs of a key and a number, or records of such pairs.
 
     At the end of each window, `sums` sends the sums of that window, and `totals` sends the sums over all windows, each
     for the keys that occurred in the window. `finals` sends every key with its total when the input is drained.
     """
 
     kind = "counts.sum-by-key/1"
-    input = InputPort[tuple[K, int]](key=first_of)
+    input = InputPort[tuple[K, int] | Record[tuple[K, int]]](key=routed_by(first_of))
     sums = OutputPort[tuple[K, int]](unifier=AddUp)
     totals = OutputPort[tuple[K, int]](main=True)
     finals = OutputPort[tuple[K, int]]()
@@ -79,12 +82,21 @@ class SumByKey(Operator, Generic[K]):
     """Empty between application windows."""
     so_far = KeyedState[Any, int](int)
 
-    def process(self, item: tuple[K, int]) -> None:
-        self.in_window[item[0]] += item[1]
+    def process(self, item: tuple[K, int] | Record[tuple[K, int]]) -> None:
+        self._add([processed_value(item, None)])
 
-    def process_batch(self, batch: Batch[tuple[K, int]]) -> None:
-        for key, number in batch.items():
-            self.in_window[key] += number
+    def process_batch(self, batch: Batch[tuple[K, int] | Record[tuple[K, int]]]) -> None:
+        self._add(processed_column(batch, None).values())
+
+    def _add(self, pairs: Sequence[Any]) -> None:
+        pair = None
+        try:
+            for pair in pairs:
+                key, number = pair
+                self.in_window[key] += number
+        except (TypeError, ValueError) as refused:
+            problem = f"{pair!r:.80} is no pair of a key and a number ({refused})"
+            raise TypeError(f"{problem}: send pairs, as Map(lambda item: (item, 1)) does") from refused
 
     def drained(self) -> None:
         self._take_over()

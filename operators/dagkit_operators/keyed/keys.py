@@ -61,13 +61,22 @@ def routed_by(key: Key) -> RoutingKey:
 
 
 def first_of(pair: Any) -> Any:
-    """The key of a pair."""
-    return pair[0]
+    """The key of a pair. Raise TypeError for an item that is none, as a text of two letters."""
+    return pair[0] if type(pair) is tuple and pair else _part(pair, 0)
 
 
 def second_of(pair: Any) -> Any:
     """The value of a pair."""
-    return pair[1]
+    return pair[1] if type(pair) is tuple and len(pair) > 1 else _part(pair, 1)
+
+
+def _part(pair: Any, index: int) -> Any:
+    if not isinstance(pair, Sequence) or isinstance(pair, str | bytes) or len(pair) <= index:
+        raise TypeError(
+            f"{pair!r:.80} is no pair of a key and a value: send pairs, as Map(lambda item: (item, 1)) does, "
+            "or set the operator's key, if it has one"
+        )
+    return pair[index]
 
 
 def sorted_by_key(pairs: Iterable[tuple[Any, T]]) -> list[tuple[Any, T]]:

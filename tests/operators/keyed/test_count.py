@@ -1,14 +1,21 @@
 """Counts add up to what came, however it came: one by one, in batches, in windows, by partitions, with restarts."""
 
 from collections import Counter
+from contextlib import nullcontext
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dagkit import Dag
+from dagkit.api.ports import input_ports
+from dagkit.compiler import compile_application
+from dagkit.errors import ApplicationFaults
 from dagkit.testing import Alone
-from dagkit_operators import CountByKey, Record, SumByKey
+from dagkit_operators import CountByKey, Items, Map, Record, SumByKey, value
 from dagkit_operators.keyed.count import AddUp
+from dagkit_operators.keyed.keys import first_of
 
 WINDOWS = st.lists(st.lists(st.lists(st.sampled_from("abc"), max_size=5), max_size=3), max_size=4)
 
@@ -110,3 +117,68 @@ def test_a_key_of_any_type_is_one_key_over_restarts(key: object) -> None:
     with at_work.window():
         at_work.send((key, 1))
     assert at_work.sent() == [(key, 4)]
+
+
+@pytest.mark.parametrize(
+    "key", ["shop", value.field("shop"), lambda sale: sale["shop"]], ids=["field", "value", "call"]
+)
+def test_items_are_counted_by_the_key_that_is_set(key: Any) -> None:
+    at_work = Alone(CountByKey(key=key))
+    with at_work.window():
+        at_work.send({"shop": "b", "cents": 1}, Record(1, {"shop": "a", "cents": 2}))
+        at_work.send_batch([{"shop": "b", "cents": 3}])
+    assert at_work.sent() == [("a", 1), ("b", 2)]
+
+
+def test_the_key_that_is_set_chooses_the_partition() -> None:
+    (port,) = input_ports(CountByKey).values()
+    key, _ = port.key_in(CountByKey(key="shop"))
+    assert key is not None
+    assert key({"shop": "b"}) == "b"
+
+
+def test_the_pairs_of_records_are_summed() -> None:
+    at_work = Alone(SumByKey())
+    with at_work.window():
+        at_work.send(Record(1, ("a", 2)), ("a", 1))
+        at_work.send_batch([Record(1, ("a", 3))])
+    assert at_work.sent() == [("a", 6)]
+
+
+@pytest.mark.parametrize("item", ["ab", "a", 7, ("a", "b"), ("a", 1, 2), Record(1, "ab"), {"a": 1}], ids=repr)
+@pytest.mark.parametrize("send", ["send", "send_batch"])
+def test_an_item_that_is_no_pair_is_refused_with_what_to_write(item: object, send: str) -> None:
+    at_work = Alone(SumByKey())
+    with (
+        pytest.raises(TypeError, match=r"no pair of a key and a (number|value).*: send pairs, as Map\(lambda"),
+        at_work.window(),
+    ):
+        at_work.send(item) if send == "send" else at_work.send_batch([item])
+
+
+@pytest.mark.parametrize("item", ["ab", b"ab", 7, (), {0: 1}], ids=repr)
+def test_an_item_that_is_no_pair_has_no_key(item: object) -> None:
+    with pytest.raises(TypeError, match=r"no pair of a key and a value: send pairs, .* or set the operator's key"):
+        first_of(item)
+
+
+@pytest.mark.parametrize(
+    ("sent", "is_summed"),
+    [
+        (Map[str, tuple[str, int]], True),
+        (Map[str, Record[tuple[str, int]]], True),
+        (Map[str, Any], True),
+        (Map, True),
+        (Map[str, str], False),
+        (Map[str, tuple[str, str]], False),
+        (Map[str, Record[str]], False),
+    ],
+    ids=str,
+)
+def test_a_stream_of_other_than_pairs_is_refused_where_its_type_is_known(sent: Any, is_summed: bool) -> None:
+    def populate_dag(dag: Dag, conf: object) -> None:
+        made, sums = dag.add_operator("Made", sent(str.split)), dag.add_operator("Sums", SumByKey())
+        dag.add_operator("Items", Items[str](items=("a",))) >> made >> sums
+
+    with nullcontext() if is_summed else pytest.raises(ApplicationFaults, match=r"joins Made\.output"):
+        compile_application(populate_dag)
