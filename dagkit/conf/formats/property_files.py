@@ -116,7 +116,9 @@ def read_toml(data: bytes) -> tuple[list[WrittenKey], list[ParseError]]:
         found = re.search(r"\(at line (\d+), column \d+\)", str(malformed))
         problem = str(malformed).partition(" (at ")[0]
         raise ParseError(
-            f"it is not TOML: {problem[:1].lower()}{problem[1:]}", "fix the line", int(found[1]) if found else None
+            f"it is not TOML: {problem[:1].lower()}{problem[1:]}",
+            QUOTED if problem in _UNQUOTED else "fix the line",
+            int(found[1]) if found else None,
         ) from malformed
     except RecursionError as malformed:
         raise ParseError(TOO_DEEP, "write a flatter value") from malformed
@@ -126,6 +128,16 @@ def read_toml(data: bytes) -> tuple[list[WrittenKey], list[ParseError]]:
         raise ParseError(TOO_DEEP, "write a flatter value")
     lines = toml_lines(text)
     return [WrittenKey(_dotted(parts), value, Where("", _line(parts, lines))) for parts, value in _flat((), tables)], []
+
+
+QUOTED = r"fix the line; put names with punctuation into single quotes, as in [dt.operator.'Tok\w*']"
+_UNQUOTED = (
+    "Invalid initial character for a key part",
+    "Expected ']' at the end of a table declaration",
+    "Expected '=' after a key in a key/value pair",
+    "Unescaped '\\' in a string",
+)
+"""What the parser says of a name that should be in quotes, or in single quotes."""
 
 
 def _flat(above: tuple[str, ...], table: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:

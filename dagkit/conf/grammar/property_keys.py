@@ -265,6 +265,18 @@ class _Words:
         return len(self.words)
 
 
+_QUANTIFIERS = ("*", "+", "?", "{")
+"""What may follow a dot in a regular expression. No word that follows a name begins so."""
+NO_DOTS = r"names have no dots: write \w* instead of .*, in TOML in single quotes, as in [dt.operator.'Tok\w*']"
+
+
+def _refuse_dots(head: str, before_names: Sequence[str]) -> None:
+    """Refuse a quoted name with a dot, which the TOML reader writes in parentheses: `operator(Tok.*)`."""
+    section, _, name = head.partition("(")
+    if section in before_names and "." in name:
+        raise _Refused(f"the name {name.removesuffix(')')!r} has a dot", NO_DOTS)
+
+
 def _read(words: _Words) -> Address | Malformed:
     if not all(words.words):
         return Malformed("it has an empty part between two dots", "remove the dot, or write the missing name")
@@ -276,6 +288,7 @@ def _read(words: _Words) -> Address | Malformed:
 
 def _element(words: _Words, application: NamePattern | None) -> Address:
     head = words.head
+    _refuse_dots(head, ("application", "operator", "stream", "template", *_PORT_WORDS))
     if head == "application" and application is None and len(words) > 1:
         name, rest = _named(words, "application")
         return _element(rest, name)
@@ -298,6 +311,7 @@ def _element(words: _Words, application: NamePattern | None) -> Address:
 
 
 def _of_operator(words: _Words, name: NamePattern, application: NamePattern | None) -> Address:
+    _refuse_dots(words.head, tuple(_PORT_WORDS))
     if words.head in _PORT_WORDS and len(words) > 1:
         return _of_port(words, name, application)
     if len(words) == 1 and words.head.lower() in ("classname", "template"):
@@ -337,6 +351,8 @@ def _of_template(words: _Words, name: NamePattern, application: NamePattern | No
 
 def _named(words: _Words, what: str) -> tuple[NamePattern, _Words]:
     name = NamePattern(folded(words.words[1]) if words.folded else words.words[1], words.folded)
+    if words.after(2).head.startswith(_QUANTIFIERS):
+        raise _Refused(f"the dot behind {words.words[1]!r} divides the key", NO_DOTS)
     if len(words) == 2:
         raise _Refused(f"it ends after the name of the {what}", f"add what to set on {name}, as in …{name}.attr.…")
     return name, words.after(2)

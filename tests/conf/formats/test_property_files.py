@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit.conf.formats.property_files import read_file, read_properties
+from dagkit.conf.grammar.property_keys import Malformed, parse_key
 
 SEED = """<?xml version="1.0"?>
 <configuration>
@@ -349,6 +350,30 @@ def test_what_cannot_be_read_of_toml(file, data, problem):
 
 
 # -- files -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"[dt.operator.It.*]",
+        r"[dt.operator.It\w*]",
+        r'[dt.operator."It\w*"]',
+        r"dt.operator.It\w.x = 1",
+        "[dt.operator.a b]",
+    ],
+)
+def test_a_name_that_needs_quotes_is_answered_with_how_to_quote_it(file, text):
+    (fault,) = file("conf.toml", text).faults
+    assert fault.help == r"fix the line; put names with punctuation into single quotes, as in [dt.operator.'Tok\w*']"
+    assert told(file("conf.toml", "[dt.operator.'Tok\\w*']\nx = 1")) == [(2, r"dt.operator.Tok\w*.x", 1)]
+
+
+@pytest.mark.parametrize("text", ['[dt.operator."It.*"]', '[dt]\noperator."It.*"', '["dt.operator.It.*"]'])
+def test_a_quoted_name_with_a_dot_is_answered_with_how_to_write_it(file, text):
+    ((_, key, _),) = told(file("conf.toml", f"{text}\nprop.x = 1" if text.endswith("]") else f"{text}.prop.x = 1"))
+    fault = parse_key(key)
+    assert isinstance(fault, Malformed)
+    assert fault.help.endswith(r"in TOML in single quotes, as in [dt.operator.'Tok\w*']")
 
 
 def test_a_file_that_is_not_there_is_reported(tmp_path, monkeypatch):

@@ -115,6 +115,10 @@ def test_an_attribute_may_be_written_with_its_context(written, scope):
         ("dt.template.t.attr.MEMORY_MB", "a template holds properties, not attributes", "operator.NAME"),
         ("dt.operator.f.a[b]", r"'a\[b\]' is not a property", r"name\[0\]"),
         ("dt.", "it has an empty part", "remove the dot"),
+        ("dt.operator(Tok.*).attr.X", r"the name 'Tok\.\*' has a dot", r"\[dt\.operator\.'Tok\\w\*'\]"),
+        ("dt.operator.f.inputport(in.*).attr.X", r"the name 'in\.\*' has a dot", r"write \\w\*"),
+        ("dt.operator.Tok.*.attr.X", "the dot behind 'Tok' divides the key", r"write \\w\* instead of \.\*"),
+        ("dt.template.T.+.prop.x", "the dot behind 'T' divides the key", "names have no dots"),
     ],
 )
 def test_a_malformed_key_says_what_to_write(key, problem, help_):
