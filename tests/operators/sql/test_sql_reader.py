@@ -1,5 +1,6 @@
 """Each row of a table or a query is read once, however its keys are divided."""
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from dagkit import Dag, InputPort, OperatorContext, OutputPort, RowOperator, Sta
 from dagkit.api.running import Until
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.points import Point
+from dagkit.ranges import OffsetRange
 from dagkit.testing import Alone, CrashAfter, FakeClock, check_every_split_of
 from dagkit_operators import Items, Map, SqlQuery, SqlRange, SqlReader, SqlSplitter
 from tests.engine.cast import Collect, Desk, Hurried, arrived
@@ -140,3 +142,25 @@ def test_a_splitter_reads_a_table_or_a_query() -> None:
     for properties in ({}, {"table": "t", "query": "SELECT 1"}):
         (fault,) = SqlSplitter(url="sqlite:///a.db", key="k", **properties).faults
         assert "set either table or query" in fault.message
+
+
+AWAY = {"url": "postgresql://dagkit@127.0.0.1:1/none", "password": "hunter2"}
+
+
+def test_a_reader_waits_for_a_database_that_is_away(caplog: pytest.LogCaptureFixture) -> None:
+    alone = Alone(SqlReader(**AWAY))
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            alone.work(SqlRange("SELECT 1", "number", 0, 24))
+            assert alone.deferred is not None
+            assert alone.deferred.residual == OffsetRange(0, 24)
+    assert len(caplog.records) == 1
+    assert "does not answer, and is tried again until it does" in caplog.text
+    assert "hunter2" not in caplog.text
+
+
+def test_a_splitter_of_a_launch_that_ends_reports_that_the_database_is_away(tmp_path: Path) -> None:
+    with pytest.raises(OperatorFailed) as raised:
+        Desk(tmp_path, rows_read(TestDatabase(AWAY["url"], AWAY["password"]))).run()
+    assert raised.value.code == "system-unavailable"
+    assert "hunter2" not in str(raised.value)
