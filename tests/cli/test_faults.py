@@ -5,6 +5,8 @@ import socket
 
 import pytest
 
+from dagkit.cli.application.importing import authored
+from dagkit.errors import ApplicationFaults
 from tests.cli.samples import DISCONNECTED, WORD_COUNT
 
 LINE = DISCONNECTED[: DISCONNECTED.index('dag.add_operator("count"')].count("\n") + 1
@@ -169,6 +171,36 @@ BROKEN = {
     ),
     "a NUL byte": ("x = '\0'\n", None, "null bytes"),
 }
+
+
+@pytest.mark.parametrize(
+    ("statement", "help_"),
+    [
+        ("from operators import CountByKey", "write from dagkit_operators import CountByKey"),
+        ("from dagkit import CountByKey", "write from dagkit_operators import CountByKey"),
+        ("from dagkit.api import CountByKey", "write from dagkit_operators import CountByKey"),
+        ("from dagkit_operators import Dag", "write from dagkit import Dag"),
+        ("from dagkit_operators import CountByKeys", "did you mean 'CountByKey'?"),
+        ("import dagkit.operators", "write from dagkit_operators import NAME for an operator of the library"),
+        ("from dagkit.operators import CountByKey", "write from dagkit_operators import NAME"),
+        ("import operators.files", "write from dagkit_operators import NAME for an operator of the library"),
+        ("from json import CountByKey", "fix the last of the lines below"),
+    ],
+)
+def test_an_import_from_the_wrong_place_is_answered_with_the_right_one(dagkit, write, statement, help_):
+    write("misled.py", f"{statement}\n{WORD_COUNT}")
+    answer = dagkit("validate", "misled.py")
+    assert (answer.code, answer.out) == (3, "")
+    assert f"    help: {help_}" in answer.err
+
+
+def test_a_module_called_operators_that_is_not_there_may_be_the_authors_or_the_library() -> None:
+    missing = ModuleNotFoundError("No module named 'operators'", name="operators")
+    with (
+        pytest.raises(ApplicationFaults, match="or put your own module operators beside the application"),
+        authored("app", "the file cannot be imported"),
+    ):
+        raise missing
 
 
 @pytest.mark.parametrize("command", ["validate", "plan", "explain", "graph", "describe x --in", "config"])

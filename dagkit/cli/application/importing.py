@@ -4,13 +4,14 @@ import contextlib
 import importlib
 import importlib.machinery
 import importlib.util
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 from dagkit.api.traces import author_where, is_authored, shown_path, spoken
-from dagkit.errors import ApplicationFaults, ApplicationNotFound, DagkitError, Diagnostic, Where
+from dagkit.errors import ApplicationFaults, ApplicationNotFound, DagkitError, Diagnostic, Where, did_you_mean
 
 
 @contextlib.contextmanager
@@ -74,6 +75,8 @@ def authored(subject: str, problem: str, where: Where | None = None, *, only_the
 
 
 def _advice(raised: BaseException) -> str:
+    if isinstance(raised, ImportError) and (home := _home(raised)) is not None:
+        return home
     if isinstance(raised, ModuleNotFoundError):
         return f"install {raised.name!r} for this Python, or put it beside the application"
     if isinstance(raised, SyntaxError):
@@ -81,6 +84,32 @@ def _advice(raised: BaseException) -> str:
     if isinstance(raised, SystemExit):
         return 'put code that runs the file as a program under if __name__ == "__main__"'
     return "fix the last of the lines below"
+
+
+_NO_NAME = re.compile(r"cannot import name '(?P<name>[^']+)' from '(?P<module>[^']+)'")
+
+
+def _home(raised: ImportError) -> str | None:
+    """Where dagkit has what was imported from another place; None if it has nothing like it."""
+    missing = _NO_NAME.match(str(raised))
+    if missing is None:
+        sought = f"{raised.name}."
+        if not sought.startswith(("operators.", "dagkit.operators.")):
+            return None
+        return "write from dagkit_operators import NAME for an operator of the library" + (
+            ", or put your own module operators beside the application" if sought == "operators." else ""
+        )
+    name, module = missing["name"], missing["module"]
+    if module.partition(".")[0] not in ("operators", *_LIBRARIES):
+        return None
+    home = next((library for library in _LIBRARIES if name in importlib.import_module(library).__all__), None)
+    if home is not None:
+        return f"write from {home} import {name}"
+    return did_you_mean(name, importlib.import_module(module).__all__) if module in _LIBRARIES else None
+
+
+_LIBRARIES = ("dagkit", "dagkit_operators")
+"""The packages whose names authors import."""
 
 
 def _root_and_name(path: Path) -> tuple[Path, str]:
