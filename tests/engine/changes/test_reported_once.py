@@ -8,7 +8,7 @@ from dagkit.engine.changes.reconfiguration import Reconfiguration, Scaling
 from dagkit.errors import DagkitError
 
 
-def test_a_failed_window_is_not_logged_for_a_change_that_nobody_requested(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failed_window_is_not_logged_for_a_change_without_a_request(caplog: pytest.LogCaptureFixture) -> None:
     nothing = cast("Any", None)
     changes = Reconfiguration(nothing, nothing)
     changes._made.append((Scaling("Read", 2), nothing))
