@@ -45,6 +45,10 @@ class DirectoryScanner(CompletenessRules):
     skip_known_content: bool = False
     """Whether a new file is skipped if its content, decompressed, is that of a file that was split before: a copy, a
     renamed file, or one that rotation compressed. Each scan reads the new files for that."""
+    renamed: Literal["read", "skip"] = "read"
+    """Whether a local file that was read and then renamed is read again or skipped. To skip it, it is recognised by its
+    device, inode, length, time of change, and first and last 256 bytes. A file with several hard links is read by each
+    of its names."""
     events: bool = False
     """Whether a change in a local place starts a scan at once. Events are a hint, and may be missing on network
     filesystems: scans by time remain. It needs the package `watchfiles`, and a launch that runs until it is stopped."""

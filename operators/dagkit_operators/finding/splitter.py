@@ -19,6 +19,7 @@ from dagkit.urls import absolute, plain, shown, without_links
 from dagkit_operators.filesystem.access import Found, looked_up
 from dagkit_operators.filesystem.events import FileEvents
 from dagkit_operators.filesystem.listing import FolderMemory
+from dagkit_operators.filesystem.renames import UNKNOWN, KnownInodes, inode_of
 from dagkit_operators.filesystem.settled import settles_in_millis
 from dagkit_operators.finding.completeness import CompletenessRules, IncompleteFiles, Refused
 from dagkit_operators.finding.contents import Hashes, KnownContents
@@ -85,6 +86,8 @@ class FileSplitterInput(AbstractFileSplitter):
 
     contents = State("")
     """The concatenated digests of the contents that were split, if `scanner.skip_known_content`."""
+    inodes = State("")
+    """The concatenated digests of the inodes that were split, if `scanner.renamed` is `skip`."""
     refused = State[dict[str, str]](dict)
     """The states of the quarantined files, by their paths."""
     unchanged = State[dict[str, int]](dict)
@@ -105,6 +108,10 @@ class FileSplitterInput(AbstractFileSplitter):
     """The same for `contents`."""
     _contents: KnownContents = PrivateAttr(default_factory=KnownContents)
     """The contents in `contents`."""
+    _added_inodes: list[str] = PrivateAttr(default_factory=list)
+    """The same as `_added` for `inodes`."""
+    _inodes: KnownInodes = PrivateAttr(default_factory=KnownInodes)
+    """The inodes in `inodes`."""
     _hashes: Hashes = PrivateAttr(default_factory=Hashes)
     """The hashes of the files of the last scan, for receipts."""
     _incomplete: IncompleteFiles = PrivateAttr(default_factory=lambda: IncompleteFiles(CompletenessRules()))
@@ -147,7 +154,8 @@ class FileSplitterInput(AbstractFileSplitter):
 
     def file_states(self, items: Sequence[object], path: str | None = None) -> Iterator[FileState]:  # noqa: ARG002
         """The files that exist in the scanned places, or only the one at a path."""
-        return states_of(self.scanner, self._seen, self._contents, self._now_millis(), path)
+        now_millis = self._now_millis()
+        return states_of(self.scanner, self._seen, self._contents, self._inodes, now_millis=now_millis, path=path)
 
     def forget(self, path: str, request: str) -> str:
         """Forget a file as it is now, so that the next scan finds it; return why this is impossible, or ""."""
@@ -162,8 +170,11 @@ class FileSplitterInput(AbstractFileSplitter):
             return f"{shown(path)} is not known as it is now"
         if self.scanner.skip_known_content and status.length:
             self._contents.forget(status)
+        inode = inode_of(status) if self.scanner.renamed == "skip" else None
+        if inode is not None:
+            self._inodes.forget(inode)
         if self.window_data_manager == "ledger":
-            self.known, self.contents = self._seen.text, self._contents.text
+            self.known, self.contents, self.inodes = self._seen.text, self._contents.text, self._inodes.text
         self.paths_return = True  # the same path is another source in the ledger
         self.forgotten = [*self.forgotten, request][-KEPT_REQUESTS:]
         self._memory = FolderMemory()
@@ -173,16 +184,18 @@ class FileSplitterInput(AbstractFileSplitter):
     def setup(self, context: Context) -> None:
         super().setup(context)
         if self.window_data_manager == "noop":
-            self.known = self.contents = ""
+            self.known = self.contents = self.inodes = ""
             self.refused = {}
             self.unchanged = {}
             self.paths_return = self.next_block_id > 0
         self._seen = SeenFiles(self.known)
         self._contents = KnownContents(self.contents)
+        self._inodes = KnownInodes(self.inodes)
         self._incomplete = IncompleteFiles(self.scanner, self.refused, self.unchanged)
         self._memory = FolderMemory()
         self._added.clear()
         self._added_contents.clear()
+        self._added_inodes.clear()
         self._found.clear()
         self._scan = self._next_scan = self._event = self._events = None
         self._abandoned = threading.Event()
@@ -207,8 +220,10 @@ class FileSplitterInput(AbstractFileSplitter):
         if self._added and self.window_data_manager == "ledger":
             self.known += "".join(self._added)
             self.contents += "".join(self._added_contents)
+            self.inodes += "".join(self._added_inodes)
         self._added.clear()
         self._added_contents.clear()
+        self._added_inodes.clear()
         # an input operator with work in the background keeps a launch from ending for lack of input
         if self._events is not None and self._event is None and self._has_split_all() and not self._is_due():
             self._event = self._context.in_background(partial(self._events.wait, self.looks_again_in_millis() or 1))
@@ -326,10 +341,19 @@ class FileSplitterInput(AbstractFileSplitter):
             return self._examines_again()
         if self.receipts is not None and not status.is_directory and self._hashes.of(status) is None:
             return self._examines_again()
+        inode = inode_of(status) if self.scanner.renamed == "skip" else UNKNOWN
+        if inode is None:
+            return self._examines_again()
         self.refused.pop(status.path, None)
         self._added.append(self._seen.add(status))
-        if content is None:
-            return True
+        if self._inodes.has_renamed(inode):
+            _log.warning("%s was split under another name, and is skipped", shown(status.path))
+            return False
+        self._added_inodes.append(self._inodes.add(inode))
+        return content is None or self._is_new(status, content)
+
+    def _is_new(self, status: Found, content: str) -> bool:
+        """Whether the content of a file was not split before. It is known from now on."""
         if not self._contents.add(content):
             _log.warning("%s has the content of a file that was split before, and is skipped", shown(status.path))
             return False

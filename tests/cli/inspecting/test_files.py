@@ -106,6 +106,17 @@ def test_markers_are_ignored_and_known_content_is(dagkit, files, write) -> None:
     }
 
 
+def test_renamed_files_are_ignored_where_asked(dagkit, files, write) -> None:
+    ls = files(APP, renamed="skip")
+    write("in/a.txt", "one\n")
+    launch(dagkit)
+    Path("in/a.txt").rename("in/b.txt")
+    assert states(ls("ls", "--json")) == {
+        "a.txt": ("gone", ""),
+        "b.txt": ("ignored", "it was read under another name (renamed)"),
+    }
+
+
 def test_files_that_are_gone_are_listed_from_the_ledger(dagkit, files, write) -> None:
     ls = files(APP)
     write("in/a.txt", "one\n")

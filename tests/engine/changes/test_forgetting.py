@@ -105,8 +105,9 @@ def test_it_is_read_once_more_wherever_the_driver_is_killed(drawn: Any, point: P
     assert desk.faults() == []
 
 
-def test_known_content_is_forgotten_too(tmp_path: Path) -> None:
-    desk = desk_at(tmp_path, splitting, skip_known_content=True)
+@pytest.mark.parametrize("settings", [{"skip_known_content": True}, {"renamed": "skip"}], ids=["content", "inode"])
+def test_what_is_known_of_a_file_is_forgotten_too(settings: dict[str, Any], tmp_path: Path) -> None:
+    desk = desk_at(tmp_path, splitting, **settings)
     desk.run()
     forget(desk)
     assert lines(desk.run()) == ["a", "a", "b"]

@@ -608,3 +608,90 @@ def test_a_file_that_vanishes_while_it_is_examined_does_not_end_the_launch(tmp_p
     incomplete = IncompleteFiles(DirectoryScanner(files=[str(tmp_path)], control_file="{name}.ctl"))
     assert list(incomplete.complete([gone], 0)) == []
     assert incomplete.pending == 1
+
+
+@pytest.mark.parametrize("finder", [Splitting, Running])
+def test_a_renamed_file_is_skipped_where_asked(
+    finder: type[Splitting], folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = finder(folder, renamed="skip")
+    write(folder / "a.log", "one\n", at=1000)
+    write(folder / "b.log", "two\n", at=1000)
+    assert found.look() == ["a.log", "b.log"]
+    (folder / "a.log").rename(folder / "a.1")
+    write(folder / "a.log", "three\n", at=1000)
+    with caplog.at_level(logging.WARNING):
+        assert found.look() == ["a.log"]
+    assert f"{folder}/a.1 was split under another name, and is skipped" in caplog.messages
+    (folder / "a.1").rename(folder / "a.2")
+    with (folder / "b.log").open("a") as file:
+        file.write("more\n")
+    os.utime(folder / "b.log", (2, 2))
+    (folder / "b.log").rename(folder / "b.1")
+    assert found.look() == ["b.1"]
+    assert found.look() == []
+
+
+def test_a_file_that_is_renamed_during_a_scan_is_read_once(folder: Path) -> None:
+    found = Running(folder, renamed="skip", blocks_threshold=1)
+    write(folder / "b.log", "two\n", at=1000)
+    assert found.look() == ["a.log"]
+    for name in "ab":  # one was divided, and one was found and waits
+        (folder / f"{name}.log").rename(folder / f"{name}.1")
+    assert [found.look() for _ in range(4)] == [[], ["b.1"], [], []]
+
+
+def test_another_file_that_reuses_the_inode_is_read(folder: Path) -> None:
+    found = Splitting(folder, renamed="skip")
+    write(folder / "a.log", "one\n", at=1000)
+    inode = (folder / "a.log").stat().st_ino
+    assert found.look() == ["a.log"]
+    (folder / "a.log").rename(folder / "b.log")
+    write(folder / "b.log", "two\n", at=1000)  # the same inode, length and time
+    assert (folder / "b.log").stat().st_ino == inode
+    assert found.look() == ["b.log"]
+
+
+def test_a_file_with_two_hard_links_is_read_by_each_name(folder: Path) -> None:
+    found = Splitting(folder, renamed="skip")
+    write(folder / "a.log", "one\n", at=1000)
+    assert found.look() == ["a.log"]
+    os.link(folder / "a.log", folder / "b.log")
+    assert found.look() == ["b.log"]
+    (folder / "a.log").unlink()
+    (folder / "b.log").rename(folder / "c.log")
+    assert found.look() == []
+
+
+def test_empty_files_and_directories_are_not_taken_for_renamed(folder: Path) -> None:
+    found = Splitting(folder, renamed="skip", directories=True)
+    write(folder / "a.log", "", at=1000)
+    (folder / "sub").mkdir()
+    assert found.look() == ["a.log", "sub"]
+    (folder / "a.log").rename(folder / "b.log")
+    (folder / "sub").rename(folder / "other")
+    assert found.look() == ["b.log", "other"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", Point)
+def test_a_renamed_file_is_skipped_wherever_the_driver_is_killed(point: Point, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    write(tmp_path / "in" / "a.log", "one\n", at=1000)
+
+    def draw(dag: Dag, conf: object) -> None:
+        scanner = {"files": [str(tmp_path / "in")], "renamed": "skip"}
+        splitter = dag.add_operator("splitter", FileSplitterInput(scanner=scanner))
+        names = dag.add_operator("names", Map(lambda info: Path(info.path).name))
+        dag.add_stream("files", splitter.files_metadata_output, names.input)
+        names >> dag.add_operator("collect", Collect())
+
+    desk = Desk(tmp_path, draw, until=Until.IDLE, clock=FakeClock())
+    desk.crash(CrashAfter(point, 1))
+    write(tmp_path / "in" / "b.log", "two\n", at=1000)
+    desk.run()
+    (tmp_path / "in" / "a.log").rename(tmp_path / "in" / "a.1")
+    write(tmp_path / "in" / "c.log", "six\n", at=1000)
+    desk.crash(*(CrashAfter(point, window) for window in (2, 3)))
+    assert sorted(arrived(desk.run())) == ["a.log", "b.log", "c.log"]
+    assert desk.faults() == []
