@@ -178,6 +178,24 @@ def test_a_message_that_is_too_large_is_rejected(kafka: Broker, tmp_path: Path) 
     assert arrived(loop) == ["the message has 11 bytes, and largest_message is 10"]
 
 
+def test_a_message_that_is_copied_and_too_large_is_rejected(kafka: Broker, tmp_path: Path) -> None:
+    source, target = kafka.topic(), kafka.topic()
+    kafka.produce(source, ["1", "2" * 11, "3" * 10])
+
+    def draw(dag: Dag, conf: object) -> None:
+        at = {"bootstrap_servers": kafka.address}
+        splitter = dag.add_operator("splitter", KafkaSplitter(topics=[source], **at))
+        writer = dag.add_operator("writer", KafkaWriter(topic=target, largest_message=10, **at))
+        splitter >> dag.add_operator("reader", KafkaReader(**at)) >> writer
+        reasons = dag.add_operator("reasons", Map(lambda rejected: rejected.item.place))
+        dag.add_stream("rejected", writer.rejected, reasons.input)
+        reasons >> dag.add_operator("collect", Collect())
+
+    loop = Desk(tmp_path, draw).run()
+    assert kafka.committed(target) == [[b"1", b"3" * 10]]
+    assert arrived(loop) == [f"{source}/0, offset 1"]
+
+
 def test_a_message_that_the_broker_refuses_is_reported_and_nothing_of_its_window_is_visible(
     kafka: Broker, tmp_path: Path
 ) -> None:
