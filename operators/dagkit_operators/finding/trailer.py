@@ -3,7 +3,7 @@
 import csv
 from collections import deque
 from collections.abc import Iterable, Iterator
-from decimal import Context, Decimal, InvalidOperation
+from decimal import Context, Decimal, Inexact, InvalidOperation
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt, field_validator, model_validator
 
@@ -16,7 +16,8 @@ TOTALS = frozenset({"rows", "sum"})
 """The totals that a trailer can state."""
 _LONGEST = 1 << 20
 """The most bytes of a line that are kept."""
-_EXACT = Context(prec=60)
+_DIGITS = 60
+_EXACT = Context(prec=_DIGITS, traps=[Inexact])
 
 
 class Trailer(BaseModel):
@@ -91,7 +92,10 @@ class Trailer(BaseModel):
             value = _number(columns[self.sum_column - 1]) if len(columns) >= self.sum_column else None
             if value is None:
                 raise _NoNumber(f"line {number} has no number in column {self.sum_column}")
-            total = _EXACT.add(total, value)
+            try:
+                total = _EXACT.add(total, value)
+            except Inexact as error:
+                raise _NoNumber(f"the sum to line {number} has more than {_DIGITS} digits") from error
         return total
 
 

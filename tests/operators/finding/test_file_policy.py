@@ -496,6 +496,11 @@ def test_a_file_is_read_when_its_trailer_agrees(
         (SUM, "x;y\na;1\nT;1;many\n", "column 2 has the sum 1, and its last line states many"),
         (SUM, "x;y\na;1\nb\nT;2;1\n", "its totals cannot be computed: line 3 has no number in column 2"),
         (SUM, "x;y\na;NaN\nT;1;NaN\n", "its totals cannot be computed: line 2 has no number in column 2"),
+        (
+            SUM,
+            "x;y\na;1e60\nb;1\nT;2;1e60\n",
+            "its totals cannot be computed: the sum to line 3 has more than 60 digits",
+        ),
     ],
 )
 def test_a_file_that_contradicts_its_trailer_is_quarantined_once_until_it_is_corrected(
