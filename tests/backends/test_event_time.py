@@ -263,6 +263,21 @@ def test_an_idle_source_does_not_hold_another_input(make: Make, idle_minutes: in
     assert state_of(ran(draw, make, clock=FakeClock()), "first", "seen")[-1] == seen
 
 
+def test_a_source_that_was_not_asked_since_the_last_launch_is_not_idle(make: Make) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        clocked = dag.add_operator("clocked", Clocked(looks=(((1,), 9), ((6,), 20))))
+        untimed = dag.add_operator("untimed", Untimed(looks=(((5,), None),)))
+        latest, join = dag.add_operator("latest", Latest(idle_minutes=2)), dag.add_operator("first", Sorted())
+        dag.add_stream("one", clocked.minutes, join.minutes)
+        dag.add_stream("minutes", untimed.minutes, latest.minutes)
+        dag.add_stream("two", latest.same, join.others)
+
+    ledger, clock = Ledger(MemoryStore()), FakeClock()
+    ran(draw, make, ledger=ledger, clock=clock, windows=1)
+    clock.advance(seconds=600)
+    assert state_of(ran(draw, make, ledger=ledger, clock=clock), "first", "seen") == [None, 5]
+
+
 def test_an_application_window_holds_event_time_until_it_ends(make: Make) -> None:
     def draw(dag: Dag, conf: object) -> None:
         clocked, passing = dag.add_operator("clocked", Clocked(looks=LOOKS)), dag.add_operator("passing", Passing())

@@ -93,6 +93,11 @@ class Checkpoint(_Value):
     answered: tuple[str, ...] = ()
     """The requests that took effect with this window."""
 
+    def for_launch(self, now: datetime) -> "Checkpoint":
+        """Return the checkpoint for a launch that begins now."""
+        times = self.event_times.renewed(now)
+        return self if times is self.event_times else self.model_copy(update={"event_times": times})
+
     def with_files(self, files: tuple[Part, ...]) -> "Checkpoint":
         """Return the checkpoint with other pieces of incomplete files."""
         return self if files == self.files else self.model_copy(update={"files": files})

@@ -40,6 +40,17 @@ class EventTimes(_Value):
     advanced: bool = False
     """Whether an operator that uses watermarks has not seen the latest one yet."""
 
+    def renewed(self, now: datetime) -> "EventTimes":
+        """Return the event times for a new launch: no source is idle yet, as none was asked since the last launch."""
+        if not self.estimates and not self.quiet_since:
+            return self
+        estimates = {
+            name: tuple(None if each is None else Estimate(at=each.at, since=now) for each in partitions)
+            for name, partitions in self.estimates.items()
+        }
+        quiet_since = dict.fromkeys(self.quiet_since, now)
+        return self.model_copy(update={"estimates": estimates, "quiet_since": quiet_since})
+
     @property
     def application(self) -> datetime | None:
         """The watermark of the application: the lowest of all operators; None while one of them has none."""

@@ -88,7 +88,7 @@ class RunState:
         self.masking = Masking.of(lambda: self.program)
         plan = RunningPlan.of(compilation)
         self.journal = Journal(ledger, plan.program, fingerprint, version)
-        checkpoint = self.checkpoint = self.journal.checkpoint()
+        checkpoint = self.checkpoint = self.journal.checkpoint().for_launch(self.clock.now())
         if checkpoint.partitions or checkpoint.altered:
             plan = RunningPlan.resumed(plan.compilation, checkpoint)
             backend.load(plan.compilation)

@@ -49,8 +49,13 @@ class DrainPolicy:
 
 
 def renewed(work: Iterable[WorkItem]) -> list[WorkItem]:
-    """Return pending work for a new launch: work without an end is due at once, even if it was deferred."""
-    return [item if item.has_end or item.due is None else replace(item, due=None) for item in work]
+    """Return pending work for a new launch: work without an end is due at once, even if it was deferred or idle."""
+    return [
+        item
+        if item.has_end or (item.due is None and item.idle_since is None)
+        else replace(item, due=None, idle_since=None)
+        for item in work
+    ]
 
 
 def next_due(deferred: Iterable[WorkItem]) -> datetime | None:
