@@ -63,7 +63,8 @@ class Reader(Operator, Generic[T]):
             own, theirs = getattr(self, name), values[name]
             is_own, is_theirs = name in self.model_fields_set, name in context.model_fields_set
             if is_own and is_theirs and own != theirs:
-                raise ValueError(f"{name} is {own!r}, and reader_context.{name} is {theirs!r}; set one of them")
+                problem = f"{name} is {own!r}, and reader_context.{name} is {theirs!r}"
+                raise ValueError(f"{problem}: they are one property, so set {name} alone")
             values[name] = own if is_own or not is_theirs else theirs
         if shared:
             made = type(context).model_validate(values)  # an invalid value is a fault of the property of that name

@@ -1,6 +1,8 @@
 """The readers of blocks by name: a block reader, and the reader context that it has unless set otherwise."""
 
-from pydantic import Field, PositiveInt
+from typing import Any
+
+from pydantic import Field, PositiveInt, model_validator
 
 from dagkit import OutputPort
 from dagkit_operators.contexts.fixed_bytes import FixedBytesReaderContext
@@ -38,4 +40,11 @@ class FixedLengthReader(BlockReader[bytes]):
     reader_context: FixedBytesReaderContext = FixedBytesReaderContext()
     """How records are read."""
     length: PositiveInt = Field(default=...)
-    """Bytes of a record."""
+    """Bytes of a record. It may also be set in the reader context."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_its_context(cls, given: Any) -> Any:
+        context = given.get("reader_context") if isinstance(given, dict) else None
+        length = context.get("length") if isinstance(context, dict) else getattr(context, "length", None)
+        return given if length is None or "length" in given else {**given, "length": length}

@@ -298,8 +298,21 @@ def test_a_property_of_lines_is_one_property_wherever_it_is_set() -> None:
 def test_two_values_for_one_property_are_a_fault() -> None:
     reader = LineReader(delimiter=";", reader_context=ReadAheadLineReaderContext(delimiter="|"))
     assert [fault.message for fault in reader.faults] == [
-        "delimiter is ';', and reader_context.delimiter is '|'; set one of them"
+        "delimiter is ';', and reader_context.delimiter is '|': they are one property, so set delimiter alone"
     ]
+
+
+def test_the_length_of_records_may_be_set_in_the_context_alone() -> None:
+    (missing,) = FixedLengthReader().faults
+    assert (missing.path, missing.missing) == ("length", True)
+    for reader in (
+        FixedLengthReader(reader_context=FixedBytesReaderContext(length=8)),
+        FixedLengthReader().configured({"reader_context": {"length": 8}}),
+        FixedLengthReader(reader_context=FixedBytesReaderContext(length=7)).configured(
+            {"reader_context": {"length": 8}}
+        ),
+    ):
+        assert (reader.faults, reader.length, reader.reader_context.length) == ((), 8, 8)
 
 
 def test_a_property_that_the_context_would_ignore_is_a_fault() -> None:
