@@ -84,6 +84,17 @@ def places(compilation: Compilation) -> Mapping[str, Sequence[str]]:
     return {node.name: list(operator.places(items_into(graph, node))) for node, operator in finders}
 
 
+def receivers(compilation: Compilation) -> Mapping[str, frozenset[str]]:
+    """The operators that each operator sends items to."""
+    found: dict[str, set[str]] = {}
+    for node in compilation.graph.nodes:
+        for _, stream in compilation.graph.connected_inputs(node.name):
+            for end in (stream.source, *stream.further_sources):
+                if end is not None:
+                    found.setdefault(end.node, set()).add(node.name)
+    return {name: frozenset(names) for name, names in found.items()}
+
+
 def _state_of(ledger: Ledger, checkpoint: Checkpoint, name: str) -> SavedState:
     """The state of an operator: an input operator keeps it in its own chain, another one in the checkpoint."""
     if name in checkpoint.state:

@@ -14,7 +14,7 @@ from dagkit.cli.application.options import Asked, application, spoken
 from dagkit.cli.running.launch_progress import Progress
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.reports.run_events import Observer
-from dagkit.inventory.listing import places
+from dagkit.inventory.listing import places, receivers
 from dagkit.launching import Machine, launch_compiled
 from dagkit.observers.lines import Lines
 
@@ -88,7 +88,7 @@ def launch(
         if lines is not None:
             lines.app = compilation.application
         output.notes(compilation.notes)
-        progress = Progress(Output(verbosity=-1) if lines else output, places(compilation))
+        progress = Progress(Output(verbosity=-1) if lines else output, places(compilation), receivers(compilation))
         with ExitStack() as stack:
             observers: list[Observer] = [progress]
             if lines is not None:

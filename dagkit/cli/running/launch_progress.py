@@ -2,7 +2,7 @@
 
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,8 +37,11 @@ class Totals:
 class Progress:
     """Prints the progress of a launch, at most one window in two seconds."""
 
-    def __init__(self, output: Output, searched: Mapping[str, Sequence[str]]) -> None:
-        """`searched`: the paths and patterns that each operator searches for files."""
+    def __init__(
+        self, output: Output, searched: Mapping[str, Sequence[str]], receivers: Mapping[str, Collection[str]]
+    ) -> None:
+        """Take what each operator searches for files, and the operators to which it sends items."""
+        self._receivers = receivers
         self.output = output
         self.totals = Totals()
         self._without_files = dict(searched)
@@ -94,9 +97,15 @@ class Progress:
             self.output.detail(f"{found.operator}: found {counted(found.blocks, 'block')}, {in_bytes(found.positions)}")
 
     def _note_sent(self, measured: Measured) -> None:
-        """Note which operators in the graph found files: those that sent items."""
-        for name in self._without_files.keys() & measured.operators.keys():
-            if any(port.tuple_count for stats in measured.operators[name] for port in stats.output_ports):
+        """Note which operators in the graph found files: those whose receivers got items.
+
+        Spark does not count what a splittable operator sends to another one in its stage.
+        """
+        for name in list(self._without_files):
+            got = [
+                stats for receiver in self._receivers.get(name, ()) for stats in measured.operators.get(receiver, ())
+            ]
+            if any(port.tuple_count for stats in got for port in stats.input_ports):
                 del self._without_files[name]
 
     def _announce(self, visible: datetime | None) -> None:

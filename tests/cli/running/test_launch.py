@@ -1,4 +1,12 @@
-"""What `dagkit launch` prints of work that a window did not finish."""
+"""What `dagkit launch` prints of work that a window did not finish, and of operators that found no file."""
+
+from datetime import UTC, datetime
+
+from dagkit.api.stats import OperatorStats, PortStats
+from dagkit.cli.running.launch_progress import Progress
+from dagkit.cli.terminal.output import Output
+from dagkit.engine.reports.run_events import Measured, Resumed
+from dagkit.launching import Launched
 
 COUNTING = """
 from dagkit import *
@@ -80,3 +88,14 @@ def test_the_summary_names_what_found_no_file(dagkit, write, folder):
     for _ in range(2):  # a later launch that finds nothing more
         answer = dagkit("launch", "finding.py", "--once", "--reference", "--path", "second")
         assert "found no" not in answer.out
+
+
+def test_a_file_that_only_the_receiver_counted_was_found():
+    """On Spark, what a splittable operator sends within its stage is counted where it arrives."""
+    progress = Progress(Output(), {"Match": ["in"], "Other": ["in"]}, {"Match": {"Read"}, "Other": {"Read too"}})
+    progress(Resumed("app", 0, 0, promised=False))
+    sent, got = OperatorStats(1, output_ports=(PortStats("files"),)), OperatorStats(1, (PortStats("files", 1),))
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    progress(Measured(1, at, at, at, {"Match": [sent], "Other": [sent], "Read": [got], "Read too": [sent]}, {}))
+    lines = progress.summary(Launched("app", "place", 1)).splitlines()
+    assert lines[1:-1] == ["Other: found no file to read in in"]

@@ -92,7 +92,7 @@ def test_a_window_answers_all_earlier_requests(tmp_path: Path) -> None:
 
 
 def test_the_command_prints_when_the_next_file_becomes_visible(capsys: pytest.CaptureFixture[str]) -> None:
-    progress, soon = Progress(Output(), {}), datetime.now(UTC) + timedelta(hours=1)
+    progress, soon = Progress(Output(), {}, {}), datetime.now(UTC) + timedelta(hours=1)
 
     def committed(visible: datetime | None) -> str:
         progress(Committed(1, 1.0, 1, 0, 1, 0, 0, visible=visible))
