@@ -6,8 +6,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 from dagkit import Batch, Column, Constant, Operator, OutputPort, RowOperator
-from dagkit.errors import RunFailure
-from dagkit.urls import shown
+from dagkit.errors import RunFailure, Scene
 from dagkit_operators.payloads import Rejected
 from dagkit_operators.reading.conversion import as_text
 
@@ -21,9 +20,9 @@ class ItemRejected(RunFailure):
 
     def __init__(self, rejected: Rejected) -> None:
         self.rejected = rejected
-        byte = "" if rejected.start is None else f", byte {rejected.start}"
-        place = f" of {shown(rejected.path)}{byte}" if rejected.path else ""
-        super().__init__(f"the item {rejected.text!r:.80}{place} is rejected: {rejected.reason}")
+        # the place is no part of the message: an item that is tried again alone must give the same one
+        place = Scene(source=rejected.path or None, position=rejected.start)
+        super().__init__(f"the item {rejected.text!r:.80} is rejected: {rejected.reason}", scene=place)
 
 
 class Rejecting(Operator):
