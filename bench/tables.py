@@ -124,7 +124,8 @@ def with_spark(kind: str, source: Path, target: str, folder: Path) -> float:
 
 
 def _use_driver(jar: str) -> None:
-    os.environ["PYSPARK_SUBMIT_ARGS"] = f"--jars {jar} pyspark-shell"
+    if jar:
+        os.environ["PYSPARK_SUBMIT_ARGS"] = f"--jars {jar} pyspark-shell"
 
 
 def writings(home: Path, kinds: Sequence[str], rows: int, rounds: int, driver: str) -> Iterator[Writing]:
