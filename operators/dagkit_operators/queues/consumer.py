@@ -3,27 +3,24 @@
 One thread owns the connection, because clients of brokers are not safe in several. It survives a broker that is away.
 """
 
-import logging
 import threading
 import time
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import chain
 from typing import Any, ClassVar
 
 from dagkit.errors import RunFailure
 from dagkit_operators.libraries import library
+from dagkit_operators.outage import Outage
 from dagkit_operators.queues.queue_message import QueueMessage, message_of
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
-_LOGGED_EVERY = 300.0
 _WAIT_SECONDS = 0.05
 """How long the thread waits for messages before it acknowledges others."""
 
 _REFUSALS = (403, 404, 530)
 """The codes of AMQP for: access refused, not found, not allowed."""
-
-_log = logging.getLogger(__name__)
 
 
 class QueueRefused(RunFailure):
@@ -62,7 +59,11 @@ class Consumer:
         """The messages that have arrived, at most so many. Raise what the broker refused."""
         if self._failure is not None:
             raise QueueRefused(self._queue, self._failure) from self._failure
-        return [self._received.popleft() for _ in range(min(most, len(self._received)))]
+        taken: list[QueueMessage] = []
+        with suppress(IndexError):  # the thread may clear the messages meanwhile: then they come again
+            while len(taken) < most:
+                taken.append(self._received.popleft())
+        return taken
 
     def wait(self, quiet_seconds: float) -> None:
         """Wait until a message has arrived, or none has for so long, during which the broker was there."""
@@ -87,14 +88,14 @@ class Consumer:
 
     def _run(self) -> None:
         """Receive messages until the consumer is closed; connect again whenever the connection is lost."""
-        outage = _Outage(self._queue)
+        outage = Outage(f"the broker of the queue {self._queue}")
         while not self._stopped.is_set():
             connection = self._kombu.Connection(self._url, transport_options=self._options, heartbeat=30)
             lost = connection.recoverable_connection_errors + connection.recoverable_channel_errors
             try:
                 with connection:
                     consumer = self._consumer(connection)
-                    outage.end()
+                    outage.is_over()
                     self._serve(connection, consumer)
             except Exception as error:  # noqa: BLE001 - `take` raises it on the thread of the loop
                 if not isinstance(error, lost) or _is_refusal(error):
@@ -102,7 +103,7 @@ class Consumer:
                     self._arrived.set()
                     return
                 self._forget()
-                self._stopped.wait(outage.pause_after(error))
+                self._stopped.wait(outage.failed(str(error)))
 
     def _consumer(self, connection: Any) -> Any:
         channel = connection.channel()
@@ -146,33 +147,6 @@ class Consumer:
         self._quiet_since = None
         self._received.clear()
         self._delivered.clear()
-
-
-class _Outage:
-    """Logs that the broker is away, once and then every so often, and counts the pauses between attempts."""
-
-    def __init__(self, queue: str) -> None:
-        self._queue = queue
-        self._pause = _FIRST_PAUSE
-        self._logged: float | None = None
-        """When it was logged last; None while the broker is there."""
-
-    def pause_after(self, error: Exception) -> float:
-        """The seconds to wait after a failed attempt."""
-        now = time.monotonic()
-        if self._logged is None or now - self._logged >= _LOGGED_EVERY:
-            self._logged = now
-            _log.warning(
-                "the broker of the queue %s is away: %s; dagkit connects again when it is back", self._queue, error
-            )
-        pause, self._pause = self._pause, min(2 * self._pause, _LONGEST_PAUSE)
-        return pause
-
-    def end(self) -> None:
-        """Log that the broker is back if it was away."""
-        if self._logged is not None:
-            _log.warning("the broker of the queue %s is back", self._queue)
-        self._pause, self._logged = _FIRST_PAUSE, None
 
 
 def _is_refusal(error: Exception) -> bool:

@@ -167,7 +167,7 @@ def test_a_broker_that_is_away_is_reported_once_and_waited_for(
     assert [message.text for message in messages] == ["one"]
     texts = [record.getMessage() for record in caplog.records if record.name.startswith("dagkit")]
     assert len(texts) == 2
-    assert "is away" in texts[0]
-    assert "is back" in texts[1]
+    assert "does not answer" in texts[0]
+    assert "answers again" in texts[1]
     alone.operator.teardown()
     broker.stop()
