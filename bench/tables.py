@@ -169,7 +169,8 @@ def in_words(found: Sequence[Writing], rows: int, rounds: int) -> str:
         f"Each reads {rows} rows from one Parquet file in memory, and adds them to a table: of PostgreSQL on the same "
         "machine, of Delta, or in a folder of Parquet files, both in memory. Spark uses its JDBC writer, with batches "
         "of 10,000 that the driver rewrites, and its Parquet writer for the other two, as its Delta writer adds a log "
-        "to such files. dagkit stages the rows, commits the window in its ledger, and delivers it. Medians of "
+        "to such files. dagkit stages the rows, commits the window in its ledger, and delivers it. Nothing "
+        "is synced: the server runs with `fsync=off`, and dagkit with `durable=False`. Medians of "
         f"{rounds} runs after {WARMING}, by turns, in thousands of rows a second. Measured with {machine_in_words()}."
     )
     lines = [
