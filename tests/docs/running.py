@@ -14,12 +14,27 @@ from types import ModuleType
 import pytest
 from click.testing import CliRunner
 
+from dagkit.api.attributes import Attribute, DagContext
+from dagkit.engine.program.program import Program
+from dagkit.engine.work import summary
 from tests.docs.fences import ROOT, Fence
 
 _VARIABLE = re.compile(r"[A-Z_]+=")
 SERVICES = {"localhost:9092": ("kafka", "address"), "localhost:9093": ("kafka", "login_address")}
 """The addresses in documents of servers that tests run elsewhere: the fixture that runs each, and its attribute."""
 _COMMAND = re.compile(r"^\$ (.*)$", re.MULTILINE)
+
+
+def lengthen_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let windows whose length no program sets last a minute if their work takes so long."""
+    setting = DagContext.STREAMING_WINDOW_SIZE_MILLIS
+    of_application = summary._of_application
+
+    def lengthened(program: Program, attribute: Attribute[int]) -> int:
+        is_set = any(setting.qualified in values for values in program.attributes.values())
+        return 60_000 if attribute is setting and not is_set else of_application(program, attribute)
+
+    monkeypatch.setattr(summary, "_of_application", lengthened)
 
 
 class Room:

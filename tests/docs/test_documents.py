@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.fences import ROOT, Fence, documents, fences_in
-from tests.docs.running import Room
+from tests.docs.running import Room, lengthen_windows
 
 ALL_FENCES = [(document, fence) for document in documents() for fence in fences_in(document)]
 SHOWN = [document for document in documents() if document.name != "errors.md" and fences_in(document)]
@@ -18,7 +18,9 @@ def _is_run(fence: Fence) -> bool:
 
 
 @pytest.mark.parametrize("document", SHOWN, ids=lambda d: d.relative_to(ROOT).as_posix())
-def test_a_document_shows_what_happens(document: Path, room: Room) -> None:
+def test_a_document_shows_what_happens(document: Path, room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    # a machine under load would otherwise read a file in two windows, where the page shows one
+    lengthen_windows(monkeypatch)
     fences = fences_in(document)
     for fence, following in zip(fences, (*fences[1:], None), strict=True):
         if fence.file_name is not None:
