@@ -1,5 +1,6 @@
 """`dagkit files`: the input files of an application, and what became of each."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -81,6 +82,8 @@ def test_ls_lists_every_file_with_its_state_and_the_rule(dagkit, files, write) -
     write("in/new.txt.done", "")
     write("in/wrong.txt", "END1\n")
     write("in/wrong.txt.done", "")
+    for name in ("wrong.txt", "wrong.txt.done"):
+        os.utime(f"in/{name}", (1_700_000_000, 1_700_000_000))  # what changed just now is pending
     found = states(ls("ls", "--json"))
     assert {name: state for name, state in found.items() if not name.endswith(".done")} == expected
     assert ls("ls", "--state", "new", "--state", "pending").out.splitlines() == [
