@@ -11,6 +11,9 @@ from dagkit.api.secrets import MASK, secrets_in
 from dagkit.engine.program.program import Program
 from dagkit.errors import DagkitError
 
+_MASKED_LOGGERS = ("dagkit", "dagkit_operators")
+"""The packages whose log records are masked."""
+
 
 class Masking:
     """Replaces secrets by a mask. They are collected when they are needed first."""
@@ -48,7 +51,7 @@ class Masking:
 
         def make(*args: Any, **kwargs: Any) -> logging.LogRecord:
             record = before(*args, **kwargs)
-            if not is_over and record.name.partition(".")[0] == "dagkit":
+            if not is_over and record.name.partition(".")[0] in _MASKED_LOGGERS:
                 self._mask_record(record)
             return record
 
