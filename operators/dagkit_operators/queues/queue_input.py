@@ -85,14 +85,17 @@ class AbstractQueueInput(InputOperator, Generic[T]):
     def emit_tuples(self) -> None:
         """Send the messages that have arrived."""
         assert self._consumer is not None, "an operator is set up before it runs"
-        added: list[str] = []
+        added: dict[str, None] = {}
         for message in self._arrived():
             digest = blake2b(message.id.encode(), digest_size=_DIGEST // 2).hexdigest()
+            if digest in added:
+                self._settle_later(message.id)  # the ledger does not record the first one before this look ends
+                continue
             if digest in self._known:
                 self._settle(message.id)
                 continue
             self._known.add(digest)
-            added.append(digest)
+            added[digest] = None
             try:
                 item = self.convert(message)
             except ValueError as error:
@@ -127,6 +130,13 @@ class AbstractQueueInput(InputOperator, Generic[T]):
         else:
             self._acknowledge(name)
 
+    def _settle_later(self, name: str) -> None:
+        """Acknowledge a message after the commit of the window that takes it."""
+        if self.settled.is_connected:
+            self.settled.emit(name)
+        else:
+            self._taken.append((self._window, name))
+
     def _acknowledge(self, name: str) -> None:
         assert self._consumer is not None, "an operator is set up before it runs"
         self._consumer.acknowledge(name)
@@ -138,10 +148,7 @@ class AbstractQueueInput(InputOperator, Generic[T]):
         if not self.rejected.is_connected:
             raise ItemRejected(rejected) from error
         self.rejected.emit(rejected)
-        if self.settled.is_connected:
-            self.settled.emit(message.id)
-        else:
-            self._taken.append((self._window, message.id))
+        self._settle_later(message.id)
 
 
 class QueueInput(AbstractQueueInput[QueueMessage]):

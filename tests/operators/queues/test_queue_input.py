@@ -188,6 +188,20 @@ def test_a_rejected_message_that_no_output_takes_fails_the_run_and_stays(queue: 
     assert left(MEMORY, queue) == 1
 
 
+def test_a_look_that_fails_acknowledges_no_message_that_it_received_twice(queue: str) -> None:
+    send(MEMORY, queue, ["a path", "a path"], message_id="twice")
+    send(MEMORY, queue, ["no\tpath"])
+    alone = Alone(QueuePaths(queue=queue), connected=["output"])
+    consumer = alone.operator._consumer
+    assert consumer is not None
+    while len(consumer._received) < 3:
+        consumer._arrived.wait()
+    with pytest.raises(ItemRejected, match="the message is no path"):
+        alone.look()
+    alone.operator.teardown()
+    assert left(MEMORY, queue) == 3
+
+
 def look_for_long(alone: Alone[Any]) -> None:
     """Look until the thread of the connection has had its time."""
     while True:
