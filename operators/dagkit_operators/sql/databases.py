@@ -83,7 +83,10 @@ class Connection:
 
     def run(self, statement: str, parameter: str | None = None) -> list[tuple[Any, ...]]:
         """Execute a statement, and return its rows. Errors of the driver pass as they are."""
-        self._cursor.execute(statement.replace("?", self.mark), None if parameter is None else [parameter])
+        if parameter is None:  # a question mark is then part of the statement, such as one in a query of the author
+            self._cursor.execute(statement)
+        else:
+            self._cursor.execute(statement.replace("?", self.mark), [parameter])
         return list(self._cursor.fetchall())
 
     def table(self, statement: str) -> "pa.Table":

@@ -93,6 +93,12 @@ def test_a_query_is_read_as_a_table(tmp_path: Path, filled: TestDatabase) -> Non
     assert numbers_and_texts(loop) == [Named(r.number, r.text and r.text.upper()) for r in ROWS if r.number > 4]
 
 
+def test_a_question_mark_in_a_query_is_no_parameter(tmp_path: Path, filled: TestDatabase) -> None:
+    filled.rows("INSERT INTO numbers VALUES (91, 'why?')")
+    query = {"table": "", "query": "SELECT number, text FROM numbers WHERE text = 'why?'"}
+    assert numbers_and_texts(Desk(tmp_path, rows_read(filled, **query)).run()) == [Named(91, "why?")]
+
+
 def test_every_split_of_a_range_gives_the_same_rows(filled: TestDatabase) -> None:
     reader = SqlReader(**filled.settings, record_type=Named, page_rows=2)
     check_every_split_of(reader, SqlRange("SELECT * FROM numbers", "number", 0, 24))
