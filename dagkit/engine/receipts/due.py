@@ -46,7 +46,8 @@ def receipts_after(
         and receipt.source not in pending
         and not any(file in open_files for file in receipt.outputs)
     )
-    return tuple(receipt for receipt in after if receipt not in due), due
+    written = {receipt.source for receipt in due}
+    return tuple(receipt for receipt in after if receipt.source not in written), due
 
 
 def _new(source: str, item: WorkItem, wanted: Mapping[str, Any]) -> Receipt:
