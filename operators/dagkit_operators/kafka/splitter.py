@@ -78,6 +78,8 @@ class KafkaSplitter(KafkaClient, InputOperator):
     """Where the last look saw partitions end."""
     _marked: list[Partition] = PrivateAttr(default_factory=list)
     """Partitions whose start is to be recorded, although nothing is to be read yet."""
+    _listed: dict[Partition, None] = PrivateAttr(default_factory=dict)
+    """The partitions of the wanted topics that the last listing found. Others may be known from earlier launches."""
     _next_look: datetime | None = PrivateAttr(default=None)
     _next_listing: datetime | None = PrivateAttr(default=None)
     _looks: int = PrivateAttr(default=0)
@@ -156,9 +158,10 @@ class KafkaSplitter(KafkaClient, InputOperator):
         new: list[Partition] = []
         lists = self._next_listing is None or self._now() >= self._next_listing
         if lists:
-            there = dict.fromkeys(self._wanted(client.partitions()))
-            new = [one for one in there if one not in dict.fromkeys(known)]
-            known = [one for one in known if one in there]
+            self._listed = dict.fromkeys(self._wanted(client.partitions()))
+            before = set(known)
+            new = [one for one in self._listed if one not in before]
+        known = [one for one in known if one in self._listed]
         starts = self._starts(client, new)
         ends = {} if self.endless else client.ends([*known, *new], uncommitted=self.uncommitted)
         if lists:

@@ -146,6 +146,17 @@ def test_a_pattern_finds_topics_and_later_launches_find_new_topics_and_partition
     assert f"topic {second} has a new partition 0, which is read from offset 0" in caplog.text
 
 
+def test_a_topic_that_is_no_longer_named_is_not_read(kafka: Broker, tmp_path: Path) -> None:
+    kept, dropped = kafka.topic(), kafka.topic()
+    kafka.produce(kept, [1])
+    kafka.produce(dropped, [2])
+    assert numbers(Desk(tmp_path, collected(kafka, kept, dropped)).run()) == [1, 2]
+    kafka.produce(kept, [3])
+    kafka.produce(dropped, [4])
+    desk = Desk(tmp_path, collected(kafka, kept, interval_millis=1), until=Until.IDLE)
+    assert numbers(desk.run()) == [1, 2, 3]
+
+
 def test_a_partition_that_is_added_while_it_runs_is_read_from_its_start(kafka: Broker, tmp_path: Path) -> None:
     topic = kafka.topic()
     kafka.produce(topic, range(10))
