@@ -20,7 +20,10 @@ from dagkit.testing import Crash
 from tests.engine.cast import Digits, Draw, Ranges
 
 TROUBLE: list[str] = []
-"""What goes wrong in the next calls of a database, one entry for each call; empty for a call without trouble."""
+"""What goes wrong in the next calls of a database, one entry for each call; empty for a call without trouble.
+
+An entry is the moment and the kind of the trouble, and the stem of the database's path if there are several.
+"""
 
 
 class Database:
@@ -55,7 +58,7 @@ class Database:
 
     def _meet(self, moment: str) -> None:
         """Do what the next trouble says, if it is for this moment."""
-        if TROUBLE and TROUBLE[0].split()[0] == moment:
+        if TROUBLE and TROUBLE[0].split()[::2] in ([moment], [moment, Path(self.path).stem]):
             kind = TROUBLE.pop(0).split()[1]
             if kind == "crash":
                 raise Crash(f"{moment} the transaction")
@@ -94,6 +97,21 @@ def numbers_inserted(
         dag.set_operator_attribute(digits, OperatorContext.PARTITIONER, StatelessPartitioner(readers))
         dag.set_input_port_attribute(table.numbers, PortContext.PARTITION_PARALLEL, True)
         ranges >> digits >> table
+
+    return draw
+
+
+def numbers_inserted_in_both(first: Path, second: Path, *, waits_seconds: float) -> Draw:
+    """Stretches of numbers that are added to two tables."""
+
+    def draw(dag: Dag, conf: object) -> None:
+        ranges = dag.add_operator("ranges", Ranges(looks=((4, 3), (5,), (2, 2))))
+        digits = dag.add_operator("digits", Digits())
+        ranges >> digits
+        tables = [
+            dag.add_operator(path.stem, Insert(path=str(path), waits_seconds=waits_seconds)) for path in (first, second)
+        ]
+        dag.add_stream("numbers", digits.numbers, *(table.numbers for table in tables))
 
     return draw
 

@@ -63,6 +63,8 @@ class Deliveries:
         self._path = application_path
         self._connections: dict[Address, _Connection] = {}
         self._retry = Retry(clock)
+        self._away: Address | None = None
+        """The output whose system was unavailable last."""
 
     @property
     def due(self) -> datetime | None:
@@ -78,6 +80,9 @@ class Deliveries:
         try:
             work()
         except _Away as away:
+            if away.output != self._away:  # systems are called in turn: the one before it is available again
+                self._retry.succeeded()
+                self._away = away.output
             self._retry.failed(away.output.operator, away.error)
             if away.waits_seconds is not None and self._retry.waited.total_seconds() >= away.waits_seconds:
                 raise away.failure from away.error

@@ -16,7 +16,14 @@ from dagkit.engine.points import Point
 from dagkit.engine.run.decide import Finish, LoopState, Sleep, Stop, Stopping, next_action
 from dagkit.testing import Alone, Crash, CrashAfter, FakeClock
 from tests.engine.cast import Desk, Hurried
-from tests.engine.delivery_cast import TROUBLE, Insert, numbers_in, numbers_inserted, windows_in
+from tests.engine.delivery_cast import (
+    TROUBLE,
+    Insert,
+    numbers_in,
+    numbers_inserted,
+    numbers_inserted_in_both,
+    windows_in,
+)
 
 ALL = list(range(16))
 WINDOWS = 3
@@ -137,6 +144,23 @@ def test_a_run_waits_no_longer_than_it_is_said(tmp_path: Path, table: Path, trou
     assert raised.value.code == Unavailable.code
     desk.run()
     assert numbers_in(table) == ALL
+
+
+def test_each_system_may_be_away_for_the_whole_time(
+    tmp_path: Path, trouble: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    paths = tmp_path / "first.db", tmp_path / "second.db"
+    desk = Desk(tmp_path, numbers_inserted_in_both(*paths, waits_seconds=3), until=Until.IDLE, clock=FakeClock())
+    trouble += ["before away first"] * 3 + ["before away second"]
+    with caplog.at_level(logging.WARNING):
+        desk.run()
+    assert [numbers_in(path) for path in paths] == [ALL, ALL]
+    assert [message.partition(";")[0] for message in caplog.messages] == [
+        "first: the database is away [system-unavailable]",
+        "the external system is available again, after 0:00:04",
+        "second: the database is away [system-unavailable]",
+        "the external system is available again, after 0:00:00",
+    ]
 
 
 @pytest.mark.parametrize(
