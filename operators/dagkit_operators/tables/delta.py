@@ -11,7 +11,7 @@ from dagkit import ExternalOutput, StagedWindow
 from dagkit_operators.libraries import library
 from dagkit_operators.tables.faults import TableMismatched
 from dagkit_operators.tables.staged_rows import StagesRows, fitted, together
-from dagkit_operators.tables.storage import plain, storage_failure
+from dagkit_operators.tables.storage import add, plain, storage_failure
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,14 +44,13 @@ class DeltaTable:
 
     def apply(self, window: StagedWindow) -> None:
         with self._failing():
-            while not self._applied(window):
-                pass  # another writer has added a version: look again, and add the next one
+            add(lambda: self._conflict_of(window), self._uri)
 
     def close(self) -> None:
         """Do nothing: no connection stays open."""
 
-    def _applied(self, window: StagedWindow) -> bool:
-        """Add the window, unless a version has it. Return False if another version was added in the meantime.
+    def _conflict_of(self, window: StagedWindow) -> Exception | None:
+        """Add the window, unless a version has it. Return the conflict with another version.
 
         Without retries, a commit succeeds only as the version after the one that was examined: so an older driver
         cannot add the window at the same time.
@@ -61,16 +60,17 @@ class DeltaTable:
         opened = self._opened(rows[0].schema)
         known = opened.transaction_version(window.writer)
         if known is not None and known >= window.window_id:
-            return True
+            return None
         there = _columns_of(opened)
         fitting = [fitted(table, self._uri, there) for table in rows]
         transaction = delta.Transaction(app_id=window.writer, version=window.window_id)
         properties = delta.CommitProperties(app_transactions=[transaction], max_commit_retries=0)
         try:
             delta.write_deltalake(opened, _as_one(fitting), mode="append", commit_properties=properties)
-        except library("deltalake.exceptions", "delta").CommitFailedError:
-            return False
-        return True
+        except library("deltalake.exceptions", "delta").CommitFailedError as error:
+            conflict: Exception = error
+            return conflict
+        return None
 
     def _opened(self, schema: "pa.Schema", *, check: bool = False) -> Any:
         """The newest version of the table, which is created if it is missing."""

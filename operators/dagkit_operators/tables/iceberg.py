@@ -11,7 +11,7 @@ from dagkit import ExternalOutput, StagedWindow
 from dagkit_operators.libraries import library
 from dagkit_operators.tables.faults import DatabaseRefused, TableMismatched
 from dagkit_operators.tables.staged_rows import StagesRows, fitted, together
-from dagkit_operators.tables.storage import plain, storage_failure
+from dagkit_operators.tables.storage import add, plain, storage_failure
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,15 +42,14 @@ class IcebergTable:
 
     def apply(self, window: StagedWindow) -> None:
         with self._failing():
-            while not self._applied(window):
-                pass  # another writer has added a snapshot: look again, and add the next one
+            add(lambda: self._conflict_of(window), self._table)
 
     def close(self) -> None:
         if self._catalog is not None:
             self._catalog.close()
 
-    def _applied(self, window: StagedWindow) -> bool:
-        """Add the window, unless the table has it. Return False if another snapshot was added in the meantime.
+    def _conflict_of(self, window: StagedWindow) -> Exception | None:
+        """Add the window, unless the table has it. Return the conflict with another snapshot.
 
         Without retries, a commit succeeds only after the snapshot that was examined: so an older driver cannot add the
         window at the same time.
@@ -60,7 +59,7 @@ class IcebergTable:
         rows = list(together(window.entries()))
         opened, name = self._opened(rows[0].schema), f"dagkit.window.{window.writer}"
         if int(opened.properties.get(name, 0)) >= window.window_id:
-            return True
+            return None
         there = opened.schema().as_arrow()
         whole = pa.concat_tables([fitted(table, self._table, there) for table in rows], promote_options="default")
         opened.metadata.properties[_RETRIES] = "0"  # in this process alone: the library would add the rows again
@@ -69,9 +68,10 @@ class IcebergTable:
             with opened.transaction() as transaction:
                 transaction.append(whole, snapshot_properties=summary)
                 transaction.set_properties({name: str(window.window_id)})
-        except library("pyiceberg.exceptions", "iceberg").CommitFailedException:
-            return False
-        return True
+        except library("pyiceberg.exceptions", "iceberg").CommitFailedException as error:
+            conflict: Exception = error
+            return conflict
+        return None
 
     def _opened(self, schema: "pa.Schema") -> Any:
         """The newest state of the table, which is created if it is missing."""

@@ -1,7 +1,7 @@
 """Settings of storages and catalogs, and what their errors mean."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from pydantic import SecretStr
 
@@ -13,6 +13,8 @@ _REFUSED = re.compile(
     r"\b(401|403)\b|AccessDenied|Forbidden|Unauthori[sz]ed|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|"
     r"NoSuchBucket|[Pp]ermission denied"
 )
+
+_MOST_CONFLICTS = 20
 
 
 def plain(settings: Mapping[str, str | SecretStr]) -> dict[str, str]:
@@ -26,3 +28,17 @@ def storage_failure(error: Exception, table: str) -> RunFailure:
     """The failure for an error of a storage: it refuses the client, or it cannot be reached or has no room now."""
     text = f"{table}: {' '.join(str(error).split()):.400}"
     return DatabaseRefused(text) if _REFUSED.search(text) else Unavailable(text)
+
+
+def add(attempt: Callable[[], Exception | None], table: str) -> None:
+    """Repeat an attempt to add a window while it returns that another version was added in the meantime.
+
+    Each attempt writes the rows again, and libraries report some faults of a storage as conflicts: after many of them,
+    the failure lets the run wait, and stop.
+    """
+    for left in reversed(range(_MOST_CONFLICTS)):
+        conflict = attempt()
+        if conflict is None:
+            return
+        if not left:
+            raise storage_failure(conflict, table) from conflict

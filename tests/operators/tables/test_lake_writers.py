@@ -12,12 +12,13 @@ from deltalake import DeltaTable as Delta
 from deltalake import write_deltalake
 from pyiceberg.catalog import load_catalog
 
-from dagkit import Dag, PortContext
+from dagkit import Dag, PortContext, Unavailable
 from dagkit.api.running import Until
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.points import Point
 from dagkit.testing import CrashAfter, FakeClock
 from dagkit_operators import DeltaWriter, IcebergWriter, Map
+from dagkit_operators.tables import storage
 from dagkit_operators.tables.delta import DeltaTable
 from dagkit_operators.tables.iceberg import IcebergTable
 from tests.engine.cast import Desk, Digits, Draw, Ranges
@@ -193,6 +194,25 @@ def test_a_version_of_another_program_in_between_loses_nothing(lake: Lake) -> No
     system._opened = overtaken
     system.apply(Staged("writer", 2))
     assert [row["number"] for row in lake.rows()] == [1, 2, 9]
+
+
+@pytest.mark.slow
+def test_a_table_whose_every_commit_conflicts_lets_the_run_wait(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage, "_MOST_CONFLICTS", 3)
+    system = lake.system()
+    system.prepare("writer")
+    system.apply(Staged("writer", 1))
+    opened = system._opened
+
+    def overtaken(*given: Any, **more: Any) -> Any:
+        found = opened(*given, **more)
+        lake.add(pa.table({"number": [9], "text": ["other"]}))
+        return found
+
+    system._opened = overtaken
+    with pytest.raises(Unavailable):
+        system.apply(Staged("writer", 2))
+    assert [row["number"] for row in lake.rows()] == [1, 9, 9, 9]
 
 
 @pytest.mark.slow
