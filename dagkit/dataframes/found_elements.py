@@ -59,7 +59,10 @@ class FoundElements:
         return 0 if last is None else last + 1
 
     def look(self, *, for_everything: bool = False) -> None:
-        """Record what can be found now. Wait for work in the background; stop early only if much is found."""
+        """Record what can be found now. Wait for work in the background.
+
+        Unless it is `for_everything`, a look that takes long ends early, and the next one continues.
+        """
         began = time.monotonic()
         while for_everything or time.monotonic() - began < _LONGEST_LOOK_SECONDS:
             self._woken.clear()

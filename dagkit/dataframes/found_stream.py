@@ -72,7 +72,7 @@ class FoundStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Find everything that is there; what is found later is left to a later query."""
-        self.found.look()
+        self.found.look(for_everything=True)
         self._last = self.found.count
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802

@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles
 from pyspark.sql.types import StructType
 
+from dagkit.dataframes import found_elements
 from dagkit.dataframes.found_stream import FoundStream
 from dagkit.dataframes.source_options import OptionsInvalid, batch_options, stream_options
 
@@ -105,6 +106,16 @@ def test_what_is_found_after_a_query_of_what_is_available_has_begun_is_left(fold
     (folder / "later.txt").write_text("later\n")
     assert upto(stream, 0) == 5
     assert upto(stream, 5) == 5
+    stream.stop()
+
+
+def test_a_query_of_what_is_available_waits_for_a_scan_that_takes_long(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(found_elements, "_LONGEST_LOOK_SECONDS", 0.0)
+    stream = finding(folder)
+    stream.prepareForTriggerAvailableNow()
+    assert upto(stream, 0) == 5
     stream.stop()
 
 
