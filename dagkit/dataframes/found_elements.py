@@ -45,6 +45,8 @@ class FoundElements:
         self._recent: deque[tuple[int, Discovery]] = deque()
         """The discoveries since the last commit that this process made, each with its first offset."""
         self._window = 1
+        self._ends: dict[int, int] = {}
+        """The number of elements that were found up to the end of each window that is not committed."""
         self._woken = Event()
         clock = SystemClock()
         context = context_of(program, _INPUT, until=Until.STOPPED, now=clock.now, window_id=self._window)
@@ -75,6 +77,7 @@ class FoundElements:
                 if discovery.emitted:
                     first = self.count
                     self._recent.append((first, self._journal.add(discovery, self._input.state)))
+                    self._ends[self._window] = self.count
 
     def between(self, start: int, end: int) -> Iterator[Any]:
         """The elements between two offsets."""
@@ -86,10 +89,15 @@ class FoundElements:
                     yield emitted.item
 
     def forget_before(self, offset: int) -> None:
-        """Drop the discoveries before an offset from memory; the ledger keeps them."""
+        """Drop the discoveries before an offset from memory; the ledger keeps them.
+
+        Commit the windows all of whose elements lie before it: Spark asks for more before it commits what it has read.
+        """
         while self._recent and self._recent[0][0] + len(self._recent[0][1].emitted) <= offset:
             self._recent.popleft()
-        self._input.commit(self._window)
+        for window in [window for window, end in self._ends.items() if end <= offset]:
+            del self._ends[window]
+            self._input.commit(window)
         self._window += 1
 
     def close(self) -> None:

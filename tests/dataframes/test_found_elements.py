@@ -9,6 +9,7 @@ from pyspark.sql.types import StructType
 from dagkit.dataframes import found_elements
 from dagkit.dataframes.found_stream import FoundStream
 from dagkit.dataframes.source_options import OptionsInvalid, batch_options, stream_options
+from dagkit_operators import FileSplitterInput
 
 LINES = StructType().add("value", "string")
 
@@ -116,6 +117,34 @@ def test_a_query_of_what_is_available_waits_for_a_scan_that_takes_long(
     stream = finding(folder)
     stream.prepareForTriggerAvailableNow()
     assert upto(stream, 0) == 5
+    stream.stop()
+
+
+class Noting(FileSplitterInput):
+    """Notes the commits of its windows."""
+
+    kind = "dataframes.noting/1"
+
+    def committed(self, window_id: int) -> None:
+        COMMITTED.append(window_id)
+
+
+COMMITTED: list[int] = []
+
+
+def test_what_spark_has_not_read_is_not_committed(folder: Path) -> None:
+    COMMITTED.clear()
+    stream = finding(folder, input=f"{__name__}.Noting")
+    assert upto(stream, 0) == 5
+    stream.commit({"elements": 3})
+    assert COMMITTED == []
+    (folder / "more.txt").write_text("more\n")
+    while upto(stream, 5) == 5:  # the scan interval is a millisecond
+        pass
+    stream.commit({"elements": 5})
+    assert COMMITTED == [1]
+    stream.commit({"elements": 6})
+    assert COMMITTED == [1, 2]
     stream.stop()
 
 
