@@ -28,7 +28,7 @@ _INPUT, _READER = "Input", "Reader"
 _SPIN_MILLIS = 500
 """How soon an input operator that states no interval looks again after it found nothing."""
 _LONGEST_LOOK_SECONDS = 1.0
-"""How long one look for a micro-batch goes on while the input operator still finds elements."""
+"""How long one look for a micro-batch lasts at most while the input operator still finds elements."""
 
 
 class FoundElements:

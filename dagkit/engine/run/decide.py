@@ -113,7 +113,7 @@ class Sleep:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """End the run: everything is committed and in place."""
+    """End the run: everything is committed and in place, except what an unavailable system is to take."""
 
 
 Action = Finish | Commit | Look | Start | Change | Await | Sleep | Stop

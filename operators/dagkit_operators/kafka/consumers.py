@@ -127,7 +127,7 @@ class Consumers:
             superfluous.consumer.close()
 
     def close(self) -> None:
-        """Close the consumers that nobody uses."""
+        """Close the unused consumers."""
         with self._lock:
             kept, self._kept = self._kept, {}
         for each in kept.values():
