@@ -38,6 +38,8 @@ class SqlSplitter(SqlClient, InputOperator):
     next_number = State(0)
 
     _outage: Outage | None = PrivateAttr(default=None)
+    _pause_millis: int | None = PrivateAttr(default=None)
+    """The time until the next look while the database is away; None while it is there."""
     _ends: bool = PrivateAttr(default=False)
     """Whether the launch ends by itself: it fails if the database is away, and does not wait."""
 
@@ -62,10 +64,15 @@ class SqlSplitter(SqlClient, InputOperator):
         except Unavailable as error:
             self._wait(error)
             return
+        self._pause_millis = None
         if self._outage is not None:
             self._outage.is_over()
         if found is not None:
             self._send(*found)
+
+    def looks_again_in_millis(self) -> int | None:
+        """The pause of the outage while the database is away; else the usual time."""
+        return self._pause_millis
 
     def _found(self) -> tuple[int, int] | None:
         """The lowest and the highest key that are new; None if there are none."""
@@ -91,6 +98,6 @@ class SqlSplitter(SqlClient, InputOperator):
         """Look again later, if the launch does; the outage decides what is logged."""
         if self._outage is None:
             self._outage = Outage(self.url)
-        self._outage.failed(error.problem)
+        self._pause_millis = round(self._outage.failed(error.problem) * 1000)
         if self._ends:
             raise error

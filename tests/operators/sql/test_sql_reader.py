@@ -165,6 +165,15 @@ def test_a_reader_waits_for_a_database_that_is_away(caplog: pytest.LogCaptureFix
     assert "hunter2" not in caplog.text
 
 
+def test_a_splitter_waits_longer_and_longer_for_a_database_that_is_away() -> None:
+    alone = Alone(SqlSplitter(**AWAY, table="numbers", key="number"))
+    pauses = []
+    for _ in range(8):
+        alone.look()
+        pauses.append(alone.operator.looks_again_in_millis())
+    assert pauses == [100, 200, 400, 800, 1600, 3200, 6400, 10_000]
+
+
 def test_a_splitter_of_a_launch_that_ends_reports_that_the_database_is_away(tmp_path: Path) -> None:
     with pytest.raises(OperatorFailed) as raised:
         Desk(tmp_path, rows_read(TestDatabase(AWAY["url"], AWAY["password"]))).run()
