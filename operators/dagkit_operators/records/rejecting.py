@@ -6,7 +6,8 @@ from functools import cache
 from typing import Any, ClassVar
 
 from dagkit import Batch, Column, Constant, Operator, OutputPort, RowOperator
-from dagkit.errors import RunFailure, Scene
+from dagkit.errors import RunFailure
+from dagkit.urls import shown
 from dagkit_operators.payloads import Rejected
 from dagkit_operators.reading.conversion import as_text
 
@@ -20,9 +21,9 @@ class ItemRejected(RunFailure):
 
     def __init__(self, rejected: Rejected) -> None:
         self.rejected = rejected
-        # the place is no part of the message: an item that is tried again alone must give the same one
-        place = Scene(source=rejected.path or None, position=rejected.start)
-        super().__init__(f"the item {rejected.text!r:.80} is rejected: {rejected.reason}", scene=place)
+        # no position: an item that is tried again alone does not know it, and must give the same message
+        place = f" of {shown(rejected.path)}" if rejected.path else ""
+        super().__init__(f"the item {rejected.text!r:.80}{place} is rejected: {rejected.reason}")
 
 
 class Rejecting(Operator):
