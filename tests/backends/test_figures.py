@@ -1,6 +1,7 @@
 """What every backend reports of a window: the items of each port, and the metrics that operators declare."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,6 +33,7 @@ from dagkit.engine.run.loop import Loop
 from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore
+from dagkit_operators import FileInfo, Items, Map, MatchFiles, ReadFiles
 from tests.backends.slots import InSlots
 
 WINDOWS = ((1, 2, 3, 4, 5), (6, 7))
@@ -143,6 +145,24 @@ def test_items_are_counted_at_each_port_in_each_window(measure: Measure) -> None
     assert [counts(each, "odd", "output") for each in (first, second)] == [{"output": 3}, {"output": 1}]
     assert [counts(each, "sink", "input") for each in (first, second)] == [{"input": 3}, {"input": 1}]
     assert counts(first, "sink", "output") == {}, "no stream begins there"
+
+
+def test_found_files_are_counted_where_they_are_sent_and_where_they_are_read(
+    measure: Measure, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "a.txt").write_text("1\n2\n")
+    (tmp_path / "b.txt").write_text("3\n")
+
+    def files(dag: Dag, conf: object) -> None:
+        found = dag.add_operator("found", Items[str](items=(str(tmp_path),))) >> dag.add_operator("match", MatchFiles())
+        same = dag.add_operator("same", Map[FileInfo, FileInfo](lambda file: file))
+        found >> same >> dag.add_operator("read", ReadFiles())
+
+    first = measure(files)[0]
+    assert counts(first, "match", "output") == {"files": 2}
+    assert counts(first, "same", "output") == {"output": 2}
+    assert counts(first, "read", "input") == {"files": 2}
+    assert not [record for record in caplog.records if "do not add up" in record.message]
 
 
 def test_each_partition_is_reported_by_itself(measure: Measure) -> None:

@@ -151,8 +151,9 @@ class Binding:
     def _into(self, name: str, operator: Operator, port: str) -> Receiver:
         if isinstance(operator, DelayOperator):
             return of_items(self._held_by(name).append, self._held_by(name).__len__)
-        if name in self.readings and port == work_port(self.readings[name].operator):
-            return of_items(self.readings[name].take)
+        reading = self.readings.get(name)
+        if reading is not None and port == work_port(reading.operator):
+            return of_items(reading.take, lambda: reading.taken)
         return receiver(operator, port, self.program.keyings[name, port], name)
 
     def _held_by(self, delay: str) -> list[Any]:

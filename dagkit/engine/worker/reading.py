@@ -57,6 +57,8 @@ class Reading:
         """How far the items have come that have a rest."""
         self.begun = 0
         """How many elements, or parts of elements, were begun."""
+        self.taken = 0
+        """How many elements other operators of this slot sent."""
         self.stretches: list[Stretch] = []
         self.element: Any = None
         """The element being processed, for failure messages."""
@@ -81,6 +83,7 @@ class Reading:
     def take(self, element: Any) -> None:
         """Accept an element from another operator; it is processed after all input of this window has arrived."""
         self._arrived.append(element)
+        self.taken += 1
 
     def work(self) -> Iterator[None]:
         """Process all work, or as much as fits the window; yield so that the caller can send the results.

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from dagkit import Dag, InputOperator, InputPort, Operator, OutputPort, RowOperator, Rows, State
+from dagkit import Dag, InputOperator, InputPort, Operator, OutputPort, RowOperator, Rows, SplittableOperator, State
 from dagkit.api.operators import rows_of
 from dagkit.engine.checkpoint.row_account import OperatorRows, RowsUnbalanced, StreamRows
 from dagkit.engine.history.row_history import WindowRows, refuse_unbalanced, row_history
 from dagkit.ledger import Ledger
+from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit_operators import Filter, FlatMap, Map
 from tests.backends.slots import InSlots
 from tests.engine.cast import Desk
@@ -36,6 +37,19 @@ class Sink(Operator):
 
     def process(self, item: Any) -> None:
         pass
+
+
+class Each(SplittableOperator[str]):
+    """Takes each text as an element of its own."""
+
+    kind = "rows.each/1"
+    input = InputPort(str, main=True)
+
+    def initial_restriction(self, element: str) -> OffsetRange:
+        return OffsetRange(0, 1)
+
+    def process(self, element: str, tracker: RestrictionTracker[OffsetRange, int]) -> None:
+        tracker.try_claim(0)
 
 
 class Lossy(RowOperator):
@@ -126,6 +140,20 @@ def test_a_window_that_does_not_add_up_is_reported(
     assert "[rows-unbalanced]" in str(breach)
     with pytest.raises(RowsUnbalanced, match="the items of Broken do not add up in window 1"):
         refuse_unbalanced(Ledger.open(str(tmp_path / "app")))
+
+
+@everywhere
+def test_elements_count_as_sent_by_the_operator_before_a_splittable_one(tmp_path: Path, backend: Any) -> None:
+    def populate_dag(dag: Dag, conf: object) -> None:
+        numbers = dag.add_operator("Numbers", Map[str, str](lambda text: text))
+        dag.add_operator("Texts", Texts()) >> numbers >> dag.add_operator("Each", Each())
+
+    desk = Desk(tmp_path, populate_dag, backend=backend)
+    desk.run(windows=2)
+    windows = list(row_history(Ledger.open(desk.place)))
+    assert [window.account.operators["Numbers"].sent for window in windows] == [{"output": 3}, {"output": 1}]
+    assert [window.account.operators["Each"].received for window in windows] == [3, 1]
+    assert not [breach for window in windows for breach in window.breaches()]
 
 
 def test_items_lost_on_a_stream_are_reported() -> None:
