@@ -33,7 +33,7 @@ from dagkit.engine.worker.protocol import WindowTask
 from dagkit.ledger import Ledger
 from dagkit.plan.model import Routing
 from dagkit.ranges import OFFSET_INFINITY
-from dagkit.urls import shown
+from dagkit.urls import as_text, shown
 
 _MOST = 10
 """The highest number of places that are reported for one line."""
@@ -81,7 +81,7 @@ class NotOneRecord(Exception):
 
 def trace(compilation: Compilation, ledger: Ledger, file: str, line: int) -> Traced:
     """Return the origin of a line of an output file, the first being line 1. Raise LineUnknown if there is none."""
-    found = written_file(ledger, file)
+    found = written_file(ledger, as_text(file))
     program = program_of(compilation)
     part, content, place, is_plain = _located(program, found, file, line)
     end = content.find(b"\n", place) + 1 or len(content)

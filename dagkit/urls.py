@@ -42,6 +42,14 @@ def as_text(path: str) -> str:
     return path
 
 
+def name_as_text(name: str) -> str:
+    """A relative local path as text for the ledger: `file:folder/a%FF` if it is not UTF-8, else the path itself.
+
+    `local_path` returns it as it was, also if it begins like a URL.
+    """
+    return f"file:{quote(os.fsencode(name))}" if name.startswith("file:") or as_text(name) != name else name
+
+
 def absolute(place: str, home: str = "") -> str:
     """The place as every process understands it, whatever its working directory. A relative path starts at `home`."""
     if is_url(place):

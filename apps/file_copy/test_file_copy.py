@@ -79,6 +79,30 @@ def test_the_lists_of_a_window_become_visible_with_its_files(source: Path) -> No
     assert len("".join(path.read_text() for path in Path("sums").iterdir()).splitlines()) == 6
 
 
+@pytest.mark.parametrize(
+    "backend", ["--reference", pytest.param("--cores=2", marks=[pytest.mark.slow, pytest.mark.spark])]
+)
+def test_names_that_are_not_utf_8_are_copied_to_the_same_bytes(
+    backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "input" / os.fsdecode(b"folder \xff%41")
+    (folder / os.fsdecode(b"void\xfe")).mkdir(parents=True)
+    (folder / os.fsdecode(b"long\xe4#?")).write_bytes(b"abc" * 2000)
+    (folder / os.fsdecode(b"empty\xe4")).write_bytes(b"")
+    # two blocks in a window: the file is incomplete when a window ends
+    several = ("-D", "dt.operator.Splitter.prop.blocksThreshold=2", "-D", "dt.application.FileCopy.prop.blockSize=1000")
+    launched(backend, *several)
+    launched(backend, *several)
+    assert found_in(tmp_path / "output" / "input") == found_in(tmp_path / "input")
+    lists = b"".join(path.read_bytes() for path in sorted((tmp_path / "checksums").iterdir()))
+    assert sorted(lists.splitlines()) == [
+        b"00000000  input/folder \xff%41/empty\xe4",
+        b"%08x  input/folder \xff%%41/long\xe4#?" % zlib.crc32(b"abc" * 2000),
+    ]
+    assert verify(Ledger.open(".dagkit/FileCopy")).is_complete
+
+
 def test_a_single_file_is_copied_into_the_target(source: Path) -> None:
     launched("--reference", "-D", f"dt.application.FileCopy.prop.source={source / 'long.bin'}")
     assert found_in(Path("output")) == {"long.bin": (source / "long.bin").read_bytes()}

@@ -24,6 +24,7 @@ from dagkit.engine.worker.instances import Receiver, SavedState, bind_output, li
 from dagkit.engine.worker.lifecycle import Life, look
 from dagkit.ranges import Deferred, OffsetRange, RestrictionTracker, split_near
 from dagkit.schema.batch import Batch
+from dagkit.urls import local_path
 
 OperatorT = TypeVar("OperatorT", bound=Operator)
 
@@ -69,7 +70,7 @@ class MemoryFiles:
         whole[offset : offset + len(content)] = content
 
     def copy_at(self, key: str, offset: int, path: str, length: int) -> int:
-        content = Path(path).read_bytes()[offset : offset + length]
+        content = Path(local_path(path)).read_bytes()[offset : offset + length]
         self.write_at(key, offset, content)
         return len(content)
 

@@ -48,7 +48,9 @@ class FileMetadata(FileInfo):
     """A file or a directory that a splitter describes, and the blocks into which it divides the file."""
 
     relative_path: str = ""
-    """The name of the scanned directory and the path below it; the file's name if no directory was scanned for it."""
+    """The name of the scanned directory and the path below it; the file's name if no directory was scanned for it.
+
+    If it is not UTF-8, it is a `file:` URL, as in `file:folder/a%FF`; `dagkit.urls.local_path` returns the bytes."""
     is_directory: bool = False
     """Whether it is a directory. Directories have no blocks."""
     discovered_millis: int = 0

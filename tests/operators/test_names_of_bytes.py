@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dagkit import Dag
 from dagkit.ledger.audit.verify import verify
 from dagkit.testing import Alone, FakeClock, Rehearsal
-from dagkit.urls import as_text, local_path, plain, shown
+from dagkit.urls import as_text, local_path, name_as_text, plain, shown
 from dagkit_operators import (
     FileSplitterInput,
     LineReader,
@@ -47,6 +47,14 @@ def test_a_name_comes_back_from_its_text(name: bytes) -> None:
     assert json.loads(json.dumps(text, ensure_ascii=False).encode()) == text
     assert local_path(text) == path
     assert (text == path) == _is_utf8(name)
+
+
+@given(st.binary(min_size=1, max_size=30), st.sampled_from([b"", b"file:", b"file://", b"s3://"]))
+def test_a_relative_name_comes_back_from_its_text(name: bytes, before: bytes) -> None:
+    path = os.fsdecode(before + name.replace(b"\0", b"").lstrip(b"/"))
+    text = name_as_text(path)
+    assert json.loads(json.dumps(text, ensure_ascii=False).encode()) == text
+    assert local_path(text) == path
 
 
 def _is_utf8(name: bytes) -> bool:

@@ -13,7 +13,7 @@ from typing import BinaryIO, ClassVar
 
 from dagkit.engine.files.folder import Folder, checked
 from dagkit.engine.files.pieces import BUFFER_BYTES, FileUnplaced, Piece, is_in_place, pour, remove
-from dagkit.urls import is_url
+from dagkit.urls import as_text, is_url, local_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class LocalFolder(Folder):
         return LocalFolder(self.path / checked(name))
 
     def path_of(self, name: str) -> str:
-        return str(self.path / checked(name))
+        return as_text(str(self.path / checked(name)))
 
     def make(self) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
@@ -41,12 +41,12 @@ class LocalFolder(Folder):
 
     def length(self, file: str) -> int | None:
         try:
-            return Path(file).stat().st_size
+            return Path(local_path(file)).stat().st_size
         except FileNotFoundError:
             return None
 
     def put_in_place(self, pieces: Sequence[Piece], file: str, *, durable: bool) -> None:
-        target = Path(file)
+        target = Path(local_path(file))
         try:
             for again in (True, True, False):
                 if is_in_place(pieces, file):
@@ -56,7 +56,7 @@ class LocalFolder(Folder):
                     if any(is_url(piece.path) for piece in pieces):
                         _fetch([piece.path for piece in pieces], target, durable=durable)
                     else:
-                        _place([Path(piece.path) for piece in pieces], target, durable=durable)
+                        _place([Path(local_path(piece.path)) for piece in pieces], target, durable=durable)
                     break
                 except FileNotFoundError:  # another driver, which is ending, places the same file
                     if not again:

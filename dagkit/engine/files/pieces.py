@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from dagkit.errors import RunFailure, printable
-from dagkit.urls import is_url, resolved
+from dagkit.urls import is_url, local_path, resolved
 
 BUFFER_BYTES = 256 << 10
 """The buffer for small writes; a chunk of lines is larger and bypasses it without a copy."""
@@ -67,7 +67,7 @@ def pour(pieces: Sequence[str], sink: Any) -> None:
 
 def opened(file: str) -> Any:
     if not is_url(file):
-        return Path(file).open("rb", buffering=0)
+        return Path(local_path(file)).open("rb", buffering=0)
     try:
         return resolved(file).filesystem.open_input_stream(resolved(file).path)
     except FileNotFoundError as error:  # a FileNotFoundError would be taken for a local file
@@ -78,7 +78,7 @@ def remove(files: Sequence[str]) -> None:
     """Remove the files; ignore those that do not exist."""
     for file in files:
         if not is_url(file):
-            Path(file).unlink(missing_ok=True)
+            Path(local_path(file)).unlink(missing_ok=True)
     remote = [file for file in files if is_url(file)]
     for file, found in zip(remote, look_at(remote), strict=True):
         if found is not None:
@@ -117,7 +117,7 @@ def look_at(files: Sequence[str]) -> list[Seen | None]:
 
 def _looked_at(file: str) -> Seen | None:
     try:
-        status = os.stat(file)  # noqa: PTH116 - there may be many
+        status = os.stat(local_path(file))  # noqa: PTH116 - there may be many
     except (FileNotFoundError, NotADirectoryError):
         return None
     return Seen(status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else None

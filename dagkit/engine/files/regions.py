@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 from dagkit.engine.files.local_folder import LocalFolder
 from dagkit.engine.files.open_folder import folder_at
 from dagkit.engine.files.sync import Syncing
+from dagkit.urls import local_path
 
 MOST_OPEN = 64
 """The highest number of open files of a slot."""
@@ -62,7 +63,7 @@ class Regions:
 
     def copy_at(self, key: str, offset: int, path: str, length: int) -> int:
         """Copy bytes of a local file to the same offset. Return how many there were."""
-        with Path(path).open("rb", buffering=0) as source:
+        with Path(local_path(path)).open("rb", buffering=0) as source:
             place = offset
             try:
                 target = (self._open.get(key) or self._opened(key)).fileno()

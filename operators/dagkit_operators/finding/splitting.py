@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field, PositiveInt, PrivateAttr
 
 from dagkit import Block, Context, InputOperator, Operator, OutputPort, State
-from dagkit.urls import plain, shown
+from dagkit.urls import name_as_text, plain, shown
 from dagkit_operators.compression.codec import Compression
 from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.compression.opening import content_length_of, facts_of, found_codec
@@ -173,7 +173,7 @@ class SplitsFiles(Operator):
                 count,
                 identity,
                 content_length,
-                relative_path=relative_path or plain(status.path).rstrip("/").rpartition("/")[2],
+                relative_path=name_as_text(relative_path or plain(status.path).rstrip("/").rpartition("/")[2]),
                 is_directory=status.is_directory,
                 discovered_millis=int(self._now().timestamp() * 1000),
                 data_offset=offset,

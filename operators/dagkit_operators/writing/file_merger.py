@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import Field, PrivateAttr
 
 from dagkit import Context, InputPort, Operator, OutputFiles, OutputPort, State
-from dagkit.urls import absolute, is_url, resolved
+from dagkit.urls import absolute, is_url, local_path, resolved
 from dagkit_operators.payloads import FileMetadata, key_of_copy
 from dagkit_operators.writing.content import FolderPath
 from dagkit_operators.writing.stretches import Stretch, joined_with
@@ -35,7 +35,7 @@ class MergedFile:
 
     def __str__(self) -> str:
         checksum = "" if self.checksum is None else f"{self.checksum:08x}  "
-        return f"{checksum}{self.relative_path}"
+        return f"{checksum}{local_path(self.relative_path)}"
 
 
 class FileMerger(Operator):
@@ -67,10 +67,11 @@ class FileMerger(Operator):
     @metadata.process
     def take_metadata(self, file: FileMetadata) -> None:
         if file.is_directory:
-            self._make_directory(file.relative_path)
+            self._make_directory(local_path(file.relative_path))
         elif not file.length:
-            self.files.open(file.relative_path).write(b"")
-            self.files.finish(file.relative_path)
+            name = local_path(file.relative_path)
+            self.files.open(name).write(b"")
+            self.files.finish(name)
             self.merged.emit(MergedFile(file.path, file.relative_path, 0, zlib.crc32(b"")))
         else:
             key = key_of_copy(file.path, file.length, file.modified_millis)
@@ -88,7 +89,7 @@ class FileMerger(Operator):
         if file is None or [(one.start, one.end) for one in stretches] != [(0, file.length)]:
             return
         del self.expected[key], self.stretches[key]
-        self.files.adopt(file.relative_path, key, file.length)
+        self.files.adopt(local_path(file.relative_path), key, file.length)
         self.merged.emit(MergedFile(file.path, file.relative_path, file.length, stretches[0].checksum))
 
     def _make_directory(self, relative_path: str) -> None:
