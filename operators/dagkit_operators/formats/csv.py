@@ -17,7 +17,7 @@ from dagkit_operators.formats.line_format import LineFormat, RowRefused, one_bat
 from dagkit_operators.formats.parts import Part
 from dagkit_operators.formats.quoted import Quoted
 from dagkit_operators.formats.record_types import reason_of
-from dagkit_operators.formats.tabular import ColumnsMismatched
+from dagkit_operators.formats.tabular import ColumnsMismatched, as_text
 from dagkit_operators.payloads import VALUE, Rejected
 
 if TYPE_CHECKING:
@@ -99,30 +99,51 @@ class CsvContext(LineFormat):
         return self._names[1]
 
     def _header(self, stream: Seekable, block: Block) -> list[str]:
-        start = Block(block.block_id, block.path, 0, 1, version=block.version, facts=block.facts)
-        reading = super().lines().model_copy(update={"chunk_size": HEADER_CHUNK})
-        texts = [
-            text
-            for one in reading.batches(stream, start, OffsetRestrictionTracker(OffsetRange(0, 1)))
-            if not isinstance(one, Rejected)
-            for text in one.column(VALUE).values()
-        ]
-        line = "".join(texts).removeprefix("\ufeff").rstrip("\r")
-        rows = list(
-            csv.reader(
-                [line],
-                delimiter=self.separator,
-                quotechar=self.quote or None,
-                quoting=csv.QUOTE_MINIMAL if self.quote else csv.QUOTE_NONE,
-            )
-        )
-        names = rows[0] if rows else []
+        row = self._first_quoted_row(stream, block) if self.quoted_newlines else self._first_line(stream, block)
+        names = self._values_of(row.removeprefix("\ufeff").rstrip("\r\n"), block.path)
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise ColumnsMismatched(block.path, f"its header, at byte 0, names the column {twice!r} twice")
         if not names:
             raise ColumnsMismatched(block.path, "its first line, at byte 0, is empty and names no columns")
         return names
+
+    def _first_line(self, stream: Seekable, block: Block) -> str:
+        start = Block(block.block_id, block.path, 0, 1, version=block.version, facts=block.facts)
+        reading = super().lines().model_copy(update={"chunk_size": HEADER_CHUNK})
+        return "".join(
+            text
+            for one in reading.batches(stream, start, OffsetRestrictionTracker(OffsetRange(0, 1)))
+            if not isinstance(one, Rejected)
+            for text in one.column(VALUE).values()
+        )
+
+    def _first_quoted_row(self, stream: Seekable, block: Block) -> str:
+        quoted = Quoted(stream, self.quote, HEADER_CHUNK, self.longest_line)
+        try:
+            content = b"".join(chunk.data.tobytes() for chunk in quoted.chunks(0, 1, None))
+        except LineTooLong as fault:
+            raise LineTooLong(fault.start, fault.longest, block.path) from None
+        return as_text(content)
+
+    def _values_of(self, header: str, path: str) -> list[str]:
+        """The values of the header. Raise ColumnsMismatched if it is no row."""
+        try:
+            header.encode()
+            rows = list(
+                csv.reader(
+                    [header],
+                    delimiter=self.separator,
+                    quotechar=self.quote or None,
+                    quoting=csv.QUOTE_MINIMAL if self.quote else csv.QUOTE_NONE,
+                )
+            )
+        except UnicodeEncodeError:
+            raise ColumnsMismatched(path, "its header, at byte 0, is not UTF-8; set its encoding") from None
+        except csv.Error as fault:
+            why = "a carriage return ends no row; end rows with newlines" if "\r" in header else str(fault)
+            raise ColumnsMismatched(path, f"its header, at byte 0, is no row: {why}") from None
+        return rows[0] if rows else []
 
     def schema_of(self, stream: Seekable, block: Block) -> "pa.Schema":
         """All columns of the file, with their types; those that are not needed are null."""

@@ -318,12 +318,33 @@ def test_quotes_may_be_parts_of_values(tmp_path: Path) -> None:
         (b"id,nam,price\n1,a,2\n", "the file has no column 'name'; did you mean 'nam'?"),
         (b"id,id,name\n1,2,a\n", "its header, at byte 0, names the column 'id' twice"),
         (b"\nid,name\n1,a\n", "its first line, at byte 0, is empty and names no columns"),
+        (b"id\xff,name\n1,a\n", "its header, at byte 0, is not UTF-8; set its encoding"),
+        (b"id,name\r1,a\r", "its header, at byte 0, is no row: a carriage return ends no row; end rows with newlines"),
     ],
 )
-def test_a_wrong_header_is_an_error_that_names_the_file(content: bytes, problem: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("quoted_newlines", [False, True])
+def test_a_wrong_header_is_an_error_that_names_the_file(
+    content: bytes, problem: str, quoted_newlines: bool, tmp_path: Path
+) -> None:
     with pytest.raises(ColumnsMismatched) as raised:
-        read(CsvContext(record_type=Trip), content, tmp_path)
+        read(CsvContext(record_type=Trip, quoted_newlines=quoted_newlines), content, tmp_path)
     assert str(raised.value).startswith(f"{tmp_path / 'file'}: {problem}")
+
+
+@pytest.mark.parametrize("size", [1, 3, 8, 30])
+@pytest.mark.parametrize("chunk_size", [1, 9])
+def test_a_quoted_name_of_a_column_may_contain_newlines(size: int, chunk_size: int, tmp_path: Path) -> None:
+    content = b'"a\n""\n",b\r\n1,2\n3,4\n'
+    edges = range(size, len(content), size)
+    records, rejected = read(CsvContext(quoted_newlines=True), content, tmp_path, *edges, chunk_size=chunk_size)
+    assert records == [{'a\n"\n': "1", "b": "2"}, {'a\n"\n': "3", "b": "4"}]
+    assert not rejected
+
+
+def test_a_header_that_never_ends_is_an_error_with_its_place(tmp_path: Path) -> None:
+    context = CsvContext(quoted_newlines=True, longest_line=40)
+    with pytest.raises(LineTooLong, match=f"{tmp_path}/file: the line at byte 0 is longer than 40 bytes"):
+        read(context, b'"a,b\n' + b"1,2\n" * 8000, tmp_path)
 
 
 @pytest.mark.parametrize("size", [1, 3, 8, 30])
