@@ -43,6 +43,18 @@ class FileUnplaced(RunFailure):
         self.file, self.error = file, error
 
 
+class MarkUnwritten(FileUnplaced):
+    """A window is committed, and how far its files are in place cannot be noted; the next launch does both."""
+
+    def __init__(self, folder: str, window: int, error: OSError) -> None:
+        RunFailure.__init__(
+            self,
+            f"{printable(folder)} cannot be written: {error}; window {window} is committed, and nothing of it is lost",
+            "fix this, then launch again",
+        )
+        self.file, self.error = folder, error
+
+
 class Piece(NamedTuple):
     """A part of a file, with its length at the commit."""
 

@@ -1,11 +1,12 @@
 """Publish committed pieces as files under their final names. Safe to repeat after a crash."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 from dagkit.engine.files import open_folder
 from dagkit.engine.files.open_folder import folder_at
-from dagkit.engine.files.pieces import Piece, is_in_place, look_at, remove
+from dagkit.engine.files.pieces import MarkUnwritten, Piece, is_in_place, look_at, remove
 from dagkit.engine.files.staging import Part, StagingPlace, in_order
 
 _logger = logging.getLogger(__name__)
@@ -56,9 +57,18 @@ def still_to_place(files: Mapping[str, list[Part]], application_path: str) -> di
 def note_begun(application_path: str, window_id: int, *, durable: bool) -> None:
     """Record that files of this window may be in place from now on, and may be taken away by other programs."""
     noted = folder_at(application_path).below(_BEGUN).below(str(window_id))
-    noted.make()
-    if durable:
-        noted.sync(levels=3)
+    with _noting(application_path, window_id):
+        noted.make()
+        if durable:
+            noted.sync(levels=3)
+
+
+@contextmanager
+def _noting(application_path: str, window_id: int) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise MarkUnwritten(application_path, window_id, error) from error
 
 
 def is_begun(application_path: str, window_id: int) -> bool:
@@ -70,7 +80,8 @@ def note_finished(application_path: str, window_id: int) -> None:
     """Record that the files of this window are in place; dagkit no longer needs them there."""
     home = folder_at(application_path)
     before = home.below(_FINISHED).folders()
-    home.below(_FINISHED).below(str(window_id)).make()
+    with _noting(application_path, window_id):
+        home.below(_FINISHED).below(str(window_id)).make()
     for noted, windows, upto in ((_FINISHED, before, window_id - 1), (_BEGUN, home.below(_BEGUN).folders(), window_id)):
         for window in windows:
             if int(window) <= upto:  # later ones are another driver's, which has gone on
