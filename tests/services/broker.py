@@ -18,6 +18,9 @@ SCRIPT = Path(__file__).with_name("kafka.sh")
 MISSING = 69
 """The script's exit code if Java or Maven is not installed."""
 
+QUIET = {"log_level": 0}
+"""Settings of clients that may live longer than their broker: what they log would follow the summary of the tests."""
+
 _numbers = count()
 
 Sent = tuple[bytes | None, bytes]
@@ -74,7 +77,7 @@ class Broker:
 
     @cached_property
     def admin(self) -> Any:
-        return confluent().admin.AdminClient({"bootstrap.servers": self.address})
+        return confluent().admin.AdminClient({"bootstrap.servers": self.address, **QUIET})
 
     def topic(self, partitions: int = 1, *, name: str | None = None, **config: str) -> str:
         """Create a topic, and return its name."""
@@ -115,7 +118,7 @@ class Broker:
 
     def producer(self, **settings: Any) -> Any:
         named = {name.replace("_", "."): value for name, value in settings.items()}
-        return confluent().Producer({"bootstrap.servers": self.address, "linger.ms": 5, **named})
+        return confluent().Producer({"bootstrap.servers": self.address, "linger.ms": 5, **QUIET, **named})
 
     @contextmanager
     def transaction(self, transactional_id: str) -> Iterator[Any]:
@@ -129,7 +132,9 @@ class Broker:
     def committed(self, topic: str, partitions: int = 1) -> list[list[bytes]]:
         """The values of the committed messages of each partition."""
         settings = {"group.id": "test", "enable.partition.eof": True, "isolation.level": "read_committed"}
-        consumer = confluent().Consumer({"bootstrap.servers": self.address, "fetch.wait.max.ms": 20, **settings})
+        consumer = confluent().Consumer(
+            {"bootstrap.servers": self.address, "fetch.wait.max.ms": 20, **QUIET, **settings}
+        )
         found: list[list[bytes]] = [[] for _ in range(partitions)]
         consumer.assign([confluent().TopicPartition(topic, number, 0) for number in range(partitions)])
         ended: set[int] = set()
