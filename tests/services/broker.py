@@ -1,22 +1,19 @@
 """A real Kafka broker for tests: `kafka.sh` runs it, and it ends with the process that started it."""
 
 import os
-import signal
-import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import count
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
 from dagkit_operators.kafka.client import confluent
+from tests.services.scripted import ScriptedServer
 
 SCRIPT = Path(__file__).with_name("kafka.sh")
-MISSING = 69
-"""The script's exit code if Java or Maven is not installed."""
 
 QUIET = {"log_level": 0}
 """Settings of clients that may live longer than their broker: what they log would follow the summary of the tests."""
@@ -27,42 +24,11 @@ Sent = tuple[bytes | None, bytes]
 """The key and the value of a message."""
 
 
-class Broker:
-    """A broker with one node, whose data are kept when it is killed and started again."""
+class Broker(ScriptedServer):
+    """A broker with one node."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._ports: Sequence[str] = ()
-        self._process: subprocess.Popen[str] | None = None
-        self._broker = 0
-
-    def start(self) -> Self:
-        """Run the broker on its ports, and wait until it answers. Skip the test if Java or Maven is missing."""
-        command = [str(SCRIPT), "run", str(self._folder), *self._ports]
-        process = subprocess.Popen(  # noqa: S603
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        assert process.stdout is not None
-        ready = process.stdout.readline().split()
-        if not ready:
-            _, problem = process.communicate()
-            if process.returncode == MISSING:
-                pytest.skip(f"{problem.strip()}; then: {SCRIPT} fetch")
-            raise AssertionError(problem)
-        self._process, self._ports, self._broker = process, ready[1:4], int(ready[4])
-        return self
-
-    def kill(self) -> None:
-        """Kill the broker, as `kill -9` does."""
-        assert self._process is not None
-        os.kill(self._broker, signal.SIGKILL)
-        self._process.communicate()
-        self._process = None
-
-    def stop(self) -> None:
-        if self._process is not None:
-            self._process.communicate()
-            self._process = None
+    script = SCRIPT
+    installed_by = f"; then: {SCRIPT} fetch"
 
     @property
     def address(self) -> str:

@@ -1,59 +1,21 @@
 """A real RabbitMQ broker for tests: `rabbitmq.sh` runs it, and it ends with the process that started it."""
 
-import os
-import signal
-import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Self
 
 import kombu
-import pytest
 
-SCRIPT = Path(__file__).with_name("rabbitmq.sh")
-MISSING = 69
-"""The script's exit code if RabbitMQ is not installed."""
+from tests.services.scripted import ScriptedServer
 
 
-class RabbitMQ:
-    """A broker with one node, whose data are kept when it is killed and started again."""
+class RabbitMQ(ScriptedServer):
+    """A broker with one node."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._port: Sequence[str] = ()
-        self._process: subprocess.Popen[str] | None = None
-        self._broker = 0
-
-    def start(self) -> Self:
-        """Run the broker on its port, and wait until it answers. Skip the test if RabbitMQ is missing."""
-        command = [str(SCRIPT), "run", str(self._folder), *self._port]
-        process = subprocess.Popen(  # noqa: S603
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        assert process.stdout is not None
-        ready = process.stdout.readline().split()
-        if not ready:
-            _, problem = process.communicate()
-            if process.returncode == MISSING:
-                pytest.skip(problem.strip())
-            raise AssertionError(problem)
-        self._process, self._port, self._broker = process, ready[1:2], int(ready[2])
-        return self
-
-    def kill(self) -> None:
-        """Kill the broker, as `kill -9` does."""
-        assert self._process is not None
-        os.kill(self._broker, signal.SIGKILL)
-        self.stop()
-
-    def stop(self) -> None:
-        if self._process is not None:
-            self._process.communicate()
-            self._process = None
+    script = Path(__file__).with_name("rabbitmq.sh")
 
     @property
     def url(self) -> str:
-        return f"amqp://guest:guest@127.0.0.1:{self._port[0]}//"
+        return f"amqp://guest:guest@127.0.0.1:{self._ports[0]}//"
 
     def send(self, queue: str, messages: Iterable[str], **properties: str) -> None:
         """Append messages to a durable queue, each with an ID of its own."""
