@@ -2,6 +2,8 @@
 
 import inspect
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, ClassVar, Final, Generic, Self, TypeVar, get_args, get_origin, get_type_hints, overload
 
 T = TypeVar("T")
@@ -41,6 +43,15 @@ def resolved(written: Any, module: str) -> Any:
         return get_type_hints(bearer, include_extras=True)["declared"]
     except NameError:
         return Any
+
+
+@lru_cache(maxsize=8192)
+def declarations(component: type, kind: type) -> Mapping[str, Any]:
+    """The declarations of a kind in a class, by name; those of its bases come first. A class overrides its bases."""
+    found: dict[str, Any] = {}
+    for ancestor in reversed(component.__mro__):
+        found.update({name: value for name, value in vars(ancestor).items() if isinstance(value, kind)})
+    return found
 
 
 class PerInstance(ABC, Generic[T]):
@@ -85,6 +96,28 @@ class PerInstance(ABC, Generic[T]):
     @abstractmethod
     def fresh(self) -> T:
         """A new initial value. Each instance needs its own, so that partitions and attempts never share a list."""
+
+
+class Service(Generic[T]):
+    """Declares what the engine provides to an operator while a window runs, such as its output files."""
+
+    name: str
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+        annotation_of(owner, name)
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: Any, owner: type) -> "Self | T":
+        if instance is None:
+            return self
+        # called for each item or batch, and pydantic's `__getattr__` takes longer than the rest of the call
+        service: T | None = instance.__pydantic_private__["_services"].get(self.name)
+        assert service is not None, f"{owner.__name__}.{self.name} can be used only while a window runs"
+        return service
 
 
 class Assignable(Generic[T]):

@@ -8,10 +8,9 @@ class Insert(Operator):
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol, Self, overload
+from typing import TYPE_CHECKING, Any, Protocol
 
-from dagkit.api.declared import annotation_of
+from dagkit.api.declared import Service, declarations
 from dagkit.errors import RunFailure
 
 if TYPE_CHECKING:
@@ -73,10 +72,8 @@ class Unavailable(RunFailure):
     usual_help = "start it again or make room there; then launch again: what is committed is delivered first"
 
 
-class ExternalOutput:
+class ExternalOutput(Service[Entries]):
     """Declares that an operator stages entries for an external system, and how the driver reaches that system."""
-
-    name: str
 
     def __init__(
         self,
@@ -88,26 +85,7 @@ class ExternalOutput:
         self.waits_seconds = waits_seconds
         """How long the run waits for an unavailable system before it fails; None: until it is stopped."""
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-        annotation_of(owner, name)
 
-    @overload
-    def __get__(self, instance: None, owner: type) -> Self: ...
-    @overload
-    def __get__(self, instance: object, owner: type) -> Entries: ...
-    def __get__(self, instance: Any, owner: type) -> "Self | Entries":
-        if instance is None:
-            return self
-        entries: Entries | None = instance.__pydantic_private__["_services"].get(self.name)
-        assert entries is not None, f"{owner.__name__}.{self.name} can be used only while a window runs"
-        return entries
-
-
-@lru_cache(maxsize=1024)
 def external_outputs(component: type) -> Mapping[str, ExternalOutput]:
     """The external outputs that a class declares, by name; those of its bases come first."""
-    found: dict[str, ExternalOutput] = {}
-    for ancestor in reversed(component.__mro__):
-        found.update({name: value for name, value in vars(ancestor).items() if isinstance(value, ExternalOutput)})
-    return found
+    return declarations(component, ExternalOutput)

@@ -10,10 +10,9 @@ class Writer(Operator):
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
-from dagkit.api.declared import annotation_of
+from dagkit.api.declared import Service, declarations
 from dagkit.urls import absolute, is_url
 
 if TYPE_CHECKING:
@@ -78,10 +77,8 @@ class Files(Protocol):
         """
 
 
-class OutputFiles:
+class OutputFiles(Service[Files]):
     """Declares that an operator writes files, and the directory for them."""
-
-    name: str
 
     def __init__(
         self,
@@ -98,22 +95,6 @@ class OutputFiles:
         """Gives examples of file names, with which the compiler checks that no input would read these files."""
         self.of_blocks = of_blocks
         """Whether a file may belong to a block. Such a file holds the results of the block, in the block's order."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-        annotation_of(owner, name)
-
-    @overload
-    def __get__(self, instance: None, owner: type) -> Self: ...
-    @overload
-    def __get__(self, instance: object, owner: type) -> Files: ...
-    def __get__(self, instance: Any, owner: type) -> "Self | Files":
-        if instance is None:
-            return self
-        # called for each item or batch, and pydantic's `__getattr__` takes longer than the rest of the call
-        files: Files | None = instance.__pydantic_private__["_services"].get(self.name)
-        assert files is not None, f"{owner.__name__}.{self.name} can be used only while a window runs"
-        return files
 
 
 @runtime_checkable
@@ -194,10 +175,6 @@ def content_of_piece(operator: Any, piece: bytes) -> bytes:
     return piece
 
 
-@lru_cache(maxsize=1024)
 def output_files(component: type) -> Mapping[str, OutputFiles]:
     """The output files that a class declares, by name; those of its bases come first."""
-    found: dict[str, OutputFiles] = {}
-    for ancestor in reversed(component.__mro__):
-        found.update({name: value for name, value in vars(ancestor).items() if isinstance(value, OutputFiles)})
-    return found
+    return declarations(component, OutputFiles)

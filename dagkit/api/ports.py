@@ -7,12 +7,11 @@ are covariant and inlets contravariant, so mypy accepts a stream if and only if 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Generic, Self, TypeVar, get_args, overload
 
 from dagkit.api.controls import Control, Stamped
-from dagkit.api.declared import annotation_of, resolved
+from dagkit.api.declared import annotation_of, declarations, resolved
 from dagkit.schema.batch import Batch
 
 T = TypeVar("T")
@@ -235,17 +234,9 @@ def called(component: Any) -> str:
 
 def input_ports(component: type) -> Mapping[str, InputPort[Any]]:
     """The input ports of a class by name; those of its bases come first. A declaration overrides an inherited one."""
-    return _ports(component, InputPort)
+    return declarations(component, InputPort)
 
 
 def output_ports(component: type) -> Mapping[str, OutputPort[Any]]:
     """The output ports of a class by name; those of its bases come first. A declaration overrides an inherited one."""
-    return _ports(component, OutputPort)
-
-
-@lru_cache(maxsize=4096)
-def _ports(component: type, kind: type) -> Mapping[str, Any]:
-    found: dict[str, Any] = {}
-    for ancestor in reversed(component.__mro__):
-        found.update({name: value for name, value in vars(ancestor).items() if isinstance(value, kind)})
-    return found
+    return declarations(component, OutputPort)

@@ -23,7 +23,7 @@ from typing import Any, Generic, Protocol, TypeVar, get_args, get_origin
 
 from pydantic import JsonValue, PydanticSchemaGenerationError, TypeAdapter
 
-from dagkit.api.declared import Assignable, PerInstance
+from dagkit.api.declared import Assignable, PerInstance, declarations
 from dagkit.api.tagged import Unwritable, is_tagged, tagged, untagged
 from dagkit.schema import Bindings, spelled, substitute
 
@@ -300,10 +300,6 @@ class KeyedState(Declared[Keyed[K, V]], Generic[K, V]):
         return adapter_of(substitute(self._argument(0), types)), adapter_of(substitute(self._argument(1), types))
 
 
-@lru_cache(maxsize=1024)
 def declared_state(operator: type) -> Mapping[str, Declared[Any]]:
     """The state that a class declares, by name; that of its bases comes first."""
-    found: dict[str, Declared[Any]] = {}
-    for ancestor in reversed(operator.__mro__):
-        found.update({name: value for name, value in vars(ancestor).items() if isinstance(value, Declared)})
-    return found
+    return declarations(operator, Declared)
