@@ -36,6 +36,24 @@ def refuse() -> None:
     raise ConnectionError("the broker is away")
 
 
+class Unrestored:
+    """A callback that can be pickled, and that cannot be made of what was written."""
+
+    def __reduce__(self) -> Any:
+        return refuse, ()
+
+    def __call__(self) -> None: ...
+
+
+class Unwritable:
+    """A callback that fails while it is pickled."""
+
+    def __reduce__(self) -> Any:
+        raise ValueError("it holds a connection")
+
+    def __call__(self) -> None: ...
+
+
 class Messages(InputOperator):
     """Emits a message in each look, and acknowledges it."""
 
@@ -61,14 +79,18 @@ class Acknowledge(Operator):
     messages = InputPort(str)
     place: str
     fails: bool = False
-    has_lock: bool = False
+    unsent: Any = None
+    """A callback that cannot be sent to the driver."""
+    restores: bool = True
 
     def setup(self, context: Context) -> None:
         self._context = context
 
     def process(self, item: str) -> None:
-        if self.has_lock:
-            self._context.finalizer.register(Lock().acquire)
+        if self.unsent is not None:
+            self._context.finalizer.register(self.unsent())
+        if not self.restores:
+            self._context.finalizer.register(Unrestored())
         if self.fails:
             self._context.finalizer.register(refuse)
         self._context.finalizer.register(partial(note, self.place, item))
@@ -128,7 +150,19 @@ def test_a_callback_that_fails_is_logged(tmp_path: Path, make: Make, caplog: pyt
     assert "failed after its records were committed" in caplog.text
 
 
-def test_a_callback_that_cannot_be_sent_is_refused_where_it_is_registered(tmp_path: Path, make: Make) -> None:
+def test_a_callback_that_the_driver_cannot_restore_is_logged(
+    tmp_path: Path, make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.ERROR):
+        run(tmp_path, make, Ledger(MemoryStore()), restores=False)
+    assert acknowledged(tmp_path) == ["driver", "driver", "m0", "m1"]
+    assert "a callback that the driver cannot restore failed after its records were committed" in caplog.text
+
+
+@pytest.mark.parametrize("unsent", [lambda: Lock().acquire, Unwritable])
+def test_a_callback_that_cannot_be_sent_is_refused_where_it_is_registered(
+    tmp_path: Path, make: Make, unsent: Callable[[], Any]
+) -> None:
     with pytest.raises(OperatorFailed, match="cannot be sent to the driver; register a function of values") as raised:
-        run(tmp_path, make, Ledger(MemoryStore()), has_lock=True)
+        run(tmp_path, make, Ledger(MemoryStore()), unsent=unsent)
     assert raised.value.failure.operator == "acknowledge"

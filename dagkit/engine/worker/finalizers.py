@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from dagkit.ranges import BundleFinalizer
 
@@ -19,15 +20,36 @@ class ReportedFinalizer(BundleFinalizer):
 
         try:
             self.written.append(cloudpickle.dumps(callback))
-        except (pickle.PicklingError, TypeError) as error:
+        except Exception as error:
             raise TypeError(
                 f"{callback!r} cannot be sent to the driver; register a function of values that can be pickled"
             ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Unrestored:
+    """A callback that arrived on the driver and cannot be made there: calling it raises the reason."""
+
+    reason: Exception
+
+    def __call__(self) -> None:
+        raise self.reason
+
+    def __repr__(self) -> str:
+        return "a callback that the driver cannot restore"
 
 
 def call_back(written: Iterable[bytes]) -> int:
     """Call the callbacks of a committed window in order, and return how many failed; failures are logged."""
     finalizer = BundleFinalizer()
     for callback in written:
-        finalizer.register(pickle.loads(callback))  # noqa: S301 - written by our own workers
+        finalizer.register(_restored(callback))
     return finalizer.finalize()
+
+
+def _restored(written: bytes) -> Callable[[], object]:
+    try:
+        callback: Callable[[], object] = pickle.loads(written)  # noqa: S301 - written by our own workers
+    except Exception as error:  # noqa: BLE001 - the finalizer logs it, as any failure after the commit
+        return _Unrestored(error)
+    return callback
