@@ -24,9 +24,10 @@ from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.stores import MemoryStore
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import Crash, CrashAfter
+from dagkit_operators import EventTime
 from tests.backends.slots import InSlots
 from tests.engine.cast import Collect, Desk, Hurried
-from tests.engine.event_time_cast import Clocked, Latest, Minutes, Passing, Sorted, TimedNumbers, Untimed, minute_of
+from tests.engine.event_time_cast import Clocked, Minutes, Passing, Sorted, TimedNumbers, Untimed, at, minute_of
 from tests.engine.work_cast import Looks, Names
 from tests.operators.event_time.sums import received, sums, totals, write
 
@@ -121,6 +122,16 @@ def test_what_is_found_and_not_sent_holds_event_time(make: Make) -> None:
     assert state_of(ran(clocked(looks=LOOKS, unsent_until=3), make), "first", "seen") == [None, 8]
 
 
+@pytest.mark.parametrize("point", [Point.RUNNING, Point.STAGED])
+def test_a_watermark_is_known_after_a_crash_before_the_next_look(make: Make, point: Point) -> None:
+    ledger = Ledger(MemoryStore())
+    with pytest.raises(Crash):
+        ran(clocked(looks=LOOKS), make, ledger=ledger, probe=CrashAfter(point, 1))
+    loop = ran(clocked(looks=LOOKS), make, ledger=ledger, windows=1)
+    assert minute_of(loop.checkpoint.event_times.sent["clocked"]) == 2
+    assert not verify(ledger).faults
+
+
 def test_without_a_source_of_watermarks_none_is_kept(make: Make) -> None:
     def draw(dag: Dag, conf: object) -> None:
         untimed = dag.add_operator("untimed", Untimed(looks=LOOKS))
@@ -177,12 +188,17 @@ def test_endless_work_that_is_idle_is_let_go(make: Make, idles: int, expected: l
     assert state_of(loop, "collect", "arrived") == expected
 
 
+def latest_minute(tolerance: int = 0, idle_minutes: int | None = None) -> EventTime[int]:
+    idle_millis = None if idle_minutes is None else idle_minutes * 60_000
+    return EventTime(time=at, out_of_order_millis=tolerance * 60_000, idle_millis=idle_millis)
+
+
 def of_latest(looks: tuple[Minutes, ...], partitions: int = 1, **given: Any) -> Draw:
     def draw(dag: Dag, conf: object) -> None:
         untimed = dag.add_operator("untimed", Untimed(looks=looks))
-        latest = in_partitions(dag, dag.add_operator("latest", Latest(**given)), partitions)
-        dag.add_stream("minutes", untimed.minutes, latest.minutes)
-        sorted_twice(dag, latest.same)
+        latest = in_partitions(dag, dag.add_operator("latest", latest_minute(**given)), partitions)
+        dag.add_stream("minutes", untimed.minutes, latest.input)
+        sorted_twice(dag, latest.output)
 
     return draw
 
@@ -254,11 +270,11 @@ def test_an_idle_source_does_not_hold_another_input(make: Make, idle_minutes: in
     def draw(dag: Dag, conf: object) -> None:
         clocked = dag.add_operator("clocked", Clocked(looks=(((1, 5), 9), ((6,), 9))))
         untimed = dag.add_operator("untimed", Untimed(looks=(((0,), None),)))
-        latest = dag.add_operator("latest", Latest(idle_minutes=idle_minutes))
+        latest = dag.add_operator("latest", latest_minute(idle_minutes=idle_minutes))
         join = dag.add_operator("first", Sorted())
         dag.add_stream("one", clocked.minutes, join.minutes)
-        dag.add_stream("minutes", untimed.minutes, latest.minutes)
-        dag.add_stream("two", latest.same, join.others)
+        dag.add_stream("minutes", untimed.minutes, latest.input)
+        dag.add_stream("two", latest.output, join.others)
 
     assert state_of(ran(draw, make, clock=FakeClock()), "first", "seen")[-1] == seen
 
@@ -267,10 +283,10 @@ def test_a_source_that_was_not_asked_since_the_last_launch_is_not_idle(make: Mak
     def draw(dag: Dag, conf: object) -> None:
         clocked = dag.add_operator("clocked", Clocked(looks=(((1,), 9), ((6,), 20))))
         untimed = dag.add_operator("untimed", Untimed(looks=(((5,), None),)))
-        latest, join = dag.add_operator("latest", Latest(idle_minutes=2)), dag.add_operator("first", Sorted())
+        latest, join = dag.add_operator("latest", latest_minute(idle_minutes=2)), dag.add_operator("first", Sorted())
         dag.add_stream("one", clocked.minutes, join.minutes)
-        dag.add_stream("minutes", untimed.minutes, latest.minutes)
-        dag.add_stream("two", latest.same, join.others)
+        dag.add_stream("minutes", untimed.minutes, latest.input)
+        dag.add_stream("two", latest.output, join.others)
 
     ledger, clock = Ledger(MemoryStore()), FakeClock()
     ran(draw, make, ledger=ledger, clock=clock, windows=1)
@@ -290,16 +306,24 @@ def test_an_application_window_holds_event_time_until_it_ends(make: Make) -> Non
     assert state_of(ran(draw, make, windows=3), "first", "seen") == [None]
 
 
-def test_sliding_windows_pass_on_no_watermark(make: Make) -> None:
+@pytest.mark.parametrize(
+    ("length", "step", "seen"), [(2, 1, [None, 2, 4, 8]), (3, 1, [None, 2, 4, 8]), (4, 2, [None, 4, 8])]
+)
+def test_sliding_windows_hold_event_time_to_the_items_that_they_send_again(
+    make: Make, length: int, step: int, seen: list[int | None]
+) -> None:
     def draw(dag: Dag, conf: object) -> None:
         clocked, passing = dag.add_operator("clocked", Clocked(looks=LOOKS)), dag.add_operator("passing", Passing())
-        dag.set_operator_attribute(passing, OperatorContext.APPLICATION_WINDOW_COUNT, 2)
-        dag.set_operator_attribute(passing, OperatorContext.SLIDE_BY_WINDOW_COUNT, 1)
+        dag.set_operator_attribute(passing, OperatorContext.APPLICATION_WINDOW_COUNT, length)
+        dag.set_operator_attribute(passing, OperatorContext.SLIDE_BY_WINDOW_COUNT, step)
         first = dag.add_operator("first", Sorted())
         dag.add_stream("one", clocked.minutes, passing.items)
         dag.add_stream("two", passing.same, first.minutes)
+        dag.add_stream("late", first.late, dag.add_operator("late", Collect()).input)
 
-    assert state_of(ran(draw, make), "first", "seen") == [None]
+    loop = ran(draw, make)
+    assert state_of(loop, "first", "seen") == seen
+    assert state_of(loop, "late", "arrived") == []
 
 
 def test_a_loop_does_not_hold_its_own_beginning(make: Make) -> None:
@@ -353,16 +377,16 @@ def graphs(draw: st.DrawFn) -> Draw:
     def drawn(dag: Dag, conf: object) -> None:
         clocked = dag.add_operator("clocked", Clocked(looks=looks[0], ends=ends))
         untimed = dag.add_operator("untimed", Untimed(looks=looks[1], ends=ends))
-        latest = dag.add_operator("latest", Latest(tolerance=tolerance, idle_minutes=idle_minutes))
+        latest = dag.add_operator("latest", latest_minute(tolerance=tolerance, idle_minutes=idle_minutes))
         passing = in_partitions(dag, dag.add_operator("passing", Passing()), partitions)
         first, second = dag.add_operator("first", Sorted()), dag.add_operator("second", Sorted())
         dag.set_operator_attribute(passing, OperatorContext.APPLICATION_WINDOW_COUNT, windows)
         if slides and windows > 1:
             dag.set_operator_attribute(passing, OperatorContext.SLIDE_BY_WINDOW_COUNT, 1)
-        dag.add_stream("minutes", untimed.minutes, latest.minutes)
+        dag.add_stream("minutes", untimed.minutes, latest.input)
         dag.add_stream("one", clocked.minutes, passing.items)
         dag.add_stream("two", passing.same, first.minutes)
-        dag.add_stream("three", latest.same, first.others)
+        dag.add_stream("three", latest.output, first.others)
         dag.add_stream("four", first.in_order, second.minutes)
         dag.add_stream("five", second.in_order, dag.add_operator("collect", Collect()).input)
         dag.add_stream("six", second.late, dag.add_operator("late", Collect()).input)

@@ -67,32 +67,6 @@ class Untimed(Clocked):
         return False
 
 
-class Latest(RowOperator):
-    """Passes on minutes; its watermark is the latest of them, less a tolerance."""
-
-    kind = "cast.latest/1"
-    minutes = InputPort(int)
-    same = OutputPort(int)
-    tolerance: int = 0
-    idle_minutes: int | None = None
-    _latest: int | None = PrivateAttr(default=None)
-
-    @property
-    def estimates_watermark(self) -> bool:
-        return True
-
-    @property
-    def idle_after(self) -> timedelta | None:
-        return None if self.idle_minutes is None else timedelta(minutes=self.idle_minutes)
-
-    def current_watermark(self) -> datetime | None:
-        return None if self._latest is None else at(self._latest - self.tolerance)
-
-    def process(self, item: int) -> Iterator[int]:
-        self._latest = item if self._latest is None else max(self._latest, item)
-        yield item
-
-
 class Passing(RowOperator):
     """Passes on its items."""
 

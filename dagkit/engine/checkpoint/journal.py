@@ -133,8 +133,12 @@ class Journal:
 
     # ---- writing
 
-    def add(self, discovery: Discovery, state: SavedState) -> Discovery:
-        """Append a discovery to the ledger with the state of its operator after it."""
+    def watermark_of(self, operator: str) -> datetime | None:
+        """The watermark of an input operator after its last discovery."""
+        return self.roots[operator].standing.watermark
+
+    def add(self, discovery: Discovery, state: SavedState, watermark: datetime | None = None) -> Discovery:
+        """Append a discovery to the ledger with the state and the watermark of its operator after it."""
         root = self.roots[discovery.operator]
         planned = root.plan_next()
         if root.head != self._heads[discovery.operator]:  # another driver has written to this chain
@@ -149,6 +153,7 @@ class Journal:
                 kind=NAMED_STATE_KIND if discovery.operator in self.writing.named else STATE_KIND,
                 value=_text(document, discovery.operator),
             ),
+            watermark=_later(planned.watermark, watermark),
         )
         record = root.append(event, [content] if rows else [], planned=planned)
         self._stored[discovery.operator] = stored

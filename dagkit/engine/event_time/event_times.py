@@ -37,6 +37,8 @@ class EventTimes(_Value):
     """The latest watermark of any element of a splittable source."""
     quiet_since: Mapping[str, datetime] = {}
     """Since when a splittable source of watermarks has had no work, if it can become idle."""
+    slid: Mapping[str, tuple[datetime | None, ...]] = {}
+    """What operators with sliding windows would have passed on after each of their last windows, oldest first."""
     advanced: bool = False
     """Whether an operator that uses watermarks has not seen the latest one yet."""
 

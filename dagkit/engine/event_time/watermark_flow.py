@@ -22,7 +22,7 @@ from dagkit.engine.event_time.source_watermarks import (
     of_elements,
     of_partitions,
 )
-from dagkit.engine.program.program import Program, SeenWatermarks
+from dagkit.engine.program.program import Program, SeenWatermarks, Sliding
 from dagkit.engine.work.item import WorkItem
 from dagkit.ranges import END_OF_TIME
 
@@ -72,6 +72,11 @@ class WatermarkFlow:
             outside = [feeder for feeder in ports.values() if name not in _above(self.program, feeder)]
             found[name] = tuple(outside or ports.values())
         return found
+
+    @cached_property
+    def sliding(self) -> Mapping[str, Sliding]:
+        """The operators whose windows slide."""
+        return {name: sliding for (name, _), sliding in self.program.sliders.items()}
 
     @cached_property
     def pending_above(self) -> Mapping[str, frozenset[str]]:
@@ -127,6 +132,7 @@ class _Computation:
         self._estimates: dict[str, tuple[Estimate | None, ...]] = {}
         self._latest: dict[str, datetime] = {}
         self._quiet_since: dict[str, datetime] = {}
+        self._slid: dict[str, tuple[datetime | None, ...]] = {}
 
     def result(self) -> EventTimes:
         flow, before = self._flow, self._before
@@ -138,6 +144,7 @@ class _Computation:
             estimates=self._estimates,
             latest=self._latest,
             quiet_since=self._quiet_since,
+            slid=self._slid,
             advanced=any(self._arrived.get(name) != before.arrived.get(name) for name in flow.users),
         )
 
@@ -157,8 +164,12 @@ class _Computation:
         arrived = self._combined(name)
         if arrived.at is not None:
             self._arrived[name] = arrived.at
-        if any(sender == name for sender, _ in flow.program.sliders):
-            return Watermark()  # sends earlier items again
+        passed = self._passed_once(name, arrived)
+        return self._slides(name, passed, flow.sliding[name]) if name in flow.sliding else passed
+
+    def _passed_once(self, name: str, arrived: Watermark) -> Watermark:
+        """What an operator passes on of the watermark of its inputs, unless it sends earlier items again."""
+        flow, operator = self._flow, self._flow.operator(name)
         if self._progress.window_id % flow.program.windows[name]:
             return Watermark(is_idle=arrived.is_idle)  # holds items until its application window ends
         if operator.uses_watermark:
@@ -167,6 +178,18 @@ class _Computation:
         if not self._items.get(name):
             return arrived
         return _lowest([arrived, held])
+
+    def _slides(self, name: str, passed: Watermark, sliding: Sliding) -> Watermark:
+        """The watermark of an operator with sliding windows: the one before the items that it sends next time.
+
+        The next time is after a multiple of `step` windows. It then sends the items of the last `length` windows.
+        """
+        kept = self._before.slid.get(name, ())
+        kept = (*kept, later(kept[-1] if kept else None, passed.at))[-sliding.length :]
+        self._slid[name] = kept
+        until_next = sliding.step - self._progress.window_id % sliding.step
+        before_first = len(kept) - 1 - (sliding.length - until_next)
+        return Watermark(kept[before_first] if before_first >= 0 else None, passed.is_idle)
 
     def _combined(self, name: str) -> Watermark:
         """The watermark of all inputs together, which never goes back."""

@@ -89,7 +89,8 @@ class DriverInputs:
         """Return a live input operator with its last state."""
         context = context_of(program, name, until=self._until, now=self._clock.now, window_id=window_id)
         context = replace(context, application_path=self._application_path)
-        return DriverInput(program, name, state, ended=ended, context=context, wake=self._wake)
+        known = self._at_work[name].watermark if name in self._at_work else self._journal.watermark_of(name)
+        return DriverInput(program, name, state, ended=ended, context=context, wake=self._wake, watermark=known)
 
     # ---- looking
 
@@ -118,7 +119,7 @@ class DriverInputs:
             discovery = driver_input.look(window_id, spin_millis)
             if not discovery.emitted:
                 continue
-            self.found.append(self._journal.add(discovery, driver_input.state))
+            self.found.append(self._journal.add(discovery, driver_input.state, driver_input.watermark))
             yield discovery
             if self._until is Until.IDLE:  # inputs that found nothing before look once more after this
                 for other in self._at_work.values():

@@ -41,6 +41,7 @@ class DriverInput:
         ended: bool,
         context: Context,
         wake: Callable[[], None],
+        watermark: datetime | None = None,
     ) -> None:
         operator = live(program.operators[name][0], state, program.types.get(name))
         assert isinstance(operator, InputOperator), "only input operators run on the driver"
@@ -58,7 +59,7 @@ class DriverInput:
         self._figures: dict[int, Figures] = {}
         """The figures of the looks for each window, until the window is committed."""
         self._now: Callable[[], datetime] = context.now or _no_clock
-        self.watermark: datetime | None = None
+        self.watermark = watermark
         """The watermark that it estimated after its last look."""
         self._emitted: list[Emitted] = []
         self._ports = [port for port in output_ports(type(operator)) if program.sources[name].get(port)]
