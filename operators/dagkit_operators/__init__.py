@@ -47,7 +47,6 @@ from dagkit_operators.reading.record_reader import RecordReader
 from dagkit_operators.reading.slices import FSSliceReader, Slice
 from dagkit_operators.reading.tail import TailFiles
 from dagkit_operators.records.branch import Branch, BranchBy
-from dagkit_operators.records.expressions import Expression, value
 from dagkit_operators.records.filter import Filter
 from dagkit_operators.records.items import Items
 from dagkit_operators.records.map import FlatMap, Map
@@ -60,6 +59,7 @@ from dagkit_operators.sql.splitter import SqlSplitter
 from dagkit_operators.sql.writer import SqlWriter
 from dagkit_operators.tables.delta import DeltaWriter
 from dagkit_operators.tables.iceberg import IcebergWriter
+from dagkit_operators.values.expressions import Expression, value
 from dagkit_operators.writing.file_merger import FileMerger, MergedFile
 from dagkit_operators.writing.file_output import FileOutput
 from dagkit_operators.writing.parquet_part_writer import ParquetPartWriter

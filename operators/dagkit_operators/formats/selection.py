@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from dagkit import Listed
-from dagkit_operators.records.expressions import COMPARISONS, EXACT, Expression
-from dagkit_operators.records.masks import mask_by_value
+from dagkit_operators.values.expressions import COMPARISONS, EXACT, Expression
+from dagkit_operators.values.masks import mask_by_value
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,7 +9,7 @@ from pydantic import PrivateAttr
 from typing_extensions import TypeVar
 
 from dagkit import Batch, InputPort, KeyedState, Operator, OutputPort, Unifier
-from dagkit_operators.keyed.keys import Key, first_of, key_of, keys_of, routed_by, second_of, sorted_by_key
+from dagkit_operators.values.keys import Key, first_of, key_of, keys_of, routed_by, second_of, sorted_by_key
 
 T = TypeVar("T", default=Any)
 K = TypeVar("K", default=Any)

@@ -8,9 +8,9 @@ from pydantic import PrivateAttr
 from typing_extensions import TypeVar
 
 from dagkit import Batch, InputPort, KeyedState, Operator, OutputPort, Unifier
-from dagkit_operators.keyed.keys import Key, first_of, key_of, keys_of, routed_by, sorted_by_key
 from dagkit_operators.payloads import Record
-from dagkit_operators.records.processed import processed_column, processed_value
+from dagkit_operators.values.keys import Key, first_of, key_of, keys_of, routed_by, sorted_by_key
+from dagkit_operators.values.processed import processed_column, processed_value
 
 K = TypeVar("K", default=Any)
 

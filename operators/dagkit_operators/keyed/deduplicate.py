@@ -7,7 +7,7 @@ from pydantic import PositiveInt, PrivateAttr
 from typing_extensions import TypeVar
 
 from dagkit import Batch, Context, InputPort, KeyedState, Operator, OutputPort, Rows, auto_metric
-from dagkit_operators.keyed.keys import Key, key_of, keys_of, routed_by
+from dagkit_operators.values.keys import Key, key_of, keys_of, routed_by
 
 T = TypeVar("T", default=Any)
 

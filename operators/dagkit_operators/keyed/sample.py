@@ -8,7 +8,7 @@ from typing_extensions import TypeVar
 
 from dagkit import Batch, InputPort, OutputPort, RowOperator, Rows, State
 from dagkit.schema.routing import column_codes, routing_code
-from dagkit_operators.keyed.keys import Key, key_column, key_of
+from dagkit_operators.values.keys import Key, key_column, key_of
 
 if TYPE_CHECKING:
     import numpy as np

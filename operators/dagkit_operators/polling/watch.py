@@ -13,9 +13,9 @@ from typing_extensions import TypeVar
 from dagkit import Context, InputPort, OutputPort, SplittableOperator
 from dagkit.api.state import adapter_of
 from dagkit.ranges import ManualWatermarkEstimator, RestrictionTracker, WatermarkEstimator
-from dagkit_operators.keyed.keys import Key, key_of
 from dagkit_operators.polling.watched import Poll, Watched, WatchedTracker, quiet_since
-from dagkit_operators.records.processed import UnaryFunction
+from dagkit_operators.values.keys import Key, key_of
+from dagkit_operators.values.processed import UnaryFunction
 
 T = TypeVar("T", default=Any)
 V = TypeVar("V", default=Any)

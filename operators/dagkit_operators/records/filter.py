@@ -10,11 +10,11 @@ from typing_extensions import TypeVar
 
 from dagkit import Batch, Column, Constant, InputPort, Listed, OutputPort, Rows
 from dagkit_operators.contexts.line_columns import ReadLines
-from dagkit_operators.records.expressions import Expression
-from dagkit_operators.records.inlined import keeping
-from dagkit_operators.records.masks import mask_by_value, masked
-from dagkit_operators.records.processed import UnaryFunction, column_of, processed_field, processed_value
 from dagkit_operators.records.rejecting import ItemsOf, RejectingRowOperator, only
+from dagkit_operators.values.expressions import Expression
+from dagkit_operators.values.inlined import keeping
+from dagkit_operators.values.masks import mask_by_value, masked
+from dagkit_operators.values.processed import UnaryFunction, column_of, processed_field, processed_value
 
 T = TypeVar("T", default=Any)
 

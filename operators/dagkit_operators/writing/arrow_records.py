@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from dagkit import Batch
 from dagkit_operators.formats.record_types import arrow_type, checked_fields_of, fields_of
 from dagkit_operators.formats.rows import Rows
-from dagkit_operators.records.processed import processed_column, processed_value
+from dagkit_operators.values.processed import processed_column, processed_value
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,7 +8,7 @@ from pydantic import Field, NonNegativeInt, field_validator
 from typing_extensions import TypeVar
 
 from dagkit import Batch, InputPort, Lines
-from dagkit_operators.records.processed import processed_column, processed_value
+from dagkit_operators.values.processed import processed_column, processed_value
 from dagkit_operators.writing.compressing import ENDINGS
 from dagkit_operators.writing.content import as_bytes, may_be_text
 from dagkit_operators.writing.rolled import OpenPart, RolledFiles

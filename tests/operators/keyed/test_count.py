@@ -15,7 +15,7 @@ from dagkit.errors import ApplicationFaults
 from dagkit.testing import Alone
 from dagkit_operators import CountByKey, Items, Map, Record, SumByKey, value
 from dagkit_operators.keyed.count import AddUp
-from dagkit_operators.keyed.keys import first_of
+from dagkit_operators.values.keys import first_of
 
 WINDOWS = st.lists(st.lists(st.lists(st.sampled_from("abc"), max_size=5), max_size=3), max_size=4)
 

@@ -9,7 +9,7 @@ from pydantic import AfterValidator
 from dagkit import Batch, Column
 from dagkit.schema.batch import ITEM
 from dagkit_operators.payloads import VALUE, Record
-from dagkit_operators.records.expressions import Expression
+from dagkit_operators.values.expressions import Expression
 
 
 def _check_unary(function: Any) -> Any:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dagkit import Column
-from dagkit_operators.records.inlined import making
+from dagkit_operators.values.inlined import making
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dagkit import Arrowed, Column, Lines, Listed
 from dagkit.errors import did_you_mean
 from dagkit_operators.native.bytewise import begin_with, kept_by_beginning
-from dagkit_operators.records.masks import mask_by_value, mask_of
+from dagkit_operators.values.masks import mask_by_value, mask_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

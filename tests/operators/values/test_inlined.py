@@ -13,8 +13,8 @@ import cloudpickle
 import pytest
 
 from dagkit_operators.records import inlined
-from dagkit_operators.records.expressions import value
-from dagkit_operators.records.inlined import keeping, making
+from dagkit_operators.values.expressions import value
+from dagkit_operators.values.inlined import keeping, making
 
 LIMIT = 3
 

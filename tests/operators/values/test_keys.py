@@ -9,7 +9,7 @@ from dagkit import Batch, Constant, Listed
 from dagkit.engine.program.program import Keying
 from dagkit.schema.routing import routing_code
 from dagkit_operators import Record, value
-from dagkit_operators.keyed.keys import Key, key_of, keys_of, routed_by
+from dagkit_operators.values.keys import Key, key_of, keys_of, routed_by
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 from dagkit import Batch, Column, Listed
 from dagkit.api.streams import BatchKey
 from dagkit_operators.payloads import Record
-from dagkit_operators.records.expressions import Expression, field_of
-from dagkit_operators.records.inlined import making
-from dagkit_operators.records.processed import UnaryFunction, processed_column, processed_value
+from dagkit_operators.values.expressions import Expression, field_of
+from dagkit_operators.values.inlined import making
+from dagkit_operators.values.processed import UnaryFunction, processed_column, processed_value
 
 Key = UnaryFunction | str | None
 """A function of the value of a record or of any other item; the name of a field of it; None for the value itself."""
