@@ -12,7 +12,7 @@ from typing import Any
 import cloudpickle
 import pytest
 
-from dagkit_operators.records import inlined
+from dagkit_operators.values import inlined
 from dagkit_operators.values.expressions import value
 from dagkit_operators.values.inlined import keeping, making
 
