@@ -1,20 +1,25 @@
 """Parquet files are whole with each window, hold every record once, and are read back by Arrow and by the reader."""
 
+import datetime as dt
 import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
 
 import pyarrow as pa
+import pyarrow.dataset as pa_dataset
 import pyarrow.parquet as pa_parquet
 import pytest
 from pydantic import BaseModel, ValidationError
 
 from dagkit import Batch, Block, Config, Dag, OperatorContext
+from dagkit.api.running import Until
 from dagkit.compiler import compile_application
+from dagkit.engine.points import Point
 from dagkit.errors import ApplicationFaults
-from dagkit.testing import Alone
+from dagkit.testing import Alone, CrashAfter, FakeClock
 from dagkit_operators import FileSplitterInput, Items, Map, ParquetPartWriter, ParquetReader, Record
+from dagkit_operators.writing import parquet_part_writer
 from tests.engine.cast import Desk
 
 
@@ -156,3 +161,75 @@ def test_a_launch_makes_whole_files_of_items_and_of_columns_that_were_read(tmp_p
         desk.run()
         assert pa_parquet.read_table(desk.out).column("count").to_pylist() == counts
         assert len(desk.outputs()) == files
+
+
+@dataclass(frozen=True)
+class Sale:
+    city: str | None
+    day: dt.date
+    amount: int
+
+
+def test_rows_lie_in_the_folders_of_their_values() -> None:
+    day, next_day = dt.date(2024, 2, 29), dt.date(2024, 3, 1)
+    sales = [Sale("Rome", day, 1), Sale("a/b=ü", day, 2), Sale(None, day, 3), Sale("Rome", next_day, 4)]
+    at_work = writer(record_type=Sale, partition_by=("city", "day"))
+    with at_work.window():
+        at_work.send(*sales, Sale("Rome", day, 5))
+    assert tables(at_work) == {
+        "city=Rome/day=2024-02-29/0.0": [{"amount": 1}, {"amount": 5}],
+        "city=a%2Fb%3D%C3%BC/day=2024-02-29/0.1": [{"amount": 2}],
+        "city=__HIVE_DEFAULT_PARTITION__/day=2024-02-29/0.2": [{"amount": 3}],
+        "city=Rome/day=2024-03-01/0.3": [{"amount": 4}],
+    }
+    assert at_work.files["files"].finished == set(at_work.written())
+
+
+def test_a_dataset_of_folders_is_read_with_its_values_and_each_row_is_there_once(tmp_path: Path) -> None:
+    def draw(dag: Dag, conf: Config) -> None:
+        numbers = dag.add_operator("numbers", Items[int](items=tuple(range(40))))
+        sales = Map[int, Sale](lambda n: Sale(None if n % 4 == 3 else f"{n % 4}/", dt.date(2024, 1, 1 + n % 2), n))
+        write = ParquetPartWriter(file_path="out", record_type=Sale, partition_by=("city", "day"), max_count=7)
+        numbers >> dag.add_operator("sales", sales) >> dag.add_operator("write", write)
+
+    desk = Desk(tmp_path, draw, until=Until.IDLE, clock=FakeClock())
+    desk.crash(CrashAfter(Point.STAGED, 1), CrashAfter(Point.APPENDED, 1), CrashAfter(Point.HALF_FINISHED, 1))
+    desk.run()
+    found = pa_dataset.dataset(desk.out, partitioning="hive", exclude_invalid_files=False).to_table().to_pylist()
+    assert sorted((row["amount"], row["city"], row["day"]) for row in found) == [
+        (n, None if n % 4 == 3 else f"{n % 4}/", f"2024-01-0{1 + n % 2}") for n in range(40)
+    ]
+
+
+def test_more_folders_than_files_may_be_open_are_written_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet_part_writer, "_MOST_OPEN", 2)
+    at_work = writer(record_type=Fruit, partition_by=("name",), row_group_rows=1)
+    with at_work.window():
+        at_work.send(*(Fruit(name, number) for number, name in enumerate("abcab")))
+        assert len(at_work.operator._parts) == 2
+    assert {name: [row["count"] for row in rows] for name, rows in tables(at_work).items()} == {
+        "name=a/0.0": [0],
+        "name=b/0.1": [1],
+        "name=c/0.2": [2],
+        "name=a/0.3": [3],
+        "name=b/0.4": [4],
+    }
+
+
+@pytest.mark.parametrize("name", ["", "__HIVE_DEFAULT_PARTITION__"])
+def test_a_value_that_readers_would_take_for_none_is_refused(name: str) -> None:
+    at_work = writer(record_type=Fruit, partition_by=("name",))
+    problem = f"the value '{name}' of name cannot be part of the name of a folder"
+    with pytest.raises(ValueError, match=problem), at_work.window():
+        at_work.send(Fruit(name, 1))
+
+
+@pytest.mark.parametrize(
+    ("partition_by", "problem"),
+    [(("colour",), "records have no field colour; they have name, count"), (("name", "count"), "names all fields")],
+)
+def test_the_columns_of_folders_are_checked_when_the_application_is_compiled(
+    partition_by: tuple[str, ...], problem: str
+) -> None:
+    (fault,) = ParquetPartWriter(file_path="out", record_type=Fruit, partition_by=partition_by).faults
+    assert problem in fault.message
