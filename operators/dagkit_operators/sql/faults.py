@@ -5,20 +5,7 @@ from enum import Enum, auto
 from typing import Any
 
 from dagkit import Unavailable
-from dagkit.errors import RunFailure
 from dagkit_operators.tables.faults import DatabaseRefused, TableMismatched
-
-
-class RowRefused(RunFailure):
-    """A database refuses a row, for example because of a constraint."""
-
-    code = "row-refused"
-
-    def __init__(self, table: str, row: str, reason: str) -> None:
-        super().__init__(
-            f"{table} refuses {row}: {reason}; nothing of its window is in the table",
-            "change the table or the rows that are in it; the window is committed, and the next launch delivers it",
-        )
 
 
 class Kind(Enum):

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from dagkit_operators.libraries import library
 from dagkit_operators.sql.databases import Connection, Postgres, columns, quoted, quoted_name
-from dagkit_operators.sql.faults import Kind, RowRefused, failure_of, kind_of, text_of
-from dagkit_operators.tables.faults import TableMismatched
+from dagkit_operators.sql.faults import Kind, failure_of, kind_of, text_of
+from dagkit_operators.tables.faults import RowRefused, TableMismatched
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,6 +11,9 @@ from dagkit_operators.tables.staged_rows import together
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_ROWS_TOGETHER = 1 << 18
+"""The most rows that are inserted at once."""
+
 
 class WindowedTable:
     """Inserts the rows of windows, and records the last window of the writer in another table of the database."""
@@ -54,7 +57,7 @@ class WindowedTable:
             connection.rollback()
             return
         loader = TableLoader(connection, self._table, self._key)
-        for rows in together(window.entries()):
+        for rows in together(window, _ROWS_TOGETHER):
             loader.load(rows)
         connection.commit()
 

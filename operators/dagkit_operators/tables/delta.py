@@ -10,13 +10,15 @@ from typing_extensions import TypeVar
 from dagkit import ExternalOutput, StagedWindow
 from dagkit_operators.libraries import library
 from dagkit_operators.tables.faults import TableMismatched
-from dagkit_operators.tables.staged_rows import StagesRows, fitted, together
+from dagkit_operators.tables.staged_rows import StagesRows, check_fits, described, reader, selected
 from dagkit_operators.tables.storage import add, plain, storage_failure
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T", default=Any)
+_ROW_GROUP_BYTES = 1 << 24
+"""The bytes of rows in a row group, which the library has in memory until it writes the group."""
 
 
 class DeltaTable:
@@ -40,7 +42,7 @@ class DeltaTable:
     def prepare(self, writer: str) -> None:  # noqa: ARG002 - a version names the writer, and needs no preparation
         with self._failing():
             if self._schema is not None:
-                self._opened(self._schema, check=True)
+                check_fits(self._schema, self._uri, _columns_of(self._opened(self._schema)))
 
     def apply(self, window: StagedWindow) -> None:
         with self._failing():
@@ -56,23 +58,26 @@ class DeltaTable:
         cannot add the window at the same time.
         """
         delta = library("deltalake", "delta")
-        rows = list(together(window.entries()))
-        opened = self._opened(rows[0].schema)
+        staged = described(window)
+        opened = self._opened(staged.schema)
         known = opened.transaction_version(window.writer)
         if known is not None and known >= window.window_id:
             return None
-        there = _columns_of(opened)
-        fitting = [fitted(table, self._uri, there) for table in rows]
         transaction = delta.Transaction(app_id=window.writer, version=window.window_id)
         properties = delta.CommitProperties(app_transactions=[transaction], max_commit_retries=0)
+        parquet = delta.WriterProperties(max_row_group_size=max(1, _ROW_GROUP_BYTES // (staged.row_bytes + 1)))
         try:
-            delta.write_deltalake(opened, _as_one(fitting), mode="append", commit_properties=properties)
+            columns = selected(staged.schema, self._uri, _columns_of(opened))
+            with reader(window, self._uri, columns) as rows:
+                delta.write_deltalake(
+                    opened, rows, mode="append", commit_properties=properties, writer_properties=parquet
+                )
         except library("deltalake.exceptions", "delta").CommitFailedError as error:
             conflict: Exception = error
             return conflict
         return None
 
-    def _opened(self, schema: "pa.Schema", *, check: bool = False) -> Any:
+    def _opened(self, schema: "pa.Schema") -> Any:
         """The newest version of the table, which is created if it is missing."""
         delta = library("deltalake", "delta")
         if not delta.DeltaTable.is_deltatable(self._uri, self._settings):
@@ -81,10 +86,7 @@ class DeltaTable:
             delta.DeltaTable.create(
                 self._uri, schema, mode="ignore", partition_by=self._partition_by, storage_options=self._settings
             )
-        opened = delta.DeltaTable(self._uri, storage_options=self._settings)
-        if check:
-            fitted(schema.empty_table(), self._uri, _columns_of(opened))
-        return opened
+        return delta.DeltaTable(self._uri, storage_options=self._settings)
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
@@ -133,10 +135,3 @@ def _columns_of(opened: Any) -> "pa.Schema":
     import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
 
     return pa.schema(opened.schema().to_arrow())
-
-
-def _as_one(tables: "Sequence[pa.Table]") -> "pa.Table":
-    """Tables of one window as one; a column that some of them lack is empty there."""
-    import pyarrow as pa  # noqa: PLC0415 - as above
-
-    return pa.concat_tables(tables, promote_options="default")

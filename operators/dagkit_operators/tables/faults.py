@@ -15,3 +15,15 @@ class TableMismatched(RunFailure):
 
     code = "table-mismatched"
     usual_help = "change the table or the operator; what is committed is delivered by the next launch"
+
+
+class RowRefused(RunFailure):
+    """A table refuses a row, for example because of a constraint."""
+
+    code = "row-refused"
+
+    def __init__(self, table: str, row: str, reason: str) -> None:
+        super().__init__(
+            f"{table} refuses {row}: {reason}; nothing of its window is in the table",
+            "change the table or the rows that are in it; the window is committed, and the next launch delivers it",
+        )

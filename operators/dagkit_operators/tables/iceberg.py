@@ -1,5 +1,6 @@
 """Writing records to Iceberg tables, each of them once."""
 
+import itertools
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing_extensions import TypeVar
 from dagkit import ExternalOutput, StagedWindow
 from dagkit_operators.libraries import library
 from dagkit_operators.tables.faults import DatabaseRefused, TableMismatched
-from dagkit_operators.tables.staged_rows import StagesRows, fitted, together
+from dagkit_operators.tables.staged_rows import StagesRows, check_fits, described, pieces, selected
 from dagkit_operators.tables.storage import add, plain, storage_failure
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class IcebergTable:
         with self._failing():
             self._catalog = library("pyiceberg.catalog", "iceberg").load_catalog(**self._settings)
             if self._schema is not None:
-                fitted(self._schema.empty_table(), self._table, self._opened(self._schema).schema().as_arrow())
+                check_fits(self._schema, self._table, self._opened(self._schema).schema().as_arrow())
 
     def apply(self, window: StagedWindow) -> None:
         with self._failing():
@@ -54,24 +55,34 @@ class IcebergTable:
         Without retries, a commit succeeds only after the snapshot that was examined: so an older driver cannot add the
         window at the same time.
         """
-        import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
-
-        rows = list(together(window.entries()))
-        opened, name = self._opened(rows[0].schema), f"dagkit.window.{window.writer}"
+        schema, name = described(window).schema, f"dagkit.window.{window.writer}"
+        opened = self._opened(schema)
         if int(opened.properties.get(name, 0)) >= window.window_id:
             return None
-        there = opened.schema().as_arrow()
-        whole = pa.concat_tables([fitted(table, self._table, there) for table in rows], promote_options="default")
+        columns = selected(schema, self._table, opened.schema().as_arrow())
         opened.metadata.properties[_RETRIES] = "0"  # in this process alone: the library would add the rows again
         summary = {"dagkit.writer": window.writer, "dagkit.window": str(window.window_id)}
         try:
             with opened.transaction() as transaction:
-                transaction.append(whole, snapshot_properties=summary)
+                self._append(transaction, pieces(window, self._table, columns), summary)
                 transaction.set_properties({name: str(window.window_id)})
         except library("pyiceberg.exceptions", "iceberg").CommitFailedException as error:
             conflict: Exception = error
             return conflict
         return None
+
+    def _append(self, transaction: Any, rows: "Iterator[pa.Table]", summary: Mapping[str, str]) -> None:
+        """Write the data files piece by piece, and add them as one snapshot.
+
+        The method of the library holds all rows in memory, of a reader, too: it hands them to a pool at once.
+        """
+        write = library("pyiceberg.io.pyarrow", "iceberg")._dataframe_to_data_files  # noqa: SLF001 - it has no other name
+        numbers, metadata = itertools.count(), transaction.table_metadata
+        with transaction.update_snapshot(snapshot_properties=summary).fast_append() as snapshot:
+            for piece in rows:
+                files = write(metadata, piece, transaction._table.io, snapshot.commit_uuid, numbers)  # noqa: SLF001 - as above
+                for file in files:
+                    snapshot.append_data_file(file)
 
     def _opened(self, schema: "pa.Schema") -> Any:
         """The newest state of the table, which is created if it is missing."""

@@ -1,21 +1,23 @@
 """Operators that stage records as Arrow columns, and the rows that they staged."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic
 
 from pydantic import NonNegativeFloat, PositiveInt, PrivateAttr, field_validator
 from typing_extensions import TypeVar
 
-from dagkit import Batch, Entries, InputPort, Operator
-from dagkit_operators.tables.faults import TableMismatched
+from dagkit import Batch, Entries, InputPort, Operator, StagedWindow
+from dagkit_operators.tables.faults import RowRefused, TableMismatched
 from dagkit_operators.writing.arrow_records import ArrowRecords, check_columns, schema_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T", default=Any)
-_TOGETHER = 1 << 18
-"""Rows that are added at once."""
+_BYTES_TOGETHER = 1 << 26
+"""The bytes of the rows that are added at once: so much of a window the driver has in memory."""
 
 
 class StagesRows(Operator, Generic[T]):
@@ -71,34 +73,140 @@ def _entry_of(rows: "pa.Table") -> "memoryview":
     return memoryview(sink.getvalue())
 
 
-def together(entries: Iterable[bytes], most: int = _TOGETHER) -> "Iterator[pa.Table]":
-    """The rows of entries, those with the same columns together, up to a limit."""
+def together(window: StagedWindow, most_rows: int | None = None) -> "Iterator[pa.Table]":
+    """The rows of a window in pieces: those with the same columns together, up to a number of bytes and of rows."""
     import pyarrow as pa  # noqa: PLC0415 - as above
 
     gathered: list[pa.Table] = []
-    for entry in entries:
+    count = size = 0
+    for entry in window.entries():
         rows = pa.ipc.open_stream(pa.py_buffer(entry)).read_all()
-        is_full = sum(table.num_rows for table in gathered) + rows.num_rows > most
+        is_full = size >= _BYTES_TOGETHER or (most_rows is not None and count + rows.num_rows > most_rows)
         if gathered and (is_full or gathered[0].schema != rows.schema):
             yield pa.concat_tables(gathered)
-            gathered = []
+            gathered, count, size = [], 0, 0
         gathered.append(rows)
+        count, size = count + rows.num_rows, size + len(entry)
     if gathered:
         yield pa.concat_tables(gathered)
 
 
-def fitted(rows: "pa.Table", table: str, there: "pa.Schema") -> "pa.Table":
-    """Rows with the types of a table's columns. Raise `TableMismatched` if it lacks one, or has another kind of it."""
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a window staged."""
+
+    schema: "pa.Schema"
+    """All columns that rows have, in the order in which they appear."""
+    row_bytes: int
+    """The mean length of a row."""
+
+
+def described(window: StagedWindow) -> Description:
+    """Read a window once, to describe it."""
     import pyarrow as pa  # noqa: PLC0415 - as above
 
-    columns = []
-    for field in rows.schema:
-        if field.name not in there.names:
-            raise TableMismatched(f"{table} has no column {field.name}; its columns are {', '.join(there.names)}")
-        wanted = there.field(field.name)
+    found: dict[str, pa.Field] = {}
+    count = size = 0
+    for entry in window.entries():
+        rows = pa.ipc.open_stream(pa.py_buffer(entry)).read_all()
+        count, size = count + rows.num_rows, size + len(entry)
+        for field in rows.schema:
+            found.setdefault(field.name, field)
+    return Description(pa.schema(found.values()), size // max(count, 1))
+
+
+def pieces(window: StagedWindow, table: str, columns: "pa.Schema") -> "Iterator[pa.Table]":
+    """The rows of a window with these columns of a table, piece by piece. A column that rows lack is empty there."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    for rows in together(window):
+        there = fitted(rows, table, columns)
+        values = [
+            there[each.name] if each.name in there.column_names else pa.nulls(rows.num_rows, each.type)
+            for each in columns
+        ]
+        yield pa.Table.from_arrays(values, schema=columns)
+
+
+@contextmanager
+def reader(window: StagedWindow, table: str, columns: "pa.Schema") -> "Iterator[pa.RecordBatchReader]":
+    """A reader of `pieces`. The block raises what reading raised, whatever the library that reads makes of it."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    raised: list[Exception] = []
+
+    def batches() -> "Iterator[pa.RecordBatch]":
         try:
-            columns.append(rows.column(field.name).cast(wanted.type))
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            for rows in pieces(window, table, columns):
+                yield from rows.to_batches()
+        except Exception as error:
+            raised.append(error)
+            raise
+
+    try:
+        yield pa.RecordBatchReader.from_batches(columns, batches())
+    except Exception as error:
+        if raised and error is not raised[0]:
+            raise raised[0] from error
+        raise
+
+
+def selected(schema: "pa.Schema", table: str, there: "pa.Schema") -> "pa.Schema":
+    """The columns of a table that rows have. Raise `TableMismatched` if it lacks one, or needs another one."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    for name in schema.names:
+        if name not in there.names:
+            raise TableMismatched(f"{table} has no column {name}; its columns are {', '.join(there.names)}")
+    for field in there:
+        if not field.nullable and field.name not in schema.names:
+            raise TableMismatched(f"{table} needs values of the column {field.name}, which records lack")
+    return pa.schema([there.field(name) for name in schema.names])
+
+
+def check_fits(schema: "pa.Schema", table: str, there: "pa.Schema") -> None:
+    """Raise a failure if a table cannot take rows with these columns."""
+    fitted(schema.empty_table(), table, selected(schema, table, there))
+
+
+def fitted(rows: "pa.Table", table: str, there: "pa.Schema") -> "pa.Table":
+    """Rows with the types of a table's columns.
+
+    Raise `TableMismatched` if a column is of another kind, and `RowRefused` for the first row whose value does not fit.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    columns, schema = [], pa.schema([there.field(name) for name in rows.schema.names])
+    for field, wanted in zip(rows.schema, schema, strict=True):
+        values = rows.column(field.name)
+        if not wanted.nullable and values.null_count:
+            first = values.is_null().index(pa.scalar(value=True)).as_py()
+            raise row_refused(table, rows, first, f"the column {field.name} has no value")
+        try:
+            columns.append(values.cast(wanted.type))
+        except pa.ArrowNotImplementedError as error:
             problem = f"the column {field.name} of {table} is of type {wanted.type}, and records hold {field.type}"
             raise TableMismatched(f"{problem}: {error}") from error
-    return pa.Table.from_arrays(columns, schema=pa.schema([there.field(name) for name in rows.schema.names]))
+        except pa.ArrowInvalid as error:
+            raise row_refused(table, rows, _first_unfit(values, wanted.type), f"{field.name}: {error}") from error
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def row_refused(table: str, rows: "pa.Table", index: int, reason: str) -> RowRefused:
+    """The failure that shows one of some rows."""
+    return RowRefused(table, f"{rows.slice(index, 1).to_pylist()[0]!r:.200}", reason)
+
+
+def _first_unfit(values: "pa.ChunkedArray", wanted: "pa.DataType") -> int:
+    """The index of the first value that cannot be of a type; there is one."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    good, bad = 0, len(values)
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        try:
+            values.slice(good, middle - good).cast(wanted)
+            good = middle
+        except pa.ArrowInvalid:
+            bad = middle
+    return good

@@ -1,120 +1,37 @@
 """Rows are in a Delta or Iceberg table once, wherever a run ends, and faults name the column."""
 
 import logging
-from collections.abc import Callable, Mapping
+import subprocess
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable as Delta
-from deltalake import write_deltalake
 from pyiceberg.catalog import load_catalog
 
-from dagkit import Dag, PortContext, Unavailable
+from dagkit import Unavailable
 from dagkit.api.running import Until
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.points import Point
+from dagkit.errors import RunFailure
 from dagkit.testing import CrashAfter, FakeClock
-from dagkit_operators import DeltaWriter, IcebergWriter, Map
-from dagkit_operators.tables import storage
-from dagkit_operators.tables.delta import DeltaTable
-from dagkit_operators.tables.iceberg import IcebergTable
-from tests.engine.cast import Desk, Digits, Draw, Ranges
+from dagkit_operators.tables import staged_rows, storage
+from dagkit_operators.tables.staged_rows import _entry_of
+from tests.engine.cast import Desk
+from tests.operators.tables.lakes import ALL, LAKES, DeltaLake, IcebergLake, Lake, rows_written
+from tests.operators.tables.memory_of_a_window import ROWS, WIDTH
+
+ENTRIES = 32
+"""Those of a window of 512 MiB."""
 
 
-@dataclass(frozen=True)
-class Row:
-    number: int
-    text: str | None
-
-
-ALL = [{"number": number, "text": f"row {number}"} for number in range(16)]
-
-
-class Lake(Protocol):
-    """A table of either format."""
-
-    def writer(self, **properties: Any) -> DeltaWriter[Any] | IcebergWriter[Any]: ...
-    def system(self) -> Any: ...
-    def rows(self) -> list[Mapping[str, Any]]: ...
-    def add(self, rows: pa.Table) -> None:
-        """Add rows as another program does."""
-
-    def windows(self) -> list[str]:
-        """The window that each version names."""
-
-
-@dataclass
-class DeltaLake:
-    home: Path
-
-    @property
-    def uri(self) -> str:
-        return str(self.home / "table")
-
-    def writer(self, **properties: Any) -> DeltaWriter[Any]:
-        return DeltaWriter(**{"uri": self.uri, "record_type": Row, **properties})
-
-    def system(self) -> DeltaTable:
-        return DeltaTable(self.uri, partition_by=(), settings={}, schema=None, creates_table=True)
-
-    def rows(self) -> list[Mapping[str, Any]]:
-        rows = pa.table(Delta(self.uri).to_pyarrow_table())
-        return sorted(rows.to_pylist(), key=lambda row: row["number"])
-
-    def add(self, rows: pa.Table) -> None:
-        write_deltalake(self.uri, rows, mode="append")
-
-    def windows(self) -> list[str]:
-        return [str(each["operation"]) for each in Delta(self.uri).history() if each["operation"] == "WRITE"]
-
-
-@dataclass
-class IcebergLake:
-    home: Path
-
-    @property
-    def catalog(self) -> dict[str, str]:
-        return {"type": "sql", "uri": f"sqlite:///{self.home}/catalog.db", "warehouse": f"file://{self.home}/lake"}
-
-    def writer(self, **properties: Any) -> IcebergWriter[Any]:
-        return IcebergWriter(**{"catalog": self.catalog, "table": "sales.numbers", "record_type": Row, **properties})
-
-    def system(self) -> IcebergTable:
-        return IcebergTable(self.catalog, "sales.numbers", schema=None, creates_table=True)
-
-    def rows(self) -> list[Mapping[str, Any]]:
-        rows = load_catalog(**self.catalog).load_table("sales.numbers").scan().to_arrow()
-        return sorted(rows.to_pylist(), key=lambda row: row["number"])
-
-    def add(self, rows: pa.Table) -> None:
-        load_catalog(**self.catalog).load_table("sales.numbers").append(rows)
-
-    def windows(self) -> list[str]:
-        snapshots = load_catalog(**self.catalog).load_table("sales.numbers").snapshots()
-        return [each.summary.additional_properties["dagkit.window"] for each in snapshots if each.summary]
-
-
-@pytest.fixture(params=[DeltaLake, IcebergLake], ids=["delta", "iceberg"])
+@pytest.fixture(params=list(LAKES))
 def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
-    made: Callable[[Path], Lake] = request.param
-    return made(tmp_path)
-
-
-def rows_written(lake: Lake, **properties: Any) -> Draw:
-    def draw(dag: Dag, conf: object) -> None:
-        ranges = dag.add_operator("ranges", Ranges(looks=((4, 3), (5,), (2, 2))))
-        digits = dag.add_operator("digits", Digits())
-        each = dag.add_operator("each", Map(lambda number: Row(number, f"row {number}")))
-        write = dag.add_operator("write", lake.writer(**properties))
-        dag.set_input_port_attribute(each.input, PortContext.PARTITION_PARALLEL, True)
-        dag.add_stream("blocks", ranges.blocks, digits.blocks)
-        dag.add_stream("numbers", digits.numbers, each.input)
-        dag.add_stream("rows", each.output, write.input)
-
-    return draw
+    return LAKES[request.param](tmp_path)
 
 
 def desk_of(home: Path, lake: Lake, **properties: Any) -> Desk:
@@ -141,19 +58,16 @@ def test_a_crash_after_any_step_loses_and_doubles_nothing(tmp_path: Path, lake: 
 
 @dataclass
 class Staged:
-    """A window with one row."""
+    """A window that staged these tables."""
 
     writer: str
     window_id: int
+    tables: tuple[pa.Table, ...] = ()
 
-    def entries(self) -> Any:
-        from dagkit_operators.tables.staged_rows import _entry_of  # noqa: PLC0415
-
-        self.met()
-        return iter([bytes(_entry_of(pa.table({"number": [self.window_id], "text": ["x"]})))])
-
-    def met(self) -> None:
-        """Called when the rows are read."""
+    def entries(self) -> Iterator[bytes]:
+        """The tables; without any, a row with the number of the window."""
+        for table in self.tables or (pa.table({"number": [self.window_id], "text": ["x"]}),):
+            yield bytes(_entry_of(table))
 
 
 @pytest.mark.slow
@@ -266,3 +180,72 @@ def test_a_delta_table_is_created_with_its_partitions(tmp_path: Path) -> None:
     desk_of(tmp_path, lake, partition_by=("text",)).run()
     assert Delta(lake.uri).metadata().partition_columns == ["text"]
     assert lake.rows() == ALL
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", LAKES)
+def test_a_window_is_not_held_in_memory(tmp_path: Path, kind: str) -> None:
+    module = "tests.operators.tables.memory_of_a_window"
+    command = [sys.executable, "-m", module, kind, str(tmp_path), str(ENTRIES)]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603 - our own module
+    assert int(printed.stdout) < 0.8 * ENTRIES * ROWS * WIDTH
+
+
+@pytest.mark.slow
+def test_pieces_of_one_window_may_lack_columns_and_differ_in_types(lake: Lake) -> None:
+    system = lake.system()
+    system.prepare("writer")
+    system.apply(Staged("writer", 1))
+    narrow = pa.table({"number": pa.array([3], pa.int16())})
+    system.apply(Staged("writer", 2, (pa.table({"text": ["y"], "number": [2]}), narrow)))
+    assert lake.rows() == [
+        {"number": 1, "text": "x"},
+        {"number": 2, "text": "y"},
+        {"number": 3, "text": None},
+    ]
+
+
+@pytest.mark.slow
+def test_a_row_whose_value_does_not_fit_is_named_and_nothing_of_its_window_is_added(lake: Lake) -> None:
+    system = lake.system()
+    system.prepare("writer")
+    system.apply(Staged("writer", 1, (pa.table({"number": pa.array([1], pa.int32())}),)))
+    numbers = [*range(1000), 1 << 40, 1 << 41]
+    with pytest.raises(RunFailure) as raised:
+        system.apply(Staged("writer", 2, (pa.table({"number": [2]}), pa.table({"number": numbers}))))
+    assert (raised.value.code, "{'number': 1099511627776}" in str(raised.value)) == ("row-refused", True)
+    assert lake.rows() == [{"number": 1}]
+
+
+@pytest.mark.slow
+def test_a_value_that_a_table_needs_is_missed_before_anything_is_added(lake: Lake) -> None:
+    needed = pa.schema([pa.field("number", pa.int64()), pa.field("text", pa.string(), nullable=False)])
+    system = lake.system()
+    system.prepare("writer")
+    system.apply(Staged("writer", 1, (pa.table({"number": [1], "text": ["x"]}, schema=needed),)))
+    with pytest.raises(RunFailure, match="needs values of the column text") as raised:
+        system.apply(Staged("writer", 2, (pa.table({"number": [2]}),)))
+    assert raised.value.code == "table-mismatched"
+    with pytest.raises(RunFailure, match=r"\{'number': 3, 'text': None\}: the column text has no value") as raised:
+        system.apply(Staged("writer", 2, (pa.table({"number": [2, 3], "text": ["y", None]}),)))
+    assert raised.value.code == "row-refused"
+    assert len(lake.rows()) == 1
+
+
+@pytest.mark.slow
+def test_the_rows_of_a_window_are_one_snapshot_also_of_a_partitioned_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(staged_rows, "_BYTES_TOGETHER", 1)
+    lake = IcebergLake(tmp_path)
+    system = lake.system()
+    system.prepare("writer")
+    system.apply(Staged("writer", 1))
+    with load_catalog(**lake.catalog).load_table("sales.numbers").update_spec() as spec:
+        spec.add_identity("text")
+    tables = tuple(pa.table({"number": [number, number], "text": ["even", "odd"]}) for number in (2, 3))
+    system.apply(Staged("writer", 2, tables))
+    assert lake.windows() == ["1", "2"]
+    assert [row["number"] for row in lake.rows()] == [1, 2, 2, 3, 3]
+    (files,) = [load_catalog(**lake.catalog).load_table("sales.numbers").inspect.files()]
+    assert len(files) == 5
