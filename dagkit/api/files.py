@@ -156,16 +156,31 @@ class KnownItems(Protocol):
         """The items that it will send."""
 
 
+@runtime_checkable
+class WantsReceipts(Protocol):
+    """An operator that may ask for a receipt for each file that it finds."""
+
+    def receipts_folder(self) -> str | None:
+        """Where the engine writes them; None if none are wanted."""
+
+
 def example_files(operator: Any) -> Mapping[str, Sequence[str]]:
-    """Examples of paths of an operator's output files, by the folder that holds them."""
+    """Examples of paths of the files that are written for an operator, by the folder that holds them."""
     found: dict[str, list[str]] = {}
     for declared in output_files(operator.__class__).values():
         folder = absolute(str(declared.directory(operator)))
-        path, mark, options = folder.partition("?") if is_url(folder) else (folder, "", "")
-        found.setdefault(folder, []).extend(
-            f"{path.rstrip('/')}/{name}{mark}{options}" for name in declared.examples(operator)
-        )
+        found.setdefault(folder, []).extend(_within(folder, name) for name in declared.examples(operator))
+    receipts = operator.receipts_folder() if isinstance(operator, WantsReceipts) else None
+    if receipts is not None:
+        folder = absolute(receipts)
+        found.setdefault(folder, []).append(_within(folder, "receipt.json"))
     return found
+
+
+def _within(folder: str, name: str) -> str:
+    """The path of a file in a folder, which may be a URL with options."""
+    path, mark, options = folder.partition("?") if is_url(folder) else (folder, "", "")
+    return f"{path.rstrip('/')}/{name}{mark}{options}"
 
 
 def content_of_piece(operator: Any, piece: bytes) -> bytes:

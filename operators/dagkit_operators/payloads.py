@@ -33,6 +33,9 @@ class FileInfo:
     content_length: Annotated[int | None, Field(exclude_if=lambda length: length is None)] = None
     """Bytes of the content of a gzip file that was read before, and can be divided; None for any other file."""
 
+    receipt: Annotated[dict[str, Any] | None, Field(exclude_if=lambda receipt: receipt is None)] = None
+    """Where to write a receipt for it, and what it was like when it was found; None if no receipt is wanted."""
+
     @property
     def source(self) -> str:
         """The name under which the ledger records what is read of the file: its path, and its identity if known."""

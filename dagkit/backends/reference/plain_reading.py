@@ -61,10 +61,11 @@ class PlainReading:
     """The start of that element in its source, if it is a stretch of a source."""
     rows: int = 0
     """How many items were sent for that element."""
-    recorder: Recorder = field(default_factory=Recorder)
+    recorder: Recorder = field(init=False)
     """The work that was found and done, for the ledger."""
 
     def __post_init__(self) -> None:
+        self.recorder = Recorder(reads=self.operator.reads_positions)
         self._began = time.monotonic()
         self._ends: float | None = None
         """The time at which the rest of the element is split off; None: never."""

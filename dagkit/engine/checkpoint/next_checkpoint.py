@@ -7,6 +7,7 @@ from itertools import chain
 from math import inf
 from typing import Any
 
+from dagkit.api.work import SplittableOperator
 from dagkit.engine.address import Address, operator_of_state
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.delays import kept
@@ -85,11 +86,17 @@ def _receipts(
     before: Checkpoint, outcome: WindowOutcome, waiting: Sequence[WorkItem], still_open: Iterable[Part]
 ) -> tuple[tuple[Receipt, ...], tuple[Receipt, ...]]:
     """Return the open receipts after a window, and those that are due after it."""
-    given = outcome.consumed.given
-    if not before.receipts and all(item.receipt is None for item in given):
+    given = [item for item in outcome.consumed.given if _is_read(outcome.program, item)]
+    read = WindowRead(outcome.window_id, given, outcome.answer)
+    if not before.receipts and all(item.receipt is None for item in read.found):
         return (), ()
-    read = WindowRead(outcome.window_id, given, all_in(outcome.consumed.allocation), outcome.answer)
     return receipts_after(before.receipts, read, waiting, {part.file for part in still_open})
+
+
+def _is_read(program: Program, item: WorkItem) -> bool:
+    """Whether the operator that processes an item reads positions of its source, instead of dividing it."""
+    operator = program.operators[item.into.operator][0]
+    return isinstance(operator, SplittableOperator) and operator.reads_positions
 
 
 def waiting_after(outcome: WindowOutcome, remaining: RemainingWork) -> list[WorkItem]:

@@ -1,13 +1,14 @@
 """Which input files are committed whole, with all their output. Pure.
 
-A finder asks for a receipt by the fact `receipt` of each block of a file. The receipt is open from the window that was
-given the first block. It is due after the window after which no block of the file waits, its last block was given, and
-no output file to which its windows wrote is incomplete.
+A finder asks for a receipt in the element of each item of work on a file: `receipt` of a file, or the fact `receipt` of
+a block. The receipt is open from the window that found the first item, on the driver or in a slot. It is due after the
+window after which no item of the file waits, its last one was found, and no output file to which its windows wrote is
+incomplete.
 """
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain
 
 from dagkit.engine.address import Address
 from dagkit.engine.files.staging import Part
@@ -18,12 +19,26 @@ from dagkit.engine.worker.protocol import Answer
 
 @dataclass(frozen=True, slots=True)
 class WindowRead:
-    """What one window was given, read and reported."""
+    """What one window was given, and what its slots found, read and reported."""
 
     window_id: int
     given: Sequence[WorkItem]
-    allocated: Sequence[WorkItem]
     answer: Answer
+
+    @property
+    def found(self) -> Iterable[WorkItem]:
+        """The items that the window was given, and those that its slots found: at least one of each file."""
+        records = (record for report in self.answer.reports for record in report.records.values())
+        in_slots = (work.found for record in records for work in record.files.values())
+        return chain(self.given, (item for item in in_slots if item is not None))
+
+
+@dataclass(slots=True)
+class _Worked:
+    """What a window read of one file."""
+
+    rows: dict[str, int]
+    elements: set[int | None]
 
 
 def receipts_after(
@@ -31,14 +46,18 @@ def receipts_after(
 ) -> tuple[tuple[Receipt, ...], tuple[Receipt, ...]]:
     """Return the open receipts after a window, and those that are due after it."""
     receipts = {receipt.source: receipt for receipt in before}
-    for item in window.given:
-        wanted = item.receipt
-        if wanted is not None and item.source is not None:
-            receipt = receipts.get(item.source) or _new(item.source, item, wanted)
-            is_last = isinstance(item.element, dict) and item.element.get("last") is True
-            receipts[item.source] = receipt.model_copy(update={"is_whole": receipt.is_whole or is_last})
-    after = _with_work(receipts, window)
-    pending = {item.source for item in waiting}
+    for item in window.found:
+        source = item.receipt_source
+        if source is not None:
+            receipt = receipts.get(source) or _new(source, item)
+            receipts[source] = receipt.model_copy(update={"is_whole": receipt.is_whole or item.ends_source})
+    worked = _worked_in(window)
+    parts = [part for part in window.answer.parts if not part.is_external]
+    after = [
+        _updated(receipt, window.window_id, worked[source], parts) if source in worked else receipt
+        for source, receipt in receipts.items()
+    ]
+    pending = {item.receipt_source for item in waiting}
     due = tuple(
         receipt
         for receipt in after
@@ -50,39 +69,30 @@ def receipts_after(
     return tuple(receipt for receipt in after if receipt.source not in written), due
 
 
-def _new(source: str, item: WorkItem, wanted: Mapping[str, Any]) -> Receipt:
-    assert isinstance(item.element, dict), "it has the fact `receipt`"
-    return Receipt.model_validate({**wanted, "source": source, "path": item.element["path"]})
+def _new(source: str, item: WorkItem) -> Receipt:
+    assert isinstance(item.element, dict), "it has a receipt"
+    return Receipt.model_validate({**(item.receipt or {}), "source": source, "path": item.element["path"]})
 
 
-def _with_work(receipts: Mapping[str, Receipt], window: WindowRead) -> list[Receipt]:
-    """The receipts with the rows and outputs of one window."""
-    rows: dict[str, dict[str, int]] = {}
+def _worked_in(window: WindowRead) -> dict[str, _Worked]:
+    """What the window read of each file for which a receipt is wanted."""
+    worked: dict[str, _Worked] = {}
     for report in window.answer.reports:
         for into, record in report.records.items():
             operator = Address(into).operator
-            for source, count in record.rows.items():
-                counted = rows.setdefault(source, {})
-                counted[operator] = counted.get(operator, 0) + count
-    elements: dict[str, set[int | None]] = {}
-    for item in window.allocated:
-        if item.source is not None and item.source in receipts:
-            elements.setdefault(item.source, {None}).add(item.element_id)
-    parts = [part for part in window.answer.parts if not part.is_external]
-    return [
-        _worked(receipt, window.window_id, rows.get(source, {}), elements[source], parts)
-        if source in elements
-        else receipt
-        for source, receipt in receipts.items()
-    ]
+            for source, work in record.files.items():
+                if work.element_ids:
+                    of_file = worked.setdefault(source, _Worked({}, set()))
+                    of_file.rows[operator] = of_file.rows.get(operator, 0) + work.rows
+                    of_file.elements |= work.element_ids
+    return worked
 
 
-def _worked(
-    receipt: Receipt, window_id: int, rows: Mapping[str, int], elements: Container[int | None], parts: Iterable[Part]
-) -> Receipt:
+def _updated(receipt: Receipt, window_id: int, worked: _Worked, parts: Iterable[Part]) -> Receipt:
     """A receipt after a window that read the file. Pieces of files of other blocks hold nothing of it."""
-    counted = {name: receipt.rows.get(name, 0) + rows.get(name, 0) for name in sorted({*receipt.rows, *rows})}
-    written = (part.file for part in parts if part.part and part.element_id in elements)
+    names = sorted({*receipt.rows, *worked.rows})
+    counted = {name: receipt.rows.get(name, 0) + worked.rows.get(name, 0) for name in names}
+    written = (part.file for part in parts if part.part and part.element_id in worked.elements)
     outputs = tuple(sorted({*receipt.outputs, *written}))
     windows = (receipt.windows[0] if receipt.windows else window_id, window_id)
     return receipt.model_copy(update={"rows": counted, "outputs": outputs, "windows": windows})

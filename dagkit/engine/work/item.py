@@ -94,10 +94,22 @@ class WorkItem:
 
     @property
     def receipt(self) -> Mapping[str, JsonValue] | None:
-        """The receipt that is wanted for its source, as the fact `receipt` of a block; None if none is."""
-        facts = self.element.get("facts") if isinstance(self.element, dict) else None
-        wanted = facts.get("receipt") if isinstance(facts, dict) else None
+        """The receipt that is wanted for its file: `receipt` of a file, or the fact `receipt` of a block; else None."""
+        if not isinstance(self.element, dict):
+            return None
+        facts = self.element.get("facts")
+        wanted = facts.get("receipt") if isinstance(facts, dict) else self.element.get("receipt")
         return wanted if isinstance(wanted, dict) else None
+
+    @property
+    def receipt_source(self) -> str | None:
+        """The name of the source for which a receipt is wanted; None if none is."""
+        return None if self.receipt is None else self.source
+
+    @property
+    def ends_source(self) -> bool:
+        """Whether its element is the last of its source: a block may say that it is not."""
+        return not isinstance(self.element, dict) or self.element.get("last", True) is True
 
     @property
     def has_end(self) -> bool:

@@ -1,6 +1,6 @@
 """The record of the work that a slot found and did: with it the ledger proves that all was done once. Pure."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -25,6 +25,18 @@ class Extent(NamedTuple):
         return cls(source, item.start, stop, item.is_shares)
 
 
+@dataclass(slots=True)
+class FileWork:
+    """What a slot found and read of a file for which a receipt is wanted."""
+
+    found: WorkItem | None = None
+    """An item of it that came from another operator; its last one, if that came."""
+    element_ids: set[int | None] = field(default_factory=set)
+    """The elements of it that were worked on; empty if there were none."""
+    rows: int = 0
+    """How many items were sent for it."""
+
+
 @dataclass(frozen=True, slots=True)
 class WorkRecord:
     """The work of one slot on one input in one window."""
@@ -36,14 +48,17 @@ class WorkRecord:
     """How many elements came and were done in this window, without those that are listed."""
     folded_positions: int = 0
     """The sum of their positions; shares are none."""
-    rows: Mapping[str, int] = field(default_factory=dict)
-    """How many items were sent for each source for which a receipt is wanted."""
+    files: Mapping[str, FileWork] = field(default_factory=dict)
+    """The files for which receipts are wanted, by name."""
 
 
 class Recorder:
-    """Collects the record of one slot and input during the window."""
+    """Collects the record of one slot and input during the window.
 
-    def __init__(self) -> None:
+    `reads` is False for an operator that reads no positions, such as one that divides files: it asks for no receipts.
+    """
+
+    def __init__(self, *, reads: bool = True) -> None:
         self._new: dict[tuple[Number, int], WorkItem] = {}
         """Work that came from other operators and is not done."""
         self._done = _Joined()
@@ -51,16 +66,22 @@ class Recorder:
         """Work that came from other operators and is done."""
         self._folded_elements = 0
         self._folded_positions = 0
-        self._rows: Counter[str] = Counter()
+        self._files: defaultdict[str, FileWork] = defaultdict(FileWork)
+        self._reads = reads
 
     def find(self, item: WorkItem) -> None:
         """Record work that came from another operator."""
         self._new[item.number, item.start] = item
+        source = item.receipt_source if self._reads else None
+        if source is not None and (item.ends_source or self._files[source].found is None):
+            self._files[source].found = item
 
     def do(self, item: WorkItem, stop: int, rows: int = 0) -> None:
         """Record that an item was done up to a position, and how many items were sent for it."""
-        if rows and item.source is not None and item.receipt is not None:
-            self._rows[item.source] += rows
+        source = item.receipt_source if self._reads else None
+        if source is not None:
+            self._files[source].rows += rows
+            self._files[source].element_ids |= {None, item.element_id}
         if item.source is None or stop == item.start < item.end:
             return
         is_settled = stop == item.end and self._new.pop((item.number, item.start), None) is not None
@@ -84,7 +105,7 @@ class Recorder:
             done=(*self._done.extents, *settled),
             folded_elements=self._folded_elements,
             folded_positions=self._folded_positions,
-            rows=dict(self._rows),
+            files=dict(self._files),
         )
 
 

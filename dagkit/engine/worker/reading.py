@@ -68,7 +68,7 @@ class Reading:
         """How many items were sent for the element."""
         self.offset: int | None = None
         """Where the record starts on which an operator failed; None before a failure."""
-        self.recorder = Recorder()
+        self.recorder = Recorder(reads=elements.operator.reads_positions)
         self._given = [each for each in given if each.into == elements.into]
         self._arrived: deque[Any] = deque()
         self._slot = slot

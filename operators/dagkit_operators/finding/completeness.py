@@ -141,6 +141,10 @@ class IncompleteFiles:
         """Why the current scan found the file at a path incomplete; None if it did not."""
         return self._pending.get(path)
 
+    def leave(self, path: str, reason: str) -> None:
+        """Leave a file to a later scan."""
+        self._pending[path] = reason
+
     def take_refused(self) -> list[Refused]:
         """The files that were refused since the last call."""
         refused, self._newly_refused = list(self._newly_refused.values()), {}

@@ -1,13 +1,17 @@
-"""The content of files, and which content was read before."""
+"""The content of files, which content was read before, and what receipts say of it."""
 
 import base64
 import hashlib
 from collections.abc import Iterable, Iterator
+from typing import Any
 
+from dagkit import Operator
 from dagkit.errors import InputUnreadable
+from dagkit.urls import absolute
 from dagkit_operators.compression.codec import CompressionBroken, codec_at
 from dagkit_operators.compression.decompressed import Decompressed
-from dagkit_operators.filesystem.access import Found, Seekable, opened, reading_from
+from dagkit_operators.filesystem.access import Found, Seekable, looked_up, opened, reading_from
+from dagkit_operators.filesystem.settled import settles_in_millis
 from dagkit_operators.finding.seen_files import BYTES, CHARACTERS, digest
 
 _READ = 1 << 20
@@ -64,11 +68,60 @@ class KnownContents:
         return is_new
 
 
+class StillChanging(Exception):
+    """A file was changed, or may still be changed unnoticed, while it was read for its receipt."""
+
+
+class AsksForReceipts(Operator):
+    """What operators have that ask for a receipt for each file that they find."""
+
+    receipts: str | None = None
+    """The folder or URL for receipts: one file for each input file, after all of it is committed and its output is
+    visible. The finder reads each new file to compute its hash."""
+
+    def receipts_folder(self) -> str | None:
+        """Where the engine writes receipts; None if none are wanted."""
+        return self.receipts
+
+
+def receipt_of(found: Found, sha256: str, folder: str) -> dict[str, Any]:
+    """What is known of a file before it is read, for its receipt in this folder."""
+    return {
+        "folder": absolute(folder),
+        "sha256": sha256,
+        "bytes": found.length,
+        "modified_millis": found.modified_millis,
+    }
+
+
+def settled_hash(found: Found, length: int, now_millis: int) -> str:
+    """The SHA-256 hash of the first bytes of a file. Raise StillChanging unless it is as it was found, and settled."""
+    try:
+        hashed = _hash_of(found, length)
+        with reading_from(found.path):
+            is_same = looked_up(found.path) == found
+    except InputUnreadable as error:
+        if not is_gone(error):
+            raise
+        is_same = False
+    if not is_same or settles_in_millis(found, now_millis):
+        raise StillChanging(found.path)
+    return hashed
+
+
+def _hash_of(found: Found, length: int) -> str:
+    content, left = hashlib.sha256(), length
+    for chunk in bytes_of_file(found):
+        content.update(chunk[:left])
+        left -= min(left, len(chunk))
+    return content.hexdigest()
+
+
 class Hashes:
     """The SHA-256 hashes of the new files of the current scan."""
 
     def __init__(self) -> None:
-        self._hashes: dict[bytes, bytes] = {}
+        self._hashes: dict[bytes, str] = {}
 
     def begin_scan(self) -> None:
         """Begin another scan, which has read nothing yet."""
@@ -79,10 +132,7 @@ class Hashes:
         for found in new:
             try:
                 if not found.is_directory:
-                    content = hashlib.sha256()
-                    for chunk in bytes_of_file(found):
-                        content.update(chunk)
-                    self._hashes[digest(found)] = content.digest()
+                    self._hashes[digest(found)] = _hash_of(found, found.length)
             except InputUnreadable as error:
                 if not is_gone(error):
                     raise
@@ -91,8 +141,7 @@ class Hashes:
 
     def of(self, status: Found) -> str | None:
         """The hash of a file; None if the current scan did not read it as it is now."""
-        found = self._hashes.get(digest(status))
-        return None if found is None else found.hex()
+        return self._hashes.get(digest(status))
 
 
 def _content_digest(found: Found) -> str:

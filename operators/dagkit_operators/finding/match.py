@@ -21,6 +21,7 @@ from dagkit_operators.filesystem.identities import Identities
 from dagkit_operators.filesystem.path_patterns import files_beside, files_like, is_pattern, missing, would_match
 from dagkit_operators.filesystem.settled import settles_in_millis
 from dagkit_operators.finding.completeness import CompletenessRules, IncompleteFiles, Refused
+from dagkit_operators.finding.contents import AsksForReceipts, StillChanging, receipt_of, settled_hash
 from dagkit_operators.finding.splitter import KEPT_OF_GONE
 from dagkit_operators.payloads import BLOCK_SIZE, FileInfo, QuarantinedFile
 
@@ -32,7 +33,7 @@ def _only(path: str | None, files: Iterator[Found]) -> Iterator[Found]:
     return (found for found in files if path in (None, found.path))
 
 
-class MatchFiles(SplittableOperator[str]):
+class MatchFiles(AsksForReceipts, SplittableOperator[str]):
     """Finds the files that match patterns, and sends each once; with `continuously`, also files that appear later.
 
     A pattern is the path or URL of a file, of a folder with all its content, or one with `*`, `?`, `[]` or `**`. Files
@@ -131,7 +132,8 @@ class MatchFiles(SplittableOperator[str]):
 
     def initial_restriction(self, element: str) -> OffsetRange:  # noqa: ARG002 - the same for every pattern
         """The numbers of the scans to do. As long as files are pending, the pattern is scanned again."""
-        return OffsetRange(0, OFFSET_INFINITY if self.continuously or self.completeness.waits else 1)
+        may_wait = self.continuously or self.completeness.waits or self.receipts is not None
+        return OffsetRange(0, OFFSET_INFINITY if may_wait else 1)
 
     def process(self, element: str, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[FileInfo]:
         look = tracker.current_restriction().start
@@ -176,18 +178,33 @@ class MatchFiles(SplittableOperator[str]):
             recognised = known.identify(file.path, file.version)
             if recognised.identity is None:
                 continue
-            if not recognised.was_known and not list(incomplete.complete([file], self._now_millis())):
-                recorded |= dict.fromkeys(recognised.earlier)
-                continue
             if not recognised.was_known:
-                codec = found_codec(file, "auto", BLOCK_SIZE)
-                content_length = content_length_of(file, codec, self._indexes)
-                yield FileInfo(file.path, file.length, file.modified_millis, 1, recognised.identity, content_length)
+                info = self._described(file, recognised.identity, incomplete)
+                if info is None:
+                    recorded |= dict.fromkeys(recognised.earlier)
+                    continue
+                yield info
             for identity in recognised.recorded:
                 known.add(identity)
             recorded |= dict.fromkeys(recognised.recorded)
         gone = [identity for identity in self.known.get(pattern, []) if not known.was_identified(identity)]
         self.known[pattern] = [*(gone if len(gone) <= len(recorded) + KEPT_OF_GONE else []), *recorded]
+
+    def _described(self, file: Found, identity: str, incomplete: IncompleteFiles) -> FileInfo | None:
+        """What is sent of a new file; None if it is left to a later scan."""
+        if not list(incomplete.complete([file], self._now_millis())):
+            return None
+        receipt = None
+        if self.receipts is not None:
+            try:
+                receipt = receipt_of(file, settled_hash(file, file.length, self._now_millis()), self.receipts)
+            except StillChanging:
+                incomplete.leave(file.path, "was changed while its hash was computed (receipts)")
+                return None
+        content_length = content_length_of(file, found_codec(file, "auto", BLOCK_SIZE), self._indexes)
+        return FileInfo(
+            file.path, file.length, file.modified_millis, 1, identity, content_length=content_length, receipt=receipt
+        )
 
     def _identities(self) -> Identities:
         return Identities(chain.from_iterable(self.known.values()), by_time=self.overwritten_by == "time")

@@ -5,29 +5,28 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import takewhile
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr
 
 from dagkit import Context, OutputPort, State, Until
 from dagkit.api.files import FileState
-from dagkit.urls import absolute, plain, shown, without_links
+from dagkit.urls import absolute, plain, shown
 from dagkit_operators.filesystem.access import Found, looked_up
 from dagkit_operators.filesystem.events import FileEvents
 from dagkit_operators.filesystem.listing import FolderMemory
 from dagkit_operators.filesystem.renames import UNKNOWN, KnownInodes, inode_of
 from dagkit_operators.filesystem.settled import settles_in_millis
 from dagkit_operators.finding.completeness import CompletenessRules, IncompleteFiles, Refused
-from dagkit_operators.finding.contents import Hashes, KnownContents
+from dagkit_operators.finding.contents import AsksForReceipts, Hashes, KnownContents, receipt_of
 from dagkit_operators.finding.file_states import states_of
 from dagkit_operators.finding.found_files import packed, settle_in_millis, unpacked
 from dagkit_operators.finding.scanner import DirectoryScanner
 from dagkit_operators.finding.seen_files import SeenFiles
-from dagkit_operators.finding.splitting import AbstractFileSplitter, Cut
+from dagkit_operators.finding.splitting import AbstractFileSplitter
 from dagkit_operators.payloads import FileInfo, QuarantinedFile
 
 KEPT_OF_GONE = 1000
@@ -52,7 +51,7 @@ class _Scanned(NamedTuple):
     """The files that contradict what is stated beside them."""
 
 
-class FileSplitterInput(AbstractFileSplitter):
+class FileSplitterInput(AsksForReceipts, AbstractFileSplitter):
     """Finds new and changed files, and describes the blocks in which readers read them.
 
     Files are sent in the order of their last change, and by path if that is equal. Blocks are numbered from 0 across
@@ -74,10 +73,6 @@ class FileSplitterInput(AbstractFileSplitter):
     window_data_manager: Literal["ledger", "noop"] = "ledger"
     """What later launches know of files. `ledger`: a file is read once, whatever happens. `noop`: a launch reads all
     files that are there when it begins, also those that were read before; its own windows still read each file once."""
-
-    receipts: str | None = None
-    """The folder or URL for receipts: one file for each input file, after all of its blocks are committed and its
-    output is visible. Each scan reads the new files to compute their hashes."""
 
     known = State("")
     """The concatenated digests of the files that were split or begun."""
@@ -135,14 +130,6 @@ class FileSplitterInput(AbstractFileSplitter):
                 "window_data_manager is 'noop', so each launch reads all files that are there, also those that an "
                 "earlier launch read, and no launch continues the list of files of another"
             )
-
-    @model_validator(mode="after")
-    def _reads_no_receipts(self) -> Self:
-        if self.receipts is not None:
-            example = without_links(f"{absolute(self.receipts).rstrip('/')}/receipt.json")
-            if list(self.scanner.would_find([example])):
-                raise ValueError(f"the scanner would find receipts in {self.receipts}; name a folder outside")
-        return self
 
     def would_find(self, paths: Sequence[str], items: Sequence[object]) -> Iterator[str]:  # noqa: ARG002 - it has no input port
         """The paths at which the scanner would find a file."""
@@ -360,17 +347,12 @@ class FileSplitterInput(AbstractFileSplitter):
         self._added_contents.append(content)
         return True
 
-    def _begin_file(self, status: Found, version: str, relative_path: str, identity: str = "") -> Cut | None:
-        cut = super()._begin_file(status, version, relative_path, identity)
-        if cut is None or self.receipts is None:
-            return cut
-        wanted = {
-            "folder": absolute(self.receipts),
-            "sha256": self._hashes.of(status),
-            "bytes": status.length,
-            "modified_millis": status.modified_millis,
-        }
-        return replace(cut, receipt=wanted)
+    def _receipt_for(self, status: Found) -> dict[str, Any] | None:
+        if self.receipts is None or status.is_directory:
+            return None
+        hashed = self._hashes.of(status)
+        assert hashed is not None, "a file is accepted only with its hash"
+        return receipt_of(status, hashed, self.receipts)
 
     def _is_settled(self, status: Found) -> bool:
         """Whether a later scan would notice each change of a file: see `settles_in_millis`."""

@@ -1,7 +1,8 @@
 """Dividing files that arrive on an input port into blocks."""
 
 from collections.abc import Iterator
-from typing import Literal
+from datetime import timedelta
+from typing import Any, Literal
 
 from pydantic import PrivateAttr
 
@@ -10,13 +11,16 @@ from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit.urls import absolute, is_url
 from dagkit_operators.filesystem.access import Found, reading_from
 from dagkit_operators.filesystem.path_patterns import missing
+from dagkit_operators.finding.contents import AsksForReceipts, StillChanging, receipt_of, settled_hash
 from dagkit_operators.finding.splitting import Cut, SplitsFiles
 from dagkit_operators.payloads import FileInfo
 
 _THEN = "or send the path of a file that exists"
+_LOOKS_AGAIN = timedelta(seconds=1)
+"""How long a file that is being changed waits, if a receipt is wanted for it."""
 
 
-class FileSplitterBase(SplitsFiles, SplittableOperator[FileInfo]):
+class FileSplitterBase(AsksForReceipts, SplitsFiles, SplittableOperator[FileInfo]):
     """Describes the blocks of the files that arrive at `input`, each as it was when it arrived.
 
     The path of a `FileInfo` is enough. Files are divided in the order of their arrival. The offsets of its work are
@@ -56,17 +60,22 @@ class FileSplitterBase(SplitsFiles, SplittableOperator[FileInfo]):
             return
         cut = self.cuts.pop(element.source, None)
         if start == 0:
+            status = self._status(element)
+            try:
+                receipt = None if status is None else self._receipt(element, status, stop - 1)
+            except StillChanging:
+                tracker.defer_remainder(_LOOKS_AGAIN)
+                return
             if not tracker.try_claim(0):
                 return
-            status = self._status(element)
             if status is None or (stop == 1 and status.length and self.on_missing == "send"):
                 self.missing.emit(element)
                 tracker.try_claim(stop)
                 return
             status = status._replace(length=min(status.length, stop - 1))
-            cut = self._begin_file(status, f"{self.next_block_id:x}", "", element.identity)
+            cut = self._begin_file(status, f"{self.next_block_id:x}", "", element.identity, receipt)
             self._sent += cut is None
-        while cut is not None and self._sent < self._most and tracker.try_claim(cut.place + 1):
+        while cut is not None and self._sent < self._most and (cut.is_empty or tracker.try_claim(cut.place + 1)):
             (block,), cut = self._split_next(cut, 1)
             self._sent += 1
             yield block
@@ -84,6 +93,18 @@ class FileSplitterBase(SplitsFiles, SplittableOperator[FileInfo]):
         if status is None and self.on_missing == "fail":
             raise missing(place, _THEN)
         return status
+
+    def _receipt(self, element: FileInfo, status: Found, most: int) -> dict[str, Any] | None:
+        """What is known for the receipt of a file, of which so many bytes are read; None if no receipt is wanted.
+
+        This operator wants one, or the operator that found the file. Raise StillChanging if the file is being changed.
+        """
+        folder = self.receipts if element.receipt is None else element.receipt["folder"]
+        if folder is None:
+            return None
+        now_millis = int(self._now().timestamp() * 1000)
+        divided = status._replace(length=min(status.length, most))
+        return receipt_of(divided, settled_hash(status, divided.length, now_millis), folder)
 
     def _place_of(self, path: str) -> str:
         if is_url(path) or self.file is None or not is_url(self.file):

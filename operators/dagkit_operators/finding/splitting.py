@@ -49,6 +49,11 @@ class Cut:
     """The fact `receipt` of its blocks: where to write a receipt, and what the file was like when it was found."""
 
     @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to read."""
+        return self.first_start >= self.end
+
+    @property
     def end(self) -> int:
         """The end of the last block."""
         return self.length if self.content_length is None else self.content_length
@@ -59,9 +64,9 @@ class Cut:
         return self.next_start * self.length // self.end
 
     def count(self, size: int) -> int:
-        """The number of all blocks."""
-        if self.first_start >= self.end:
-            return 0
+        """The number of all blocks. A file without content has a block only if a receipt is wanted for it."""
+        if self.is_empty:
+            return int(self.receipt is not None)
         return 1 if self.sequential or self.is_whole else -(-self.end // size) - self.first_start // size
 
     def blocks(self, size: int, first_id: int) -> Iterator[Block]:
@@ -70,6 +75,8 @@ class Cut:
         facts |= {"version": self.content} if self.content else {}
         facts |= {"receipt": self.receipt} if self.receipt is not None else {}
         facts |= {"sequential": True} if self.sequential else {}
+        if self.is_empty:
+            yield Block(first_id, self.path, self.end, self.end, True, self.version, facts)
         start, number = self.next_start, first_id
         while start < self.end:
             is_one = self.sequential or self.is_whole
@@ -143,10 +150,18 @@ class SplitsFiles(Operator):
         assert self._context is not None, "an operator is set up before it runs"
         return datetime.now(UTC) if self._context.now is None else self._context.now()
 
-    def _begin_file(self, status: Found, version: str, relative_path: str, identity: str = "") -> Cut | None:
+    def _begin_file(
+        self,
+        status: Found,
+        version: str,
+        relative_path: str,
+        identity: str = "",
+        receipt: dict[str, Any] | None = None,
+    ) -> Cut | None:
         """Send the metadata of a file, and return the file as it is to be split; None if it has no blocks.
 
-        `identity` is that of the item by which the file arrived, if it has one.
+        `identity` is that of the item by which the file arrived, if it has one. `receipt` is what is known for its
+        receipt, if one is wanted.
         """
         offset = 0 if status.is_directory else self.get_data_offset(status)
         is_compressible = not status.is_directory and not offset  # what begins with other data is no compressed file
@@ -163,6 +178,7 @@ class SplitsFiles(Operator):
             offset,
             content_length,
             is_whole=codec is not None and content_length is None,
+            receipt=receipt,
         )
         count = 0 if status.is_directory else cut.count(self._size_of(cut))
         self.files_metadata_output.emit(
@@ -228,11 +244,16 @@ class AbstractFileSplitter(SplitsFiles, InputOperator):
             _log.warning("%s is gone, and was not split; it is skipped", shown(info.path))
         if status is None or not self._accepts(status):
             return False
-        self.cut = self._begin_file(status, self._version(), self._relative_path(status))
+        receipt = self._receipt_for(status)
+        self.cut = self._begin_file(status, self._version(), self._relative_path(status), receipt=receipt)
         return True
 
     def _accepts(self, status: Found) -> bool:  # noqa: ARG002 - for the scanning splitter
         return True
+
+    def _receipt_for(self, status: Found) -> dict[str, Any] | None:  # noqa: ARG002 - for the scanning splitter
+        """What is known for the receipt of a file; None if none is wanted."""
+        return None
 
     def _version(self) -> str:
         """Distinguishes this reading of a file from others of the same path: the ID of its first block does."""

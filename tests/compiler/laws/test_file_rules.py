@@ -162,3 +162,22 @@ def test_each_finder_is_asked_once_for_all_that_is_written() -> None:
 
     assert codes(populate_dag) == []
     assert asked == [3, 3, 3]
+
+
+@pytest.mark.parametrize(("ignored", "refused"), [(None, True), (".*[.]json", False)])
+def test_receipts_in_a_scanned_folder_are_refused(ignored: str | None, refused: bool) -> None:
+    def populate_dag(dag: Dag, conf: object) -> None:
+        scanner = {"files": ["."], "ignore_file_pattern_regular_exp": ignored}
+        splitter = dag.add_operator("Splitter", FileSplitterInput(scanner=scanner, receipts="receipts"))
+        splitter >> dag.add_operator("Reader", LineReader())
+
+    assert codes(populate_dag) == (["output-read"] if refused else [])
+
+
+@pytest.mark.parametrize(("pattern", "refused"), [("**/*.json", True), ("input/*", False)])
+def test_receipts_that_match_a_pattern_are_refused(pattern: str, refused: bool) -> None:
+    def populate_dag(dag: Dag, conf: object) -> None:
+        match = dag.add_operator("Match", MatchFiles(receipts="receipts"))
+        dag.add_operator("Patterns", Items[str](items=[pattern])) >> match >> dag.add_operator("Read", ReadFiles())
+
+    assert codes(populate_dag) == (["output-read"] if refused else [])

@@ -181,13 +181,6 @@ def test_a_file_waits_for_its_receipt_until_its_output_is_complete(tmp_path: Pat
     assert loop.checkpoint.receipts == ()
 
 
-def test_receipts_may_not_be_found_as_input(tmp_path: Path) -> None:
-    (fault,) = FileSplitterInput(scanner={"files": [str(tmp_path)]}, receipts=str(tmp_path / "receipts")).faults
-    assert "the scanner would find receipts in" in str(fault)
-    allowed = {"files": [str(tmp_path)], "ignore_file_pattern_regular_exp": ".*[.]json"}
-    assert FileSplitterInput(scanner=allowed, receipts=str(tmp_path / "receipts")).faults == ()
-
-
 def test_without_receipts_nothing_is_recorded_for_them(tmp_path: Path) -> None:
     home = filled(tmp_path)
 
