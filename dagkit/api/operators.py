@@ -1,7 +1,7 @@
 """The base classes of operators. An operator has properties, ports and methods; the engine keeps its state."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, ClassVar, Generic, TypeVar
@@ -78,6 +78,14 @@ class Operator(Component):
         """What to change, if an input cannot take items of this type because of a property; None if it can.
 
         The compiler asks this in addition to the declared type of the port.
+        """
+        return None
+
+    def sent_payload(self, port: str, received: Mapping[str, Any]) -> Any:  # noqa: ARG002 - for overrides
+        """The type of the items that an output sends, if properties such as a function determine it; None if not.
+
+        `received` is the type that arrives at each connected input. The compiler binds type variables of the declared
+        type of the port to it. What the author wrote, as in `Map[str, int]`, takes precedence.
         """
         return None
 

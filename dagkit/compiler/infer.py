@@ -1,9 +1,10 @@
-"""Inferring payloads: find the types of each operator's type variables, from its class and from its inputs."""
+"""Inferring payloads: find the types of each operator's type variables, from its class, inputs and functions."""
 
 from dataclasses import replace
 
 import networkx as nx
 
+from dagkit.api.operators import Operator
 from dagkit.graph import Graph
 from dagkit.schema import arguments_of_class, bind
 
@@ -15,11 +16,17 @@ def infer(graph: Graph) -> Graph:
         node = nodes[name]
         bindings = arguments_of_class(type(node.operator))
         fed = dict(graph.connected_inputs(name))
+        received = {}
         for port, declared in node.input_ports.items():
             stream = fed.get(port)
             if stream is not None and stream.source is not None:
-                source = nodes[stream.source.node]
-                bind(declared.payload, source.payload(stream.source.declared), bindings)
+                received[port] = nodes[stream.source.node].payload(stream.source.declared)
+                bind(declared.payload, received[port], bindings)
+        known = node.operator if isinstance(node.operator, Operator) and not node.operator.faults else None
+        for port, sending in node.output_ports.items():
+            sent = None if known is None else known.sent_payload(port, received)
+            if sent is not None:
+                bind(sending.payload, sent, bindings)
         if bindings:
             nodes[name] = replace(node, bindings=bindings)
     return graph.with_nodes(nodes)

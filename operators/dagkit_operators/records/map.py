@@ -1,6 +1,6 @@
 """Applying a function to each item."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, repeat
@@ -14,7 +14,15 @@ from dagkit_operators.payloads import VALUE, Record
 from dagkit_operators.records.rejecting import ItemsOf, RejectingRowOperator, only
 from dagkit_operators.values.expressions import Expression
 from dagkit_operators.values.inlined import making
-from dagkit_operators.values.processed import UnaryFunction, column_of, processed_field, processed_value
+from dagkit_operators.values.processed import (
+    UnaryFunction,
+    column_of,
+    element_of,
+    processed_field,
+    processed_value,
+    returned_by,
+    with_value,
+)
 
 S = TypeVar("S", default=Any)
 T = TypeVar("T", default=Any)
@@ -50,6 +58,14 @@ class Map(RejectingRowOperator, Generic[S, T]):
         if (self.function is None) == (self.batch is None):
             raise ValueError("it needs a function, or batch, and not both")
         return self
+
+    def sent_payload(self, port: str, received: Mapping[str, Any]) -> Any:
+        if port != "output" or self.function is None:
+            return None
+        if self.on is not None:
+            return received.get("input")
+        made = returned_by(self.function)
+        return None if made is None else with_value(received.get("input"), made)
 
     def process(self, item: Any) -> Iterator[Any]:
         value = processed_value(item, self.on)
@@ -105,6 +121,14 @@ class FlatMap(RejectingRowOperator, Generic[S, T]):
 
     def __init__(self, function: Callable[[Any], Iterable[Any]] | None = None, /, **properties: Any) -> None:
         super().__init__(**({} if function is None else {"function": function}), **properties)
+
+    def sent_payload(self, port: str, received: Mapping[str, Any]) -> Any:
+        if port != "output":
+            return None
+        if self.on is not None:
+            return received.get("input")
+        made = element_of(returned_by(self.function))
+        return None if made is None else with_value(received.get("input"), made)
 
     def process(self, item: Any) -> Iterator[Any]:
         value = processed_value(item, self.on)

@@ -1,15 +1,20 @@
 """The part of an item that operators process: the value of a record, any other item as a whole."""
 
 import inspect
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Annotated, Any, TypeVar, get_origin, get_type_hints
 
 from pydantic import AfterValidator
 
 from dagkit import Batch, Column
+from dagkit.schema import bind
 from dagkit.schema.batch import ITEM
 from dagkit_operators.payloads import VALUE, Record
 from dagkit_operators.values.expressions import Expression
+
+E = TypeVar("E")
+"""The element of an iterable."""
 
 
 def _check_unary(function: Any) -> Any:
@@ -30,8 +35,41 @@ def _check_unary(function: Any) -> Any:
     return function
 
 
+_MAKE_THEMSELVES = (int, float, complex, str, bytes, bool, list, tuple, set, frozenset, dict)
+"""Classes with a `__new__` of their own that make instances of themselves."""
+
 UnaryFunction = Annotated[Callable[[Any], Any], AfterValidator(_check_unary)]
 """A function of one value, or of one column."""
+
+
+def returned_by(function: Any) -> Any:
+    """The type that a function is annotated to return, and that a class makes; None if it is unknown."""
+    if isinstance(function, partial):
+        return returned_by(function.func)
+    if isinstance(function, type):
+        makes_others = any("__new__" in vars(ancestor) for ancestor in function.__mro__[:-1])
+        return None if makes_others and function not in _MAKE_THEMSELVES else function
+    is_plain = inspect.isroutine(function)
+    try:
+        hints = get_type_hints(function if is_plain else type(function).__call__)
+    except (NameError, TypeError, AttributeError):  # an annotation in text that cannot be resolved; nothing to read
+        return None
+    return hints.get("return")
+
+
+def element_of(iterable: Any) -> Any:
+    """The type of the elements of an iterable type; None if it is unknown."""
+    found: dict[Any, Any] = {}
+    bind(Iterable[E], iterable, found)  # type: ignore[valid-type]  # a type as a value
+    return next(iter(found.values()), None)
+
+
+def with_value(received: Any, value: Any) -> Any:
+    """The type of an item of a type after its value became one of another type; None if that is unknown."""
+    kind = get_origin(received) or received
+    if not isinstance(kind, type) or kind is object:
+        return None
+    return Record[value] if issubclass(kind, Record) else value
 
 
 def processed_value(item: Any, on: str | None) -> Any:
