@@ -1,7 +1,7 @@
-"""Aggregating values by key, in each window."""
+"""Aggregating values by key, in each window and over all windows."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal
 
@@ -121,14 +121,22 @@ class Aggregate(Aggregating[T, K, V], Generic[T, K, V]):
     Items are pairs of a key and a value, unless `key` is set. The function is known by name, or any associative and
     commutative function of two values. The result of `mean` is a `Mean`. If several partitions have results for one
     key, as those that mirror the partitions upstream, a `MergeAggregates` merges them.
+
+    `totals` sends the results over all windows, each for the keys that occurred in the window; partitions that mirror
+    those upstream send results of their own. `finals` sends every key with its result over all windows when the input
+    is drained. The state keeps every key if one of these outputs is connected.
     """
 
     kind = "records.aggregate/1"
     input = InputPort[T](keyed_by="routing_key")
-    aggregates = OutputPort[tuple[K, V]](unified_by="merging")
+    aggregates = OutputPort[tuple[K, V]](unified_by="merging", main=True)
+    totals = OutputPort[tuple[K, V]]()
+    finals = OutputPort[tuple[K, V]](unified_by="merging")
 
     in_window = KeyedState[Any, Any](lambda: None)
     """The partial result of each key; empty between application windows."""
+    so_far = KeyedState[Any, Any](lambda: None)
+    """The partial result of each key over all windows, if `totals` or `finals` is connected."""
 
     def merging(self) -> MergeAggregates[K, V]:
         return MergeAggregates(function=self.function)
@@ -150,13 +158,30 @@ class Aggregate(Aggregating[T, K, V], Generic[T, K, V]):
         for key, partial in partials.items():
             self._add(key, partial, steps)
 
+    def drained(self) -> None:
+        self._end()
+        self.finals.emit_batch(self._results(self.so_far, self.so_far))
+
     def end_window(self) -> None:
         if self.in_window:
-            result = steps_of(self.function).result
-            self.aggregates.emit_batch(
-                Batch.of(sorted_by_key((key, result(partial)) for key, partial in self.in_window.items()))
-            )
-            self.in_window.clear()
+            self._end()
+
+    def _end(self) -> None:
+        """Send the results of the window, and add them to those over all windows."""
+        if self.totals.is_connected or self.finals.is_connected:
+            steps = steps_of(self.function)
+            for key, partial in self.in_window.items():
+                known = key in self.so_far
+                whole = steps.combine(self.so_far[key], partial) if known else partial
+                self.so_far.put(key, whole, self.in_window.codes[key])
+            self.totals.emit_batch(self._results(self.so_far, self.in_window))
+        self.aggregates.emit_batch(self._results(self.in_window, self.in_window))
+        self.in_window.clear()
+
+    def _results(self, partials: Mapping[Any, Any], keys: Iterable[Any]) -> Batch[tuple[K, V]]:
+        """The results of these keys, sorted by key."""
+        result = steps_of(self.function).result
+        return Batch.of(sorted_by_key((key, result(partials[key])) for key in keys))
 
     def _add(self, key: Any, partial: Any, steps: Steps) -> None:
         known = key in self.in_window

@@ -111,3 +111,29 @@ def test_a_mean_is_a_number_and_a_text() -> None:
 
 def test_an_unknown_function_is_a_fault() -> None:
     assert "function" in Aggregate(function="median").faults[0].path  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+@given(windows=PAIRS, restarts=st.booleans(), function=st.sampled_from([*FUNCTIONS, larger]))
+def test_results_over_all_windows_are_those_of_python(windows: list[Any], restarts: bool, function: Any) -> None:
+    operator = Alone(Aggregate(function=function), connected=["aggregates", "totals", "finals"])
+    so_far: list[tuple[str, int]] = []
+    for pairs in windows:
+        with operator.window():
+            operator.send_batch(pairs)
+        so_far += pairs
+        keys = {key for key, _ in pairs}
+        assert operator.sent("aggregates") == expected(function, pairs)
+        assert operator.sent("totals") == [result for result in expected(function, so_far) if result[0] in keys]
+        operator = operator.restarted() if restarts else operator
+    with operator.window(last=True):
+        operator.send(("d", 1))
+    assert operator.sent("finals") == expected(function, [*so_far, ("d", 1)])
+    assert operator.sent("aggregates") == [("d", expected(function, [("d", 1)])[0][1])]
+
+
+def test_results_over_all_windows_are_kept_only_if_they_are_sent() -> None:
+    operator = Alone(Aggregate(), connected=["aggregates"])
+    with operator.window():
+        operator.send(("a", 1))
+    assert dict(operator.operator.so_far) == {}
