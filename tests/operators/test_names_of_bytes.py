@@ -3,7 +3,9 @@
 import gzip
 import json
 import os
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,7 +16,9 @@ from dagkit.ledger.audit.verify import verify
 from dagkit.testing import Alone, FakeClock, Rehearsal
 from dagkit.urls import as_text, local_path, name_as_text, plain, shown
 from dagkit_operators import (
+    FileOutput,
     FileSplitterInput,
+    Items,
     LineReader,
     LineRejected,
     MatchFiles,
@@ -142,3 +146,40 @@ def test_a_file_url_means_the_very_bytes(folder: Path) -> None:
         f"{folder}/a \udce4%41.log",
         f"{folder.parent}/in\\udcff/a \\udce4%41.log",
     )
+
+
+class ByFirstWord(FileOutput[str]):
+    """Writes each line to the file that its first word names, in bytes."""
+
+    kind = "tests.by-first-word/1"
+
+    def file_name(self, item: str) -> str:
+        return os.fsdecode(item.split(maxsplit=1)[0].encode("latin-1"))
+
+    def bytes_for(self, item: str) -> bytes:
+        return item.encode() + b"\n"
+
+
+@pytest.mark.parametrize("given", [{}, {"max_count": 2}, {"compression": "gzip"}], ids=["whole", "parts", "compressed"])
+def test_an_application_writes_files_with_such_names(given: dict[str, Any], tmp_path: Path) -> None:
+    def populate_dag(dag: Dag, conf: object) -> None:
+        items = dag.add_operator("Items", Items[str](items=["\xff 1", "file:\xfe 2", "\xff 3", "plain 4", "\xff 5"]))
+        writer = dag.add_operator("Writer", ByFirstWord(file_path=tmp_path / "out", **given))
+        items >> writer
+        finished = dag.add_operator("Finished", PartWriter(file_path=tmp_path / "finished", format=attrgetter("name")))
+        dag.add_stream("finished", writer.finished_parts, finished.input)
+
+    rehearsal = Rehearsal(populate_dag)
+    rehearsal.run()
+    read = gzip.open if given.get("compression") else Path.open
+    lines: dict[bytes, str] = {}
+    for path in sorted((tmp_path / "out").iterdir()):
+        name = os.fsencode(path.name).split(b".")[0]
+        with read(path, "rt") as file:
+            lines[name] = lines.get(name, "") + file.read()
+    assert lines == {b"\xff": "\xff 1\n\xff 3\n\xff 5\n", b"file:\xfe": "file:\xfe 2\n", b"plain": "plain 4\n"}
+    (finished,) = (tmp_path / "finished").iterdir()
+    assert sorted(map(local_path, finished.read_text().split())) == sorted(
+        str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").iterdir()
+    )
+    assert verify(rehearsal.ledger).is_complete

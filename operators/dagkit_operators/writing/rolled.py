@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field, NonNegativeInt, PositiveInt, PrivateAttr
 
 from dagkit import Context, DagContext, Operator, OutputFiles, OutputPort, State
+from dagkit.urls import name_as_text
 from dagkit_operators.writing.compressing import ENDINGS, Compressed, Compressing, decompressed
 from dagkit_operators.writing.content import FolderPath
 
@@ -43,7 +44,7 @@ class FinishedPart:
     """A part of a file that gets no more items."""
 
     name: str
-    """Its name below `file_path`."""
+    """Its name below `file_path`; a `file:` URL if it is not UTF-8, which `dagkit.urls.local_path` decodes."""
     length: int
     """Bytes before compression."""
     count: int
@@ -92,7 +93,7 @@ class RolledFiles(Operator):
     """
 
     parts = State[dict[str, OpenPart]]({})
-    """The current part of each file."""
+    """The current part of each file, by its name; a name that is not UTF-8 is a `file:` URL."""
 
     _partition: int = PrivateAttr(default=0)
     _partitions: int = PrivateAttr(default=1)
@@ -209,7 +210,7 @@ class RolledFiles(Operator):
             compressed.close()
         finished = self._name(name, part)
         self.files.finish(finished)
-        self.finished_parts.emit(FinishedPart(finished, part.length, part.count))
+        self.finished_parts.emit(FinishedPart(name_as_text(finished), part.length, part.count))
         self._written.discard(name)
         self.parts[name] = OpenPart(part.number + 1)
         return self.parts[name]
