@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from dagkit.api.files import output_files
+from dagkit.engine.files.folder import Folder
 from dagkit.engine.files.local_folder import LocalFolder, make_folder
 from dagkit.engine.files.open_folder import folder_at
 from dagkit.engine.files.pieces import look_at
@@ -46,6 +47,19 @@ class PiecesUnseen(RunFailure):
             "committed",
             "set an APPLICATION_PATH on storage that the driver and all executors share",
             Scene(first.operator, window),
+        )
+
+
+class BeginUnnoted(RunFailure):
+    """When the application first wrote cannot be noted or read; no window was run."""
+
+    code = "staging-failed"
+
+    def __init__(self, application_path: str, error: OSError) -> None:
+        super().__init__(
+            f"when the application first wrote cannot be noted in {printable(application_path)}: {error}; nothing of "
+            "the window was committed",
+            "allow reading and writing there, or free some space, then launch again",
         )
 
 
@@ -106,7 +120,13 @@ def refuse_written_again(parts: Iterable[Part], began: int) -> list[str]:
 
 def when_began(application_path: str) -> int:
     """Return when the application first wrote, by the clock of its storage; the first call records it."""
-    noted = folder_at(application_path).below(_BEGAN)
+    try:
+        return _noted_in(folder_at(application_path).below(_BEGAN))
+    except OSError as error:
+        raise BeginUnnoted(application_path, error) from error
+
+
+def _noted_in(noted: Folder) -> int:
     known = [int(name) for name in noted.folders() if name.isdecimal()]
     if known:
         return min(known)

@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import obstore
 from obstore import exceptions
@@ -44,7 +44,7 @@ class BucketStore:
         except (exceptions.NotFoundError, FileNotFoundError):
             raise KeyMissing(key) from None
         except exceptions.BaseError as error:
-            raise self._refused(error) from error
+            raise self._refused(error, action="read") from error
 
     def get_range(self, key: str, start: int, end: int) -> bytes:
         try:
@@ -54,7 +54,7 @@ class BucketStore:
         except exceptions.BaseError as error:
             if self._ends_before(key, start):
                 return b""
-            raise self._refused(error) from error
+            raise self._refused(error, action="read") from error
 
     def _ends_before(self, key: str, start: int) -> bool:
         """Whether the object is too short for the range, as a truncated segment is."""
@@ -86,7 +86,7 @@ class BucketStore:
         except (exceptions.NotFoundError, FileNotFoundError):
             return False
         except (exceptions.BaseError, OSError) as error:
-            raise self._refused(error) from error
+            raise self._refused(error, action="read") from error
 
     def replace(self, key: str, content: bytes) -> None:
         try:
@@ -121,18 +121,18 @@ class BucketStore:
         except (exceptions.NotFoundError, FileNotFoundError):
             return None
         except exceptions.BaseError as error:
-            raise self._refused(error) from error
+            raise self._refused(error, action="read") from error
 
     def _listed(self, folder: str) -> Any:
         try:
             return obstore.list_with_delimiter(self._store, folder or None)
         except (exceptions.BaseError, OSError) as error:
-            raise self._refused(error) from error
+            raise self._refused(error, action="read") from error
 
-    def _refused(self, error: BaseException) -> StoreError:
+    def _refused(self, error: BaseException, *, action: Literal["read", "written"] = "written") -> StoreError:
         if isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError):
-            return refused(self._name, PermissionError(str(error).splitlines()[0]))
-        return refused(self._name, error)
+            return refused(self._name, PermissionError(str(error).splitlines()[0]), action=action)
+        return refused(self._name, error, action=action)
 
 
 def _batches(keys: list[str], size: int) -> list[list[str]]:

@@ -28,7 +28,7 @@ class FsspecStore:
         except FileNotFoundError:
             raise KeyMissing(key) from None
         except OSError as error:
-            raise refused(self._root, error) from error
+            raise refused(self._root, error, action="read") from error
 
     def get_range(self, key: str, start: int, end: int) -> bytes:
         try:
@@ -36,7 +36,7 @@ class FsspecStore:
         except FileNotFoundError:
             raise KeyMissing(key) from None
         except OSError as error:
-            raise refused(self._root, error) from error
+            raise refused(self._root, error, action="read") from error
 
     def create(self, key: str, content: bytes) -> None:
         self._prove()
@@ -89,7 +89,7 @@ class FsspecStore:
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise refused(self._root, error) from error
+            raise refused(self._root, error, action="read") from error
         return [(entry["name"].rstrip("/").rpartition("/")[2], entry["type"]) for entry in found]
 
     def _create(self, key: str, content: bytes) -> None:

@@ -93,7 +93,7 @@ class LocalStore:
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:  # os.path.exists would report an unreadable file as absent
-            raise refused(self._base, error) from error
+            raise refused(self._base, error, action="read") from error
         return True
 
     def names(self, folder: str) -> list[str]:
@@ -129,7 +129,7 @@ class LocalStore:
         except (FileNotFoundError, NotADirectoryError):
             raise KeyMissing(key) from None
         except OSError as error:
-            raise refused(self._base, error) from error
+            raise refused(self._base, error, action="read") from error
 
     def _entries(self, folder: str) -> list[os.DirEntry[str]]:
         try:
@@ -138,7 +138,7 @@ class LocalStore:
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
-            raise refused(self._base, error) from error
+            raise refused(self._base, error, action="read") from error
 
     def _folder(self, key: str) -> str:
         """The folder of the key; created if missing."""

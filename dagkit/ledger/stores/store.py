@@ -3,7 +3,7 @@
 import errno
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from dagkit.ledger.format.faults import Fault, StoreError
 
@@ -68,16 +68,21 @@ def unmade(place: str, error: OSError) -> StoreError:
     return StoreError(Fault("store-unreachable", f"{place} cannot be created: {error}", help_))
 
 
-def refused(place: str, error: BaseException) -> StoreError:
-    """Convert an error of the storage to one that says what to do."""
+def refused(place: str, error: BaseException, *, action: Literal["read", "written"] = "written") -> StoreError:
+    """Convert an error of the storage to one that says what to do; `action` is what was tried."""
     number = getattr(error, "errno", None)
     if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return StoreError(
             Fault("store-full", f"{place} is full: {error}", "free some space and run again; nothing was committed")
         )
     if number in (errno.EROFS, errno.EACCES, errno.EPERM) or isinstance(error, PermissionError):
+        permission = "read" if action == "read" else "write"
         return StoreError(
-            Fault("store-readonly", f"{place} cannot be written: {error}", "give this user write permission there")
+            Fault(
+                "store-readonly",
+                f"{place} cannot be {action}: {error}",
+                f"give this user {permission} permission there",
+            )
         )
     return StoreError(
         Fault(

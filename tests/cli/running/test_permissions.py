@@ -41,9 +41,11 @@ def launched(folder: Path) -> subprocess.CompletedProcess[str]:
         ("in", 0o000, "input-unreadable"),
         ("out", 0o555, "folder-refused"),
         (".dagkit/App/staging", 0o555, "staging-failed"),
+        (".dagkit/App/began", 0o000, "staging-failed"),
         (".dagkit/App/finishing", 0o555, "file-unplaced"),
         (".dagkit/App/finished", 0o555, "file-unplaced"),
         (".dagkit/App/ledger/chains/App/blocks", 0o555, "store-readonly"),
+        (".dagkit/App/ledger/chains/App/blocks", 0o333, "store-readonly"),
     ],
 )
 def test_a_denied_permission_is_reported_and_loses_nothing(place: str, mode: int, code: str, tmp_path: Path) -> None:
@@ -63,6 +65,7 @@ def test_a_denied_permission_is_reported_and_loses_nothing(place: str, mode: int
     assert f"[{code}]" in failed.stderr
     assert str(denied) in failed.stderr
     assert "Traceback" not in failed.stderr
+    assert "cannot be written" not in failed.stderr or not mode & 0o200
     assert launched(tmp_path).returncode == 0
     lines = [line for path in (tmp_path / "out").iterdir() for line in path.read_text().splitlines()]
     assert sorted(lines) == ["1", "2", "3"]

@@ -270,6 +270,7 @@ def test_what_cannot_be_looked_at_is_not_called_absent(tmp_path, monkeypatch, nu
         with pytest.raises(StoreError) as caught:
             store.exists("f/x")
     assert caught.value.code == code
+    assert "cannot be written" not in str(caught.value)
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EIO], ids=errno.errorcode.get)
