@@ -121,7 +121,6 @@ RunCode = Literal[
     "key-unroutable",
     "item-unyielded",
     "item-rejected",
-    "message-rejected",
     "rows-unbalanced",
     "codec-failed",
     "parts-mismatched",

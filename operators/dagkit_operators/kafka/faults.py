@@ -38,14 +38,6 @@ class OffsetsRemoved(RunFailure):
         )
 
 
-class MessageRejected(RunFailure):
-    """`parse` refused a message, and the output `rejected` is not connected."""
-
-    code = "message-rejected"
-    usual_help: ClassVar[str] = "connect the output `rejected` to continue without such messages"
-    caused_by_author: ClassVar[bool] = True
-
-
 class TransactionFenced(RunFailure):
     """Another producer took over the transactions of this writer: another launch of the application runs."""
 

@@ -15,12 +15,13 @@ from dagkit_operators.contexts.line_columns import ListedAt
 from dagkit_operators.following import FollowsBacklog
 from dagkit_operators.kafka.client import KafkaClient, text_of
 from dagkit_operators.kafka.consumers import CONSUMERS, DEFAULTS, Fetched, Positioned
-from dagkit_operators.kafka.faults import MessageRejected, OffsetsRemoved, TopicMissing
+from dagkit_operators.kafka.faults import OffsetsRemoved, TopicMissing
 from dagkit_operators.kafka.messages import KafkaMessage, KafkaRange
 from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
 from dagkit_operators.outage import outage_of
 from dagkit_operators.payloads import Rejected
 from dagkit_operators.reading.conversion import as_text
+from dagkit_operators.records.rejecting import ItemRejected
 
 T = TypeVar("T", default=KafkaMessage)
 Tracker = RestrictionTracker[OffsetRange, int]
@@ -32,7 +33,7 @@ class KafkaReader(KafkaClient, FollowsBacklog, SplittableOperator[KafkaRange], G
     """Reads messages of topics, and sends them, or what `parse` returns for each.
 
     All partitions of the operator share the ranges that a splitter sends. If `parse` refuses a message, the message
-    goes to `rejected`; if that is not connected, the run fails with MessageRejected. If the cluster does not answer,
+    goes to `rejected`; if that is not connected, the run fails with ItemRejected. If the cluster does not answer,
     the reader waits until it does.
     """
 
@@ -212,10 +213,10 @@ class KafkaReader(KafkaClient, FollowsBacklog, SplittableOperator[KafkaRange], G
 
     def _reject(self, message: KafkaMessage, fault: ValueError) -> None:
         text = "" if message.value is None else as_text(message.value)
+        rejected = Rejected(f"{message.topic}/{message.partition}", message.offset, text, str(fault), message)
         if not self.rejected.is_connected:
-            raise MessageRejected(f"{message.place} is rejected: {fault}: {text!r:.80}") from fault
-        partition = f"{message.topic}/{message.partition}"
-        self.rejected.emit(Rejected(partition, message.offset, text, str(fault), message))
+            raise ItemRejected(rejected, message.place) from fault
+        self.rejected.emit(rejected)
 
 
 def removed(one: Partition, offset: int, first: int, retention: object) -> OffsetsRemoved:

@@ -19,11 +19,12 @@ class ItemRejected(RunFailure):
     usual_help: ClassVar[str] = "connect the output `rejected` to continue without such items"
     caused_by_author: ClassVar[bool] = True
 
-    def __init__(self, rejected: Rejected) -> None:
+    def __init__(self, rejected: Rejected, place: str = "") -> None:
+        """`place` says where the item was read; without it, the message names only the file."""
         self.rejected = rejected
         # no position: an item that is tried again alone does not know it, and must give the same message
-        place = f" of {shown(rejected.path)}" if rejected.path else ""
-        super().__init__(f"the item {rejected.text!r:.80}{place} is rejected: {rejected.reason}")
+        place = place or shown(rejected.path)
+        super().__init__(f"the item {rejected.text!r:.80}{f' of {place}' * bool(place)} is rejected: {rejected.reason}")
 
 
 class Rejecting(Operator):

@@ -338,7 +338,7 @@ def test_a_topic_that_was_created_again_is_not_taken_for_the_old_one(kafka: Brok
 def test_a_message_that_parse_refuses_is_rejected_with_its_place(kafka: Broker, tmp_path: Path) -> None:
     topic = kafka.topic()
     kafka.produce(topic, [1, "x", 3])
-    with refused("message-rejected", rf"{topic}/0, offset 1 is rejected: invalid literal .*: 'x'"):
+    with refused("item-rejected", rf"the item 'x' of {topic}/0, offset 1 is rejected: invalid literal"):
         Desk(tmp_path / "fails", collected(kafka, topic)).run()
     loop = Desk(tmp_path, collected(kafka, topic, rejected=True)).run()
     assert numbers(loop) == [1, 3]
