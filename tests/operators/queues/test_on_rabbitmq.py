@@ -17,6 +17,7 @@ from dagkit.ledger.audit.verify import verify
 from dagkit.testing import Alone
 from dagkit_operators import QueueInput
 from dagkit_operators.queues.consumer import QueueRefused
+from tests.operators.queues.looking import look_for_long, looks
 from tests.services.rabbitmq import RabbitMQ
 
 pytestmark = pytest.mark.slow
@@ -127,11 +128,6 @@ def test_brokers_that_are_killed_lose_no_message_and_double_none(tmp_path: Path)
     broker.stop()
 
 
-def look_for_long(alone: Alone[QueueInput]) -> None:
-    while True:
-        alone.look()
-
-
 @pytest.mark.parametrize(
     ("change", "queue", "problem"),
     [
@@ -159,11 +155,9 @@ def test_a_broker_that_is_away_is_reported_once_and_waited_for(
     broker.kill()
     caplog.set_level(logging.WARNING)
     alone = Alone(QueueInput(url=SecretStr(broker.url), queue="files"))
-    while not caplog.records:
-        alone.look()
+    next(None for _ in looks(alone) if caplog.records)
     broker.start()
-    while not (messages := alone.sent("output")):
-        alone.look()
+    messages = next(sent for _ in looks(alone) if (sent := alone.sent("output")))
     assert [message.text for message in messages] == ["one"]
     texts = [record.getMessage() for record in caplog.records if record.name.startswith("dagkit")]
     assert len(texts) == 2

@@ -19,6 +19,7 @@ from dagkit_operators import Map, PartWriter, QueueInput, QueuePaths
 from dagkit_operators.queues import consumers
 from dagkit_operators.queues.consumer import QueueRefused
 from dagkit_operators.records.rejecting import ItemRejected
+from tests.operators.queues.looking import look_for_long, looks
 from tests.services.rabbitmq import left, send
 
 pytestmark = pytest.mark.slow  # a launch with an end waits a second for further messages
@@ -202,19 +203,14 @@ def test_a_look_that_fails_acknowledges_no_message_that_it_received_twice(queue:
     assert left(MEMORY, queue) == 3
 
 
-def look_for_long(alone: Alone[Any]) -> None:
-    """Look until the thread of the connection has had its time."""
-    while True:
-        alone.look()
-
-
 def test_only_the_last_messages_are_remembered(queue: str) -> None:
     send(MEMORY, queue, map(str, range(35)))
     alone = Alone(QueueInput(queue=queue, remembered=10))
     found: list[str] = []
-    while len(found) < 35:
-        alone.look()
+    for _ in looks(alone):
         found += [message.text for message in alone.sent("output")]
         assert len(alone.state["known"]) <= 2 * 16 * 10
+        if len(found) == 35:
+            break
     assert found == list(map(str, range(35)))
     alone.operator.teardown()
