@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Generic
 
-from pydantic import Field, PositiveInt, PrivateAttr
+from pydantic import Field, NonNegativeFloat, PositiveInt, PrivateAttr
 from typing_extensions import TypeVar
 
 from dagkit import Batch, ExternalOutput, InputPort
@@ -34,7 +34,8 @@ class KafkaWriter(KafkaClient, Rejecting, Generic[T]):
     kind = "kafka.writer/1"
     input = InputPort[T]()
     staged = ExternalOutput(
-        lambda writer: TransactionalTopic(writer.client_settings(), writer.topic, writer.windows_topic)
+        lambda writer: TransactionalTopic(writer.client_settings(), writer.topic, writer.windows_topic),
+        waits_seconds=lambda writer: writer.waits_seconds,
     )
 
     topic: str = Field(default=..., min_length=1)
@@ -50,6 +51,8 @@ class KafkaWriter(KafkaClient, Rejecting, Generic[T]):
     """The topic with the last window of each writer. It is created if it is missing; keep it as long as the topic."""
     largest_message: PositiveInt = 1_000_000
     """The most bytes of a message: a larger one is rejected. The topic's `max.message.bytes` must not be smaller."""
+    waits_seconds: NonNegativeFloat | None = None
+    """How long a run waits for a cluster that is away before it fails; None: until it is stopped."""
     batch_size: PositiveInt = 10_000
     """The most messages that are gathered before they are staged."""
 

@@ -154,6 +154,13 @@ def test_a_writer_that_another_producer_fenced_writes_nothing(kafka: Broker, tmp
     assert numbers(kafka, topic) == EXPECTED
 
 
+def test_a_cluster_that_is_away_for_longer_than_the_writer_waits_ends_the_launch(kafka: Broker, tmp_path: Path) -> None:
+    desk = Desk(tmp_path, written(kafka, "any", bootstrap_servers="127.0.0.1:1", waits_seconds=0))
+    with pytest.raises(OperatorFailed, match=r"Kafka at 127\.0\.0\.1:1 does not answer") as raised:
+        desk.run()
+    assert raised.value.code == "system-unavailable"
+
+
 def test_a_topic_that_does_not_exist_is_reported_before_anything_is_read(kafka: Broker, tmp_path: Path) -> None:
     desk = Desk(tmp_path, written(kafka, f"none-{tmp_path.name}"))
     with pytest.raises(OperatorFailed, match=f"there is no topic 'none-{tmp_path.name}'") as raised:
