@@ -13,6 +13,16 @@ settings.register_profile("thorough", settings.get_profile("dagkit"), max_exampl
 settings.load_profile("dagkit")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--trials", type=int, default=4, help="how often a test that kills servers and drivers kills one")
+
+
+@pytest.fixture(scope="session")
+def trials(pytestconfig):
+    """How often a test kills servers or drivers; on Spark, a tenth of that."""
+    return pytestconfig.getoption("trials")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Slow tests run after all others, and those on Spark last: what takes no time proves or fails first."""
     items.sort(key=lambda item: sum(item.get_closest_marker(name) is not None for name in ("slow", "spark")))

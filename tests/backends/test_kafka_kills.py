@@ -1,26 +1,32 @@
 """From topic to topic and to files: each message once, whatever is killed, and whenever."""
 
+import contextlib
+import multiprocessing
 import random
-import subprocess
-import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dagkit.engine.points import Point
-from dagkit.errors import RunFailure
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
 from dagkit.testing.crashes import Crash, CrashAfter
-from tests.operators.kafka.copying import Copy, written_to
-from tests.services.broker import Broker, running
+from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
+from tests.operators.kafka.copying import Backend, Copy, copy, written_to
+from tests.services.broker import QUIET, Broker, running
 
 pytestmark = pytest.mark.slow
 
 SEED = 20261123
+PROCESSES = multiprocessing.get_context("forkserver")
+"""Processes that begin with everything imported."""
+PROCESSES.set_forkserver_preload(["tests.operators.kafka.copying", "confluent_kafka.admin", "pyarrow.ipc"])
 backends = pytest.mark.parametrize(
     ("backend", "trials"), [("reference", 50), pytest.param("spark", 6, marks=pytest.mark.spark)]
 )
@@ -39,11 +45,12 @@ class Trials:
     def __init__(self, broker: Broker, home: Path, *, endless: bool = False) -> None:
         self.broker, self.home, self.endless = broker, home, endless
         self.source, self.target = broker.topic(3), broker.topic(2)
-        self.sent = 0
+        self.before = self.sent = 0
         self.random = random.Random(SEED)  # noqa: S311 - it chooses what is killed
 
     def produce(self) -> None:
         """Send some messages to each partition."""
+        self.before = self.sent
         for partition in range(3):
             count = self.random.randint(1, 9)
             self.broker.produce(self.source, range(self.sent, self.sent + count), partition)
@@ -54,11 +61,51 @@ class Trials:
         out = str(self.home / "out")
         return Copy(address=self.broker.address, source=self.source, target=self.target, out=out, endless=self.endless)
 
-    def begin(self) -> subprocess.Popen[str]:
-        """Launch the application in a process of its own. It prints each step."""
-        given = [self.home, self.broker.address, self.source, self.target, "endless" if self.endless else "ranges"]
-        command = [sys.executable, "-m", "tests.operators.kafka.copying", *map(str, given)]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
+    def begin(self, backend: Backend, **more: Any) -> tuple[BaseProcess, Connection]:
+        """Launch the application in a process of its own, which reports each step."""
+        steps, sender = PROCESSES.Pipe(duplex=False)
+        application = self.application.model_copy(update=more)
+        process = PROCESSES.Process(target=copy, args=(self.home, application, backend, sender))
+        process.start()
+        sender.close()
+        return process, steps
+
+    def end(self, backend: Backend) -> None:
+        """Launch the application, and let it copy everything."""
+        process, steps = self.begin(backend)
+        list(steps_of(steps))
+        process.join()
+        assert process.exitcode == 0
+
+    def kill_driver(self, backend: Backend) -> bool:
+        process, steps = self.begin(backend)
+        after = self.random.randint(1, 9)
+        for _ in zip(range(after), steps_of(steps), strict=False):
+            pass
+        process.kill()
+        process.join()
+        return process.exitcode != 0
+
+    def kill_worker(self, backend: Backend) -> bool:
+        """Kill the process that has one of the messages that were sent last."""
+        mark = self.home / f"killed-{self.sent}"
+        process, steps = self.begin(backend, deadly=self.random.randrange(self.before, self.sent), killed=str(mark))
+        list(steps_of(steps))
+        process.join()
+        return mark.exists()
+
+    def kill_broker(self, backend: Backend) -> bool:
+        """Kill the broker at any step of the driver, which waits until there is one."""
+        process, steps = self.begin(backend)
+        after = self.random.randint(1, 9)
+        number = 0
+        for number, _ in enumerate(steps_of(steps), start=1):
+            if number == after:
+                self.broker.kill()
+                self.broker.start()
+        process.join()
+        assert process.exitcode == 0
+        return number >= after
 
     def check(self) -> None:
         """Every message is in the topic and in the files once."""
@@ -90,54 +137,39 @@ def test_a_driver_that_crashes_again_and_again(
     trial.check()
 
 
-@pytest.mark.spark
-def test_workers_of_spark_that_are_killed_at_any_message(kafka: Broker, spark: Any, tmp_path: Path) -> None:
-    trial, machine = Trials(kafka, tmp_path), Machine(backend="spark", spark=spark)
-    killed = []
-    for number in range(5):
-        before = trial.sent
-        trial.produce()
-        deadly, mark = trial.random.randrange(before, trial.sent), str(tmp_path / f"killed-{number}")
-        application = trial.application.model_copy(update={"deadly": deadly, "killed": mark})
-        try:
-            launch(application, until="idle", machine=machine, path=tmp_path / "app")
-        except RunFailure as failure:
-            killed.append(failure.code)
-    launch(trial.application, until="idle", machine=machine, path=tmp_path / "app")
-    assert len(list(tmp_path.glob("killed-*"))) == 5
-    assert set(killed) <= {"worker-failed", "spark-failed"}
-    trial.check()
-
-
-def test_a_driver_that_is_killed_at_any_step(own: Broker, tmp_path: Path) -> None:
+@pytest.mark.parametrize("backend", ["reference", pytest.param("spark", marks=pytest.mark.spark)])
+@pytest.mark.parametrize("kill", [Trials.kill_driver, Trials.kill_worker, Trials.kill_broker])
+def test_processes_that_are_killed_again_and_again(
+    own: Broker, tmp_path: Path, kill: Callable[[Trials, Backend], bool], backend: Backend, trials: int
+) -> None:
     trial = Trials(own, tmp_path)
-    for _ in range(6):
+    kills = 0
+    while kills < (trials if backend == "reference" else -(-trials // 10)):
         trial.produce()
-        after = trial.random.randint(1, 7)
-        with trial.begin() as process:
-            assert process.stdout is not None
-            for step, line in enumerate(process.stdout, start=1):
-                if step == after or line == "done\n":
-                    break
-            process.kill()
-    with trial.begin() as process:
-        printed, problem = process.communicate()
-        assert printed.endswith("done\n"), problem
+        kills += kill(trial, backend)
+    trial.end(backend)
     trial.check()
 
 
-def test_a_broker_that_is_killed_at_any_step_is_waited_for(own: Broker, tmp_path: Path) -> None:
-    trial = Trials(own, tmp_path)
-    for _ in range(5):
-        trial.produce()
-        after = trial.random.randint(1, 5)
-        with trial.begin() as process:
-            assert process.stdout is not None
-            lines: list[str] = []
-            for line in process.stdout:
-                lines.append(line)
-                if len(lines) == after:
-                    own.kill()
-                    own.start()
-            assert lines[-1:] == ["done\n"], process.stderr and process.stderr.read()
-    trial.check()
+def test_a_broker_that_was_killed_is_asked_with_its_new_epoch(own: Broker) -> None:
+    """The client library would ask with the old leader epoch, and the broker refuses that."""
+    topics, one = Topics({"bootstrap.servers": own.address, **QUIET}), Partition(own.topic(), 0)
+    own.produce(one.topic, range(3))
+    assert topics.ends([one]) == {one: 3}
+    own.kill()
+    with pytest.raises(Unanswered):
+        topics.ends([one])
+    own.start()
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        with contextlib.suppress(Unanswered):
+            assert topics.ends([one]) == {one: 3}
+            return
+    raise AssertionError("the broker answers, and the client does not understand it")
+
+
+def steps_of(steps: Connection) -> Iterator[str]:
+    """The steps that a process reports, until it ends."""
+    with contextlib.suppress(EOFError):
+        while True:
+            yield steps.recv()

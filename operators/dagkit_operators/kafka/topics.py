@@ -47,6 +47,8 @@ class Topics:
         self._admin = made("AdminClient", settings, self._failures)
         self._library = confluent()
         self._seconds = FIRST_SECONDS
+        self._knows_leaders = True
+        """Whether the leaders of partitions that the client remembers may be asked: its next request succeeded."""
 
     def partitions(self) -> dict[str, list[int]]:
         """The numbers of the partitions of each topic."""
@@ -97,6 +99,8 @@ class Topics:
             return {}
         levels = library.IsolationLevel
         level = levels.READ_UNCOMMITTED if uncommitted else levels.READ_COMMITTED
+        if not self._knows_leaders:
+            self.partitions()  # else the client asks with the old leader epochs, and is refused for ever
         with self._answering():
             asked = self._admin.list_offsets(wanted, isolation_level=level, request_timeout=self._seconds)
             offsets = {Partition(one.topic, one.partition): found.result().offset for one, found in asked.items()}
@@ -110,9 +114,10 @@ class Topics:
         try:
             yield
         except self._library.KafkaException as failed:
-            self._admin.poll(0)  # delivers the errors of connections, which say why
+            self._knows_leaders = False
             error = failed.args[0]
             self._failures.note(error)
+            self._admin.poll(0)  # delivers the errors of connections, which say why
             self._failures.check(self._address)
             if error.retriable() or error.name() in PASSING:
                 self._seconds = min(2 * self._seconds, LONGEST_SECONDS)
@@ -120,6 +125,7 @@ class Topics:
             raise KafkaRefused(
                 f"Kafka at {self._address} refuses a request: {error.str()} ({error.name()})"
             ) from failed
+        self._knows_leaders = True
         self._failures.clear()
         self._seconds = FIRST_SECONDS
 

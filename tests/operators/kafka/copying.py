@@ -2,15 +2,18 @@
 
 import os
 import signal
-import sys
 from collections.abc import Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Literal
 
 from dagkit import Config, Dag, InputPort, OperatorContext, OutputPort, RowOperator, StatelessPartitioner
 from dagkit.api.application import StreamingApplication
 from dagkit.engine.points import Point
 from dagkit.launching import Machine, launch
 from dagkit_operators import KafkaMessage, KafkaReader, KafkaSplitter, KafkaWriter, PartWriter
+
+Backend = Literal["reference", "spark"]
 
 
 class Values(RowOperator):
@@ -66,13 +69,11 @@ def written_to(out: Path) -> list[int]:
     return sorted(int(line) for path in out.rglob("*") if path.is_file() for line in path.read_text().splitlines())
 
 
-def say(point: Point, window_id: int) -> None:
-    sys.stdout.write(f"{window_id} {point}\n")
-    sys.stdout.flush()
+def copy(home: Path, application: Copy, backend: Backend, steps: Connection | None = None) -> None:
+    """Copy what is there, and send each step before the next begins."""
 
+    def probe(point: Point, window_id: int) -> None:
+        if steps is not None:
+            steps.send(f"{window_id} {point}")
 
-if __name__ == "__main__":
-    home, address, source, target, endless = sys.argv[1:]
-    application = Copy(address=address, source=source, target=target, out=f"{home}/out", endless=endless == "endless")
-    launch(application, until="idle", machine=Machine("reference"), path=f"{home}/app", probe=say)
-    sys.stdout.write("done\n")
+    launch(application, until="idle", machine=Machine(backend, cores=2), path=home / "app", probe=probe)
