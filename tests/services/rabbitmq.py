@@ -17,6 +17,11 @@ class RabbitMQ(ScriptedServer):
     def url(self) -> str:
         return f"amqp://guest:guest@127.0.0.1:{self._ports[0]}//"
 
+    @property
+    def tls_url(self) -> str:
+        """The URL of the listener with TLS, which exists if the folder has a certificate."""
+        return f"amqps://guest:guest@127.0.0.1:{self._ports[1]}//"
+
     def send(self, queue: str, messages: Iterable[str], **properties: str) -> None:
         """Append messages to a durable queue, each with an ID of its own."""
         send(self.url, queue, messages, **properties)

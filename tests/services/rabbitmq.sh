@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # Runs a RabbitMQ broker on a free port, for tests or by hand. It needs no rights, only Debian's package.
 #
-#   rabbitmq.sh run [FOLDER [PORT]]   run a broker until the standard input ends
+#   rabbitmq.sh run [FOLDER [PORT TLS]]   run a broker until the standard input ends
 #
-# `run` prints `READY PORT PID`. The user is guest, the password guest. A folder that is named is kept, and a later broker
-# continues with its data if it gets the same port; without one, the data is in a temporary folder.
+# `run` prints `READY PORT TLS PID`: the ports of the listeners without and with TLS, and the process. The user is guest,
+# the password guest. A folder that is named is kept, and a later broker continues with its data if it gets the same ports;
+# without one, the data is in a temporary folder. The listener with TLS exists if the folder has `server.pem`, a private
+# key and its certificate.
 set -euo pipefail
 
 server=${RABBITMQ_SERVER:-/usr/lib/rabbitmq/bin/rabbitmq-server}
@@ -23,11 +25,14 @@ run() {
     if test -z "$folder"; then
         folder=$(mktemp -d) made=yes
     fi
-    local port=${2:-$(free_port)}
+    local port=${2:-$(free_port)} tls=${3:-$(free_port)}
     mkdir -p "$folder"
     printf '[].\n' > "$folder/plugins"
     printf 'listeners.tcp.1 = 127.0.0.1:%s\nvm_memory_high_watermark.absolute = 256MB\ndisk_free_limit.absolute = 10MB\n' \
         "$port" > "$folder/rabbitmq.conf"
+    test ! -e "$folder/server.pem" || printf \
+        'listeners.ssl.1 = 127.0.0.1:%s\nssl_options.certfile = %s\nssl_options.keyfile = %s\nssl_options.verify = verify_none\n' \
+        "$tls" "$folder/server.pem" "$folder/server.pem" >> "$folder/rabbitmq.conf"
     export HOME=$folder \
         RABBITMQ_CONFIG_FILE=$folder/rabbitmq.conf RABBITMQ_ENABLED_PLUGINS_FILE=$folder/plugins \
         RABBITMQ_MNESIA_BASE=$folder/data RABBITMQ_LOG_BASE=$folder/log RABBITMQ_PID_FILE=$folder/pid \
@@ -51,7 +56,7 @@ run() {
         sleep 0.1
     done
     broker=$(pgrep -P $server_script beam) # the script is its parent
-    echo "READY $port $broker"
+    echo "READY $port $tls $broker"
     cat > /dev/null # until the process that started this one closes the pipe or ends
 }
 
@@ -63,5 +68,5 @@ stop() { # SCRIPT MAPPER FOLDER MADE
 
 case ${1:-run} in
     run) run "${@:2}" ;;
-    *) echo "usage: $0 run [FOLDER [PORT]]" >&2; exit 64 ;;
+    *) echo "usage: $0 run [FOLDER [PORT TLS]]" >&2; exit 64 ;;
 esac

@@ -24,14 +24,14 @@ class ScriptedServer:
     """What to run after the command that the script names if the server is not installed."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._ports: Sequence[str] = ()
         self._process: subprocess.Popen[str] | None = None
         self._server = 0
 
     def start(self) -> Self:
         """Run the server on its ports, and wait until it answers. Skip the test if it is not installed."""
-        command = [str(self.script), "run", str(self._folder), *self._ports]
+        command = [str(self.script), "run", str(self.folder), *self._ports]
         process = subprocess.Popen(  # noqa: S603
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import chain
+from ssl import SSLCertVerificationError
 from typing import Any, ClassVar
 
 from dagkit.errors import RunFailure
@@ -24,16 +25,12 @@ _REFUSALS = (403, 404, 530)
 
 
 class QueueRefused(RunFailure):
-    """A broker refuses the credentials, or has no such queue."""
+    """A broker refuses the credentials or has no such queue, or there is no way to connect to it."""
 
     code = "queue-refused"
     exit_code: ClassVar[int] = 5
 
-    def __init__(self, queue: str, error: Exception) -> None:
-        super().__init__(
-            f"the broker refuses the queue {queue}: {type(error).__name__}: {error}",
-            "create the queue, or correct its name, the user or the password",
-        )
+    usual_help: ClassVar[str] = "create the queue, or correct its name, the user or the password"
 
 
 class Consumer:
@@ -47,7 +44,7 @@ class Consumer:
         """The messages that are not acknowledged, as the broker delivered them, by ID."""
         self._done: deque[str] = deque()
         """The IDs of messages to acknowledge."""
-        self._failure: Exception | None = None
+        self._failure: QueueRefused | None = None
         self._stopped = threading.Event()
         self._quiet_since: float | None = None
         """When the last message arrived, or the connection was made; None while there is no connection."""
@@ -58,7 +55,7 @@ class Consumer:
     def take(self, most: int) -> list[QueueMessage]:
         """The messages that have arrived, at most so many. Raise what the broker refused."""
         if self._failure is not None:
-            raise QueueRefused(self._queue, self._failure) from self._failure
+            raise self._failure
         taken: list[QueueMessage] = []
         with suppress(IndexError):  # the thread may clear the messages meanwhile: then they come again
             while len(taken) < most:
@@ -90,20 +87,39 @@ class Consumer:
         """Receive messages until the consumer is closed; connect again whenever the connection is lost."""
         outage = Outage(f"the broker of the queue {self._queue}")
         while not self._stopped.is_set():
-            connection = self._kombu.Connection(self._url, transport_options=self._options, heartbeat=30)
-            lost = connection.recoverable_connection_errors + connection.recoverable_channel_errors
+            lost: tuple[type[Exception], ...] = ()
             try:
+                connection = self._connection()
+                lost = connection.recoverable_connection_errors + connection.recoverable_channel_errors
                 with connection:
                     consumer = self._consumer(connection)
                     outage.is_over()
                     self._serve(connection, consumer)
             except Exception as error:  # noqa: BLE001 - `take` raises it on the thread of the loop
                 if not isinstance(error, lost) or _is_refusal(error):
-                    self._failure = error
+                    self._failure = self._refused(error)
                     self._arrived.set()
                     return
                 self._forget()
                 self._stopped.wait(outage.failed(str(error)))
+
+    def _connection(self) -> Any:
+        """A connection, which is not open yet."""
+        try:
+            return self._kombu.Connection(self._url, transport_options=self._options, heartbeat=30)
+        except (KeyError, ValueError):
+            pass  # its text may contain a part of the password
+        raise QueueRefused(
+            f"the URL of the queue {self._queue} is not valid",
+            "begin it with a transport of kombu, such as amqp://; in user and password, write / as %2F and # as %23",
+        )
+
+    def _refused(self, error: Exception) -> QueueRefused:
+        if isinstance(error, QueueRefused):
+            return error
+        refused = QueueRefused(f"the broker refuses the queue {self._queue}: {type(error).__name__}: {error}")
+        refused.__cause__ = error
+        return refused
 
     def _consumer(self, connection: Any) -> Any:
         channel = connection.channel()
@@ -151,4 +167,8 @@ class Consumer:
 
 def _is_refusal(error: Exception) -> bool:
     """Whether the broker answered, and will answer the same later."""
-    return getattr(error, "code", None) in _REFUSALS or "NOT_FOUND" in str(error)
+    return (
+        isinstance(error, SSLCertVerificationError)
+        or getattr(error, "code", None) in _REFUSALS
+        or "NOT_FOUND" in str(error)
+    )

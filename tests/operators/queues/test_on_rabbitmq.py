@@ -5,6 +5,7 @@ import logging
 import os
 import subprocess
 import sys
+import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
@@ -18,16 +19,22 @@ from dagkit.testing import Alone
 from dagkit_operators import QueueInput
 from dagkit_operators.queues.consumer import QueueRefused
 from tests.operators.queues.looking import look_for_long, looks
+from tests.services.certificates import Authority
 from tests.services.rabbitmq import RabbitMQ
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[3]
+SEED = 20261123
 
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitMQ]:
-    """A broker that runs for all tests of this file."""
-    running = RabbitMQ(tmp_path_factory.mktemp("rabbitmq")).start()
+    """A broker that runs for all tests of this file, with a certificate, and beside it that of its authority."""
+    folder, authority = tmp_path_factory.mktemp("rabbitmq"), Authority()
+    authority.write(folder / "trusted.pem")
+    authority.issue(folder / "server.pem")
+    Authority().write(folder / "other.pem")
+    running = RabbitMQ(folder).start()
     yield running
     running.stop()
 
@@ -94,27 +101,22 @@ def killed(broker: RabbitMQ, queue: str, kills: Sequence[int], backend: str) -> 
     return count
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_drivers_that_are_killed_lose_no_message_and_double_none(broker: RabbitMQ, seed: int) -> None:
-    queue = f"kills-{seed}"
-    random = Random(seed)  # noqa: S311 - drawn for a test
-    count = killed(broker, queue, [random.randint(1, 6) for _ in range(10)], "reference")
+@pytest.mark.parametrize("backend", ["reference", pytest.param("spark", marks=pytest.mark.spark)])
+def test_drivers_that_are_killed_lose_no_message_and_double_none(broker: RabbitMQ, backend: str, trials: int) -> None:
+    queue = f"kills-on-{backend}"
+    random = Random(SEED)  # noqa: S311 - drawn for a test
+    kills = trials if backend == "reference" else -(-trials // 10)
+    count = killed(broker, queue, [random.randint(1, 6) for _ in range(kills)], backend)
     check(broker, queue, count)
 
 
-@pytest.mark.spark
-def test_drivers_on_spark_that_are_killed_lose_no_message_and_double_none(broker: RabbitMQ) -> None:
-    count = killed(broker, "kills-on-spark", [1, 2, 3, 4, 5], "spark")
-    check(broker, "kills-on-spark", count)
-
-
-def test_brokers_that_are_killed_lose_no_message_and_double_none(tmp_path: Path) -> None:
+def test_brokers_that_are_killed_lose_no_message_and_double_none(tmp_path: Path, trials: int) -> None:
     broker = RabbitMQ(tmp_path / "broker").start()
     broker.send("files", files(0, 3))
     driver = Driver(broker, "files", "stopped")
     steps = driver.steps()
     count = 3
-    for _ in range(3):
+    for _ in range(trials):
         finished = next(step for step in steps if step.startswith("finished"))
         assert finished
         broker.kill()
@@ -134,8 +136,11 @@ def test_brokers_that_are_killed_lose_no_message_and_double_none(tmp_path: Path)
         (("guest:guest", "guest:wrong"), "files", "ACCESS_REFUSED"),
         (("guest:guest", "guest:guest"), "absent", "no queue 'absent'"),
         (("5672//", "5672//"), "absent", "no queue 'absent'"),
+        (("guest:guest", "guest:wrong/word"), "files", "the URL of the queue files is not valid"),
+        (("guest:guest", "guest:wrong#word"), "files", "the URL of the queue files is not valid"),
+        (("amqp:", "rabbit:"), "files", "the URL of the queue files is not valid"),
     ],
-    ids=["password", "queue", "queue again"],
+    ids=["password", "queue", "queue again", "a slash in the URL", "a number sign in the URL", "transport"],
 )
 def test_what_the_broker_refuses_ends_the_run_and_no_secret_is_shown(
     broker: RabbitMQ, change: tuple[str, str], queue: str, problem: str
@@ -143,7 +148,27 @@ def test_what_the_broker_refuses_ends_the_run_and_no_secret_is_shown(
     alone = Alone(QueueInput(url=SecretStr(broker.url.replace(*change)), queue=queue))
     with pytest.raises(QueueRefused, match=problem) as refused:
         look_for_long(alone)
-    assert "wrong" not in str(refused.value)
+    assert "wrong" not in "".join(traceback.format_exception(refused.value))
+    alone.operator.teardown()
+
+
+def over_tls(broker: RabbitMQ, authority: str) -> Alone[QueueInput]:
+    trusted = {"ssl": {"ca_certs": str(broker.folder / authority)}}
+    return Alone(QueueInput(url=SecretStr(broker.tls_url), queue="over-tls", transport_options=trusted))
+
+
+def test_messages_arrive_over_tls(broker: RabbitMQ) -> None:
+    broker.send("over-tls", ["one"])
+    alone = over_tls(broker, "trusted.pem")
+    messages = next(sent for _ in looks(alone) if (sent := alone.sent("output")))
+    assert [message.text for message in messages] == ["one"]
+    alone.operator.teardown()
+
+
+def test_a_certificate_of_an_authority_that_is_not_trusted_ends_the_run(broker: RabbitMQ) -> None:
+    alone = over_tls(broker, "other.pem")
+    with pytest.raises(QueueRefused, match="certificate verify failed"):
+        look_for_long(alone)
     alone.operator.teardown()
 
 
