@@ -2,9 +2,9 @@
 
 import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from dagkit import Operator
 from dagkit_operators.kafka.faults import KafkaRefused
@@ -12,6 +12,17 @@ from dagkit_operators.libraries import library
 
 _SECRET_SETTINGS = ("ssl.key.pem", "sasl.oauthbearer.config")
 """Settings that are secret although their names do not say so."""
+
+_DECIDED: Mapping[str, str] = {
+    "bootstrap.servers": "set the property `bootstrap_servers`",
+    "auto.offset.reset": "set `start` of the KafkaSplitter, and `on_removed` of the KafkaReader",
+    "isolation.level": "set `uncommitted` of the KafkaSplitter",
+    "enable.auto.commit": "the ledger has the offsets",
+    "enable.auto.offset.store": "the ledger has the offsets",
+    "enable.partition.eof": "the KafkaReader needs it",
+    "transactional.id": "the KafkaWriter has one of its own",
+}
+"""Settings that the operators make, each with what to do instead: other values would lose or double messages."""
 
 _REFUSED = frozenset(
     (
@@ -41,7 +52,8 @@ class KafkaClient(Operator):
     settings: Mapping[str, str | int | float | bool | SecretStr] = {}
     """Further settings of the client by their librdkafka names, such as `security.protocol` or `sasl.username`.
 
-    The values of names such as `sasl.password` are secret: no message and no plan shows them.
+    The values of names such as `sasl.password` are secret: no message and no plan shows them. Settings that the
+    operators make themselves, such as `auto.offset.reset` and `isolation.level`, are refused.
     """
 
     @field_validator("settings")
@@ -49,6 +61,13 @@ class KafkaClient(Operator):
     def _hides_secrets(cls, settings: Mapping[str, Any]) -> Mapping[str, Any]:
         hidden = {name: SecretStr(settings[name]) for name in _SECRET_SETTINGS if isinstance(settings.get(name), str)}
         return {**settings, **hidden}
+
+    @model_validator(mode="after")
+    def _makes_some_settings_itself(self) -> Self:
+        for name in self.settings:
+            if name in _DECIDED:
+                raise ValueError(f"the setting {name} cannot be changed: {_DECIDED[name]}")
+        return self
 
     def client_settings(self, **defaults: Any) -> dict[str, Any]:
         """The settings of a client. What the author set overrides the defaults, in whose names `_` stands for a dot."""

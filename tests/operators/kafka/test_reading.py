@@ -359,8 +359,15 @@ def test_an_operator_that_fails_on_a_message_names_its_place(kafka: Broker, tmp_
 
 @pytest.mark.parametrize(
     ("properties", "problem"),
-    [({}, "neither topics nor pattern is set"), ({"pattern": "(?=x)"}, "is no regular expression")],
+    [
+        ({}, "neither topics nor pattern is set"),
+        ({"pattern": "(?=x)"}, "is no regular expression"),
+        (
+            {"topics": ["x"], "settings": {"auto.offset.reset": "earliest"}},
+            "the setting auto.offset.reset cannot be changed: set `start`",
+        ),
+    ],
 )
-def test_a_splitter_must_know_its_topics(kafka: Broker, properties: Any, problem: str) -> None:
+def test_a_splitter_that_could_lose_messages_is_refused(kafka: Broker, properties: Any, problem: str) -> None:
     with pytest.raises(ApplicationFaults, match=problem):
         compile_application(collected(kafka, **properties))
