@@ -39,6 +39,16 @@ class Broker(ScriptedServer):
         """The address of the listener that asks for a user and a password."""
         return f"127.0.0.1:{self._ports[1]}"
 
+    @property
+    def tls_address(self) -> str:
+        """The address of the listener with TLS, which exists if the folder has a certificate."""
+        return f"127.0.0.1:{self._ports[3]}"
+
+    @property
+    def tls_login_address(self) -> str:
+        """The address of the listener with TLS that asks for a user and a password."""
+        return f"127.0.0.1:{self._ports[4]}"
+
     # ---- topics
 
     @cached_property

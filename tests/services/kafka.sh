@@ -2,11 +2,12 @@
 # Runs a Kafka broker with one node on free ports, for tests or by hand. It needs no rights, only Java and Maven.
 #
 #   kafka.sh fetch                      download Kafka's jars, once
-#   kafka.sh run [FOLDER [PORT SASL CONTROLLER]]   run a broker until the standard input ends
+#   kafka.sh run [FOLDER [PORT...]]     run a broker until the standard input ends
 #
-# `run` prints `READY PORT SASL CONTROLLER PID`: the ports of the listener without and with SASL (PLAIN; user `alice`,
-# password `alice-secret`), the port of the controller, and the process. A folder that is named is kept, and a later
-# broker continues with its data if it gets the same ports; without one, the data is in a temporary folder.
+# `run` prints `READY PORT SASL CONTROLLER TLS TLS_SASL PID`: the ports of the listener without and with SASL (PLAIN; user
+# `alice`, password `alice-secret`), the port of the controller, those of the listeners with TLS, and the process. A folder
+# that is named is kept, and a later broker continues with its data if it gets the same ports; without one, the data is in
+# a temporary folder. The listeners with TLS exist if the folder has `server.pem`, a private key and its certificate.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -28,26 +29,33 @@ fetch() {
     rm -rf "$cache/jars" "$cache/formatted"
     mvn --quiet --batch-mode --file "$here/kafka.xml" dependency:copy-dependencies "-DoutputDirectory=$cache/jars" >&2
     # Formatting takes longer than starting: each broker gets a copy of one formatted folder.
-    settings "$cache/formatted" 1 2 3 > "$cache/format.properties"
+    settings "$cache" "$cache/formatted" 1 2 3 4 5 > "$cache/format.properties"
     "$java" -cp "$cache/jars/*" kafka.tools.StorageTool format --ignore-formatted \
         --cluster-id ZGFna2l0LXRlc3RzLWthZg --config "$cache/format.properties" >&2
     touch "$cache/ready"
 }
 
-settings() { # FOLDER PORT SASL CONTROLLER
+settings() { # FOLDER DATA PORT SASL CONTROLLER TLS TLS_SASL
+    local plain="PLAIN://127.0.0.1:$3,LOGIN://127.0.0.1:$4" tls=""
+    if test -e "$1/server.pem"; then
+        tls=",TLS://127.0.0.1:$6,TLS_LOGIN://127.0.0.1:$7"
+    fi
+    local login='org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="alice-secret";'
     # A broker that was killed is accepted again when its session is over.
     cat << END
 process.roles=broker,controller
 node.id=1
-log.dirs=$1
-listeners=PLAIN://127.0.0.1:$2,LOGIN://127.0.0.1:$3,CONTROLLER://127.0.0.1:$4
-advertised.listeners=PLAIN://127.0.0.1:$2,LOGIN://127.0.0.1:$3
-listener.security.protocol.map=PLAIN:PLAINTEXT,LOGIN:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+log.dirs=$2
+listeners=$plain$tls,CONTROLLER://127.0.0.1:$5
+advertised.listeners=$plain$tls
+listener.security.protocol.map=PLAIN:PLAINTEXT,LOGIN:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT,TLS:SSL,TLS_LOGIN:SASL_SSL
 inter.broker.listener.name=PLAIN
 controller.listener.names=CONTROLLER
-controller.quorum.voters=1@127.0.0.1:$4
+controller.quorum.voters=1@127.0.0.1:$5
 sasl.enabled.mechanisms=PLAIN
-listener.name.login.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="alice-secret";
+listener.name.login.plain.sasl.jaas.config=$login
+listener.name.tls_login.plain.sasl.jaas.config=$login
+ssl.keystore.type=PEM
 broker.session.timeout.ms=1000
 broker.heartbeat.interval.ms=200
 auto.create.topics.enable=false
@@ -67,12 +75,13 @@ num.io.threads=2
 num.recovery.threads.per.data.dir=1
 log.cleaner.enable=false
 END
+    test -z "$tls" || printf 'listener.name.%s.ssl.keystore.location=%s\n' tls "$1/server.pem" tls_login "$1/server.pem"
 }
 
-free_ports() { # three ports that no process listens on
+free_ports() { # five ports that no process listens on
     python3 - << 'END'
 import socket
-held = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
+held = [socket.create_server(("127.0.0.1", 0)) for _ in range(5)]
 print(*(one.getsockname()[1] for one in held))
 END
 }
@@ -89,7 +98,7 @@ run() {
     fi
     mkdir -p "$folder"
     test -e "$folder/data" || cp -r "$cache/formatted" "$folder/data"
-    settings "$folder/data" "$2" "$3" "$4" > "$folder/broker.properties"
+    settings "$folder" "$folder/data" "${@:2}" > "$folder/broker.properties"
     local with=()
     if command -v setpriv > /dev/null; then
         with=(setpriv --pdeathsig KILL) # also if this script is killed
@@ -106,12 +115,12 @@ run() {
         fi
         sleep 0.1
     done
-    echo "READY $2 $3 $4 $broker"
+    echo "READY ${*:2} $broker"
     cat > /dev/null # until the process that started this one closes the pipe or ends
 }
 
 case ${1:-run} in
     fetch) fetch ;;
     run) run "${@:2}" ;;
-    *) echo "usage: $0 fetch | run [FOLDER [PORT SASL CONTROLLER]]" >&2; exit 64 ;;
+    *) echo "usage: $0 fetch | run [FOLDER [PORT...]]" >&2; exit 64 ;;
 esac
