@@ -195,6 +195,8 @@ RunCode = Literal[
     "element-unfinished",
     "columns-uncarried",
     "snapshot-lost",
+    "checkpoint-unreadable",
+    "adoption-refused",
     # asking a run
     "request-refused",
     "request-unanswered",

@@ -149,6 +149,17 @@ def why_not_forgotten(operator: object, path: str, request: str) -> str:
 
 
 @runtime_checkable
+class AdoptsFiles(Protocol):
+    """An input operator that discovers files and can take over those that another program has read."""
+
+    def adopt_files(self, was_read: Callable[[str, int], bool]) -> str:
+        """Remember each file that was read, as if this operator had found it; return why this is impossible, or "".
+
+        `was_read` gets the path and the time of change, in milliseconds, of each file that a scan finds now.
+        """
+
+
+@runtime_checkable
 class KnownItems(Protocol):
     """An operator whose output items are known before the application runs."""
 

@@ -2,16 +2,19 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from dagkit.api.files import ExplainsFiles, FileState
+from dagkit.api.operators import Operator
 from dagkit.compiler import Compilation
 from dagkit.compiler.rules.file_rules import items_into
 from dagkit.engine.changes.running_plan import RunningPlan
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.journal import stored_in
+from dagkit.engine.program.program import Program
 from dagkit.engine.worker.instances import SavedState, live
 from dagkit.inventory.readings import path_in, slices
 from dagkit.ledger import DatasetKind, Ledger
@@ -60,21 +63,32 @@ def states(
     compilation: Compilation, ledger: Ledger, home: str = "", path: str | None = None
 ) -> Iterator[tuple[str, FileState]]:
     """What each operator that discovers files would do with the files that exist, or with the one at a path."""
-    checkpoint = _checkpoint(ledger)
-    plan = RunningPlan.of(compilation)
-    if checkpoint.altered:
-        plan = RunningPlan.resumed(compilation, checkpoint)
+    plan, checkpoint = running_plan(compilation, ledger)
     graph, program = plan.configured.graph, plan.program
     for name, partitions in sorted(program.operators.items()):
         if not isinstance(partitions[0], ExplainsFiles):
             continue
-        operator = live(partitions[0], _state_of(ledger, checkpoint, name))
-        context = program.context_of(name, 0, checkpoint.window + 1, home or str(Path.cwd()))
-        operator.setup(context)
-        assert isinstance(operator, ExplainsFiles), "it is an instance of the same class"
-        for state in operator.file_states(items_into(graph, graph.by_name[name]), path):
-            yield name, state
-        operator.teardown()
+        with set_up(program, ledger, checkpoint, name, home) as operator:
+            assert isinstance(operator, ExplainsFiles), "it is an instance of the same class"
+            for state in operator.file_states(items_into(graph, graph.by_name[name]), path):
+                yield name, state
+
+
+def running_plan(compilation: Compilation, ledger: Ledger) -> tuple[RunningPlan, Checkpoint]:
+    """The plan with which the next launch begins, and the checkpoint of the last window."""
+    checkpoint = _checkpoint(ledger)
+    return RunningPlan.resumed(compilation, checkpoint) if checkpoint.altered else RunningPlan.of(
+        compilation
+    ), checkpoint
+
+
+@contextmanager
+def set_up(program: Program, ledger: Ledger, checkpoint: Checkpoint, name: str, home: str = "") -> Iterator[Operator]:
+    """An operator outside of a run, with its state from the ledger."""
+    operator = live(program.operators[name][0], _state_of(ledger, checkpoint, name))
+    operator.setup(program.context_of(name, 0, checkpoint.window + 1, home or str(Path.cwd())))
+    yield operator
+    operator.teardown()
 
 
 def places(compilation: Compilation) -> Mapping[str, Sequence[str]]:

@@ -9,6 +9,7 @@ import rich_click as click
 from click.exceptions import Exit
 
 from dagkit.cli.application.options import spoken
+from dagkit.cli.inspecting.adopting import adopt
 from dagkit.cli.terminal.output import Output, counted
 from dagkit.engine.address import Address
 from dagkit.errors import printable
@@ -28,8 +29,11 @@ path = click.argument("path", metavar="PATH")
 def ledger() -> None:
     """Read, verify, export, import and clean the ledger in an application's folder (or URL).
 
-    Every command works while the application runs, and exits with 0 only if it finds no error.
+    Every command but `adopt` works while the application runs, and exits with 0 only if it finds no error.
     """
+
+
+ledger.add_command(adopt)
 
 
 @ledger.command()

@@ -33,7 +33,7 @@ from dagkit.ledger import (
 from dagkit.ledger.audit.presence import refuse_missing
 from dagkit.ledger.chain.contents import rows_of
 from dagkit.ledger.format.block import Record
-from dagkit.ledger.format.events import DataField, DataSchema, SourceState
+from dagkit.ledger.format.events import DataField, DataSchema, Extra, SourceState
 
 STATE_KIND = "dagkit/state"
 NAMED_STATE_KIND = "dagkit/state/named"
@@ -137,8 +137,17 @@ class Journal:
         """The watermark of an input operator after its last discovery."""
         return self.roots[operator].standing.watermark
 
-    def add(self, discovery: Discovery, state: SavedState, watermark: datetime | None = None) -> Discovery:
-        """Append a discovery to the ledger with the state and the watermark of its operator after it."""
+    def add(
+        self,
+        discovery: Discovery,
+        state: SavedState,
+        watermark: datetime | None = None,
+        extra: Extra | None = None,
+    ) -> Discovery:
+        """Append a discovery to the ledger with the state and the watermark of its operator after it.
+
+        `extra` is recorded in the same event.
+        """
         root = self.roots[discovery.operator]
         planned = root.plan_next()
         if root.head != self._heads[discovery.operator]:  # another driver has written to this chain
@@ -154,6 +163,7 @@ class Journal:
                 value=_text(document, discovery.operator),
             ),
             watermark=_later(planned.watermark, watermark),
+            extra=extra,
         )
         record = root.append(event, [content] if rows else [], planned=planned)
         self._stored[discovery.operator] = stored

@@ -61,6 +61,10 @@ class KnownContents:
         """Forget the content of a file."""
         self._known.discard(_content_digest(status))
 
+    def remember(self, status: Found) -> None:
+        """Remember the content of a file, as if it had been read."""
+        self._known.add(_content_digest(status))
+
     def add(self, content: str) -> bool:
         """Add a digest. Return whether it is new."""
         is_new = content not in self._known

@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from datetime import datetime, timedelta
 from functools import partial
@@ -166,6 +166,22 @@ class FileSplitterInput(AsksForReceipts, AbstractFileSplitter):
         self.forgotten = [*self.forgotten, request][-KEPT_REQUESTS:]
         self._memory = FolderMemory()
         self._next_scan = None
+        return ""
+
+    def adopt_files(self, was_read: Callable[[str, int], bool]) -> str:
+        """Remember the files that another program has read; return why this is impossible, or ""."""
+        if self.window_data_manager == "noop":
+            return "window_data_manager is 'noop', so each launch reads all files that are there"
+        for found in self.scanner.scan():
+            if not was_read(found.path, found.modified_millis) or self._seen.has(found):
+                continue
+            self._seen.add(found)
+            if self.scanner.skip_known_content and found.length:
+                self._contents.remember(found)
+            inode = inode_of(found) if self.scanner.renamed == "skip" else None
+            if inode is not None:
+                self._inodes.add(inode)
+        self.known, self.contents, self.inodes = self._seen.text, self._contents.text, self._inodes.text
         return ""
 
     def setup(self, context: Context) -> None:

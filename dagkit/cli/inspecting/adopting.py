@@ -1,0 +1,116 @@
+"""`dagkit ledger adopt`: take over the files that a query of Structured Streaming has read."""
+
+from collections.abc import Callable
+
+import rich_click as click
+
+from dagkit.api.files import AdoptsFiles
+from dagkit.cli.application.located import located
+from dagkit.cli.application.options import Asked, configured, spoken
+from dagkit.cli.terminal.output import Output, counted
+from dagkit.compiler import Compilation
+from dagkit.inventory.adoption import Adoption, Doubt
+from dagkit.inventory.adoption import adopt as adopt_files
+from dagkit.inventory.spark_checkpoint import files_read
+from dagkit.ledger import ChainNotFound, Ledger
+from dagkit.ledger.stores.memory import MemoryStore
+from dagkit.urls import shown
+
+_READ = click.Choice(["read", "unread"])
+
+
+@click.command()
+@click.argument("target", metavar="APP")
+@click.option("--from-spark", "checkpoint", metavar="CHECKPOINT", required=True, help="The query's checkpointLocation.")
+@click.option("--source", type=click.IntRange(min=0), help="Which source of the query, if it has several.")
+@click.option("--operator", metavar="NAME", help="Which input operator remembers the files, if several can.")
+@click.option("--in-flight", type=_READ, help="How the files of a micro-batch count that has not ended.")
+@click.option("--changed", type=_READ, help="How files count that have changed since Spark listed them.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be taken over and what a launch would read.")
+@click.option("--path", metavar="FOLDER", help="The application's folder, if APP is launched with --path.")
+@configured
+@spoken
+def adopt(
+    *,
+    target: str,
+    checkpoint: str,
+    source: int | None,
+    operator: str | None,
+    in_flight: str | None,
+    changed: str | None,
+    dry_run: bool,
+    path: str | None,
+    configuring: Callable[[str], Asked],
+    output: Output,
+) -> None:
+    """Count the files that a query of Structured Streaming has read as read by APP.
+
+    Stop the query for good first, and adopt its CHECKPOINT before the first launch: the application then reads only the
+    files that Spark has not read. The ledger records the checkpoint and a hash of the list of files.
+    """
+    there = located(target, path, configuring, output)
+    if there.compilation is None:
+        raise click.UsageError(f"{target} is a folder; name the application, whose operator says where it looks")
+    chosen = _operator_of(there.compilation, operator)
+    doubt = Doubt(*(None if said is None else said == "read" for said in (in_flight, changed)))
+    read = files_read(checkpoint, source, in_flight_is_read=bool(doubt.in_flight))
+    ledger = _existing(there.place) if dry_run else Ledger.create(there.place)
+    adoption = adopt_files(there.compilation, ledger, chosen, read, doubt, pretend=dry_run)
+    if output.as_json:
+        output.document("dagkit.adoption/1", _body(adoption, dry_run=dry_run))
+    else:
+        output.result("\n".join(_lines(adoption, dry_run=dry_run)))
+
+
+def _operator_of(compilation: Compilation, wanted: str | None) -> str:
+    """The input operator that adopts."""
+    able = [node.name for node in compilation.graph.nodes if isinstance(node.operator, AdoptsFiles)]
+    if wanted is None and len(able) == 1:
+        return able[0]
+    if wanted not in able:
+        problem = f"{wanted} cannot" if wanted else f"{len(able)} operators can"
+        raise click.UsageError(
+            f"{problem} take over files that Spark has read; input operators that can, such as FileSplitterInput: "
+            f"{', '.join(able) or 'none'} (--operator)"
+        )
+    return wanted
+
+
+def _existing(place: str) -> Ledger:
+    """The ledger in a folder; an empty one if the application was never launched."""
+    try:
+        return Ledger.open(place)
+    except ChainNotFound:
+        return Ledger(MemoryStore())
+
+
+def _lines(adoption: Adoption, *, dry_run: bool) -> list[str]:
+    read = adoption.read
+    count, done = counted(len(adoption.adopted), "file"), "would count" if dry_run else "counts"
+    lines = [
+        f"{adoption.operator} {done} {count} as read{', as before' if adoption.is_repeated else ''}",
+        f"the query has read: {counted(len(read.files), 'file')}, hash {read.digest}",
+        f"last micro-batch: {read.batch}",
+        f"a launch reads: {counted(len(adoption.unread), 'file')}",
+    ]
+    lines += [f"  of micro-batch {read.in_flight}, which has not ended: {shown(path)}" for path in adoption.in_flight]
+    lines += [f"  changed since Spark listed it: {shown(path)}" for path in adoption.changed if path in adoption.unread]
+    lines += [f"  too old for Spark's default maxFileAge: {shown(path)}" for path in adoption.old]
+    if adoption.missing:
+        lines.append(f"no longer there, or not where {adoption.operator} looks: {counted(adoption.missing, 'file')}")
+    return lines
+
+
+def _body(adoption: Adoption, *, dry_run: bool) -> dict[str, object]:
+    return {
+        "operator": adoption.operator,
+        "dry_run": dry_run,
+        "repeated": adoption.is_repeated,
+        "record": adoption.as_record(),
+        "adopted": adoption.adopted,
+        "unread": adoption.unread,
+        "changed": adoption.changed,
+        "in_flight": adoption.in_flight,
+        "old": adoption.old,
+        "missing": adoption.missing,
+    }

@@ -1,0 +1,234 @@
+"""`dagkit ledger adopt`: the files that a query of Structured Streaming has read count as read."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dagkit.inventory.adoption import MAX_FILE_AGE_MILLIS
+from tests.inventory.checkpoints import Checkpoint
+
+pytestmark = pytest.mark.slow
+
+APP = """
+from dagkit import Dag
+from dagkit_operators import FileSplitterInput, LineReader, PartWriter
+
+
+def populate_dag(dag: Dag, conf) -> None:
+    found = FileSplitterInput(scanner={"files": ["in"], SCANNER}, SPLITTER)
+    found, reader = dag.add_operator("Found", found), dag.add_operator("Reader", LineReader())
+    found >> reader >> dag.add_operator("Writer", PartWriter(file_path="out"))
+"""
+
+
+@pytest.fixture
+def app(write: Callable[[str, str], Path]) -> Callable[..., None]:
+    def written(scanner: str = "", splitter: str = "") -> None:
+        write("app.py", APP.replace("SCANNER", scanner).replace("SPLITTER", splitter))
+
+    written()
+    return written
+
+
+@pytest.fixture
+def checkpoint(folder: Path) -> Checkpoint:
+    return Checkpoint(folder / "checkpoint")
+
+
+@pytest.fixture
+def adopt(dagkit, app):
+    def call(*options: str):
+        return dagkit("ledger", "adopt", "app.py", "--from-spark", "checkpoint", "--path", "place", *options)
+
+    return call
+
+
+@pytest.fixture
+def launched(dagkit) -> Callable[[], list[str]]:
+    """Launch the application; return all lines that it has written so far."""
+
+    def launch() -> list[str]:
+        answer = dagkit("launch", "app.py", "--once", "--reference", "--no-sync", "--path", "place")
+        assert answer.code == 0, answer.err
+        return sorted(line for path in Path("out").glob("*") for line in path.read_text().splitlines())
+
+    return launch
+
+
+@pytest.fixture
+def put(write) -> Callable[..., Path]:
+    """Write an input file of one line, which is its name; it was changed some time ago."""
+
+    def put(name: str, text: str = "", ago_millis: int = 60_000) -> Path:
+        path = write(f"in/{name}", f"{text or name}\n")
+        time_ns = 1_700_000_000_000_000_000 - ago_millis * 1_000_000
+        os.utime(path, ns=(time_ns, time_ns))
+        return path
+
+    return put
+
+
+def test_an_application_reads_only_what_spark_has_not_read(adopt, dagkit, put, launched, checkpoint) -> None:
+    checkpoint.read([put("a b"), put("é+#?%")], [put("deeper/c")])
+    put("new")
+    answer = adopt("--json")
+    assert (answer.code, answer.err) == (0, "")
+    body = answer.document
+    assert [Path(path).name for path in body["adopted"]] == ["a b", "c", "é+#?%"]
+    assert [Path(path).name for path in body["unread"]] == ["new"]
+    assert launched() == ["new"]
+    assert launched() == ["new"]
+    blocks = dagkit("ledger", "show", "place", "Found", "--last", "9", "--json").document["blocks"]
+    extras = [block["content"]["event"]["extra"] for block in blocks if "extra" in block["content"]["event"]]
+    assert extras == [{"dagkit.adopted/files": body["record"]}]
+    assert body["record"] == {
+        "checkpoint": str(checkpoint.folder),
+        "query": "the-query",
+        "source": 0,
+        "batch": 1,
+        "files": 3,
+        "hash": body["record"]["hash"],
+        "in_flight": None,
+        "changed": None,
+    }
+    assert body["record"]["hash"] in dagkit("ledger", "show", "place", "Found").out
+    assert dagkit("ledger", "verify", "place", "--complete").code == 0
+
+
+def test_a_dry_run_writes_nothing(adopt, put, launched, checkpoint) -> None:
+    checkpoint.read([put("a")])
+    put("b")
+    answer = adopt("--dry-run")
+    assert answer.code == 0
+    first, *others = answer.out.splitlines()
+    assert first == "Found would count 1 file as read"
+    assert others[-1] == "a launch reads: 1 file"
+    assert not Path("place").exists()
+    assert launched() == ["a", "b"]
+
+
+def test_adopting_twice_changes_nothing(adopt, dagkit, put, launched, checkpoint) -> None:
+    checkpoint.read([put("a")])
+    put("b")
+    assert adopt().code == 0
+    blocks = dagkit("ledger", "ls", "place", "--json").document
+    again = adopt()
+    assert (again.code, again.out.splitlines()[0]) == (0, "Found counts 1 file as read, as before")
+    assert dagkit("ledger", "ls", "place", "--json").document == blocks
+    assert launched() == ["b"]
+    assert adopt().code == 0  # nothing overlaps
+
+
+def test_a_query_that_was_continued_is_adopted_again_if_nothing_overlaps(adopt, put, launched, checkpoint) -> None:
+    first = put("a")
+    checkpoint.read([first])
+    assert adopt().code == 0
+    checkpoint.read([first], [put("b")])
+    put("c")
+    assert adopt().code == 0
+    assert launched() == ["c"]
+
+
+def test_files_that_both_have_read_are_refused(adopt, put, launched, checkpoint) -> None:
+    first = put("a")
+    assert launched() == ["a"]
+    checkpoint.read([first])
+    answer = adopt()
+    assert answer.code != 0
+    assert "Found has found files that Spark has read, too" in answer.err
+    assert "[adoption-refused]" in answer.err
+
+
+def test_a_micro_batch_in_flight_is_refused_until_it_is_decided(adopt, put, launched, checkpoint) -> None:
+    checkpoint.read([put("a")], [put("b")])
+    (checkpoint.folder / "commits/1").unlink()
+    refused = adopt()
+    assert "micro-batch 1 of the query has not ended" in refused.err
+    assert "[adoption-refused]" in refused.err
+    assert refused.code != 0
+    assert adopt("--in-flight", "unread").code == 0
+    assert launched() == ["b"]
+
+
+def test_a_micro_batch_in_flight_may_count_as_read(adopt, put, launched, checkpoint) -> None:
+    checkpoint.read([put("a")], [put("b")])
+    (checkpoint.folder / "commits/1").unlink()
+    put("c")
+    assert adopt("--in-flight", "read").code == 0
+    assert launched() == ["c"]
+
+
+@pytest.mark.parametrize("said", ["read", "unread"])
+def test_files_that_changed_are_refused_until_they_are_decided(adopt, put, launched, checkpoint, said: str) -> None:
+    checkpoint.read([put("a"), put("b")])
+    put("a", "a\nand more", ago_millis=5)
+    put("c")
+    refused = adopt()
+    assert "they have changed since: " in refused.err
+    assert "/in/a" in refused.err
+    assert "[adoption-refused]" in refused.err
+    answer = adopt("--changed", said)
+    assert answer.code == 0
+    assert ("changed since Spark listed it" in answer.out) is (said == "unread")
+    assert launched() == (["c"] if said == "read" else ["a", "and more", "c"])
+
+
+def test_another_folder_is_refused(adopt, put, launched, checkpoint, folder: Path) -> None:
+    other = folder / "other/a"
+    other.parent.mkdir()
+    other.write_text("a\n")
+    checkpoint.read([other])
+    put("b")
+    answer = adopt()
+    assert "finds none of the 1 files that Spark has read" in answer.err
+    assert answer.code != 0
+
+
+def test_files_that_are_gone_or_too_old_are_counted(adopt, put, launched, checkpoint) -> None:
+    gone = put("gone")
+    checkpoint.read([put("a"), gone])
+    gone.unlink()
+    put("old", ago_millis=MAX_FILE_AGE_MILLIS + 60_001)
+    put("just-in-time", ago_millis=MAX_FILE_AGE_MILLIS + 60_000)
+    *_, launch, old, missing = adopt().out.splitlines()
+    assert launch == "a launch reads: 2 files"
+    assert old.startswith("  too old for Spark's default maxFileAge: ")
+    assert old.endswith("/in/old")
+    assert missing == "no longer there, or not where Found looks: 1 file"
+    assert launched() == ["just-in-time", "old"]
+
+
+def test_renamed_files_and_copies_of_what_spark_has_read_are_known(adopt, app, put, launched, checkpoint) -> None:
+    app("'renamed': 'skip', 'skip_known_content': True")
+    a, b = put("a"), put("b")
+    checkpoint.read([a, b])
+    assert adopt().code == 0
+    a.rename(a.with_name("renamed"))
+    put("copy", "b")
+    put("c")
+    assert launched() == ["c"]
+
+
+def test_an_operator_that_remembers_nothing_is_refused(adopt, app, put, checkpoint) -> None:
+    app(splitter="window_data_manager='noop'")
+    checkpoint.read([put("a")])
+    answer = adopt()
+    assert "window_data_manager is 'noop'" in answer.err
+    assert "[adoption-refused]" in answer.err
+
+
+def test_the_operator_must_be_able(adopt, put, checkpoint, dagkit) -> None:
+    checkpoint.read([put("a")])
+    answer = adopt("--operator", "Reader")
+    assert (answer.code, "Reader cannot take over files that Spark has read" in answer.err) == (2, True)
+    adopt()
+    answer = dagkit("ledger", "adopt", "place", "--from-spark", "checkpoint")
+    assert (answer.code, "name the application" in answer.err) == (2, True)
+
+
+def test_what_is_no_checkpoint_is_refused(adopt, put) -> None:
+    answer = adopt()
+    assert "[checkpoint-unreadable]" in answer.err
+    assert not Path("place").exists()
