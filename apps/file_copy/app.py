@@ -1,7 +1,8 @@
 """Copies files and directories. Many readers share a large file, block by block; each writes what it reads.
 
-A copied file becomes visible as a whole, once all of it is written. `target` then contains what `cp -r source target`
-would have copied to an existing directory. With `checksums`, lists have the CRC-32 of each file.
+A copied file becomes visible as a whole, once all of it is written. If its source changes, it is copied again, and the
+copy replaces the earlier one. `target` then contains what `cp -r source target` would have copied to an existing
+directory. With `checksums`, lists have the CRC-32 of each file.
 
 Symbolic links are followed, unlike by `cp -r`: instead of a link to a file there is a copy of the file. A directory is
 copied once, under its own name if it has one below `source`; links that lead nowhere are left out.
@@ -57,7 +58,7 @@ class FileCopy(StreamingApplication):
         )
         reader = dag.add_operator("Reader", FileSliceReader(by_place=True, chunk_size=CHUNK))
         writer = dag.add_operator("Writer", FSSliceWriter(file_path=self.target, checksums=self.checksums is not None))
-        merger = dag.add_operator("Merger", FileMerger(file_path=self.target))
+        merger = dag.add_operator("Merger", FileMerger(file_path=self.target, overwrite_on_conflict=True))
 
         dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
         dag.add_stream("slices", reader.messages, writer.input)

@@ -4,6 +4,7 @@ import gzip
 import os
 import random
 import zlib
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from click.testing import CliRunner
 from apps.file_copy.app import FileCopy
 from dagkit.api.running import Until
 from dagkit.cli import main
+from dagkit.engine.history.history import history
 from dagkit.engine.points import Point
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
@@ -162,3 +164,46 @@ def test_links_are_followed_and_folders_keep_their_own_names(source: Path, tmp_p
     launched("--reference")
     linked = {"link": b"linked", "folder": None, "folder/file": b"linked"}
     assert found_in(Path("output/input")) == expected | linked
+
+
+def changed(source: Path) -> None:
+    """Change files to other content of the same and of other lengths, to none, and from none."""
+    for number, (name, content) in enumerate(
+        [("long.bin", b"x" * 10_000), ("deep/short", b"longer"), ("deep/empty", b"x"), (".hidden", b"")]
+    ):
+        (source / name).write_bytes(content)
+        os.utime(source / name, (5000 + number, 5000 + number))
+
+
+def test_a_source_that_changed_is_copied_again(source: Path) -> None:
+    launched("--reference")
+    changed(source)
+    launched("--reference")
+    assert found_in(Path("output/input")) == found_in(source)
+    launched("--reference")
+    assert found_in(Path("output/input")) == found_in(source)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", Point)
+def test_a_crash_while_a_copy_is_replaced_leaves_the_new_copy(point: Point, source: Path, tmp_path: Path) -> None:
+    application = FileCopy(source=str(source), target=str(tmp_path / "output"), block_size=4096)
+
+    def launched_here(probe: CrashAfter | None = None) -> None:
+        launch(
+            application.populate_dag,
+            until=Until.ONCE,
+            machine=Machine(backend="reference"),
+            path=tmp_path / "state",
+            durable=False,
+            probe=probe,
+        )
+
+    launched_here()
+    (*_, last) = history(Ledger.open(str(tmp_path / "state")))
+    changed(source)
+    crash = CrashAfter(point, last.checkpoint.window + 1)
+    with suppress(Crash):
+        launched_here(crash)
+    launched_here()
+    assert found_in(tmp_path / "output" / "input") == found_in(source)

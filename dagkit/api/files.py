@@ -56,10 +56,11 @@ class Files(Protocol):
         The kernel copies them if it can. Return how many there were: fewer if the local file ends before.
         """
 
-    def adopt(self, name: str, key: str, length: int) -> None:
+    def adopt(self, name: str, key: str, length: int, *, replace: bool = False) -> None:
         """Declare that the file written with `write_at` under a key is complete, with so many bytes.
 
-        It gets its name after this window, by a rename if possible.
+        It gets its name after this window, by a rename if possible. With `replace`, it may replace a complete file of
+        this name; a name must be adopted once in a window.
         """
 
     @property

@@ -74,8 +74,11 @@ class MemoryFiles:
         self.write_at(key, offset, content)
         return len(content)
 
-    def adopt(self, name: str, key: str, length: int) -> None:
+    def adopt(self, name: str, key: str, length: int, *, replace: bool = False) -> None:
         assert len(self.together[key]) == length, f"{key} has {len(self.together[key])} bytes"
+        if replace and name in self.finished:
+            del self.opened[name]
+            self.finished.remove(name)
         self.open(name).write(self.together.pop(key))
         self.finish(name)
 

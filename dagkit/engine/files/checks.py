@@ -110,7 +110,7 @@ def refuse_written_again(parts: Iterable[Part], began: int) -> list[str]:
     by_file = {part.file: part for part in parts}
     older = []
     for part, found in zip(by_file.values(), look_at(list(by_file)), strict=True):
-        if found is None:
+        if found is None or part.replaces:
             continue
         if found.changed is None or found.changed >= began:
             raise FileWrittenAgain(part)

@@ -89,6 +89,8 @@ class Part(BaseModel):
     """The number of the element that completes the file."""
     finished: bool = False
     """Whether the file gets no more pieces after this window."""
+    replaces: bool = Field(default=False, exclude_if=lambda replaces: not replaces)
+    """Whether it may replace a complete file of its name."""
     wake: datetime | None = Field(default=None, exclude_if=lambda at: at is None)
     """When the operator wants a window, so that it can complete the file."""
 
@@ -256,7 +258,7 @@ class Staging:
     def copy_at(self, key: str, offset: int, path: str, length: int) -> int:
         return self._regions.copy_at(key, offset, path, length)
 
-    def adopt(self, operator: str, file: str, key: str, length: int) -> None:
+    def adopt(self, operator: str, file: str, key: str, length: int, *, replace: bool) -> None:
         whole = Part(
             operator=operator,
             file=file,
@@ -265,6 +267,7 @@ class Staging:
             window=self.place.window,
             slot=self.slot,
             finished=True,
+            replaces=replace,
         )
         self._parts.append(whole)
 
@@ -393,8 +396,8 @@ class StagedFiles:
     def copy_at(self, key: str, offset: int, path: str, length: int) -> int:
         return self._staging.copy_at(key, offset, path, length)
 
-    def adopt(self, name: str, key: str, length: int) -> None:
-        self._staging.adopt(self._operator, self._path_of(name), key, length)
+    def adopt(self, name: str, key: str, length: int, *, replace: bool = False) -> None:
+        self._staging.adopt(self._operator, self._path_of(name), key, length, replace=replace)
 
     @property
     def began(self) -> datetime | None:

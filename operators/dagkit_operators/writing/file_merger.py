@@ -1,8 +1,9 @@
 """Naming the copies of files when all of their bytes are written."""
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field, PrivateAttr
 
@@ -20,6 +21,8 @@ class Expected:
     path: str
     relative_path: str
     length: int
+    is_superseded: Annotated[bool, Field(exclude_if=lambda superseded: not superseded)] = False
+    """Whether a later state of the file is copied already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +41,19 @@ class MergedFile:
         return f"{checksum}{local_path(self.relative_path)}"
 
 
+@dataclass(frozen=True, slots=True)
+class Merging:
+    """A file that is complete and has no name yet."""
+
+    key: str
+    file: MergedFile
+
+
 class FileMerger(Operator):
     """Gives each copied file its name as soon as all its bytes are written. Creates directories and empty files, too.
 
-    A file becomes visible as a whole, with the window that completes it.
+    A file becomes visible as a whole, with the window that completes it. If its source changed and is found again,
+    it is copied again; with `overwrite_on_conflict`, the copy replaces that of the earlier state.
     """
 
     kind = "files.merger/1"
@@ -53,11 +65,16 @@ class FileMerger(Operator):
 
     file_path: FolderPath = Field(default=...)
     """The directory that the files are copied to: a path or a URL."""
+    overwrite_on_conflict: bool = False
+    """Whether a file that was merged before is replaced by one of its name that is found later, as after a change of
+    its source. If not, the run fails with FileWrittenAgain."""
 
     expected = State[dict[str, Expected]](dict)
     """Files that are not complete, by key."""
     stretches = State[dict[str, tuple[Stretch, ...]]](dict)
     """What is written of them, by key."""
+    merging = State[dict[str, Merging]](dict)
+    """The files that were completed and get their names at the end of the window, by name."""
 
     _home: str = PrivateAttr(default="")
 
@@ -68,29 +85,46 @@ class FileMerger(Operator):
     def take_metadata(self, file: FileMetadata) -> None:
         if file.is_directory:
             self._make_directory(local_path(file.relative_path))
-        elif not file.length:
-            name = local_path(file.relative_path)
-            self.files.open(name).write(b"")
-            self.files.finish(name)
-            self.merged.emit(MergedFile(file.path, file.relative_path, 0, zlib.crc32(b"")))
-        else:
-            key = key_of_copy(file.path, file.length, file.modified_millis)
-            self.expected[key] = Expected(file.path, file.relative_path, file.length)
-            self._merge(key)
+            return
+        key = key_of_copy(file.path, file.length, file.modified_millis)
+        self.expected[key] = Expected(file.path, file.relative_path, file.length)
+        if not file.length:
+            self.files.write_at(key, 0, b"")
+            self.stretches[key] = (Stretch(key, 0, 0, zlib.crc32(b"")),)
+        self._merge(key)
 
     @written.process
     def take_written(self, stretch: Stretch) -> None:
         self.stretches[stretch.key] = joined_with(self.stretches.get(stretch.key, ()), stretch)
         self._merge(stretch.key)
 
+    def end_window(self) -> None:
+        for name, merging in self.merging.items():
+            file = merging.file
+            self.files.adopt(local_path(name), merging.key, file.length, replace=self.overwrite_on_conflict)
+            self.merged.emit(file)
+        self.merging.clear()
+
     def _merge(self, key: str) -> None:
-        """Name a file if it is known, and written from its first to its last byte."""
+        """Complete a file if it is known, and written from its first to its last byte."""
         file, stretches = self.expected.get(key), self.stretches.get(key, ())
         if file is None or [(one.start, one.end) for one in stretches] != [(0, file.length)]:
             return
+        self._supersede_before(key, file.relative_path)
         del self.expected[key], self.stretches[key]
-        self.files.adopt(local_path(file.relative_path), key, file.length)
-        self.merged.emit(MergedFile(file.path, file.relative_path, file.length, stretches[0].checksum))
+        name, found = file.relative_path, MergedFile(file.path, file.relative_path, file.length, stretches[0].checksum)
+        if name in self.merging and self.merging[name].file.path != file.path:
+            raise ValueError(f"{self.merging[name].file.path} and {file.path} are both copied to {name}")
+        if not file.is_superseded:
+            self.merging[name] = Merging(key, found)
+
+    def _supersede_before(self, key: str, name: str) -> None:
+        """Note that earlier states of a file must not replace the one of this key."""
+        for other, file in self.expected.items():
+            if other == key:
+                return
+            if file.relative_path == name:
+                self.expected[other] = replace(file, is_superseded=True)
 
     def _make_directory(self, relative_path: str) -> None:
         """Create a directory, at once: this may be repeated, and an empty directory shows nothing unfinished."""

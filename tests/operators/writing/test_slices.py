@@ -128,7 +128,8 @@ def test_a_file_gets_its_name_when_all_of_it_is_written(early: bool) -> None:
 
 def test_an_empty_file_is_complete_at_once() -> None:
     at_work = merger()
-    at_work.send(FileMetadata("/in/e", 0, 7, relative_path="in/e"), to="metadata")
+    with at_work.window():
+        at_work.send(FileMetadata("/in/e", 0, 7, relative_path="in/e"), to="metadata")
     assert at_work.written() == {"in/e": b""}
     assert at_work.files["files"].finished == {"in/e"}
     assert [str(file) for file in at_work.sent()] == ["00000000  in/e"]
@@ -187,3 +188,40 @@ def test_a_disk_that_is_full_is_reported_with_file_and_byte_and_nothing_is_lost(
     desk.run()
     assert desk.outputs() == {"in/a": content}
     assert (desk.faults(), desk.leftovers()) == ([], [])
+
+
+def test_an_earlier_state_of_a_file_does_not_replace_a_later_one() -> None:
+    merger = Alone(FileMerger(file_path="out", overwrite_on_conflict=True))
+    later = FileMetadata("/in/a", 2, 8, relative_path="in/a")
+    later_key = key_of_copy("/in/a", 2, 8)
+    files = merger.files["files"]
+    with merger.window():
+        merger.send(FILE, later, to="metadata")
+        files.write_at(later_key, 0, b"xy")
+        merger.send(Stretch(later_key, 0, 2), to="written")
+    assert files.contents() == {"in/a": b"xy"}
+    with merger.window():
+        files.write_at(KEY, 0, b"abcdef")
+        merger.send(Stretch(KEY, 0, 6), to="written")
+    assert files.contents() == {"in/a": b"xy"}
+    assert (merger.operator.expected, merger.operator.stretches) == ({}, {})
+
+
+def test_of_two_states_in_one_window_the_later_one_gets_the_name() -> None:
+    merger = Alone(FileMerger(file_path="out", overwrite_on_conflict=True))
+    later_key = key_of_copy("/in/a", 0, 8)
+    files = merger.files["files"]
+    with merger.window():
+        files.write_at(KEY, 0, b"abcdef")
+        merger.send(FILE, to="metadata")
+        merger.send(Stretch(KEY, 0, 6), to="written")
+        merger.send(FileMetadata("/in/a", 0, 8, relative_path="in/a"), to="metadata")
+    assert later_key not in files.together
+    assert files.contents() == {"in/a": b""}
+
+
+def test_two_files_of_one_name_are_refused() -> None:
+    merger = Alone(FileMerger(file_path="out"))
+    merger.send(FileMetadata("/in/a", 0, 8, relative_path="in/a"), to="metadata")
+    with pytest.raises(ValueError, match="/in/a and /other/a are both copied to in/a"):
+        merger.send(FileMetadata("/other/a", 0, 8, relative_path="in/a"), to="metadata")
