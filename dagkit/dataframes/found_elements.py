@@ -98,6 +98,7 @@ class FoundElements:
         for window in [window for window, end in self._ends.items() if end <= offset]:
             del self._ends[window]
             self._input.commit(window)
+        self._input.figures(self._window)  # they are of no use here; this drops them
         self._window += 1
 
     def close(self) -> None:

@@ -1,5 +1,6 @@
 """What a stream has found: recorded before Spark learns of it, and the same however often it is asked for."""
 
+from collections.abc import Sized
 from pathlib import Path
 
 import pytest
@@ -145,6 +146,19 @@ def test_what_spark_has_not_read_is_not_committed(folder: Path) -> None:
     assert COMMITTED == [1]
     stream.commit({"elements": 6})
     assert COMMITTED == [1, 2]
+    stream.stop()
+
+
+def test_memory_does_not_grow_with_the_number_of_micro_batches(folder: Path) -> None:
+    stream = finding(folder)
+    assert upto(stream, 0) == 5
+    sizes = set()
+    for _ in range(20):
+        upto(stream, 5)
+        stream.commit({"elements": 5})
+        found, driver_input = vars(stream.found), vars(stream.found._input)
+        sizes.add(sum(len(kept) for held in (found, driver_input) for kept in held.values() if isinstance(kept, Sized)))
+    assert len(sizes) == 1
     stream.stop()
 
 

@@ -1,7 +1,8 @@
 """Reading the rows of a Spark DataFrame exactly once."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +14,24 @@ from dagkit.urls import below, is_url, resolved, shown
 from dagkit_operators.finding.splitting import AbstractFileSplitter
 from dagkit_operators.payloads import FileInfo
 
-_WITHOUT_COLUMN = frozenset({"void", "interval", "udt"})
-"""The types of Spark that Parquet files cannot have."""
+_CARRIED = frozenset(
+    {"boolean", "byte", "short", "integer", "long", "float", "double", "decimal"}
+    | {"string", "char", "varchar", "binary", "date", "timestamp", "timestamp_ntz"}
+)
+"""The types of Spark whose values come back from Parquet files as they were, beside those that contain others."""
+_TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
 
 
 class ColumnsUncarried(RunFailure):
-    """A DataFrame has columns whose types cannot be stored in Parquet files."""
+    """A DataFrame has columns whose values would not come back from Parquet files as they were."""
 
     code = "columns-uncarried"
 
     def __init__(self, columns: Mapping[str, str]) -> None:
         listed = ", ".join(f"{name} ({kind})" for name, kind in columns.items())
         super().__init__(
-            f"these columns of the DataFrame have types that Parquet files cannot have: {listed}",
-            "cast them, or drop them, before the DataFrame is given to SparkSource",
+            f"these columns of the DataFrame have types that Parquet files cannot carry: {listed}",
+            "cast them to text, bytes or numbers, or drop them, before the DataFrame is given to SparkSource",
         )
 
 
@@ -121,15 +126,43 @@ class SparkSource(AbstractFileSplitter):
         """Let Spark write the rows; files of an attempt that was interrupted are overwritten."""
         frame = self.data_frame.frame
         _check_columns(frame)
-        frame.write.mode("overwrite").parquet(self._home)
+        with _microseconds(frame):
+            frame.write.mode("overwrite").parquet(self._home)
         return _names(self._home)
 
 
+@contextmanager
+def _microseconds(frame: Any) -> Iterator[None]:
+    """Let Spark write instants as such: its default form has no time zone, and no room for years after 2262."""
+    conf = frame.sparkSession.conf
+    before = conf.get(_TIMESTAMPS)
+    conf.set(_TIMESTAMPS, "TIMESTAMP_MICROS")
+    try:
+        yield
+    finally:
+        conf.set(_TIMESTAMPS, before)
+
+
 def _check_columns(frame: Any) -> None:
-    kinds = {field.name: field.dataType.typeName() for field in frame.schema.fields}
-    refused = {name: kind for name, kind in kinds.items() if kind.partition(" ")[0] in _WITHOUT_COLUMN}
+    """Raise ColumnsUncarried if a column, or a part of one, has a type that cannot be carried."""
+    refused = {name: kind for field in frame.schema.fields for name, kind in _refused(field.name, field.dataType)}
     if refused:
         raise ColumnsUncarried(refused)
+
+
+def _refused(name: str, kind: Any) -> Iterator[tuple[str, str]]:
+    """The parts of a column that cannot be carried, each with its type."""
+    match kind.typeName():
+        case "struct" if kind.fields:
+            for field in kind.fields:
+                yield from _refused(f"{name}.{field.name}", field.dataType)
+        case "array":
+            yield from _refused(f"{name}[]", kind.elementType)
+        case "map":
+            yield from _refused(f"{name}.key", kind.keyType)
+            yield from _refused(f"{name}.value", kind.valueType)
+        case other if other.partition("(")[0] not in _CARRIED:
+            yield name, kind.simpleString()
 
 
 def _names(folder: str) -> list[str]:
