@@ -66,6 +66,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("splits", "Show where work was split while it was read, and why.", INSPECTING),
     Command("items", "Show how many items operators received and sent, and whether they add up.", INSPECTING),
     Command("files", "List the input files of an application, and explain what became of each.", INSPECTING),
+    Command("work", "List the work that is not done; give it up, or retry what was set aside.", INSPECTING),
     Command("trace", "Find the input from which a line of an output file was made.", INSPECTING),
     Command("config", "Show the configuration of an application, and where it comes from.", REFERENCE),
     Command("describe", "Show an operator's ports and properties, or list all operators.", REFERENCE),

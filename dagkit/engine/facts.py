@@ -72,4 +72,31 @@ class Forgotten(_Fact):
     at: datetime
 
 
-Fact = Annotated[Split | Scaled | Changed | Forgotten, Field(discriminator="fact")]
+Decision = Literal["set-aside", "given-up", "retried"]
+
+
+class Decided(_Fact):
+    """Pending work was set aside or given up, or work that was set aside was put back."""
+
+    fact: Literal["decided"] = "decided"
+    decision: Decision
+    into: Address
+    """The input that the work belongs to."""
+    source: str
+    start: int
+    end: int | None
+    """None if the work has no end."""
+    is_shares: bool = False
+    """Whether `start` and `end` are shares of the element."""
+    reason: str
+    by: str | None = None
+    """The user who requested it; None if the engine decided."""
+    at: datetime
+
+    @property
+    def operator(self) -> str:
+        """The operator whose work it is."""
+        return self.into.operator
+
+
+Fact = Annotated[Split | Scaled | Changed | Forgotten | Decided, Field(discriminator="fact")]

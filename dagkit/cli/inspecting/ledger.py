@@ -312,6 +312,8 @@ def _proven(proven: Proven) -> dict[str, Any]:
         "waiting": proven.waiting,
         "waiting_elements": proven.waiting_shares / SHARES,
         "endless": proven.endless,
+        "set_aside": [str(span) for span in proven.aside],
+        "given_up": [str(span) for span in proven.given_up],
     }
 
 
@@ -325,6 +327,8 @@ def _proof_in_words(proven: Proven) -> str:
     counts += [f"{proven.waiting:,} wait"] if proven.waiting else []
     counts += [f"{_elements(proven.waiting_shares)} wait"] if proven.waiting_shares else []
     counts += [f"{proven.endless:,} without an end"] if proven.endless else []
+    counts += [f"set aside: {' '.join(map(str, proven.aside))}"] if proven.aside else []
+    counts += [f"given up: {' '.join(map(str, proven.given_up))}"] if proven.given_up else []
     return f"{printable(Address(proven.input).operator)}: {', '.join(counts)}"
 
 

@@ -9,10 +9,10 @@ from pydantic import JsonValue
 
 from dagkit.api.stats import BatchedOperatorStats
 from dagkit.compiler.reconfigure import name_of, value_of
-from dagkit.engine.changes.requests import ForgetFile, Reply, Request, RequestInbox, SetValue
+from dagkit.engine.changes.requests import ForgetFile, GiveUp, OnWork, Reply, Request, RequestInbox, SetCount, SetValue
 from dagkit.engine.changes.running_plan import RunningPlan
 from dagkit.engine.checkpoint.outcome import ChangesInForce
-from dagkit.engine.facts import Changed, Fact, Forgotten, Scaled
+from dagkit.engine.facts import Changed, Decided, Fact, Forgotten, Scaled
 from dagkit.errors import ApplicationFaults, DagkitError
 
 _log = logging.getLogger(__name__)
@@ -89,6 +89,18 @@ class Forgetting:
 PendingChange = Setting | Scaling | Forgetting
 
 
+@dataclass(frozen=True, slots=True)
+class WorkRequest:
+    """A request to give up or to retry work. It changes the queue and not the plan."""
+
+    asks: OnWork
+    request: str
+
+    @property
+    def operator(self) -> str:
+        return self.asks.operator or "the work"
+
+
 class Reconfiguration:
     """The running plan of an application, and its requested changes."""
 
@@ -98,7 +110,9 @@ class Reconfiguration:
         self._pending: list[PendingChange] = []
         self._waiting: list[Forgetting] = []
         """Requests that wait until no input operator scans beside the loop."""
-        self._made: list[tuple[PendingChange, Fact]] = []
+        self.work_requests: list[WorkRequest] = []
+        """Requests on work; they are performed when the next window starts, even if it was promised."""
+        self._made: list[tuple[PendingChange | WorkRequest, Fact]] = []
         """Changes that took effect after the last commit."""
 
     @property
@@ -123,7 +137,12 @@ class Reconfiguration:
 
     def read_requests(self, window_id: int, *, busy: bool = False) -> None:
         """Queue the changes that users have requested from outside; while a scan is `busy`, no file is forgotten."""
-        changes = [*self._waiting, *map(_change_of, self.inbox.read_requests(window_id))]
+        requests = self.inbox.read_requests(window_id)
+        self.work_requests += [WorkRequest(each.asks, each.id) for each in requests if isinstance(each.asks, OnWork)]
+        changes = [
+            *self._waiting,
+            *(_change_of(request, asks) for request in requests if not isinstance(asks := request.asks, OnWork)),
+        ]
         self._waiting = [change for change in changes if busy and isinstance(change, Forgetting)]
         self._pending += [change for change in changes if change not in self._waiting]
 
@@ -162,6 +181,22 @@ class Reconfiguration:
             facts += [fact, *_counted(change, before, after, now)]
         return facts
 
+    def perform_on_work(self, perform: Callable[[OnWork], Sequence[Decided]]) -> list[Fact]:
+        """Perform the requests on work, and return the facts; `perform` raises the reason why it cannot."""
+        requests, self.work_requests = self.work_requests, []
+        facts: list[Fact] = []
+        for each in requests:
+            if not self.inbox.is_there(each.request):
+                continue  # the request was withdrawn
+            try:
+                decided = perform(each.asks)
+            except DagkitError as error:
+                self._refuse(each, error)
+                continue
+            self._made.append((each, decided[0]))
+            facts += decided
+        return facts
+
     def committed(self, window_id: int) -> None:
         """Answer the requests that the committed window contains."""
         made, self._made = self._made, []
@@ -175,14 +210,15 @@ class Reconfiguration:
     def failed(self, error: DagkitError) -> None:
         """Refuse uncommitted changes: the run ends with an error that they may have caused; the next omits them.
 
-        Changes without an outside request need no answer, and the run itself reports the error.
+        Work that is given up causes no error: the next launch gives it up. Changes without an outside request need no
+        answer, and the run itself reports the error.
         """
         made, self._made = self._made, []
         for change, _ in made:
-            if change.request is not None:
+            if change.request is not None and not (isinstance(change, WorkRequest) and isinstance(change.asks, GiveUp)):
                 self._refuse(change, error)
 
-    def _refuse(self, change: PendingChange, error: DagkitError) -> None:
+    def _refuse(self, change: PendingChange | WorkRequest, error: DagkitError) -> None:
         reason = "\n".join(map(str, error.diagnostics)) if isinstance(error, ApplicationFaults) else str(error)
         if change.request is None:
             _log.warning("%s stays as it is: %s", change.operator, reason)
@@ -199,8 +235,7 @@ def _counted(change: PendingChange, before: RunningPlan, after: RunningPlan, at:
     return [counted.fact(before, after, at)]
 
 
-def _change_of(request: Request) -> PendingChange:
-    asks = request.asks
+def _change_of(request: Request, asks: SetValue | SetCount | ForgetFile) -> PendingChange:
     if isinstance(asks, SetValue):
         return Setting(asks.operator, asks.name, asks.value, request.id)
     if isinstance(asks, ForgetFile):

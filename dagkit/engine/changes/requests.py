@@ -57,7 +57,35 @@ class ForgetFile(_Document):
     path: str
 
 
-Asks = SetValue | SetCount | ForgetFile
+class _OnWork(_Document):
+    """Work: all of an element, or a range of it."""
+
+    names: tuple[str, ...] = ()
+    """The element, under the names that it may have in the ledger; empty: all of them."""
+    start: int = 0
+    end: int | None = None
+    """None: to the end of the element."""
+    operator: str | None = None
+    """The operator whose work it is; None: any."""
+    reason: str = ""
+    by: str
+    """The user who asks."""
+
+
+class GiveUp(_OnWork):
+    """Give up pending work for good, or work that was set aside."""
+
+    ask: Literal["give-up"] = "give-up"
+
+
+class Retry(_OnWork):
+    """Put work that was set aside back into the queue."""
+
+    ask: Literal["retry"] = "retry"
+
+
+OnWork = GiveUp | Retry
+Asks = SetValue | SetCount | ForgetFile | OnWork
 
 
 class Request(_Document):

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from dagkit.engine.address import Address
+from dagkit.engine.aside.decided import DeadLetter
 from dagkit.engine.checkpoint.row_account import RowAccount
 from dagkit.engine.event_time.event_times import EventTimes
 from dagkit.engine.facts import Fact
@@ -61,6 +62,8 @@ class Checkpoint(_Value):
     work: Work = Field(default_factory=Work)
     """The work that was read and that is pending: the proof that no byte is lost or read twice."""
     queue: tuple[WorkItem, ...] = ()
+    aside: tuple[DeadLetter, ...] = ()
+    """Work that was set aside, and not retried or given up since."""
     state: Mapping[str, tuple[SavedState, ...]] = {}
     """By operator, then by partition."""
     held: tuple[Held, ...] = ()

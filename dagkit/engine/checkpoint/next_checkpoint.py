@@ -35,7 +35,8 @@ def next_checkpoint(
     """Return the checkpoint of a window. This is the only place that builds one after the first."""
     waiting = waiting_after(outcome, remaining)
     open_elements = elements_of(waiting)
-    worked_on = elements_of(all_in(outcome.consumed.allocation))
+    decided = outcome.decided
+    worked_on = elements_of([*all_in(outcome.consumed.allocation), *decided.ended])
     parts = outcome.answer.parts
     refuse_late(before, worked_on, parts)
     refuse_shared(before.files, parts, outcome.program.operators)
@@ -43,8 +44,9 @@ def next_checkpoint(
     receipts, receipted = _receipts(before, outcome, waiting, still_open)
     return Checkpoint(
         window=outcome.window_id,
-        work=work_recorded(outcome.consumed.given, outcome.answer.reports, waiting),
+        work=work_recorded(outcome.consumed.given, outcome.answer.reports, waiting, decided),
         queue=tuple(waiting),
+        aside=decided.letters,
         state=outcome.state,
         held=tuple(kept(outcome.program, sent) for sent in outcome.answer.delayed),
         files=tuple(still_open),

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from dagkit.engine.aside.decided import NOTHING_DECIDED, DecidedWork
 from dagkit.engine.checkpoint.checkpoint import Altered, Partitioned
 from dagkit.engine.event_time.watermark_flow import WatermarkFlow
 from dagkit.engine.facts import Fact
@@ -43,6 +44,7 @@ class WindowOutcome:
     """Whether the window notified operators that no more input is expected for now."""
     facts: Sequence[Fact] = ()
     """The decisions since the previous window."""
+    decided: DecidedWork = NOTHING_DECIDED
     flow: WatermarkFlow | None = None
     """The flow of watermarks; None if no operator estimates one."""
     ended: datetime = START_OF_TIME

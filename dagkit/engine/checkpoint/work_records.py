@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
+from dagkit.engine.aside.decided import NOTHING_DECIDED, DecidedWork
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.record import LISTED, Extent
 from dagkit.engine.worker.protocol import Report
@@ -16,14 +17,33 @@ Coverage = Mapping[str, list[Bounds]]
 """Ordered stretches, by source."""
 
 
-def work_recorded(given: Iterable[WorkItem], reports: Sequence[Report], waiting: Iterable[WorkItem]) -> Work:
+def work_recorded(
+    given: Iterable[WorkItem],
+    reports: Sequence[Report],
+    waiting: Iterable[WorkItem],
+    decided: DecidedWork = NOTHING_DECIDED,
+) -> Work:
     """Return the record of a window: the work that came to each input, that was done, and that is pending."""
     given = list(given)
     listed = _by_input(item for item in given if item.element_id is not None)
     came = _by_input(item for item in given if item.element_id is None)
     waits = _by_input(waiting)
-    inputs = sorted({*listed, *came, *waits, *(into for report in reports for into in report.records)})
-    return Work(inputs=tuple(_of_input(into, listed, came, waits, reports) for into in inputs))
+    decisions = {name: _by_input(getattr(decided, name)) for name in ("retried", "aside", "given_up")}
+    named = {*listed, *came, *waits, *(into for by_input in decisions.values() for into in by_input)}
+    inputs = sorted({*named, *(into for report in reports for into in report.records)})
+    return Work(
+        inputs=tuple(
+            _of_input(into, listed, came, waits, reports).model_copy(update=_decided(into, decisions))
+            for into in inputs
+        )
+    )
+
+
+def _decided(into: str, decisions: Mapping[str, Mapping[str, list[Extent]]]) -> dict[str, tuple[Span, ...]]:
+    """The work of one input that was decided on instead of being done."""
+    extents = {name: by_input[into] for name, by_input in decisions.items() if into in by_input}
+    shared = frozenset(extent.source for found in extents.values() for extent in found if extent.is_shares)
+    return {name: _spans(_covered(found), shared=shared) for name, found in extents.items()}
 
 
 def _of_input(

@@ -4,6 +4,7 @@ import logging
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from dagkit.engine.aside.decided import DecidedWork
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.next_checkpoint import next_checkpoint, state_after, worked_in
 from dagkit.engine.checkpoint.outcome import InputStatus, RemainingWork, WindowOutcome
@@ -80,6 +81,7 @@ class Committer:
             state=state_after(self._run.program, self._run.state, answer),
             last=window.assignment.last,
             facts=(*window.round.cuts, *splits, *self._run.facts),
+            decided=self._run.decided,
             flow=self._run.flow,
             ended=self._run.clock.now(),
         )
@@ -103,6 +105,7 @@ class Committer:
         """Make a committed checkpoint the one that the run continues from, and put its files in place."""
         self._run.checkpoint, self._run.state = checkpoint, checkpoint.state
         self._run.facts.clear()
+        self._run.decided = DecidedWork(letters=checkpoint.aside)
         self._run.changing.committed(window.window_id)
         now = self._run.clock.now()
         took = (now - window.began).total_seconds() * 1000

@@ -65,6 +65,8 @@ class LoopState:
     """Whether an operator acts on watermarks and has not seen the present one; False while a window is in flight."""
     change_pending: bool = False
     """Whether a change of the application is requested before the next window."""
+    work_requested: bool = False
+    """Whether a user asks to give up or to retry work; this is done when a window starts, even a promised one."""
     changed: bool = False
     """Whether the application has changed, and no window has been committed since."""
 
@@ -131,8 +133,8 @@ def next_action(outlook: LoopState) -> Action:
         return Await()
     if outlook.windows_left == 0:
         return Await() if outlook.in_flight else Stop()
-    if outlook.change_pending and not outlook.promised:
-        return Await() if outlook.in_flight else Change()
+    if outlook.work_requested or (outlook.change_pending and not outlook.promised):
+        return Await() if outlook.in_flight else _requested(outlook)
     if _should_look(outlook):
         return Look()
     if outlook.promised or outlook.waiting or outlook.found or _is_wanted(outlook):
@@ -140,6 +142,11 @@ def next_action(outlook: LoopState) -> Action:
     if outlook.in_flight:
         return Await(_next_call(outlook))
     return _idle(outlook)
+
+
+def _requested(outlook: LoopState) -> Action:
+    """Perform requests. A change waits until a window that a request on work concerns is committed."""
+    return Start() if outlook.work_requested else Change()
 
 
 def _finish(outlook: LoopState) -> Action:

@@ -40,6 +40,7 @@ from dagkit.engine.run.decide import (
 from dagkit.engine.run.forget_file import forget_file
 from dagkit.engine.run.in_flight import InFlightWindow
 from dagkit.engine.run.run_state import RunState
+from dagkit.engine.run.work_requests import perform_on_work
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.schedule import WindowSchedule
 from dagkit.engine.work.split import BacklogCount
@@ -181,6 +182,7 @@ class Loop:
             next_wake=min((at for at in (self.run_state.next_wake, next_idle) if at is not None), default=None),
             watermark_advanced=advanced,
             change_pending=self.run_state.changing.is_pending,
+            work_requested=bool(self.run_state.changing.work_requests),
             changed=self.run_state.changing.is_made,
         )
 
@@ -262,14 +264,16 @@ class Loop:
     def _start(self, *, last: bool) -> None:
         """Start the next window; if it is the oldest in flight, the ledger gets its promise first."""
         window_id, is_alone = self.run_state.next_window, not self.run_state.in_flight
+        promised = self.run_state.promise is not None
+        upto = dict(self.run_state.driver_inputs.upto if self.run_state.promise is None else self.run_state.promise[1])
+        sent, given = self._given(upto)
+        if self.run_state.changing.work_requests:
+            self._perform_on_work()
         if self.run_state.promise is not None:
-            (promise, promised_upto), self.run_state.promise = self.run_state.promise, None
-            upto, last, promised = dict(promised_upto), promise.last, True
-            sent, given = self._given(upto)
+            (promise, _), self.run_state.promise = self.run_state.promise, None
+            last = promise.last
             share = self.run_state.pending_work.again(promise, self.run_state.summary)
         else:
-            upto, promised = dict(self.run_state.driver_inputs.upto), False
-            sent, given = self._given(upto)
             share = self._next_share(window_id)
             promise = share.promise(last=last)
         asks = not (last or promised or sent or given) and share.is_endless
@@ -285,6 +289,14 @@ class Loop:
         if not asks:  # a window that only polls may end without a commit
             self.run_state.publisher.started(window)
         self.run_state.probe(Point.RUNNING, window_id)
+
+    def _perform_on_work(self) -> None:
+        """Give up or put back the work that users request; no window is in flight."""
+        run = self.run_state
+        facts = run.changing.perform_on_work(partial(perform_on_work, run))
+        run.facts += facts
+        for fact in facts:
+            run.publisher.publish(Reshaped(run.next_window, fact))
 
     def _next_share(self, window_id: int) -> WindowSchedule:
         """Take the work of the next window from the queue."""

@@ -8,6 +8,7 @@ from datetime import datetime
 from dagkit.api.running import Until
 from dagkit.clock import SystemClock, Timer
 from dagkit.compiler import Compilation
+from dagkit.engine.aside.decided import DecidedWork
 from dagkit.engine.changes.listeners import StatsListeners
 from dagkit.engine.changes.reconfiguration import Reconfiguration
 from dagkit.engine.changes.requests import RequestInbox
@@ -100,6 +101,8 @@ class RunState:
         """When the next window begins even without input."""
         self.woken_at: datetime | None = None
         """When the last committed window began: it was the answer to all earlier requests of operators."""
+        self.decided = DecidedWork(letters=checkpoint.aside)
+        """The decisions on work since the last commit."""
         self._restore(checkpoint)
 
     def _restore(self, checkpoint: Checkpoint) -> None:

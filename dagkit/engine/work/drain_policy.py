@@ -5,7 +5,7 @@ next launch; a launch that runs until it is idle polls it when it is due, until 
 until it is stopped polls for ever. Every launch waits for deferred work that has an end.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -13,6 +13,7 @@ from dagkit.api.running import Until
 from dagkit.engine.address import Address
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import Number, WorkItem
+from dagkit.engine.work.queue import WorkQueue
 
 
 class DrainPolicy:
@@ -39,6 +40,13 @@ class DrainPolicy:
         now = [part for item in work for part in self._truncated_of(item, elements[item.into])]
         self._truncated |= {(item.into, item.number) for item in work}
         return now
+
+    def removed(self, part_of: Callable[[WorkItem], WorkItem | None]) -> list[WorkItem]:
+        """Remove the part of each item left to later launches that `part_of` returns, and return these parts."""
+        aside = WorkQueue.of(self.aside)
+        found = aside.removed(part_of)
+        self.aside = aside.all()
+        return found
 
     def _truncated_of(self, item: WorkItem, elements: Elements) -> list[WorkItem]:
         if item.has_end and (item.into, item.number) in self._truncated:

@@ -1,6 +1,6 @@
 """The pending work of splittable operators on the driver: its queue, its scheduling, the rest for later launches."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from dagkit.api.running import Until
@@ -33,6 +33,10 @@ class PendingWork:
         """If the application drains, keep only the work in the queue that this launch still does."""
         if self._drains:
             self.queue.replace(self._later.truncated(self.queue.all(), summary.elements))
+
+    def removed(self, part_of: Callable[[WorkItem], WorkItem | None]) -> list[WorkItem]:
+        """Remove the part of each item that `part_of` returns, and return these parts."""
+        return [*self.queue.removed(part_of), *self._later.removed(part_of)]
 
     def ready(self, now: datetime) -> int:
         """How many items can be processed now."""

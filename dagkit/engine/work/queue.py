@@ -139,6 +139,14 @@ class WorkQueue:
         self.deferred.clear()
         self.add(blocks)
 
+    def removed(self, part_of: Callable[[WorkItem], WorkItem | None]) -> list[WorkItem]:
+        """Remove the part of each pending item that `part_of` returns, and return these parts."""
+        found: list[WorkItem] = []
+        for line in self.lines.values():
+            line.replace(_without(line.returned, part_of, found), _without(line.new, part_of, found))
+        self.deferred = _without(self.deferred, part_of, found)
+        return found
+
     def lengths(self) -> dict[Address, tuple[int, int]]:
         """The number of pending blocks and their total length, by input."""
         return {into: (len(line), line.positions) for into, line in self.lines.items()}
@@ -264,6 +272,22 @@ class WorkQueue:
 
     def _line(self, into: Address) -> InputQueue:
         return self.lines.setdefault(into, InputQueue())
+
+
+def _without(
+    work: Iterable[WorkItem], part_of: Callable[[WorkItem], WorkItem | None], removed: list[WorkItem]
+) -> list[WorkItem]:
+    """Work without the part of each item that `part_of` returns; `removed` gets these parts."""
+    left: list[WorkItem] = []
+    for item in work:
+        part = part_of(item)
+        if part is None:
+            left.append(item)
+            continue
+        removed.append(part)
+        rest = item.part(item.start, part.start), item.part(part.end, item.end)
+        left += [piece for piece in rest if piece.start < piece.end]
+    return left
 
 
 def _in_pieces(work: Iterable[WorkItem], pieces: tuple[WorkItem, WorkItem]) -> list[WorkItem]:

@@ -95,8 +95,24 @@ class InputWork(Wire):
     """What came from elsewhere: from operators in the middle of the graph, or as an item of an input operator."""
     folded: Folded | None = None
     """What was found and consumed besides."""
+    retried: tuple[Span, ...] | None = None
+    """What had been set aside, and was put back."""
     consumed: tuple[Span, ...] = ()
+    aside: tuple[Span, ...] | None = None
+    """What was set aside instead of being consumed; it can be retried."""
+    given_up: tuple[Span, ...] | None = None
+    """What a user gave up for good."""
     pending: tuple[Span, ...] = ()
+
+    @property
+    def had(self) -> tuple[Span, ...]:
+        """What came in this window."""
+        return *self.given, *self.found, *(self.retried or ())
+
+    @property
+    def settled(self) -> tuple[Span, ...]:
+        """What no longer waits after this window."""
+        return *self.consumed, *(self.aside or ()), *(self.given_up or ())
 
 
 class Work(Wire):
@@ -304,9 +320,17 @@ class Proven:
     """Shares that were found and wait; of what has no end, none."""
     endless: int = 0
     """Stretches without an end that wait."""
+    aside: tuple[Span, ...] = ()
+    """What was set aside and not retried since."""
+    given_up: tuple[Span, ...] = ()
+    """What a user gave up."""
 
     def note(self, work: InputWork) -> None:
         """Add one window."""
+        if work.aside or work.retried:
+            self.aside = tuple(joined(more((*self.aside, *(work.aside or ())), work.retried or ())))
+        if work.given_up:
+            self.given_up = tuple(joined((*self.given_up, *work.given_up)))
         self.sources.update(span.source for span in (*work.given, *work.found))
         self.positions += positions_in(work.consumed)
         self.shares += _shares_in(work.consumed)
@@ -369,13 +393,18 @@ class Audit:
         before = self._waiting or {}
         for name in sorted({*inputs, *before}):
             work = inputs.get(name) or InputWork(input=name)
-            had, left = [*before.get(name, ()), *work.given, *work.found], [*work.consumed, *work.pending]
+            had, left = [*before.get(name, ()), *work.had], [*work.settled, *work.pending]
             flaws += [Flaw("missing", s, f"is neither consumed by {name} nor pending") for s in more(had, left)]
             if self._waiting is None:
                 waited += more(left, had)
             else:
                 flaws += [Flaw("doubled", s, f"is consumed by {name} or pending, and was not") for s in more(left, had)]
-            self.proven.setdefault(name, Proven(name)).note(work)
+            proven = self.proven.setdefault(name, Proven(name))
+            flaws += [
+                Flaw("doubled", s, f"is retried by {name}, and was not set aside")
+                for s in more(work.retried or (), proven.aside)
+            ]
+            proven.note(work)
         if self._waiting is None:
             flaws += [Flaw("missing", s, "is neither consumed nor pending") for s in without(self._pending, waited)]
             flaws += [Flaw("doubled", s, "was not the window's to consume") for s in without(waited, self._pending)]

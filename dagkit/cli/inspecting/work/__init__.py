@@ -1,0 +1,65 @@
+"""`dagkit work`: the work of an application that is not done, and requests to give it up or to retry it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import rich_click as click
+
+from dagkit.cli.application.located import Located
+from dagkit.cli.inspecting.files.targets import ledger_of, of_application
+from dagkit.cli.inspecting.work.requesting import give_up, of_operator, retry
+from dagkit.cli.terminal.output import Output, counted
+from dagkit.engine.history.work_history import ListedWork, listed_work
+from dagkit.errors import printable
+
+
+@click.group()
+def work() -> None:
+    """List the work of an application that is not done; give it up, or retry what was set aside.
+
+    PLACE is an element as `dagkit work ls` lists it: a name, such as a path, for all of its work, or a name with a
+    range, as in 'in/a.txt[0, 100)'.
+    """
+
+
+@work.command()
+@of_application
+@of_operator
+def ls(*, there: Located, output: Output, operator: str | None) -> None:
+    """List work that waits, that was set aside, and that was given up. The application may be running."""
+    found = [each for each in listed_work(ledger_of(there)) if operator in (None, each.operator)]
+    if output.as_json:
+        output.document("dagkit.work/1", {"work": [_document(each) for each in found]})
+        return
+    if found:
+        output.result("\n".join(map(_line, found)))
+    output.message(counted(len(found), "range"))
+
+
+work.add_command(give_up)
+work.add_command(retry)
+
+
+def _line(each: ListedWork) -> str:
+    notes: Sequence[str] = [
+        *([f"in window {each.window}"] if each.window is not None else []),
+        *([f"by {each.by}"] if each.by else []),
+        *([each.reason] if each.reason else []),
+    ]
+    noted = f": {printable(', '.join(notes))}" if notes else ""
+    return f"{each.state:<9}  {printable(each.operator)}  {printable(str(each.place))}{noted}"
+
+
+def _document(each: ListedWork) -> dict[str, Any]:
+    return {
+        "state": each.state,
+        "operator": each.operator,
+        "place": str(each.place),
+        "source": each.place.source,
+        "start": each.place.start,
+        "end": each.place.end,
+        "is_shares": bool(each.place.shares),
+        "window": each.window,
+        "reason": each.reason,
+        "by": each.by,
+    }

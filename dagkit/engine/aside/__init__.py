@@ -1,0 +1,1 @@
+"""Work that is not done: set aside, given up by a user, or retried."""

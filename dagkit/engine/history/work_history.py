@@ -1,0 +1,68 @@
+"""The work of an application that is not done: found, pending, set aside or given up; from a ledger."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from dagkit.engine.checkpoint.checkpoint import Checkpoint
+from dagkit.engine.facts import Decided
+from dagkit.engine.history.history import history
+from dagkit.engine.work.item import WorkItem
+from dagkit.ledger import DatasetKind, Ledger, Span
+from dagkit.ledger.audit.completeness import blocks_of, lists_work
+
+WorkState = Literal["found", "pending", "set aside", "given up"]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedWork:
+    """A range of an element that was not processed."""
+
+    state: WorkState
+    operator: str
+    """The operator that is to process it; of work that no window has taken yet, the operator that found it."""
+    place: Span
+    window: int | None = None
+    """The window that set it aside, or with which it was given up."""
+    reason: str = ""
+    by: str | None = None
+    """The user who gave it up."""
+
+
+def listed_work(ledger: Ledger) -> Iterator[ListedWork]:
+    """Yield all work that was not processed: first what waits, then what was set aside, then what was given up."""
+    last, given_up = Checkpoint(), list[ListedWork]()
+    for entry in history(ledger):
+        last = entry.checkpoint
+        facts = (fact for fact in last.facts if isinstance(fact, Decided) and fact.decision == "given-up")
+        given_up += [
+            ListedWork("given up", fact.operator, _place(fact), last.window, fact.reason, fact.by) for fact in facts
+        ]
+    yield from (ListedWork("pending", item.into.operator, _place_of(item)) for item in last.queue)
+    yield from _only_found(ledger)
+    for letter in last.aside:
+        yield ListedWork("set aside", letter.item.into.operator, _place_of(letter.item), letter.window, letter.reason)
+    yield from given_up
+
+
+def _only_found(ledger: Ledger) -> Iterator[ListedWork]:
+    """The blocks that input operators found, and that no window has taken yet."""
+    for name in ledger.names():
+        application = ledger.chain(name)
+        if application.kind is not DatasetKind.DERIVATIVE:
+            continue
+        for dataset_id, finder in ledger.inputs_of(application).items():
+            root, consumed = ledger.chain(finder), application.standing.consumed.get(dataset_id)
+            if lists_work(root):
+                first = 0 if consumed is None or consumed.seq is None else consumed.seq + 1
+                for record in root.records(first):
+                    yield from (ListedWork("found", finder, block.span) for block in blocks_of(root, record))
+
+
+def _place_of(item: WorkItem) -> Span:
+    end = item.end if item.has_end else None
+    return Span(source=item.name, start=item.start, end=end, shares=item.is_shares or None)
+
+
+def _place(fact: Decided) -> Span:
+    return Span(source=fact.source, start=fact.start, end=fact.end, shares=fact.is_shares or None)

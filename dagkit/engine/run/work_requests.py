@@ -1,0 +1,79 @@
+"""Performs requests on work when a window starts: gives up pending work, or puts work back that was set aside."""
+
+from collections.abc import Iterable, Sequence
+
+from dagkit.engine.aside.decided import DeadLetter, decided_of
+from dagkit.engine.changes.requests import GiveUp, OnWork, Refused
+from dagkit.engine.facts import Decided, Decision
+from dagkit.engine.history.history import is_named
+from dagkit.engine.run.run_state import RunState
+from dagkit.engine.work.item import WorkItem
+from dagkit.engine.work.promise import PromisedItem, WindowPromise
+from dagkit.ranges import OFFSET_INFINITY
+
+
+def perform_on_work(run: RunState, asks: OnWork) -> Sequence[Decided]:
+    """Perform a request, and return the facts; raise `Refused` if it concerns no work. No window is in flight."""
+    letters = [letter for letter in run.decided.letters if asked_part(asks, letter.item) == letter.item]
+    if isinstance(asks, GiveUp):
+        return _given_up(run, asks, letters)
+    if not letters:
+        raise Refused("no such work was set aside", "`dagkit work ls` lists the work that was set aside")
+    run.decided = run.decided.retrying(letters)
+    run.pending_work.queue.add(letter.item for letter in letters)
+    return _facts(run, asks, [letter.item for letter in letters])
+
+
+def _given_up(run: RunState, asks: GiveUp, letters: Sequence[DeadLetter]) -> Sequence[Decided]:
+    if run.promise is not None:  # the operator's own pieces can be given up one by one
+        promise, upto = run.promise
+        run.pending_work.queue.divide(promise.divided)
+        run.promise = promise.model_copy(update={"divided": ()}), upto
+    pending = run.pending_work.removed(lambda item: asked_part(asks, item))
+    if not pending and not letters:
+        raise Refused("no such work waits", "`dagkit work ls` lists the work that waits, as the ledger names it")
+    if run.promise is not None:
+        promise, upto = run.promise
+        run.promise = _without(promise, pending), upto
+    run.decided = run.decided.giving_up(pending, letters)
+    return _facts(run, asks, [*pending, *(letter.item for letter in letters)])
+
+
+def asked_part(asks: OnWork, item: WorkItem) -> WorkItem | None:
+    """Return the part of an item that a request concerns; None if there is none. Shares are not divided."""
+    named = not asks.names or any(
+        name in (item.source, item.name) or is_named(item.source or "", name) for name in asks.names
+    )
+    if not named or asks.operator not in (None, item.into.operator):
+        return None
+    start = max(item.start, asks.start)
+    end = min(item.end, OFFSET_INFINITY if asks.end is None else asks.end)
+    if start >= end:
+        return None
+    if item.restriction is not None:
+        return item if (start, end) == (item.start, item.end) else None
+    return item.part(start, end)
+
+
+def _without(promise: WindowPromise, gone: Iterable[WorkItem]) -> WindowPromise:
+    """Return a promise without work that no longer waits."""
+    deal = dict(promise.deal)
+    for item in gone:
+        if item.into in deal:
+            deal[item.into] = tuple(
+                tuple(rest for stretch in stretches for rest in _rests(stretch, item)) for stretches in deal[item.into]
+            )
+    return promise.model_copy(update={"deal": deal})
+
+
+def _rests(stretch: PromisedItem, gone: WorkItem) -> Iterable[PromisedItem]:
+    """What is left of a promised stretch before and after an item that no longer waits."""
+    number, start, end = stretch
+    if number != gone.number or gone.end <= start or end <= gone.start:
+        return [stretch]
+    return [(number, low, high) for low, high in ((start, gone.start), (gone.end, end)) if low < high]
+
+
+def _facts(run: RunState, asks: OnWork, items: Iterable[WorkItem]) -> Sequence[Decided]:
+    decision: Decision = "given-up" if isinstance(asks, GiveUp) else "retried"
+    return [decided_of(item, decision, asks.reason, run.clock.now(), by=asks.by) for item in items]

@@ -1,0 +1,65 @@
+"""`dagkit work`: the work that is not done, and requests to give it up or to retry it."""
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+APP = """
+from dagkit import Dag
+from dagkit_operators import FileSplitterInput, LineReader, RecordWriter
+
+
+def populate_dag(dag: Dag, conf) -> None:
+    splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}))
+    reader = dag.add_operator("Reader", LineReader())
+    writer = dag.add_operator("Writer", RecordWriter(file_path="out"))
+    dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
+    dag.add_stream("lines", reader.messages, writer.input)
+"""
+
+
+@pytest.fixture
+def work(dagkit, write: Callable[[str, str], Path]):
+    """Run an application that stops at a damaged file, and return `dagkit work` for it."""
+    write("app.py", APP)
+    write("in/a.txt", "a\n")
+    Path("in/b.gz").write_bytes(gzip.compress(b"b\n")[:-4])
+    assert launch(dagkit).code != 0
+    return lambda command, *arguments: dagkit("work", command, "app.py", *arguments, "--path", "place")
+
+
+def launch(dagkit):
+    return dagkit("launch", "app.py", "--once", "--reference", "--no-sync", "--path", "place")
+
+
+def test_a_file_is_given_up_by_its_path(dagkit, work) -> None:
+    here = Path("in").absolute()
+    assert [
+        (each["state"], each["source"].startswith(str(here))) for each in work("ls", "--json").document["work"]
+    ] == [("found", True)] * 2
+    asked = work("give-up", "in/b.gz", "--reason", "damaged", "--at-launch")
+    assert asked.out == "in/b.gz is given up between two windows, or when the next launch begins\n", asked.err
+    assert launch(dagkit).code == 0
+    assert [path.read_text() for path in Path("out").iterdir()] == ["a\n"]
+    listed = work("ls")
+    assert listed.out.startswith(f"given up   Reader  {here}/b.gz")
+    assert listed.out.rstrip().endswith("damaged")
+    verified = dagkit("ledger", "verify", "place")
+    assert verified.code == 0, verified.err
+    assert f"given up: {here}/b.gz" in verified.out + verified.err
+
+
+@pytest.mark.parametrize("place", ["in/a.txt[0.0 %, 50.0 %)"])
+def test_a_range_in_percent_is_wrong_usage(work, place: str) -> None:
+    answer = work("give-up", place, "--at-launch")
+    assert answer.code == 2
+    assert "leave out the range" in answer.err
+
+
+def test_without_a_driver_a_request_is_withdrawn(work) -> None:
+    answer = work("retry", "--wait", "0")
+    assert (answer.code, "request-unanswered" in answer.err) == (8, True)
