@@ -18,7 +18,11 @@ def forget_file(run: RunState, change: Forgetting) -> None:
     """
     if change.operator not in run.program.operators:
         raise Refused(f"there is no operator {change.operator}", did_you_mean(change.operator, run.program.operators))
-    if any(is_named(item.source or "", change.path) for item in run.pending_work.all()):
+    reading = [item for item in run.pending_work.all() if is_named(item.source or "", change.path)]
+    if any(not item.has_end for item in reading):
+        help_ = "what is read continuously ends if it is renamed, or by a property such as ends_after_millis"
+        raise Refused(f"{shown(change.path)} is still being read, without an end", help_)
+    if reading:
         raise Refused(f"{shown(change.path)} is still being read", "ask again when its last block was read")
     if change.operator in run.program.sources:
         reason = run.driver_inputs.forget(change.operator, change.path, change.request, run.next_window)

@@ -16,7 +16,7 @@ from dagkit.engine.run.loop import Loop
 from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import CrashAfter
-from dagkit_operators import FileInfo, FileSplitterInput, Items, LineReader, MatchFiles, ReadFiles
+from dagkit_operators import FileInfo, FileSplitterInput, Items, LineReader, MatchFiles, ReadFiles, TailFiles
 from tests.engine.cast import Collect, Desk, arrived
 
 
@@ -175,6 +175,38 @@ def test_a_file_that_is_still_being_read_is_refused(drawn: Any, reason: str, let
     assert f"{tmp_path}/in/a.txt {reason}" in (answer(desk, request).refused or "")
     request = forget(desk)
     assert lines(desk.run()) == ["a", "a", "b", "b", "c", "c"]
+    assert answer(desk, request).done
+    assert desk.faults() == []
+
+
+def tailing(home: Path, **properties: Any) -> Any:
+    def draw(dag: Dag, conf: object) -> None:
+        patterns = dag.add_operator("patterns", Items(items=[str(home / "in" / "*.txt")]))
+        finder = dag.add_operator("finder", MatchFiles(continuously=True))
+        reader = dag.add_operator("reader", TailFiles(**properties))
+        patterns >> finder >> reader >> dag.add_operator("collect", Values())
+
+    return draw
+
+
+def test_a_file_that_is_tailed_is_refused(tmp_path: Path) -> None:
+    """A second reading beside the first would send each later line twice."""
+    desk = desk_at(tmp_path, tailing)
+    desk.run()
+    request = forget(desk)
+    with (tmp_path / "in" / "a.txt").open("a") as file:
+        file.write("more\n")
+    assert lines(desk.run()) == ["a", "b", "more"]
+    refused = answer(desk, request).refused or ""
+    assert f"{tmp_path}/in/a.txt is still being read, without an end" in refused
+    assert "ends_after_millis" in refused
+
+
+def test_a_tailed_file_that_ended_is_read_once_more(tmp_path: Path) -> None:
+    desk = desk_at(tmp_path, tailing, ends_after_millis=0)
+    desk.run()
+    request = forget(desk)
+    assert lines(desk.run()) == ["a", "a", "b"]
     assert answer(desk, request).done
     assert desk.faults() == []
 
