@@ -102,3 +102,13 @@ def test_the_value_of_a_record_gets_the_type_and_a_field_does_not() -> None:
     graph = compile_application(draw).graph
     assert sent(graph, "Made") == Record[int]
     assert sent(graph, "Of a field") == Record[int]
+
+
+@pytest.mark.parametrize(("function", "refused"), [(lambda word: (word, 1), False), (pair, False), (length, True)])
+def test_the_value_of_a_record_may_be_named(function: Any, refused: bool) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}))
+        reader = splitter >> dag.add_operator("Reader", LineReader())
+        reader >> dag.add_operator("Made", Map(function, on="value")) >> dag.add_operator("Sums", SumByKey())
+
+    assert codes(draw) == (["port-type-mismatch"] if refused else [])

@@ -60,12 +60,8 @@ class Map(RejectingRowOperator, Generic[S, T]):
         return self
 
     def sent_payload(self, port: str, received: Mapping[str, Any]) -> Any:
-        if port != "output" or self.function is None:
-            return None
-        if self.on is not None:
-            return received.get("input")
-        made = returned_by(self.function)
-        return None if made is None else with_value(received.get("input"), made)
+        made = None if self.function is None else returned_by(self.function)
+        return with_value(received.get("input"), made, self.on) if port == "output" else None
 
     def process(self, item: Any) -> Iterator[Any]:
         value = processed_value(item, self.on)
@@ -123,12 +119,8 @@ class FlatMap(RejectingRowOperator, Generic[S, T]):
         super().__init__(**({} if function is None else {"function": function}), **properties)
 
     def sent_payload(self, port: str, received: Mapping[str, Any]) -> Any:
-        if port != "output":
-            return None
-        if self.on is not None:
-            return received.get("input")
         made = element_of(returned_by(self.function))
-        return None if made is None else with_value(received.get("input"), made)
+        return with_value(received.get("input"), made, self.on) if port == "output" else None
 
     def process(self, item: Any) -> Iterator[Any]:
         value = processed_value(item, self.on)

@@ -64,12 +64,20 @@ def element_of(iterable: Any) -> Any:
     return next(iter(found.values()), None)
 
 
-def with_value(received: Any, value: Any) -> Any:
-    """The type of an item of a type after its value became one of another type; None if that is unknown."""
+def with_value(received: Any, value: Any, on: str | None) -> Any:
+    """The type of an item after its processed part became a value of another type; None if that is unknown.
+
+    An item of a class stays one with another value in a field, unless the type of the field is an argument of it.
+    """
     kind = get_origin(received) or received
     if not isinstance(kind, type) or kind is object:
         return None
-    return Record[value] if issubclass(kind, Record) else value
+    is_record = issubclass(kind, Record)
+    if on is not None and not (is_record and on == VALUE):
+        return received if kind is received or is_record else None
+    if value is None:
+        return None
+    return Record[value] if is_record else value
 
 
 def processed_value(item: Any, on: str | None) -> Any:
