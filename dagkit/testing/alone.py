@@ -132,6 +132,8 @@ class Alone(Generic[OperatorT]):
         self.window_id = window_id
         self.deferred: Deferred[OffsetRange] | None = None
         """What the operator deferred in the last call of `work`."""
+        self.watermark: datetime | None = None
+        """The event time that the element of the last call of `work` reached, if the operator estimates watermarks."""
         self.ended = False
         """Whether an input operator raised Shutdown."""
         self._found_window = 0
@@ -231,7 +233,7 @@ class Alone(Generic[OperatorT]):
 
         The work is split after the operator has yielded `split_after` times, 0: before it begins; at `split_at`, or by
         default after everything that is claimed. If it cannot be split there, it is processed to its end, and the
-        result is None. `deferred` holds what the operator deferred.
+        result is None. `deferred` holds what the operator deferred, and `watermark` how far event time came.
         """
         operator = self.operator
         assert isinstance(operator, SplittableOperator), f"{type(operator).__name__} is not splittable"
@@ -239,6 +241,7 @@ class Alone(Generic[OperatorT]):
         if isinstance(restriction, tuple) and type(operator).restriction_type is OffsetRange:
             restriction = OffsetRange(*restriction)
         tracker = operator.tracker(element, restriction)
+        times = operator.watermark(element, None)
         send = sending(operator, "process")
         residual: Any = None
         if split_after == 0:
@@ -249,6 +252,7 @@ class Alone(Generic[OperatorT]):
                 residual = split(tracker, split_at)
         tracker.check_done()
         self.deferred = tracker.deferred()
+        self.watermark = None if times is None else times.current_watermark()
         if residual is None:
             return None
         return element.part(residual.start, residual.stop) if is_sourced(element) else residual

@@ -33,7 +33,8 @@ from dagkit_operators.keyed.sample import Sample
 from dagkit_operators.native.compiled import about
 from dagkit_operators.partitioners import StatelessLatencyBasedPartitioner, StatelessThroughputBasedPartitioner
 from dagkit_operators.payloads import Block, FileInfo, FileMetadata, FileSlice, Lost, QuarantinedFile, Record, Rejected
-from dagkit_operators.polling.watch import Polled, UntilElapsed, UntilQuiet, Watch
+from dagkit_operators.polling.until import UntilAll, UntilAny, UntilElapsed, UntilQuiet
+from dagkit_operators.polling.watch import Polled, Watch
 from dagkit_operators.queues.acknowledge_files import AcknowledgeFiles
 from dagkit_operators.queues.consumer import QueueRefused
 from dagkit_operators.queues.queue_input import AbstractQueueInput, QueueInput, QueuePaths
@@ -165,6 +166,8 @@ __all__ = [
     "SumByKey",
     "TailFiles",
     "TumblingWindows",
+    "UntilAll",
+    "UntilAny",
     "UntilElapsed",
     "UntilQuiet",
     "Validate",

@@ -11,9 +11,10 @@ from typing_extensions import TypeVar
 from dagkit import Batch, Context, InputPort, KeyedState, OutputPort, auto_metric
 from dagkit_operators.event_time.time_windows import SessionWindows, TimeWindows
 from dagkit_operators.keyed.aggregate import Aggregating, Steps, steps_of
-from dagkit_operators.records.rejecting import Rejecting, only
+from dagkit_operators.records.rejecting import Rejecting
 from dagkit_operators.values.instants import Unit, instant_of, micros_of
 from dagkit_operators.values.keys import Key, key_of, keys_of, sorted_by_key
+from dagkit_operators.values.masks import only
 
 T = TypeVar("T", default=Any)
 K = TypeVar("K", default=Any)

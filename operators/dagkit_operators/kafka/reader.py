@@ -2,15 +2,15 @@
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, Generic, Literal
 
-from pydantic import NonNegativeInt, PositiveInt, PrivateAttr
+from pydantic import NonNegativeInt, PositiveInt
 from typing_extensions import TypeVar
 
 from dagkit import Batch, Constant, InputPort, Listed, OutputPort, SplittableOperator, auto_metric
 from dagkit.errors import Scene
-from dagkit.ranges import ManualWatermarkEstimator, OffsetRange, RestrictionTracker
+from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit_operators.contexts.line_columns import ListedAt
 from dagkit_operators.following import FollowsBacklog
 from dagkit_operators.kafka.client import KafkaClient, text_of
@@ -22,6 +22,8 @@ from dagkit_operators.outage import outage_of
 from dagkit_operators.payloads import Rejected
 from dagkit_operators.reading.conversion import as_text
 from dagkit_operators.records.rejecting import ItemRejected
+from dagkit_operators.values.keys import Key
+from dagkit_operators.values.timed_elements import TimedElements
 
 T = TypeVar("T", default=KafkaMessage)
 Tracker = RestrictionTracker[OffsetRange, int]
@@ -29,7 +31,7 @@ Tracker = RestrictionTracker[OffsetRange, int]
 _log = logging.getLogger(__name__)
 
 
-class KafkaReader(KafkaClient, FollowsBacklog, SplittableOperator[KafkaRange], Generic[T]):
+class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator[KafkaRange], Generic[T]):
     """Reads messages of topics, and sends them, or what `parse` returns for each.
 
     All partitions of the operator share the ranges that a splitter sends. If `parse` refuses a message, the message
@@ -51,12 +53,10 @@ class KafkaReader(KafkaClient, FollowsBacklog, SplittableOperator[KafkaRange], G
     """What to do if messages were removed before they were read: fail, or continue at the first that is there."""
     batch_size: PositiveInt = 10_000
     """The most messages that are claimed and sent at a time."""
-    idle_millis: NonNegativeInt = 100
+    poll_millis: NonNegativeInt = 100
     """For a range without an end: the time until a partition without new messages is read again."""
-    lateness_millis: NonNegativeInt = 0
-    """How much earlier than the latest timestamp a later message may be: the watermark stays behind by this time."""
-
-    _times: ManualWatermarkEstimator | None = PrivateAttr(default=None)
+    event_time: Key = None
+    """The event time of an item: a function of it, or a field of it. None: the timestamp of the message."""
 
     def truncate(self, element: KafkaRange, restriction: OffsetRange) -> OffsetRange | None:
         """The range up to the current end of the partition."""
@@ -69,10 +69,9 @@ class KafkaReader(KafkaClient, FollowsBacklog, SplittableOperator[KafkaRange], G
             return None
         return restriction.truncate(end) if end > restriction.start else None
 
-    def watermark(self, element: KafkaRange, reached: datetime | None) -> ManualWatermarkEstimator:  # noqa: ARG002
-        """The latest timestamp that was read, less `lateness_millis`."""
-        self._times = ManualWatermarkEstimator(reached)
-        return self._times
+    @property
+    def estimates_watermark(self) -> bool:
+        return True
 
     def process(self, element: KafkaRange, tracker: Tracker) -> Iterator[Batch[Any]]:
         level = "read_uncommitted" if element.uncommitted else "read_committed"
@@ -102,7 +101,7 @@ class KafkaReader(KafkaClient, FollowsBacklog, SplittableOperator[KafkaRange], G
         if fetched.end > source.offset and tracker.try_claim(fetched.end - 1):
             source.offset = fetched.end
         if fetched.end < tracker.current_restriction().stop:
-            tracker.defer_remainder(timedelta(milliseconds=self.idle_millis))
+            tracker.defer_remainder(timedelta(milliseconds=self.poll_millis))
         return False
 
     def _recovers(self, source: Positioned, error: Any, tracker: Tracker) -> bool:
@@ -173,7 +172,6 @@ class KafkaReader(KafkaClient, FollowsBacklog, SplittableOperator[KafkaRange], G
         outage_of(f"Kafka at {self.bootstrap_servers}").is_over()
         count, offsets = len(messages), [message.offset() for message in messages]
         times = [message.timestamp()[1] for message in messages]
-        self._observe(max(times))
         batch: Batch[KafkaMessage] = Batch(
             {
                 "topic": Constant(element.topic, count),
@@ -186,29 +184,29 @@ class KafkaReader(KafkaClient, FollowsBacklog, SplittableOperator[KafkaRange], G
             },
             KafkaMessage,
         )
-        return batch if self.parse is None else self._parsed(batch.items(), self.parse)
+        if self.event_time is None:
+            self.observe([millis * 1000 for millis in times if millis >= 0])
+        return batch if self.parse is None and self.event_time is None else self._parsed(batch.items())
 
-    def _observe(self, latest_millis: int) -> None:
-        assert self._times is not None, "the engine asks for the watermark first"
-        reached = datetime.fromtimestamp((latest_millis - self.lateness_millis) / 1000, UTC)
-        watermark = self._times.current_watermark()
-        if latest_millis >= 0 and (watermark is None or reached > watermark):
-            self._times.set_watermark(reached)
-
-    def _parsed(self, messages: Sequence[KafkaMessage], parse: Callable[[KafkaMessage], T]) -> Batch[T]:
-        """What `parse` makes of messages. Send those that it refuses to `rejected`."""
-        items: list[T] = []
+    def _parsed(self, messages: Sequence[KafkaMessage]) -> Batch[Any]:
+        """What `parse` makes of messages. Send those that it refuses, or that have no event time, to `rejected`."""
+        items: list[Any] = []
         offsets: list[int] = []
+        times: list[int] = []
         for message in messages:
             try:
-                items.append(parse(message))
+                item = message if self.parse is None else self.parse(message)
+                if self.event_time is not None:
+                    times.append(self.time_of(item))
             except ValueError as fault:
                 self._reject(message, fault)
             except Exception as error:
                 error.add_note(f"of {message.place}; only a ValueError rejects a message, any other exception fails")
                 raise
             else:
+                items.append(item)
                 offsets.append(message.offset)
+        self.observe(times)
         return Batch.of_column(ListedAt(items, lambda: offsets))
 
     def _reject(self, message: KafkaMessage, fault: ValueError) -> None:

@@ -2,20 +2,22 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, Generic
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, PrivateAttr
+from pydantic import Field, NonNegativeInt, PrivateAttr
 from typing_extensions import TypeVar
 
 from dagkit import Context, InputPort, OutputPort, SplittableOperator
 from dagkit.api.state import adapter_of
-from dagkit.ranges import ManualWatermarkEstimator, RestrictionTracker, WatermarkEstimator
-from dagkit_operators.polling.watched import Poll, Watched, WatchedTracker, quiet_since
+from dagkit.ranges import RestrictionTracker, aware
+from dagkit_operators.polling.until import Condition, Polls, is_over
+from dagkit_operators.polling.watched import Poll, Watched, WatchedTracker
 from dagkit_operators.values.keys import Key, key_of
 from dagkit_operators.values.processed import UnaryFunction
+from dagkit_operators.values.timed_elements import TimedElements
 
 T = TypeVar("T", default=Any)
 V = TypeVar("V", default=Any)
@@ -32,23 +34,7 @@ class Polled(Generic[V]):
     """The watermark of the outputs: no later one has an earlier event time. None: as before."""
 
 
-class _Until(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class UntilElapsed(_Until):
-    """An element is polled until this time has passed since its first poll."""
-
-    elapsed_millis: PositiveInt
-
-
-class UntilQuiet(_Until):
-    """An element is polled until this time has passed without a new output."""
-
-    quiet_millis: PositiveInt
-
-
-class Watch(SplittableOperator[T, Watched], Generic[T, V]):
+class Watch(TimedElements, SplittableOperator[T, Watched], Generic[T, V]):
     """Polls each element with a function, again and again, and sends each output that the function finds once.
 
     The function takes an element, such as the name of a folder, a bucket or a feed, and returns what is there now: an
@@ -67,35 +53,26 @@ class Watch(SplittableOperator[T, Watched], Generic[T, V]):
     """Finds the outputs of an element. It runs on a worker, and a failure fails the window."""
     every_millis: NonNegativeInt = 5000
     """The time between two polls of an element."""
-    until: UntilElapsed | UntilQuiet | Callable[[list[Any]], bool] | None = None
-    """When the polls of an element end: an `UntilElapsed`, an `UntilQuiet`, or a function of all outputs of a poll that
-    returns True for the last poll; None: never."""
+    until: Condition | None = None
+    """When the polls of an element end: `UntilElapsed`, `UntilQuiet`, `UntilAny` or `UntilAll` of several, or a
+    function of all outputs of a poll that returns True for the last poll; None: never."""
     key: Key = None
     """What identifies an output: a function of it, or a field of it; None: the whole output."""
     forgets_gone: bool = False
     """Whether an output that a poll no longer finds is forgotten, and sent again if it comes back."""
+    event_time: Key = None
+    """The event time of an output: a function of it, or a field of it. None: there is none."""
     has_watermarks: bool = False
-    """Whether the function returns `Polled` with watermarks, so that the operator is a source of them."""
-    idle_millis: NonNegativeInt | None = None
-    """After this time without new outputs, an element no longer holds back the watermark; None: it always does."""
+    """Whether the function returns `Polled` with watermarks, which replace those from `event_time`."""
 
     _context: Context | None = PrivateAttr(default=None)
-    _times: ManualWatermarkEstimator | None = PrivateAttr(default=None)
 
     def setup(self, context: Context) -> None:
         self._context = context
 
     @property
     def estimates_watermark(self) -> bool:
-        return self.has_watermarks
-
-    @property
-    def idle_after(self) -> timedelta | None:
-        return None if self.idle_millis is None else timedelta(milliseconds=self.idle_millis)
-
-    def watermark(self, element: T, reached: datetime | None) -> WatermarkEstimator | None:  # noqa: ARG002 - as declared
-        self._times = ManualWatermarkEstimator(reached) if self.has_watermarks else None
-        return self._times
+        return self.has_watermarks or super().estimates_watermark
 
     def initial_restriction(self, element: T) -> Watched:  # noqa: ARG002 - the same for every element
         """Nothing is known, and all polls are still to come."""
@@ -118,9 +95,13 @@ class Watch(SplittableOperator[T, Watched], Generic[T, V]):
         left = tuple(digest for digest in (*watched.known, *new) if digest in outputs) if self.forgets_gone else None
         is_last = polled.is_complete or self._is_last(watched, list(outputs.values()), list(new), now)
         is_claimed = bool(new) or is_last or watched.began is None
-        if is_claimed and tracker.try_claim(Poll(now, tuple(new), left, is_last)):
-            yield from new.values()
-        self._observe(polled.watermark)
+        if is_claimed and not tracker.try_claim(Poll(now, tuple(new), left, is_last)):
+            return
+        yield from new.values()
+        if polled.watermark is not None and self.has_watermarks:
+            self.reach(aware(polled.watermark))
+        elif self.event_time is not None:
+            self.observe(self.time_of(output) for output in new.values())
         if not is_last:
             tracker.defer_remainder(timedelta(milliseconds=self.every_millis))
 
@@ -128,20 +109,10 @@ class Watch(SplittableOperator[T, Watched], Generic[T, V]):
         now = None if self._context is None else self._context.now
         return datetime.now(UTC) if now is None else now()
 
-    def _observe(self, watermark: datetime | None) -> None:
-        if self._times is None or watermark is None:
-            return
-        reached = self._times.current_watermark()
-        if reached is None or watermark > reached:
-            self._times.set_watermark(watermark)
-
     def _is_last(self, watched: Watched, outputs: list[V], new: list[str], now: datetime) -> bool:
         """Whether no poll follows the present one."""
-        if isinstance(self.until, UntilElapsed):
-            return now - (watched.began or now) >= timedelta(milliseconds=self.until.elapsed_millis)
-        if isinstance(self.until, UntilQuiet):
-            return now - quiet_since(watched, new, now) >= timedelta(milliseconds=self.until.quiet_millis)
-        return self.until is not None and self.until(outputs)
+        newest = now if new or watched.newest is None else watched.newest
+        return self.until is not None and is_over(self.until, Polls(now, watched.began or now, newest, outputs))
 
     def _digest(self, output: V) -> str:
         key = key_of(self.key, output)

@@ -1,6 +1,5 @@
 """What is known of a polled element, and the tracker that grants polls."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from threading import Lock
@@ -82,8 +81,3 @@ class WatchedTracker(RestrictionTracker[Watched, Poll]):
     def check_done(self) -> None:
         if not self._is_split and not (self._claimed is not None and self._claimed.is_last):
             raise WorkUnclaimed(self._claimed, None)
-
-
-def quiet_since(watched: Watched, new: Sequence[object], now: datetime) -> datetime:
-    """When the last new output was found, counting those that a poll finds now; at first, now."""
-    return now if new or watched.newest is None else watched.newest

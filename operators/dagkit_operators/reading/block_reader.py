@@ -12,7 +12,7 @@ from dagkit.ranges import OffsetRange, SequentialRestrictionTracker
 from dagkit_operators.contexts.reader_context import Tracker
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.following import FollowsBacklog
-from dagkit_operators.payloads import Record
+from dagkit_operators.payloads import VALUE, Record
 from dagkit_operators.reading.reader import Reader
 
 T = TypeVar("T")
@@ -57,7 +57,8 @@ class BlockReader(FollowsBacklog, Reader[T], SplittableOperator[Block], Generic[
         start = tracker.current_restriction().start
         if start == element.end:  # the block of an empty file, for its receipt: some formats cannot be empty
             return
-        yield from self.read(element, tracker)
+        for batch in self.read(element, tracker):
+            yield self.timed(element.path, batch, batch.column(VALUE))
         done = tracker.current_restriction()
         self.bytes_read += done.stop - start if done.is_bounded() else 0
         if done.is_bounded() and done.stop > start:

@@ -65,6 +65,8 @@ class ReadFiles(TextForm[T], SplittableOperator[FileInfo], Generic[T]):
         for batch in batches:
             column = batch.column(VALUE)
             if parsing is None:
-                yield self.reader_context.items(column)
+                items = self.reader_context.items(column)
             else:
-                yield Batch.of_column(parsing.of(column, column.values()))
+                column = parsing.of(column, column.values())
+                items = Batch.of_column(column)
+            yield self.timed(block.path, items, column)

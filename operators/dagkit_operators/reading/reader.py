@@ -8,7 +8,7 @@ from typing import Any, Generic, Self, cast
 from pydantic import Field, PositiveInt, PrivateAttr, model_validator
 from typing_extensions import TypeVar
 
-from dagkit import Batch, Block, Context, Operator, OutputPort, auto_metric
+from dagkit import Batch, Block, Context, OutputPort, auto_metric
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker
 from dagkit_operators.compression.codec import Codec, Compression
 from dagkit_operators.compression.index_folder import IndexFolder
@@ -21,11 +21,12 @@ from dagkit_operators.filesystem.snapshot import open_snapshot
 from dagkit_operators.payloads import VALUE, Record, Rejected
 from dagkit_operators.reading.conversion import Conversion, LineRejected
 from dagkit_operators.reading.open_stream import OpenStream
+from dagkit_operators.reading.timed_files import TimedFiles
 
 T = TypeVar("T", default=Any)
 
 
-class Reader(Operator, Generic[T]):
+class Reader(TimedFiles, Generic[T]):
     """Reads ranges of files. A reader context turns their bytes into records.
 
     A property that both the reader and its reader context have is one property: it may be set in either place.

@@ -109,6 +109,8 @@ class TailFiles(ReadFiles[T], Generic[T]):
                 self._lose(Lost(element.path, stretch.start, f"was cut to {there.length} bytes"))
             else:
                 assert stream is not None, "an existing file was opened"
+                if self.times_by_change:
+                    self.observe([there.modified_millis * 1000])
                 block = Block(0, element.path, stretch.start, there.length)
                 made = self.converted(block, self._batches(element, there, stream, block, tracker))
                 yield from self.items(block, made)

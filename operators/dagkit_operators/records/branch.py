@@ -10,8 +10,8 @@ from typing_extensions import TypeVar
 from dagkit import Batch, InputPort, OutputPort, Rows
 from dagkit.api.ports import Outlet, output_ports
 from dagkit.errors import did_you_mean
-from dagkit_operators.records.rejecting import ItemsOf, Rejecting, only
-from dagkit_operators.values.masks import mask_of
+from dagkit_operators.records.rejecting import ItemsOf, Rejecting
+from dagkit_operators.values.masks import mask_of, only
 from dagkit_operators.values.processed import UnaryFunction, processed_column, processed_value
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing_extensions import TypeVar
 
 from dagkit import Batch, Column, Constant, InputPort, Listed, OutputPort, Rows
 from dagkit_operators.contexts.line_columns import ReadLines
-from dagkit_operators.records.rejecting import ItemsOf, RejectingRowOperator, only
+from dagkit_operators.records.rejecting import ItemsOf, RejectingRowOperator
 from dagkit_operators.values.expressions import Expression
 from dagkit_operators.values.inlined import keeping
-from dagkit_operators.values.masks import mask_by_value, masked
+from dagkit_operators.values.masks import mask_by_value, masked, only
 from dagkit_operators.values.processed import UnaryFunction, column_of, processed_field, processed_value
 
 T = TypeVar("T", default=Any)

@@ -11,9 +11,10 @@ from typing_extensions import TypeVar
 
 from dagkit import Arrowed, Batch, Column, Constant, InputPort, Listed, OutputPort, Rows
 from dagkit_operators.payloads import VALUE, Record
-from dagkit_operators.records.rejecting import ItemsOf, RejectingRowOperator, only
+from dagkit_operators.records.rejecting import ItemsOf, RejectingRowOperator
 from dagkit_operators.values.expressions import Expression
 from dagkit_operators.values.inlined import making
+from dagkit_operators.values.masks import only
 from dagkit_operators.values.processed import (
     UnaryFunction,
     column_of,

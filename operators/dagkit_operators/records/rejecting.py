@@ -80,13 +80,3 @@ class ItemsOf:
         """The file from which the items were read; empty if the batch does not know it."""
         columns = self.batch.columns.values()
         return next((column.path for column in columns if isinstance(column, Constant)), "")
-
-
-def only(batch: Batch[Any], taken: list[int]) -> Batch[Any]:
-    """The items of a batch at these indexes, which ascend."""
-    import numpy as np  # noqa: PLC0415 - not loaded when only compiling
-    import pyarrow as pa  # noqa: PLC0415
-
-    mask = np.zeros(len(batch), np.bool_)
-    mask[taken] = True
-    return batch.where(pa.array(mask))

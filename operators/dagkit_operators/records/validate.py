@@ -10,7 +10,8 @@ from typing_extensions import TypeVar
 
 from dagkit import Batch, InputPort, Listed, OutputPort, Rows
 from dagkit_operators.payloads import VALUE, Record
-from dagkit_operators.records.rejecting import ItemsOf, RejectingRowOperator, only
+from dagkit_operators.records.rejecting import ItemsOf, RejectingRowOperator
+from dagkit_operators.values.masks import only
 from dagkit_operators.values.processed import column_of, processed_field, processed_value
 
 S = TypeVar("S", default=Any)

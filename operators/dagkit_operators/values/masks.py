@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dagkit import Column
+from dagkit import Batch, Column
 from dagkit_operators.values.inlined import making
 
 if TYPE_CHECKING:
@@ -34,3 +34,13 @@ def masked(answer: Any, count: int) -> "pa.BooleanArray":
     if not pa.types.is_boolean(mask.type) or len(mask) != count:
         raise TypeError(f"the batch function answered {len(mask)} of {mask.type} for {count} values; one bool for each")
     return mask.fill_null(False) if mask.null_count else mask
+
+
+def only(batch: Batch[Any], taken: list[int]) -> Batch[Any]:
+    """The items of a batch at these indexes, which ascend."""
+    import numpy as np  # noqa: PLC0415 - not loaded when only compiling
+    import pyarrow as pa  # noqa: PLC0415
+
+    mask = np.zeros(len(batch), np.bool_)
+    mask[taken] = True
+    return batch.where(pa.array(mask))

@@ -56,7 +56,7 @@ class Copy(StreamingApplication):
                 interval_millis=5,
             ),
         )
-        reader = dag.add_operator("reader", KafkaReader(bootstrap_servers=self.address, batch_size=4, idle_millis=5))
+        reader = dag.add_operator("reader", KafkaReader(bootstrap_servers=self.address, batch_size=4, poll_millis=5))
         dag.set_operator_attribute(reader, OperatorContext.PARTITIONER, StatelessPartitioner(2))
         values = dag.add_operator("values", Values(deadly=self.deadly, killed=self.killed))
         writer = dag.add_operator("writer", KafkaWriter(bootstrap_servers=self.address, topic=self.target))

@@ -1,14 +1,9 @@
 """Watching: each output is sent once, whatever the polls, partitions, launches and crashes."""
 
-import json
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import fastavro
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from dagkit import Dag, OperatorContext, StatelessPartitioner
@@ -17,21 +12,20 @@ from dagkit.engine.points import Point
 from dagkit.testing import Alone, FakeClock, Rehearsal
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import (
-    AvroReader,
-    CsvReader,
+    FileInfo,
     FileSplitterBase,
     Items,
-    JsonLinesReader,
-    LineReader,
     MatchFiles,
-    ParquetReader,
     Polled,
+    UntilAll,
+    UntilAny,
     UntilElapsed,
     UntilQuiet,
     Watch,
 )
 from dagkit_operators.polling.watched import Watched
 from tests.engine.cast import Collect, Desk, Hurried, arrived
+from tests.operators.timed_files import FORMATS, Format, number_in
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 
@@ -83,8 +77,12 @@ def test_an_output_that_was_gone_is_sent_again_where_asked() -> None:
         (UntilElapsed(elapsed_millis=120_000), 3),
         (UntilQuiet(quiet_millis=120_000), 4),  # the second poll found something, and the two after it nothing
         (lambda outputs: "b" in outputs, 2),
+        (UntilAny(any_of=(UntilElapsed(elapsed_millis=120_000), UntilQuiet(quiet_millis=120_000))), 3),
+        (UntilAll(all_of=(UntilElapsed(elapsed_millis=120_000), UntilQuiet(quiet_millis=120_000))), 4),
+        (UntilAll(all_of=(lambda outputs: not outputs, UntilElapsed(elapsed_millis=240_000))), 5),
+        (UntilAny(any_of=(UntilAll(all_of=(lambda outputs: "a" in outputs,)), UntilQuiet(quiet_millis=1))), 1),
     ],
-    ids=["never", "elapsed", "quiet", "a function"],
+    ids=["never", "elapsed", "quiet", "a function", "any", "all", "all with a function", "nested"],
 )
 def test_the_polls_of_an_element_end(until: Any, polls: int) -> None:
     assert len(watched(Feed(["a"], ["b"], [], [], []), until=until)) == polls
@@ -104,6 +102,15 @@ def test_a_poll_without_news_makes_no_progress() -> None:
     alone.work("feed", rest)
     assert alone.deferred.residual == rest
     assert alone.deferred.delay == timedelta(seconds=5)
+
+
+def test_a_poll_whose_outputs_are_not_sent_does_not_advance_the_watermark() -> None:
+    feed = Feed(["a"], ["a", "b"])
+    alone = Alone(Watch(function=feed, event_time=lambda name: 60 * ord(name)), now=lambda: feed.now)
+    rest = alone.work("feed", split_after=0)
+    assert (alone.sent(), alone.watermark) == ([], None)
+    alone.work("feed", rest)
+    assert (alone.sent(), alone.watermark) == (["a", "b"], datetime(1970, 1, 1, 1, 38, tzinfo=UTC))
 
 
 # ---- in applications
@@ -165,57 +172,67 @@ def test_polls_that_have_ended_leave_no_work(tmp_path: Path) -> None:
     assert loop.checkpoint.queue == ()
 
 
-def documents(text: Callable[[int], str]) -> Callable[[Path, int], None]:
-    def write(folder: Path, number: int) -> None:
-        folder.mkdir(exist_ok=True)
-        (folder / f"{number}.txt").write_text(text(number))
-
-    return write
+BY_FORMAT = pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
 
 
-def write_parquet(folder: Path, number: int) -> None:
-    folder.mkdir(exist_ok=True)
-    pq.write_table(pa.table({"n": [number]}), folder / f"{number}.txt")
+class Numbers(Collect):
+    """Keeps the numbers of records."""
+
+    kind = "watch.numbers/1"
+
+    def process(self, item: Any) -> None:
+        super().process(number_in(item))
 
 
-def write_avro(folder: Path, number: int) -> None:
-    folder.mkdir(exist_ok=True)
-    schema = {"type": "record", "name": "n", "fields": [{"name": "n", "type": "long"}]}
-    with (folder / f"{number}.txt").open("wb") as file:
-        fastavro.writer(file, schema, [{"n": number}])
+def by_blocks(dag: Dag, files: Any, form: Format) -> Any:
+    """Read files in blocks."""
+    split, read = dag.add_operator("split", FileSplitterBase()), dag.add_operator("read", form.reads_blocks())
+    dag.add_stream("files", files, split.input)
+    dag.add_stream("blocks", split.blocks_metadata_output, read.blocks_metadata_input)
+    return read.messages
 
 
-@pytest.mark.parametrize(
-    ("reader", "write"),
-    [
-        (LineReader(), documents(lambda number: f"{number}\n")),
-        (JsonLinesReader(), documents(lambda number: json.dumps({"n": number}) + "\n")),
-        (CsvReader(), documents(lambda number: f"n\n{number}\n")),
-        (ParquetReader(), write_parquet),
-        (AvroReader(), write_avro),
-    ],
-    ids=["lines", "JSON lines", "CSV", "Parquet", "Avro"],
-)
-def test_files_that_are_matched_continuously_are_read_in_every_format(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: Any, write: Any
+def by_files(dag: Dag, files: Any, form: Format) -> Any:
+    """Read whole files."""
+    read = dag.add_operator("read", form.reads_files())
+    dag.add_stream("files", files, read.files)
+    return read.messages
+
+
+def matched(dag: Dag) -> Any:
+    patterns = dag.add_operator("patterns", Items(items=["in/*.txt"]))
+    match = dag.add_operator("match", MatchFiles(continuously=True))
+    dag.add_stream("patterns", patterns.output, match.patterns)
+    return match.files
+
+
+def files_in(folder: str) -> list[FileInfo]:
+    return [FileInfo(str(path.resolve()), path.stat().st_size) for path in sorted(Path(folder).glob("*.txt"))]
+
+
+def listed(dag: Dag) -> Any:
+    folders = dag.add_operator("folders", Items(items=["in"]))
+    watch = dag.add_operator("watch", Watch[str, FileInfo](function=files_in, key="path"))
+    dag.add_stream("folders", folders.output, watch.input)
+    return watch.found
+
+
+@pytest.mark.parametrize("found", [matched, listed], ids=["MatchFiles", "Watch"])
+@pytest.mark.parametrize("read", [by_blocks, by_files], ids=["blocks", "files"])
+@BY_FORMAT
+def test_files_that_appear_are_read_in_every_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: Any, read: Any, form: Format
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
     def draw(dag: Dag, conf: object) -> None:
-        patterns = dag.add_operator("patterns", Items(items=["in/*.txt"]))
-        match = dag.add_operator("match", MatchFiles(continuously=True))
-        split, read = dag.add_operator("split", FileSplitterBase()), dag.add_operator("read", reader)
-        dag.add_stream("patterns", patterns.output, match.patterns)
-        dag.add_stream("files", match.files, split.input)
-        dag.add_stream("blocks", split.blocks_metadata_output, read.blocks_metadata_input)
-        dag.add_stream("records", read.messages, dag.add_operator("collect", Collect()).input)
+        dag.add_stream("records", read(dag, found(dag), form), dag.add_operator("collect", Numbers()).input)
 
     rehearsal = Rehearsal(draw)
     for number in range(2):
-        write(tmp_path / "in", number)
+        form.written(tmp_path / "in" / f"{number}.txt", (number, 2 * number), (number, 2 * number + 1))
         rehearsal.run()
-    loop = rehearsal.loop
-    assert len(arrived(loop)) == 2
+    assert sorted(arrived(rehearsal.loop)) == [0, 1, 2, 3]
 
 
 def polled_with_time(name: str) -> Polled[str]:
@@ -223,10 +240,18 @@ def polled_with_time(name: str) -> Polled[str]:
     return Polled([name], watermark=START + timedelta(minutes=minute))
 
 
-def test_the_watermark_is_that_of_the_slowest_element(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"function": polled_with_time, "has_watermarks": True},
+        {"function": lambda name: [name], "event_time": lambda name: polled_with_time(name).watermark},
+    ],
+    ids=["of the poll", "of the outputs"],
+)
+def test_the_watermark_is_that_of_the_slowest_element(tmp_path: Path, given: Any) -> None:
     def draw(dag: Dag, conf: object) -> None:
         names = dag.add_operator("names", Items(items=["slow", "fast"]))
-        watch = dag.add_operator("watch", Watch(function=polled_with_time, has_watermarks=True))
+        watch = dag.add_operator("watch", Watch(**given))
         dag.add_stream("names", names.output, watch.input)
         dag.add_stream("found", watch.found, dag.add_operator("collect", Collect()).input)
 

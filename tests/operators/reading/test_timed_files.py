@@ -1,0 +1,236 @@
+"""Readers estimate a watermark for each element: by the event times of its records, or by the change of its file."""
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagkit import Dag, OperatorContext, StatelessPartitioner
+from dagkit.api.running import Until
+from dagkit.engine.points import Point
+from dagkit.testing import Alone, FakeClock
+from dagkit.testing.crashes import CrashAfter
+from dagkit_operators import (
+    AggregateByTime,
+    FileInfo,
+    FileSplitterInput,
+    Items,
+    LineReader,
+    MatchFiles,
+    ReadFiles,
+    Record,
+    TailFiles,
+    TumblingWindows,
+)
+from tests.engine.cast import Collect, Desk, Hurried, arrived
+from tests.operators.event_time.sums import START, Late, Results, received
+from tests.operators.timed_files import FORMATS, Format, number_in
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ALL_FORMATS = pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+
+
+def second(number: float) -> datetime:
+    return EPOCH + timedelta(seconds=number)
+
+
+@ALL_FORMATS
+def test_a_block_reaches_the_latest_time_of_its_records_less_the_tolerance(tmp_path: Path, form: Format) -> None:
+    block = form.written(tmp_path / "in", (5, 1), (9, 2), (7, 3))
+    alone = Alone(form.reads_blocks(event_time=form.time, out_of_order_millis=1500))
+    alone.work(block)
+    assert [number_in(record) for record in alone.sent()] == [1, 2, 3]
+    assert alone.watermark == second(7.5)
+
+
+@ALL_FORMATS
+def test_a_file_reaches_the_latest_time_of_its_records(tmp_path: Path, form: Format) -> None:
+    block = form.written(tmp_path / "in", (5, 1), (9, 2), (7, 3))
+    alone = Alone(form.reads_files(event_time="at"))
+    alone.work(FileInfo(block.path, block.end))
+    assert [number_in(record) for record in alone.sent()] == [1, 2, 3]
+    assert alone.watermark == second(9)
+
+
+@ALL_FORMATS
+def test_a_record_without_an_event_time_is_rejected(tmp_path: Path, form: Format) -> None:
+    block = form.written(tmp_path / "in", (5, 1), (None, 2), (7, 3))
+    alone = Alone(form.reads_blocks(event_time=form.time))
+    alone.work(block)
+    assert [number_in(record) for record in alone.sent()] == [1, 3]
+    (rejected,) = alone.sent("rejected")
+    assert (rejected.path, number_in(rejected.item)) == (block.path, 2)
+    assert rejected.reason == "the event time None is no time"
+    assert alone.watermark == second(7)
+
+
+def test_the_rejected_record_of_a_file_is_named_with_its_place(tmp_path: Path) -> None:
+    form = FORMATS[0]
+    block = form.written(tmp_path / "in", (5, 1), (None, 2), (7, 3))
+    alone = Alone(LineReader(event_time=form.time))
+    alone.work(block)
+    (rejected,) = alone.sent("rejected")
+    assert (rejected.start, rejected.text, type(rejected.item)) == (len("5,1\n"), ",2", Record)
+
+
+def test_without_an_event_time_readers_are_no_sources(tmp_path: Path) -> None:
+    alone = Alone(LineReader())
+    alone.work(FORMATS[0].written(tmp_path / "in", (5, 1)))
+    assert alone.watermark is None
+    assert not LineReader().estimates_watermark
+    assert LineReader(times_by_change=True).estimates_watermark
+    (fault,) = LineReader(times_by_change=True, event_time="at").faults
+    assert "records have one event time, so leave one away" in fault.message
+
+
+# ---- in applications
+
+
+def parsed(line: str) -> tuple[str, int]:
+    time, number = line.split()
+    return time, int(number)
+
+
+def summing(dag: Dag, outlet: Any) -> None:
+    """Sum the numbers of lines, or of records of lines, in windows of ten seconds."""
+    aggregate = AggregateByTime(
+        time=lambda item: item[0],
+        key=lambda item: "all",
+        of=lambda item: item[1],
+        windows=TumblingWindows(millis=10_000),
+    )
+    sums, results, late = (
+        dag.add_operator("sums", aggregate),
+        dag.add_operator("results", Results()),
+        dag.add_operator("late", Late()),
+    )
+    dag.add_stream("timed", outlet, sums.input)
+    dag.add_stream("sums", sums.results, results.results)
+    dag.add_stream("late", sums.late, late.items)
+
+
+def tailing(home: Path, partitions: int, **given: Any) -> Any:
+    def draw(dag: Dag, conf: object) -> None:
+        patterns = dag.add_operator("patterns", Items(items=[str(home / "in/*.log")]))
+        match = dag.add_operator("match", MatchFiles(continuously=True))
+        tail = dag.add_operator("tail", TailFiles(parse=parsed, event_time=lambda item: item[0], **given))
+        dag.set_operator_attribute(tail, OperatorContext.PARTITIONER, StatelessPartitioner(partitions))
+        dag.add_stream("patterns", patterns.output, match.patterns)
+        dag.add_stream("files", match.files, tail.files)
+        summing(dag, tail.messages)
+
+    return draw
+
+
+def append(path: Path, seconds: range) -> None:
+    path.parent.mkdir(exist_ok=True)
+    with path.open("a") as file:
+        file.writelines(f"{(START + timedelta(seconds=s)).isoformat()} {s}\n" for s in seconds)
+
+
+def tens(*ends: int, files: int = 2) -> list[tuple[str, int, int, int]]:
+    return [("all", end - 10, end, files * sum(range(end - 10, end))) for end in ends]
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_a_growing_file_that_lags_holds_back_the_watermark(tmp_path: Path, partitions: int) -> None:
+    desk = Desk(tmp_path, tailing(tmp_path, partitions), until=Until.IDLE, backend=Hurried, clock=FakeClock())
+    append(tmp_path / "in/fast.log", range(40))
+    append(tmp_path / "in/slow.log", range(13))
+    desk.run()
+    assert received(desk) == tens(10)
+    append(tmp_path / "in/slow.log", range(13, 35))
+    desk.run()
+    assert received(desk) == tens(10, 20, 30)
+    assert received(desk, "late") == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("window", [1, 2, 3])
+@pytest.mark.parametrize("point", Point)
+def test_a_crash_changes_no_result_of_growing_files(tmp_path: Path, point: Point, window: int) -> None:
+    desk = Desk(tmp_path, tailing(tmp_path, 2), until=Until.IDLE, backend=Hurried, clock=FakeClock())
+    append(tmp_path / "in/fast.log", range(40))
+    append(tmp_path / "in/slow.log", range(13))
+    desk.crash(CrashAfter(point, window))
+    append(tmp_path / "in/slow.log", range(13, 35))
+    desk.crash(CrashAfter(point))
+    desk.run()
+    assert received(desk) == tens(10, 20, 30)
+    assert received(desk, "late") == []
+
+
+def test_a_growing_file_without_lines_is_let_go_and_comes_back(tmp_path: Path) -> None:
+    clock, fast, slow = FakeClock(), tmp_path / "in/fast.log", tmp_path / "in/slow.log"
+    append(fast, range(25))
+    append(slow, range(13))
+    began = clock.now()
+
+    def probe(point: Point, window_id: int) -> None:
+        if clock.now() - began > timedelta(minutes=3):
+            loop.stop()
+
+    draw = tailing(tmp_path, 1, idle_millis=120_000, interval_millis=10_000)
+    desk = Desk(tmp_path, draw, until=Until.STOPPED, backend=Hurried, clock=clock)
+    loop = desk.loop(probe=probe)
+    loop.run()
+    assert [(start, end) for _, start, end, _ in received(desk)] == [(0, 10), (10, 20)]
+    append(slow, range(25, 45))
+    append(fast, range(25, 45))
+    desk.until = Until.IDLE
+    desk.run()
+    assert [(start, end) for _, start, end, _ in received(desk)] == [(0, 10), (10, 20), (20, 30), (30, 40)]
+    assert received(desk, "late") == []
+
+
+def reading(home: Path, **given: Any) -> Any:
+    def draw(dag: Dag, conf: object) -> None:
+        find = dag.add_operator("find", FileSplitterInput(scanner={"files": [str(home / "in")]}, block_size=64))
+        read = dag.add_operator("read", LineReader(**given))
+        dag.add_stream("blocks", find.blocks_metadata_output, read.blocks_metadata_input)
+        dag.add_stream("lines", read.messages, dag.add_operator("collect", Collect()).input)
+
+    return draw
+
+
+def test_blocks_that_wait_hold_back_the_watermark(tmp_path: Path) -> None:
+    append(tmp_path / "in/a.log", range(20))
+    draw = reading(tmp_path, event_time=lambda line: line.split()[0])
+    desk = Desk(tmp_path, draw, until=Until.IDLE, backend=Hurried)
+    first = desk.run(windows=1).checkpoint
+    assert first.queue
+    assert first.event_times.sent["read"] is None
+    assert desk.run().checkpoint.event_times.sent["read"] == START + timedelta(seconds=19)
+
+
+def test_files_that_were_read_reach_the_time_of_their_last_change(tmp_path: Path) -> None:
+    for name, changed in (("a.log", 500), ("b.log", 900), ("c.log", 700)):
+        append(tmp_path / "in" / name, range(3))
+        os.utime(tmp_path / "in" / name, (changed, changed))
+    draw = reading(tmp_path, times_by_change=True, out_of_order_millis=1000)
+    desk = Desk(tmp_path, draw, until=Until.IDLE, backend=Hurried)
+    reached = [desk.run(windows=1).checkpoint.event_times.sent["read"] for _ in range(3)]
+    assert reached == sorted(reached)
+    assert reached[0] is not None, "files that wait are known to be later"
+    last = desk.run()
+    assert last.checkpoint.event_times.sent["read"] == second(899)
+    assert len(arrived(last)) == 9
+
+
+def test_a_file_that_grows_reaches_the_time_of_its_present_change(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    path.write_text("one\n")
+    os.utime(path, (500, 500))
+    alone = Alone(TailFiles(times_by_change=True))
+    found = FileInfo(str(path), 4, 500_000)
+    assert alone.operator.earliest(found) == second(500)
+    path.write_text("one\ntwo\n")
+    os.utime(path, (700, 700))
+    alone.work(found)
+    assert alone.watermark == second(700)
+
+
+def test_a_file_of_unknown_change_is_not_known_to_begin_later() -> None:
+    assert ReadFiles(times_by_change=True).earliest(FileInfo("a.log")) is None
