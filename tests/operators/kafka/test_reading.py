@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ from dagkit.compiler import compile_application
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.points import Point
 from dagkit.ledger.audit.verify import verify
+from dagkit.testing import FakeClock
 from dagkit.testing.crashes import CrashAfter
-from dagkit_operators import KafkaMessage, KafkaReader, KafkaSplitter, Map
+from dagkit_operators import AggregateByTime, KafkaMessage, KafkaReader, KafkaSplitter, Map, TumblingWindows
 from tests.engine.cast import Collect, Desk, Draw, Hurried, arrived
 from tests.services.broker import Broker
 
@@ -371,3 +372,118 @@ def test_an_operator_that_fails_on_a_message_names_its_place(kafka: Broker, tmp_
 def test_a_splitter_that_could_lose_messages_is_refused(kafka: Broker, properties: Any, problem: str) -> None:
     with pytest.raises(ApplicationFaults, match=problem):
         compile_application(collected(kafka, **properties))
+
+
+# ---- event time
+
+
+def summed(broker: Broker, topic: str, *, endless: bool = True, **reader: Any) -> Draw:
+    """An application that sums messages by ten seconds of their event time."""
+
+    def draw(dag: Dag, conf: object) -> None:
+        splitter = dag.add_operator(
+            "splitter", KafkaSplitter(bootstrap_servers=broker.address, topics=[topic], endless=endless)
+        )
+        read = dag.add_operator("reader", KafkaReader(bootstrap_servers=broker.address, **reader))
+        splitter >> read
+        sums = AggregateByTime(
+            time=lambda message: message.timestamp_millis,
+            time_unit="ms",
+            key=lambda message: "all",
+            of=number,
+            windows=TumblingWindows(millis=10_000),
+        )
+        aggregate, late = dag.add_operator("sums", sums), dag.add_operator("late", Collect())
+        starts = dag.add_operator("starts", Map(lambda result: [result.start.second, result.result]))
+        dag.add_stream("messages", read.messages, aggregate.input)
+        dag.add_stream("late", aggregate.late, late.input)
+        aggregate >> starts >> dag.add_operator("collect", Collect())
+
+    return draw
+
+
+def at_seconds(broker: Broker, topic: str, partition: int, seconds: range) -> None:
+    for second in seconds:  # of the second minute: 0 is no timestamp for the client
+        broker.produce(topic, [second], partition=partition, timestamp=60_000 + second * 1000)
+
+
+def reached(loop: Any) -> float | None:
+    watermark = loop.checkpoint.event_times.sent["reader"]
+    return None if watermark is None else watermark.timestamp()
+
+
+def run_until(desk: Desk, second: int) -> Any:
+    """Launch until the watermark is there: a launch may end while a broker does not answer."""
+    for _ in range(20):
+        loop = desk.run()
+        if reached(loop) == 60 + second:
+            return loop
+    raise AssertionError(f"the watermark is {reached(loop)}")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, 12),
+        ({"out_of_order_millis": 1500}, 10.5),
+        ({"event_time": "at", "parse": lambda message: {"at": number(message)}}, 120),
+        ({"event_time": lambda second: second + 1, "parse": number, "time_unit": "s"}, 121),
+    ],
+    ids=["timestamps", "out of order", "a field", "a function"],
+)
+def test_a_reader_reaches_the_latest_event_time(
+    kafka: Broker, tmp_path: Path, given: dict[str, Any], expected: float
+) -> None:
+    topic = kafka.topic()
+    for second in (7, 12, 9):
+        kafka.produce(topic, [second * 10], timestamp=second * 1000)
+    assert reached(Desk(tmp_path, collected(kafka, topic, reader=given)).run()) == expected
+
+
+def test_a_message_without_an_event_time_is_rejected(kafka: Broker, tmp_path: Path) -> None:
+    topic = kafka.topic()
+    kafka.produce(topic, [5, -1, 7])
+
+    def time(value: int) -> int | None:
+        return None if value < 0 else value
+
+    desk = Desk(tmp_path, collected(kafka, topic, rejected=True, reader={"event_time": time}))
+    loop = desk.run()
+    assert (numbers(loop), reached(loop)) == ([5, 7], 7)
+    (place,) = arrived(loop, "refused")
+    assert place.startswith(f"{topic}/0 1 -1 ")
+
+
+def test_the_partition_that_is_furthest_behind_holds_back_the_watermark(kafka: Broker, tmp_path: Path) -> None:
+    topic = kafka.topic(2)
+    at_seconds(kafka, topic, 0, range(40))
+    at_seconds(kafka, topic, 1, range(13))
+    desk = Desk(tmp_path, summed(kafka, topic), until=Until.IDLE)
+    assert arrived(run_until(desk, 12)) == [[0, 2 * sum(range(10))]]
+    at_seconds(kafka, topic, 1, range(13, 35))
+    loop = run_until(desk, 34)
+    assert [start for start, _ in arrived(loop)] == [0, 10, 20]
+    assert arrived(loop)[2] == [20, 2 * sum(range(20, 30))]
+    assert arrived(loop, "late") == []
+
+
+def test_an_idle_partition_is_let_go_and_comes_back(kafka: Broker, tmp_path: Path) -> None:
+    topic, clock = kafka.topic(2), FakeClock()
+    at_seconds(kafka, topic, 0, range(25))
+    began = clock.now()
+
+    def probe(point: Point, window_id: int) -> None:
+        if clock.now() - began > timedelta(minutes=3):
+            loop.stop()
+
+    draw = summed(kafka, topic, idle_millis=120_000, poll_millis=20_000)
+    desk = Desk(tmp_path, draw, until=Until.STOPPED, clock=clock)
+    loop = desk.loop(probe=probe)
+    loop.run()
+    assert arrived(loop) == [[0, sum(range(10))], [10, sum(range(10, 20))]]
+    at_seconds(kafka, topic, 1, range(25, 45))
+    at_seconds(kafka, topic, 0, range(25, 35))
+    desk.until = Until.IDLE
+    loop = run_until(desk, 34)
+    assert arrived(loop)[2:] == [[20, sum(range(20, 30)) + sum(range(25, 30))]]
+    assert arrived(loop, "late") == []
