@@ -1,6 +1,5 @@
 """The input files that exist, with what operators would do with each, and those that the ledger names."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from dagkit.compiler import Compilation
 from dagkit.compiler.rules.file_rules import items_into
 from dagkit.engine.changes.running_plan import RunningPlan
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.checkpoint.journal import stored_in
+from dagkit.engine.checkpoint.journal import last_checkpoint, stored_in
 from dagkit.engine.program.program import Program
 from dagkit.engine.worker.instances import SavedState, live
 from dagkit.inventory.readings import path_in, slices
@@ -122,6 +121,5 @@ def _checkpoint(ledger: Ledger) -> Checkpoint:
     """The checkpoint of the last window."""
     for name in ledger.names():
         if ledger.chain(name).kind is DatasetKind.DERIVATIVE:
-            content = ledger.chain(name).checkpoint()
-            return Checkpoint() if content is None else Checkpoint.model_validate(json.loads(content))
+            return last_checkpoint(ledger.chain(name))[0]
     return Checkpoint()

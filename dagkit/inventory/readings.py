@@ -8,6 +8,7 @@ from typing import Any
 
 from dagkit.engine.address import Address
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
+from dagkit.engine.checkpoint.stored_checkpoint import own_of
 from dagkit.engine.history.history import is_named
 from dagkit.ledger import AddData, Chain, DatasetKind, ExecuteTransform, Ledger, Record, Span
 from dagkit.ledger.chain.contents import rows_of
@@ -86,7 +87,7 @@ def _found(ledger: Ledger, path: str) -> Iterator[Reading]:
 
 
 def _windows(ledger: Ledger, path: str) -> Iterator[tuple[Checkpoint, tuple[str, ...]]]:
-    """The checkpoints that name a path, and the files that each of these windows wrote to."""
+    """The checkpoints that name a path, without what is carried, and the files that each of these windows wrote to."""
     needle = json.dumps(path)[1:-1].encode()
     for name in ledger.names():
         chain = ledger.chain(name)
@@ -98,7 +99,7 @@ def _windows(ledger: Ledger, path: str) -> Iterator[tuple[Checkpoint, tuple[str,
                 if needle in content:
                     rows = rows_of(chain.data(record) or b"")
                     files = tuple(dict.fromkeys(row["file"] for row in rows if "file" in row))
-                    yield Checkpoint.model_validate(json.loads(content)), files
+                    yield Checkpoint.model_validate(own_of(json.loads(content))), files
 
 
 def _note(

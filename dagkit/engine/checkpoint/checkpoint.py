@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, SkipValidation
 
 from dagkit.engine.address import Address
 from dagkit.engine.aside.decided import DeadLetter
 from dagkit.engine.checkpoint.row_account import RowAccount
+from dagkit.engine.checkpoint.stored_checkpoint import CARRIED
 from dagkit.engine.event_time.event_times import EventTimes
 from dagkit.engine.facts import Fact
 from dagkit.engine.files.staging import Part
@@ -64,8 +65,8 @@ class Checkpoint(_Value):
     queue: tuple[WorkItem, ...] = ()
     aside: tuple[DeadLetter, ...] = ()
     """Work that was set aside, and not retried or given up since."""
-    state: Mapping[str, tuple[SavedState, ...]] = {}
-    """By operator, then by partition."""
+    state: Mapping[str, tuple[SkipValidation[SavedState], ...]] = {}
+    """By operator, then by partition. It is JSON already, and may be large: it is neither checked nor copied."""
     held: tuple[Held, ...] = ()
     files: tuple[Part, ...] = ()
     """Pieces of files that are not complete yet."""
@@ -106,8 +107,9 @@ class Checkpoint(_Value):
         return self if files == self.files else self.model_copy(update={"files": files})
 
     def as_json(self) -> dict[str, Any]:
-        """Return the checkpoint as plain data without its empty fields."""
-        data: dict[str, Any] = self.model_dump(mode="json")
+        """Return the checkpoint without its empty fields as JSON, except that what is carried has its present form."""
+        data: dict[str, Any] = self.model_dump(mode="json", exclude=set(CARRIED))
+        data |= {name: getattr(self, name) for name in CARRIED}
         data["work"] = self.work.as_json()
         data["rows"] = self.rows.model_dump(mode="json", exclude_defaults=True)
         data["event_times"] = self.event_times.model_dump(mode="json", exclude_defaults=True)

@@ -4,14 +4,17 @@ Opening reads a constant number of blocks, and the discoveries that no window ha
 """
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from dagkit.engine.checkpoint.additions import StoredState
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.compatibility import OperatorRenamed
 from dagkit.engine.checkpoint.discoveries import Discovery, DiscoveryCodec
+from dagkit.engine.checkpoint.stored_checkpoint import CheckpointReader, StoredCheckpoint, carried_of, parts_of
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.promise import WindowPromise
@@ -70,6 +73,8 @@ class Journal:
         self.writing = DiscoveryCodec(program, {source for source in self.roots if self._is_named(source, others)})
         transform = transform_of(fingerprint, version)
         self.chain = ledger.application(name, list(self.roots), transform, PIECES_SCHEMA)
+        self._checkpoint = StoredCheckpoint({}, ())
+        """The last stored checkpoint."""
         self._planned: Transaction | None = None
         self._after = self.chain.standing.data_at
         """The last window that this run knows; all its plans follow that window."""
@@ -93,8 +98,8 @@ class Journal:
 
     def checkpoint(self) -> Checkpoint:
         """Return the checkpoint of the last window."""
-        content = self.chain.checkpoint()
-        return Checkpoint() if content is None else Checkpoint.model_validate(json.loads(content))
+        checkpoint, self._checkpoint = last_checkpoint(self.chain)
+        return checkpoint
 
     def newest_checkpoint(self) -> Checkpoint:
         """Read the ledger again and return its newest checkpoint, even if another driver committed it."""
@@ -186,13 +191,18 @@ class Journal:
         planned, self._planned = self._planned, None
         rows = [_row(part, planned.next_offset + index) for index, part in enumerate(parts)]
         content = lines_of(rows)
-        kept = _text(checkpoint.as_json(), f"window {checkpoint.window}").encode()
+        with _written_by(f"window {checkpoint.window}"):
+            stored, text = self._checkpoint.after(
+                checkpoint.as_json(), self.chain.standing.next_seq, partial(stored_at, self.chain)
+            )
+        kept = text.encode()
         event = planned.execute(
             new_data=slice_of(content, planned.next_offset, len(rows)) if rows else None,
             checkpoint=checkpoint_of(kept),
             watermark=_later(planned.watermark, checkpoint.event_times.application),
         )
         self.chain.append(event, [content, kept] if rows else [kept], planned=planned)
+        self._checkpoint = stored
         self._after = self.chain.standing.data_at
 
     def _followed(self, planned: Transaction) -> Transaction:
@@ -230,6 +240,25 @@ def stored_in(root: Chain) -> tuple[StoredState, SavedState]:
     if state is None or at is None:
         return StoredState({}), {}
     return StoredState.read(json.loads(state.value), at.seq, lambda seq: _document_of(root, seq))
+
+
+def last_checkpoint(chain: Chain) -> tuple[Checkpoint, StoredCheckpoint]:
+    """The checkpoint of an application's last window, and its stored form."""
+    content, at = chain.checkpoint(), chain.standing.state_at
+    if content is None or at is None:
+        return Checkpoint(), StoredCheckpoint({}, ())
+    stored = json.loads(content)
+    whole = CheckpointReader(partial(stored_at, chain)).whole(stored, at.seq)
+    checkpoint = Checkpoint.model_validate(whole)
+    return checkpoint, StoredCheckpoint(carried_of(checkpoint.as_json()), parts_of(stored, at.seq, len(content)))
+
+
+def stored_at(chain: Chain, seq: int) -> Mapping[str, Any]:
+    """What a block of an application's chain stores of its checkpoint."""
+    content = chain.checkpoint_at(chain.read(seq))
+    assert content is not None, f"block {seq} of {chain.name} is named as one that holds a checkpoint"
+    stored: Mapping[str, Any] = json.loads(content)
+    return stored
 
 
 def _document_of(root: Chain, seq: int) -> Mapping[str, Any]:
@@ -281,12 +310,19 @@ class CheckpointUnwritable(RunFailure):
         )
 
 
-def _text(state: Any, whose: str) -> str:
-    """State as JSON in ASCII: it may hold text from files that are not valid UTF-8."""
+@contextmanager
+def _written_by(whose: str) -> Iterator[None]:
+    """Raise `CheckpointUnwritable` if the block cannot write state as JSON."""
     try:
-        return json.dumps(state, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        yield
     except (ValueError, TypeError, RecursionError) as error:
         raise CheckpointUnwritable(whose, error) from error
+
+
+def _text(state: Any, whose: str) -> str:
+    """State as JSON in ASCII: it may hold text from files that are not valid UTF-8."""
+    with _written_by(whose):
+        return json.dumps(state, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def _refuse_another(ledger: Ledger, name: str, program: Program) -> None:

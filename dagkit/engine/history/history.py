@@ -4,8 +4,11 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
+from dagkit.engine.checkpoint.journal import stored_at
+from dagkit.engine.checkpoint.stored_checkpoint import CheckpointReader
 from dagkit.ledger import DatasetKind, ExecuteTransform, Ledger
 
 
@@ -29,9 +32,11 @@ def history(ledger: Ledger, first: int = 0) -> Iterator[Entry]:
         chain = ledger.chain(name)
         if chain.kind is not DatasetKind.DERIVATIVE:
             continue
+        reader = CheckpointReader(partial(stored_at, chain))
         for record in chain.records(first):
             if not isinstance(record.block.event, ExecuteTransform):
                 continue
             content = chain.checkpoint_at(record)
             if content is not None:
-                yield Entry(record.block.system_time, Checkpoint.model_validate(json.loads(content)))
+                whole = reader.whole(json.loads(content), record.seq)
+                yield Entry(record.block.system_time, Checkpoint.model_validate(whole))

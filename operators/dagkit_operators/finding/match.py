@@ -187,8 +187,11 @@ class MatchFiles(AsksForReceipts, SplittableOperator[str]):
             for identity in recognised.recorded:
                 known.add(identity)
             recorded |= dict.fromkeys(recognised.recorded)
-        gone = [identity for identity in self.known.get(pattern, []) if not known.was_identified(identity)]
-        self.known[pattern] = [*(gone if len(gone) <= len(recorded) + KEPT_OF_GONE else []), *recorded]
+        before = self.known.get(pattern, [])
+        gone = {identity for identity in before if not known.was_identified(identity)}
+        kept = recorded if len(gone) > len(recorded) + KEPT_OF_GONE else recorded.keys() | gone
+        # what stays keeps its place, so that a checkpoint holds only what changed
+        self.known[pattern] = list(dict.fromkeys([*(one for one in before if one in kept), *recorded]))
 
     def _described(self, file: Found, identity: str, incomplete: IncompleteFiles) -> FileInfo | None:
         """What is sent of a new file; None if it is left to a later scan."""

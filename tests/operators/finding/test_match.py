@@ -18,6 +18,7 @@ from dagkit.api.running import Until
 from dagkit.engine.reports.run_events import Committed, Measured, RunEvent
 from dagkit.engine.worker.instances import live
 from dagkit.errors import InputUnreadable
+from dagkit.ledger import ExecuteTransform
 from dagkit.ranges import OFFSET_INFINITY, Deferred, OffsetRange
 from dagkit.testing import Alone, FakeClock
 from dagkit_operators import FileInfo, Items, Map, MatchFiles, ReadFiles
@@ -367,3 +368,46 @@ def test_the_same_file_is_known_while_it_grows(tmp_path: Path) -> None:
     assert not has_identity(str(tmp_path / "copy"), early)
     assert not has_identity(str(tmp_path / "gone"), early)
     assert identity_of(str(tmp_path / "gone")) is None
+
+
+def sizes_of_checkpoints(desk: Desk) -> list[int]:
+    """The bytes that each window stored of its checkpoint."""
+    ledger = desk.ledger()
+    events = [record.block.event for name in ledger.names() for record in ledger.chain(name).records()]
+    return [e.new_checkpoint.size for e in events if isinstance(e, ExecuteTransform) and e.new_checkpoint is not None]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_launched_again", [False, True])
+def test_known_files_are_stored_once_and_later_ones_are_added(is_launched_again: bool, tmp_path: Path) -> None:
+    """`DAGKIT_KNOWN_FILES=100000` tests with that many files."""
+    count = int(os.environ.get("DAGKIT_KNOWN_FILES", "5000"))
+    bucket = fsspec.filesystem("memory")
+
+    def write(first: int, files: int) -> None:
+        for number in range(first, first + files):
+            bucket.pipe(f"/known/{number:06}.txt", b"x")
+
+    def draw(dag: Dag, _: object) -> None:
+        match = MatchFiles(continuously=True, interval_millis=0)
+        dag.add_operator("patterns", Items(items=("memory://known/*.txt",))) >> dag.add_operator("match", match)
+
+    def found(event: RunEvent) -> None:
+        if isinstance(event, Committed) and not is_launched_again:
+            write(count + 10 * (event.window_id - 1), 10)
+
+    try:
+        write(0, count)
+        desk = Desk(tmp_path, draw, Until.STOPPED, clock=FakeClock())
+        for launch in range(3 if is_launched_again else 1):
+            if launch:
+                write(count + 10 * (launch - 1), 10)
+            desk.run(windows=1 if is_launched_again else 3, observers=[found])
+        known = desk.loop().run_state.state["match"][0]["known"]
+    finally:
+        bucket.rm("/known", recursive=True)
+    assert known == {"memory://known/*.txt": [f"memory://known/{number:06}.txt" for number in range(count + 20)]}
+    first, *later = sizes_of_checkpoints(desk)
+    assert first > 20 * count
+    assert len(later) == 2
+    assert max(later) <= 20_000
