@@ -7,6 +7,8 @@ import pytest
 from dagkit.engine.points import Point
 from dagkit.launching import Machine, launch
 from dagkit.testing import Crash, CrashAfter
+from tests.engine.receipts.test_finders import FINDERS, assert_right
+from tests.engine.receipts.test_finders import drawn as drawn_with
 from tests.engine.receipts.test_receipts import NAMES, drawn, filled, receipts
 
 pytestmark = pytest.mark.slow
@@ -30,3 +32,22 @@ def test_each_file_has_one_receipt_after_a_crash(
         assert receipt["rows"] == {"reader": len((home / "in" / name).read_text().splitlines())}
         lines = [line for file in receipt["outputs"] for line in Path(file).read_text().splitlines()]
         assert set((home / "in" / name).read_text().splitlines()) <= set(lines)
+
+
+@backends
+@pytest.mark.parametrize("finder", FINDERS)
+def test_each_finder_can_ask_for_receipts(
+    tmp_path: Path, backend: str, finder: str, request: pytest.FixtureRequest
+) -> None:
+    session = request.getfixturevalue("spark") if backend == "spark" else None
+    home, machine = filled(tmp_path), Machine(backend=backend, spark=session)
+    with pytest.raises(Crash):
+        launch(
+            drawn_with(home, finder),
+            until="idle",
+            machine=machine,
+            path=home / "app",
+            probe=CrashAfter(Point.APPENDED, 1),
+        )
+    launch(drawn_with(home, finder), until="idle", machine=machine, path=home / "app")
+    assert_right(home, NAMES)
