@@ -18,7 +18,7 @@ from hatchling.builders.config import BuilderConfig
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FOLDER = Path("operators/dagkit_operators/native")
-SOURCES = tuple(FOLDER / name for name in ("bytewise.c", "json_members.c"))
+SOURCES = tuple(FOLDER / name for name in ("bytewise.c", "json_members.c", "kafka_columns.c"))
 FLAGS = ("-std=c11", "-O3", "-fPIC", "-shared")
 MISSING = "there is no C compiler: `apt-get install gcc libc6-dev`, then `make clean test`"
 

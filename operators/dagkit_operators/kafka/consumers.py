@@ -7,9 +7,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
+from dagkit import Arrowed, Column, Constant, Listed
 from dagkit_operators.kafka.client import Failures, confluent, made
+from dagkit_operators.native.librdkafka import Event, MessageColumns, PartitionQueue, handle_of, native
 
 KEPT_CONSUMERS = 8
 """How many unused consumers a process keeps for one cluster. Each may hold 16 MB of messages."""
@@ -33,10 +36,33 @@ DEFAULTS: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Messages:
+    """Messages that follow each other in a partition, as columns."""
+
+    offsets: Sequence[int]
+    times: Sequence[int]
+    key: Column
+    value: Column
+    headers: Column
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def sliced(self, start: int, count: int) -> "Messages":
+        """The messages from `start` on, at most `count`."""
+        stop = start + count
+        columns = (column.sliced(start, count) for column in (self.key, self.value, self.headers))
+        return Messages(self.offsets[start:stop], self.times[start:stop], *columns)
+
+
+NO_MESSAGES = Messages((), (), Listed(()), Listed(()), Listed(()))
+
+
+@dataclass(frozen=True, slots=True)
 class Fetched:
     """The answer to one wait: messages, or the end of the partition, or an error, or nothing."""
 
-    messages: Sequence[Any] = ()
+    messages: Messages = NO_MESSAGES
     end: int | None = None
     """The offset at which the partition ends, if there are no messages before it."""
     error: Any = None
@@ -52,55 +78,99 @@ class Positioned:
     partition: int = -1
     offset: int = -1
     """Everything before it was fetched and used."""
-    _ahead: list[Any] = field(default_factory=list)
+    _ahead: list[Fetched] = field(default_factory=list)
     """What was fetched and not used."""
     _end: int | None = None
     """Where the partition ended, if nothing came after that."""
+    _queue: PartitionQueue | None = None
+    """Brings the messages as columns; None without compiled C."""
 
     def is_at(self, topic: str, partition: int, offset: int) -> bool:
         return (self.topic, self.partition, self.offset) == (topic, partition, offset)
 
-    def go_to(self, topic: str, partition: int, offset: int) -> None:
-        """Continue at this offset."""
+    def go_to(self, topic: str, partition: int, offset: int, most: int) -> None:
+        """Continue at this offset, with at most so many messages in one fetch."""
         self.topic, self.partition, self.offset = topic, partition, offset
         self._ahead, self._end = [], None
         self.failures.clear()
+        self._release()
+        functions, handle = native(), handle_of(self.consumer)
+        if functions is not None and handle is not None:
+            self._queue = PartitionQueue(functions, handle, topic, partition, most)
         self.consumer.assign([confluent().TopicPartition(topic, partition, offset)])
 
     def leave(self) -> None:
         """Make the next reader begin again: the cluster failed."""
         self.offset = -1
 
+    def close(self) -> None:
+        """Disconnect."""
+        self._release()
+        self.consumer.close()
+
     def fetch(self, most: int) -> Fetched:
         """Return messages, as soon as there are any. Wait until the partition ends or the cluster fails."""
-        if self._ahead:
-            events, self._ahead = self._ahead, []
-            return self._of(events)
         until = time.monotonic() + (FIRST_SECONDS if self._end is None else IDLE_SECONDS)
-        while (left := until - time.monotonic()) > 0 and not self.failures.are_total:
-            first = self.consumer.poll(min(NOTICED_SECONDS, left))
-            if first is not None:
+        while not self._ahead and (left := until - time.monotonic()) > 0 and not self.failures.are_total:
+            self._ahead = self._taken(most, min(NOTICED_SECONDS, left))
+            if self._ahead:
                 self.failures.clear()
-                return self._of([first, *self.consumer.consume(most - 1, 0)])
+        while self._ahead:
+            fetched = self._ahead.pop(0)
+            self._end = fetched.end
+            if fetched.end is None or not self._ahead:
+                return fetched
         return Fetched(end=None if self.failures.are_total else self._end)
 
-    def use(self, messages: Sequence[Any], count: int) -> None:
+    def use(self, messages: Messages, count: int) -> None:
         """Record that so many of the fetched messages were used. The next fetch returns the others."""
-        self._ahead = [*messages[count:], *self._ahead]
+        if count < len(messages):
+            self._ahead.insert(0, Fetched(messages.sliced(count, len(messages) - count)))
         if count:
-            self.offset = messages[count - 1].offset() + 1
+            self.offset = messages.offsets[count - 1] + 1
 
-    def _of(self, events: list[Any]) -> Fetched:
-        """Divide events of the library into messages and what comes after them."""
-        at = next((index for index, event in enumerate(events) if event.error() is not None), len(events))
-        if at:
-            self._ahead, self._end = events[at:], None
-            return Fetched(events[:at])
-        event, self._ahead = events[0], events[1:]
-        if event.error().name() != "_PARTITION_EOF":
-            return Fetched(error=event.error())
-        self._end = event.offset()
-        return self._of(self._ahead) if self._ahead else Fetched(end=self._end)
+    def _taken(self, most: int, seconds: float) -> list[Fetched]:
+        """What has arrived, or arrives within this time."""
+        if self._queue is None:
+            first = self.consumer.poll(seconds)
+            return [] if first is None else list(_of_objects([first, *self.consumer.consume(most - 1, 0)]))
+        self.consumer.poll(0)  # reports failures of connections
+        return [_of_columns(taken) for taken in self._queue.take(seconds)]
+
+    def _release(self) -> None:
+        if self._queue is not None:
+            self._queue.close()
+            self._queue = None
+
+
+def _of_columns(taken: MessageColumns | Event) -> Fetched:
+    if isinstance(taken, Event):
+        return _of_event(confluent().KafkaError(taken.code), taken.offset)
+    headers = Constant((), len(taken.offsets)) if taken.headers is None else Listed(taken.headers)
+    offsets, times = taken.offsets.tolist(), taken.times.tolist()
+    return Fetched(Messages(offsets, times, Arrowed(taken.keys), Arrowed(taken.values), headers))
+
+
+def _of_objects(events: list[Any]) -> Iterator[Fetched]:
+    """Divide events of the library into messages and what is between them."""
+    for are_messages, some in groupby(events, key=lambda event: event.error() is None):
+        if not are_messages:
+            yield from (_of_event(event.error(), event.offset()) for event in some)
+            continue
+        each = list(some)
+        yield Fetched(
+            Messages(
+                [message.offset() for message in each],
+                [message.timestamp()[1] for message in each],
+                Listed([message.key() for message in each]),
+                Listed([message.value() for message in each]),
+                Listed([tuple(message.headers() or ()) for message in each]),
+            )
+        )
+
+
+def _of_event(error: Any, offset: int) -> Fetched:
+    return Fetched(end=offset) if error.name() == "_PARTITION_EOF" else Fetched(error=error)
 
 
 class Consumers:
@@ -112,19 +182,21 @@ class Consumers:
         self._process = os.getpid()
 
     @contextmanager
-    def at(self, settings: Mapping[str, Any], topic: str, partition: int, offset: int) -> Iterator[Positioned]:
-        """Lend a consumer at an offset: the one that stopped there, if possible."""
+    def at(
+        self, settings: Mapping[str, Any], topic: str, partition: int, offset: int, most: int
+    ) -> Iterator[Positioned]:
+        """Lend a consumer at an offset: the one that stopped there, if possible. A fetch brings at most `most`."""
         key = tuple(sorted(settings.items()))
         used = self._lent(key, topic, partition, offset) or self._made(settings)
         if not used.is_at(topic, partition, offset):
-            used.go_to(topic, partition, offset)
+            used.go_to(topic, partition, offset, most)
         try:
             yield used
         except BaseException:
-            used.consumer.close()
+            used.close()
             raise
         for superfluous in self._keep(key, used):
-            superfluous.consumer.close()
+            superfluous.close()
 
     def close(self) -> None:
         """Close the unused consumers."""
@@ -132,7 +204,7 @@ class Consumers:
             kept, self._kept = self._kept, {}
         for each in kept.values():
             for one in each:
-                one.consumer.close()
+                one.close()
 
     def _lent(self, key: tuple[Any, ...], topic: str, partition: int, offset: int) -> Positioned | None:
         with self._lock:

@@ -1,9 +1,13 @@
-"""Messages that wait for their transaction, as bytes: columns in the stream format of Arrow."""
+"""Messages that wait for their transaction: columns, and as bytes the stream format of Arrow."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dagkit_operators.kafka.messages import Headers
+
+if TYPE_CHECKING:  # compiling must not load Arrow
+    import pyarrow as pa
 
 
 class Outgoing(NamedTuple):
@@ -16,40 +20,68 @@ class Outgoing(NamedTuple):
     """None: the time at which it is sent."""
 
 
-def entry_of(messages: Sequence[Outgoing]) -> bytes:
-    """Messages as one entry. Columns of which no message has a value are left out."""
-    import pyarrow as pa  # noqa: PLC0415 - compiling must not load Arrow
+@cache
+def schema() -> "pa.Schema":
+    """The columns of messages: the fields of Outgoing. A message without headers has null."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    header = pa.struct([("name", pa.string()), ("value", pa.binary())])
+    content = pa.large_binary()
+    return pa.schema({"key": content, "value": content, "headers": pa.list_(header), "timestamp_millis": pa.int64()})
+
+
+def columns_of(messages: Sequence[Outgoing]) -> "pa.RecordBatch":
+    """Messages as columns."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
 
     keys, values, headers, times = zip(*messages, strict=True)
-    columns = {"value": pa.array(values, pa.large_binary())}
-    if any(key is not None for key in keys):
-        columns["key"] = pa.array(keys, pa.large_binary())
-    if any(headers):
-        pair = pa.struct([("name", pa.string()), ("value", pa.binary())])
-        listed = [[{"name": name, "value": value} for name, value in each] for each in headers]
-        columns["headers"] = pa.array(listed, pa.list_(pair))
-    if any(time is not None for time in times):
-        columns["timestamp"] = pa.array(times, pa.int64())
-    batch = pa.record_batch(columns)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as stream:
-        stream.write_batch(batch)
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
+    listed = [[{"name": name, "value": value} for name, value in each] or None for each in headers]
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column, field.type) for column, field in zip((keys, values, listed, times), schema(), strict=True)],
+        schema=schema(),
+    )
 
 
-def messages_in(entry: bytes) -> Iterator[Outgoing]:
+def columns_without_headers(keys: Any, values: Any, times: Any) -> "pa.RecordBatch":
+    """Columns of these keys, values and times: arrays, lists, or None if no message has any."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    def array(column: Any, kind: "pa.DataType") -> "pa.Array":
+        if column is None:
+            return pa.nulls(len(values), kind)
+        return column.cast(kind) if isinstance(column, pa.Array) else pa.array(column, kind)
+
+    columns = [array(column, field.type) for column, field in zip((keys, values, None, times), schema(), strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema())
+
+
+class OpenEntry:
+    """An entry to which messages are added."""
+
+    def __init__(self) -> None:
+        import pyarrow as pa  # noqa: PLC0415 - as above
+
+        self._sink = pa.BufferOutputStream()
+        self._stream = pa.ipc.new_stream(self._sink, schema())
+
+    def add(self, columns: "pa.RecordBatch") -> None:
+        """Copy messages into the entry."""
+        self._stream.write_batch(columns)
+
+    def content(self) -> "pa.Buffer":
+        """The whole entry. Nothing is added after that."""
+        self._stream.close()
+        return self._sink.getvalue()
+
+
+def columns_in(entry: Any) -> "Iterator[pa.RecordBatch]":
     """The messages of an entry."""
-    import pyarrow as pa  # noqa: PLC0415 - compiling must not load Arrow
+    import pyarrow as pa  # noqa: PLC0415 - as above
 
-    batch = pa.ipc.open_stream(entry).read_next_batch()
-    none: list[Any] = [None] * batch.num_rows
+    return iter(pa.ipc.open_stream(entry))
 
-    def column(name: str) -> list[Any]:
-        return batch.column(name).to_pylist() if name in batch.schema.names else none
 
-    for key, value, headers, time in zip(
-        column("key"), column("value"), column("headers"), column("timestamp"), strict=True
-    ):
-        listed = tuple((pair["name"], pair["value"]) for pair in headers or ())
-        yield Outgoing(key, value, listed, time)
+def messages_in(batch: "pa.RecordBatch") -> Iterator[Outgoing]:
+    """The messages of columns, one by one."""
+    for key, value, headers, time in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+        yield Outgoing(key, value, tuple((pair["name"], pair["value"]) for pair in headers or ()), time)

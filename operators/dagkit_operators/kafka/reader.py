@@ -14,7 +14,7 @@ from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit_operators.contexts.line_columns import ListedAt
 from dagkit_operators.following import FollowsBacklog
 from dagkit_operators.kafka.client import KafkaClient, text_of
-from dagkit_operators.kafka.consumers import CONSUMERS, DEFAULTS, Fetched, Positioned
+from dagkit_operators.kafka.consumers import CONSUMERS, DEFAULTS, Fetched, Messages, Positioned
 from dagkit_operators.kafka.faults import OffsetsRemoved, TopicMissing
 from dagkit_operators.kafka.messages import KafkaMessage, KafkaRange
 from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
@@ -77,13 +77,13 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
         level = "read_uncommitted" if element.uncommitted else "read_committed"
         settings = self.client_settings(**{**DEFAULTS, "isolation.level": level})
         start = tracker.current_restriction().start
-        with CONSUMERS.at(settings, element.topic, element.partition, start) as source:
+        with CONSUMERS.at(settings, element.topic, element.partition, start, self.batch_size) as source:
             while source.offset < tracker.current_restriction().stop:
                 fetched = source.fetch(self.batch_size)
-                granted = tracker.claim_many([message.offset() for message in fetched.messages])
+                granted = tracker.claim_many(fetched.messages.offsets)
                 source.use(fetched.messages, granted)
                 if granted:
-                    yield self._batch(element, fetched.messages[:granted])
+                    yield self._batch(element, fetched.messages.sliced(0, granted))
                 if granted < len(fetched.messages):
                     return
                 if not granted and not self._goes_on(source, fetched, tracker):
@@ -135,7 +135,7 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
         if not tracker.try_claim(first - 1):
             first = tracker.current_restriction().stop
         self.messages_removed += first - before
-        source.go_to(*one, first)
+        source.go_to(*one, first, self.batch_size)
         return True
 
     def _missing(self, source: Positioned) -> TopicMissing:
@@ -167,25 +167,24 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
         pause = outage_of(f"Kafka at {self.bootstrap_servers}").failed(source.failures.last or reason)
         tracker.defer_remainder(timedelta(seconds=pause))
 
-    def _batch(self, element: KafkaRange, messages: Sequence[Any]) -> Batch[Any]:
-        """The items of messages of the client library."""
+    def _batch(self, element: KafkaRange, messages: Messages) -> Batch[Any]:
+        """The items of messages."""
         outage_of(f"Kafka at {self.bootstrap_servers}").is_over()
-        count, offsets = len(messages), [message.offset() for message in messages]
-        times = [message.timestamp()[1] for message in messages]
+        count, offsets = len(messages), messages.offsets
         batch: Batch[KafkaMessage] = Batch(
             {
                 "topic": Constant(element.topic, count),
                 "partition": Constant(element.partition, count),
                 "offset": ListedAt(offsets, lambda: offsets),
-                "timestamp_millis": Listed(times),
-                "key": Listed([message.key() for message in messages]),
-                "value": Listed([message.value() for message in messages]),
-                "headers": Listed([tuple(message.headers() or ()) for message in messages]),
+                "timestamp_millis": Listed(messages.times),
+                "key": messages.key,
+                "value": messages.value,
+                "headers": messages.headers,
             },
             KafkaMessage,
         )
         if self.event_time is None:
-            self.observe([millis * 1000 for millis in times if millis >= 0])
+            self.observe([millis * 1000 for millis in messages.times if millis >= 0])
         return batch if self.parse is None and self.event_time is None else self._parsed(batch.items())
 
     def _parsed(self, messages: Sequence[KafkaMessage]) -> Batch[Any]:

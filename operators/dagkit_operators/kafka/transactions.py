@@ -2,15 +2,19 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dagkit import StagedWindow, Unavailable
 from dagkit.errors import did_you_mean
 from dagkit_operators.kafka.client import Failures, confluent, made, text_of
-from dagkit_operators.kafka.entries import Outgoing, messages_in
+from dagkit_operators.kafka.entries import Outgoing, columns_in, messages_in
 from dagkit_operators.kafka.faults import KafkaRefused, TopicMissing, TransactionFenced, WriteRefused
 from dagkit_operators.kafka.topics import PASSING, Topics, Unanswered
 from dagkit_operators.kafka.windows import create_missing, last_window
+from dagkit_operators.native.librdkafka import QUEUE_IS_FULL, TopicSender, handle_of, native
+
+if TYPE_CHECKING:  # compiling must not load Arrow
+    import pyarrow as pa
 
 ANSWER_SECONDS = 30.0
 """How long Kafka may take to begin or to end transactions."""
@@ -21,7 +25,20 @@ DEFAULTS: Mapping[str, Any] = {
     "queue.buffering.max.messages": 1_000_000,
 }
 _FENCED = frozenset(("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "TRANSACTION_COORDINATOR_FENCED"))
-_ENDED = frozenset(("CONCURRENT_TRANSACTIONS", "_STATE", "INVALID_PRODUCER_ID_MAPPING", "_PURGE_QUEUE"))
+_ENDED = frozenset(
+    (
+        "CONCURRENT_TRANSACTIONS",
+        "DUPLICATE_SEQUENCE_NUMBER",
+        "INVALID_PRODUCER_ID_MAPPING",
+        "INVALID_TXN_STATE",
+        "OUT_OF_ORDER_SEQUENCE_NUMBER",
+        "TRANSACTION_ABORTABLE",
+        "UNKNOWN_PRODUCER_ID",
+        "_PURGE_INFLIGHT",
+        "_PURGE_QUEUE",
+        "_STATE",
+    )
+)
 """Errors of a transaction whose state is unknown here: a new producer finds out."""
 
 
@@ -39,10 +56,10 @@ class TransactionalTopic:
         self._windows_topic = windows_topic
         self._failures = Failures()
         self._producer: Any = None
+        self._sender: TopicSender | None = None
+        """Sends columns; None without compiled C."""
         self._writer = ""
         self._last = 0
-        self._refused: str | None = None
-        """What a broker answered to the first message that it refused in this transaction."""
 
     def prepare(self, writer: str) -> None:
         """Fence older producers of the writer, and find the last window that is in the topic."""
@@ -60,18 +77,20 @@ class TransactionalTopic:
                 "Producer", {**DEFAULTS, **self._settings, "transactional.id": writer}, self._failures
             )
             self._producer.init_transactions(ANSWER_SECONDS)
+            functions, handle = native(), handle_of(self._producer)
+            if functions is not None and handle is not None:
+                self._sender = TopicSender(functions, handle, self._topic)
             self._last = last_window(topics, self._windows_topic, writer, self._settings)
 
     def apply(self, window: StagedWindow) -> None:
         """Write a window, unless it is in the topic."""
         if window.window_id <= self._last:
             return
-        self._refused = None
         with self._answering():
             self._producer.begin_transaction()
             for entry in window.entries():
-                for message in messages_in(entry):
-                    self._produce(message)
+                for columns in columns_in(entry):
+                    self._send(columns)
             self._queued(self._windows_topic, str(window.window_id).encode(), self._writer.encode(), partition=0)
             self._producer.commit_transaction()
         self._last = window.window_id
@@ -81,11 +100,34 @@ class TransactionalTopic:
         producer, self._producer = self._producer, None
         if producer is None:
             return
+        if self._sender is not None:
+            self._sender.close()
+            self._sender = None
         producer.purge()
         try:
             producer.abort_transaction(1.0)
         except confluent().KafkaException as error:
             self._failures.note(error.args[0])  # there is none, or the next producer of the writer aborts it
+
+    def _send(self, columns: "pa.RecordBatch") -> None:
+        """Give messages to the producer, and wait while its queue is full."""
+        keys, values, headers, times = columns.columns
+        if self._sender is None or headers.null_count < len(headers):
+            for message in messages_in(columns):
+                self._produce(message)
+            return
+        reached = 0
+        while reached < len(columns):
+            reached, error = self._sender.send(reached, keys, values, times)
+            if error == QUEUE_IS_FULL:
+                self._wait_for_room()
+            elif error:
+                raise confluent().KafkaException(confluent().KafkaError(error))
+        self._producer.poll(0)
+
+    def _wait_for_room(self) -> None:
+        self._producer.poll(0.1)
+        self._failures.check(self._address)
 
     def _produce(self, message: Outgoing) -> None:
         more: dict[str, Any] = {}
@@ -99,16 +141,11 @@ class TransactionalTopic:
         """Give a message to the producer, and wait while its queue is full."""
         while True:
             try:
-                self._producer.produce(*message, on_delivery=self._note_refused, **more)
+                self._producer.produce(*message, **more)
             except BufferError:
-                self._producer.poll(0.1)
-                self._failures.check(self._address)
+                self._wait_for_room()
             else:
                 return
-
-    def _note_refused(self, error: Any, message: Any) -> None:
-        if error is not None and self._refused is None and error.name() not in PASSING:
-            self._refused = f"{message.topic()}/{message.partition()}: {text_of(error)}"
 
     @contextmanager
     def _answering(self) -> Iterator[None]:
@@ -123,8 +160,8 @@ class TransactionalTopic:
                 raise TransactionFenced(self._topic, self._writer) from failed
             self._failures.note(error)
             self._failures.check(self._address)
-            if self._refused is not None:
-                raise WriteRefused(f"a broker refuses a message: {self._refused}") from failed
-            if error.retriable() or error.name() in PASSING or error.name() in _ENDED or error.txn_requires_abort():
+            if error.retriable() or error.name() in PASSING or error.name() in _ENDED:
                 raise Unavailable(f"Kafka at {self._address} did not end a transaction: {text_of(error)}") from failed
+            if error.txn_requires_abort():
+                raise WriteRefused(f"a broker refuses a message: {text_of(error)}") from failed
             raise KafkaRefused(f"Kafka at {self._address} refuses a transaction: {text_of(error)}") from failed

@@ -1,18 +1,21 @@
 """Writing messages to topics, each of them once."""
 
-from collections.abc import Callable
-from typing import Any, Generic
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Generic
 
 from pydantic import Field, NonNegativeFloat, PositiveInt, PrivateAttr
 from typing_extensions import TypeVar
 
-from dagkit import Batch, ExternalOutput, InputPort
+from dagkit import Arrowed, Batch, Constant, ExternalOutput, InputPort
 from dagkit_operators.kafka.client import KafkaClient
-from dagkit_operators.kafka.entries import Outgoing, entry_of
+from dagkit_operators.kafka.entries import OpenEntry, Outgoing, columns_of, columns_without_headers
 from dagkit_operators.kafka.messages import Headers, KafkaMessage
 from dagkit_operators.kafka.transactions import TransactionalTopic
 from dagkit_operators.records.rejecting import Rejecting
 from dagkit_operators.writing.content import as_bytes
+
+if TYPE_CHECKING:  # compiling must not load Arrow
+    import pyarrow as pa
 
 T = TypeVar("T", default=Any)
 
@@ -56,7 +59,12 @@ class KafkaWriter(KafkaClient, Rejecting, Generic[T]):
     batch_size: PositiveInt = 10_000
     """The most messages that are gathered before they are staged."""
 
-    _gathered: list[Outgoing] = PrivateAttr(default_factory=list)
+    _open: OpenEntry | None = PrivateAttr(default=None)
+    """What is gathered."""
+    _single: list[Outgoing] = PrivateAttr(default_factory=list)
+    """Messages that follow what is gathered."""
+    _count: int = PrivateAttr(default=0)
+    """The number of messages in both."""
 
     def client_settings(self, **defaults: Any) -> dict[str, Any]:
         """The settings of a client, with the limit of the messages that may be written."""
@@ -64,42 +72,78 @@ class KafkaWriter(KafkaClient, Rejecting, Generic[T]):
         return super().client_settings(**{"message.max.bytes": limit, **defaults})
 
     def process(self, item: T) -> None:
-        self._gather(self._gathered, item)
-        self._stage_full()
+        self._add_single(self._single, item)
+        self._added(1)
 
     def process_batch(self, batch: Batch[T]) -> None:
-        gathered = self._gathered  # once for the batch: each look-up of a private attribute takes as long as a message
-        if batch.made_by is KafkaMessage and self.key is None and self.value is None:
-            columns = [batch.column(name).values() for name in ("key", "value", "headers", "timestamp_millis")]
-            messages = [
-                Outgoing(key, value, headers, _time(millis))
-                for key, value, headers, millis in zip(*columns, strict=True)
-            ]
-            if max(map(_length, messages), default=0) <= self.largest_message:
-                gathered += messages
-                self._stage_full()
-                return
-        for item in batch.items():
-            self._gather(gathered, item)
-        self._stage_full()
+        columns = self._columns(batch)
+        if columns is not None and _longest(columns) <= self.largest_message:
+            self._add(columns)
+        else:
+            single = self._single  # once for the batch: each look-up of a private attribute takes as long as a message
+            for item in batch.items():
+                self._add_single(single, item)
+        self._added(len(batch))
 
     def end_window(self) -> None:
         self._stage()
 
-    def _gather(self, gathered: list[Outgoing], item: Any) -> None:
+    def _columns(self, batch: Batch[T]) -> "pa.RecordBatch | None":
+        """The messages for a batch. None if each must be made by itself: some have headers, or cannot be written."""
+        are_messages = batch.made_by is KafkaMessage or all(isinstance(item, KafkaMessage) for item in batch.items())
+        times = None
+        if are_messages:
+            headers = batch.column("headers")
+            if any([headers.value] if isinstance(headers, Constant) else headers.values()):
+                return None
+            times = list(map(_time, batch.column("timestamp_millis").values()))
+        elif any(isinstance(item, KafkaMessage) for item in batch.items()):
+            return None
         try:
-            gathered.append(self._outgoing(item))
+            keys = self._contents("key", self.key, batch, are_messages=are_messages)
+            values = self._contents("value", self.value, batch, are_messages=are_messages)
+        except ValueError:
+            return None
+        return columns_without_headers(keys, values, times)
+
+    def _contents(
+        self, what: str, function: Callable[[Any], Any] | None, batch: Batch[T], *, are_messages: bool
+    ) -> "Sequence[bytes | None] | pa.Array | None":
+        """The keys or the values of the messages for a batch. None: there are none."""
+        if function is not None:
+            return [_content(what, function(item)) for item in batch.items()]
+        if are_messages:
+            column = batch.column(what)
+            return column.array() if isinstance(column, Arrowed) else column.values()
+        return None if what == "key" else [_content(what, item) for item in batch.items()]
+
+    def _add_single(self, single: list[Outgoing], item: Any) -> None:
+        try:
+            single.append(self._outgoing(item))
         except ValueError as fault:
             self.reject(item, item, fault)
 
-    def _stage_full(self) -> None:
-        if len(self._gathered) >= self.batch_size:
+    def _add(self, columns: "pa.RecordBatch") -> None:
+        """Gather messages after those that came before them."""
+        if self._single:
+            single, self._single = self._single, []
+            self._add(columns_of(single))
+        if self._open is None:
+            self._open = OpenEntry()
+        self._open.add(columns)
+
+    def _added(self, count: int) -> None:
+        self._count += count
+        if self._count >= self.batch_size:
             self._stage()
 
     def _stage(self) -> None:
-        if self._gathered:
-            self.staged.add(entry_of(self._gathered))
-            self._gathered = []
+        if self._single:
+            single, self._single = self._single, []
+            self._add(columns_of(single))
+        if self._open is not None:
+            self.staged.add(self._open.content())
+        self._open, self._count = None, 0
 
     def _outgoing(self, item: Any) -> Outgoing:
         """The message for an item. Raise ValueError if it cannot be written."""
@@ -122,6 +166,14 @@ class KafkaWriter(KafkaClient, Rejecting, Generic[T]):
 
 def _time(millis: int) -> int | None:
     return millis if millis >= 0 else None
+
+
+def _longest(columns: "pa.RecordBatch") -> int:
+    """The bytes of the longest message; 0 if there is none. No message has headers."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - compiling must not load Arrow
+
+    lengths = [pc.fill_null(pc.binary_length(columns.column(name)), 0) for name in ("key", "value")]
+    return pc.max(pc.add(*lengths)).as_py() or 0
 
 
 def _length(message: Outgoing) -> int:

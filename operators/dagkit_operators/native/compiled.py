@@ -13,6 +13,8 @@ SOURCE = Path(__file__).with_name("bytewise.c")
 LIBRARY = Path(__file__).with_name("libbytewise.so")
 JSON_SOURCE = Path(__file__).with_name("json_members.c")
 JSON_LIBRARY = Path(__file__).with_name("libjson_members.so")
+KAFKA_SOURCE = Path(__file__).with_name("kafka_columns.c")
+KAFKA_LIBRARY = Path(__file__).with_name("libkafka_columns.so")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,30 @@ def members_in(path: Path) -> Callable[..., int] | None:
         members.restype = c_int32
     found: Callable[..., int] | None = members
     return found
+
+
+@cache
+def kafka_columns() -> ctypes.CDLL | None:
+    """The functions of `kafka_columns.c` of this installation, if it has them."""
+    return kafka_columns_in(KAFKA_LIBRARY)
+
+
+def kafka_columns_in(path: Path) -> ctypes.CDLL | None:
+    """The functions of a library; None unless it loads here and was compiled from the `kafka_columns.c` here."""
+    library = _loaded(path, KAFKA_SOURCE)
+    if library is not None:
+        address, number = c_void_p, c_int64
+        library.dagkit_take.argtypes = address, address, c_int32, address, address, number
+        library.dagkit_take.restype = number
+        library.dagkit_release.argtypes = address, address, number
+        library.dagkit_release.restype = None
+        library.dagkit_messages.argtypes = address, address, number, address
+        library.dagkit_messages.restype = number
+        library.dagkit_columns.argtypes = address, address, number, *[address] * 4
+        library.dagkit_columns.restype = None
+        library.dagkit_send.argtypes = address, address, address, number, number, *[address] * 4
+        library.dagkit_send.restype = number
+    return library
 
 
 def _loaded(path: Path, source: Path) -> ctypes.CDLL | None:

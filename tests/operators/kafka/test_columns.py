@@ -1,0 +1,130 @@
+"""Messages that pass between librdkafka and columns, in compiled C and in Python: both give the same."""
+
+import ctypes
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagkit import Dag
+from dagkit_operators import KafkaMessage, KafkaReader, KafkaSplitter, KafkaWriter
+from dagkit_operators.kafka import consumers, transactions
+from dagkit_operators.kafka.client import confluent
+from dagkit_operators.kafka.consumers import Consumers
+from dagkit_operators.native import librdkafka
+from dagkit_operators.native.compiled import KAFKA_LIBRARY, KAFKA_SOURCE, kafka_columns_in
+from dagkit_operators.native.librdkafka import handle_of
+from hatch_build import MISSING, can_compile, compile_library
+from tests.engine.cast import Collect, Desk, arrived
+from tests.services.broker import Broker
+
+pytestmark = pytest.mark.slow
+
+CONTENTS = [("a", "1"), (None, "2"), ("c", None), ("", ""), (None, None), ("f", "6" * 300)]
+
+
+@pytest.fixture(scope="module")
+def functions(tmp_path_factory: pytest.TempPathFactory) -> librdkafka.Native:
+    """The functions of librdkafka and those of a library that is compiled from the present source."""
+    if not can_compile():
+        pytest.skip(MISSING)
+    library = tmp_path_factory.mktemp("compiled") / KAFKA_LIBRARY.name
+    assert compile_library(KAFKA_SOURCE, library) is None
+    compiled = kafka_columns_in(library)
+    assert compiled is not None
+    return librdkafka.Native(compiled, ctypes.CDLL(confluent().cimpl.__file__))
+
+
+@pytest.fixture(params=["compiled C", "Python"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """How messages pass."""
+    found = None if request.param == "Python" else request.getfixturevalue("functions")
+    for module in (consumers, transactions):
+        monkeypatch.setattr(module, "native", lambda: found)
+    own = Consumers()
+    monkeypatch.setattr("dagkit_operators.kafka.reader.CONSUMERS", own)
+    yield request.param
+    assert {kept._queue is None for some in own._kept.values() for kept in some} <= {request.param == "Python"}
+    own.close()
+
+
+def copied(broker: Broker, source: str, target: str, **reader: Any) -> Any:
+    def draw(dag: Dag, conf: object) -> None:
+        at = {"bootstrap_servers": broker.address}
+        splitter = dag.add_operator("splitter", KafkaSplitter(topics=[source], **at))
+        read = dag.add_operator("reader", KafkaReader(**at, **reader))
+        splitter >> read >> dag.add_operator("writer", KafkaWriter(topic=target, **at))
+
+    return draw
+
+
+def messages(broker: Broker, topic: str, home: Path) -> list[str]:
+    def draw(dag: Dag, conf: object) -> None:
+        at = {"bootstrap_servers": broker.address}
+        splitter = dag.add_operator("splitter", KafkaSplitter(topics=[topic], **at))
+        splitter >> dag.add_operator("reader", KafkaReader(parse=repr, **at)) >> dag.add_operator("collect", Collect())
+
+    return arrived(Desk(home, draw).run())
+
+
+@pytest.mark.usefixtures("way")
+def test_keys_values_headers_and_times_are_copied(kafka: Broker, tmp_path: Path) -> None:
+    source, target = kafka.topic(), kafka.topic()
+    kafka.produce(source, CONTENTS[:3], timestamp=5_000)
+    kafka.produce(source, CONTENTS[3:], timestamp=6_000, headers=[("trace", b"x"), ("trace", None), ("é", b"")])
+    kafka.produce(source, CONTENTS, timestamp=7_000)
+    Desk(tmp_path / "copy", copied(kafka, source, target, batch_size=4)).run()
+    headers = (("trace", b"x"), ("trace", None), ("é", b""))
+    sent = [(5_000, one, ()) for one in CONTENTS[:3]]
+    sent += [(6_000, one, headers) for one in CONTENTS[3:]]
+    sent += [(7_000, one, ()) for one in CONTENTS]
+    assert messages(kafka, target, tmp_path / "read") == [
+        repr(KafkaMessage(target, 0, offset, time, _bytes(key), _bytes(value), all_headers))
+        for offset, (time, (key, value), all_headers) in enumerate(sent)
+    ]
+
+
+@pytest.mark.usefixtures("way")
+def test_messages_between_those_of_aborted_transactions_are_read(kafka: Broker, tmp_path: Path) -> None:
+    source, target = kafka.topic(), kafka.topic()
+    with kafka.transaction(f"{source}-kept") as producer:
+        producer.produce(source, b"1")
+    aborted = kafka.producer(transactional_id=f"{source}-aborted")
+    aborted.init_transactions()
+    aborted.begin_transaction()
+    aborted.produce(source, b"2")
+    aborted.flush()
+    aborted.abort_transaction()
+    kafka.produce(source, ["3", "4"])
+    Desk(tmp_path, copied(kafka, source, target)).run()
+    assert kafka.committed(target) == [[b"1", b"3", b"4"]]
+
+
+@pytest.mark.usefixtures("way")
+def test_a_producer_without_room_takes_the_rest_later(
+    kafka: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = kafka.topic(), kafka.topic()
+    kafka.produce(source, range(500))
+    monkeypatch.setattr(
+        transactions, "DEFAULTS", {**transactions.DEFAULTS, "queue.buffering.max.messages": 7, "linger.ms": 0}
+    )
+    Desk(tmp_path, copied(kafka, source, target)).run()
+    assert kafka.committed(target) == [[b"%d" % number for number in range(500)]]
+
+
+def test_a_handle_is_found_in_clients_only() -> None:
+    """If this fails, confluent-kafka keeps its handle elsewhere, and messages pass through Python."""
+    clients = confluent()
+    producer, consumer = clients.Producer({}), clients.Consumer({"group.id": "x"})
+    assert handle_of(producer) not in (None, handle_of(consumer))
+    assert handle_of(consumer) is not None
+    consumer.close()
+    assert handle_of([1, 2, 3]) is None
+    assert handle_of("#producer-") is None
+    assert handle_of({}) is None
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()
