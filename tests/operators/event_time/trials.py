@@ -1,0 +1,138 @@
+"""An application with all of event time, whose input comes in phases.
+
+`python -m tests.operators.event_time.trials HOME` runs it on Spark. It reads two folders of files, one of which is idle
+in the second phase. There are sessions that merge over phases, and records that are late and allowed, or too late. Each
+phase is read in one window, so every run sends the same.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from dagkit import Dag, InputPort, OperatorContext, OutputPort, RowOperator, StatelessPartitioner
+from dagkit.engine.points import Point
+from dagkit.launching import Machine, launch
+from dagkit_operators import (
+    AggregateByTime,
+    FileSplitterInput,
+    LineReader,
+    Map,
+    PartWriter,
+    Record,
+    SessionWindows,
+    StreamMerger,
+    TumblingWindows,
+    WindowResult,
+)
+from tests.operators.event_time.sums import START
+
+PHASES: Sequence[tuple[Sequence[tuple[str, int]], Sequence[tuple[str, int]]]] = (
+    # sessions of `a` at 0 to 6 and 12; `b` is open at 20
+    ((("a", 0), ("a", 3), ("a", 1), ("b", 9), ("a", 12), ("b", 20)), (("c", 20), ("c", 22))),
+    # 17 joins `b`; 12 of `a` is late and merges with 16; the second folder is idle
+    ((("b", 17), ("a", 16), ("b", 24), ("c", 30)), ()),
+    # 3 of `a` is too late; 26 of `c` is late and allowed; the second folder comes back
+    ((("a", 3), ("c", 26), ("b", 41), ("a", 1)), (("c", 41), ("c", 60))),
+    ((("d", 90),), (("d", 90),)),
+)
+"""Keys and seconds that each phase adds to the two folders."""
+
+
+def add(home: Path, phase: int) -> None:
+    """Add the files of a phase."""
+    for folder, records in zip(("one", "two"), PHASES[phase], strict=True):
+        (home / folder).mkdir(parents=True, exist_ok=True)
+        if records:
+            lines = [f"{(START + timedelta(seconds=second)).isoformat()} {key} {second}\n" for key, second in records]
+            (home / folder / f"{phase}.txt").write_text("".join(lines))
+
+
+class Kills(RowOperator):
+    """Sends the values of records. At one second, it kills its worker once."""
+
+    kind = "event-time-trials.kills/1"
+    input = InputPort[Record[Any]]()
+    output = OutputPort[Any](main=True)
+    at: int = -1
+    marker: str = ""
+
+    def process(self, item: Record[Any]) -> Iterator[Any]:
+        if int(item.value[2]) == self.at and not Path(self.marker).exists():
+            Path(self.marker).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield item.value
+
+
+def shown(result: WindowResult[str, int]) -> str:
+    start, end = (int((each - START).total_seconds()) for each in (result.start, result.end))
+    return f"{result.key} {start} {end} {result.result} {result.revision}"
+
+
+def timed(home: Path, at: int = -1, partitions: int = 2) -> Any:
+    """The application; with `at`, a worker is killed at that second."""
+
+    def draw(dag: Dag, conf: object) -> None:
+        def read(folder: str, **given: Any) -> Any:
+            find = dag.add_operator(f"find-{folder}", FileSplitterInput(scanner={"files": [str(home / folder)]}))
+            reader = LineReader(event_time=lambda line: line.split()[0], **given)
+            lines = dag.add_operator(f"read-{folder}", reader)
+            parse = dag.add_operator(f"parse-{folder}", Map(str.split))
+            dag.add_stream(f"blocks-{folder}", find.blocks_metadata_output, lines.blocks_metadata_input)
+            dag.add_stream(f"lines-{folder}", lines.messages, parse.input)
+            return parse.output
+
+        def write(name: str, outlet: Any) -> None:
+            dag.add_stream(f"to-{name}", outlet, dag.add_operator(name, PartWriter(file_path=str(home / name))).input)
+
+        merge = dag.add_operator("merge", StreamMerger[Any]())
+        kills = dag.add_operator("kills", Kills(at=at, marker=str(home / "killed")))
+        dag.add_stream("one", read("one", out_of_order_millis=2000), merge.data1)
+        dag.add_stream("two", read("two", idle_millis=0), merge.data2)
+        given: dict[str, Any] = {
+            "time": lambda item: item[0],
+            "key": lambda item: item[1],
+            "of": lambda item: int(item[2]),
+            "allowed_lateness_millis": 5000,
+        }
+        sessions = dag.add_operator("sessions", AggregateByTime(windows=SessionWindows(gap_millis=5000), **given))
+        tens = dag.add_operator("tens", AggregateByTime(windows=TumblingWindows(millis=10_000), **given))
+        for operator in (sessions, tens):
+            dag.set_operator_attribute(operator, OperatorContext.PARTITIONER, StatelessPartitioner(partitions))
+        dag.add_stream("merged", merge.out, kills.input)
+        dag.add_stream("all", kills.output, sessions.input, tens.input)
+        for operator, name in ((sessions, "sessions"), (tens, "tens")):
+            lines = dag.add_operator(f"{name}-lines", Map(shown))
+            dag.add_stream(f"{name}-results", operator.results, lines.input)
+            write(f"{name}-out", lines.output)
+            late = dag.add_operator(f"{name}-late", Map(" ".join))
+            dag.add_stream(f"{name}-lates", operator.late, late.input)
+            write(f"{name}-late-out", late.output)
+
+    return draw
+
+
+def written(home: Path) -> dict[str, list[str]]:
+    """The lines of each output, sorted: which of two partitions sends first is open."""
+    names = [f"{name}-{kind}" for name in ("sessions", "tens") for kind in ("out", "late-out")]
+    parts = {name: [part.read_text() for part in (home / name).rglob("*") if part.is_file()] for name in names}
+    return {name: sorted("".join(texts).splitlines()) for name, texts in parts.items()}
+
+
+def report(point: Point, window_id: int) -> None:
+    sys.stdout.write(f"{window_id} {point}\n")
+    sys.stdout.flush()
+
+
+def run_on_spark(home: Path) -> None:
+    """Run what there is, and print each point that is reached."""
+    launch(timed(home), until="idle", machine=Machine(), path=home / "app", probe=report, durable=False)
+
+
+if __name__ == "__main__":
+    from tests.operators.event_time import trials  # the name of the module is that of the application
+
+    trials.run_on_spark(Path(sys.argv[1]))
