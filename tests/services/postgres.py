@@ -1,70 +1,62 @@
-"""A real PostgreSQL server for tests, which `postgres.sh` starts."""
+"""A real PostgreSQL server for tests: `postgres.sh` runs it, and it ends with the process that started it."""
 
 import itertools
-import subprocess
+import os
+import signal
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import pytest
+from tests.services.scripted import ScriptedServer
 
-SCRIPT = Path(__file__).with_name("postgres.sh")
 PASSWORD = "secret"  # noqa: S105 - of a server on the loopback
 
 
-class PostgresServer:
-    """A running server."""
+class PostgresServer(ScriptedServer):
+    """A server with an empty database, and further ones for tests."""
 
-    def __init__(self, process: "subprocess.Popen[str]", url: str) -> None:
-        self._process = process
+    script = Path(__file__).with_name("postgres.sh")
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
         self._numbers = itertools.count(1)
-        self.is_running = True
-        self.url = url
+
+    @property
+    def url(self) -> str:
         """The database `postgres`, without the password."""
+        return f"postgresql://dagkit@127.0.0.1:{self._ports[0]}/postgres"
 
     def kill(self) -> None:
-        """Kill the processes of the server."""
-        self.is_running = False
-        self._command("kill")
-
-    def start(self) -> None:
-        """Start the server again, with its data."""
-        self._command("start")
-        self.is_running = True
+        """Kill the processes of the server, as `kill -9` does."""
+        processes = Path(f"/proc/{self._server}/task/{self._server}/children").read_text().split()
+        os.kill(self._server, signal.SIGKILL)
+        for process in processes:
+            with suppress(ProcessLookupError):  # it ends by itself once the first process is gone
+                os.kill(int(process), signal.SIGKILL)
+        self.stop()
 
     def new_database(self) -> str:
         """Create an empty database, and return its url without the password."""
-        import adbc_driver_postgresql.dbapi as driver  # noqa: PLC0415 - only tests with this server need it
-
         name = f"test_{next(self._numbers)}"
-        with driver.connect(self.with_password(self.url), autocommit=True) as connection, connection.cursor() as cursor:
-            cursor.execute(f"CREATE DATABASE {name}")
+        self.execute(f"CREATE DATABASE {name}")
         return f"{self.url.rpartition('/')[0]}/{name}"
 
-    def with_password(self, url: str) -> str:
-        return url.replace("dagkit@", f"dagkit:{PASSWORD}@")
+    def execute(self, statement: str) -> None:
+        """Execute a statement outside of transactions."""
+        import adbc_driver_postgresql.dbapi as driver  # noqa: PLC0415 - only tests with this server need it
 
-    def _command(self, command: str) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(f"{command}\n")
-        self._process.stdin.flush()
-        assert self._process.stdout.readline() == f"{command} done\n"
+        url = self.url.replace("dagkit@", f"dagkit:{PASSWORD}@")
+        with driver.connect(url, autocommit=True) as connection, connection.cursor() as cursor:
+            cursor.execute(statement)
 
 
 @contextmanager
 def running() -> Iterator[PostgresServer]:
     """A server that runs as long as the block. Skip the test if PostgreSQL is not installed."""
-    with subprocess.Popen(  # noqa: S603 - our own script
-        [str(SCRIPT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        url = process.stdout.readline().strip()
-        if not url:
-            problem = process.stderr.read()
-            assert process.wait() == 127, problem
-            pytest.skip(problem)
-        yield PostgresServer(process, url)
-        assert process.stdin is not None
-        process.stdin.close()
+    with tempfile.TemporaryDirectory(prefix="postgres-") as folder:  # its user may not enter the folders of pytest
+        server = PostgresServer(Path(folder)).start()
+        try:
+            yield server
+        finally:
+            server.stop()

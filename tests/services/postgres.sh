@@ -1,63 +1,81 @@
 #!/usr/bin/env bash
-# Start a PostgreSQL server with an empty database, in a temporary folder and on a free port of the loopback.
+# Runs a PostgreSQL server on a free port of the loopback, for tests or by hand.
 #
-#   tests/services/postgres.sh          prints the address of the database, and then waits
+#   postgres.sh run [FOLDER [PORT]]   run a server until the standard input ends
 #
-# On its standard input it takes the commands `kill`, which kills the server's processes, and `start`, which starts it
-# again with its data; it answers each with a line. The server ends and its folder is removed when the script ends: at a
-# signal, or when its standard input is closed, so that it does not outlive the program that started it. It does not run
-# as root: root becomes the user `postgres`, whom Debian's package creates. PGBIN is the folder of initdb and pg_ctl, else
-# that of Debian's package.
+# `run` prints `READY PORT PID`. The user is dagkit, the password secret, the database postgres. A folder that is named is
+# kept, and a later server continues with its data; without one, the data is in a temporary folder. The server does not
+# run as root: root becomes the user `postgres`, whom Debian's package creates, and who then owns the folder. PGBIN is the
+# folder of initdb and postgres, else that of Debian's package.
 set -euo pipefail
 
-bin=${PGBIN:-$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -1)}
-if [ ! -x "$bin/initdb" ]; then
-    echo "PostgreSQL is missing: apt-get install postgresql" >&2
-    exit 127
-fi
+bin=${PGBIN:-$(ls -d /usr/lib/postgresql/*/bin 2> /dev/null | sort -V | tail -1)}
+missing=69 # what sysexits.h calls "unavailable"
 
-folder=$(mktemp -d "${TMPDIR:-/tmp}/postgres-XXXXXX")
-as=()
-if [ "$(id -u)" = 0 ]; then
-    chown postgres "$folder"
-    as=(setpriv --reuid postgres --regid postgres --clear-groups env HOME="$folder")
-fi
-cd "$folder"
-
-stop() {
-    "${as[@]}" "$bin/pg_ctl" -D "$folder/data" -m immediate -w stop >/dev/null 2>&1 || true
-    rm -rf "$folder"
+free_port() {
+    python3 -c 'import socket; held = socket.create_server(("127.0.0.1", 0)); print(held.getsockname()[1])'
 }
-trap stop EXIT
-trap 'exit 0' INT TERM HUP
 
-port=${PGPORT:-$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')}
-echo "${PGPASSWORD:-secret}" > "$folder/password"
-chmod 644 "$folder/password"
-"${as[@]}" "$bin/initdb" -D "$folder/data" -U dagkit --pwfile="$folder/password" --auth=scram-sha-256 \
-    --encoding=UTF8 --no-locale --no-sync >/dev/null
-# a kill loses nothing that the server has written, so it need not wait for the disk
-cat >> "$folder/data/postgresql.conf" <<END
+create() { # FOLDER
+    echo secret > "$1/password"
+    chmod 644 "$1/password"
+    "${as[@]}" "$bin/initdb" -D "$1/data" -U dagkit --pwfile="$1/password" --auth=scram-sha-256 --encoding=UTF8 \
+        --no-locale --no-sync > /dev/null
+    # a kill loses nothing that the server has written, so it need not wait for the disk
+    cat >> "$1/data/postgresql.conf" << END
 listen_addresses = '127.0.0.1'
-port = $port
 unix_socket_directories = ''
 fsync = off
 logging_collector = off
 log_min_messages = fatal
 END
-
-start() {
-    "${as[@]}" "$bin/pg_ctl" -D "$folder/data" -l "$folder/log" -w start >/dev/null </dev/null || cat "$folder/log" >&2
 }
 
-start
-echo "postgresql://dagkit@127.0.0.1:$port/postgres"
-while read -r command; do
-    case $command in
-        kill) server=$(head -1 "$folder/data/postmaster.pid") && kill -9 "$server" $(pgrep -P "$server")
-              rm -f "$folder/data/postmaster.pid" ;;  # a process that nobody waited for still looks alive
-        start) start ;;
-        *) echo "unknown command $command" >&2 ;;
-    esac
-    echo "$command done"
-done
+run() {
+    if ! test -x "$bin/initdb"; then
+        echo "postgres.sh needs PostgreSQL: sudo apt-get install postgresql" >&2
+        exit $missing
+    fi
+    local folder=${1:-} made=
+    if test -z "$folder"; then
+        folder=$(mktemp -d) made=yes
+    fi
+    local port=${2:-$(free_port)}
+    mkdir -p "$folder"
+    as=(env HOME="$folder")
+    if test "$(id -u)" = 0; then
+        chown postgres "$folder"
+        as=(setpriv --reuid postgres --regid postgres --clear-groups "${as[@]}")
+    fi
+    if command -v setpriv > /dev/null; then
+        as+=(setpriv --pdeathsig INT) # also if this script is killed; after the change of the user, which clears it
+    fi
+    cd "$folder"
+    test -e "$folder/data" || create "$folder"
+    rm -f "$folder/data/postmaster.pid" # a server that was killed leaves it
+    "${as[@]}" "$bin/postgres" -D "$folder/data" -p "$port" > "$folder/log" 2>&1 < /dev/null &
+    local server=$!
+    # shellcheck disable=SC2064
+    trap "stop $server '$folder' '$made'" EXIT
+    until "$bin/pg_isready" -q -h 127.0.0.1 -p "$port" -d postgres -U dagkit; do
+        if ! kill -0 $server 2> /dev/null; then
+            cat "$folder/log" >&2
+            exit 1
+        fi
+        sleep 0.1
+    done
+    echo "READY $port $server"
+    cat > /dev/null # until the process that started this one closes the pipe or ends
+}
+
+stop() { # SERVER FOLDER MADE
+    kill -QUIT "$1" 2> /dev/null || true # its processes end at once
+    wait "$1" 2> /dev/null || true
+    cd /
+    test -z "$3" || rm -rf "$2"
+}
+
+case ${1:-run} in
+    run) run "${@:2}" ;;
+    *) echo "usage: $0 run [FOLDER [PORT]]" >&2; exit 64 ;;
+esac

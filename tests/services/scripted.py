@@ -29,6 +29,11 @@ class ScriptedServer:
         self._process: subprocess.Popen[str] | None = None
         self._server = 0
 
+    @property
+    def is_running(self) -> bool:
+        """Whether the server was started, and neither stopped nor killed since."""
+        return self._process is not None
+
     def start(self) -> Self:
         """Run the server on its ports, and wait until it answers. Skip the test if it is not installed."""
         command = [str(self.script), "run", str(self.folder), *self._ports]
