@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from urllib.parse import parse_qs, quote, unquote, urlsplit, urlunsplit
 
 from dagkit_operators.libraries import library
-from dagkit_operators.sql.faults import failure_of
+from dagkit_operators.sql.faults import Kind, failure_of, kind_of, text_of
+from dagkit_operators.tables.faults import RowRefused
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -103,8 +104,13 @@ class Connection:
         return rows
 
     def commit(self) -> None:
-        with self.failing():
+        """Commit. Raise `RowRefused` for a constraint that the database checks now."""
+        try:
             self._connection.commit()
+        except library("adbc_driver_manager", "sql").Error as error:
+            if kind_of(error) is Kind.ROWS:
+                raise RowRefused(self.name, "a row", text_of(error)) from error
+            raise failure_of(error, self.name) from error
 
     def rollback(self) -> None:
         with self.failing():

@@ -1,12 +1,16 @@
 """Inserting Arrow tables into a table of a database, within the open transaction of a connection."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from dagkit_operators.libraries import library
 from dagkit_operators.sql.databases import Connection, Postgres, columns, quoted, quoted_name
 from dagkit_operators.sql.faults import Kind, failure_of, kind_of, text_of
 from dagkit_operators.tables.faults import RowRefused, TableMismatched
+from dagkit_operators.tables.staged_rows import row_refused
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,18 +49,12 @@ class TableLoader:
         source = f"SELECT {names} FROM {quoted(self.table)} WHERE 1 = 0"
         self._connection.execute(self._insertion(schema.names, source))
 
-    def load(self, rows: "pa.Table") -> None:
-        """Insert rows. Raise `RowRefused` for the first one that the database refuses; then roll back."""
-        import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
-
-        try:
-            self._load(rows)
-        except pa.ArrowInvalid as error:
-            raise self._refused(rows, str(error)) from error
-        except library("adbc_driver_manager", "sql").Error as error:
-            if kind_of(error) is not Kind.ROWS:
-                raise failure_of(error, self._connection.name) from error
-            raise self._refused(rows, text_of(error)) from error
+    def load(self, pieces: "Callable[[], Iterator[pa.Table]]") -> None:
+        """Insert rows, given in pieces. Raise `RowRefused` for the first one that is refused; then roll back."""
+        for index, rows in enumerate(pieces()):
+            refusal = self._refusal_of(iter((rows,)))
+            if refusal is not None:
+                raise self._refused(partial(_first, pieces, index), rows, refusal) from refusal.error
 
     def _load(self, rows: "pa.Table") -> None:
         converted = self._forms(rows.schema)
@@ -129,34 +127,54 @@ class TableLoader:
             self._types = dict(found)
         return self._types
 
-    def _refused(self, rows: "pa.Table", reason: str) -> Exception:
-        """The failure that names the first row that is refused, found by inserting fewer and fewer rows."""
+    def _refused(
+        self, earlier: "Callable[[], Iterator[pa.Table]]", rows: "pa.Table", refusal: "_Refusal"
+    ) -> RowRefused:
+        """The failure that names the first of some rows that is refused, found by inserting fewer and fewer of them.
+
+        A row may be refused because of an earlier one. Those of earlier pieces are inserted again if that is so. There
+        is no savepoint: the driver of PostgreSQL executes nothing after an error until the transaction is rolled back.
+        """
+        before = earlier if self._tried(iter((rows,))) is None else lambda: iter(())
         good, bad = 0, rows.num_rows
         while bad - good > 1:
             middle = (good + bad) // 2
-            if self._is_taken(rows.slice(0, middle)):
-                good = middle
-            else:
-                bad = middle
-        shown = rows.slice(good, 1).to_pylist()
-        return RowRefused(self.table, f"{shown[0] if shown else 'a row'!r:.200}", reason)
+            found = self._tried(chain(before(), (rows.slice(0, middle),)))
+            good, bad, refusal = (middle, bad, refusal) if found is None else (good, middle, found)
+        return row_refused(self.table, rows, good, refusal.reason)
 
-    def _is_taken(self, rows: "pa.Table") -> bool:
-        """Whether the database takes these rows, which are rolled back."""
-        import pyarrow as pa  # noqa: PLC0415 - as above
-
+    def _tried(self, pieces: "Iterator[pa.Table]") -> "_Refusal | None":
+        """Why the database refuses rows in a transaction of their own, which is rolled back; None if it takes them."""
         self._connection.rollback()
         try:
-            self._load(rows)
-        except pa.ArrowInvalid:
-            return False
+            return self._refusal_of(pieces)
+        finally:
+            self._connection.rollback()
+
+    def _refusal_of(self, pieces: "Iterator[pa.Table]") -> "_Refusal | None":
+        """Insert rows. Return why the database refuses one of them; None if it takes them."""
+        import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
+
+        try:
+            for rows in pieces:
+                self._load(rows)
+        except pa.ArrowInvalid as error:
+            return _Refusal(str(error), error)
         except library("adbc_driver_manager", "sql").Error as error:
             if kind_of(error) is not Kind.ROWS:
                 raise failure_of(error, self._connection.name) from error
-            return False
-        finally:
-            self._connection.rollback()
-        return True
+            return _Refusal(text_of(error), error)
+        return None
+
+
+def _first(pieces: "Callable[[], Iterator[pa.Table]]", count: int) -> "Iterator[pa.Table]":
+    return islice(pieces(), count)
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    reason: str
+    error: Exception
 
 
 def _numbered(rows: "pa.Table") -> "pa.Table":

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T", default=Any)
+_ANY_KEY = OFFSET_INFINITY - 1
+"""The end of the keys of a query if the database is away: they are read up to the highest one."""
 
 
 class SqlReader(SqlClient, FollowsBacklog, SplittableOperator[SqlQuery], Generic[T]):
@@ -59,9 +61,15 @@ class SqlReader(SqlClient, FollowsBacklog, SplittableOperator[SqlQuery], Generic
             return OffsetRange(0, 1)
         if element.end != OFFSET_INFINITY:
             return OffsetRange(element.start, element.end)
-        with self.connected(self._home) as connection:
-            highest = f"SELECT max({quoted_name(element.key)}) FROM ({element.statement}) AS rows_found"
-            ((found,),) = connection.execute(highest)
+        outage = outage_of(self.url)
+        try:
+            with self.connected(self._home) as connection:
+                highest = f"SELECT max({quoted_name(element.key)}) FROM ({element.statement}) AS rows_found"
+                ((found,),) = connection.execute(highest)
+        except Unavailable as error:
+            outage.failed(error.problem)
+            return OffsetRange(element.start, _ANY_KEY)
+        outage.is_over()
         return OffsetRange(element.start, max(element.start, -1 if found is None else found) + 1)
 
     def process(self, element: SqlQuery, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[Batch[Any]]:

@@ -1,5 +1,7 @@
 """Finding the rows of a table or a query, and dividing them into ranges of keys."""
 
+import threading
+from concurrent.futures import Future
 from typing import Self
 
 from pydantic import Field, PositiveInt, PrivateAttr, model_validator
@@ -7,7 +9,7 @@ from pydantic import Field, PositiveInt, PrivateAttr, model_validator
 from dagkit import Context, InputOperator, OutputPort, State, Unavailable, Until
 from dagkit_operators.outage import Outage
 from dagkit_operators.sql.client import SqlClient
-from dagkit_operators.sql.databases import quoted, quoted_name
+from dagkit_operators.sql.databases import Connection, quoted, quoted_name
 from dagkit_operators.sql.queries import SqlRange
 from dagkit_operators.tables.faults import TableMismatched
 
@@ -37,11 +39,12 @@ class SqlSplitter(SqlClient, InputOperator):
     next_key = State(0)
     next_number = State(0)
 
-    _outage: Outage | None = PrivateAttr(default=None)
-    _pause_millis: int | None = PrivateAttr(default=None)
-    """The time until the next look while the database is away; None while it is there."""
-    _ends: bool = PrivateAttr(default=False)
-    """Whether the launch ends by itself: it fails if the database is away, and does not wait."""
+    _context: Context | None = PrivateAttr(default=None)
+    _look: "Future[tuple[int, int] | None] | None" = PrivateAttr(default=None)
+    _looks: int = PrivateAttr(default=0)
+    """How many looks have ended."""
+    _abandoned: threading.Event | None = PrivateAttr(default=None)
+    """Ends a look that waits for the database. Made by `setup`: an event cannot be pickled."""
 
     @model_validator(mode="after")
     def _reads_one(self) -> Self:
@@ -56,35 +59,61 @@ class SqlSplitter(SqlClient, InputOperator):
         return self.query or f"SELECT {columns} FROM {quoted(self.table)}"
 
     def setup(self, context: Context) -> None:
-        self._ends = context.until is not Until.STOPPED
+        self._context = context
+        self._abandoned = threading.Event()
+        self._look = None
+        self._looks = 0
+
+    def teardown(self) -> None:
+        if self._abandoned is not None:
+            self._abandoned.set()
 
     def emit_tuples(self) -> None:
-        try:
-            found = self._found()
-        except Unavailable as error:
-            self._wait(error)
-            return
-        self._pause_millis = None
-        if self._outage is not None:
-            self._outage.is_over()
-        if found is not None:
-            self._send(*found)
+        """Send what the last look found. Without one, begin a look."""
+        assert self._context is not None, "an operator is set up before it runs"
+        if self._look is None and not (self._looks and self._context.until is Until.ONCE):
+            self._look = self._context.in_background(self._ask)
+        if self._look is not None and self._look.done():
+            found, self._look = self._look.result(), None
+            self._looks += 1
+            if found is not None:
+                self._send(*found)
 
-    def looks_again_in_millis(self) -> int | None:
-        """The pause of the outage while the database is away; else the usual time."""
-        return self._pause_millis
+    def _ask(self) -> tuple[int, int] | None:
+        """Ask the database until it answers. It runs on another thread."""
+        assert self._abandoned is not None, "an operator is set up before it runs"
+        outage = Outage(self.url)
+        while True:
+            try:
+                found = self._found()
+            except Unavailable as error:
+                if self._abandoned.wait(outage.failed(error.problem)):
+                    return None
+            else:
+                outage.is_over()
+                return found
 
     def _found(self) -> tuple[int, int] | None:
         """The lowest and the highest key that are new; None if there are none."""
         key, new = quoted_name(self.key), f"WHERE {quoted_name(self.key)} >= {self.next_key}"
         with self.connected() as connection:
             if not self.next_number:
-                ((lowest,),) = connection.execute(f"SELECT min({key}) FROM ({self.statement}) AS rows_found")
-                if lowest is not None and not (isinstance(lowest, int) and lowest >= 0):
-                    raise TableMismatched(f"{self.key} begins with {lowest!r}; a key is an integer, 0 or more")
+                self._check_keys(connection)
             statement = f"SELECT min({key}), max({key}) FROM ({self.statement}) AS rows_found {new}"
             ((lowest, highest),) = connection.execute(statement)
         return None if lowest is None else (lowest, highest)
+
+    def _check_keys(self, connection: Connection) -> None:
+        """Raise `TableMismatched` if there are rows that no range of keys contains."""
+        key, rows = quoted_name(self.key), f"FROM ({self.statement}) AS rows_found"
+        ((lowest,),) = connection.execute(f"SELECT min({key}) {rows}")
+        if lowest is not None and not (isinstance(lowest, int) and lowest >= 0):
+            raise TableMismatched(f"{self.key} begins with {lowest!r}; a key is an integer, 0 or more")
+        if connection.execute(f"SELECT 1 {rows} WHERE {key} IS NULL LIMIT 1"):
+            raise TableMismatched(
+                f"{self.key} is NULL in a row of {self.table or 'the query'}, which no range of keys contains",
+                f"give each row a key, or leave these rows out: query = SELECT … WHERE {self.key} IS NOT NULL",
+            )
 
     def _send(self, lowest: int, highest: int) -> None:
         step = max(self.range_size, -(-(highest + 1 - lowest) // _MOST_RANGES))
@@ -93,11 +122,3 @@ class SqlSplitter(SqlClient, InputOperator):
             # the first range begins where the last one ended: the ledger proves that no key is left out
             self.ranges.emit(SqlRange(self.statement, self.key, self.next_key, end, self.next_number))
             self.next_key, self.next_number = end, self.next_number + 1
-
-    def _wait(self, error: Unavailable) -> None:
-        """Look again later, if the launch does; the outage decides what is logged."""
-        if self._outage is None:
-            self._outage = Outage(self.url)
-        self._pause_millis = round(self._outage.failed(error.problem) * 1000)
-        if self._ends:
-            raise error

@@ -56,9 +56,7 @@ class WindowedTable:
         if not self._claims(connection, window):
             connection.rollback()
             return
-        loader = TableLoader(connection, self._table, self._key)
-        for rows in together(window, _ROWS_TOGETHER):
-            loader.load(rows)
+        TableLoader(connection, self._table, self._key).load(lambda: together(window, _ROWS_TOGETHER))
         connection.commit()
 
     def close(self) -> None:

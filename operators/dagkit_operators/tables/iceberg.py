@@ -1,6 +1,7 @@
 """Writing records to Iceberg tables, each of them once."""
 
 import itertools
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -98,7 +99,7 @@ class IcebergTable:
         """Raise a failure with a code for an error of the library, the catalog or the storage."""
         faults = library("pyiceberg.exceptions", "iceberg")
         refused = tuple(getattr(faults, name) for name in _REFUSED)
-        away = (OSError, *(getattr(faults, name) for name in _AWAY))
+        away = (OSError, *(getattr(faults, name) for name in _AWAY), *_errors_of_databases())
         try:
             yield
         except refused as error:
@@ -138,3 +139,9 @@ class IcebergWriter(StagesRows[T]):
         if not all(table.split(".")) or "." not in table:
             raise ValueError("a table of a catalog is named by its namespace and its name, as in sales.orders")
         return table
+
+
+def _errors_of_databases() -> tuple[type[Exception], ...]:
+    """What a catalog in a database raises if that is away or locked; nothing if no such catalog was opened."""
+    faults = sys.modules.get("sqlalchemy.exc")
+    return () if faults is None else (faults.OperationalError, faults.InterfaceError, faults.TimeoutError)

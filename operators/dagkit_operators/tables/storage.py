@@ -11,7 +11,7 @@ from dagkit_operators.tables.faults import DatabaseRefused
 
 _REFUSED = re.compile(
     r"\b(401|403)\b|AccessDenied|Forbidden|Unauthori[sz]ed|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|"
-    r"NoSuchBucket|[Pp]ermission denied"
+    r"NoSuchBucket|[Pp]ermission denied|authentication failed|does not exist|unable to open database|readonly database"
 )
 
 _MOST_CONFLICTS = 20

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -49,17 +49,21 @@ class TestDatabase:
         return {"url": self.url, "password": self.password}
 
 
-class Starting(FakeClock):
-    """A clock that starts the server, if it was killed, when a run waits."""
+class Meanwhile(FakeClock):
+    """A clock that does something when a run waits."""
 
-    def __init__(self, server: PostgresServer) -> None:
+    def __init__(self, act: Callable[[], object]) -> None:
         super().__init__()
-        self.server = server
+        self._act = act
 
     def wait(self, woken: threading.Event, until: dt.datetime) -> None:
-        if not self.server.is_running:
-            self.server.start()
+        self._act()
         super().wait(woken, until)
+
+
+def starting(server: PostgresServer) -> Meanwhile:
+    """A clock that starts the server, if it was killed, when a run waits."""
+    return Meanwhile(lambda: server.is_running or server.start())
 
 
 def rows_written(

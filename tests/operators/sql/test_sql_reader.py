@@ -1,8 +1,9 @@
 """Each row of a table or a query is read once, however its keys are divided."""
 
 import logging
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ from dagkit import Dag, InputPort, OperatorContext, OutputPort, RowOperator, Sta
 from dagkit.api.running import Until
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.points import Point
-from dagkit.ranges import OffsetRange
+from dagkit.ranges import OFFSET_INFINITY, OffsetRange
 from dagkit.testing import Alone, CrashAfter, FakeClock, check_every_split_of
 from dagkit_operators import Items, Map, SqlQuery, SqlRange, SqlReader, SqlSplitter
+from dagkit_operators.outage import outage_of
+from dagkit_operators.sql.databases import connected
 from tests.engine.cast import Collect, Desk, Hurried, arrived
 from tests.operators.sql.sql_cast import TestDatabase
 
@@ -150,32 +153,92 @@ def test_a_splitter_reads_a_table_or_a_query() -> None:
         assert "set either table or query" in fault.message
 
 
+def test_a_row_without_a_key_is_not_left_out_silently(tmp_path: Path, filled: TestDatabase) -> None:
+    filled.rows("INSERT INTO numbers VALUES (NULL, 'lost')")
+    with pytest.raises(OperatorFailed, match="number is NULL in a row of numbers") as raised:
+        Desk(tmp_path, rows_read(filled)).run()
+    assert raised.value.code == "table-mismatched"
+    query = {"table": "", "query": "SELECT * FROM numbers WHERE number IS NOT NULL"}
+    (tmp_path / "others").mkdir()
+    assert numbers_and_texts(Desk(tmp_path / "others", rows_read(filled, **query)).run()) == ROWS
+
+
 AWAY = {"url": "postgresql://dagkit@127.0.0.1:1/none", "password": "hunter2"}
 
 
-def test_a_reader_waits_for_a_database_that_is_away(caplog: pytest.LogCaptureFixture) -> None:
+class AtOutage(logging.Handler):
+    """Does something when an outage is reported."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        super().__init__(logging.WARNING)
+        self._act = act
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "does not answer" in record.getMessage():
+            self._act()
+
+
+@contextmanager
+def at_outage(act: Callable[[], object]) -> Iterator[None]:
+    handler, logger = AtOutage(act), logging.getLogger("dagkit_operators.outage")
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+@pytest.mark.parametrize(
+    ("query", "left"),
+    [
+        (SqlRange("SELECT 1", "number", 0, 24), OffsetRange(0, 24)),
+        (SqlQuery("SELECT 1", "number"), OffsetRange(0, OFFSET_INFINITY - 1)),
+    ],
+    ids=["a range", "a query whose highest key is unknown"],
+)
+def test_a_reader_waits_for_a_database_that_is_away(
+    caplog: pytest.LogCaptureFixture, query: SqlQuery, left: OffsetRange
+) -> None:
+    outage_of.cache_clear()
     alone = Alone(SqlReader(**AWAY))
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
-            alone.work(SqlRange("SELECT 1", "number", 0, 24))
+            alone.work(query)
             assert alone.deferred is not None
-            assert alone.deferred.residual == OffsetRange(0, 24)
+            assert alone.deferred.residual == left
     assert len(caplog.records) == 1
     assert "does not answer, and is tried again until it does" in caplog.text
     assert "hunter2" not in caplog.text
 
 
-def test_a_splitter_waits_longer_and_longer_for_a_database_that_is_away() -> None:
-    alone = Alone(SqlSplitter(**AWAY, table="numbers", key="number"))
-    pauses = []
-    for _ in range(8):
-        alone.look()
-        pauses.append(alone.operator.looks_again_in_millis())
-    assert pauses == [100, 200, 400, 800, 1600, 3200, 6400, 10_000]
+def test_a_query_whose_highest_key_was_unknown_is_read_to_its_end(filled: TestDatabase) -> None:
+    alone = Alone(SqlReader(**filled.settings, record_type=Named, page_rows=2))
+    alone.work(SqlQuery("SELECT * FROM numbers", "number"), OffsetRange(5, OFFSET_INFINITY - 1))
+    assert (alone.sent(), alone.deferred) == ([row for row in ROWS if row.number >= 5], None)
 
 
-def test_a_splitter_of_a_launch_that_ends_reports_that_the_database_is_away(tmp_path: Path) -> None:
-    with pytest.raises(OperatorFailed) as raised:
-        Desk(tmp_path, rows_read(TestDatabase(AWAY["url"], AWAY["password"]))).run()
-    assert raised.value.code == "system-unavailable"
-    assert "hunter2" not in str(raised.value)
+def test_a_splitter_waits_for_a_database_that_is_locked(
+    tmp_path: Path, sqlite: TestDatabase, caplog: pytest.LogCaptureFixture
+) -> None:
+    sqlite.rows("CREATE TABLE numbers (number INTEGER, text TEXT)")
+    sqlite.rows("INSERT INTO numbers VALUES (1, 'one'), (2, 'two')")
+    impatient = replace(sqlite, url=f"{sqlite.url}?timeout_millis=0")
+    lock = connected(sqlite.url)
+    for statement in ("PRAGMA locking_mode = EXCLUSIVE", "UPDATE numbers SET text = text"):
+        lock.execute(statement)
+    lock.commit()  # in this mode the lock stays
+    with at_outage(lock.close), caplog.at_level(logging.WARNING):
+        loop = Desk(tmp_path, rows_read(impatient), until=Until.IDLE).run()
+    assert numbers_and_texts(loop) == [Named(1, "one"), Named(2, "two")]
+    first, second = [record.getMessage() for record in caplog.records]
+    assert "does not answer, and is tried again until it does" in first
+    assert "database is locked" in first
+    assert "answers again" in second
+
+
+def test_a_launch_is_stopped_while_the_splitter_waits(tmp_path: Path) -> None:
+    database = TestDatabase(AWAY["url"], AWAY["password"])
+    loop = Desk(tmp_path, rows_read(database), until=Until.STOPPED).loop()
+    with at_outage(loop.stop):
+        loop.run()
+    assert loop.checkpoint.window == 0

@@ -2,8 +2,12 @@
 
 import datetime as dt
 import logging
+import random
 import resource
-from collections.abc import Iterator
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -19,8 +23,9 @@ from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.points import Point
 from dagkit.testing import CrashAfter, FakeClock
 from dagkit_operators import Items, Map, SqlWriter
+from dagkit_operators.sql import windows
 from tests.engine.cast import Desk
-from tests.operators.sql.sql_cast import Row, Starting, TestDatabase, rows_written
+from tests.operators.sql.sql_cast import Meanwhile, Row, TestDatabase, rows_written, starting
 from tests.services.losing_answers import LosingAnswers
 from tests.services.postgres import PASSWORD, PostgresServer
 
@@ -143,6 +148,35 @@ def test_a_row_that_the_table_refuses_is_named(tmp_path: Path, database: TestDat
     assert database.rows(NUMBERS) == ALL
 
 
+def test_a_row_that_is_refused_because_of_an_earlier_one_is_named(
+    tmp_path: Path, database: TestDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(windows, "_ROWS_TOGETHER", 2)
+    database.rows("CREATE TABLE numbers (number BIGINT PRIMARY KEY, text TEXT)")
+    rows = [Row(number, "first") for number in range(5)]
+    again = Row(1, "again")
+    failure = failure_in(
+        Desk(tmp_path, items_written(database, *rows, again, Row(7, "last"), Row(8, "last"), batch_rows=2))
+    )
+    assert failure.code == "row-refused"
+    assert "numbers refuses {'number': 1, 'text': 'again'}" in failure.problem
+    assert database.rows(NUMBERS) == []
+
+
+@pytest.mark.slow
+def test_a_constraint_that_is_checked_at_the_commit_is_named(tmp_path: Path, postgres: PostgresServer) -> None:
+    database = TestDatabase(postgres.new_database(), PASSWORD)
+    database.rows("CREATE TABLE numbers (number BIGINT UNIQUE DEFERRABLE INITIALLY DEFERRED, text TEXT)")
+    desk = Desk(tmp_path, items_written(database, Row(1, "a"), Row(2, "b"), Row(1, "c")))
+    failure = failure_in(desk)
+    assert failure.code == "row-refused"
+    assert "Key (number)=(1) already exists" in failure.problem
+    assert database.rows(NUMBERS) == []
+    database.rows("ALTER TABLE numbers DROP CONSTRAINT numbers_number_key")
+    desk.run()
+    assert len(database.rows(NUMBERS)) == 3
+
+
 @pytest.mark.slow
 def test_a_number_that_does_not_fit_its_column_is_named(tmp_path: Path, postgres: PostgresServer) -> None:
     database = TestDatabase(postgres.new_database(), PASSWORD)
@@ -233,6 +267,44 @@ def test_a_database_that_is_full_is_waited_for(tmp_path: Path, sqlite: TestDatab
     assert sqlite.rows("SELECT number FROM numbers ORDER BY number") == [(number,) for number in range(16)]
 
 
+@contextmanager
+def small_disk(folder: Path) -> Iterator[Callable[[], None]]:
+    """A disk of 512 KiB. The function that it gives enlarges it."""
+    mount = shutil.which("mount")
+    made = mount and subprocess.run([mount, "-t", "tmpfs", "-o", "size=512k", "none", folder], check=False)  # noqa: S603
+    if not made or made.returncode:
+        pytest.skip("mounting a small disk needs root")
+    try:
+        yield lambda: subprocess.run([mount, "-o", "remount,size=64m", folder], check=True) and None  # type: ignore[list-item] # noqa: S603
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)  # noqa: S603, S607
+
+
+@pytest.mark.slow
+def test_a_postgres_whose_disk_is_full_is_waited_for(
+    tmp_path: Path, postgres: PostgresServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = Path(tempfile.mkdtemp(prefix="postgres-disk-"))
+    database = TestDatabase(postgres.new_database(), PASSWORD)
+    with small_disk(place) as enlarge:
+        (place / "space").mkdir()
+        shutil.chown(place, "postgres")
+        shutil.chown(place / "space", "postgres")
+        postgres.execute(f"CREATE TABLESPACE small LOCATION '{place}/space'")
+        database.rows("CREATE TABLE numbers (number BIGINT, text TEXT) TABLESPACE small")
+        wide = {"make": lambda number: Row(number, random.Random(number).randbytes(60_000).hex()), "looks": ((4,),) * 4}
+        desk = Desk(tmp_path, rows_written(database, **wide), until=Until.IDLE, clock=Meanwhile(enlarge))
+        with caplog.at_level(logging.WARNING):
+            desk.run()
+        assert database.rows("SELECT number FROM numbers ORDER BY number") == [(number,) for number in range(16)]
+        database.rows("DROP TABLE numbers")
+        postgres.execute("DROP TABLESPACE small")
+    place.rmdir()
+    first, second = [record.getMessage() for record in caplog.records]
+    assert "No space left on device" in first
+    assert second.startswith("the external system is available again, after")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("point", [Point.PLANNED, Point.APPENDED])
 def test_a_server_that_dies_is_waited_for(
@@ -243,7 +315,7 @@ def test_a_server_that_dies_is_waited_for(
             postgres.kill()
 
     database = TestDatabase(postgres.new_database(), PASSWORD)
-    desk = Desk(tmp_path, rows_written(database), until=Until.IDLE, clock=Starting(postgres))
+    desk = Desk(tmp_path, rows_written(database), until=Until.IDLE, clock=starting(postgres))
     with caplog.at_level(logging.WARNING):
         desk.run(probe=probe)
     assert database.rows(NUMBERS) == ALL

@@ -14,7 +14,7 @@ from dagkit.api.running import Until
 from dagkit.engine.points import Point
 from dagkit.testing import Crash, CrashAfter, FakeClock
 from tests.engine.cast import Desk
-from tests.operators.sql.sql_cast import Starting, TestDatabase, rows_written
+from tests.operators.sql.sql_cast import TestDatabase, rows_written, starting
 from tests.services.postgres import PASSWORD, PostgresServer
 
 pytestmark = pytest.mark.slow
@@ -81,7 +81,7 @@ def test_the_server_and_the_driver_are_killed(tmp_path: Path, postgres: Postgres
         crash(point, window_id)
 
     database = TestDatabase(postgres.new_database(), PASSWORD)
-    desk = Desk(tmp_path, rows_written(database, looks=LOOKS), until=Until.IDLE, clock=Starting(postgres))
+    desk = Desk(tmp_path, rows_written(database, looks=LOOKS), until=Until.IDLE, clock=starting(postgres))
     try:
         desk.run(probe=probe)
     except Crash:

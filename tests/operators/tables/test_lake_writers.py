@@ -1,6 +1,7 @@
 """Rows are in a Delta or Iceberg table once, wherever a run ends, and faults name the column."""
 
 import logging
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from dagkit.testing import CrashAfter, FakeClock
 from dagkit_operators.tables import staged_rows, storage
 from dagkit_operators.tables.staged_rows import _entry_of
 from tests.engine.cast import Desk
+from tests.operators.sql.sql_cast import Meanwhile
 from tests.operators.tables.lakes import ALL, LAKES, DeltaLake, IcebergLake, Lake, rows_written
 from tests.operators.tables.memory_of_a_window import ROWS, WIDTH
 
@@ -172,6 +174,22 @@ def test_a_storage_that_is_away_is_waited_for_and_its_secret_is_not_shown(
         desk.run()
     assert raised.value.code == "system-unavailable"
     assert "hunter2" not in f"{raised.value} {caplog.text}"
+
+
+@pytest.mark.slow
+def test_a_catalog_in_a_database_that_is_locked_is_waited_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    lake = IcebergLake(tmp_path)
+    desk_of(tmp_path, lake).run(windows=1)
+    lock = sqlite3.connect(tmp_path / "catalog.db", isolation_level=None)
+    lock.execute("BEGIN EXCLUSIVE")
+    impatient = {**lake.catalog, "uri": f"{lake.catalog['uri']}?timeout=0"}
+    draw = rows_written(lake, catalog=impatient)
+    with caplog.at_level(logging.WARNING):
+        Desk(tmp_path, draw, until=Until.IDLE, clock=Meanwhile(lock.close)).run()
+    assert lake.rows() == ALL
+    first, second = [record.getMessage() for record in caplog.records if record.name.startswith("dagkit")]
+    assert "database is locked" in first
+    assert "available again" in second
 
 
 @pytest.mark.slow
