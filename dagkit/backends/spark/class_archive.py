@@ -1,0 +1,152 @@
+"""An archive of Java's loaded classes, with which a local Spark starts in half the time.
+
+The first launch leaves a background process that makes the archive; later launches use it. It is in the user's cache
+folder, named by a digest of the Java, the Spark and the options that it is for. Java ignores one that does not fit.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+CACHE = "DAGKIT_CACHE"
+"""The environment variable that names the cache folder; if it is empty, nothing is cached."""
+KEPT = 2
+"""How many archives are kept, such as those of two environments. Each has some 150 MB."""
+RETRIED_AFTER_SECONDS = 86_400.0
+_ENDING = ".jsa"
+_MAKER = """
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+from dagkit.backends.spark.recording import record
+record()
+"""
+_LARGEST_SCRIPT = 4096
+
+
+def folder(environment: Mapping[str, str] = os.environ) -> Path | None:
+    """The cache folder for archives, which only this user can write to; None if there is none."""
+    named = environment.get(CACHE)
+    if named == "":
+        return None
+    try:
+        base = Path(named) if named else Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dagkit"
+        place = base.absolute() / "java"
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # no home, or one that cannot be written to
+        return None
+    return place if _is_private(place) else None
+
+
+def archive_for(java: Path, jars: Path, options: str) -> Path | None:
+    """Where the archive for this Java, these jars of Spark and these options lies, or will lie."""
+    place = folder()
+    if place is None:
+        return None
+    try:
+        parts = [_identity(java / "bin" / "java"), sorted(_stat(entry) for entry in os.scandir(jars)), options]
+    except OSError:
+        return None
+    return place / (hashlib.sha256(json.dumps([1, *parts]).encode()).hexdigest()[:32] + _ENDING)
+
+
+def usable(archive: Path) -> bool:
+    """Whether the archive exists, and only this user can have written it."""
+    return archive.is_file() and _is_private(archive)
+
+
+def note_use(archive: Path) -> None:
+    """Note that the archive is in use, so that others are deleted before it."""
+    with contextlib.suppress(OSError):
+        os.utime(archive)
+
+
+def options_to_use(archive: Path) -> str:
+    """Options with which Java uses an archive, and says nothing if it does not fit."""
+    return f"-XX:SharedArchiveFile={archive} -Xshare:auto -Xlog:cds*=off"
+
+
+def options_to_make(archive: Path) -> str:
+    """Options with which Java writes an archive when it ends."""
+    return f"-XX:ArchiveClassesAtExit={archive} -Xlog:cds*=off"
+
+
+def make_in_background(archive: Path) -> "subprocess.Popen[bytes] | None":
+    """Start a process that makes the archive, unless one tried that lately."""
+    if usable(archive) or _seconds_since(tried(archive)) < RETRIED_AFTER_SECONDS:
+        return None
+    with contextlib.suppress(OSError):  # no process can be started: the next launch is slow again
+        return subprocess.Popen(  # noqa: S603 - this Python, with dagkit's own code
+            [sys.executable, "-c", _MAKER, json.dumps(sys.path)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    return None
+
+
+@contextlib.contextmanager
+def being_made(archive: Path) -> Iterator[Path | None]:
+    """A path at which to make the archive, which takes its place at the end; None if another process makes it now."""
+    with tried(archive).open("ab") as mark:
+        try:
+            fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield None
+            return
+        os.utime(mark.fileno())
+        part = archive.with_suffix(".part")
+        part.unlink(missing_ok=True)
+        yield part
+        part.chmod(0o400)
+        part.replace(archive)
+        _tidy(archive.parent)
+
+
+def tried(archive: Path) -> Path:
+    """The file whose time is that of the last attempt to make an archive, and which is locked during an attempt."""
+    return archive.with_suffix(".tried")
+
+
+def _tidy(place: Path) -> None:
+    """Delete the archives that were not used for the longest time."""
+    archives = sorted(place.glob("*" + _ENDING), key=lambda archive: archive.stat().st_mtime, reverse=True)
+    for old in archives[KEPT:]:
+        for path in (old, tried(old)):
+            path.unlink(missing_ok=True)
+
+
+def _seconds_since(path: Path) -> float:
+    try:
+        return time.time() - path.stat().st_mtime
+    except OSError:
+        return float("inf")
+
+
+def _is_private(path: Path) -> bool:
+    """Whether only this user can have written to a path; what others made could run any code in Java."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    return not stat.S_ISLNK(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
+
+
+def _identity(java: Path) -> list[object]:
+    """What distinguishes one Java from another: its file, or the text of a script that starts it."""
+    real = java.resolve()
+    size = real.stat().st_size
+    return [real.read_text() if size < _LARGEST_SCRIPT else [str(real), *_stat(real)]]
+
+
+def _stat(path: "os.DirEntry[str] | Path") -> list[object]:
+    found = path.stat()
+    return [path.name, found.st_size, found.st_mtime_ns]

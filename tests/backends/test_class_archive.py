@@ -1,0 +1,192 @@
+"""The archive of Java's classes: made once, private, one for each Java and Spark, and harmless if it is broken."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dagkit.backends.spark import class_archive
+from dagkit.backends.spark.class_archive import KEPT, RETRIED_AFTER_SECONDS, archive_for, being_made, tried, usable
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DAGKIT_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "java"
+
+
+@pytest.fixture
+def java(tmp_path: Path) -> Path:
+    (tmp_path / "jdk" / "bin").mkdir(parents=True)
+    (tmp_path / "jdk" / "bin" / "java").write_bytes(b"\x7fELF" + bytes(5000))
+    return tmp_path / "jdk"
+
+
+@pytest.fixture
+def jars(tmp_path: Path) -> Path:
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / "spark.jar").write_bytes(b"classes")
+    return tmp_path / "jars"
+
+
+def made(archive: Path) -> Path:
+    with being_made(archive) as part:
+        assert part is not None
+        part.write_bytes(b"classes")
+    return archive
+
+
+def fail_after_writing(part: Path) -> None:
+    part.write_bytes(b"half")
+    raise OSError("full")
+
+
+def test_another_java_another_spark_and_other_options_have_archives_of_their_own(cache, java, jars):
+    found = [archive_for(java, jars, "-Xmx1g"), archive_for(java, jars, "-Xmx1g"), archive_for(java, jars, "-Xmx2g")]
+    (jars / "more.jar").write_bytes(b"more")
+    found.append(archive_for(java, jars, "-Xmx1g"))
+    (java / "bin" / "java").write_bytes(b"\x7fELF" + bytes(6000))
+    found.append(archive_for(java, jars, "-Xmx1g"))
+    assert found[0] == found[1]
+    assert len(set(found)) == 4
+    assert {archive.parent for archive in found if archive} == {cache}
+
+
+def test_an_empty_name_of_the_cache_and_a_folder_that_cannot_be_made_give_no_archive(java, jars, tmp_path, monkeypatch):
+    monkeypatch.setenv("DAGKIT_CACHE", "")
+    assert archive_for(java, jars, "") is None
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("DAGKIT_CACHE", str(tmp_path / "file"))
+    assert archive_for(java, jars, "") is None
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o777])
+def test_a_folder_that_others_can_write_to_is_not_used(cache, java, jars, mode):
+    assert archive_for(java, jars, "") is not None
+    cache.chmod(mode)
+    assert archive_for(java, jars, "") is None
+
+
+def test_an_archive_is_complete_and_private_when_it_appears(cache, java, jars):
+    archive = archive_for(java, jars, "")
+    assert not usable(archive)
+    with being_made(archive) as part:
+        part.write_bytes(b"classes")
+        assert not usable(archive)
+    assert usable(archive)
+    assert archive.stat().st_mode & 0o777 == 0o400
+    assert not part.exists()
+
+
+def test_an_archive_that_others_may_have_written_is_not_used(cache, java, jars, tmp_path):
+    archive = made(archive_for(java, jars, ""))
+    archive.chmod(0o620)
+    assert not usable(archive)
+    archive.unlink()
+    (tmp_path / "planted").touch()
+    archive.symlink_to(tmp_path / "planted")
+    assert not usable(archive)
+
+
+def test_a_failed_attempt_leaves_no_archive_and_the_next_one_replaces_its_rest(cache, java, jars):
+    archive = archive_for(java, jars, "")
+    with pytest.raises(OSError, match="full"), being_made(archive) as part:
+        fail_after_writing(part)
+    assert not archive.exists()
+    assert made(archive).read_bytes() == b"classes"
+
+
+def test_two_processes_make_one_archive(cache, java, jars):
+    archive = archive_for(java, jars, "")
+    with being_made(archive) as part:
+        with being_made(archive) as second:
+            assert second is None
+        part.write_bytes(b"classes")
+    assert usable(archive)
+
+
+def test_the_archives_that_were_used_last_are_kept(cache, java, jars):
+    archives = [archive_for(java, jars, f"-Xmx{size}g") for size in range(KEPT + 1)]
+    for age, archive in enumerate(archives[:-1]):
+        made(archive)
+        os.utime(archive, (1000 + age, 1000 + age))
+    class_archive.note_use(archives[0])
+    made(archives[-1])
+    assert [archive for archive in archives if archive.exists()] == [archives[0], archives[-1]]
+    assert sorted(cache.glob("*.tried")) == sorted(map(tried, [archives[0], archives[-1]]))
+
+
+@pytest.mark.parametrize(("seconds_ago", "starts"), [(10.0, 0), (RETRIED_AFTER_SECONDS + 10, 1), (None, 1)])
+def test_an_attempt_is_repeated_after_a_day(cache, monkeypatch, seconds_ago, starts):
+    cache.mkdir(parents=True)
+    archive = cache / "classes.jsa"
+    if seconds_ago is not None:
+        tried(archive).touch()
+        os.utime(tried(archive), (time.time() - seconds_ago,) * 2)
+    monkeypatch.setattr(class_archive.sys, "executable", str(cache / "python"))
+    (cache / "python").write_text(f'#!/bin/sh\necho started >> "{cache}/log"\n')
+    (cache / "python").chmod(0o700)
+    process = class_archive.make_in_background(archive)
+    assert (process is not None) == bool(starts)
+    if process is not None:
+        assert process.wait() == 0
+        assert (cache / "log").read_text() == "started\n"
+
+
+LAUNCHED = """
+from dagkit import *
+from dagkit.launching import launch
+from dagkit_operators import Items
+
+
+class Collect(Operator):
+    numbers = InputPort(int)
+    files = OutputFiles(lambda _: "out")
+
+    def process(self, number: int) -> None:
+        self.files.open("numbers").write(f"{number}\\n".encode())
+
+
+class App(StreamingApplication):
+    def populate_dag(self, dag, conf):
+        dag.add_operator("Numbers", Items(items=[1, 2])) >> dag.add_operator("Collect", Collect())
+
+
+if __name__ == "__main__":
+    from dagkit.machine import Machine
+    from pyspark.sql import SparkSession
+
+    with Machine(cores=1).session() as spark:
+        launch(App(), until="once", path="app", spark=spark)
+        runtime = spark.sparkContext._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean()
+        print(*(each for each in runtime.getInputArguments() if "Archive" in each))
+    print(open("out/numbers").read().split())
+"""
+
+
+@pytest.mark.slow
+def test_spark_uses_the_archive_and_ignores_a_broken_one(tmp_path, cache):
+    (tmp_path / "launched.py").write_text(LAUNCHED)
+    environment = {**os.environ, "DAGKIT_CACHE": str(cache.parent)}
+
+    def answer(code: str) -> tuple[str, str]:
+        place = tmp_path / f"run-{time.monotonic_ns()}"
+        place.mkdir()
+        ran = subprocess.run(  # noqa: S603 - this Python
+            [sys.executable, "-c", code, str(tmp_path / "launched.py")],
+            cwd=place, env=environment, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        return ran.stdout, ran.stderr
+
+    running = "import runpy, sys; runpy.run_path(sys.argv[1], run_name='__main__')"
+    answer("from dagkit.backends.spark.recording import record; record()")
+    (archive,) = cache.glob("*.jsa")
+    out, err = answer(running)
+    assert out == f"-XX:SharedArchiveFile={archive}\n['1', '2']\n"
+    archive.chmod(0o600)
+    archive.write_bytes(b"broken" * 1000)
+    archive.chmod(0o400)
+    assert answer(running) == (out, err)

@@ -1,0 +1,47 @@
+"""The process that forks Spark's workers on this machine imports PySpark from its package."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from dagkit.backends.spark.daemon import without_archives
+
+
+def installed(folder: Path) -> list[str]:
+    """The import path of a worker whose PySpark is installed in this folder."""
+    libraries = folder / "pyspark" / "python" / "lib"
+    libraries.mkdir(parents=True)
+    (folder / "pyspark" / "__init__.py").touch()
+    return [str(libraries / "pyspark.zip"), str(libraries / "py4j-0.10-src.zip"), "/usr/lib/python3", str(folder)]
+
+
+def test_the_archives_of_an_installed_pyspark_leave_the_import_path(tmp_path: Path) -> None:
+    assert without_archives(installed(tmp_path)) == ["/usr/lib/python3", str(tmp_path)]
+
+
+@pytest.mark.parametrize("other", ["/opt/spark/python/lib/pyspark.zip", "pyspark.zip", "/home/me/lib/mine.zip"])
+def test_the_archives_of_another_spark_and_of_others_stay(other: str, tmp_path: Path) -> None:
+    assert without_archives([other, *installed(tmp_path)]) == [other, "/usr/lib/python3", str(tmp_path)]
+
+
+def test_an_archive_stays_if_its_package_is_not_on_the_import_path(tmp_path: Path) -> None:
+    path = installed(tmp_path)[:-1]
+    assert without_archives(path) == path
+
+
+def sources(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import sys  # noqa: PLC0415 - in the worker
+
+    import pyspark  # noqa: PLC0415 - in the worker
+
+    for _ in batches:
+        yield pa.record_batch([[pyspark.__file__], ["dagkit.backends.spark.task" in sys.modules]], names=["a", "b"])
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_workers_are_forked_with_dagkit_loaded(spark) -> None:
+    found = spark.range(0, 1, 1, 1).mapInArrow(sources, "a string, b boolean").collect()
+    assert [(".zip" in row.a, row.b) for row in found] == [(False, True)]
