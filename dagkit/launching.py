@@ -9,12 +9,11 @@ import contextlib
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import quote
 
 from dagkit.api.attributes import DagContext
@@ -31,25 +30,15 @@ from dagkit.engine.run.loop import Loop
 from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.worker.protocol import Backend
 from dagkit.ledger import Ledger
+from dagkit.machine import Machine
 from dagkit.observers.spans import tracing
 from dagkit.plan import fingerprint
 from dagkit.urls import absolute
 
+__all__ = ["HOME", "Launched", "Machine", "application_path", "launch", "launch_compiled"]
+
 HOME = ".dagkit"
 """The folder for the ledgers of applications that set no APPLICATION_PATH."""
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """Where an application runs."""
-
-    backend: Literal["spark", "reference"] = "spark"
-    spark: Any = None
-    """An existing session to use; it is not stopped."""
-    master: str | None = None
-    """Where to start a session: the URL of a master or of a Connect server."""
-    cores: int | None = None
-    """The cores of a local session; None: all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,47 +140,8 @@ def _backend(compilation: Compilation, machine: Machine) -> Iterator[Backend]:
         return
     from dagkit.backends.spark import SparkBackend  # noqa: PLC0415 - as above
 
-    with _session(machine) as session, contextlib.closing(SparkBackend(compilation, session)) as backend:
+    with machine.session() as session, contextlib.closing(SparkBackend(compilation, session)) as backend:
         yield backend
-
-
-@contextlib.contextmanager
-def _session(machine: Machine) -> Iterator[Any]:
-    """The session to use; stop it at the end only if it was started here."""
-    from dagkit.backends.spark import local_session, running_session, session_at, stop_session  # noqa: PLC0415 - see above
-
-    there = machine.spark or running_session(machine.master)
-    if there is not None:
-        yield there
-        return
-    session = _undisturbed(lambda: session_at(machine.master) if machine.master else local_session(machine.cores))
-    try:
-        yield session
-    finally:
-        stop_session(session)
-
-
-def _undisturbed(make: Callable[[], Any]) -> Any:
-    """Make a session in a thread of its own, which no signal interrupts.
-
-    If its start is interrupted, Java is left running; and if the main thread makes the session, PySpark handles SIGINT
-    itself. A second signal does not wait for the session: Java ends with the process, and if the process stays, as in
-    a notebook, the session is stopped as soon as it exists.
-    """
-    made: Future[Any] = Future()
-
-    def run() -> None:
-        try:
-            made.set_result(make())
-        except BaseException as error:  # noqa: BLE001 - raised in the waiting thread
-            made.set_exception(error)
-
-    threading.Thread(target=run, name="dagkit-session", daemon=True).start()
-    try:
-        return made.result()
-    except SystemExit:
-        made.add_done_callback(lambda session: session.exception() or session.result().stop())
-        raise
 
 
 class _Interrupts:

@@ -141,3 +141,15 @@ def test_without_the_packages_of_spark_connect_a_launch_says_what_to_install(
     assert first.startswith("Spark Connect needs packages that are not installed: ")
     assert "grpcio" in first
     assert second == "  help: pip install 'pyspark[connect]'"
+
+
+def test_a_launch_that_cannot_be_compiled_leaves_no_java(environment: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "wrong.py").write_text(f"{APPLICATION}        dag.add_operator('Ticks', Ticks())\n", encoding="utf-8")
+    with subprocess.Popen(  # noqa: S603 - our own command
+        command("launch", "wrong.py"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        _, err = process.communicate()  # returns once Java has closed the pipe, too
+    assert process.returncode == 3
+    assert err.startswith("Endless cannot be compiled: 1 problem\n")
+    assert "Java" not in err
+    assert "Spark" not in err

@@ -1,25 +1,12 @@
 """`dagkit launch`: run an application; resume after the last window in its ledger."""
 
-from contextlib import ExitStack
-from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
-
 import rich_click as click
-from click import get_current_context
 
 from dagkit.api.running import Until
 from dagkit.backends.spark.master import Master
-from dagkit.cli.application.opening import opened
 from dagkit.cli.application.options import Asked, application, spoken
-from dagkit.cli.running.launch_progress import Progress
 from dagkit.cli.terminal.output import Output
-from dagkit.engine.reports.run_events import Observer
-from dagkit.inventory.listing import places, receivers
-from dagkit.launching import Machine, launch_compiled
-from dagkit.observers.lines import Lines
-
-if TYPE_CHECKING:
-    from dagkit.observers.prometheus import Prometheus
+from dagkit.machine import Machine
 
 LOCAL = "127.0.0.1"
 """The default address of the metrics: this machine only."""
@@ -76,44 +63,19 @@ def launch(
     """
     if once + until_idle + drain > 1:
         raise click.UsageError("--once, --until-idle and --drain exclude each other; give one of them")
-    machine = _machine(master, cores, reference=reference)
     if metrics_address is not None and metrics_port is None:
         raise click.UsageError("--metrics-address needs --metrics-port")
-    lines = Lines(output.fault) if log == "json" else None
-    if lines is not None:
-        output = get_current_context().find_root().obj = replace(output, report=lines.report)
+    machine = _machine(master, cores, reference=reference).with_spark_starting()
+    from dagkit.cli.running.run_application import Wanted, run  # noqa: PLC0415 - imported while Spark starts
+
     until = Until.ONCE if once else Until.IDLE if until_idle else Until.DRAINED if drain else Until.STOPPED
-    with opened(asked, output) as found:
-        compilation = found.compiled()
-        if lines is not None:
-            lines.app = compilation.application
-        output.notes(compilation.notes)
-        progress = Progress(Output(verbosity=-1) if lines else output, places(compilation), receivers(compilation))
-        with ExitStack() as stack:
-            observers: list[Observer] = [progress]
-            if lines is not None:
-                stack.enter_context(lines.with_logs())
-                observers.append(lines)
-            if metrics_port is not None:
-                metrics = _metrics()
-                port = stack.enter_context(metrics.served(metrics_port, metrics_address or LOCAL))
-                output.message(f"metrics at http://{metrics_address or LOCAL}:{port}/metrics")
-                observers.append(metrics)
-            if not reference:
-                output.message(f"starting Spark {f'at {master}' if master else 'on this machine'}")
-            launched = launch_compiled(
-                compilation,
-                machine,
-                path=path,
-                until=until,
-                windows=windows,
-                durable=not no_sync,
-                observers=observers,
-            )
-    if output.as_json:
-        output.document("dagkit.launch/1", {**asdict(launched), **asdict(progress.totals)})
-    else:
-        output.result(progress.summary(launched))
+    serving = None if metrics_port is None else (metrics_address or LOCAL, metrics_port)
+    run(
+        asked,
+        output,
+        machine,
+        Wanted(path, until, windows, durable=not no_sync, as_lines=log == "json", metrics=serving),
+    )
 
 
 def _machine(master: str | None, cores: int | None, *, reference: bool) -> Machine:
@@ -123,10 +85,3 @@ def _machine(master: str | None, cores: int | None, *, reference: bool) -> Machi
     if master is not None:
         Master.of(master)
     return Machine("reference" if reference else "spark", master=master, cores=cores)
-
-
-def _metrics() -> "Prometheus":
-    """The observer for metrics; its library is imported only for `--metrics-port`."""
-    from dagkit.observers.prometheus import Prometheus  # noqa: PLC0415 - see above
-
-    return Prometheus()

@@ -1,0 +1,81 @@
+"""Runs the application of `dagkit launch`, and prints its progress. `launch` imports this module while Spark starts."""
+
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
+
+from click import get_current_context
+
+from dagkit.api.running import Until
+from dagkit.cli.application.opening import opened
+from dagkit.cli.application.options import Asked
+from dagkit.cli.running.launch_progress import Progress
+from dagkit.cli.terminal.output import Output
+from dagkit.engine.reports.run_events import Observer
+from dagkit.inventory.listing import places, receivers
+from dagkit.launching import launch_compiled
+from dagkit.machine import Machine
+from dagkit.observers.lines import Lines
+
+if TYPE_CHECKING:
+    from dagkit.observers.prometheus import Prometheus
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the options of `dagkit launch` ask for."""
+
+    path: str | None
+    until: Until
+    windows: int | None
+    durable: bool
+    as_lines: bool
+    """Whether stderr gets one line of JSON for each event."""
+    metrics: tuple[str, int] | None
+    """The address and the port for Prometheus."""
+
+
+def run(asked: Asked, output: Output, machine: Machine, wanted: Wanted) -> None:
+    """Compile and run the application, and print the result."""
+    lines = Lines(output.fault) if wanted.as_lines else None
+    if lines is not None:
+        output = get_current_context().find_root().obj = replace(output, report=lines.report)
+    with opened(asked, output) as found:
+        compilation = found.compiled()
+        if lines is not None:
+            lines.app = compilation.application
+        output.notes(compilation.notes)
+        progress = Progress(Output(verbosity=-1) if lines else output, places(compilation), receivers(compilation))
+        with ExitStack() as stack:
+            observers: list[Observer] = [progress]
+            if lines is not None:
+                stack.enter_context(lines.with_logs())
+                observers.append(lines)
+            if wanted.metrics is not None:
+                address, port = wanted.metrics
+                metrics = _metrics()
+                port = stack.enter_context(metrics.served(port, address))
+                output.message(f"metrics at http://{address}:{port}/metrics")
+                observers.append(metrics)
+            if machine.backend == "spark":
+                output.message(f"starting Spark {f'at {machine.master}' if machine.master else 'on this machine'}")
+            launched = launch_compiled(
+                compilation,
+                machine,
+                path=wanted.path,
+                until=wanted.until,
+                windows=wanted.windows,
+                durable=wanted.durable,
+                observers=observers,
+            )
+    if output.as_json:
+        output.document("dagkit.launch/1", {**asdict(launched), **asdict(progress.totals)})
+    else:
+        output.result(progress.summary(launched))
+
+
+def _metrics() -> "Prometheus":
+    """The observer for metrics; its library is imported only for `--metrics-port`."""
+    from dagkit.observers.prometheus import Prometheus  # noqa: PLC0415 - see above
+
+    return Prometheus()
