@@ -22,7 +22,10 @@ class OpenFile:
 
 
 class AcknowledgeFiles(Operator):
-    """Acknowledges a message to its broker after everything that was read of its file is committed and visible.
+    """Acknowledges a message to its broker after everything that was read of its file is committed.
+
+    The files of the window that read the rest of it are in place then. Output files that stay open over windows are not
+    waited for: what they will contain is committed, but not visible yet.
 
     Connect it to a `QueuePaths`, to the `FileSplitterBase` that divides its files, and to the reader of their blocks.
     If the run is killed before a message is acknowledged, the broker delivers it again, and it is acknowledged then,
