@@ -77,6 +77,8 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
         level = "read_uncommitted" if element.uncommitted else "read_committed"
         settings = self.client_settings(**{**DEFAULTS, "isolation.level": level})
         start = tracker.current_restriction().start
+        if start >= tracker.current_restriction().stop:  # it only records where a splitter began
+            return
         with CONSUMERS.at(settings, element.topic, element.partition, start, self.batch_size) as source:
             while source.offset < tracker.current_restriction().stop:
                 fetched = source.fetch(self.batch_size)

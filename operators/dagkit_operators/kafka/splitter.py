@@ -4,7 +4,7 @@ import logging
 import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal, Self
 
@@ -23,6 +23,8 @@ from dagkit_operators.outage import Outage
 RANGES_AT_ONCE = 1000
 """How many ranges one look sends at most; the next look continues."""
 
+_AGAIN = "read the new topic with a new application folder; a topic that is created again begins at offset 0"
+
 _log = logging.getLogger(__name__)
 
 
@@ -34,6 +36,8 @@ class _Seen:
     """Where to begin with partitions that are new."""
     ends: Mapping[Partition, int]
     """Where partitions end now; empty if ranges have no end."""
+    ids: Mapping[str, str] = field(default_factory=dict)
+    """The IDs of topics, if they were listed."""
 
 
 class KafkaSplitter(KafkaClient, InputOperator):
@@ -67,6 +71,8 @@ class KafkaSplitter(KafkaClient, InputOperator):
 
     offsets = State[dict[str, dict[str, int]]](dict)
     """The offset after the last range that was sent, by topic and partition."""
+    topic_ids = State[dict[str, str]](dict)
+    """What tells a topic from one that is created later with the same name."""
     next_id = State(0)
     looked = State(False)
     """Whether any look succeeded: partitions that appear later are read from their first message."""
@@ -76,7 +82,7 @@ class KafkaSplitter(KafkaClient, InputOperator):
     _look: Future[_Seen] | None = PrivateAttr(default=None)
     _ends: dict[Partition, int] = PrivateAttr(default_factory=dict)
     """Where the last look saw partitions end."""
-    _marked: list[Partition] = PrivateAttr(default_factory=list)
+    _marked: dict[Partition, int] = PrivateAttr(default_factory=dict)
     """Partitions whose start is to be recorded, although nothing is to be read yet."""
     _listed: dict[Partition, None] = PrivateAttr(default_factory=dict)
     """The partitions of the wanted topics that the last listing found. Others may be known from earlier launches."""
@@ -156,17 +162,19 @@ class KafkaSplitter(KafkaClient, InputOperator):
     def _seen(self, client: Topics) -> _Seen:
         known = [Partition(topic, int(number)) for topic, offsets in self.offsets.items() for number in offsets]
         new: list[Partition] = []
+        ids: Mapping[str, str] = {}
         lists = self._next_listing is None or self._now() >= self._next_listing
         if lists:
             self._listed = dict.fromkeys(self._wanted(client.partitions()))
             before = set(known)
             new = [one for one in self._listed if one not in before]
+            ids = client.ids({one.topic for one in self._listed}) if self._listed else {}
         known = [one for one in known if one in self._listed]
         starts = self._starts(client, new)
         ends = {} if self.endless else client.ends([*known, *new], uncommitted=self.uncommitted)
         if lists:
             self._next_listing = self._now() + timedelta(milliseconds=self.topics_interval_millis)
-        return _Seen(starts, ends)
+        return _Seen(starts, ends, ids)
 
     def _wanted(self, there: Mapping[str, list[int]]) -> list[Partition]:
         """The partitions of the wanted topics. Raise TopicMissing if a topic that is named does not exist."""
@@ -196,6 +204,11 @@ class KafkaSplitter(KafkaClient, InputOperator):
 
     def _take(self, seen: _Seen) -> None:
         """Take over the answer of the cluster."""
+        for topic, number in seen.ids.items():
+            if self.topic_ids.setdefault(topic, number) != number:
+                raise OffsetsRemoved(f"topic {topic} was deleted and created again", _AGAIN)
+        if not self.looked and not seen.starts and self.pattern is not None and self.start != "earliest":
+            self._marked[Partition(self.pattern, 0)] = 0  # topics that appear after this look are read from their start
         for one, start in seen.starts.items():
             if self.looked:
                 _log.info("topic %s has a new partition %d, which is read from offset %d", *one, start)
@@ -204,7 +217,7 @@ class KafkaSplitter(KafkaClient, InputOperator):
             if self.endless:
                 self._ends[one] = OFFSET_INFINITY
             elif not self.looked and self.start != "earliest":
-                self._marked.append(one)
+                self._marked[one] = start
         for one, end in seen.ends.items():
             if end < self._reached(one):
                 self._refuse_shorter(one, end)
@@ -217,7 +230,7 @@ class KafkaSplitter(KafkaClient, InputOperator):
         raise OffsetsRemoved(
             f"{one.topic}/{one.number} ends at offset {end}, and was read up to {self._reached(one)} before: the topic "
             "was deleted and created again, or its brokers lost messages",
-            "read the new topic with a new application folder; a topic that is created again begins at offset 0",
+            _AGAIN,
         )
 
     def _next_ranges(self) -> Iterator[KafkaRange]:
@@ -226,11 +239,10 @@ class KafkaSplitter(KafkaClient, InputOperator):
         A range without offsets is sent where reading begins after the last message. It has the effect that the ledger
         records the state: a look that sends nothing is not recorded.
         """
-        for one in self._marked:
-            start = self._reached(one)
+        for one, start in self._marked.items():
             yield KafkaRange(self.next_id, one.topic, one.number, start, start, self.uncommitted)
             self.next_id += 1
-        self._marked = []
+        self._marked = {}
         sent = 0
         behind = [one for one, end in self._ends.items() if self._reached(one) < end]
         while behind and sent < RANGES_AT_ONCE:

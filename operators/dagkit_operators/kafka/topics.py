@@ -11,6 +11,7 @@ from dagkit_operators.kafka.faults import KafkaRefused
 FIRST_SECONDS = 2.0
 """How long a request may take at first. After each one without an answer, the next may take twice as long."""
 LONGEST_SECONDS = 60.0
+_64_BITS = (1 << 64) - 1
 NO_MESSAGE = -1
 """The offset of the first message since an instant, if there is none."""
 
@@ -55,6 +56,19 @@ class Topics:
         with self._answering():
             listed = self._admin.list_topics(timeout=self._seconds).topics
         return {name: sorted(topic.partitions) for name, topic in listed.items() if topic.error is None}
+
+    def ids(self, topics: Iterable[str]) -> dict[str, str]:
+        """The IDs of topics: a topic that is deleted and created again has another one. Old brokers know none."""
+        wanted = self._library.TopicCollection(list(topics))
+        with self._answering():
+            asked = self._admin.describe_topics(wanted, request_timeout=self._seconds)
+            ids = {topic: found.result().topic_id for topic, found in asked.items()}
+        bits = {
+            topic: (each.get_most_significant_bits(), each.get_least_significant_bits()) for topic, each in ids.items()
+        }
+        return {
+            topic: f"{high & _64_BITS:016x}{low & _64_BITS:016x}" for topic, (high, low) in bits.items() if high or low
+        }
 
     def first(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """The first offsets that partitions still have."""

@@ -69,11 +69,15 @@ def written_to(out: Path) -> list[int]:
     return sorted(int(line) for path in out.rglob("*") if path.is_file() for line in path.read_text().splitlines())
 
 
-def copy(home: Path, application: Copy, backend: Backend, steps: Connection | None = None) -> None:
-    """Copy what is there, and send each step before the next begins."""
+def copy(home: Path, application: Copy, backend: Backend, steps: Connection, freezes_at: Point | None = None) -> None:
+    """Copy what is there, and send each step before the next begins. Freeze at the first step of a kind."""
+    is_new = True
 
     def probe(point: Point, window_id: int) -> None:
-        if steps is not None:
-            steps.send(f"{window_id} {point}")
+        nonlocal is_new
+        steps.send(f"{window_id} {point}")
+        if is_new and point is freezes_at:
+            is_new = False
+            os.kill(os.getpid(), signal.SIGSTOP)
 
     launch(application, until="idle", machine=Machine(backend, cores=2), path=home / "app", probe=probe)

@@ -14,10 +14,12 @@ from dagkit.compiler import compile_application
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.points import Point
 from dagkit.ledger.audit.verify import verify
-from dagkit.testing import FakeClock
+from dagkit.testing import Alone, FakeClock
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import AggregateByTime, KafkaMessage, KafkaReader, KafkaSplitter, Map, TumblingWindows
+from dagkit_operators.kafka.faults import OffsetsRemoved
 from tests.engine.cast import Collect, Desk, Draw, Hurried, arrived
+from tests.operators.looking import look_for_long, looks
 from tests.services.broker import Broker
 
 pytestmark = pytest.mark.slow
@@ -145,6 +147,44 @@ def test_a_pattern_finds_topics_and_later_launches_find_new_topics_and_partition
         assert numbers(desk.run()) == [2, 3]
     assert f"topic {first} has a new partition 1, which is read from offset 0" in caplog.text
     assert f"topic {second} has a new partition 0, which is read from offset 0" in caplog.text
+
+
+@pytest.mark.parametrize("endless", [False, True], ids=["ranges", "without an end"])
+def test_a_topic_that_appears_after_a_look_that_found_none_is_read_from_its_start(
+    kafka: Broker, tmp_path: Path, endless: bool
+) -> None:
+    draw = collected(kafka, pattern=f"late-{tmp_path.name}", start="latest", endless=endless)
+    desk = Desk(tmp_path, draw, backend=Hurried)
+    assert numbers(desk.run()) == []
+    kafka.produce(kafka.topic(name=f"late-{tmp_path.name}"), range(3))
+    assert numbers(desk.run()) == [0, 1, 2]
+    assert desk.faults() == []
+
+
+def test_a_topic_that_appears_while_it_runs_is_read_from_its_start(kafka: Broker, tmp_path: Path) -> None:
+    first = kafka.topic(name=f"one-{tmp_path.name}")
+    kafka.produce(first, range(10))
+    pattern = rf"(one|two)-{tmp_path.name}"
+    desk = Desk(
+        tmp_path, collected(kafka, pattern=pattern, interval_millis=1, topics_interval_millis=1), until=Until.IDLE
+    )
+
+    def appears(point: Point, window: int) -> None:
+        if (point, window) == (Point.PLANNED, 1):
+            kafka.produce(kafka.topic(name=f"two-{tmp_path.name}"), range(10, 20))
+
+    assert numbers(desk.run(probe=appears)) == list(range(20))
+
+
+def test_a_topic_that_keeps_the_time_of_its_broker_has_that(kafka: Broker, tmp_path: Path) -> None:
+    topic = kafka.topic(message_timestamp_type="LogAppendTime")
+    kafka.produce(topic, [1], timestamp=1_000)
+    before = datetime(2020, 1, 1, tzinfo=UTC).timestamp() * 1000
+
+    def time_of(message: KafkaMessage) -> bool:
+        return message.timestamp_millis > before
+
+    assert arrived(Desk(tmp_path, collected(kafka, topic, reader={"parse": time_of})).run()) == [True]
 
 
 def test_a_topic_that_is_no_longer_named_is_not_read(kafka: Broker, tmp_path: Path) -> None:
@@ -324,16 +364,31 @@ def test_ranges_that_were_removed_completely_can_be_skipped(kafka: Broker, tmp_p
     assert verify(skips.ledger()).is_complete
 
 
-def test_a_topic_that_was_created_again_is_not_taken_for_the_old_one(kafka: Broker, tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [3, 20], ids=["shorter", "longer"])
+def test_a_topic_that_was_created_again_is_not_taken_for_the_old_one(kafka: Broker, tmp_path: Path, count: int) -> None:
     topic = kafka.topic()
     kafka.produce(topic, range(10))
     desk = Desk(tmp_path, collected(kafka, topic))
     desk.run()
     kafka.delete(topic)
     kafka.topic(name=topic)
-    kafka.produce(topic, range(3))
-    with refused("offsets-removed", f"{topic}/0 ends at offset 3, and was read up to 10 before"):
+    kafka.produce(topic, range(count))
+    with refused("offsets-removed", f"topic {topic} was deleted and created again"):
         desk.run()
+
+
+def test_a_topic_that_is_created_again_while_it_runs_is_not_taken_for_the_old_one(kafka: Broker) -> None:
+    topic = kafka.topic()
+    kafka.produce(topic, range(10))
+    intervals = {"interval_millis": 0, "topics_interval_millis": 3_600_000}
+    splitter = KafkaSplitter(bootstrap_servers=kafka.address, topics=[topic], **intervals)
+    alone = Alone(splitter, now=lambda: datetime.now(UTC))
+    next(None for _ in looks(alone) if alone.sent())
+    kafka.delete(topic)
+    kafka.topic(name=topic)
+    kafka.produce(topic, range(3))
+    with pytest.raises(OffsetsRemoved, match=f"{topic}/0 ends at offset 3, and was read up to 10 before"):
+        look_for_long(alone)
 
 
 def test_a_message_that_parse_refuses_is_rejected_with_its_place(kafka: Broker, tmp_path: Path) -> None:

@@ -89,6 +89,19 @@ def test_a_message_is_copied_with_its_key_its_headers_and_its_time(kafka: Broker
     ]
 
 
+def test_a_partition_that_is_added_to_the_topic_meanwhile_is_written_too(kafka: Broker, tmp_path: Path) -> None:
+    topic = kafka.topic()
+    settings = {"topic.metadata.refresh.interval.ms": 10, "sticky.partitioning.linger.ms": 0}
+    desk = Desk(tmp_path, written(kafka, topic, settings=settings))
+
+    def grows(point: Point, window: int) -> None:
+        if (point, window) == (Point.APPENDED, 2):
+            kafka.add_partitions(topic, 3)
+
+    desk.run(probe=grows)
+    assert numbers(kafka, topic, 3) == EXPECTED
+
+
 # ---- crashes
 
 
@@ -162,6 +175,13 @@ def test_a_cluster_that_is_away_for_longer_than_the_writer_waits_ends_the_launch
     with pytest.raises(OperatorFailed, match=r"Kafka at 127\.0\.0\.1:1 does not answer") as raised:
         desk.run()
     assert raised.value.code == "system-unavailable"
+
+
+def test_a_timeout_of_transactions_that_the_cluster_does_not_allow_is_reported(kafka: Broker, tmp_path: Path) -> None:
+    day = {"transaction.timeout.ms": 24 * 3600 * 1000}
+    with pytest.raises(OperatorFailed, match="Transaction timeout is larger than the maximum") as raised:
+        Desk(tmp_path, written(kafka, kafka.topic(), settings=day)).run()
+    assert raised.value.code == "kafka-refused"
 
 
 def test_a_topic_that_does_not_exist_is_reported_before_anything_is_read(kafka: Broker, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from dagkit.ledger.audit.verify import verify
 from dagkit.testing import Alone
 from dagkit_operators import QueueInput
 from dagkit_operators.queues.consumer import QueueRefused
-from tests.operators.queues.looking import look_for_long, looks
+from tests.operators.looking import look_for_long, looks
 from tests.services.certificates import Authority
 from tests.services.rabbitmq import RabbitMQ
 

@@ -19,7 +19,7 @@ from dagkit_operators import Map, PartWriter, QueueInput, QueuePaths
 from dagkit_operators.queues import consumers
 from dagkit_operators.queues.consumer import QueueRefused
 from dagkit_operators.records.rejecting import ItemRejected
-from tests.operators.queues.looking import look_for_long, looks
+from tests.operators.looking import look_for_long, looks
 from tests.services.rabbitmq import left, send
 
 pytestmark = pytest.mark.slow  # a launch with an end waits a second for further messages
