@@ -2,7 +2,9 @@
 
 import contextlib
 import multiprocessing
+import os
 import random
+import signal
 import time
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
@@ -61,11 +63,11 @@ class Trials:
         out = str(self.home / "out")
         return Copy(address=self.broker.address, source=self.source, target=self.target, out=out, endless=self.endless)
 
-    def begin(self, backend: Backend, **more: Any) -> tuple[BaseProcess, Connection]:
+    def begin(self, backend: Backend, freezes_at: Point | None = None, **more: Any) -> tuple[BaseProcess, Connection]:
         """Launch the application in a process of its own, which reports each step."""
         steps, sender = PROCESSES.Pipe(duplex=False)
         application = self.application.model_copy(update=more)
-        process = PROCESSES.Process(target=copy, args=(self.home, application, backend, sender))
+        process = PROCESSES.Process(target=copy, args=(self.home, application, backend, sender, freezes_at))
         process.start()
         sender.close()
         return process, steps
@@ -148,6 +150,22 @@ def test_processes_that_are_killed_again_and_again(
         trial.produce()
         kills += kill(trial, backend)
     trial.end(backend)
+    trial.check()
+
+
+@pytest.mark.parametrize("point", [Point.STAGED, Point.APPENDED, Point.DELIVERED])
+def test_a_driver_that_was_frozen_and_overtaken_doubles_nothing(own: Broker, tmp_path: Path, point: Point) -> None:
+    trial = Trials(own, tmp_path)
+    trial.produce()
+    frozen, steps = trial.begin("reference", point)
+    assert any(step.endswith(point) for step in iter(steps.recv, None))
+    trial.produce()
+    trial.end("reference")
+    assert frozen.pid is not None
+    os.kill(frozen.pid, signal.SIGCONT)
+    assert not [step for step in steps_of(steps) if step.endswith(Point.DELIVERED)]
+    frozen.join()
+    assert frozen.exitcode == 1
     trial.check()
 
 
