@@ -34,9 +34,10 @@ _log = logging.getLogger(__name__)
 class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator[KafkaRange], Generic[T]):
     """Reads messages of topics, and sends them, or what `parse` returns for each.
 
-    All partitions of the operator share the ranges that a splitter sends. If `parse` refuses a message, the message
-    goes to `rejected`; if that is not connected, the run fails with ItemRejected. If the cluster does not answer,
-    the reader waits until it does.
+    Connect it to a `KafkaSplitter`, which decides what is read: the topics, the first offsets, and whether only
+    committed messages. All partitions of the operator share the ranges that the splitter sends. If `parse` refuses a
+    message, the message goes to `rejected`; if that is not connected, the run fails with ItemRejected. If the cluster
+    does not answer, the reader waits until it does.
     """
 
     kind = "kafka.reader/1"

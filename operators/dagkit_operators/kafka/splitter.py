@@ -41,11 +41,12 @@ class _Seen:
 
 
 class KafkaSplitter(KafkaClient, InputOperator):
-    """Finds the partitions of topics, and sends their messages as ranges of offsets.
+    """Finds the partitions of topics, and sends their messages as ranges of offsets to a `KafkaReader`.
 
-    Each look sends what was produced since the last one. Partitions and topics that appear while it runs are read from
-    their first message. Ranges of one partition may be read at the same time; with `endless`, one reader at a time
-    reads a partition, in the order of its offsets.
+    Each look sends what was produced since the last one. The next launch continues where the last one stopped, as the
+    ledger has it; no offsets are committed to a consumer group. Partitions and topics that appear while it runs are
+    read from their first message. Ranges of one partition may be read at the same time; with `endless`, one reader at
+    a time reads a partition, in the order of its offsets.
     """
 
     kind = "kafka.splitter/1"
