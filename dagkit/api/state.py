@@ -13,6 +13,7 @@ numbers, text, bytes, None, and tuples, lists, dicts and sets of these. A type v
 stands for the type that the compiler inferred.
 """
 
+import json
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
@@ -113,6 +114,10 @@ class Typed:
         return data  # type: ignore[no-any-return] # as JSON has it
 
     def load(self, data: JsonValue) -> Any:
+        # pydantic passes on members without a declared type as they are, and what was saved must not change with them
+        return self._loaded(json.loads(json.dumps(data)) if isinstance(data, list | dict) else data)
+
+    def _loaded(self, data: Any) -> Any:
         assert self._adapter is not None, "only a type that pydantic supports was written"
         return self._adapter.validate_python(untagged(data) if self._open else data)
 
@@ -125,7 +130,7 @@ class Typed:
 
     def _read(self, data: Any, value: Any) -> Any:
         try:
-            return self.load(data)
+            return self._loaded(data)
         except (ValueError, TypeError) as error:
             raise Unwritable(value) from error
 

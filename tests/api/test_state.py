@@ -152,3 +152,23 @@ def test_what_older_checkpoints_hold_is_read() -> None:
     assert State[tuple[Any, ...]](tuple).restored(["a", 1]) == ("a", 1)
     assert State[set[Any]](set).restored(["a"]) == {"a"}
     assert State[bytes](b"").restored("a") == b"a"
+
+
+@dataclass
+class Box:
+    inside: Any = None
+
+
+def test_a_change_of_restored_state_does_not_change_what_was_saved() -> None:
+    """A window that fails starts again from it, and a checkpoint is stored as what changed since."""
+
+    class Boxes(Operator):
+        one = State[Box](Box)
+        many = KeyedState[str, Box](Box)
+
+    before: Any = {"one": {"inside": [[1]]}, "many": [["a", {"inside": {"b": [1]}}, 0]]}
+    kept, operator = json.dumps(before), live(Boxes(), before)
+    operator.one.inside[0].append(2)  # type: ignore[attr-defined]
+    operator.many["a"].inside["b"].append(2)  # type: ignore[attr-defined]
+    assert json.dumps(before) == kept
+    assert saved(operator) == {"one": {"inside": [[1, 2]]}, "many": [["a", {"inside": {"b": [1, 2]}}, 0]]}
