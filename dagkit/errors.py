@@ -112,6 +112,8 @@ RunCode = Literal[
     # operators at work
     "operator-failed",
     "worker-failed",
+    "worker-died",
+    "record-fatal",
     "window-lost",
     "spark-failed",
     "spark-ended",

@@ -55,6 +55,13 @@ class RecoveryMode(StrEnum):
     REUSE_INSTANCE = "REUSE_INSTANCE"
 
 
+class OnPoison(StrEnum):
+    """What happens to a record that ends its worker, once the search has found it."""
+
+    STOP = "STOP"
+    SET_ASIDE = "SET_ASIDE"
+
+
 class HttpAuthentication(StrEnum):
     """How the web service of Apex authenticates users. Accepted without effect."""
 
@@ -144,6 +151,13 @@ class DagContext(_Context):
         None, Described("AffinityRulesSet"), "which operators run together or apart", _HINT
     )
     LIBRARY_JARS = Attribute[str | None](None, str, "further files that executors need", _HINT)
+
+    ON_POISON = Attribute(
+        OnPoison.STOP, OnPoison, "what to do with a record that ends its worker: stop the application, or set it aside"
+    )
+    RECORD_TIMEOUT_MILLIS = Attribute[int | None](
+        None, _Windows, "after how long without progress a worker is ended; none: never"
+    )
 
     APPLICATION_DOC_LINK = Attribute[str | None](None, str, "a page that documents the application", _ADVISORY)
     APPLICATION_DATA_LINK = Attribute[str | None](None, str, "a page that shows the application's data", _ADVISORY)

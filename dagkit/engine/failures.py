@@ -92,6 +92,30 @@ class WindowLost(RunFailure):
     usual_help: ClassVar[str] = "launch again to resume after the last committed window"
 
 
+class WorkerDied(WindowLost):
+    """The process that ran a part of a window ended: killed by a signal, out of memory, or stopped after a timeout."""
+
+    code: RunCode = "worker-died"
+    usual_help: ClassVar[str] = (
+        "no single record that it reads is the cause: see the logs and the memory of the worker, and what its "
+        "operators do in setup and at the ends of windows; then launch again"
+    )
+
+
+class RecordFatal(RunFailure):
+    """The search found the record that ends its worker, and the application is to stop."""
+
+    code = "record-fatal"
+
+    def __init__(self, operator: str, spot: Spot, name: str, window_id: int, reason: str) -> None:
+        super().__init__(
+            f"a record that {operator} reads ends its worker, at {spot.place}: {reason}",
+            "correct the operator, then launch again; or launch with ON_POISON=SET_ASIDE to set such records aside; or "
+            "give this one up for good with `dagkit work give-up`",
+            Scene(operator, window_id, None, name, spot.position),
+        )
+
+
 class WorkerFailed(RunFailure):
     """A worker could not begin or end its part of a window."""
 

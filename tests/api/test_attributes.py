@@ -8,6 +8,7 @@ from dagkit.api.attributes import (
     BY_SCOPE,
     DagContext,
     HttpAuthentication,
+    OnPoison,
     OperatorContext,
     PortContext,
     ProcessingMode,
@@ -62,6 +63,9 @@ APPLICATION: dict[str, tuple[Any, Standing]] = {
     # the plan's private ones, which property files set too
     "CONTAINERS_MAX_COUNT": (INT_MAX, N),
     "FAST_PUBLISHER_SUBSCRIBER": (False, N),
+    # dagkit's own
+    "ON_POISON": (OnPoison.STOP, Y),
+    "RECORD_TIMEOUT_MILLIS": (None, Y),
 }
 
 OPERATOR: dict[str, tuple[Any, Standing]] = {

@@ -12,7 +12,7 @@ from dagkit.backends.spark import SparkBackend, SparkFailed
 from dagkit.backends.spark.causes import LONGEST, Cause, cause_in
 from dagkit.backends.spark.spark_errors import spark_errors
 from dagkit.compiler import compile_application
-from dagkit.engine.failures import WorkerFailed
+from dagkit.engine.failures import WorkerDied, WorkerFailed
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.worker.outbox import Outbox
 from dagkit.engine.worker.protocol import WindowTask
@@ -206,6 +206,6 @@ def leave(batches: Iterable[Any]) -> Iterator[Any]:
 @pytest.mark.slow
 @pytest.mark.spark
 def test_a_worker_that_ends_is_reported_as_that(session: SparkSession) -> None:
-    with pytest.raises(SparkFailed) as raised, spark_errors("it failed", session):
+    with pytest.raises(WorkerDied) as raised, spark_errors("it failed", session):
         session.range(1).mapInArrow(leave, "id long").toArrow()
     assert str(raised.value).startswith("it failed: SparkException: Python worker exited unexpectedly (crashed)")

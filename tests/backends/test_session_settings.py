@@ -14,7 +14,11 @@ from dagkit.backends.spark.master import Master
 from dagkit.backends.spark.session_settings import has_own_logging, settings_for, users_settings
 from tests.backends.test_spark_cluster import SLOTS, ran
 
-EVERYWHERE = {"spark.sql.adaptive.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+EVERYWHERE = {
+    "spark.python.worker.faulthandler.enabled": "true",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
 LOCAL = {
     **EVERYWHERE,
     "spark.driver.bindAddress": "127.0.0.1",

@@ -27,7 +27,7 @@ from dagkit import (
 from dagkit.backends.spark import SparkBackend, SparkFailed
 from dagkit.backends.spark.task import SlotReport
 from dagkit.compiler import Compilation, compile_application
-from dagkit.engine.failures import OperatorFailed, WindowLost
+from dagkit.engine.failures import OperatorFailed, WindowLost, WorkerDied
 from dagkit.engine.files.pieces import PiecesLost
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.lower import program_of
@@ -334,7 +334,7 @@ def ending(operator: Operator) -> Compilation:
 def test_what_fails_in_spark_is_reported_as_a_failure_of_spark(session: SparkSession) -> None:
     leaving = ending(Exit())
     backend = SparkBackend(leaving, session)
-    with pytest.raises(SparkFailed, match="Spark failed in window 7") as raised:
+    with pytest.raises(WorkerDied, match="Spark failed in window 7") as raised:
         backend.run(WindowTask(7, sent(leaving, ["a"])))
     assert raised.value.__cause__ is not None
     backend.close()

@@ -17,6 +17,7 @@ from dagkit.api.operators import DelayOperator, InputOperator, Operator
 from dagkit.api.ports import output_ports
 from dagkit.api.running import Context
 from dagkit.api.work import work_port
+from dagkit.backends.reference.child import run_in_child
 from dagkit.backends.reference.one_partition import OnePartition, Placed
 from dagkit.backends.reference.plain_reading import PlainReading
 from dagkit.compiler import Compilation
@@ -33,6 +34,7 @@ from dagkit.engine.worker.instances import saved
 from dagkit.engine.worker.outbox import Sent
 from dagkit.engine.worker.protocol import Answer, Cores, Figures, Report, WindowTask
 from dagkit.engine.worker.sliding import Panes, slider_name
+from dagkit.engine.worker.watchdog import ended_without_progress
 from dagkit.graph import Node
 from dagkit.plan.model import Routing
 from dagkit.ranges import aware
@@ -59,8 +61,11 @@ class ReferenceBackend:
         return Cores()
 
     def run(self, task: WindowTask) -> Answer:
-        """Run one window in the thread of the caller."""
-        return _Window(self.fused, self.program, task).run(self.order)
+        """Run one window in the thread of the caller, or in a child process if it may end its process."""
+        window = _Window(self.fused, self.program, task)
+        if not task.isolated:
+            return window.run(self.order)
+        return run_in_child(lambda: window.run(self.order), task.window_id)
 
     def put_in_place(self, files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> None:
         """Assemble files from their pieces, one after the other."""
@@ -92,7 +97,8 @@ class _Window:
         try:
             for name in workers:
                 for index, partition in enumerate(self.live[name]):
-                    self._guarded(name, index, partition)
+                    with ended_without_progress(self.task.timeout_millis, partition.progress):
+                        self._guarded(name, index, partition)
             return Answer(tuple(self._reports()), tuple(self.delayed))
         finally:  # close the files of a failed attempt; the report closed all others
             for partition in (each for partitions in self.live.values() for each in partitions):

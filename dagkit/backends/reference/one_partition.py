@@ -21,6 +21,7 @@ from dagkit.engine.program.program import Keying
 from dagkit.engine.worker.finalizers import ReportedFinalizer
 from dagkit.engine.worker.instances import SavedState, live
 from dagkit.errors import RunFailure
+from dagkit.ranges import Progress
 from dagkit.schema import Bindings
 from dagkit.schema.batch import Batch
 from dagkit.schema.routing import routing_code
@@ -81,6 +82,8 @@ class OnePartition:
     """The watermark that it estimated, if it is not splittable."""
     finalizer: ReportedFinalizer = field(default_factory=ReportedFinalizer)
     panes: dict[str, SavedState] = field(default_factory=dict)
+    moves: int = 0
+    """How often it turned to another item."""
     open: ExitStack = field(default_factory=ExitStack)
     """The calls that are due at the end: `deactivate` and `teardown`."""
 
@@ -136,6 +139,11 @@ class OnePartition:
 
     def _item_origin(self) -> tuple[Any, int | None]:
         return self.origin.element, self.origin.offset
+
+    def progress(self) -> tuple[int, int, Progress | None]:
+        """A value that changes while items are processed; called by another thread."""
+        rows, position = (0, None) if self.reading is None else (self.reading.begun, self.reading.progress())
+        return self.moves + rows, sum(map(len, self.sent.values())), position
 
     # ---- its life
 
@@ -222,6 +230,7 @@ class OnePartition:
 
     def _at(self, origin: Origin) -> None:
         self.taking = origin
+        self.moves += 1
         if self.staging is not None:
             self.staging.order = origin.order
 

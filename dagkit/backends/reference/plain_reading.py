@@ -23,8 +23,8 @@ from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.record import Recorder
 from dagkit.engine.work.split import ItemEnd
-from dagkit.engine.worker.protocol import Stretch, WindowTask
-from dagkit.ranges import Deferred, RestrictionTracker, WorkUnclaimed
+from dagkit.engine.worker.protocol import Leaving, Stretch, WindowTask
+from dagkit.ranges import Deferred, Progress, RestrictionTracker, WorkUnclaimed
 from dagkit.ranges.restriction import fail_claims
 from dagkit.schema.batch import Batch
 
@@ -83,7 +83,14 @@ class PlainReading:
     def work(self, given: Iterable[WorkItem], arrived: Sequence[Any]) -> None:
         """Process the allocated work, and the elements that other operators sent in this window."""
         new = [part for number, one in enumerate(arrived) for part in self._parts(one, number)]
-        mine = [each for each in given if each.into == self.elements.into] + new
+        mine = [each for each in given if each.into == self.elements.into]
+        if self.task.leaves is Leaving.NOTHING:
+            mine += new
+        else:
+            self.left += new
+        if self.task.leaves is Leaving.ALL:
+            self.left += mine
+            mine = []
         bounded = sorted((each for each in mine if each.has_end), key=lambda each: (each.number, each.start))
         endless = sorted(
             (each for each in mine if not each.has_end), key=lambda each: (each.turn, each.number, each.start)
@@ -96,6 +103,11 @@ class PlainReading:
             else:
                 turns = 1 if each.has_end else len(bounded) + len(endless) - done
                 self._work_on(each, _turn_of(until, turns))
+
+    def progress(self) -> Progress | None:
+        """How far the element has come; called by another thread."""
+        tracker = self._tracker
+        return None if tracker is None else tracker.current_progress()
 
     def take_turn(self) -> None:
         """Split off the range that is not claimed if the time is over; called after each item that is sent."""

@@ -70,7 +70,7 @@ class SparkBackend:
             return self._cores.count()
 
     def run(self, assignment: WindowTask) -> Answer:
-        """Run one attempt at a window, and wait for it. Raise what an operator raised, or a SparkFailed."""
+        """Run one attempt at a window, and wait for it. Raise what an operator raised, or a WindowLost."""
         try:
             given = self._given(assignment)
             failing = f"Spark failed in window {assignment.window_id}"

@@ -17,6 +17,8 @@ _SQLSTATE = re.compile(r"\s*SQLSTATE: \w+.*")
 _PACKAGE = re.compile(r"^(?:[\w$]+\.)+(?=[A-Z])")
 _MISSING = re.compile(r"^(?:ModuleNotFoundError|ImportError): No module named '([^']+)'")
 
+_DEATHS = re.compile("Python worker exited unexpectedly|ExecutorLostFailure|exited caused by one of the running tasks")
+"""What Spark reports of a process that ended while it ran a task."""
 _SYMPTOMS = ("EOFException", "SocketException", "ClosedChannelException")
 """Exceptions that Java raises when a worker has ended. They are no cause: the enclosing exception says more."""
 
@@ -45,6 +47,11 @@ def cause_of(error: BaseException) -> Cause:
     words = cause_in(f"{type(error).__name__}: {error}").words
     hosts = (cause_in(str(link)).host for link in _chain(error))
     return Cause(words, next(filter(None, hosts), ""))
+
+
+def is_death(error: BaseException) -> bool:
+    """Whether a process that ran a task ended, or Spark says so."""
+    return any(_DEATHS.search(str(link)) for link in _chain(error))
 
 
 def cause_in(text: str) -> Cause:

@@ -15,8 +15,13 @@ from dagkit.backends.spark.master import Master
 _SAYS_ERRORS = Path(__file__).with_name("log4j2.properties")
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
-SESSION = {"spark.sql.adaptive.enabled": "false", "spark.ui.showConsoleProgress": "false"}
-"""For every master: adaptive execution cannot improve windows of one job, and dagkit reports progress itself."""
+SESSION = {
+    "spark.python.worker.faulthandler.enabled": "true",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+"""For every master: a worker that crashes reports where, adaptive execution cannot improve windows of one job, and
+dagkit reports progress itself."""
 
 LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",

@@ -7,9 +7,9 @@ from typing import ClassVar
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from dagkit.backends.spark.causes import Cause, cause_of
+from dagkit.backends.spark.causes import Cause, cause_of, is_death
 from dagkit.backends.spark.jobs import is_connect
-from dagkit.engine.failures import WindowLost, WorkerFailed
+from dagkit.engine.failures import WindowLost, WorkerDied, WorkerFailed
 from dagkit.errors import DagkitError, RunFailure
 
 
@@ -49,6 +49,8 @@ def spark_errors(what: str, spark: SparkSession) -> Iterator[None]:
         cause = cause_of(error)
         if cause.missing_module:  # another attempt at the window would fail in the same way
             raise WorkerFailed(f"{what}: {cause}", _help_for_missing(cause)) from error
+        if is_death(error):
+            raise WorkerDied(f"{what}: {cause}") from error
         raise SparkFailed(f"{what}: {cause}") from error
 
 

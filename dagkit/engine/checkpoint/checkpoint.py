@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, SkipValidation
 
 from dagkit.engine.address import Address
 from dagkit.engine.aside.decided import DeadLetter
+from dagkit.engine.aside.search import Search
 from dagkit.engine.checkpoint.row_account import RowAccount
 from dagkit.engine.checkpoint.stored_checkpoint import CARRIED
 from dagkit.engine.event_time.event_times import EventTimes
@@ -63,6 +64,8 @@ class Checkpoint(_Value):
     work: Work = Field(default_factory=Work)
     """The work that was read and that is pending: the proof that no byte is lost or read twice."""
     queue: tuple[WorkItem, ...] = ()
+    search: Search | None = None
+    """The search for a record that ends its worker; the suspect work is in the queue, too."""
     aside: tuple[DeadLetter, ...] = ()
     """Work that was set aside, and not retried or given up since."""
     state: Mapping[str, tuple[SkipValidation[SavedState], ...]] = {}

@@ -46,6 +46,7 @@ def next_checkpoint(
         window=outcome.window_id,
         work=work_recorded(outcome.consumed.given, outcome.answer.reports, waiting, decided),
         queue=tuple(waiting),
+        search=outcome.search,
         aside=decided.letters,
         state=outcome.state,
         held=tuple(kept(outcome.program, sent) for sent in outcome.answer.delayed),

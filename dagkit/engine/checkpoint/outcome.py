@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from dagkit.engine.aside.decided import NOTHING_DECIDED, DecidedWork
+from dagkit.engine.aside.search import Search
 from dagkit.engine.checkpoint.checkpoint import Altered, Partitioned
 from dagkit.engine.event_time.watermark_flow import WatermarkFlow
 from dagkit.engine.facts import Fact
@@ -45,6 +46,8 @@ class WindowOutcome:
     facts: Sequence[Fact] = ()
     """The decisions since the previous window."""
     decided: DecidedWork = NOTHING_DECIDED
+    search: Search | None = None
+    """The search that the next window continues."""
     flow: WatermarkFlow | None = None
     """The flow of watermarks; None if no operator estimates one."""
     ended: datetime = START_OF_TIME

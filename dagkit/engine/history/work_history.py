@@ -11,7 +11,7 @@ from dagkit.engine.work.item import WorkItem
 from dagkit.ledger import DatasetKind, Ledger, Span
 from dagkit.ledger.audit.completeness import blocks_of, lists_work
 
-WorkState = Literal["found", "pending", "set aside", "given up"]
+WorkState = Literal["found", "pending", "suspect", "set aside", "given up"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,9 @@ def listed_work(ledger: Ledger) -> Iterator[ListedWork]:
         given_up += [
             ListedWork("given up", fact.operator, _place(fact), last.window, fact.reason, fact.by) for fact in facts
         ]
-    yield from (ListedWork("pending", item.into.operator, _place_of(item)) for item in last.queue)
+    for item in last.queue:
+        is_suspect = last.search is not None and last.search.touches(item)
+        yield ListedWork("suspect" if is_suspect else "pending", item.into.operator, _place_of(item))
     yield from _only_found(ledger)
     for letter in last.aside:
         yield ListedWork("set aside", letter.item.into.operator, _place_of(letter.item), letter.window, letter.reason)

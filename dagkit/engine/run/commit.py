@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from dagkit.engine.aside.decided import DecidedWork
+from dagkit.engine.aside.search import Search
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.next_checkpoint import next_checkpoint, state_after, worked_in
 from dagkit.engine.checkpoint.outcome import InputStatus, RemainingWork, WindowOutcome
@@ -16,10 +17,11 @@ from dagkit.engine.receipts.receipt import write_receipts
 from dagkit.engine.run.in_flight import InFlightWindow
 from dagkit.engine.run.notify import queues_of
 from dagkit.engine.run.run_state import RunState
+from dagkit.engine.run.searching import is_halving, leaves_next, search_after
 from dagkit.engine.work.item import Number, WorkItem
 from dagkit.engine.work.split import Allocation, all_in, split_at_the_end
 from dagkit.engine.worker.finalizers import call_back
-from dagkit.engine.worker.protocol import Answer, Report
+from dagkit.engine.worker.protocol import Answer, Leaving, Report
 from dagkit.errors import DagkitError
 
 _logger = logging.getLogger(__name__)
@@ -44,7 +46,10 @@ class Committer:
         self._run.publisher.started(window)
         if not window.promised:
             self._run.journal.promise(window.upto, window.promise)
-        outcome = self._outcome(window, answer)
+        search = None
+        if self._run.search is not None or window.assignment.leaves is Leaving.ALL:
+            answer, search = search_after(self._run, window, answer)
+        outcome = self._outcome(window, answer, search)
         checkpoint = self._checkpoint(outcome)
         ended = self._run.clock.now()
         self._run.journal.commit(checkpoint, answer.parts)
@@ -70,7 +75,7 @@ class Committer:
             return None
         return _with_due_times(answer, self._run.clock.now())
 
-    def _outcome(self, window: InFlightWindow, answer: Answer) -> WindowOutcome:
+    def _outcome(self, window: InFlightWindow, answer: Answer, search: Search | None) -> WindowOutcome:
         """Return the outcome of a window with all decisions since the last commit."""
         splits = split_at_the_end(window.round.allocation, worked_in(answer))
         return WindowOutcome(
@@ -82,6 +87,7 @@ class Committer:
             last=window.assignment.last,
             facts=(*window.round.cuts, *splits, *self._run.facts),
             decided=self._run.decided,
+            search=search,
             flow=self._run.flow,
             ended=self._run.clock.now(),
         )
@@ -106,6 +112,7 @@ class Committer:
         self._run.checkpoint, self._run.state = checkpoint, checkpoint.state
         self._run.facts.clear()
         self._run.decided = DecidedWork(letters=checkpoint.aside)
+        self._run.search = checkpoint.search
         self._run.changing.committed(window.window_id)
         now = self._run.clock.now()
         took = (now - window.began).total_seconds() * 1000
@@ -135,7 +142,7 @@ class Committer:
         """Whether a window had no effect: it is not committed, and the next window takes its number."""
         return (
             window.asks
-            and not window.failures  # observers have seen the start of a failed one
+            and window.cause is None  # observers have seen the start of a failed one
             and not self._run.in_flight
             and not self._run.facts
             and not self._run.changing.is_made
@@ -147,12 +154,19 @@ class Committer:
     def _try_again(self, window: InFlightWindow, error: OperatorFailed | WindowLost) -> None:
         """Submit the window again if its failure allows another attempt; otherwise raise the failure."""
         self._run.masking.mask(error)
-        again = window.failed(error, self._run.program)
+        again = window.failed(error, self._run.program) and not is_halving(self._run, window)
         self._run.publisher.started(window)
-        self._run.publisher.failed(window, error, again=again)
-        if not again:
-            raise error
-        assignment = replace(window.assignment, staging=self._run.new_staging(window.window_id))
+        leaves = window.assignment.leaves
+        try:
+            leaves = leaves if again else leaves_next(self._run, window, error)
+        except DagkitError:
+            self._run.publisher.failed(window, error, again=False)
+            raise
+        self._run.publisher.failed(window, error, again=True)
+        if leaves is not window.assignment.leaves:
+            window.failures = 0
+        staging = self._run.new_staging(window.window_id)
+        assignment = replace(window.assignment, staging=staging, leaves=leaves, isolated=True)
         self._run.in_flight.resubmit(window, assignment)
 
     def finish(self) -> None:

@@ -39,6 +39,8 @@ class InFlightWindow:
     asks: bool = False
     """Whether the window only polls endless inputs."""
     failures: int = 0
+    cause: OperatorFailed | WindowLost | None = None
+    """The last failure."""
     is_published: bool = False
     """Whether its start has been published to observers."""
     answer: "Future[Answer]" = field(init=False)
@@ -54,6 +56,7 @@ class InFlightWindow:
     def failed(self, error: OperatorFailed | WindowLost, program: Program) -> bool:
         """Count a failed attempt. Return whether the failure allows another one."""
         self.failures += 1
+        self.cause = error
         if isinstance(error, WindowLost):
             return self.failures <= ATTEMPTS_AT_LOST_WINDOWS
         attributes = program.attributes[error.failure.operator]

@@ -40,7 +40,8 @@ from dagkit.engine.run.decide import (
 from dagkit.engine.run.forget_file import forget_file
 from dagkit.engine.run.in_flight import InFlightWindow
 from dagkit.engine.run.run_state import RunState
-from dagkit.engine.run.work_requests import perform_on_work
+from dagkit.engine.run.searching import next_half
+from dagkit.engine.run.work_requests import perform_on_work, retry_promised
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.schedule import WindowSchedule
 from dagkit.engine.work.split import BacklogCount
@@ -97,6 +98,7 @@ class Loop:
                 raise failed from error
             finally:
                 self.run_state.deliveries.close()
+                self.run_state.marker.end()
 
     def _failure(self, error: BaseException) -> BaseException:
         """Return the failure of the operator whose code raised an error; return other errors unchanged."""
@@ -191,6 +193,7 @@ class Loop:
         make_output_folders(
             self.run_state.program, self.run_state.settings.home, durable=self.run_state.settings.durable
         )
+        self.run_state.marker.begin()
         self.run_state.changing.inbox.tidy()
         self.run_state.driver_inputs.begin(
             self.run_state.program, self.run_state.checkpoint.window + 1, self.run_state.checkpoint.ended
@@ -267,6 +270,8 @@ class Loop:
         promised = self.run_state.promise is not None
         upto = dict(self.run_state.driver_inputs.upto if self.run_state.promise is None else self.run_state.promise[1])
         sent, given = self._given(upto)
+        if self.run_state.promise is not None:
+            retry_promised(self.run_state, self.run_state.promise[0])
         if self.run_state.changing.work_requests:
             self._perform_on_work()
         if self.run_state.promise is not None:
@@ -300,6 +305,8 @@ class Loop:
 
     def _next_share(self, window_id: int) -> WindowSchedule:
         """Take the work of the next window from the queue."""
+        if self.run_state.search is not None:
+            return next_half(self.run_state, self.run_state.search)
         now, overlaps = self.run_state.clock.now(), self.run_state.overlap > 1
         return self.run_state.pending_work.next(window_id, self.run_state.summary, now, overlaps=overlaps)
 
@@ -317,8 +324,15 @@ class Loop:
             home=self.run_state.settings.home,
             application_path=self.run_state.settings.application_path,
             staging=self.run_state.new_staging(window_id),
+            isolated=self._is_isolated(),
+            timeout_millis=summary.timeout_millis,
             seen={} if flow is None else flow.seen(self.run_state.checkpoint.event_times),
         )
+
+    def _is_isolated(self) -> bool:
+        """Whether the next window may end its worker: if one did before, or if it is to be ended after a timeout."""
+        run = self.run_state
+        return run.search is not None or run.summary.timeout_millis is not None or run.marker.was_killed
 
     def _given(self, upto: dict[str, int]) -> tuple[list[Sent], list[WorkItem]]:
         """Give the window the discoveries up to these: items go to the workers, blocks to the queue."""

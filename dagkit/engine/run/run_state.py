@@ -31,6 +31,7 @@ from dagkit.engine.points import Point, Probe
 from dagkit.engine.program.program import Program
 from dagkit.engine.reports.run_events import Observer
 from dagkit.engine.run.in_flight import InFlightWindows
+from dagkit.engine.run.launch_marker import LaunchMarker
 from dagkit.engine.run.notify import EventPublisher
 from dagkit.engine.work.pending import PendingWork
 from dagkit.engine.work.queue import WorkQueue
@@ -94,6 +95,7 @@ class RunState:
             plan = RunningPlan.resumed(plan.compilation, checkpoint)
             backend.load(plan.compilation)
         self.changing = Reconfiguration(plan, RequestInbox(ledger.store, self.clock.now, checkpoint.answered))
+        self.marker = LaunchMarker(ledger.store)
         self.listeners = StatsListeners(plan, self.clock.now())
         self.facts: list[Fact] = []
         """The decisions since the last commit."""
@@ -103,6 +105,8 @@ class RunState:
         """When the last committed window began: it was the answer to all earlier requests of operators."""
         self.decided = DecidedWork(letters=checkpoint.aside)
         """The decisions on work since the last commit."""
+        self.search = checkpoint.search
+        """The search for a record that ends its worker."""
         self._restore(checkpoint)
 
     def _restore(self, checkpoint: Checkpoint) -> None:
@@ -154,7 +158,7 @@ class RunState:
     @property
     def overlap(self) -> int:
         """How many windows may be in flight."""
-        return self.settings.overlap if self.summary.overlaps else 1
+        return self.settings.overlap if self.summary.overlaps and self.search is None else 1
 
     def new_staging(self, window_id: int) -> StagingPlace | None:
         """A folder for the next attempt at a window to stage in, if any operator stages files or entries."""

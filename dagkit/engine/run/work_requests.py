@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from dagkit.api.files import output_files
 from dagkit.engine.aside.decided import DeadLetter, decided_of
 from dagkit.engine.changes.requests import GiveUp, OnWork, Refused
 from dagkit.engine.facts import Decided, Decision
@@ -17,11 +18,39 @@ def perform_on_work(run: RunState, asks: OnWork) -> Sequence[Decided]:
     letters = [letter for letter in run.decided.letters if asked_part(asks, letter.item) == letter.item]
     if isinstance(asks, GiveUp):
         return _given_up(run, asks, letters)
-    if not letters:
+    retried = [item for item in run.decided.retried if asked_part(asks, item) == item]  # the promise contains it
+    if not letters and not retried:
         raise Refused("no such work was set aside", "`dagkit work ls` lists the work that was set aside")
+    for letter in letters:
+        _refuse_complete(run, letter.item)
+    _retry(run, letters)
+    return _facts(run, asks, [*retried, *(letter.item for letter in letters)])
+
+
+def retry_promised(run: RunState, promise: WindowPromise) -> None:
+    """Put back the dead letters that a promised window is to process: a launch that was killed had put them back."""
+
+    def is_promised(item: WorkItem) -> bool:
+        promised = (each for stretches in promise.deal.get(item.into, ()) for each in stretches)
+        return any(number == item.number and start < item.end and item.start < end for number, start, end in promised)
+
+    _retry(run, [letter for letter in run.decided.letters if is_promised(letter.item)])
+
+
+def _retry(run: RunState, letters: Sequence[DeadLetter]) -> None:
     run.decided = run.decided.retrying(letters)
     run.pending_work.queue.add(letter.item for letter in letters)
-    return _facts(run, asks, [letter.item for letter in letters])
+
+
+def _refuse_complete(run: RunState, item: WorkItem) -> None:
+    """Refuse to retry a part of a block whose output files are complete: its records would replace the files."""
+    after = run.program.after(item.into.operator)
+    declared = [each for name in after for each in output_files(type(run.program.operators[name][0])).values()]
+    if item.element_id is not None and any(each.of_blocks for each in declared):
+        raise Refused(
+            f"the output files of block {item.element_id} are complete without this work",
+            "process it in another application, then give it up here",
+        )
 
 
 def _given_up(run: RunState, asks: GiveUp, letters: Sequence[DeadLetter]) -> Sequence[Decided]:
@@ -35,6 +64,7 @@ def _given_up(run: RunState, asks: GiveUp, letters: Sequence[DeadLetter]) -> Seq
     if run.promise is not None:
         promise, upto = run.promise
         run.promise = _without(promise, pending), upto
+    run.search = None if run.search is None else run.search.after(pending)
     run.decided = run.decided.giving_up(pending, letters)
     return _facts(run, asks, [*pending, *(letter.item for letter in letters)])
 

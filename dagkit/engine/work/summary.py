@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TypeVar
 
-from dagkit.api.attributes import Attribute, DagContext
+from dagkit.api.attributes import Attribute, DagContext, OnPoison
 from dagkit.api.external import external_outputs
 from dagkit.api.files import output_files
 from dagkit.api.operators import DelayOperator, Operator
@@ -13,6 +14,8 @@ from dagkit.engine.address import Address
 from dagkit.engine.program.program import Program, Target
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.split import CutNear
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,12 @@ class ProgramSummary:
     """Whether any operator overrides `drained`."""
     millis: int
     """The length of a streaming window."""
+    sets_aside: bool
+    """Whether a record that ends its worker is set aside; otherwise the application stops."""
+    timeout_millis: int | None
+    """After how long without progress a worker is ended."""
+    finds: bool
+    """Whether an operator on the workers finds work for another one."""
     heartbeat: timedelta
     """How often listeners get statistics while the loop is idle."""
 
@@ -56,6 +65,11 @@ class ProgramSummary:
             writes=any(_stages(type(operators[0])) for operators in program.operators.values()),
             drains=any(item.drained is not Operator.drained for item in workers),
             millis=_of_application(program, DagContext.STREAMING_WINDOW_SIZE_MILLIS),
+            sets_aside=_of_application(program, DagContext.ON_POISON) is OnPoison.SET_ASIDE,
+            timeout_millis=_of_application(program, DagContext.RECORD_TIMEOUT_MILLIS),
+            finds=any(
+                target.queued for stage in program.stages for targets in stage.targets.values() for target in targets
+            ),
             heartbeat=timedelta(milliseconds=_of_application(program, DagContext.HEARTBEAT_INTERVAL_MILLIS)),
         )
 
@@ -77,7 +91,7 @@ def _stages(operator: type) -> bool:
     return bool(output_files(operator) or external_outputs(operator))
 
 
-def _of_application(program: Program, attribute: Attribute[int]) -> int:
+def _of_application(program: Program, attribute: Attribute[T]) -> T:
     values = next(iter(program.attributes.values()), {})
-    found: int = values.get(attribute.qualified, attribute.default)
+    found: T = values.get(attribute.qualified, attribute.default)
     return found

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dagkit.api.stats import WorkProgress
@@ -20,6 +21,15 @@ if TYPE_CHECKING:
 
 SlotState = Mapping[str, SavedState]
 """The state of one slot, by operator."""
+
+
+class Leaving(StrEnum):
+    """The work that an attempt leaves for a later window, without beginning it."""
+
+    NOTHING = "nothing"
+    FOUND = "found"
+    """The work that other operators find in this window."""
+    ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +55,11 @@ class WindowTask:
     """The folder that relative paths of operators start from: where the driver was started."""
     application_path: str = ""
     """The application's folder, which contains its ledger."""
+    leaves: Leaving = Leaving.NOTHING
+    isolated: bool = False
+    """Whether the attempt may end its process, so that it must not run in that of the driver."""
+    timeout_millis: int | None = None
+    """After how long without progress a slot ends its process; None: never."""
     seen: Mapping[str, SeenWatermarks] = field(default_factory=dict)
     """The watermarks after the last committed window, by operator; only of operators that can have one."""
 

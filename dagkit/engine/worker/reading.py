@@ -21,8 +21,8 @@ from dagkit.engine.work.record import Recorder
 from dagkit.engine.work.split import ItemEnd
 from dagkit.engine.worker.deadline import Deadline
 from dagkit.engine.worker.instances import GATHERED_ITEMS
-from dagkit.engine.worker.protocol import Stretch, WindowTask
-from dagkit.ranges import Deferred, RestrictionTracker, WatermarkEstimator, WorkUnclaimed
+from dagkit.engine.worker.protocol import Leaving, Stretch, WindowTask
+from dagkit.ranges import Deferred, Progress, RestrictionTracker, WatermarkEstimator, WorkUnclaimed
 from dagkit.schema.batch import Batch
 
 MOST_RANGES = 1000
@@ -77,6 +77,8 @@ class Reading:
         self._flush = flush
         self._outlet = main_outlet(self.operator)
         self._made = time.monotonic()
+        self._tracker: RestrictionTracker[Any, Any] | None = None
+        """That of the element."""
         self.deadline: Deadline | None = None
         """Set when the work begins: each operator of a slot gets the whole time of the window."""
 
@@ -90,7 +92,7 @@ class Reading:
 
         Work with an end comes first. Work without an end shares the remaining time.
         """
-        work = sorted([*self._given, *self._new()], key=attrgetter("order"))
+        work = sorted(self._begun(list(self._new())), key=attrgetter("order"))
         endless = sum(not each.has_end for each in work)
         self.deadline = Deadline(self._assignment.lasts_millis)
         try:
@@ -103,6 +105,23 @@ class Reading:
                 yield
         finally:
             self.deadline.end()
+
+    def progress(self) -> tuple[int, int, Progress | None]:
+        """A value that changes while work is processed; called by another thread."""
+        tracker = self._tracker
+        return self.begun, self.rows, None if tracker is None else tracker.current_progress()
+
+    def _begun(self, new: list[WorkItem]) -> list[WorkItem]:
+        """The work that this attempt begins; it leaves the rest."""
+        match self._assignment.leaves:
+            case Leaving.ALL:
+                self.left += [*self._given, *new]
+                return []
+            case Leaving.FOUND:
+                self.left += new
+                return self._given
+            case _:
+                return [*self._given, *new]
 
     def _new(self) -> Iterator[WorkItem]:
         """The work that came from other operators, numbered by window, slot and order of arrival."""
@@ -127,14 +146,14 @@ class Reading:
             staging.order = self.order
         began = time.monotonic()
         deadline.watch(tracker, among)
-        self.element, self.rows = element, 0
+        self.element, self.rows, self._tracker = element, 0, tracker
         self.begun += 1
         with code_of(name):
             made = self.operator.process(element, tracker)
         if made is not None:
             yield from made_by(name, self._send(made, deadline))
         self._check_done(tracker)
-        self.element = None
+        self.element = self._tracker = None
         with code_of(name):
             deferred, taken = tracker.deferred(), deadline.residual()
         self._flush()

@@ -1,7 +1,7 @@
 """Run the stages of one level in one slot for one window, from batches to batches and a report."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -23,6 +23,7 @@ from dagkit.engine.worker.lifecycle import Life
 from dagkit.engine.worker.outbox import NOTHING_SENT, Outbox, Sent
 from dagkit.engine.worker.protocol import Figures, Report, SlotState, WindowTask
 from dagkit.engine.worker.reading import Reading
+from dagkit.engine.worker.watchdog import ended_without_progress
 from dagkit.ranges import aware
 from dagkit.schema.batch import Batch
 
@@ -63,6 +64,9 @@ class SlotRun:
         """The reading of each splittable operator."""
         self._lives = {name: Life(operator, program.windows[name], name) for name, operator in self.operators.items()}
         self._last = assignment.last
+        self._timeout_millis = assignment.timeout_millis
+        self._steps = 0
+        """How many batches arrived, and how many operators have ended the window."""
         self._millis: dict[str, float] = {}
         """How long after its start each operator finished the window."""
         self._metrics: dict[str, dict[str, Any]] = {}
@@ -90,7 +94,7 @@ class SlotRun:
         The caller passes None to get control back: the answer is `NOTHING_SENT`.
         """
         try:
-            with self._abandoning():
+            with self._abandoning(), ended_without_progress(self._timeout_millis, self._progress):
                 yield from self._run(arriving)
         except BaseException as error:
             for life in [*self._lives.values(), *self.binding.unifiers()]:
@@ -98,6 +102,10 @@ class SlotRun:
             if isinstance(error, OperatorFailed) or not isinstance(error, Exception):
                 raise
             raise self._failure(error) from error
+
+    def _progress(self) -> tuple[Hashable, ...]:
+        """A value that changes while the slot processes items; called by another thread."""
+        return self._steps, *(reading.progress() for reading in self.readings.values())
 
     def report(self) -> Report:
         """Return the report of the window."""
@@ -173,6 +181,7 @@ class SlotRun:
                 yield NOTHING_SENT
                 continue
             wire, batch = arrived
+            self._steps += 1
             self.binding.take(self.program.targets[wire], batch)
             yield from self.outbox.ready()
         self.binding.flush()
@@ -191,6 +200,7 @@ class SlotRun:
         yield from self.outbox.rest()
 
     def _end(self, name: str) -> None:
+        self._steps += 1
         self.binding.end_controls(name)
         self._lives[name].end(self.window_id, last=self._last)
         self.binding.slide(name)

@@ -1,6 +1,8 @@
 """Topics of a real broker, read on the reference engine."""
 
 import logging
+import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -19,6 +21,7 @@ from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import AggregateByTime, KafkaMessage, KafkaReader, KafkaSplitter, Map, TumblingWindows
 from dagkit_operators.kafka.faults import OffsetsRemoved
 from tests.engine.cast import Collect, Desk, Draw, Hurried, arrived
+from tests.engine.poison_cast import killed, set_aside
 from tests.operators.looking import look_for_long, looks
 from tests.services.broker import Broker
 
@@ -542,3 +545,25 @@ def test_an_idle_partition_is_let_go_and_comes_back(kafka: Broker, tmp_path: Pat
     loop = run_until(desk, 34)
     assert arrived(loop)[2:] == [[20, sum(range(20, 30)) + sum(range(25, 30))]]
     assert arrived(loop, "late") == []
+
+
+def test_a_message_that_kills_its_worker_is_set_aside_with_its_topic_partition_and_offset(
+    kafka: Broker, tmp_path: Path
+) -> None:
+    topic = kafka.topic(2)
+    kafka.produce(topic, range(40), partition=0)
+    kafka.produce(topic, [*range(40, 60), "poison", *range(60, 80)], partition=1)
+
+    def deadly(message: KafkaMessage) -> int:
+        if message.value == b"poison":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        return number(message)
+
+    desk = Desk(tmp_path, collected(kafka, topic, reader={"parse": deadly}), conf={"dt.attr.ON_POISON": "SET_ASIDE"})
+    assert killed(desk) == -signal.SIGSEGV
+    assert numbers(desk.run()) == list(range(80))
+    assert set_aside(desk) == [(20, 21)]
+    (proof,) = verify(desk.ledger()).proven
+    assert [str(span).partition("[")[2] for span in proof.aside] == ["20, 21)"]
+    assert f"{topic}-1" in str(proof.aside[0]) or f"{topic}/1" in str(proof.aside[0])
+    assert desk.faults() == []

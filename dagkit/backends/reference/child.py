@@ -1,0 +1,64 @@
+"""Runs a window in a child process, so that a record that ends its process does not end the driver."""
+
+import faulthandler
+import os
+import pickle
+import signal
+import tempfile
+from collections.abc import Callable
+from typing import IO, NoReturn
+
+from dagkit.engine.failures import WorkerDied
+from dagkit.engine.worker.protocol import Answer
+from dagkit.engine.worker.watchdog import deaths_reported_to
+from dagkit.errors import DagkitError
+
+
+def run_in_child(run: Callable[[], Answer], window_id: int) -> Answer:
+    """Return the answer that `run` gives in a forked process; raise `WorkerDied` if that process ended without it."""
+    with tempfile.TemporaryFile() as last_words:
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(reading)
+            _serve(run, writing, last_words)
+        os.close(writing)
+        with os.fdopen(reading, "rb") as pipe:
+            sent = pipe.read()
+        _, status = os.waitpid(child, 0)
+        if os.waitstatus_to_exitcode(status) != 0:
+            last_words.seek(0)
+            raise WorkerDied(_ended(window_id, status, last_words.read().decode(errors="replace")))
+    answer: Answer | DagkitError = pickle.loads(sent)  # noqa: S301 - our own child wrote it
+    if isinstance(answer, DagkitError):
+        raise answer
+    return answer
+
+
+def _serve(run: Callable[[], Answer], writing: int, last_words: IO[bytes]) -> NoReturn:
+    """Send the answer or the failure, and end this process without the clean-up of the driver that it is a copy of."""
+    status = 1
+    try:
+        faulthandler.enable(last_words)
+        with deaths_reported_to(last_words):
+            answer: Answer | DagkitError
+            try:
+                answer = run()
+            except DagkitError as error:
+                answer = error
+            with os.fdopen(writing, "wb") as pipe:
+                pickle.dump(answer, pipe)
+        status = 0
+    except BaseException as error:  # noqa: BLE001 - the driver raises it
+        last_words.write(f"{type(error).__name__}: {error}".encode(errors="replace"))
+        last_words.flush()
+    finally:
+        os._exit(status)
+
+
+def _ended(window_id: int, status: int, last_words: str) -> str:
+    """How a child ended, with what it wrote at its end."""
+    code = os.waitstatus_to_exitcode(status)
+    how = f"by {signal.Signals(-code).name}" if code < 0 else f"with status {code}"
+    lines = last_words.rstrip()
+    return f"the process of window {window_id} ended {how}{': ' if lines else ''}{lines}"

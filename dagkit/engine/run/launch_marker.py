@@ -1,0 +1,33 @@
+"""Marks a launch that runs, so that the next launch knows whether this one was killed."""
+
+import logging
+
+from dagkit.ledger import StoreError
+from dagkit.ledger.stores import KeyTaken, Store
+
+RUNNING = "running.json"
+
+_logger = logging.getLogger(__name__)
+
+
+class LaunchMarker:
+    """An object in the application's folder that exists while a driver runs."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.was_killed = False
+        """Whether the launch before this one ended without removing its mark: its process was killed."""
+
+    def begin(self) -> None:
+        """Mark this launch."""
+        try:
+            self._store.create(RUNNING, b"{}\n")
+        except KeyTaken:
+            self.was_killed = True
+
+    def end(self) -> None:
+        """Remove the mark. If the store fails, the next launch takes this one for killed, which is safe."""
+        try:
+            self._store.delete([RUNNING])
+        except StoreError as error:
+            _logger.warning("%s cannot be removed now: %s", RUNNING, error)

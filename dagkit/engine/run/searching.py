@@ -1,0 +1,109 @@
+"""What follows when all attempts at a window have failed: the search for the record that ends its worker."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dagkit.engine.aside.decided import decided_of
+from dagkit.engine.aside.search import Search
+from dagkit.engine.failures import OperatorFailed, RecordFatal, Spot, WindowLost, WorkerDied, spot_of
+from dagkit.engine.run.in_flight import InFlightWindow
+from dagkit.engine.run.run_state import RunState
+from dagkit.engine.work.cost import CostEstimate
+from dagkit.engine.work.item import WorkItem
+from dagkit.engine.work.schedule import WindowSchedule
+from dagkit.engine.work.split import all_in
+from dagkit.engine.worker.protocol import Answer, Leaving
+from dagkit.scaling.policy import LONGEST_MILLIS
+
+MOST_LETTERS = 1000
+"""How much work may be set aside at a time: each checkpoint lists it."""
+
+_logger = logging.getLogger(__name__)
+
+
+def next_half(run: RunState, search: Search) -> WindowSchedule:
+    """Schedule the next step of the search, and no other work."""
+    allocation, made = search.next(run.queue, run.summary.slots, run.summary.elements)
+    return WindowSchedule(allocation, LONGEST_MILLIS, CostEstimate(), tuple(made))
+
+
+def is_halving(run: RunState, window: InFlightWindow) -> bool:
+    """Whether a window is a step of the search that the next step can divide further: one failure is enough."""
+    work = all_in(window.round.allocation)
+    return run.search is not None and run.search.includes(work) and not run.search.is_down_to(work)
+
+
+def leaves_next(run: RunState, window: InFlightWindow, error: OperatorFailed | WindowLost) -> Leaving:
+    """Return the work that the next attempt at a window leaves, after all attempts at it have failed.
+
+    Raise the failure if work is not the cause. Raise `RecordFatal` if the record is found and the application stops.
+    """
+    if not _is_searched(run, error) or window.assignment.leaves is Leaving.ALL:
+        raise error
+    work = all_in(window.round.allocation)
+    if run.search is not None and run.search.is_down_to(work):
+        (item,) = work
+        if not run.summary.sets_aside or not item.has_end or len(run.decided.letters) >= MOST_LETTERS:
+            raise _fatal(run, window, item, error) from error
+    elif window.assignment.leaves is Leaving.NOTHING and run.summary.finds:
+        return Leaving.FOUND
+    if not work:
+        raise error
+    return Leaving.ALL
+
+
+def _is_searched(run: RunState, error: OperatorFailed | WindowLost) -> bool:
+    """Whether a record may be the cause. An exception names its record already: it is searched for to set it aside."""
+    return isinstance(error, WorkerDied) or (run.summary.sets_aside and error.code == "operator-failed")
+
+
+def search_after(run: RunState, window: InFlightWindow, answer: Answer) -> tuple[Answer, Search | None]:
+    """Return the answer of a committed window without the work that is set aside, and the search that continues."""
+    search, work = run.search, all_in(window.round.allocation)
+    is_step = search is not None and search.includes(work)
+    if window.assignment.leaves is Leaving.ALL and (is_step or search is None):
+        if search is not None and search.is_down_to(work):
+            return _set_aside(run, window, work, answer), None
+        return answer, Search.of(work)
+    if search is None or not is_step:  # a window that began before the search did
+        return answer, search
+    if any(report.put_off for report in answer.reports):
+        return answer, None  # the rest is not there yet: later windows process it as usual
+    return answer, search.after(work, answer.left)
+
+
+def _set_aside(run: RunState, window: InFlightWindow, work: Sequence[WorkItem], answer: Answer) -> Answer:
+    """Record that a window sets its work aside, and return its answer without this work."""
+    assert window.cause is not None, "a failure led to this attempt"
+    reason, now = _reason(window.cause), run.clock.now()
+    run.decided = run.decided.setting_aside(work, reason, window.window_id, now)
+    run.facts += [decided_of(item, "set-aside", reason, now) for item in work]
+    for item in work:
+        _logger.warning(
+            "%s: %s is set aside: %s; `dagkit work retry` puts it back",
+            item.into.operator,
+            _spot(run, item).place,
+            reason,
+        )
+    ends = {item.end_key for item in work}
+    reports = (
+        replace(report, left=tuple(item for item in report.left if item.end_key not in ends))
+        for report in answer.reports
+    )
+    return replace(answer, reports=tuple(reports))
+
+
+def _fatal(run: RunState, window: InFlightWindow, item: WorkItem, error: OperatorFailed | WindowLost) -> RecordFatal:
+    return RecordFatal(item.into.operator, _spot(run, item), item.name, window.window_id, _reason(error))
+
+
+def _spot(run: RunState, item: WorkItem) -> Spot:
+    """The position of an item, in words and as the ledger knows it."""
+    elements = run.summary.elements[item.into]
+    offset = None if item.is_shares else item.start
+    return replace(spot_of(elements.back(item), offset), source=item.name, position=offset)
+
+
+def _reason(error: OperatorFailed | WindowLost) -> str:
+    return error.failure.message if isinstance(error, OperatorFailed) else error.problem.partition("\n")[0]

@@ -1,0 +1,124 @@
+"""Applications in which single records end their process, and drivers that may be killed by them."""
+
+import ctypes
+import multiprocessing
+import os
+import resource
+import signal
+from pathlib import Path
+from typing import Any, Literal
+
+from dagkit import Dag, Operator, OutputPort
+from dagkit.api.ports import InputPort
+from dagkit.engine.history.history import history
+from dagkit_operators import FileSplitterInput, Items, LineReader, MatchFiles, ReadFiles
+from tests.engine.cast import Collect, Desk, Digits, Draw, Ranges
+
+Way = Literal["signal", "killed", "null pointer", "memory", "loop", "exception"]
+ON_POISON = "dt.attr.ON_POISON"
+TIMEOUT = "dt.attr.RECORD_TIMEOUT_MILLIS"
+
+
+def die(way: Way) -> None:
+    """End this process, or never return."""
+    match way:
+        case "signal":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        case "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "null pointer":
+            ctypes.string_at(0)
+        case "memory":
+            resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+            held = [bytearray(1 << 28) for _ in range(64)]
+            assert held, "there is not so much memory"
+        case "loop":
+            while True:
+                pass
+        case _:
+            raise ValueError("poison")
+
+
+class Poisoned(Operator):
+    """Passes numbers on, and dies at some of them."""
+
+    kind = "cast.poisoned/1"
+    input = InputPort(int)
+    output = OutputPort(int)
+    poison: tuple[int, ...] = ()
+    way: Way = "signal"
+
+    def process(self, item: int) -> None:
+        if item in self.poison:
+            die(self.way)
+        self.output.emit(item)
+
+
+class PoisonedLines(Poisoned):
+    """Passes the text of lines on, and dies at one of them."""
+
+    kind = "cast.poisoned-lines/1"
+    input = InputPort[Any]()
+    output = OutputPort[Any]()
+
+    def process(self, item: Any) -> None:
+        text = getattr(item, "value", item)
+        if text == "poison":
+            die(self.way)
+        self.output.emit(text)
+
+
+def lines_of_blocks(home: Path) -> Draw:
+    """The lines of files that an input operator divides into blocks."""
+
+    def draw(dag: Dag, conf: object) -> None:
+        splitter = dag.add_operator(
+            "splitter", FileSplitterInput(scanner={"files": [str(home / "in")]}, block_size=400)
+        )
+        reader = dag.add_operator("reader", LineReader())
+        dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
+        reader >> dag.add_operator("poisoned", PoisonedLines()) >> dag.add_operator("collect", Collect())
+
+    return draw
+
+
+def lines_of_matches(home: Path) -> Draw:
+    """The lines of files that an operator in the middle of the graph finds."""
+
+    def draw(dag: Dag, conf: object) -> None:
+        patterns = dag.add_operator("patterns", Items(items=[str(home / "in" / "*.txt")]))
+        reader = dag.add_operator("reader", ReadFiles())
+        patterns >> dag.add_operator("match", MatchFiles()) >> reader
+        reader >> dag.add_operator("poisoned", PoisonedLines()) >> dag.add_operator("collect", Collect())
+
+    return draw
+
+
+def poisoned(looks: tuple[tuple[int, ...], ...], *poison: int, way: Way = "signal") -> Draw:
+    """Ranges of numbers, of which some end the process that handles them."""
+
+    def draw(dag: Dag, conf: object) -> None:
+        ranges, digits = dag.add_operator("ranges", Ranges(looks=looks)), dag.add_operator("digits", Digits())
+        (
+            ranges
+            >> digits
+            >> dag.add_operator("poisoned", Poisoned(poison=poison, way=way))
+            >> dag.add_operator("collect", Collect())
+        )
+
+    return draw
+
+
+def killed(desk: Desk) -> int:
+    """Run a driver in a process of its own, and return its exit code: below 0 is a signal."""
+    process = multiprocessing.get_context("fork").Process(target=desk.run)
+    process.start()
+    process.join(120)
+    assert process.exitcode is not None, "the driver ends"
+    return process.exitcode
+
+
+def set_aside(desk: Desk) -> list[tuple[int, int]]:
+    """The ranges that are set aside."""
+    last = list(history(desk.ledger()))[-1].checkpoint
+    return [(letter.item.start, letter.item.end) for letter in last.aside]

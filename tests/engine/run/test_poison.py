@@ -1,0 +1,192 @@
+"""A record that ends its process is found by halves, and set aside or reported; the rest is processed exactly once."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from dagkit import Dag
+from dagkit.engine.changes.requests import GiveUp, Retry, ask, reply_to, withdraw
+from dagkit.engine.failures import RecordFatal
+from dagkit.engine.history.history import history
+from dagkit.engine.history.work_history import listed_work
+from dagkit.engine.points import Point
+from dagkit.ledger.audit.verify import verify
+from dagkit.testing import FakeClock
+from dagkit.testing.crashes import CrashAfter
+from dagkit_operators import FileSplitterInput, Filter, LineReader, RecordWriter
+from tests.engine.cast import Desk, Draw, arrived
+from tests.engine.poison_cast import (
+    ON_POISON,
+    TIMEOUT,
+    Way,
+    die,
+    killed,
+    lines_of_blocks,
+    lines_of_matches,
+    poisoned,
+    set_aside,
+)
+
+MANY = 10_000
+LOOKS = ((MANY // 2, MANY // 2),)
+
+
+def desk_with(tmp_path: Path, *poison: int, way: Way = "signal", decision: str = "SET_ASIDE") -> Desk:
+    conf = {ON_POISON: decision, **({TIMEOUT: 400} if way == "loop" else {})}
+    return Desk(tmp_path, poisoned(LOOKS, *poison, way=way), conf=conf, clock=FakeClock())
+
+
+def others(*poison: int) -> list[int]:
+    return [number for number in range(MANY) if number not in poison]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["signal", "null pointer"])
+def test_a_record_that_kills_the_driver_is_set_aside_by_the_next_launch(way: Way, tmp_path: Path) -> None:
+    desk = desk_with(tmp_path, 7_654, way=way)
+    assert killed(desk) == -11
+    loop = desk.run()
+    assert sorted(arrived(loop)) == others(7_654)
+    assert set_aside(desk) == [(7_654, 7_655)]
+    assert desk.faults() == []
+    (proven,) = verify(desk.ledger()).proven
+    assert [str(span) for span in proven.aside] == ["numbers[7654, 7655)"]
+    assert proven.positions == MANY - 1
+    (letter,) = list(history(desk.ledger()))[-1].checkpoint.aside
+    assert "SIGSEGV" in letter.reason
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["loop", "exception"])
+def test_a_record_is_set_aside_however_it_stops_its_process(way: Way, tmp_path: Path) -> None:
+    desk = desk_with(tmp_path, 1_234, way=way)
+    assert sorted(arrived(desk.run())) == others(1_234)
+    assert set_aside(desk) == [(1_234, 1_235)]
+    assert desk.faults() == []
+    (letter,) = list(history(desk.ledger()))[-1].checkpoint.aside
+    assert {"loop": "Timeout", "exception": "ValueError: poison"}[way] in letter.reason
+
+
+@pytest.mark.slow
+def test_two_records_are_set_aside_and_retried_once_after_the_operator_was_corrected(tmp_path: Path) -> None:
+    desk = desk_with(tmp_path, 17, 18)
+    assert killed(desk) == -11
+    assert sorted(arrived(desk.run())) == others(17, 18)
+    assert set_aside(desk) == [(17, 18), (18, 19)]
+    assert desk.clock is not None
+    desk.clock.advance(seconds=10)
+    ask(desk.ledger().store, Retry(by="ada", names=("numbers",), start=18, end=19), desk.clock.now())
+    corrected = replace(desk, draw=poisoned(LOOKS))
+    corrected.crash(*(CrashAfter(point) for point in Point))
+    assert sorted(arrived(corrected.run())) == others(17)
+    assert set_aside(desk) == [(17, 18)]
+    ask(desk.ledger().store, GiveUp(by="ada", names=("numbers",)), desk.clock.now())
+    assert sorted(arrived(corrected.run())) == others(17)
+    assert set_aside(desk) == []
+    (proven,) = verify(desk.ledger()).proven
+    assert ([str(span) for span in proven.given_up], proven.aside) == (["numbers[17, 18)"], ())
+    assert desk.faults() == []
+
+
+@pytest.mark.slow
+def test_without_the_setting_the_application_stops_at_the_record_until_it_is_given_up(tmp_path: Path) -> None:
+    desk = desk_with(tmp_path, 4_321, decision="STOP")
+    assert killed(desk) == -11
+    for _ in range(2):
+        with pytest.raises(RecordFatal, match=r"digits reads ends its worker, at numbers.*4321.*SIGSEGV") as raised:
+            desk.run()
+        assert (raised.value.scene.source, raised.value.scene.position) == ("numbers", 4_321)
+    listed = [(each.state, each.place.start) for each in listed_work(desk.ledger())]
+    assert ("suspect", 4_321) in listed
+    assert desk.clock is not None
+    desk.clock.advance(seconds=10)
+    ask(desk.ledger().store, GiveUp(by="ada", names=("numbers",), start=4_321, end=4_322), desk.clock.now())
+    assert sorted(arrived(desk.run())) == others(4_321)
+    assert desk.faults() == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", [Point.PLANNED, Point.STAGED, Point.APPENDED])
+def test_a_search_continues_where_the_driver_was_killed(point: Point, tmp_path: Path) -> None:
+    desk = desk_with(tmp_path, 2_345)
+    assert killed(desk) == -11
+    first = desk.loop().run_state.checkpoint.window
+    assert desk.crash(*(CrashAfter(point, first + step) for step in range(2, 14, 3))) == 4
+    assert sorted(arrived(desk.run())) == others(2_345)
+    assert set_aside(desk) == [(2_345, 2_346)]
+    assert desk.faults() == []
+    assert len(list(history(desk.ledger()))) < 25, "the search does not begin again"
+
+
+@pytest.mark.slow
+def test_a_record_that_takes_all_memory_is_set_aside(tmp_path: Path) -> None:
+    desk = desk_with(tmp_path, 9_876, way="memory")
+    assert killed(desk) == 0, "the limit of memory holds in this process from then on"
+    assert sorted(arrived(desk.loop())) == others(9_876)
+    assert set_aside(desk) == [(9_876, 9_877)]
+    (letter,) = list(history(desk.ledger()))[-1].checkpoint.aside
+    assert "MemoryError" in letter.reason
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("draw", [lines_of_blocks, lines_of_matches], ids=["blocks", "files found in the graph"])
+def test_a_line_of_a_file_is_set_aside_wherever_its_file_was_found(
+    draw: Callable[[Path], Draw], tmp_path: Path
+) -> None:
+    (tmp_path / "in").mkdir()
+    lines = {name: [f"{name} {number}" for number in range(60)] for name in ("a", "b", "c")}
+    for name, kept in lines.items():
+        text = "".join(f"{line}\n" for line in [*kept[:40], *(["poison"] if name == "b" else []), *kept[40:]])
+        (tmp_path / "in" / f"{name}.txt").write_text(text)
+    desk = Desk(tmp_path, draw(tmp_path), conf={ON_POISON: "SET_ASIDE"})
+    assert killed(desk) == -11
+    assert sorted(arrived(desk.run())) == sorted(line for kept in lines.values() for line in kept)
+    (letter,) = list(history(desk.ledger()))[-1].checkpoint.aside
+    assert (tmp_path / "in" / "b.txt").read_bytes()[letter.item.start :].lstrip().startswith(b"poison")
+    assert letter.item.end - letter.item.start == 1
+    assert desk.faults() == []
+
+
+@pytest.mark.slow
+def test_a_retry_whose_driver_is_killed_is_repeated_with_its_window_even_if_it_is_withdrawn(tmp_path: Path) -> None:
+    desk = desk_with(tmp_path, 17)
+    assert killed(desk) == -11
+    last = desk.run().checkpoint.window
+    asked = ask(desk.ledger().store, Retry(by="ada"), datetime.now(UTC))
+    corrected = replace(desk, draw=poisoned(LOOKS), clock=None)
+    assert corrected.crash(CrashAfter(Point.PLANNED, last + 1)) == 1
+    withdraw(desk.ledger().store, asked)
+    assert sorted(arrived(corrected.run())) == others()
+    assert set_aside(desk) == []
+    assert desk.faults() == []
+
+
+@pytest.mark.slow
+def test_a_record_of_a_block_whose_file_is_complete_is_not_retried(tmp_path: Path) -> None:
+    def fatal(line: str) -> bool:
+        if line == "poison":
+            die("signal")
+        return True
+
+    def draw(dag: Dag, conf: object) -> None:
+        splitter = dag.add_operator("splitter", FileSplitterInput(scanner={"files": [str(tmp_path / "in")]}))
+        reader = dag.add_operator("reader", LineReader())
+        writer = dag.add_operator("writer", RecordWriter(file_path=str(tmp_path / "out")))
+        dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
+        reader >> dag.add_operator("filter", Filter(fatal)) >> writer
+
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text("one\npoison\ntwo\n")
+    desk = Desk(tmp_path, draw, conf={ON_POISON: "SET_ASIDE"})
+    assert killed(desk) == -11
+    desk.run()
+    asked = ask(desk.ledger().store, Retry(by="ada"), datetime.now(UTC))
+    desk.run()
+    reply = reply_to(desk.ledger().store, asked)
+    assert reply is not None
+    assert "are complete without this work" in (reply.refused or "")
+    assert list(desk.outputs().values()) == [b"one\ntwo\n"]
+    assert (len(set_aside(desk)), desk.faults()) == (1, [])
