@@ -201,7 +201,7 @@ def _measured(contestant: Contestant, where: str, text: Text, timed: Sequence[Ti
 def _timed(contestant: Contestant, text: Text, folder: Path, runs: int, settle: Callable[[], None]) -> Timed:
     """Time one process: a first run, and `runs` warm ones."""
     begun = time.perf_counter()
-    with _process(contestant, folder) as asking:
+    with process_of(contestant, folder) as asking:
         cold, warm, versions = 0.0, list[float](), dict[str, str]()
         for number in range(runs + 1):
             target = folder / f"run-{number}" / "out"
@@ -219,7 +219,7 @@ def _timed(contestant: Contestant, text: Text, folder: Path, runs: int, settle: 
 
 
 @contextmanager
-def _process(contestant: Contestant, folder: Path) -> Iterator[Asking]:
+def process_of(contestant: Contestant, folder: Path) -> Iterator[Asking]:
     """The contestant's process, with a folder that is deleted at its end."""
     folder.mkdir()
     paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])

@@ -103,7 +103,9 @@ run() {
     if command -v setpriv > /dev/null; then
         with=(setpriv --pdeathsig KILL) # also if this script is killed
     fi
-    "${with[@]}" "$java" -Xmx384m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto -XX:-UsePerfData \
+    local tuned=${KAFKA_JVM_PERFORMANCE_OPTS:--Xmx384m -XX:+UseSerialGC -XX:TieredStopAtLevel=1}
+    # shellcheck disable=SC2086
+    "${with[@]}" "$java" $tuned -Xshare:auto -XX:-UsePerfData \
         -cp "$cache/jars/*" kafka.Kafka "$folder/broker.properties" > "$folder/broker.log" 2>&1 < /dev/null &
     local broker=$!
     # shellcheck disable=SC2064

@@ -186,8 +186,9 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
             },
             KafkaMessage,
         )
-        if self.event_time is None:
-            self.observe([millis * 1000 for millis in messages.times if millis >= 0])
+        latest = max(messages.times)
+        if self.event_time is None and latest >= 0:
+            self.observe([latest * 1000])
         return batch if self.parse is None and self.event_time is None else self._parsed(batch.items())
 
     def _parsed(self, messages: Sequence[KafkaMessage]) -> Batch[Any]:

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 import pytest
 
 from dagkit import Dag
-from dagkit_operators import KafkaMessage, KafkaReader, KafkaSplitter, KafkaWriter
+from dagkit_operators import KafkaMessage, KafkaReader, KafkaSplitter, KafkaWriter, Map
 from dagkit_operators.kafka import consumers, transactions
 from dagkit_operators.kafka.client import confluent
 from dagkit_operators.kafka.consumers import Consumers
@@ -99,6 +100,22 @@ def test_messages_between_those_of_aborted_transactions_are_read(kafka: Broker, 
     kafka.produce(source, ["3", "4"])
     Desk(tmp_path, copied(kafka, source, target)).run()
     assert kafka.committed(target) == [[b"1", b"3", b"4"]]
+
+
+@pytest.mark.usefixtures("way")
+def test_contents_are_changed_as_a_column(kafka: Broker, tmp_path: Path) -> None:
+    source, target = kafka.topic(), kafka.topic()
+    kafka.produce(source, [("a", "12345"), ("b", None), ("c", "")])
+
+    def draw(dag: Dag, conf: object) -> None:
+        at = {"bootstrap_servers": kafka.address}
+        splitter = dag.add_operator("splitter", KafkaSplitter(topics=[source], **at))
+        shorten = Map(batch=lambda contents: pc.binary_slice(contents.array().cast("large_binary"), 0, 3), on="value")
+        read, shortened = dag.add_operator("reader", KafkaReader(**at)), dag.add_operator("shorten", shorten)
+        splitter >> read >> shortened >> dag.add_operator("writer", KafkaWriter(topic=target, **at))
+
+    Desk(tmp_path, draw).run()
+    assert kafka.committed(target) == [[b"123", None, b""]]
 
 
 @pytest.mark.usefixtures("way")
