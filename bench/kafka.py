@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
+from importlib import metadata
 from pathlib import Path
 
 from bench._page import machine_in_words, write_part
@@ -185,9 +186,11 @@ def in_words(found: Found, messages: int, rounds: int) -> str:
         "to be there once. dagkit writes with transactions, exactly once, and syncs its ledger. The sinks of "
         "Structured Streaming (with `availableNow`) and of Bytewax write at least once. **Per record**, a Python "
         "function gets the content of each message; **per message object**, as with Bytewax, an object of it. "
-        "Structured Streaming calls no function. On one core, the process is bound to one, and the broker is not. "
+        "Structured Streaming calls no function; its connector for Kafka is that of Spark 4.2. "
+        "On one core, the process is bound to one, and the broker is not. "
         "Thousands of messages a second, "
-        f"medians of {rounds} runs after {WARMING}, by turns. Measured with {machine_in_words()}."
+        f"medians of {rounds} runs after {WARMING}, by turns. Measured with {machine_in_words()}, "
+        f"{', '.join(f'{name} {metadata.version(name)}' for name in ('pyspark', 'confluent-kafka', 'pyarrow'))}."
     )
     lines = ["## Kafka", "", "```sh", "python -m bench kafka --write-docs", "```", "", about, ""]
     titles = {one.name: one.title for one in (*RUNNING, *COPIES)}
