@@ -181,6 +181,7 @@ RunCode = Literal[
     "checkpoint-unwritable",
     # files
     "staging-failed",
+    "begin-unnoted",
     "file-shared",
     "file-rewritten",
     "piece-late",

@@ -50,6 +50,7 @@ WITHOUT_CODE: Mapping[str, str] = {
     "dagkit_operators.formats.json_lines.NotObjects": "the lines are read one by one, which finds the bad one",
     "dagkit_operators.formats.line_format.RowRefused": "the reader rejects the row, or looks for the bad one",
     "dagkit_operators.filesystem.object_store.VersionsUnknown": "Arrow lists the objects instead",
+    "dagkit_operators.finding.contents.StillChanging": "the file is found by a later scan",
     "dagkit_operators.finding.trailer.TrailerMissing": "the file is pending",
     "dagkit_operators.finding.trailer._NoNumber": "the file is quarantined with this reason",
     "ledger.stores.store.KeyMissing": "the ledger raises a LedgerError",

@@ -53,7 +53,7 @@ class PiecesUnseen(RunFailure):
 class BeginUnnoted(RunFailure):
     """When the application first wrote cannot be noted or read; no window was run."""
 
-    code = "staging-failed"
+    code = "begin-unnoted"
 
     def __init__(self, application_path: str, error: OSError) -> None:
         super().__init__(

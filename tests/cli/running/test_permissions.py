@@ -41,7 +41,7 @@ def launched(folder: Path) -> subprocess.CompletedProcess[str]:
         ("in", 0o000, "input-unreadable"),
         ("out", 0o555, "folder-refused"),
         (".dagkit/App/staging", 0o555, "staging-failed"),
-        (".dagkit/App/began", 0o000, "staging-failed"),
+        (".dagkit/App/began", 0o000, "begin-unnoted"),
         (".dagkit/App/finishing", 0o555, "file-unplaced"),
         (".dagkit/App/finished", 0o555, "file-unplaced"),
         (".dagkit/App/ledger/chains/App/blocks", 0o555, "store-readonly"),
