@@ -115,6 +115,15 @@ class Deliveries:
 
         self._call(output, connection.operator, window_id, apply)
 
+    def log_left(self) -> None:
+        """Log, at the end of a run, that it leaves an unavailable system to the next launch."""
+        if self.due is not None:
+            _logger.warning(
+                "stopped while the external system of %s was unavailable; the next launch begins with it, and nothing "
+                "that is committed is lost",
+                self._away,
+            )
+
     def close(self) -> None:
         """Disconnect all systems. What this raises is logged: it changes nothing that was delivered."""
         for output in list(self._connections):

@@ -84,6 +84,7 @@ class Loop:
                 self._begin()
                 while not isinstance(action := self._next(), Stop):
                     self._perform(action)
+                self.run_state.deliveries.log_left()
                 self.run_state.driver_inputs.end(self.run_state.checkpoint.window + 1)
                 self.run_state.publisher.publish(Ended(self.run_state.checkpoint.window))
             except BaseException as error:

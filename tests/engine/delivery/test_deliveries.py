@@ -111,7 +111,7 @@ def test_a_system_that_is_away_is_waited_for_and_logged_once(
 
 
 def test_a_run_that_is_to_stop_leaves_an_unavailable_system_to_the_next_launch(
-    desk: Desk, table: Path, trouble: list[str]
+    desk: Desk, table: Path, trouble: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     def probe(point: Point, window_id: int) -> None:
         if point is Point.APPENDED:
@@ -119,11 +119,15 @@ def test_a_run_that_is_to_stop_leaves_an_unavailable_system_to_the_next_launch(
             loop.stop()
 
     loop = desk.loop(probe=probe)
-    loop.run()
+    with caplog.at_level(logging.WARNING):
+        loop.run()
+    assert caplog.records[-1].getMessage().startswith("stopped while the external system of insert.")
     assert loop.checkpoint.window == 1
     assert numbers_in(table) == []
+    caplog.clear()
     desk.run()
     assert numbers_in(table) == ALL
+    assert "stopped while" not in caplog.text
 
 
 def test_a_system_that_stays_away_is_logged_every_five_minutes(
