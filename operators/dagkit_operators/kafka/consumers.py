@@ -178,6 +178,9 @@ class Consumers:
 
     def __init__(self) -> None:
         self._kept: dict[tuple[Any, ...], list[Positioned]] = {}
+        self._inherited: list[Any] = []
+        """Consumers of the process that forked this one. They are neither used nor released: without its threads, the
+        library ends the process."""
         self._lock = threading.Lock()
         self._process = os.getpid()
 
@@ -188,9 +191,9 @@ class Consumers:
         """Lend a consumer at an offset: the one that stopped there, if possible. A fetch brings at most `most`."""
         key = tuple(sorted(settings.items()))
         used = self._lent(key, topic, partition, offset) or self._made(settings)
-        if not used.is_at(topic, partition, offset):
-            used.go_to(topic, partition, offset, most)
         try:
+            if not used.is_at(topic, partition, offset):
+                used.go_to(topic, partition, offset, most)
             yield used
         except BaseException:
             used.close()
@@ -199,7 +202,9 @@ class Consumers:
             superfluous.close()
 
     def close(self) -> None:
-        """Close the unused consumers."""
+        """Close the unused consumers of this process."""
+        if self._process != os.getpid():
+            return
         with self._lock:
             kept, self._kept = self._kept, {}
         for each in kept.values():
@@ -209,6 +214,7 @@ class Consumers:
     def _lent(self, key: tuple[Any, ...], topic: str, partition: int, offset: int) -> Positioned | None:
         with self._lock:
             if self._process != os.getpid():  # threads of the library do not survive a fork
+                self._inherited.append(self._kept)
                 self._process, self._kept = os.getpid(), {}
             kept = self._kept.get(key, [])
             exact = (one for one in kept if one.is_at(topic, partition, offset))
