@@ -61,14 +61,14 @@ def _document(window: WindowRows, operator: str | None) -> dict[str, Any]:
         },
         "streams": {
             name: {**counted.model_dump(), "adds_up": counted.adds_up}
-            for name, counted in window.account.streams.items()
+            for name, counted in sorted(window.account.streams.items())
         },
         "breaches": [breach.problem for breach in window.breaches()],
     }
 
 
 def _chosen(window: WindowRows, operator: str | None) -> Iterator[tuple[str, OperatorRows]]:
-    return ((name, counted) for name, counted in window.account.operators.items() if operator in (None, name))
+    return ((name, counted) for name, counted in sorted(window.account.operators.items()) if operator in (None, name))
 
 
 def _aligned(table: Sequence[Sequence[str]]) -> str:
