@@ -1,5 +1,5 @@
-"""The Spark session of the tests of backends."""
+"""The Spark sessions of the tests of backends."""
 
-from tests.backends.conftest import spark
+from tests.backends.conftest import connected, session, spark
 
-__all__ = ["spark"]
+__all__ = ["connected", "session", "spark"]

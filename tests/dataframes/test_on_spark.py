@@ -1,4 +1,4 @@
-"""The data source "dagkit" in Spark itself: a streaming query, and the output of an application."""
+"""The data source "dagkit" in Spark itself, in a classic session and behind a Spark Connect server."""
 
 import contextlib
 from collections.abc import Callable
@@ -46,15 +46,15 @@ class Query:
         query = query.option("checkpointLocation", str(self.home / "checkpoint")).trigger(availableNow=True)
         running = query.start()
         running.awaitTermination()
-        return [progress["numInputRows"] for progress in running.recentProgress]
+        return [progress.numInputRows for progress in running.recentProgress]
 
     @property
     def lines(self) -> list[str]:
         return sorted(row.value for row in self.spark.read.parquet(str(self.home / "out")).collect())
 
 
-def test_a_query_reads_each_line_once_over_several_runs(spark: SparkSession, tmp_path: Path) -> None:
-    query = Query(spark, tmp_path)
+def test_a_query_reads_each_line_once_over_several_runs(session: SparkSession, tmp_path: Path) -> None:
+    query = Query(session, tmp_path)
     for number in range(5):
         query.write(f"{number}.txt", f"{number} a", f"{number} b")
     assert query.run(maxFilesPerTrigger="2") == [4, 4, 2]
@@ -81,14 +81,14 @@ def test_a_micro_batch_that_spark_repeats_gives_the_same_rows(spark: SparkSessio
     assert query.lines == ["four", "one", "three", "two"]
 
 
-def test_wrong_options_are_explained_in_the_error_of_spark(spark: SparkSession, tmp_path: Path) -> None:
-    register(spark)
+def test_wrong_options_are_explained_in_the_error_of_spark(session: SparkSession, tmp_path: Path) -> None:
+    register(session)
     with pytest.raises(PySparkException, match="contains no ledger"):
-        spark.readStream.format("dagkit").load(str(tmp_path)).writeStream.format("noop").start().awaitTermination()
+        session.readStream.format("dagkit").load(str(tmp_path)).writeStream.format("noop").start().awaitTermination()
 
 
 def test_the_output_of_an_application_is_a_dataframe(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in").mkdir()
@@ -101,13 +101,13 @@ def test_the_output_of_an_application_is_a_dataframe(
         dag.add_stream("blocks", found.blocks_metadata_output, reader.blocks_metadata_input)
         dag.add_stream("lines", reader.messages, writer.input)
 
-    launched = launch(copy, spark=spark, until="once", path=tmp_path / "app")
-    counted = launched.to_dataframe(spark).groupBy("value").count().orderBy("value")
+    launched = launch(copy, spark=session, until="once", path=tmp_path / "app")
+    counted = launched.to_dataframe(session).groupBy("value").count().orderBy("value")
     assert [tuple(row) for row in counted.collect()] == [("be", 2), ("not", 1), ("or", 1), ("to", 2)]
     (file,) = (tmp_path / "out").iterdir()
     file.write_text("changed\n")
     with pytest.raises(PySparkException, match="was changed after the application had written it"):
-        launched.to_dataframe(spark, "Writer").collect()
+        launched.to_dataframe(session, "Writer").collect()
 
 
 @dataclass
@@ -129,9 +129,9 @@ def squares(frame: DataFrame, out: str) -> Callable[[Dag, Config], None]:
     return populate_dag
 
 
-def test_the_rows_of_a_dataframe_are_an_input(spark: SparkSession, tmp_path: Path) -> None:
-    launched = launch(squares(spark.range(1000), str(tmp_path / "out")), spark=spark, path=tmp_path / "app")
-    result = launched.to_dataframe(spark, "Writer").selectExpr("count(*)", "sum(square)", "max(number)").collect()
+def test_the_rows_of_a_dataframe_are_an_input(session: SparkSession, tmp_path: Path) -> None:
+    launched = launch(squares(session.range(1000), str(tmp_path / "out")), spark=session, path=tmp_path / "app")
+    result = launched.to_dataframe(session, "Writer").selectExpr("count(*)", "sum(square)", "max(number)").collect()
     assert [tuple(row) for row in result] == [(1000, sum(n * n for n in range(1000)), 999)]
 
 
