@@ -290,3 +290,6 @@ class ShowsContent(Protocol):
 
     def decompresses(self, element: Any) -> bool:
         """Whether these bytes are the decompressed content of a file."""
+
+    def stride_of(self, element: Any) -> int | None:
+        """The bytes of each record, if all have the same number but the last of a range; None if they differ."""

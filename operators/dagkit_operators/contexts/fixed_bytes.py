@@ -1,7 +1,7 @@
 """The reader context for records of a fixed length."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import PositiveInt
 
@@ -13,6 +13,9 @@ from dagkit_operators.contexts.trackers import StrideTracker
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.native.bytewise import places_in
 from dagkit_operators.payloads import BLOCK_SIZE, Record
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class FixedBytesReaderContext(ReaderContext[bytes]):
@@ -58,8 +61,25 @@ class FixedBytesReaderContext(ReaderContext[bytes]):
             end = min(count, granted * stride)
             if granted:
                 offsets = np.append(starts[:granted], end).astype(places_in(end))
-                yield records_of(block, Arrowed(binary_array(buffer[:end], offsets)))
+                places = range(position, position + end, stride)
+                yield records_of(block, _ArrowedAt(binary_array(buffer[:end], offsets), places))
             if granted < len(starts):
                 return
             position += count
         tracker.try_claim(block.end)
+
+
+class _ArrowedAt(Arrowed):
+    """Values in an Arrow array, with their positions in the file."""
+
+    __slots__ = ("_places",)
+
+    def __init__(self, arrow: "pa.Array", places: range) -> None:
+        super().__init__(arrow)
+        self._places = places
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Arrowed, (self.arrow,)
+
+    def starts(self) -> range:
+        return self._places

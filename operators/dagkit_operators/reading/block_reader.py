@@ -9,6 +9,7 @@ from pydantic import model_validator
 
 from dagkit import Batch, Block, InputPort, OutputPort, SplittableOperator, auto_metric
 from dagkit.ranges import OffsetRange, SequentialRestrictionTracker
+from dagkit_operators.contexts.fixed_bytes import FixedBytesReaderContext
 from dagkit_operators.contexts.reader_context import Tracker
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.following import FollowsBacklog
@@ -71,3 +72,8 @@ class BlockReader(FollowsBacklog, Reader[T], SplittableOperator[Block], Generic[
     def decompresses(self, element: Block) -> bool:
         """Whether the records of a block have positions of the decompressed content of its file."""
         return self._codec_of(element) is not None
+
+    def stride_of(self, element: Block) -> int | None:
+        """The bytes of a record, if the reader context has a fixed length."""
+        context = self.context_for(element.path)
+        return context.stride if isinstance(context, FixedBytesReaderContext) else None

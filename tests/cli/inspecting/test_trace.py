@@ -164,6 +164,30 @@ def test_positions_in_a_compressed_file_are_those_of_its_content(traced, folder,
     assert answer.document["sources"][0]["decompressed"] is True
 
 
+@pytest.mark.parametrize(("name", "compress"), [("a.bin", bytes), ("a.bin.gz", gzip.compress)])
+def test_records_of_a_fixed_length_end_where_they_do(dagkit, write, folder, name: str, compress) -> None:
+    write(
+        "app.py",
+        """
+from dagkit_operators import FileSplitterInput, FixedLengthReader, Map, PartWriter
+
+
+def populate_dag(dag, conf) -> None:
+    splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}, block_size=8))
+    reader = dag.add_operator("Reader", FixedLengthReader(length=4))
+    text = dag.add_operator("Text", Map(lambda content: content.decode()))
+    splitter >> reader >> text >> dag.add_operator("Writer", PartWriter(file_path="out"))
+""",
+    )
+    (folder / "in").mkdir()
+    (folder / "in" / name).write_bytes(compress(b"onetwothreefour!last"))
+    assert dagkit("launch", "app.py", "--once", "--reference", "--no-sync").code == 0
+    (file,) = Path("out").iterdir()
+    for number, line in enumerate(file.read_text().splitlines()):
+        answer = dagkit("trace", "app.py", f"{file}:{number + 1}", "--json")
+        assert sources(answer) == [(name, 4 * number, 4 * number + 4, line)]
+
+
 def test_a_line_of_a_later_window_is_found_in_the_file_of_that_window(traced, dagkit, write) -> None:
     write("in/a.txt", LINES)
     answer = traced(PARTS.replace("SETTINGS", ""))

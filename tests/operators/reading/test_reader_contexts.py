@@ -262,6 +262,23 @@ def test_lines_are_converted_dropped_and_rejected(tmp_path: Path) -> None:
     assert reader.metrics["records_dropped"] == 1
 
 
+@pytest.mark.parametrize("chunk_size", [1, 8, 100])
+def test_a_rejected_record_of_a_fixed_length_has_its_position(chunk_size: int, tmp_path: Path) -> None:
+    class Fixed(FixedLengthReader):
+        kind = "test.fixed-numbers/1"
+
+        def convert_to_record(self, content: bytes) -> Any:
+            return int(content)
+
+    path = tmp_path / "file"
+    path.write_bytes(b"0001xxxx00" + b"0300yyyyyy")
+    reader = Alone(Fixed(length=4, chunk_size=chunk_size))
+    reader.work(Block(0, str(path), 0, 10))
+    reader.work(Block(1, str(path), 10, 20))
+    assert [(one.start, one.text) for one in reader.sent("rejected")] == [(4, "xxxx"), (14, "yyyy"), (18, "yy")]
+    assert values(reader) == [1, 0, 300]
+
+
 def test_without_a_receiver_of_what_is_rejected_it_is_an_error(tmp_path: Path) -> None:
     reader = Alone(Numbers(), connected=["messages"])
     with pytest.raises(LineRejected, match="the line at byte 2 is rejected: invalid literal"):
