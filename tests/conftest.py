@@ -27,6 +27,12 @@ def trials(pytestconfig):
     return pytestconfig.getoption("trials")
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test that takes `trial` once for each: the number is the seed of the trial."""
+    if "trial" in metafunc.fixturenames:
+        metafunc.parametrize("trial", range(metafunc.config.getoption("trials")))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Slow tests run after all others, and those on Spark last: what takes no time proves or fails first."""
     items.sort(key=lambda item: sum(item.get_closest_marker(name) is not None for name in ("slow", "spark")))
