@@ -14,8 +14,8 @@ from dagkit.backends.spark.class_archive import KEPT, RETRIED_AFTER_SECONDS, arc
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("DAGKIT_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "java"
+    monkeypatch.setenv("DAGKIT_CACHE", str(tmp_path / "a cache"))
+    return tmp_path / "a cache" / "java"
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shlex
 import stat
 import subprocess
 import sys
@@ -69,13 +70,13 @@ def note_use(archive: Path) -> None:
 
 
 def options_to_use(archive: Path) -> str:
-    """Options with which Java uses an archive, and says nothing if it does not fit."""
-    return f"-XX:SharedArchiveFile={archive} -Xshare:auto -Xlog:cds*=off"
+    """Options with which Java uses an archive, and prints nothing if it does not fit."""
+    return f"{shlex.quote(f'-XX:SharedArchiveFile={archive}')} -Xshare:auto -Xlog:cds*=off"
 
 
 def options_to_make(archive: Path) -> str:
     """Options with which Java writes an archive when it ends."""
-    return f"-XX:ArchiveClassesAtExit={archive} -Xlog:cds*=off"
+    return f"{shlex.quote(f'-XX:ArchiveClassesAtExit={archive}')} -Xlog:cds*=off"
 
 
 def make_in_background(archive: Path) -> "subprocess.Popen[bytes] | None":
