@@ -92,13 +92,25 @@ def composed(first: Change, second: Change) -> Change:
 
 
 def _of_objects(before: Mapping[str, Any], after: Mapping[str, Any]) -> Change | None:
+    """The change of an object. A name that moved behind others counts as gone and new, so names keep their order.
+
+    A new name follows all that stayed, as in a dictionary to which it is added.
+    """
     gone = [name for name in before if name not in after]
     changed: dict[str, Change] = {}
+    places = {name: place for place, name in enumerate(before)}
+    reached = -1
     for name, value in after.items():
         if name not in before:
             changed[name] = {NEW: value}
-        elif before[name] is not value and (inner := difference(before[name], value)) is not None:
-            changed[name] = inner
+        elif places[name] < reached:
+            reached = len(places)  # so that the names after it follow it
+            gone.append(name)
+            changed[name] = {NEW: value}
+        else:
+            reached = places[name]
+            if before[name] is not value and (inner := difference(before[name], value)) is not None:
+                changed[name] = inner
     return _object_change(gone, changed) if gone or changed else None
 
 

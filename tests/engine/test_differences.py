@@ -52,18 +52,35 @@ def test_two_changes_as_one_have_the_effect_of_both_also_on_the_order_of_names(k
     have()
 
 
+@given(st.permutations("abcd"), st.permutations("abcde"), st.integers(0, 4))
+def test_names_that_stay_keep_the_order_of_the_later_object(before: list[str], after: list[str], kept: int) -> None:
+    left = dict.fromkeys(name for name in after if name not in before[kept:])
+    order = list(changed(dict.fromkeys(before), left))
+    assert [name for name in order if name != "e"] == [name for name in left if name != "e"]
+
+
 @pytest.mark.parametrize(
     ("before", "after", "change"),
     [
         ("ab", "abc", {"+": "c"}),
         ({"a": 1, "b": 2, "c": 3}, {"a": 1, "b": 5, "d": 4}, {"-": ["c"], "*": {"b": {"=": 5}, "d": {"=": 4}}}),
+        ({"a": 1, "b": 2, "c": 3}, {"b": 2, "c": 3, "a": 1}, {"-": ["a"], "*": {"a": {"=": 1}}}),
         ([*range(9)], [*range(9), 9], {"<": [[0, 9], {"=": [9]}]}),
         ([*range(9)], [-1, *range(2, 9)], {"<": [{"=": [-1]}, [2, 9]]}),
         ([*range(9)], [0, 1, 7, 2, 3, 5, 6, 7, 8], {"<": [[0, 2], {"=": [7]}, [2, 4], [5, 9]]}),
         ([1, 2], [True, 2], {"<": [{"=": [True]}, [1, 2]]}),
         ([1, 2], [3, 4], {"=": [3, 4]}),
     ],
-    ids=["a text grew", "members", "a list grew", "a queue moved", "within a list", "types differ", "nothing stayed"],
+    ids=[
+        "a text grew",
+        "members",
+        "a member moved",
+        "a list grew",
+        "a queue moved",
+        "within a list",
+        "types differ",
+        "nothing stayed",
+    ],
 )
 def test_a_change_holds_what_changed(before: Any, after: Any, change: Any) -> None:
     assert difference(before, after) == change
