@@ -15,6 +15,7 @@ class LaunchMarker:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._is_running = False
         self.was_killed = False
         """Whether the launch before this one ended without removing its mark: its process was killed."""
 
@@ -24,9 +25,15 @@ class LaunchMarker:
             self._store.create(RUNNING, b"{}\n")
         except KeyTaken:
             self.was_killed = True
+        self._is_running = True
 
     def end(self) -> None:
-        """Remove the mark. If the store fails, the next launch takes this one for killed, which is safe."""
+        """Remove the mark of this launch. If the store fails, the next launch takes this one for killed, which is safe.
+
+        A launch that did not begin keeps the mark of the launch before it.
+        """
+        if not self._is_running:
+            return
         try:
             self._store.delete([RUNNING])
         except StoreError as error:
