@@ -63,6 +63,12 @@ def test_an_empty_name_of_the_cache_and_a_folder_that_cannot_be_made_give_no_arc
     assert archive_for(java, jars, "") is None
 
 
+@pytest.mark.parametrize("name", ["a:b", 'a"b', "a%pb", "a$b"])
+def test_a_folder_that_java_would_read_as_something_else_is_not_used(java, jars, tmp_path, monkeypatch, name):
+    monkeypatch.setenv("DAGKIT_CACHE", str(tmp_path / name))
+    assert archive_for(java, jars, "") is None
+
+
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777])
 def test_a_folder_that_others_can_write_to_is_not_used(cache, java, jars, mode):
     assert archive_for(java, jars, "") is not None

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from dagkit.backends.spark.java import ensure_java
+from dagkit.backends.spark.java import ensure_java, without_warning
 
 
 @pytest.fixture(autouse=True)
@@ -68,3 +68,27 @@ def test_the_java_in_the_wheel_runs_from_a_folder_of_any_name(
     told = subprocess.run([launcher, *asked], capture_output=True, text=True, check=True, cwd=tmp_path)  # noqa: S603
     assert told.stdout == "-Dsaid=a b,-version,"
     assert not (tmp_path / "executed").exists()
+
+
+def test_spark_starts_java_by_a_script_that_leaves_out_a_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java = tmp_path / "jdk" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text('#!/bin/sh\nprintf "%s," "$@"\n')
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
+    with without_warning():
+        started = Path(os.environ["JAVA_HOME"]) / "bin" / "java"
+        asked = [started, "--add-modules=jdk.incubator.vector", "-version"]
+        assert subprocess.run(asked, capture_output=True, text=True, check=True).stdout == "-version,"  # noqa: S603
+    assert os.environ["JAVA_HOME"] == str(tmp_path / "jdk")
+
+
+def test_without_a_folder_for_scripts_spark_starts_java_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "java").touch()
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    with without_warning():
+        assert os.environ["JAVA_HOME"] == str(tmp_path)

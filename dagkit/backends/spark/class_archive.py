@@ -9,6 +9,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shlex
 import stat
 import subprocess
@@ -23,6 +24,8 @@ KEPT = 2
 """How many archives are kept, such as those of two environments. Each has some 150 MB."""
 RETRIED_AFTER_SECONDS = 86_400.0
 _ENDING = ".jsa"
+_PLAIN = re.compile(r"[\w./+@~ -]+")
+"""Paths that Spark and Java pass on unchanged as an option: Java reads a colon in it as a separator."""
 _MAKER = """
 import json, sys
 sys.path[:] = json.loads(sys.argv[1])
@@ -40,6 +43,8 @@ def folder(environment: Mapping[str, str] = os.environ) -> Path | None:
     try:
         base = Path(named) if named else Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dagkit"
         place = base.absolute() / "java"
+        if not _PLAIN.fullmatch(str(place)):
+            return None
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
     except (OSError, RuntimeError):  # no home, or one that cannot be written to
         return None

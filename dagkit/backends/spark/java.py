@@ -5,6 +5,7 @@ Therefore JAVA_HOME is set to a folder with a `bin/java` that removes this optio
 """
 
 import atexit
+import logging
 import os
 import shlex
 import shutil
@@ -15,6 +16,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from dagkit.errors import RunFailure
+
+_log = logging.getLogger(__name__)
 
 _LAUNCHER = """#!/bin/sh
 # Runs Java without the option that asks for a module which dagkit does not need.
@@ -45,9 +48,14 @@ def ensure_java() -> Path:
 
 @contextmanager
 def without_warning() -> Iterator[None]:
-    """Java started now by Spark lacks the module about which it would print a warning."""
+    """Java started now by Spark lacks the module about which it would print a warning, if scripts can be made here."""
     home = ensure_java()
-    os.environ["JAVA_HOME"] = str(_launching(home / "bin" / "java"))
+    try:
+        launcher = _launching(home / "bin" / "java")
+        if os.access(launcher / "bin" / "java", os.X_OK):  # no, if the folder's filesystem executes nothing
+            os.environ["JAVA_HOME"] = str(launcher)
+    except OSError:
+        _log.debug("no script that starts Java can be made", exc_info=True)
     try:
         yield
     finally:
