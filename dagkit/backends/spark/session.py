@@ -181,12 +181,12 @@ def archive_for_local() -> Path | None:
 def _with_archive(options: str, recording: Path | None) -> str:
     """Java's options with an archive: one to write, or the one of this environment to use, if it is there."""
     if recording is not None:
-        return f"{options} {class_archive.options_to_make(recording)}"
+        return f"{options} {class_archive.options_to_make(recording, ensure_java())}"
     archive = archive_for_local()
     if archive is None or not class_archive.usable(archive):
         return options
     class_archive.note_use(archive)
-    return f"{options} {class_archive.options_to_use(archive)}"
+    return f"{options} {class_archive.options_to_use(archive, ensure_java())}"
 
 
 def _ignore_ended_java(context: Any) -> None:
