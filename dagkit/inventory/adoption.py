@@ -95,7 +95,7 @@ class Adoption:
         return noted is not None
 
     def as_record(self) -> dict[str, JsonValue]:
-        """What the ledger records."""
+        """The record of the adoption for the ledger."""
         read = self.read
         return {
             "checkpoint": read.checkpoint,

@@ -55,7 +55,7 @@ class ReadFiles:
 
 
 def identity(place: str) -> str:
-    """What a file is recognised by, however Spark or dagkit writes its path; links to folders do not count."""
+    """The form of a path by which a file is recognised, however Spark or dagkit writes it, and through any links."""
     url = _URL.fullmatch(place.partition("?")[0]) if is_url(place) else None
     if url is None:
         folder, _, name = local_path(place).rpartition("/")

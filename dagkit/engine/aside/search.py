@@ -57,7 +57,7 @@ class Search(BaseModel):
         return sum(map(len, self.suspects.values())) == 1 and _covered(work) == self._covered
 
     def after(self, done: Iterable[WorkItem], left: Iterable[WorkItem] = ()) -> "Search | None":
-        """Return the search after some work was done, except what is left of it; None if no work is suspect now."""
+        """Return the search after some work was done, without `left` of it; None if no work is suspect now."""
         over, rest = _covered(done), _covered(left)
         suspects: dict[Address, tuple[PromisedItem, ...]] = {}
         for into, work in self.suspects.items():
@@ -111,7 +111,7 @@ def _covered(work: Iterable[WorkItem]) -> _Covered:
 
 
 def _without(stretch: Bounds, ended: Iterable[Bounds]) -> Iterable[tuple[int, int]]:
-    """What is left of a stretch; ranges of shares are not joined, since only their operator could divide them again."""
+    """The rest of a stretch. Ranges of shares are not joined, since only their operator could divide them again."""
     inside = [(max(start, stretch[0]), min(end, stretch[1])) for start, end in ended]
     for start, end in surplus([stretch], [(low, high) for low, high in inside if low < high]):
         yield int(start), OFFSET_INFINITY if end >= OFFSET_INFINITY else int(end)

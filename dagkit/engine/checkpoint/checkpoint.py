@@ -110,7 +110,7 @@ class Checkpoint(_Value):
         return self if files == self.files else self.model_copy(update={"files": files})
 
     def as_json(self) -> dict[str, Any]:
-        """Return the checkpoint without its empty fields as JSON, except that what is carried has its present form."""
+        """Return the checkpoint as JSON without its empty fields. The members in CARRIED keep their form in memory."""
         data: dict[str, Any] = self.model_dump(mode="json", exclude=set(CARRIED))
         data |= {name: getattr(self, name) for name in CARRIED}
         data["work"] = self.work.as_json()

@@ -77,7 +77,7 @@ class CheckpointReader:
         self._read = read
         """Returns what an earlier block stores."""
         self._known: dict[int, Mapping[str, Any]] = {}
-        """What is carried with the last checkpoint, and with the blocks that it names."""
+        """The carried members of the last checkpoint, and of the blocks that it names, by block."""
 
     def whole(self, stored: Document, seq: int) -> dict[str, Any]:
         """Return the checkpoint of which block `seq` stores this."""
@@ -100,7 +100,7 @@ class CheckpointReader:
 
 
 def own_of(stored: Document) -> dict[str, Any]:
-    """What a checkpoint holds of its own window."""
+    """The members of a checkpoint that describe its own window."""
     return {name: value for name, value in stored.items() if name not in (EARLIER, CHANGE, *CARRIED)}
 
 

@@ -19,7 +19,7 @@ from dagkit.engine.worker.protocol import Answer
 
 @dataclass(frozen=True, slots=True)
 class WindowRead:
-    """What one window was given, and what its slots found, read and reported."""
+    """The work that one window was given, and the answer of its slots."""
 
     window_id: int
     given: Sequence[WorkItem]
@@ -35,7 +35,7 @@ class WindowRead:
 
 @dataclass(slots=True)
 class _Worked:
-    """What a window read of one file."""
+    """The elements of one file that a window read, and the items that it sent for it."""
 
     rows: dict[str, int]
     elements: set[int | None]
@@ -75,7 +75,7 @@ def _new(source: str, item: WorkItem) -> Receipt:
 
 
 def _worked_in(window: WindowRead) -> dict[str, _Worked]:
-    """What the window read of each file for which a receipt is wanted."""
+    """The work of a window on each file for which a receipt is wanted."""
     worked: dict[str, _Worked] = {}
     for report in window.answer.reports:
         for into, record in report.records.items():

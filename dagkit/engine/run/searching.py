@@ -1,4 +1,4 @@
-"""What follows when all attempts at a window have failed: the search for the record that ends its worker."""
+"""The search for the record that ends its worker, when all attempts at a window have failed."""
 
 import logging
 from collections.abc import Sequence

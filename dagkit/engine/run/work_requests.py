@@ -97,7 +97,7 @@ def _without(promise: WindowPromise, gone: Iterable[WorkItem]) -> WindowPromise:
 
 
 def _rests(stretch: PromisedItem, gone: WorkItem) -> Iterable[PromisedItem]:
-    """What is left of a promised stretch before and after an item that no longer waits."""
+    """The rests of a promised stretch before and after an item that no longer waits."""
     number, start, end = stretch
     if number != gone.number or gone.end <= start or end <= gone.start:
         return [stretch]

@@ -1,4 +1,4 @@
-"""The content of files, which content was read before, and what receipts say of it."""
+"""The content of files: its hashes, for receipts, and which content was read before."""
 
 import base64
 import hashlib
@@ -77,7 +77,7 @@ class StillChanging(Exception):
 
 
 class AsksForReceipts(Operator):
-    """What operators have that ask for a receipt for each file that they find."""
+    """An operator that can ask for a receipt for each file that it finds."""
 
     receipts: str | None = None
     """The folder or URL for receipts: one file for each input file, after all of it is committed and its output is
@@ -89,7 +89,7 @@ class AsksForReceipts(Operator):
 
 
 def receipt_of(found: Found, sha256: str, folder: str) -> dict[str, Any]:
-    """What is known of a file before it is read, for its receipt in this folder."""
+    """The facts about a file that are known before it is read, for its receipt in this folder."""
     return {
         "folder": absolute(folder),
         "sha256": sha256,

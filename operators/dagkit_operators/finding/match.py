@@ -194,7 +194,7 @@ class MatchFiles(AsksForReceipts, SplittableOperator[str]):
         self.known[pattern] = list(dict.fromkeys([*(one for one in before if one in kept), *recorded]))
 
     def _described(self, file: Found, identity: str, incomplete: IncompleteFiles) -> FileInfo | None:
-        """What is sent of a new file; None if it is left to a later scan."""
+        """The description of a new file; None if it is left to a later scan."""
         if not list(incomplete.complete([file], self._now_millis())):
             return None
         receipt = None

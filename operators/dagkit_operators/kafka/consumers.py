@@ -152,7 +152,7 @@ def _of_columns(taken: MessageColumns | Event) -> Fetched:
 
 
 def _of_objects(events: list[Any]) -> Iterator[Fetched]:
-    """Divide events of the library into messages and what is between them."""
+    """Divide events of the library into messages and other events."""
     for are_messages, some in groupby(events, key=lambda event: event.error() is None):
         if not are_messages:
             yield from (_of_event(event.error(), event.offset()) for event in some)

@@ -73,7 +73,7 @@ class KafkaSplitter(KafkaClient, InputOperator):
     offsets = State[dict[str, dict[str, int]]](dict)
     """The offset after the last range that was sent, by topic and partition."""
     topic_ids = State[dict[str, str]](dict)
-    """What tells a topic from one that is created later with the same name."""
+    """The ID of each topic. A topic that is created later with the same name has another one."""
     next_id = State(0)
     looked = State(False)
     """Whether any look succeeded: partitions that appear later are read from their first message."""

@@ -60,9 +60,9 @@ class KafkaWriter(KafkaClient, Rejecting, Generic[T]):
     """The most messages that are gathered before they are staged."""
 
     _open: OpenEntry | None = PrivateAttr(default=None)
-    """What is gathered."""
+    """The entry to which messages are added."""
     _single: list[Outgoing] = PrivateAttr(default_factory=list)
-    """Messages that follow what is gathered."""
+    """Messages that follow those of the entry."""
     _count: int = PrivateAttr(default=0)
     """The number of messages in both."""
 

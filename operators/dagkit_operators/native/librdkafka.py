@@ -129,7 +129,7 @@ def handle_of(client: Any) -> int | None:
 
 
 class PartitionQueue:
-    """What a consumer fetches of one partition. The consumer itself gets only what concerns all partitions."""
+    """The messages and errors of one partition. The consumer itself gets only errors that concern all partitions."""
 
     def __init__(self, native: Native, handle: int, topic: str, partition: int, most: int) -> None:
         """Make the queue before the partition is assigned: librdkafka then uses it from the first message on."""
@@ -144,7 +144,7 @@ class PartitionQueue:
         self._native.end_queue(self._queue)
 
     def take(self, seconds: float) -> list[MessageColumns | Event]:
-        """What is there, in its order. If nothing is, wait for the first."""
+        """Return the messages and events that have arrived, in order. If there are none, wait for the first."""
         compiled, functions = self._native.compiled, self._native.functions
         events, messages = addressof(self._events), addressof(self._messages)
         count = compiled.dagkit_take(functions, self._queue, round(seconds * 1000), events, messages, len(self._events))

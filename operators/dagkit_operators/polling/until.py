@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
 @dataclass(frozen=True, slots=True)
 class Polls:
-    """What is known after a poll of an element."""
+    """The times and outputs of an element's polls, after the last one."""
 
     now: datetime
     began: datetime

@@ -27,7 +27,9 @@ class TimedFiles(TimedElements):
     @model_validator(mode="after")
     def _have_one_event_time(self) -> Self:
         if self.times_by_change and self.event_time is not None:
-            raise ValueError("event_time and times_by_change are set; records have one event time, so leave one away")
+            raise ValueError(
+                "event_time and times_by_change are set; records have one event time, so set only one of them"
+            )
         return self
 
     @property

@@ -93,7 +93,7 @@ def together(window: StagedWindow, most_rows: int | None = None) -> "Iterator[pa
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a window staged."""
+    """The columns and the size of the rows that a window staged."""
 
     schema: "pa.Schema"
     """All columns that rows have, in the order in which they appear."""

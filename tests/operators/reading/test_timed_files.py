@@ -82,7 +82,7 @@ def test_without_an_event_time_readers_are_no_sources(tmp_path: Path) -> None:
     assert not LineReader().estimates_watermark
     assert LineReader(times_by_change=True).estimates_watermark
     (fault,) = LineReader(times_by_change=True, event_time="at").faults
-    assert "records have one event time, so leave one away" in fault.message
+    assert "records have one event time, so set only one of them" in fault.message
 
 
 # ---- in applications
