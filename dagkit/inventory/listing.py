@@ -86,8 +86,10 @@ def set_up(program: Program, ledger: Ledger, checkpoint: Checkpoint, name: str, 
     """An operator outside of a run, with its state from the ledger."""
     operator = live(program.operators[name][0], _state_of(ledger, checkpoint, name))
     operator.setup(program.context_of(name, 0, checkpoint.window + 1, home or str(Path.cwd())))
-    yield operator
-    operator.teardown()
+    try:
+        yield operator
+    finally:
+        operator.teardown()
 
 
 def places(compilation: Compilation) -> Mapping[str, Sequence[str]]:
