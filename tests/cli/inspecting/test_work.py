@@ -1,12 +1,18 @@
 """`dagkit work`: the work that is not done, and requests to give it up or to retry it."""
 
 import gzip
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from dagkit.cli.inspecting.work.requesting import this_user
+
 pytestmark = pytest.mark.slow
+
+NAMELESS = 54_321
+"""The number of a user that this machine does not know."""
 
 APP = """
 from dagkit import Dag
@@ -34,6 +40,21 @@ def work(dagkit, write: Callable[[str, str], Path]):
 
 def launch(dagkit):
     return dagkit("launch", "app.py", "--once", "--reference", "--no-sync", "--path", "place")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+def test_a_user_without_a_name_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            os.setuid(NAMELESS)
+            status = int(this_user() != f"user {NAMELESS}")
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_a_file_is_given_up_by_its_path(dagkit, work) -> None:

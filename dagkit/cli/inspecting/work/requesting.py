@@ -1,6 +1,7 @@
 """Requests of `dagkit work`: give work up for good, or retry work that was set aside."""
 
 import getpass
+import os
 import re
 from datetime import UTC, datetime
 from typing import Any
@@ -46,7 +47,7 @@ def give_up(
     The driver of the running application does it between two windows. If every launch stops at this work, use
     --at-launch, then launch.
     """
-    asks = GiveUp(**_asked(place), operator=operator, reason=reason, by=getpass.getuser())
+    asks = GiveUp(**_asked(place), operator=operator, reason=reason, by=this_user())
     _request(there, output, asks, f"{place} is given up", at_launch=at_launch, seconds=seconds)
 
 
@@ -60,7 +61,7 @@ def retry(
     *, there: Located, output: Output, place: str | None, operator: str | None, at_launch: bool, seconds: float
 ) -> None:
     """Put work that was set aside back into the queue: all of it, or only the work at PLACE."""
-    asks = Retry(**({} if place is None else _asked(place)), operator=operator, by=getpass.getuser())
+    asks = Retry(**({} if place is None else _asked(place)), operator=operator, by=this_user())
     done = f"{'all work that was set aside' if place is None else place} waits again"
     _request(there, output, asks, done, at_launch=at_launch, seconds=seconds)
 
@@ -77,6 +78,14 @@ def _request(there: Located, output: Output, asks: OnWork, done: str, *, at_laun
         output.document("dagkit.work-request/1", body)
     else:
         output.result(printable(done))
+
+
+def this_user() -> str:
+    """The name of the user, or the number of one without a name, as in some containers."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"user {os.getuid()}"
 
 
 def _asked(place: str) -> dict[str, Any]:
