@@ -108,7 +108,7 @@ class FileSplitterBase(AsksForReceipts, SplitsFiles, SplittableOperator[FileInfo
 
     def _place_of(self, path: str) -> str:
         if is_url(path) or self.file is None or not is_url(self.file):
-            return absolute(path)
+            return absolute(path, self._launched_in)
         whole, mark, options = self.file.partition("?")
         scheme, _, rest = whole.partition("://")
         return f"{scheme}://{rest.partition('/')[0]}/{path.lstrip('/')}{mark}{options}"

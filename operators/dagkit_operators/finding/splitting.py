@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field, PositiveInt, PrivateAttr
 
 from dagkit import Block, Context, InputOperator, Operator, OutputPort, State
-from dagkit.urls import name_as_text, plain, shown
+from dagkit.urls import absolute, name_as_text, plain, shown
 from dagkit_operators.compression.codec import Compression
 from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.compression.opening import content_length_of, facts_of, found_codec
@@ -123,8 +123,12 @@ class SplitsFiles(Operator):
         self._indexes = IndexFolder(context.application_path)
 
     def get_file_status(self, path: str) -> Found | None:
-        """The file or directory at a path as it is now; None if there is none."""
-        return looked_up(path) or directory_at(path)
+        """The file or directory at a path as it is now; None if there is none.
+
+        A relative path starts where the application was launched.
+        """
+        place = absolute(path, self._launched_in)
+        return looked_up(place) or directory_at(place)
 
     def get_default_block_size(self, path: str) -> int:
         """The bytes of a block of this file if `block_size` is None."""
@@ -133,6 +137,10 @@ class SplitsFiles(Operator):
     def get_data_offset(self, status: Found) -> int:  # noqa: ARG002 - for overrides
         """The byte at which the first block of a file starts, such as the end of a header."""
         return 0
+
+    @property
+    def _launched_in(self) -> str:
+        return "" if self._context is None else self._context.home
 
     def _size_for(self, path: str) -> int:
         return self.block_size or self.get_default_block_size(path)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dagkit import Dag, InputOperator, InputPort, OutputPort, RowOperator, Shutdown, State, Until
+from dagkit import Context, Dag, InputOperator, InputPort, OutputPort, RowOperator, Shutdown, State, Until
 from dagkit.engine.failures import InputRefused
 from dagkit.engine.points import Point
 from dagkit.ledger.audit.verify import verify
@@ -389,6 +389,12 @@ def test_base_paths_without_a_scheme_are_on_the_filesystem_of_file(file: str | N
     assert asked == [place]
 
 
+def test_base_a_relative_path_starts_where_the_application_was_launched(tmp_path: Path, files: list[Path]) -> None:
+    splitter = FileSplitterBase()
+    splitter.setup(Context("application", "splitter", home=str(tmp_path)))
+    assert splitter.initial_restriction(FileInfo("data/file0.txt")).stop == 12
+
+
 # ---- FileSplitterTest: lines that are not padded
 
 
@@ -443,3 +449,14 @@ def test_authors_say_which_files_there_are_how_long_blocks_are_and_where_data_be
         (8, 11, 1, True),
         (3, 11, None, True),
     ]
+
+
+def test_a_relative_path_starts_where_the_application_was_launched(
+    tmp_path: Path, files: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ledger and the workers need whole paths, wherever an author's list of files comes from."""
+    monkeypatch.chdir(tmp_path)
+    listed = Alone(Listed(paths=("data/file0.txt",)), now=FakeClock().now)
+    listed.look()
+    (described,), blocks = listed.sent("files_metadata_output"), listed.sent()
+    assert {described.path, *(block.path for block in blocks)} == {str(files[0])}
