@@ -34,7 +34,11 @@ class ListedFile:
 
 
 def listed(compilation: Compilation, ledger: Ledger, home: str = "") -> Iterator[ListedFile]:
-    """The files that exist where the application looks for them, then those that were found before and are gone."""
+    """The files that exist where the application looks for them, then those that were found before and are gone.
+
+    Of an operator that does not say which files exist, as an author's own splitter, all that were found are listed.
+    """
+    finders = places(compilation)
     there: set[int] = set()
     """Hashes of paths, which take less memory."""
     for name, state in states(compilation, ledger, home):
@@ -43,7 +47,7 @@ def listed(compilation: Compilation, ledger: Ledger, home: str = "") -> Iterator
         yield ListedFile(name, state.path, state.state, state.reason)
     for file in recorded(ledger):
         if hash((file.finder, file.path)) not in there:
-            yield replace(file, state="gone")
+            yield replace(file, state="gone") if file.finder in finders else file
 
 
 def recorded(ledger: Ledger) -> Iterator[ListedFile]:

@@ -131,6 +131,31 @@ def test_files_that_are_gone_are_listed_from_the_ledger(dagkit, files, write) ->
     assert "give the application" in answer.err
 
 
+def test_files_of_an_operator_that_does_not_list_them_are_seen(dagkit, files, write) -> None:
+    ls = files("""
+from dagkit import State
+from dagkit_operators import AbstractFileSplitter, FileInfo, LineReader, PartWriter
+
+
+class Listed(AbstractFileSplitter):
+    done = State(False)
+
+    def get_file_info(self) -> FileInfo | None:
+        if self.done:
+            return None
+        self.done = True
+        return FileInfo("in/a.txt")
+
+
+def populate_dag(dag, conf) -> None:
+    reader = dag.add_operator("Reader", LineReader())
+    dag.add_operator("Splitter", Listed()) >> reader >> dag.add_operator("Writer", PartWriter(file_path="out"))
+""")
+    write("in/a.txt", "one\n")
+    launch(dagkit)
+    assert states(ls("ls", "--json")) == {"a.txt": ("seen", "")}
+
+
 def test_explain_names_blocks_windows_rows_and_outputs(dagkit, files, write) -> None:
     explain = files(APP)
     write("in/ä.txt", "one\ntwo\nsix\n")
