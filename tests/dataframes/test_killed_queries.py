@@ -1,4 +1,4 @@
-"""A streaming query is killed with its driver and its workers, at random, and each line is in its sink once."""
+"""A streaming query is killed with the Spark that runs it, at random, and each line is in its sink once."""
 
 import os
 import random
