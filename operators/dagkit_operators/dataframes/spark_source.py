@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from pydantic import Field, InstanceOf, PrivateAttr
 from dagkit import Context, Shutdown, State
 from dagkit.errors import RunFailure
 from dagkit.urls import below, is_url, resolved, shown
+from dagkit_operators.dataframes.on_driver import OnDriver, setting
 from dagkit_operators.finding.splitting import AbstractFileSplitter
 from dagkit_operators.payloads import FileInfo
 
@@ -47,23 +47,8 @@ class SnapshotLost(RunFailure):
         )
 
 
-class _Frame:
-    """A DataFrame, on the driver. It is not copied to workers, and all are equal: what is read is the snapshot."""
-
-    def __init__(self, frame: Any = None) -> None:
-        self.frame = frame
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _Frame, ()
-
-    def __repr__(self) -> str:
-        return "DataFrame"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Frame)
-
-    def __hash__(self) -> int:
-        return hash(_Frame)
+class _Frame(OnDriver):
+    """A DataFrame; what is read is its snapshot."""
 
 
 def _as_frame(given: Any) -> Any:
@@ -124,23 +109,12 @@ class SparkSource(AbstractFileSplitter):
 
     def _write(self) -> list[str]:
         """Let Spark write the rows; files of an attempt that was interrupted are overwritten."""
-        frame = self.data_frame.frame
+        frame = self.data_frame.value
         _check_columns(frame)
-        with _microseconds(frame):
+        # Spark's default form of instants has no time zone, and no room for years after 2262
+        with setting(frame.sparkSession, _TIMESTAMPS, "TIMESTAMP_MICROS"):
             frame.write.mode("overwrite").parquet(self._home)
         return _names(self._home)
-
-
-@contextmanager
-def _microseconds(frame: Any) -> Iterator[None]:
-    """Let Spark write instants as such: its default form has no time zone, and no room for years after 2262."""
-    conf = frame.sparkSession.conf
-    before = conf.get(_TIMESTAMPS)
-    conf.set(_TIMESTAMPS, "TIMESTAMP_MICROS")
-    try:
-        yield
-    finally:
-        conf.set(_TIMESTAMPS, before)
 
 
 def _check_columns(frame: Any) -> None:

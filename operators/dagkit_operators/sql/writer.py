@@ -8,12 +8,12 @@ from typing_extensions import TypeVar
 from dagkit import ExternalOutput
 from dagkit_operators.sql.client import SqlClient
 from dagkit_operators.sql.windows import WindowedTable
-from dagkit_operators.tables.staged_rows import StagesRows
+from dagkit_operators.tables.staged_rows import TableWriter
 
 T = TypeVar("T", default=Any)
 
 
-class SqlWriter(SqlClient, StagesRows[T]):
+class SqlWriter(SqlClient, TableWriter[T]):
     """Adds records, or Arrow record batches and tables, to a table of a database.
 
     The records of a window become visible together, after the window's commit, in one transaction. It also sets the

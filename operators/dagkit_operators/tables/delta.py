@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 from dagkit import ExternalOutput, StagedWindow
 from dagkit_operators.libraries import library
 from dagkit_operators.tables.faults import TableMismatched
-from dagkit_operators.tables.staged_rows import StagesRows, check_fits, described, reader, selected
+from dagkit_operators.tables.staged_rows import TableWriter, check_fits, described, reader, selected
 from dagkit_operators.tables.storage import add, plain, storage_failure
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class DeltaTable:
             raise storage_failure(error, self._uri) from error
 
 
-class DeltaWriter(StagesRows[T]):
+class DeltaWriter(TableWriter[T]):
     """Adds records, or Arrow record batches and tables, to a Delta table.
 
     The records of a window become visible together, after the window's commit, as one version of the table. It contains

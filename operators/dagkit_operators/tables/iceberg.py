@@ -12,7 +12,7 @@ from typing_extensions import TypeVar
 from dagkit import ExternalOutput, StagedWindow
 from dagkit_operators.libraries import library
 from dagkit_operators.tables.faults import DatabaseRefused, TableMismatched
-from dagkit_operators.tables.staged_rows import StagesRows, check_fits, described, pieces, selected
+from dagkit_operators.tables.staged_rows import TableWriter, check_fits, described, pieces, selected
 from dagkit_operators.tables.storage import add, plain, storage_failure
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class IcebergTable:
             raise storage_failure(error, self._table) from error
 
 
-class IcebergWriter(StagesRows[T]):
+class IcebergWriter(TableWriter[T]):
     """Adds records, or Arrow record batches and tables, to an Iceberg table.
 
     The records of a window become visible together, after the window's commit, as one snapshot. Its summary names the

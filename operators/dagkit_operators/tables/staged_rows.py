@@ -27,10 +27,6 @@ class StagesRows(Operator, Generic[T]):
 
     record_type: type | None = None
     """A dataclass, pydantic model, TypedDict or NamedTuple, whose fields are the columns; None: items are of Arrow."""
-    creates_table: bool = True
-    """Whether a missing table is created with the columns of the records."""
-    waits_seconds: NonNegativeFloat | None = None
-    """How long a run waits for a table that is away or full before it fails; None: until it is stopped."""
     batch_rows: PositiveInt = 1 << 14
     """The most records that are gathered before they are staged."""
 
@@ -61,6 +57,15 @@ class StagesRows(Operator, Generic[T]):
             staged: Entries = self.staged  # type: ignore[attr-defined] # subclasses declare it
             self._records = ArrowRecords(self.record_type, self.batch_rows, lambda rows: staged.add(_entry_of(rows)))
         return self._records
+
+
+class TableWriter(StagesRows[T]):
+    """Adds the records that it stages to a table."""
+
+    creates_table: bool = True
+    """Whether a missing table is created with the columns of the records."""
+    waits_seconds: NonNegativeFloat | None = None
+    """How long a run waits for a table that is away or full before it fails; None: until it is stopped."""
 
 
 def _entry_of(rows: "pa.Table") -> "memoryview":
