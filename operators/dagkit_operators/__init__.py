@@ -5,6 +5,7 @@ from dagkit_operators.contexts.fixed_bytes import FixedBytesReaderContext
 from dagkit_operators.contexts.line_contexts import LineReaderContext, ReadAheadLineReaderContext
 from dagkit_operators.contexts.reader_context import ReaderContext
 from dagkit_operators.contexts.record_by_record import Entity, RecordByRecordContext
+from dagkit_operators.dataframes.spark_sink import SparkSink
 from dagkit_operators.dataframes.spark_source import SparkSource
 from dagkit_operators.event_time.aggregate_by_time import AggregateByTime, WindowResult
 from dagkit_operators.event_time.event_time import EventTime
@@ -154,6 +155,7 @@ __all__ = [
     "SessionWindows",
     "Slice",
     "SlidingWindows",
+    "SparkSink",
     "SparkSource",
     "SqlQuery",
     "SqlRange",

@@ -1,1 +1,1 @@
-"""DataFrames of Spark as input."""
+"""DataFrames of Spark as input, and as output of each window."""
