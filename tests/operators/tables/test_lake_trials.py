@@ -1,0 +1,73 @@
+"""Drivers are killed at random, and every row is in a Delta or Iceberg table once. `--trials` is how often."""
+
+import multiprocessing
+import random
+import signal
+from multiprocessing.context import ForkServerContext
+from pathlib import Path
+
+import pytest
+
+from dagkit.api.running import Until
+from dagkit.engine.points import Point
+from dagkit.testing import CrashAfter, FakeClock
+from tests.engine.cast import Desk
+from tests.operators.driver_kills import POINTS, KillAfter
+from tests.operators.tables.lakes import LAKES, Lake, rows_written
+
+pytestmark = [pytest.mark.slow, pytest.mark.parametrize("kind", LAKES)]
+
+LOOKS = ((4, 3), (5,), (2, 2), (7,), (1, 1, 1))
+LONGEST_SECONDS = 0.05
+"""Between the commit of a window and the kill: about as long as its rows take to be added."""
+EXPECTED = [{"number": number, "text": f"row {number}"} for number in range(26)]
+
+
+def desk_of(home: Path, lake: Lake) -> Desk:
+    return Desk(home, rows_written(lake, looks=LOOKS), until=Until.IDLE, clock=FakeClock())
+
+
+def run_and_be_killed(kind: str, home: Path, kill: KillAfter) -> None:
+    """A driver that is killed, unless it ends before."""
+    desk_of(home, LAKES[kind](home)).run(probe=kill)
+
+
+def check(desk: Desk, lake: Lake) -> None:
+    """Every row is there, and every window is one version."""
+    loop = desk.run()
+    assert lake.rows() == EXPECTED
+    assert len(lake.windows()) == loop.checkpoint.window
+    assert (desk.faults(), desk.leftovers()) == ([], [])
+
+
+@pytest.fixture(scope="module")
+def processes() -> ForkServerContext:
+    """Processes that begin with everything imported."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.operators.tables.lakes", "pyarrow.ipc"])
+    return context
+
+
+def test_a_driver_that_crashes_after_any_step_adds_every_row_once(tmp_path: Path, kind: str, trial: int) -> None:
+    drawn, lake = random.Random(trial), LAKES[kind](tmp_path)
+    desk = desk_of(tmp_path, lake)
+    steps = [POINTS[trial % len(POINTS)], *drawn.choices(POINTS, k=drawn.randint(0, 3))]
+    assert desk.crash(*(CrashAfter(step, drawn.randint(1, 5)) for step in steps)) > 0
+    check(desk, lake)
+
+
+def test_a_driver_whose_process_is_killed_adds_every_row_once(
+    tmp_path: Path, kind: str, processes: ForkServerContext, trial: int
+) -> None:
+    drawn, exits = random.Random(trial), []
+    during = KillAfter(Point.APPENDED, drawn.randint(1, 5), drawn.uniform(0, LONGEST_SECONDS))
+    after = KillAfter(drawn.choice(POINTS), drawn.randint(1, 5))
+    for kill in (KillAfter(Point.DELIVERED, 1), during, after):
+        process = processes.Process(target=run_and_be_killed, args=(kind, tmp_path, kill))
+        process.start()
+        process.join()
+        exits.append(process.exitcode)
+    assert exits[0] == -signal.SIGKILL
+    assert set(exits) <= {0, -signal.SIGKILL}
+    lake = LAKES[kind](tmp_path)
+    check(desk_of(tmp_path, lake), lake)
