@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from dagkit_operators.tables import delta, staged_rows
 from dagkit_operators.tables.staged_rows import _entry_of
 from tests.operators.tables.lakes import LAKES
 
-ROWS, WIDTH = 1 << 12, 1 << 12
-"""Those of one entry of 16 MiB."""
+ROWS, WIDTH = 1 << 10, 1 << 11
+"""Those of one entry of 2 MiB."""
+SMALLER = 8
+"""The pieces of a window are smaller by this factor, so that a window of many pieces is written in seconds."""
 
 
 @dataclass
@@ -37,9 +40,11 @@ def highest() -> int:
 
 
 def main(kind: str, home: str, count: int) -> None:
+    staged_rows._BYTES_TOGETHER //= SMALLER
+    delta._ROW_GROUP_BYTES //= SMALLER
     system = LAKES[kind](Path(home)).system()
     system.prepare("writer")
-    system.apply(Window("writer", 1, 1))
+    system.apply(Window("writer", 1, 16))  # of several pieces: the libraries have what they keep
     before = highest()
     system.apply(Window("writer", 2, count))
     sys.stdout.write(f"{highest() - before}\n")
