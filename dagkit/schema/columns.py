@@ -43,6 +43,10 @@ class Column(ABC):
         """The byte offset of each value in the input that was read; None if the column does not know it."""
         return None
 
+    def part_start(self) -> int | None:
+        """The byte offset of the part of the input, such as a row group, that holds the values; None: unknown."""
+        return None
+
 
 class Constant(Column):
     """The same value for every item."""

@@ -120,7 +120,9 @@ class Rejected:
     path: str
     """The file; empty if the operator that refused the item does not know it."""
     start: int | None
-    """The byte at which the line starts in the file, or in the content of a compressed file; None if it is unknown."""
+    """The byte at which the line starts in the file, or in the content of a compressed file; None if it is unknown.
+
+    Of a record of Parquet or Avro, the byte at which its row group or data block starts."""
     text: str
     """The line, or the refused value as text."""
     reason: str

@@ -74,20 +74,26 @@ class CopiedLines(Lines):
 
 
 class ListedAt(Listed):
-    """Values in a list, with their positions in the file."""
+    """Values in a list, with their positions in the file, or that of the part that holds them."""
 
-    __slots__ = ("_starts",)
+    __slots__ = ("_part_start", "_starts")
 
-    def __init__(self, listed: Sequence[Any], starts: Callable[[], Sequence[int] | None]) -> None:
+    def __init__(
+        self, listed: Sequence[Any], starts: Callable[[], Sequence[int] | None], part_start: int | None = None
+    ) -> None:
         super().__init__(listed)
         self._starts = starts
         """Computes the positions, when they are needed."""
+        self._part_start = part_start
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Listed, (self.listed,)
 
     def starts(self) -> Sequence[int] | None:
         return self._starts()
+
+    def part_start(self) -> int | None:
+        return self._part_start
 
 
 def starts_of(chunk: Chunk) -> list[int]:

@@ -13,16 +13,21 @@ if TYPE_CHECKING:
 class Rows(Column):
     """Records in an Arrow record batch, each made on demand."""
 
-    __slots__ = ("_starts", "batch", "maker")
+    __slots__ = ("_part_start", "_starts", "batch", "maker")
 
     def __init__(
-        self, batch: "pa.RecordBatch", maker: Maker, starts: Callable[[], Sequence[int] | None] | None = None
+        self,
+        batch: "pa.RecordBatch",
+        maker: Maker,
+        starts: Callable[[], Sequence[int] | None] | None = None,
+        part_start: int | None = None,
     ) -> None:
         self.batch = batch
         """The columns of the records."""
         self.maker = maker
         self._starts = starts
         """Computes the positions of the records in the file, when they are needed."""
+        self._part_start = part_start
 
     def __len__(self) -> int:
         return int(self.batch.num_rows)
@@ -44,6 +49,9 @@ class Rows(Column):
 
     def starts(self) -> Sequence[int] | None:
         return None if self._starts is None else self._starts()
+
+    def part_start(self) -> int | None:
+        return self._part_start
 
     def as_batch(self) -> Batch[Any]:
         """The records as a batch of columns, if each record is an object with a field for each column."""

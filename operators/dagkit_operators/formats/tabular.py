@@ -141,7 +141,7 @@ class TabularContext(ReaderContext[Any]):
         if not batch.num_rows:
             return
         if maker.validated is None:
-            yield records_of(block, Rows(batch, maker, lambda: _picked(places.starts(), order)))
+            yield records_of(block, Rows(batch, maker, lambda: _picked(places.starts(), order), places.start))
             return
         rows = batch.to_pylist()
         yield from self._checked(block, maker, rows, order, places)
@@ -159,7 +159,7 @@ class TabularContext(ReaderContext[Any]):
                 records.append(record)
                 kept.append(place)
         if records:
-            yield records_of(block, ListedAt(records, lambda: _picked(places.starts(), kept)))
+            yield records_of(block, ListedAt(records, lambda: _picked(places.starts(), kept), places.start))
 
     def _shaped(self, batch: "pa.RecordBatch") -> "pa.RecordBatch":
         """The columns of a record, in order. A column that the file lacks, and that may be None, is null."""

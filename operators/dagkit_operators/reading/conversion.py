@@ -50,19 +50,21 @@ class Conversion:
                 break
             except ValueError as fault:
                 index = len(items) + len(rejected)
-                start = _start(starts(), index)
+                start = _start(column, starts(), index)
                 self.reject(Rejected(self.path, start, as_text(given[index]), str(fault)), fault)
                 rejected.append(index)
             except Exception as error:
                 index = len(items) + len(rejected)
-                line = f"{_line_at(_start(starts(), index))} of {shown(self.path)}: {as_text(given[index])!r:.80}"
+                line = (
+                    f"{_line_at(_start(column, starts(), index))} of {shown(self.path)}: {as_text(given[index])!r:.80}"
+                )
                 error.add_note(f"of {line}; only a ValueError rejects a record, any other exception fails the run")
                 raise
         dropped = [] if self.drop is None else [index for index, item in enumerate(items) if item is None]
         if self.drop is not None and dropped:
             self.drop(len(dropped))
             items = _without(items, dropped)
-        return ListedAt(items, lambda: _starts_of(starts(), rejected, dropped))
+        return ListedAt(items, lambda: _starts_of(starts(), rejected, dropped), column.part_start())
 
 
 def as_text(value: object) -> str:
@@ -75,8 +77,8 @@ def _line_at(start: int | None) -> str:
     return "a line" if start is None else f"the line at byte {start}"
 
 
-def _start(starts: Sequence[int] | None, index: int) -> int | None:
-    return None if starts is None else starts[index]
+def _start(column: Column, starts: Sequence[int] | None, index: int) -> int | None:
+    return column.part_start() if starts is None else starts[index]
 
 
 def _starts_of(starts: Sequence[int] | None, rejected: list[int], dropped: list[int]) -> Sequence[int] | None:

@@ -68,7 +68,8 @@ class TimedFiles(TimedElements):
                 self.observe([self.time_of(item)])
             except ValueError as fault:
                 text = as_text(processed_value(item, None))
-                self.reject(Rejected(path, None if starts is None else starts[index], text, str(fault), item), fault)
+                start = values.part_start() if starts is None else starts[index]
+                self.reject(Rejected(path, start, text, str(fault), item), fault)
             else:
                 taken.append(index)
         return only(batch, taken)

@@ -55,7 +55,8 @@ class Rejecting(Operator):
                 result = function(value)
             except ValueError as fault:
                 known = starts()
-                self.reject(item_at(index), value, fault, None if known is None else known[index], item_at.path)
+                start = column.part_start() if known is None else known[index]
+                self.reject(item_at(index), value, fault, start, item_at.path)
             else:
                 results.append(result)
                 taken.append(index)

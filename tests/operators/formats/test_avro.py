@@ -247,6 +247,31 @@ def test_a_record_that_its_type_refuses_is_rejected(tmp_path: Path) -> None:
     assert rejected.reason == "number: Input should be less than 2"
 
 
+@pytest.mark.parametrize("context", [AvroReaderContext(), AvroReaderContext(record_type=Reading)])
+def test_a_record_that_cannot_be_converted_is_rejected_with_the_place_of_its_data_block(
+    context: AvroReaderContext, tmp_path: Path
+) -> None:
+    class Numbers(AvroReader):
+        kind = "test.avro-numbers/1"
+
+        def convert_to_record(self, content: Any) -> int:
+            number: int = content.number if isinstance(content, Reading) else content["number"]
+            if number % 3 == 2:
+                raise ValueError("odd")
+            return number
+
+    content = avro(some(9))
+    path = tmp_path / "file.avro"
+    path.write_bytes(content)
+    reader = Alone(Numbers(reader_context=context))
+    reader.work(Block(0, str(path), 0, len(content)))
+    parts: list[Any] = list(fastavro.block_reader(io.BytesIO(content)))
+    places = [part.offset for part in parts for one in part if one["number"] % 3 == 2]
+    assert len(set(places)) > 1
+    assert [one.start for one in reader.sent("rejected")] == places
+    assert [record.value for record in reader.sent()] == [0, 1, 3, 4, 6, 7]
+
+
 @pytest.mark.parametrize("schema", [None, ["null", "long"]])
 def test_a_file_without_the_wanted_columns_is_an_error(schema: Any, tmp_path: Path) -> None:
     path = tmp_path / "file.avro"

@@ -207,6 +207,33 @@ def test_no_split_loses_or_doubles_a_row_group(tmp_path: Path) -> None:
     assert proven.granted
 
 
+@pytest.mark.parametrize("record_type", [None, Trip, TripModel], ids=["dicts", "a dataclass", "a model"])
+def test_a_row_of_parquet_that_is_refused_later_is_rejected_with_the_place_of_its_row_group(
+    record_type: Any, tmp_path: Path
+) -> None:
+    def number(row: Any) -> int:
+        found: int = row["id"] if isinstance(row, dict) else row.id
+        if found == 3:
+            raise ValueError("three")
+        return found
+
+    class Numbers(ParquetReader):
+        kind = "test.parquet-numbers/1"
+
+        def convert_to_record(self, content: Any) -> int:
+            return number(content)
+
+    content = parquet(tmp_path, TRIPS[:3])
+    place = start_of(pa_parquet.ParquetFile(tmp_path / "made.parquet").metadata.row_group(2))
+    context = ParquetContext(record_type=record_type)
+    blocks, files = Alone(Numbers(reader_context=context)), Alone(ReadFiles(reader_context=context, parse=number))
+    block = block_of(tmp_path, content)
+    blocks.work(block)
+    files.work(FileInfo(block.path, len(content)))
+    for reader in (blocks, files):
+        assert [(one.start, one.reason) for one in reader.sent("rejected")] == [(place, "three")]
+
+
 @pytest.mark.parametrize("kind", CONTEXTS)
 def test_files_that_were_found_are_read_alike(kind: Any, tmp_path: Path) -> None:
     content = content_of(kind, tmp_path)
