@@ -41,13 +41,18 @@ def killed_after(home: Path, place: str, batch: int, *options: str) -> bool:
 def test_each_line_is_in_the_sink_once(spark: SparkSession, tmp_path: Path) -> None:
     drawn = random.Random(7)
     (tmp_path / "in").mkdir()
-    lines = []
-    for number in range(KILLS + 2):
-        names = [f"file {number}, line {line} {'x' * drawn.randrange(40)}" for line in range(40)]
-        (tmp_path / f"in/{number}.txt").write_text("".join(f"{name}\n" for name in names))
-        lines += names
+    lines: list[str] = []
+
+    def file_arrives() -> None:
+        name = f"{len(lines)}.txt"
+        added = [f"{name}, line {line} {'x' * drawn.randrange(40)}" for line in range(40)]
+        (tmp_path / "in" / name).write_text("".join(f"{line}\n" for line in added))
+        lines.extend(added)
+
     for _ in range(KILLS):
+        file_arrives()
         ended = max(batches(tmp_path / "checkpoint/commits"), default=-1)
         assert killed_after(tmp_path, drawn.choice(PLACES), ended + 1, "1000")
+    file_arrives()
     assert not killed_after(tmp_path, PLACES[0], sys.maxsize)
     assert sorted(row.value for row in spark.read.parquet(str(tmp_path / "out")).collect()) == sorted(lines)
