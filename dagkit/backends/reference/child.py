@@ -5,6 +5,7 @@ import os
 import pickle
 import signal
 import tempfile
+import traceback
 from collections.abc import Callable
 from typing import IO, NoReturn
 
@@ -15,7 +16,10 @@ from dagkit.errors import DagkitError
 
 
 def run_in_child(run: Callable[[], Answer], window_id: int) -> Answer:
-    """Return the answer that `run` gives in a forked process; raise `WorkerDied` if that process ended without it."""
+    """Return the answer that `run` gives in a forked process; raise `WorkerDied` if that process ended without it.
+
+    An exception of `run` that is no failure of dagkit is a defect, and no record is to blame: raise it as RuntimeError.
+    """
     with tempfile.TemporaryFile() as last_words:
         reading, writing = os.pipe()
         child = os.fork()
@@ -29,8 +33,8 @@ def run_in_child(run: Callable[[], Answer], window_id: int) -> Answer:
         if os.waitstatus_to_exitcode(status) != 0:
             last_words.seek(0)
             raise WorkerDied(_ended(window_id, status, last_words.read().decode(errors="replace")))
-    answer: Answer | DagkitError = pickle.loads(sent)  # noqa: S301 - our own child wrote it
-    if isinstance(answer, DagkitError):
+    answer: Answer | Exception = pickle.loads(sent)  # noqa: S301 - our own child wrote it
+    if isinstance(answer, Exception):
         raise answer
     return answer
 
@@ -41,19 +45,30 @@ def _serve(run: Callable[[], Answer], writing: int, last_words: IO[bytes]) -> No
     try:
         faulthandler.enable(last_words)
         with deaths_reported_to(last_words):
-            answer: Answer | DagkitError
-            try:
-                answer = run()
-            except DagkitError as error:
-                answer = error
+            sent = _sent(run)
             with os.fdopen(writing, "wb") as pipe:
-                pickle.dump(answer, pipe)
+                pipe.write(sent)
         status = 0
     except BaseException as error:  # noqa: BLE001 - the driver raises it
         last_words.write(f"{type(error).__name__}: {error}".encode(errors="replace"))
         last_words.flush()
     finally:
         os._exit(status)
+
+
+def _sent(run: Callable[[], Answer]) -> bytes:
+    """The answer or the failure, pickled."""
+    try:
+        answer: Answer | DagkitError
+        try:
+            answer = run()
+        except DagkitError as error:
+            answer = error
+        return pickle.dumps(answer)
+    except MemoryError:
+        raise  # a record may need too much: this process ends
+    except Exception:  # noqa: BLE001 - the driver raises it
+        return pickle.dumps(RuntimeError(f"a window failed in a child process:\n{traceback.format_exc()}"))
 
 
 def _ended(window_id: int, status: int, last_words: str) -> str:
