@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, PositiveInt, PrivateAttr
 
-from dagkit import Block, Context, InputOperator, Operator, OutputPort, State
+from dagkit import Block, Context, InputOperator, Operator, OutputPort, State, auto_metric
 from dagkit.urls import absolute, name_as_text, plain, shown
 from dagkit_operators.compression.codec import Compression
 from dagkit_operators.compression.index_folder import IndexFolder
@@ -114,6 +114,7 @@ class SplitsFiles(Operator):
     """Whether each file is one block, which one reader at a time reads from its start to its end."""
 
     next_block_id = State(0)
+    files_processed = auto_metric(0)
 
     _context: Context | None = PrivateAttr(default=None)
     _indexes: IndexFolder = PrivateAttr(default=IndexFolder(""))
@@ -189,6 +190,7 @@ class SplitsFiles(Operator):
             receipt=receipt,
         )
         count = 0 if status.is_directory else cut.count(self._size_of(cut))
+        self.files_processed += 1
         self.files_metadata_output.emit(
             FileMetadata(
                 status.path,

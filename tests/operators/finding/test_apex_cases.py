@@ -157,6 +157,14 @@ def test_blocks_threshold(data: Path) -> None:
     assert sum(files for files, _ in counts) == 12
 
 
+def test_files_processed_are_those_that_were_begun_in_a_window(data: Path) -> None:
+    case = Case(data, block_size=2, blocks_threshold=10)
+    for begun in (2, 2, 1):
+        with case.splitter.window():
+            files, _ = case.window()
+            assert (len(files), case.splitter.metrics["files_processed"]) == (begun, begun)
+
+
 @pytest.mark.parametrize("recovered", range(8))
 def test_idempotency_with_blocks_threshold(recovered: int, data: Path) -> None:
     case = Case(data, block_size=2, blocks_threshold=10)
