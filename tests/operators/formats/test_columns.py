@@ -24,6 +24,7 @@ from dagkit_operators import (
     CsvReader,
     FileChanged,
     FileInfo,
+    FileSplitterBase,
     JsonLinesContext,
     JsonLinesReader,
     ParquetBroken,
@@ -232,6 +233,18 @@ def test_a_row_of_parquet_that_is_refused_later_is_rejected_with_the_place_of_it
     files.work(FileInfo(block.path, len(content)))
     for reader in (blocks, files):
         assert [(one.start, one.reason) for one in reader.sent("rejected")] == [(place, "three")]
+
+
+@pytest.mark.parametrize("kind", CONTEXTS)
+def test_files_that_arrive_at_a_splitter_are_read_alike(kind: Any, tmp_path: Path) -> None:
+    block = block_of(tmp_path, content_of(kind, tmp_path))
+    splitter, reader = Alone(FileSplitterBase(block_size=20)), Alone(reader_of(kind(record_type=Trip)))
+    splitter.work(FileInfo(block.path))
+    blocks = splitter.sent()
+    for part in blocks:
+        assert reader.work(part) is None
+    assert len(blocks) > 1
+    assert [record.value for record in reader.sent()] == TRIPS
 
 
 @pytest.mark.parametrize("kind", CONTEXTS)
