@@ -1,12 +1,30 @@
 """The secrets that an object holds: what no message may show."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
+from urllib.parse import unquote
 
 from pydantic import BaseModel, Secret, SecretBytes, SecretStr
 
 MASK = "**********"
+
+_URL = re.compile(r"[A-Za-z][\w+.-]*://(?:(?P<user>[^/?#]*)@)?[^?#]*(?:\?(?P<query>[^#]*))?")
+_SHORTEST = 8
+"""The fewest characters of a value in a query that messages do not show by itself: `0` or `true` is no secret."""
+
+
+def credentials_in(text: str) -> tuple[str, str]:
+    """Return the user with the password, and the query, of a URL; "" for each that it lacks."""
+    found = _URL.match(text)
+    return ("", "") if found is None else (found["user"] or "", found["query"] or "")
+
+
+def without_credentials(text: str) -> str:
+    """Return the text with a mask for the users, the passwords and the queries of its URLs."""
+    text = re.sub(r"(?<=://)[^\s/?#]*@", f"{MASK}@", text)
+    return re.sub(r"(://[^\s?]*\?)[^\s'\"]+", rf"\g<1>{MASK}", text)
 
 
 def secrets_in(value: Any, is_secret_name: Callable[[str], bool] = lambda _: False) -> set[str]:
@@ -29,9 +47,15 @@ def _secrets(name: str, value: Any, is_secret_name: Callable[[str], bool]) -> It
 
 
 def _texts(secret: object) -> Iterator[str]:
-    """A secret as messages may show it: itself, and as `repr` escapes it."""
-    yield secret.decode("utf-8", "backslashreplace") if isinstance(secret, bytes) else str(secret)
+    """A secret as messages may show it: itself, as `repr` escapes it, and the credentials in a URL."""
+    text = secret.decode("utf-8", "backslashreplace") if isinstance(secret, bytes) else str(secret)
+    yield text
     yield repr(secret).strip("b'\"")
+    user, query = credentials_in(text)
+    values = [value for pair in query.split("&") if len(value := pair.partition("=")[2]) >= _SHORTEST]
+    for part in (user and f"{user}@", user.partition(":")[2], query, *values):
+        yield part
+        yield unquote(part)
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:

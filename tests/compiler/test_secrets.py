@@ -1,7 +1,7 @@
 """A secret is used, and never shown."""
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, field_validator
 
 from dagkit import Config, Dag, InputOperator
 from dagkit.api.configuration import Entry, Origin, Source
@@ -47,3 +47,30 @@ def test_a_secret_that_is_refused_is_not_shown() -> None:
     with pytest.raises(ApplicationFaults, match=r"mail\.phrase") as raised:
         compile_application(draw, configured("dt.operator.mail.prop.phrase"))
     assert "hunter2" not in str(raised.value)
+
+
+class Refusing(InputOperator):
+    url: str = ""
+
+    @field_validator("url")
+    @classmethod
+    def _refuses(cls, url: str) -> str:
+        raise ValueError("it is refused")
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://me:hunter2@host/db", "'postgresql://**********@host/db'"),
+        ("https://host/path?sig=hunter2&se=1", "'https://host/path?**********'"),
+        ("https://host/path@2/file", "'https://host/path@2/file'"),
+        ("what?", "'what?'"),
+    ],
+)
+def test_a_url_that_is_refused_is_shown_without_its_user_and_its_query(url: str, shown: str) -> None:
+    def draw(dag: Dag, conf: Config) -> None:
+        dag.add_operator("mail", Refusing(url=url))
+
+    with pytest.raises(ApplicationFaults) as raised:
+        compile_application(draw, Config.of({}))
+    assert f"mail.url cannot be {shown}: it is refused" in str(raised.value)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dagkit.api.component import Component, Fault
 from dagkit.api.configuration import Origin
 from dagkit.api.operators import Operator
+from dagkit.api.secrets import without_credentials
 from dagkit.conf.sources.references import MASK, without_secret
 from dagkit.conf.values.secret_types import keeps_secret
 from dagkit.errors import Diagnostic, Severity, Where, did_you_mean
@@ -73,7 +74,7 @@ def _problem(name: str, component: Component, fault: Fault, known: dict[str, Ori
     if not secrets and keeps_secret(component, fault.path):
         return f"{name}.{fault.path} cannot be {MASK}: {without_secret(fault.message, fault.value, MASK)}"
     if not secrets:
-        return f"{name}.{fault.path} cannot be {fault.value!r:.80}: {fault.message}"
+        return f"{name}.{fault.path} cannot be {without_credentials(repr(fault.value)):.80}: {fault.message}"
     exact = known.get(fault.path)
     shown = exact.shown if exact is not None and exact.shown is not None else "what was set"
     return f"{name}.{fault.path} cannot be {shown}: {without_secret(fault.message, fault.value, shown)}"

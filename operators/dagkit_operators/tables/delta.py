@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, field_validator
 from typing_extensions import TypeVar
 
 from dagkit import ExternalOutput, StagedWindow
 from dagkit_operators.libraries import library
 from dagkit_operators.tables.faults import TableMismatched
 from dagkit_operators.tables.staged_rows import TableWriter, check_fits, described, reader, selected
-from dagkit_operators.tables.storage import add, plain, storage_failure
+from dagkit_operators.tables.storage import add, has_credentials, hidden, plain, storage_failure
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -121,14 +121,27 @@ class DeltaWriter(TableWriter[T]):
     )
 
     uri: str = Field(default=..., min_length=1)
-    """The table: a path, or a URL such as `s3://bucket/table`."""
+    """The table: a path, or a URL such as `s3://bucket/table`, without credentials."""
     partition_by: tuple[str, ...] = ()
     """The columns whose values divide a table that is created into folders."""
     storage_options: Mapping[str, str | SecretStr] = {}
     """Settings of the storage by their names in deltalake, such as `AWS_ACCESS_KEY_ID`.
 
-    The values of names such as `AWS_SECRET_ACCESS_KEY` are secret: no message and no plan shows them.
+    The values of names such as `AWS_SECRET_ACCESS_KEY` are secret: no message shows them. A URL with a user or a query
+    is secret as well.
     """
+
+    @field_validator("uri")
+    @classmethod
+    def _shows_no_credentials(cls, uri: str) -> str:
+        if has_credentials(uri):
+            raise ValueError("the uri shows a user or a query: set what they grant in `storage_options` instead")
+        return uri
+
+    @field_validator("storage_options")
+    @classmethod
+    def _hides_credentials(cls, options: Mapping[str, str | SecretStr]) -> Mapping[str, str | SecretStr]:
+        return hidden(options)
 
 
 def _columns_of(opened: Any) -> "pa.Schema":

@@ -13,7 +13,7 @@ from dagkit import ExternalOutput, StagedWindow
 from dagkit_operators.libraries import library
 from dagkit_operators.tables.faults import DatabaseRefused, TableMismatched
 from dagkit_operators.tables.staged_rows import TableWriter, check_fits, described, pieces, selected
-from dagkit_operators.tables.storage import add, plain, storage_failure
+from dagkit_operators.tables.storage import add, hidden, plain, storage_failure
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -129,9 +129,15 @@ class IcebergWriter(TableWriter[T]):
     `name` is the name of the catalog, which one in a database keeps with its tables; without it, "default".
 
     The values of names such as `s3.secret-access-key`, `token` and `credential` are secret: no message shows them.
+    A URL with a user or a query is secret as well.
     """
     table: str = Field(default=...)
     """The namespace and the name of the table, with dots."""
+
+    @field_validator("catalog")
+    @classmethod
+    def _hides_credentials(cls, catalog: Mapping[str, str | SecretStr]) -> Mapping[str, str | SecretStr]:
+        return hidden(catalog)
 
     @field_validator("table")
     @classmethod

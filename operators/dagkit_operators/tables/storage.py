@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pydantic import SecretStr
 
 from dagkit import Unavailable
+from dagkit.api.secrets import credentials_in
 from dagkit.errors import RunFailure
 from dagkit_operators.tables.faults import DatabaseRefused
 
@@ -14,7 +15,24 @@ _REFUSED = re.compile(
     r"NoSuchBucket|[Pp]ermission denied|authentication failed|does not exist|unable to open database|readonly database"
 )
 
+_CONTAINERS = ("abfs://", "abfss://", "wasb://", "wasbs://")
+"""URLs in which the name of a container stands in place of a user."""
+
 _MOST_CONFLICTS = 20
+
+
+def has_credentials(url: str) -> bool:
+    """Whether a URL contains a query, which may be a signature, or a user."""
+    user, query = credentials_in(url)
+    return bool(query) or (":" in user if url.startswith(_CONTAINERS) else bool(user))
+
+
+def hidden(settings: Mapping[str, str | SecretStr]) -> dict[str, str | SecretStr]:
+    """Settings whose URLs with credentials are secret."""
+    return {
+        name: SecretStr(value) if isinstance(value, str) and has_credentials(value) else value
+        for name, value in settings.items()
+    }
 
 
 def plain(settings: Mapping[str, str | SecretStr]) -> dict[str, str]:
