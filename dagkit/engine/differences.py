@@ -92,25 +92,22 @@ def composed(first: Change, second: Change) -> Change:
 
 
 def _of_objects(before: Mapping[str, Any], after: Mapping[str, Any]) -> Change | None:
-    """The change of an object. A name that moved behind others counts as gone and new, so names keep their order.
-
-    A new name follows all that stayed, as in a dictionary to which it is added.
-    """
+    """The change of an object, which keeps the order of names: a name behind one that came or moved comes, too."""
     gone = [name for name in before if name not in after]
     changed: dict[str, Change] = {}
     places = {name: place for place, name in enumerate(before)}
-    reached = -1
+    stays, reached = True, -1
     for name, value in after.items():
-        if name not in before:
-            changed[name] = {NEW: value}
-        elif places[name] < reached:
-            reached = len(places)  # so that the names after it follow it
-            gone.append(name)
-            changed[name] = {NEW: value}
-        else:
-            reached = places[name]
+        place = places.get(name, -1)
+        stays = stays and place > reached
+        if stays:
+            reached = place
             if before[name] is not value and (inner := difference(before[name], value)) is not None:
                 changed[name] = inner
+            continue
+        if place >= 0:
+            gone.append(name)
+        changed[name] = {NEW: value}
     return _object_change(gone, changed) if gone or changed else None
 
 

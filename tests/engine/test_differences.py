@@ -30,8 +30,7 @@ def test_a_change_leads_from_one_value_to_the_other(kind: st.SearchStrategy[Any]
     @given(kind, kind)
     def leads(before: Any, after: Any) -> None:
         kept = json.dumps(before)
-        assert json.dumps(changed(before, after)) == json.dumps(after) or isinstance(after, dict)
-        assert json.dumps(changed(before, after), sort_keys=True) == json.dumps(after, sort_keys=True)
+        assert json.dumps(changed(before, after)) == json.dumps(after)
         assert json.dumps(before) == kept
 
     leads()
@@ -50,13 +49,6 @@ def test_two_changes_as_one_have_the_effect_of_both_also_on_the_order_of_names(k
         assert json.dumps([one, other]) == kept
 
     have()
-
-
-@given(st.permutations("abcd"), st.permutations("abcde"), st.integers(0, 4))
-def test_names_that_stay_keep_the_order_of_the_later_object(before: list[str], after: list[str], kept: int) -> None:
-    left = dict.fromkeys(name for name in after if name not in before[kept:])
-    order = list(changed(dict.fromkeys(before), left))
-    assert [name for name in order if name != "e"] == [name for name in left if name != "e"]
 
 
 @pytest.mark.parametrize(

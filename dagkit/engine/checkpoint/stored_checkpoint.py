@@ -114,18 +114,14 @@ def parts_of(stored: Document, seq: int, length: int) -> tuple[Part, ...]:
 
 def carried_of(document: Document) -> Mapping[str, Any]:
     """The members of a checkpoint that are carried, in the form in which changes describe them."""
-    carried = {name: document[name] for name in CARRIED if document.get(name)}
-    if "state" in carried:
-        by_operator: Mapping[str, Sequence[Any]] = carried["state"]
-        carried["state"] = {
-            name: {str(slot): one for slot, one in enumerate(states)} for name, states in by_operator.items()
-        }
-    return carried
+    by_operator: Mapping[str, Sequence[Any]] = document.get("state") or {}
+    by_slot = {name: {str(slot): one for slot, one in enumerate(states)} for name, states in by_operator.items()}
+    return {name: by_slot if name == "state" else document.get(name) or () for name in CARRIED}
 
 
 def _members(carried: Mapping[str, Any]) -> dict[str, Any]:
     """The members of the checkpoint with these."""
-    members = dict(carried)
+    members = {name: value for name, value in carried.items() if value}
     if "state" in members:
         members["state"] = {name: list(by_slot.values()) for name, by_slot in members["state"].items()}
     return members
