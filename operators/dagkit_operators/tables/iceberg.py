@@ -99,12 +99,12 @@ class IcebergTable:
         """Raise a failure with a code for an error of the library, the catalog or the storage."""
         faults = library("pyiceberg.exceptions", "iceberg")
         refused = tuple(getattr(faults, name) for name in _REFUSED)
-        away = (OSError, *(getattr(faults, name) for name in _AWAY), *_errors_of_databases())
+        away = (OSError, *(getattr(faults, name) for name in _AWAY))
         try:
             yield
         except refused as error:
             raise DatabaseRefused(f"the catalog of {self._table}: {error}") from error
-        except away as error:
+        except (*away, *_errors_of_databases()) as error:  # which the block may have loaded
             raise storage_failure(error, self._table) from error
 
 

@@ -192,6 +192,26 @@ def test_a_catalog_in_a_database_that_is_locked_is_waited_for(tmp_path: Path, ca
     assert "available again" in second
 
 
+FIRST_CATALOG = """
+from dagkit.errors import RunFailure
+from dagkit_operators.tables.iceberg import IcebergTable
+
+catalog = {"type": "sql", "uri": "sqlite:////nowhere/catalog.db", "warehouse": "lake"}
+try:
+    IcebergTable(catalog, "sales.numbers", schema=None, creates_table=True).prepare("writer")
+except RunFailure as failure:
+    print(failure.code)
+"""
+
+
+@pytest.mark.slow
+def test_the_first_catalog_of_a_process_that_cannot_be_opened_is_refused_like_each_later_one() -> None:
+    """The library of the database is loaded by the catalog."""
+    command = [sys.executable, "-c", FIRST_CATALOG]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603 - our own program
+    assert printed.stdout == "database-refused\n"
+
+
 @pytest.mark.slow
 def test_a_delta_table_is_created_with_its_partitions(tmp_path: Path) -> None:
     lake = DeltaLake(tmp_path)
