@@ -163,10 +163,12 @@ class Committer:
             self._run.publisher.failed(window, error, again=False)
             raise
         self._run.publisher.failed(window, error, again=True)
+        isolated = window.assignment.isolated
         if leaves is not window.assignment.leaves:
             window.failures = 0
+            isolated = True
         staging = self._run.new_staging(window.window_id)
-        assignment = replace(window.assignment, staging=staging, leaves=leaves, isolated=True)
+        assignment = replace(window.assignment, staging=staging, leaves=leaves, isolated=isolated)
         self._run.in_flight.resubmit(window, assignment)
 
     def finish(self) -> None:
