@@ -85,24 +85,20 @@ def test_all_messages_of_all_partitions_are_read_once_and_proven(kafka: Broker, 
     assert (proof.input, len(proof.sources), proof.positions) == ("reader.ranges", 2, 150)
 
 
-def test_a_window_that_is_repeated_in_a_child_process_reads_with_consumers_of_its_own(
-    kafka: Broker, tmp_path: Path
-) -> None:
+def test_a_search_in_child_processes_reads_with_consumers_of_its_own(kafka: Broker, tmp_path: Path) -> None:
     topic = kafka.topic(2)
     kafka.produce(topic, range(30), partition=0)
     kafka.produce(topic, range(30, 60), partition=1)  # its consumer is kept when that of the other partition is closed
-    failed = tmp_path / "failed"
 
     def number_or_failure(message: KafkaMessage) -> int:
-        if number(message) == 29 and not failed.exists():
-            failed.touch()
-            raise RuntimeError("once")
+        if number(message) == 29:
+            raise RuntimeError("a defect")
         return number(message)
 
-    attempts = {"dt.operator.reader.attr.RECOVERY_ATTEMPTS": "1"}
     draw = collected(kafka, topic, range_size=10, reader={"parse": number_or_failure})
-    assert numbers(Desk(tmp_path, draw, conf=attempts).run()) == list(range(60))
-    assert failed.exists()
+    desk = Desk(tmp_path, draw, conf={"dt.attr.ON_POISON": "SET_ASIDE"})
+    assert numbers(desk.run()) == [each for each in range(60) if each != 29]
+    assert set_aside(desk) == [(29, 30)]
 
 
 def test_a_message_has_its_place_its_time_its_key_and_its_headers(kafka: Broker, tmp_path: Path) -> None:
