@@ -125,6 +125,16 @@ def test_the_archives_that_were_used_last_are_kept(cache, java, jars):
     assert sorted(cache.glob("*.tried")) == sorted(map(tried, [archives[0], archives[-1]]))
 
 
+def test_the_rest_of_an_attempt_that_was_killed_goes_after_a_day(cache, java, jars):
+    archive = archive_for(java, jars, "")
+    rests = [cache / "older.part", cache / "newer.part"]
+    for rest, age in zip(rests, (RETRIED_AFTER_SECONDS + 10, 10.0), strict=True):
+        rest.touch()
+        os.utime(rest, (time.time() - age,) * 2)
+    made(archive)
+    assert [rest.exists() for rest in rests] == [False, True]
+
+
 @pytest.mark.parametrize(("seconds_ago", "starts"), [(10.0, 0), (RETRIED_AFTER_SECONDS + 10, 1), (None, 1)])
 def test_an_attempt_is_repeated_after_a_day(cache, monkeypatch, seconds_ago, starts):
     cache.mkdir(parents=True)

@@ -136,7 +136,10 @@ def tried(archive: Path) -> Path:
 
 
 def _tidy(place: Path) -> None:
-    """Delete the archives that were not used for the longest time."""
+    """Delete the archives that were not used for the longest time, and what attempts left that were killed."""
+    for part in place.glob("*.part"):
+        if _seconds_since(part) > RETRIED_AFTER_SECONDS:
+            part.unlink(missing_ok=True)
     archives = sorted(place.glob("*" + _ENDING), key=lambda archive: archive.stat().st_mtime, reverse=True)
     for old in archives[KEPT:]:
         for path in (old, tried(old)):
