@@ -2,20 +2,25 @@
 
 import ast
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
+import dagkit_operators
 from tests.architecture.layers import sources_under
 
 SOURCES = sources_under(Path(__file__).parents[2])
 DRIVERS_OWN = ("dagkit.compiler", "dagkit.graph", "dagkit.ledger", "dagkit.conf", "dagkit.engine.run.loop")
 
 
-def loaded_with(module: str, sources: Mapping[str, str]) -> dict[str, str]:
-    """All of our modules that are loaded with one, each with who imports it; what a function imports is not."""
-    found, left = {module: ""}, [module]
+LIBRARY = sorted({f"dagkit_operators.{home}" for home in dagkit_operators._HOMES.values()})
+"""The modules of the library's names, of which an application loads those that it uses."""
+
+
+def loaded_with(modules: Sequence[str], sources: Mapping[str, str]) -> dict[str, str]:
+    """All of our modules that are loaded with these, each with who imports it; what a function imports is not."""
+    found, left = dict.fromkeys(modules, ""), list(modules)
     while left:
         importer = left.pop()
         for name in _at_once(ast.parse(sources[importer])):
@@ -36,22 +41,22 @@ def _at_once(tree: ast.Module) -> Iterator[str]:
                 yield from (f"{module}.{alias.name}" for alias in names)
 
 
-@pytest.mark.parametrize("module", ["dagkit.backends.spark.task", "dagkit_operators"])
-def test_a_worker_loads_nothing_that_is_the_drivers_own(module: str) -> None:
-    found = loaded_with(module, SOURCES)
+@pytest.mark.parametrize("modules", [["dagkit.backends.spark.task"], LIBRARY], ids=["the task", "the library"])
+def test_a_worker_loads_nothing_that_is_the_drivers_own(modules: Sequence[str]) -> None:
+    found = loaded_with(modules, SOURCES)
     assert len(found) > 20
     assert {each: by for each, by in found.items() if each.startswith(DRIVERS_OWN)} == {}
 
 
 def test_the_command_line_loads_no_engine_and_no_ledger_before_it_knows_its_command() -> None:
-    found = loaded_with("dagkit.cli.group", SOURCES)
+    found = loaded_with(["dagkit.cli.group"], SOURCES)
     others = ("dagkit.engine", "dagkit.ledger", "dagkit.compiler", "dagkit.backends")
     assert {name: by for name, by in found.items() if name.startswith(others)} == {}
 
 
 def test_a_worker_loads_few_packages_that_are_not_ours() -> None:
     """`docs/installing.md` lists them: those missing there come with pydantic and with Spark."""
-    loaded = {*loaded_with("dagkit.backends.spark.task", SOURCES), *loaded_with("dagkit_operators", SOURCES)}
+    loaded = loaded_with(["dagkit.backends.spark.task", *LIBRARY], SOURCES)
     named = {name.partition(".")[0] for module in loaded for name in _at_once(ast.parse(SOURCES[module]))}
     assert named - sys.stdlib_module_names - {"dagkit", "dagkit_operators"} == {
         *("cloudpickle", "pyarrow", "pydantic"),
