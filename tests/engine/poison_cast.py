@@ -29,9 +29,14 @@ def die(way: Way) -> None:
         case "null pointer":
             ctypes.string_at(0)
         case "memory":
-            resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
-            held = [bytearray(1 << 28) for _ in range(64)]
-            assert held, "there is not so much memory"
+            most, hard = resource.getrlimit(resource.RLIMIT_AS)
+            used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+            resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), hard))
+            try:
+                held = [bytearray(1 << 28) for _ in range(64)]
+                assert held, "there is not so much memory"
+            finally:  # without memory, a thread that starts may never do so, and this process would wait for it
+                resource.setrlimit(resource.RLIMIT_AS, (most, hard))
         case "loop":
             while True:
                 pass
@@ -114,6 +119,8 @@ def killed(desk: Desk) -> int:
     process = multiprocessing.get_context("fork").Process(target=desk.run)
     process.start()
     process.join(120)
+    if process.exitcode is None:
+        process.kill()
     assert process.exitcode is not None, "the driver ends"
     return process.exitcode
 

@@ -124,7 +124,7 @@ def test_a_search_continues_where_the_driver_was_killed(point: Point, tmp_path: 
 @pytest.mark.slow
 def test_a_record_that_takes_all_memory_is_set_aside(tmp_path: Path) -> None:
     desk = desk_with(tmp_path, 9_876, way="memory")
-    assert killed(desk) == 0, "the limit of memory holds in this process from then on"
+    assert killed(desk) == 0
     assert sorted(arrived(desk.loop())) == others(9_876)
     assert set_aside(desk) == [(9_876, 9_877)]
     (letter,) = list(history(desk.ledger()))[-1].checkpoint.aside
