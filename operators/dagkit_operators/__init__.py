@@ -3,8 +3,9 @@
 A name's module is imported on first use: all of them take half a second, in each driver and each worker.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from dagkit.deferred_names import deferred
 
 if TYPE_CHECKING:
     from dagkit_operators.compression.codec import CompressionBroken
@@ -307,8 +308,4 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = found
-    return found
+    return deferred(__name__, _HOMES, name)

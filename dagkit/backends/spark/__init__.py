@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from dagkit.deferred_names import deferred
+
 _HOMES = {
     "SparkBackend": "backend",
     "SparkFailed": "spark_errors",
@@ -25,8 +27,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415 - see above
-
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return deferred(__name__, _HOMES, name)
