@@ -33,6 +33,9 @@ CONNECTED_WITHIN_SECONDS = 10.0
 _given: dict[str, str] = {}
 """The settings that dagkit started Java with. Spark later lists them as if the user had set them."""
 
+_missing: list[Path] = []
+"""The archives of Java's classes that were not there when Java started."""
+
 
 class OtherSession(RunFailure):
     """This process already has a Spark session at another master, which Spark would return instead of a new one."""
@@ -160,9 +163,8 @@ def _started(master: Master, recording: Path | None) -> SparkSession:
 
 
 def start_faster_next_time() -> None:
-    """Let a process in the background make the archive of Java's classes for a local Spark, unless it exists."""
-    archive = archive_for_local()
-    if archive is not None:
+    """Let a process in the background make the archive of Java's classes that Spark started without, if any."""
+    for archive in _missing:
         class_archive.make_in_background(archive)
 
 
@@ -183,7 +185,10 @@ def _with_archive(options: str, recording: Path | None) -> str:
     if recording is not None:
         return f"{options} {class_archive.options_to_make(recording, ensure_java())}"
     archive = archive_for_local()
-    if archive is None or not class_archive.usable(archive):
+    if archive is None:
+        return options
+    if not class_archive.usable(archive):
+        _missing.append(archive)
         return options
     class_archive.note_use(archive)
     return f"{options} {class_archive.options_to_use(archive, ensure_java())}"
