@@ -1,0 +1,132 @@
+"""`dagkit ledger ls` and `show`: chains and their blocks."""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any
+
+import rich_click as click
+from click.exceptions import Exit
+
+from dagkit.cli.application.options import spoken
+from dagkit.cli.inspecting.ledger.reported import ReportedFaults, end_with, fault_document, path, report_unborn
+from dagkit.cli.terminal.output import Output
+from dagkit.errors import printable
+from dagkit.ledger import Chain, Fault, Ledger, LedgerError, Record
+from dagkit.ledger.exchange.manifests import manifest_of
+
+
+@click.command()
+@path
+@spoken
+def ls(*, path: str, output: Output) -> None:
+    """List the chains with their lengths and last offsets.
+
+    Exits with 1 if the end of a chain is missing, damaged or forged, and with 6 if there is no ledger.
+    """
+    with ReportedFaults(output):
+        opened = Ledger.open(path)
+        report_unborn(opened, output)
+        rows: list[dict[str, Any]] = []
+        faults: list[Fault] = []
+        for name in opened.names():
+            try:
+                rows.append(_row(opened.chain(name)))
+            except LedgerError as error:
+                faults += error.faults
+    if output.as_json:
+        output.document("dagkit.ledger.ls/1", {"chains": rows, "faults": [fault_document(f) for f in faults]})
+    else:
+        output.result("\n".join(_aligned([_HEADER, *([_text(v) for v in row.values()] for row in rows)])))
+    end_with(output, faults)
+
+
+_HEADER = ["chain", "kind", "blocks", "last offset", "watermark", "written"]
+
+
+@click.command()
+@path
+@click.argument("chain", required=False)
+@click.option("--block", type=click.IntRange(min=0), help="Only the block of this number.")
+@click.option("--offset", type=click.IntRange(min=0), help="Only the block whose slice holds this offset.")
+@click.option(
+    "--at",
+    metavar="TIME",
+    type=click.DateTime(["%Y-%m-%dT%H:%M:%S%z"]),
+    help="Only the last block not later than this, such as 2030-01-31T12:00:00Z.",
+)
+@click.option("--last", default=5, show_default=True, type=click.IntRange(min=1), help="How many of the last blocks.")
+@spoken
+def show(
+    *,
+    path: str,
+    chain: str | None,
+    block: int | None,
+    offset: int | None,
+    at: datetime | None,
+    last: int,
+    output: Output,
+) -> None:
+    """Show the last blocks of each chain, or one chosen block.
+
+    Exits with 1 if a block is missing or damaged, or if there is no such block.
+    """
+    with ReportedFaults(output):
+        opened = Ledger.open(path)
+        report_unborn(opened, output)
+        names = opened.names() if chain is None else [chain]
+        shown = [(name, r) for name in names for r in _asked(opened.chain(name), block, offset, at, last)]
+        blocks = [_block(name, record) for name, record in shown] if output.as_json else []
+    if output.as_json:
+        output.document("dagkit.ledger.show/1", {"blocks": blocks})
+    else:
+        output.result("\n\n".join(_described(name, record) for name, record in shown))
+    if not shown:
+        output.message("there is no such block")
+        raise Exit(1)
+
+
+def _asked(chain: Chain, block: int | None, offset: int | None, at: datetime | None, last: int) -> Iterable[Record]:
+    one: Callable[[], Record | None] | None = None
+    if block is not None:
+        one = lambda: chain.read(block) if block <= chain.head.seq else None  # noqa: E731 - one of three questions
+    elif offset is not None:
+        one = lambda: chain.seek_offset(offset)  # noqa: E731 - as above
+    elif at is not None:
+        one = lambda: chain.seek_time(at)  # noqa: E731 - as above
+    if one is None:
+        return list(chain.records(max(0, chain.head.seq - last + 1)))
+    found = one()
+    return [] if found is None else [found]
+
+
+def _row(chain: Chain) -> dict[str, Any]:
+    standing = chain.standing
+    return {
+        "chain": chain.name,
+        "kind": str(chain.kind),
+        "blocks": standing.next_seq,
+        "last_offset": standing.offset,
+        "watermark": None if standing.watermark is None else standing.watermark.isoformat(),
+        "written": None if standing.system_time is None else standing.system_time.isoformat(),
+    }
+
+
+def _block(name: str, record: Record) -> dict[str, Any]:
+    return {"chain": name, "hash": record.hash, **manifest_of(record)}
+
+
+def _described(name: str, record: Record) -> str:
+    """A block for people to read: a headline, then one line for each field of its event."""
+    event = record.block.event.as_json()
+    lines = [f"{name} block {record.seq}: {event.pop('kind')}, {record.block.system_time.isoformat()}"]
+    lines += [f"  {field}: {_text(value)}" for field, value in event.items()]
+    return "\n".join([*lines, f"  hash: {record.hash}"])
+
+
+def _text(value: Any) -> str:
+    return "-" if value is None else printable(str(value))
+
+
+def _aligned(rows: list[list[str]]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -1,0 +1,48 @@
+"""Faults of a ledger, as every command of `dagkit ledger` reports them."""
+
+from typing import Any
+
+import rich_click as click
+
+from dagkit.cli.terminal.output import Output
+from dagkit.ledger import Fault, Ledger, LedgerError
+
+path = click.argument("path", metavar="PATH")
+
+
+class ReportedFaults:
+    """Ends the command on a `LedgerError`, with its code, its help and its exit code."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, LedgerError):
+            if self._output.as_json:
+                body = {"faults": [fault_document(f) for f in error.faults], "exit_code": error.exit_code}
+                self._output.document("dagkit.ledger.failure/1", body)
+            self._output.end(error)
+
+
+def end_with(output: Output, faults: list[Fault]) -> None:
+    if faults:
+        output.end(LedgerError(*faults))
+
+
+def fault_document(fault: Fault) -> dict[str, Any]:
+    return {
+        "code": fault.code,
+        "warning": fault.is_warning,
+        "chain": fault.chain,
+        "block": fault.block,
+        "problem": fault.problem,
+        "help": fault.help,
+    }
+
+
+def report_unborn(opened: Ledger, output: Output) -> None:
+    for name in opened.unborn():
+        output.message(f"{name}: no chain yet: its creation was interrupted before the first block; skipped")

@@ -1,0 +1,61 @@
+"""`dagkit ledger gc`: delete what a crash left behind."""
+
+from datetime import timedelta
+
+import rich_click as click
+
+from dagkit.cli.application.options import spoken
+from dagkit.cli.inspecting.ledger.reported import ReportedFaults, end_with, fault_document, path, report_unborn
+from dagkit.cli.terminal.output import Output, counted
+from dagkit.ledger import Fault, Ledger, LedgerError, StoreError
+from dagkit.ledger.audit.orphans import set_torn_aside, sweep
+
+
+@click.command()
+@path
+@click.option("--dry-run", is_flag=True, help="Only list what would be deleted.")
+@click.option(
+    "--grace-minutes",
+    default=60,
+    show_default=True,
+    type=click.IntRange(0, 10**7),
+    help="Keep younger files; temporary files under ten minutes are always kept.",
+)
+@click.option("--repair", is_flag=True, help="First move a torn last record to torn/; only while no driver runs.")
+@spoken
+def gc(*, path: str, dry_run: bool, grace_minutes: int, repair: bool, output: Output) -> None:
+    """Delete what a crash left behind, and pack full runs of blocks. No committed block is ever touched.
+
+    If a chain is broken, skip it, clean the others, and exit with 1.
+    """
+    with ReportedFaults(output):
+        opened = Ledger.open(path)
+        report_unborn(opened, output)
+        moved, faults = _set_aside(opened) if repair and not dry_run else ([], [])
+        found = sweep(opened, grace=timedelta(minutes=grace_minutes), pretend=dry_run)
+    faults += [fault for fault in found.faults if fault not in faults]
+    if output.as_json:
+        rows = [{"chain": s.chain, "what": s.what, "key": s.key} for s in found.swept]
+        body = {"swept": rows, "set_aside": moved, "dry_run": dry_run, "faults": [fault_document(f) for f in faults]}
+        output.document("dagkit.ledger.gc/1", body)
+    else:
+        lines = [*(f"set aside: {key}" for key in moved), *(f"{s.what}: {s.key}" for s in found.swept)]
+        done = "would be deleted" if dry_run else "deleted"
+        output.result("\n".join([*lines, f"{counted(len(found.swept), 'file')} {done}"]))
+    end_with(output, faults)
+
+
+def _set_aside(opened: Ledger) -> tuple[list[str], list[Fault]]:
+    """Set torn records aside; return their keys, and the faults of chains that this does not repair."""
+    moved: list[str] = []
+    faults: list[Fault] = []
+    for name in opened.names():
+        try:
+            key = set_torn_aside(opened, name)
+        except StoreError:
+            raise
+        except LedgerError as error:
+            faults += error.faults
+        else:
+            moved += [] if key is None else [key]
+    return moved, faults

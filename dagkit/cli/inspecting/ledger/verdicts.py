@@ -1,0 +1,112 @@
+"""`dagkit ledger verify`: replay every chain, and report what is proven."""
+
+from typing import Any
+
+import rich_click as click
+from click.exceptions import Exit
+
+from dagkit.cli.application.options import spoken
+from dagkit.cli.inspecting.ledger.reported import ReportedFaults, fault_document, path, report_unborn
+from dagkit.cli.terminal.output import Output, counted
+from dagkit.engine.address import Address
+from dagkit.errors import printable
+from dagkit.ledger import Ledger
+from dagkit.ledger.audit.verify import ChainVerdict, Verdict
+from dagkit.ledger.audit.verify import verify as verify_ledger
+from dagkit.ledger.format.proof import Proven
+from dagkit.ranges.shares import SHARES
+
+
+@click.command()
+@path
+@click.option("--chain", help="Only this chain.")
+@click.option("--contents/--no-contents", default=True, help="Hash every slice and checkpoint, and count every byte.")
+@click.option("--complete", is_flag=True, help="Treat bytes that are not read yet as a fault.")
+@spoken
+def verify(*, path: str, chain: str | None, contents: bool, complete: bool, output: Output) -> None:
+    """Replay every block, hash every content, and prove that every byte was consumed exactly once.
+
+    Exits with 1 at any fault, and names the chain and the block.
+    """
+    with ReportedFaults(output):
+        opened = Ledger.open(path)
+        report_unborn(opened, output)
+        verdict = verify_ledger(opened, only=chain, contents=contents)
+    if output.as_json:
+        body = {
+            "well": verdict.is_valid,
+            "complete": verdict.is_complete,
+            "proven": [_proven(input_) for input_ in verdict.proven],
+            "unproven": list(verdict.unproven),
+            "chains": [_judged(v) for v in verdict.chains],
+        }
+        output.document("dagkit.ledger.verdict/1", body)
+    else:
+        proofs = [*map(_proof_in_words, verdict.proven), *(f"not proven: {printable(w)}" for w in verdict.unproven)]
+        output.result("\n".join([*(_sentence(v) for v in verdict.chains), *proofs]))
+    if not output.as_json:
+        for fault in verdict.faults:
+            output.fault(str(fault))
+    if not _is_good(verdict, complete=complete):
+        raise Exit(1)
+
+
+def _is_good(verdict: Verdict, *, complete: bool) -> bool:
+    return verdict.is_valid and (verdict.is_complete or not complete)
+
+
+def _judged(verdict: ChainVerdict) -> dict[str, Any]:
+    return {
+        "chain": verdict.name,
+        "kind": verdict.kind,
+        "well": verdict.is_valid,
+        "blocks": verdict.blocks,
+        "last_offset": verdict.offset,
+        "faults": [fault_document(f) for f in verdict.faults],
+    }
+
+
+def _proven(proven: Proven) -> dict[str, Any]:
+    return {
+        "operator": Address(proven.input).operator,
+        "input": proven.input,
+        "sources": len(proven.sources),
+        "elements_without_source": proven.elements,
+        "positions": proven.positions,
+        "elements": proven.shares / SHARES,
+        "waiting": proven.waiting,
+        "waiting_elements": proven.waiting_shares / SHARES,
+        "endless": proven.endless,
+        "set_aside": [str(span) for span in proven.aside],
+        "given_up": [str(span) for span in proven.given_up],
+    }
+
+
+def _proof_in_words(proven: Proven) -> str:
+    """`Block-reader: 7 sources, 1,234 positions, every one read once`."""
+    counts = [counted(len(proven.sources), "source")]
+    counts += [f"{proven.elements:,} elements besides"] if proven.elements else []
+    counts += [_elements(proven.shares)] if proven.shares else []
+    counts += [f"{proven.positions:,} positions"] if proven.positions or not proven.shares else []
+    counts += ["every one read once"]
+    counts += [f"{proven.waiting:,} wait"] if proven.waiting else []
+    counts += [f"{_elements(proven.waiting_shares)} wait"] if proven.waiting_shares else []
+    counts += [f"{proven.endless:,} without an end"] if proven.endless else []
+    counts += [f"set aside: {' '.join(map(str, proven.aside))}"] if proven.aside else []
+    counts += [f"given up: {' '.join(map(str, proven.given_up))}"] if proven.given_up else []
+    return f"{printable(Address(proven.input).operator)}: {', '.join(counts)}"
+
+
+def _elements(shares: int) -> str:
+    """`3 elements`, `2.75 elements`: what a sum of shares comes to; what is not done is not rounded up."""
+    whole, hundredths = divmod(shares * 100 // SHARES, 100)
+    if not whole and not hundredths:
+        return "less than 0.01 elements"
+    number = f"{whole:,}.{hundredths:02}" if hundredths else f"{whole:,}"
+    return "1 element" if number == "1" else f"{number} elements"
+
+
+def _sentence(verdict: ChainVerdict) -> str:
+    state = "OK" if verdict.is_valid else "NOT OK"
+    unread = "" if not verdict.is_valid or not verdict.faults else "; some bytes are not read yet"
+    return f"{verdict.name}: {state} ({counted(verdict.blocks, 'block')} verified{unread})"
