@@ -1,51 +1,16 @@
 """`dagkit config`: the configuration of an application, and where each value comes from."""
 
-from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
 
 import rich_click as click
 
-from dagkit.api.configuration import Config, Entry
 from dagkit.cli.application.opening import Opened, opened
 from dagkit.cli.application.options import Asked, application, spoken
 from dagkit.cli.terminal.output import Output
-from dagkit.cli.terminal.pages import as_json, table
+from dagkit.cli.terminal.pages import table
 from dagkit.conf.grammar.property_keys import Address, Element, PropertyPath, parse_key
 from dagkit.errors import ApplicationFaults, errors_among
-from dagkit.plan.portable import MASK, portable
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One key from one source, and whether its value is in effect."""
-
-    entry: Entry
-    holds: bool
-    secret: bool
-
-    @property
-    def key(self) -> str:
-        return self.entry.key
-
-    @property
-    def shown(self) -> Any:
-        """The value, or the visible form of a secret."""
-        if self.entry.secret:
-            return self.entry.shown
-        return MASK if self.secret else portable(self.entry.value)
-
-    @property
-    def text(self) -> str:
-        return self.shown if isinstance(self.shown, str) else as_json(self.shown)
-
-    @property
-    def source(self) -> str:
-        return self.entry.origin.source.name.lower().replace("_", " ")
-
-    @property
-    def where(self) -> str:
-        return str(self.entry.origin.where or "")
+from dagkit.plan.configuration_lines import ConfigurationLine, lines_of
 
 
 @click.command()
@@ -64,7 +29,7 @@ def config(*, asked: Asked, origin: bool, everything: bool, output: Output) -> N
             output.message(found.missed)
         lines = [line for line in lines_of(found.conf, _secrecy(found)) if line.holds or everything]
         if output.as_json:
-            body = {"application": found.application.application_name, "entries": [_fields(line) for line in lines]}
+            body = {"application": found.application.application_name, "entries": [line.fields() for line in lines]}
             output.document("dagkit.config/1", body)
         elif origin or everything:
             rows = [(_key(line), line.text, f"<- {line.where}", line.source) for line in lines]
@@ -99,34 +64,5 @@ def _sets_property_of_operator(key: str) -> bool:
     )
 
 
-def lines_of(conf: Config, is_secret: Callable[[str], bool]) -> Iterator[Line]:
-    """Every entry, in the order of the keys' first appearance; the effective entry comes before those it overrides."""
-    given: dict[Hashable, list[Entry]] = {}
-    for entry in conf.entries:
-        given.setdefault(_identity(entry.key), []).append(entry)
-    for entries in given.values():
-        for entry in reversed(entries):
-            yield Line(entry, entry is entries[-1], entry.secret or is_secret(entry.key))
-
-
-def _identity(key: str) -> Hashable:
-    """A value that is equal for keys that set the same property."""
-    address = parse_key(key)
-    return address.identity if isinstance(address, Address) else key
-
-
-def _key(line: Line) -> str:
+def _key(line: ConfigurationLine) -> str:
     return line.key if line.holds else f"  overridden: {line.key}"
-
-
-def _fields(line: Line) -> dict[str, Any]:
-    where = line.entry.origin.where
-    return {
-        "key": line.key,
-        "value": line.shown,
-        "secret": line.secret,
-        "source": line.source,
-        "file": where.file if where else None,
-        "line": where.line if where else None,
-        "holds": line.holds,
-    }

@@ -1,0 +1,71 @@
+"""The keys of a configuration as people may read them: with their sources, and without secrets."""
+
+import json
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from dagkit.api.configuration import Config, Entry
+from dagkit.conf.grammar.property_keys import Address, parse_key
+from dagkit.plan.portable import MASK, portable
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationLine:
+    """One key from one source, and whether its value is in effect."""
+
+    entry: Entry
+    holds: bool
+    secret: bool
+
+    @property
+    def key(self) -> str:
+        return self.entry.key
+
+    @property
+    def shown(self) -> Any:
+        """The value, or the visible form of a secret."""
+        if self.entry.secret:
+            return self.entry.shown
+        return MASK if self.secret else portable(self.entry.value)
+
+    @property
+    def text(self) -> str:
+        return self.shown if isinstance(self.shown, str) else json.dumps(self.shown, ensure_ascii=False, default=str)
+
+    @property
+    def source(self) -> str:
+        return self.entry.origin.source.name.lower().replace("_", " ")
+
+    @property
+    def where(self) -> str:
+        return str(self.entry.origin.where or "")
+
+    def fields(self) -> dict[str, Any]:
+        """The line as JSON."""
+        where = self.entry.origin.where
+        return {
+            "key": self.key,
+            "value": self.shown,
+            "secret": self.secret,
+            "source": self.source,
+            "file": where.file if where else None,
+            "line": where.line if where else None,
+            "holds": self.holds,
+        }
+
+
+def lines_of(conf: Config, is_secret: Callable[[str], bool]) -> Iterator[ConfigurationLine]:
+    """Every entry, in the order of the keys' first appearance; the effective entry comes before those it overrides."""
+    given: dict[Hashable, list[Entry]] = {}
+    for entry in conf.entries:
+        given.setdefault(_identity(entry.key), []).append(entry)
+    for entries in given.values():
+        for entry in reversed(entries):
+            yield ConfigurationLine(entry, entry is entries[-1], entry.secret or is_secret(entry.key))
+
+
+def _identity(key: str) -> Hashable:
+    """A value that is equal for keys that set the same property."""
+    address = parse_key(key)
+    return address.identity if isinstance(address, Address) else key
