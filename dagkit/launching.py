@@ -26,6 +26,7 @@ from dagkit.engine.masking import Masking
 from dagkit.engine.points import Probe
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.reports.run_events import Observer
+from dagkit.engine.run.launch_record import LaunchRecord
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.worker.protocol import Backend
@@ -100,23 +101,23 @@ def launch_compiled(
     It stops after this many `windows`, even if work is left. Unless `durable`, its ledger survives a crash of the
     process but not of the machine. `observers` receive every run event; a `probe` may crash the run at any step.
     """
-    place = absolute(str(path or application_path(compilation)))
+    place, version = absolute(str(path or application_path(compilation))), sys.modules["dagkit"].__version__
     with _signals() as interrupts, Masking.of(lambda: program_of(compilation)).masked():
         ledger = Ledger.create(place, clock=clock, durable=durable)
         with _backend(compilation, machine) as backend:
-            loop = Loop(
-                RunState(
-                    compilation,
-                    backend,
-                    ledger,
-                    RunSettings(place, until, windows, durable=durable, home=str(Path.cwd())),
-                    fingerprint=fingerprint(compilation.plan),
-                    version=sys.modules["dagkit"].__version__,
-                    clock=clock,
-                    observers=[*observers, *tracing()],
-                    probe=probe,
-                )
+            state = RunState(
+                compilation,
+                backend,
+                ledger,
+                RunSettings(place, until, windows, durable=durable, home=str(Path.cwd())),
+                fingerprint=fingerprint(compilation.plan),
+                version=version,
+                clock=clock,
+                observers=[*observers, *tracing()],
+                probe=probe,
             )
+            LaunchRecord.of(state.changing.plan.compilation, version, state.clock.now()).write(ledger.store)
+            loop = Loop(state)
             interrupts.end(loop)
             loop.run()
     return Launched(compilation.application, place, loop.checkpoint.window)

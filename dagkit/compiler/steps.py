@@ -49,6 +49,8 @@ class Compilation:
     """The module in which class names without a module are looked up first."""
     secrets: Mapping[str, bool] = field(default_factory=dict)
     """The keys of properties whose types are known, and whether the type makes the value a secret."""
+    conf: Config = field(default_factory=Config, repr=False)
+    """The configuration that was applied."""
 
     @property
     def graph(self) -> Graph:
@@ -109,7 +111,7 @@ def compile_until(
         run.lower()
     steps = {step: form for step, form in run.steps.items() if step in wanted}
     notes = _in_order(run.diagnostics, run.graph)
-    return Compilation(run.application, steps, notes, run.partitioned, run.raised, run.home, run.secrets)
+    return Compilation(run.application, steps, notes, run.partitioned, run.raised, run.home, run.secrets, run.conf)
 
 
 class _Run:

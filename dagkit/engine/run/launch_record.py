@@ -1,0 +1,58 @@
+"""What a launch runs, for readers of the application's folder: its plan and its configuration, without secrets.
+
+PATH/launched.json    the record of the last launch
+"""
+
+import logging
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from dagkit.compiler import Compilation
+from dagkit.ledger import StoreError
+from dagkit.ledger.stores import KeyMissing, Store
+from dagkit.plan.configuration_lines import lines_of
+from dagkit.plan.model import Plan
+
+LAUNCHED = "launched.json"
+
+_logger = logging.getLogger(__name__)
+
+
+class LaunchRecord(BaseModel):
+    """One launch."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal["dagkit.launched/1"] = "dagkit.launched/1"
+    at: datetime
+    version: str
+    plan: Plan
+    configuration: tuple[dict[str, Any], ...]
+    """The keys with their values and sources, as `dagkit config --all --json` prints them."""
+
+    @classmethod
+    def of(cls, compilation: Compilation, version: str, at: datetime) -> "LaunchRecord":
+        """The record of a launch that begins now."""
+        lines = lines_of(compilation.conf, lambda key: compilation.secrets.get(key, False))
+        entries = tuple(line.fields() for line in lines)
+        return cls(at=at, version=version, plan=compilation.plan, configuration=entries)
+
+    def write(self, store: Store) -> None:
+        """Replace the record of the last launch. If the store fails, log a warning: no run depends on it."""
+        try:
+            store.replace(LAUNCHED, (self.model_dump_json() + "\n").encode())
+        except StoreError as error:
+            _logger.warning("%s cannot be written now: %s", LAUNCHED, error)
+
+
+def last_launch(store: Store) -> LaunchRecord | None:
+    """The record of the last launch; None if it was made by a dagkit that wrote none, or by one that writes another."""
+    try:
+        return LaunchRecord.model_validate_json(store.get(LAUNCHED))
+    except KeyMissing:
+        return None
+    except ValidationError as invalid:
+        _logger.warning("%s cannot be read: %s", LAUNCHED, invalid.errors(include_url=False)[0]["msg"])
+        return None
