@@ -18,6 +18,7 @@ REMOTE_READ = 8 << 20
 """Bytes requested from a remote filesystem at a time."""
 NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
 """The errors that mean that a path leads to nothing."""
+DANGLING = "a link that leads to no file"
 
 _SPECIAL = (
     (stat.S_ISFIFO, "a FIFO"),
@@ -102,6 +103,17 @@ def opened_here(path: str) -> io.FileIO:
 
 def _without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
+
+
+def unreadable_kind(place: str) -> str | None:
+    """What a path of this machine leads to, in words, if it exists and is neither a file nor a directory."""
+    if is_url(place):
+        return None
+    path = local_path(place)
+    status = status_of(path)
+    if status is None:
+        return DANGLING if Path(path).is_symlink() else None
+    return special_kind(status.st_mode)
 
 
 def special_kind(mode: int) -> str | None:

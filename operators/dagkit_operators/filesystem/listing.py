@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from dagkit.errors import printable
 from dagkit.urls import as_text, below, is_url, local_path, resolved, without_links
-from dagkit_operators.filesystem.access import Found, leads_nowhere, millis_of, special_kind
+from dagkit_operators.filesystem.access import DANGLING, Found, leads_nowhere, millis_of, special_kind
 from dagkit_operators.filesystem.object_store import VersionsUnknown, has_versions, log_unknown, versioned_below
 
 UNFINISHED = (".tmp", "._COPYING_")
@@ -78,19 +78,22 @@ def files_below(
     skip_unfinished: bool = False,
     directories: bool = False,
     memory: FolderMemory | None = None,
+    unreadable: Callable[[str, str], Any] | None = None,
 ) -> Iterator[Found]:
     """The files in a folder, with `recursive` also in its subfolders, whose path relative to the folder is `wanted`.
 
     With `skip_unfinished`, hidden and unfinished files are skipped, and hidden folders are not entered. With
-    `directories`, the subfolders are yielded too, and the folder itself if it is empty. A wanted FIFO, device or socket
-    is logged once and skipped. Local folders that `memory` knows unchanged are not listed.
+    `directories`, the subfolders are yielded too, and the folder itself if it is empty. `unreadable` is called with the
+    path and the kind of each wanted FIFO, device, socket or dangling link; by default, it is logged once. Local folders
+    that `memory` knows unchanged are not listed.
     """
     if is_url(folder):
         for below_it, found in _remote_files(folder, recursive=recursive):
             if not (skip_unfinished and unfinished(below_it)) and (wanted is None or wanted(below_it)):
                 yield found
         return
-    walk = _Walk(local_path(folder), recursive, wanted, skip_unfinished, directories, memory)
+    skip = unreadable or _log_skipped
+    walk = _Walk(local_path(folder), recursive, wanted, skip_unfinished, directories, memory, skip)
     yield from walk.files()
 
 
@@ -124,6 +127,8 @@ class _Walk:
     skip_unfinished: bool
     directories: bool
     memory: FolderMemory | None
+    skip: Callable[[str, str], Any]
+    """Called with the path and the kind of what cannot be read."""
     _entered: set[tuple[int, int]] = field(default_factory=set)
     _linked: list[str] = field(default_factory=list)
     """Links to folders that are still to be followed."""
@@ -169,7 +174,7 @@ class _Walk:
             entries = [entry for entry in entries if not entry.name.endswith(UNFINISHED)]
         if self.wanted is not None:
             entries = [entry for entry in entries if self.wanted(entry.path[len(self.root) :].lstrip("/"))]
-        found = _files_of(entries)
+        found = _files_of(entries, self.skip)
         for entry in inner:
             (self._linked if entry.is_symlink() else folders).append(entry.path)
         if self.memory is not None:
@@ -179,22 +184,24 @@ class _Walk:
         return found
 
 
-def _files_of(entries: list[os.DirEntry[str]]) -> list[Found]:
-    """The regular files of these entries. Others are logged once, and those that are gone are left out."""
+def _files_of(entries: list[os.DirEntry[str]], skip: Callable[[str, str], Any]) -> list[Found]:
+    """The regular files of these entries. Others are passed to `skip`, and those that are gone are left out."""
     found: list[Found] = []
     for entry in entries:
         try:
             status = entry.stat()
         except OSError as error:
-            if leads_nowhere(error):
-                continue
-            raise
+            if not leads_nowhere(error):
+                raise
+            if entry.is_symlink():
+                skip(entry.path, DANGLING)
+            continue
         if status.st_mode & 0o170000 == stat.S_IFREG:  # `stat.S_ISREG`, without a call for each file
             path = entry.path
             text = path if path.isascii() else as_text(path)
             found.append(_NEW(Found, (text, status.st_size, status.st_mtime_ns // 1_000_000, "", False)))
         elif (kind := special_kind(status.st_mode)) is not None:
-            _log_skipped(entry.path, kind)
+            skip(entry.path, kind)
     return found
 
 

@@ -28,11 +28,12 @@ def would_match(pattern: str, paths: Sequence[str]) -> Iterator[str]:
             yield path
 
 
-def files_like(pattern: str) -> Iterator[Found]:
+def files_like(pattern: str, unreadable: Callable[[str, str], Any] | None = None) -> Iterator[Found]:
     """The files that a pattern matches: the file of this name; all files in the folder of this name; else all matches.
 
     `*` and `?` match characters of one name, `**` also matches folders. In URLs `?` begins the options as usual. Below
-    the part of the pattern without wildcards, hidden and unfinished files are skipped.
+    the part of the pattern without wildcards, hidden and unfinished files are skipped. See `files_below`
+    for `unreadable`.
     """
     place = absolute(pattern)
     refuse_special(place)
@@ -42,13 +43,15 @@ def files_like(pattern: str) -> Iterator[Found]:
         return
     folder, likeness = _folder_and_likeness(place)
     recursive = not likeness or "/" in likeness or "**" in likeness
-    yield from files_below(folder, recursive=recursive, wanted=matching(likeness), skip_unfinished=True)
+    yield from files_below(
+        folder, recursive=recursive, wanted=matching(likeness), skip_unfinished=True, unreadable=unreadable
+    )
 
 
-def files_beside(pattern: str) -> Iterator[Found]:
-    """The files in the folders that a pattern searches, whether they match it or not."""
+def files_beside(pattern: str, unreadable: Callable[[str, str], Any]) -> Iterator[Found]:
+    """The files in the folders that a pattern searches, whether they match it or not. See `files_below`."""
     folder, likeness = _folder_and_likeness(absolute(pattern))
-    yield from files_below(folder, recursive=not likeness or "/" in likeness or "**" in likeness)
+    yield from files_below(folder, recursive=not likeness or "/" in likeness or "**" in likeness, unreadable=unreadable)
 
 
 def is_pattern(pattern: str) -> bool:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from dagkit.api.files import FileState
-from dagkit.urls import absolute, plain
-from dagkit_operators.filesystem.access import Found, exists, looked_up, reading_from
+from dagkit.urls import absolute, as_text, plain
+from dagkit_operators.filesystem.access import Found, exists, looked_up, reading_from, unreadable_kind
 from dagkit_operators.filesystem.listing import files_below
 from dagkit_operators.filesystem.renames import KnownInodes, inode_of
 from dagkit_operators.finding.completeness import IncompleteFiles
@@ -24,8 +24,9 @@ def states_of(
 ) -> Iterator[FileState]:
     """The states of all files in the scanned places, or of the one at a path. A file in two places is listed twice."""
     for place in map(absolute, scanner.files):
+        unreadable: dict[str, str] = {}
         with reading_from(place):
-            for found in _there(place, path):
+            for found in _there(place, path, unreadable):
                 rule = scanner.rule_against(plain(place), below(place, found.path))
                 if rule:
                     yield FileState(found.path, "ignored", rule)
@@ -33,20 +34,27 @@ def states_of(
                     yield FileState(found.path, "seen")
                 else:
                     yield _unseen(found, scanner, contents, inodes, now_millis)
+        yield from map(ignored_kind, unreadable.items())
 
 
-def _there(place: str, path: str | None) -> Iterator[Found]:
-    """The files at and below a place, or the one at a path if it is there."""
-    if path is not None:
-        found = looked_up(path) if path == place or below(place, path) else None
-        if found is not None:
-            yield found
+def ignored_kind(unreadable: tuple[str, str]) -> FileState:
+    """The state of what is no regular file, given its path and its kind."""
+    path, kind = unreadable
+    return FileState(as_text(path), "ignored", f"it is {kind}, and only regular files are read")
+
+
+def _there(place: str, path: str | None, unreadable: dict[str, str]) -> Iterator[Found]:
+    """The files at and below a place, or the one at a path if it is there. Adds the kinds of what cannot be read."""
+    if path is not None and path != place and not below(place, path):
         return
-    named = looked_up(place)
+    at = place if path is None else path
+    named, kind = looked_up(at), unreadable_kind(at)
     if named is not None:
         yield named
-    elif exists(place):
-        yield from files_below(place, recursive=True)
+    elif kind is not None:
+        unreadable[at] = kind
+    elif path is None and exists(place):
+        yield from files_below(place, recursive=True, unreadable=unreadable.__setitem__)
 
 
 def below(place: str, path: str) -> str:

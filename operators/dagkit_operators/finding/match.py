@@ -22,6 +22,7 @@ from dagkit_operators.filesystem.path_patterns import files_beside, files_like, 
 from dagkit_operators.filesystem.settled import settles_in_millis
 from dagkit_operators.finding.completeness import CompletenessRules, IncompleteFiles, Refused
 from dagkit_operators.finding.contents import AsksForReceipts, StillChanging, receipt_of, settled_hash
+from dagkit_operators.finding.file_states import ignored_kind
 from dagkit_operators.finding.splitter import KEPT_OF_GONE
 from dagkit_operators.payloads import BLOCK_SIZE, FileInfo, QuarantinedFile
 
@@ -99,9 +100,9 @@ class MatchFiles(AsksForReceipts, SplittableOperator[str]):
         known = self._identities()
         incomplete = IncompleteFiles(self.completeness)
         incomplete.begin_scan()
-        matched = set[str]()
+        matched, unreadable = set[str](), dict[str, str]()
         for pattern in self.places(items):
-            for found in _only(path, files_like(absolute(pattern, self._home))):
+            for found in _only(path, files_like(absolute(pattern, self._home), unreadable.__setitem__)):
                 if found.path not in matched:
                     matched.add(found.path)
                     recognised = known.identify(found.path, found.version)
@@ -112,10 +113,11 @@ class MatchFiles(AsksForReceipts, SplittableOperator[str]):
                     else:
                         yield incomplete.state_of(found, self._now_millis()) or FileState(found.path, "new")
         for pattern in self.places(items):
-            for found in _only(path, files_beside(absolute(pattern, self._home))):
+            for found in _only(path, files_beside(absolute(pattern, self._home), unreadable.__setitem__)):
                 if found.path not in matched:
                     matched.add(found.path)
                     yield FileState(found.path, "ignored", f"it does not match {pattern!r}, or is hidden or unfinished")
+        yield from (state for state in map(ignored_kind, unreadable.items()) if path in (None, state.path))
 
     def forget(self, path: str, request: str) -> str:  # noqa: ARG002 - its state is committed with the answer
         """Forget the file at a path, so that the next scan finds it; return why this is impossible, or ""."""

@@ -212,6 +212,22 @@ def test_a_file_that_an_operator_in_the_graph_matched_is_explained(dagkit, files
     assert [(read["operator"], read["bytes"], read["rows"]) for read in reading["windows"]] == [("Read", 8, 2)]
 
 
+@pytest.mark.parametrize("source", [APP, MATCHING], ids=["FileSplitterInput", "MatchFiles"])
+def test_what_is_no_regular_file_is_listed_with_its_kind(source: str, dagkit, files, write) -> None:
+    of = files(source)
+    write("in/a.txt", "one\n")
+    os.mkfifo("in/fifo.txt")
+    Path("in/zero.txt").symlink_to("/dev/zero")
+    Path("in/link.txt").symlink_to("nowhere")
+    kinds = {"fifo.txt": "a FIFO", "zero.txt": "a character device", "link.txt": "a link that leads to no file"}
+    ignored = {name: ("ignored", f"it is {kind}, and only regular files are read") for name, kind in kinds.items()}
+    assert states(of("ls", "--json")) == ignored | {"a.txt": ("new", "")}
+    launch(dagkit)
+    for name, (_, reason) in ignored.items():
+        (now,) = of("explain", f"in/{name}", "--json").document["now"]
+        assert now["reason"] == reason
+
+
 def test_a_file_that_no_operator_finds(dagkit, files, write) -> None:
     explain = files(APP)
     write("in/a.txt", "one\n")
