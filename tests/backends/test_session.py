@@ -1,6 +1,8 @@
 """The session that dagkit starts itself."""
 
 import socket
+import subprocess
+import sys
 
 import pytest
 from pyspark.sql import SparkSession
@@ -40,3 +42,37 @@ def test_yarn_needs_to_be_configured(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(SparkIncomplete, match=r"^Spark does not know where YARN is .*\n  help: set HADOOP_CONF_DIR"):
         session_at("yarn")
+
+
+IMPORTING = """
+import sys
+import threading
+
+import pyarrow
+
+import dagkit.launching
+
+
+def meet(event, arguments):
+    if event == "import" and arguments[0] == "pyspark.conf" and not other.ident:  # PySpark itself imports it first
+        other.start()
+        met.wait(1)
+    elif event == "import" and arguments[0] == "pyspark.sql.conf" and threading.current_thread() is other:
+        met.set()
+
+
+def load():
+    from dagkit.backends.spark import SparkBackend
+
+
+met, other = threading.Event(), threading.Thread(target=load)
+threading.excepthook = lambda failed: print(failed.exc_value)
+sys.addaudithook(meet)
+from dagkit.backends.spark import session_at
+other.join()
+"""
+
+
+def test_two_threads_may_import_the_backend_at_once() -> None:
+    done = subprocess.run([sys.executable, "-c", IMPORTING], check=False, capture_output=True, text=True)  # noqa: S603 - our own program
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -27,4 +27,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    # The modules of PySpark import each other, so two threads must not begin with different ones: importing the whole
+    # package waits until another thread has imported it.
+    import pyspark  # noqa: F401, PLC0415 - only now does a process need it
+
     return deferred(__name__, _HOMES, name)
