@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from dagkit.ledger.application_ledger import Ledger
 from dagkit.ledger.audit.completeness import RootProof, WindowProof, known_inputs, lists_work
 from dagkit.ledger.audit.content_checks import flaws_of
+from dagkit.ledger.audit.kept_heads import KeptHead, differing
 from dagkit.ledger.audit.presence import missing, missing_inputs
 from dagkit.ledger.audit.replay import replay
 from dagkit.ledger.chain.chain import Chain
@@ -66,8 +67,8 @@ class Verdict:
         return tuple(words for chain in self.chains for words in chain.unproven)
 
 
-def verify(ledger: Ledger, *, only: str | None = None, contents: bool = True) -> Verdict:
-    """Check every chain up to its first broken block; roots come before the chains that read them."""
+def verify(ledger: Ledger, *, only: str | None = None, contents: bool = True, kept: Iterable[KeptHead] = ()) -> Verdict:
+    """Check every chain up to its first broken block, and kept heads; roots come before the chains that read them."""
     if only is not None and only not in ledger.names():
         ledger.chain(only)  # raises if the name is malformed or unknown
     opened: dict[str, Chain] = {}
@@ -84,7 +85,8 @@ def verify(ledger: Ledger, *, only: str | None = None, contents: bool = True) ->
     order = sorted(opened.values(), key=lambda chain: (chain.kind is DatasetKind.DERIVATIVE, chain.name))
     gone = [fault for error in missing(ledger) for fault in error.faults]
     verdicts = [*broken.values(), *(_chain(chain, by_id, ledger, gone, contents=contents) for chain in order)]
-    return Verdict(tuple(_with(gone, verdicts, only)))
+    rewritten = differing(ledger, (head for head in kept if only in (None, head.chain)))
+    return Verdict(tuple(_with([*gone, *rewritten], verdicts, only)))
 
 
 def _with(gone: Iterable[Fault], verdicts: Sequence[ChainVerdict], only: str | None) -> Iterator[ChainVerdict]:

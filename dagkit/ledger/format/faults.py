@@ -75,6 +75,7 @@ LedgerCode = Literal[
     "carry-forged",
     "head-forged",
     "head-lost",
+    "head-differs",
     "segment-damaged",
     "data-damaged",
     "checkpoint-damaged",

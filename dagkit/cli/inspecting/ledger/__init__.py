@@ -3,7 +3,7 @@
 import rich_click as click
 
 from dagkit.cli.inspecting.ledger.adopting import adopt
-from dagkit.cli.inspecting.ledger.blocks import ls, show
+from dagkit.cli.inspecting.ledger.blocks import heads, ls, show
 from dagkit.cli.inspecting.ledger.sweeping import gc
 from dagkit.cli.inspecting.ledger.transferring import export, import_
 from dagkit.cli.inspecting.ledger.verdicts import verify
@@ -17,5 +17,5 @@ def ledger() -> None:
     """
 
 
-for command in (ls, show, verify, export, import_, gc, adopt):
+for command in (ls, show, heads, verify, export, import_, gc, adopt):
     ledger.add_command(command)

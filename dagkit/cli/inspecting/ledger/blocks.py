@@ -1,4 +1,4 @@
-"""`dagkit ledger ls` and `show`: chains and their blocks."""
+"""`dagkit ledger ls`, `heads` and `show`: chains and their blocks."""
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
@@ -12,6 +12,7 @@ from dagkit.cli.inspecting.ledger.reported import ReportedFaults, end_with, faul
 from dagkit.cli.terminal.output import Output
 from dagkit.errors import printable
 from dagkit.ledger import Chain, Fault, Ledger, LedgerError, Record
+from dagkit.ledger.audit.kept_heads import heads_of
 from dagkit.ledger.exchange.manifests import manifest_of
 
 
@@ -41,6 +42,22 @@ def ls(*, path: str, output: Output) -> None:
 
 
 _HEADER = ["chain", "kind", "blocks", "last offset", "watermark", "written"]
+
+
+@click.command()
+@path
+@spoken
+def heads(*, path: str, output: Output) -> None:
+    """Print the last block of each chain: hash, number and chain. Keep this elsewhere, for `verify --head`."""
+    with ReportedFaults(output):
+        opened = Ledger.open(path)
+        report_unborn(opened, output)
+        found = heads_of(opened)
+    if output.as_json:
+        rows = [{"chain": head.chain, **head.block.model_dump()} for head in found]
+        output.document("dagkit.ledger.heads/1", {"heads": rows})
+    else:
+        output.result("\n".join(map(str, found)))
 
 
 @click.command()

@@ -1,6 +1,7 @@
 """`dagkit ledger verify`: replay every chain, and report what is proven."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TextIO
 
 import rich_click as click
 from click.exceptions import Exit
@@ -11,6 +12,7 @@ from dagkit.cli.terminal.output import Output, counted
 from dagkit.engine.address import Address
 from dagkit.errors import printable
 from dagkit.ledger import Ledger
+from dagkit.ledger.audit.kept_heads import KeptHead, heads_in
 from dagkit.ledger.audit.verify import ChainVerdict, Verdict
 from dagkit.ledger.audit.verify import verify as verify_ledger
 from dagkit.ledger.format.proof import Proven
@@ -21,17 +23,23 @@ from dagkit.ranges.shares import SHARES
 @path
 @click.option("--chain", help="Only this chain.")
 @click.option("--contents/--no-contents", default=True, help="Hash every slice and checkpoint, and count every byte.")
+@click.option(
+    "--head", "heads", metavar="FILE", type=click.File(), help="Check that the heads kept in FILE are in the chains."
+)
 @click.option("--complete", is_flag=True, help="Treat bytes that are not read yet as a fault.")
 @spoken
-def verify(*, path: str, chain: str | None, contents: bool, complete: bool, output: Output) -> None:
+def verify(
+    *, path: str, chain: str | None, contents: bool, heads: TextIO | None, complete: bool, output: Output
+) -> None:
     """Replay every block, hash every content, and prove that every byte was consumed exactly once.
 
     Exits with 1 at any fault, and names the chain and the block.
     """
+    kept = [] if heads is None else _kept(heads)
     with ReportedFaults(output):
         opened = Ledger.open(path)
         report_unborn(opened, output)
-        verdict = verify_ledger(opened, only=chain, contents=contents)
+        verdict = verify_ledger(opened, only=chain, contents=contents, kept=kept)
     if output.as_json:
         body = {
             "well": verdict.is_valid,
@@ -49,6 +57,16 @@ def verify(*, path: str, chain: str | None, contents: bool, complete: bool, outp
             output.fault(str(fault))
     if not _is_good(verdict, complete=complete):
         raise Exit(1)
+
+
+def _kept(heads: TextIO) -> Sequence[KeptHead]:
+    try:
+        kept = list(heads_in(heads.read()))
+    except ValueError as error:
+        raise click.BadParameter(f"{heads.name}: {error}", param_hint="'--head'") from None
+    if not kept:
+        raise click.BadParameter(f"{heads.name} holds no head", param_hint="'--head'")
+    return kept
 
 
 def _is_good(verdict: Verdict, *, complete: bool) -> bool:

@@ -1,0 +1,138 @@
+"""Every way to change a small ledger that docs/ledger.md promises to detect: `verify` reports each of them."""
+
+from collections.abc import Callable, Iterator
+from itertools import permutations
+
+import pytest
+
+from dagkit.ledger import Ledger, LedgerError
+from dagkit.ledger.audit.kept_heads import heads_in, heads_of
+from dagkit.ledger.audit.verify import verify
+from dagkit.ledger.stores import MemoryStore
+from tests.ledger.desk import APPLICATION, SPLITTER, Desk
+
+Contents = dict[str, bytes]
+
+
+def contents_of(store: MemoryStore) -> Contents:
+    return {key: store.get(key) for key in sorted(store._contents)}
+
+
+def stored(contents: Contents) -> MemoryStore:
+    store = MemoryStore()
+    for key, content in contents.items():
+        store.create(key, content)
+    return store
+
+
+def codes(contents: Contents) -> list[str]:
+    """What opening the ledger or verifying it reports, apart from work that waits."""
+    try:
+        return [fault.code for fault in verify(Ledger.open(stored(contents))).faults if not fault.is_warning]
+    except LedgerError as error:
+        return [fault.code for fault in error.faults]
+
+
+@pytest.fixture(scope="module")
+def small() -> Contents:
+    desk = Desk()
+    desk.discover((0, 10))
+    desk.window(2, consumed=[(0, 10)])
+    whole = contents_of(desk.store)
+    assert codes(whole) == []
+    return whole
+
+
+def chains_of(contents: Contents) -> list[str]:
+    return [key for key in contents if key.startswith("ledger/chains/")]
+
+
+def blocks_of(contents: Contents) -> list[str]:
+    return [key for key in chains_of(contents) if "/blocks/" in key]
+
+
+@pytest.mark.slow
+def test_every_flipped_byte_of_every_chain_is_reported(small: Contents) -> None:
+    flipped = [
+        (key, place)
+        for key in chains_of(small)
+        for place in range(len(small[key]))
+        if not codes(small | {key: _flipped(small[key], place)})
+    ]
+    assert flipped == []
+
+
+def _flipped(content: bytes, place: int) -> bytes:
+    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+
+
+def dropped(contents: Contents) -> Iterator[Contents]:
+    for block in blocks_of(contents):
+        yield {key: content for key, content in contents.items() if key != block}
+
+
+def doubled(contents: Contents) -> Iterator[Contents]:
+    for block in blocks_of(contents):
+        folder, _, name = block.rpartition("/")
+        yield contents | {f"{folder}/{int(name.removesuffix('.json')) + 1:020d}.json": contents[block]}
+
+
+def swapped(contents: Contents) -> Iterator[Contents]:
+    for one, other in permutations(blocks_of(contents), 2):
+        yield contents | {one: contents[other], other: contents[one]}
+
+
+def cut_short(contents: Contents) -> Iterator[Contents]:
+    for block in blocks_of(contents):
+        folder, _, name = block.rpartition("/")
+        yield {
+            key: c
+            for key, c in contents.items()
+            if not (key.startswith(f"{folder}/") and key.rpartition("/")[2] >= name)
+        }
+
+
+@pytest.mark.parametrize("forge", [dropped, doubled, swapped, cut_short], ids=lambda forge: forge.__name__)
+def test_every_forged_order_of_blocks_is_reported(
+    small: Contents, forge: Callable[[Contents], Iterator[Contents]]
+) -> None:
+    forged = list(forge(small))
+    assert len(forged) >= len(blocks_of(small))
+    assert [number for number, each in enumerate(forged) if not codes(each)] == []
+
+
+def test_a_ledger_rewritten_whole_differs_from_its_kept_heads() -> None:
+    honest, forged = Desk(), Desk()
+    honest.discover((0, 10))
+    honest.window(2, consumed=[(0, 10)])
+    kept = "".join(f"{head}\n" for head in heads_of(honest.reopened_ledger()))
+    forged.discover((0, 8))
+    forged.window(2, consumed=[(0, 8)])
+    assert verify(forged.reopened_ledger()).is_complete
+    faults = verify(forged.reopened_ledger(), kept=heads_in(kept)).faults
+    assert {(fault.code, fault.chain) for fault in faults} == {
+        ("head-differs", SPLITTER),
+        ("head-differs", APPLICATION),
+    }
+
+
+def test_kept_heads_stay_in_a_chain_that_grows(desk: Desk) -> None:
+    desk.discover((0, 10))
+    kept = heads_of(desk.reopened_ledger())
+    desk.window(2, consumed=[(0, 10)])
+    assert verify(desk.reopened_ledger(), kept=kept).is_complete
+
+
+def test_the_commands_print_heads_and_compare_them(run, here: Desk, tmp_path) -> None:
+    kept = tmp_path / "heads.txt"
+    kept.write_text(run("heads", "PATH").stdout)
+    here.window(2)
+    run("verify", "PATH", "--head", kept)
+    kept.write_text(kept.read_text().replace("f1620", "f1620" + "0")[:-1])
+    refused = run("verify", "PATH", "--head", kept, code=2).output.replace("│", " ")
+    assert "line 1 is not a hash" in " ".join(refused.split())
+    last = here.app.head
+    kept.write_text(f"{last.hash} {last.seq + 1} Word%20count\n{here.root.head.hash} 3 Other\n")
+    answer = run("verify", "PATH", "--head", kept, code=1)
+    assert "[head-lost]" in answer.output
+    assert "[chain-lost]" in answer.output
