@@ -57,14 +57,14 @@ def _in_thread(machine: Machine) -> Future[Any]:
     """Start a session in a thread of its own, which no signal interrupts.
 
     If its start is interrupted, Java is left running; and if the main thread makes the session, PySpark handles SIGINT
-    itself. PySpark is imported here, because two threads that import it at once can see it half imported.
+    itself.
     """
-    from dagkit.backends.spark import local_session, session_at  # noqa: PLC0415 - the reference has no Spark
-
     made: Future[Any] = Future()
 
     def run() -> None:
         try:
+            from dagkit.backends.spark import local_session, session_at  # noqa: PLC0415 - imported while others work
+
             made.set_result(session_at(machine.master) if machine.master else local_session(machine.cores))
         except BaseException as error:  # noqa: BLE001 - raised in the waiting thread
             made.set_exception(error)
