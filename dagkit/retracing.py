@@ -336,13 +336,12 @@ def _source_of(reader: Operator, output: _Output, origin: Origin) -> Source:
         return Source(source, output.item.start, stop)
     following = bisect_right(output.records, origin.offset)
     end = output.records[following] if following < len(output.records) else None
-    is_content, stride = reader.decompresses(origin.element), reader.stride_of(origin.element)
-    if end is None and stride is not None:
-        end = origin.offset + stride if is_content else min(origin.offset + stride, output.item.end)
+    if end is None:
+        end = reader.record_end(origin.element, origin.offset)
     with reader.opened_content(origin.element) as stream:
         record = _record(stream, origin.offset, end)
     text = record.decode(errors="backslashreplace").removesuffix("\n")
-    return Source(source, origin.offset, origin.offset + len(record), text, is_content)
+    return Source(source, origin.offset, origin.offset + len(record), text, reader.decompresses(origin.element))
 
 
 def _record(stream: Any, start: int, end: int | None) -> bytes:

@@ -291,5 +291,5 @@ class ShowsContent(Protocol):
     def decompresses(self, element: Any) -> bool:
         """Whether these bytes are the decompressed content of a file."""
 
-    def stride_of(self, element: Any) -> int | None:
-        """The bytes of each record, if all have the same number but the last of a range; None if they differ."""
+    def record_end(self, element: Any, start: int) -> int | None:
+        """The end of the record of an element that starts at a position of these bytes; None if its line ends it."""

@@ -45,6 +45,9 @@ class FixedBytesReaderContext(ReaderContext[bytes]):
     def parts_of(self, restriction: OffsetRange, size: int) -> Iterable[OffsetRange]:
         return restriction.split(max(1, size // self.stride) * self.stride)
 
+    def record_end(self, stream: Seekable, block: Block, start: int) -> int:  # noqa: ARG002 - it has a fixed length
+        return min(start + self.stride, block.end)
+
     def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[bytes]]]:
         import numpy as np  # noqa: PLC0415 - not loaded when only compiling
 

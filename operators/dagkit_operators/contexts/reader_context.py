@@ -86,6 +86,10 @@ class ReaderContext(_Of[T], BaseModel, ABC):
         """Divide a range that is not begun into parts of about this size; it stays whole unless it splits anywhere."""
         return restriction.split(size) if self.splits == "anywhere" else [restriction]
 
+    def record_end(self, stream: Seekable, block: Block, start: int) -> int | None:  # noqa: ARG002 - for overrides
+        """Return the end of the record that starts at a position; None if its line ends it. For `dagkit trace`."""
+        return None
+
     def with_block_size(self, size: int) -> Self:  # noqa: ARG002 - for overrides
         """Return the context for files whose filesystem has this block size; here, the context itself."""
         return self

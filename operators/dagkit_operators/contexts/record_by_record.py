@@ -3,7 +3,7 @@
 import time
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Generic, TypeVar
 
 from dagkit import Batch, Block
@@ -142,6 +142,14 @@ class RecordByRecordContext(ReaderContext[T]):
             self.stream.seek(self._ahead_at)
             self._ahead = bytes(buffer[: filled(self.stream, buffer)])
         return self._ahead[start : start + count]
+
+    def record_end(self, stream: Seekable, block: Block, start: int) -> int | None:
+        reading = self.model_copy()
+        reading._ahead, reading._stream = b"", stream  # noqa: SLF001 - a context of this class
+        reading._block = replace(block, start=start, previous_block_id=None)  # noqa: SLF001 - as above
+        reading.initialize(stream, reading.block, consecutive=False)
+        entity = reading.next()
+        return None if entity is None else reading._after(entity, block)  # noqa: SLF001 - as above
 
     def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[T]]]:
         consecutive = self._stream is stream

@@ -9,7 +9,6 @@ from pydantic import model_validator
 
 from dagkit import Batch, Block, InputPort, OutputPort, SplittableOperator, auto_metric
 from dagkit.ranges import OffsetRange, SequentialRestrictionTracker
-from dagkit_operators.contexts.fixed_bytes import FixedBytesReaderContext
 from dagkit_operators.contexts.reader_context import Tracker
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.following import FollowsBacklog
@@ -73,7 +72,7 @@ class BlockReader(FollowsBacklog, Reader[T], SplittableOperator[Block], Generic[
         """Whether the records of a block have positions of the decompressed content of its file."""
         return self._codec_of(element) is not None
 
-    def stride_of(self, element: Block) -> int | None:
-        """The bytes of a record, if the reader context has a fixed length."""
-        context = self.context_for(element.path)
-        return context.stride if isinstance(context, FixedBytesReaderContext) else None
+    def record_end(self, element: Block, start: int) -> int | None:
+        """The end of the record that starts at a position of the content of a block; None if its line ends it."""
+        with self._open_content(element) as stream:
+            return self.context_for(element.path).record_end(stream, self._content_block(element), start)

@@ -120,10 +120,13 @@ class Reader(TimedFiles, Generic[T]):
             yield from self._read(block, block, tracker)
         elif tracker.try_claim(block.start):
             # the positions of its content are not those of the file, which the tracker grants
-            content = replace(block, end=OFFSET_INFINITY, last=True)
             tracker_of = self.context_for(block.path).tracker_of
-            yield from self._read(block, content, tracker_of(OffsetRange(0, OFFSET_INFINITY)))
+            yield from self._read(block, self._content_block(block), tracker_of(OffsetRange(0, OFFSET_INFINITY)))
             tracker.try_claim(block.end)
+
+    def _content_block(self, block: Block) -> Block:
+        """The block with the positions of its content, which has an unknown length if the file is read whole."""
+        return replace(block, end=OFFSET_INFINITY, last=True) if self.is_read_whole(block) else block
 
     def is_read_whole(self, block: Block) -> bool:
         """Whether the positions of a block are those of a file that can only be decompressed from its beginning."""

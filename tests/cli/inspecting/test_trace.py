@@ -188,6 +188,43 @@ def populate_dag(dag, conf) -> None:
         assert sources(answer) == [(name, 4 * number, 4 * number + 4, line)]
 
 
+@pytest.mark.parametrize(("name", "compress"), [("a.bin", bytes), ("a.bin.gz", gzip.compress)])
+def test_the_last_record_of_an_authors_context_ends_where_it_does(dagkit, write, folder, name: str, compress) -> None:
+    write(
+        "app.py",
+        """
+from typing import Any
+
+from dagkit import OutputPort
+from dagkit_operators import BlockReader, Entity, FileSplitterInput, Map, PartWriter, Record, RecordByRecordContext
+
+
+class Sized(RecordByRecordContext[bytes]):
+    def next(self) -> Entity[bytes] | None:
+        digit = self.read(1)
+        return Entity(self.read(int(digit), self.offset + 1), 1 + int(digit)) if digit.isdigit() else None
+
+
+class SizedReader(BlockReader[bytes]):
+    messages = OutputPort[Record[bytes]](main=True)
+    reader_context: Any = Sized()
+
+
+def populate_dag(dag, conf) -> None:
+    splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}))
+    text = dag.add_operator("Text", Map(lambda content: content.decode()))
+    writer = dag.add_operator("Writer", PartWriter(file_path="out"))
+    splitter >> dag.add_operator("Reader", SizedReader()) >> text >> writer
+""",
+    )
+    (folder / "in").mkdir()
+    (folder / "in" / name).write_bytes(compress(b"3one5three; the rest is padding"))
+    assert dagkit("launch", "app.py", "--once", "--reference", "--no-sync").code == 0
+    (file,) = Path("out").iterdir()
+    answers = [dagkit("trace", "app.py", f"{file}:{line}", "--json") for line in (1, 2)]
+    assert [sources(answer) for answer in answers] == [[(name, 0, 4, "3one")], [(name, 4, 10, "5three")]]
+
+
 def test_a_line_of_a_later_window_is_found_in_the_file_of_that_window(traced, dagkit, write) -> None:
     write("in/a.txt", LINES)
     answer = traced(PARTS.replace("SETTINGS", ""))

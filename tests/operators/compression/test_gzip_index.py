@@ -19,7 +19,15 @@ from isal import isal_zlib
 from dagkit import Block, Config, Dag
 from dagkit.ranges import OffsetRange
 from dagkit.testing import Alone, FakeClock, Rehearsal
-from dagkit_operators import FileInfo, FileSplitterBase, FileSplitterInput, LineReader, MatchFiles, ReadFiles
+from dagkit_operators import (
+    FileInfo,
+    FileSplitterBase,
+    FileSplitterInput,
+    FixedLengthReader,
+    LineReader,
+    MatchFiles,
+    ReadFiles,
+)
 from dagkit_operators.compression.codec import CompressedBlock, CompressionBroken
 from dagkit_operators.compression.decompressed import Decompressed
 from dagkit_operators.compression.deflate_blocks import LOOKAHEAD, aligned, block_starts
@@ -203,6 +211,16 @@ def test_the_content_of_a_file_is_divided_once_it_was_read(file: Path, indexes: 
     assert lines(second, indexes) == TEXT.decode().splitlines()
     for block in reversed(second):
         assert lines([block], indexes) == lines([block], IndexFolder("")), "a lost index costs only time"
+
+
+def test_the_last_record_of_a_fixed_length_ends_with_its_block(file: Path, indexes: IndexFolder) -> None:
+    (whole,) = blocks_of(file, indexes, block_size=200_000)
+    lines([whole], indexes)  # makes the index
+    reader = with_indexes(FixedLengthReader(length=3000), indexes).operator
+    for block in blocks_of(file, indexes, block_size=200_000):
+        assert reader.record_end(block, block.start) == block.start + 3000
+        last = block.start + (block.end - 1 - block.start) // 3000 * 3000
+        assert reader.record_end(block, last) == block.end < last + 3000
 
 
 def test_an_index_is_found_for_the_same_content_under_another_name_and_time(file: Path, indexes: IndexFolder) -> None:
