@@ -5,9 +5,9 @@ This module imports little, so that `dagkit launch` starts Spark before it impor
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 
@@ -22,6 +22,8 @@ class Machine:
     """Where to start a session: the URL of a master or of a Connect server."""
     cores: int | None = None
     """The cores of a local session; None: all."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Spark's settings for a session that is started; they override spark-defaults.conf."""
     starting: Future[Any] | None = None
     """The session that `with_spark_starting` starts."""
 
@@ -40,7 +42,7 @@ class Machine:
             stop_session,
         )
 
-        there = None if self.starting is not None else self.spark or running_session(self.master)
+        there = None if self.starting is not None else self.spark or running_session(self.master, self.settings)
         if there is not None:
             yield there
             return
@@ -63,9 +65,10 @@ def _in_thread(machine: Machine) -> Future[Any]:
 
     def run() -> None:
         try:
-            from dagkit.backends.spark import local_session, session_at  # noqa: PLC0415 - imported while others work
+            from dagkit.backends.spark import local_master, session_at  # noqa: PLC0415 - imported while others work
 
-            made.set_result(session_at(machine.master) if machine.master else local_session(machine.cores))
+            address = machine.master or local_master(machine.cores)
+            made.set_result(session_at(address, machine.settings))
         except BaseException as error:  # noqa: BLE001 - raised in the waiting thread
             made.set_exception(error)
 

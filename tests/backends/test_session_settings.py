@@ -127,8 +127,9 @@ import json
 from dagkit.backends.spark import session_at
 names = ["spark.master", "spark.sql.adaptive.enabled", "spark.theirs", *(f"spark.{name}" for name in (
     "ui.enabled", "driver.bindAddress", "python.unix.domain.socket.enabled"))]
-for master in ("local[1]", "local-cluster[1,1,1024]", "local[1]"):
-    session = session_at(master)
+mine = {"spark.theirs": "given", "spark.ui.showConsoleProgress": "true"}
+for master, settings in (("local[1]", {}), ("local-cluster[1,1,1024]", {}), ("local[1]", mine)):
+    session = session_at(master, settings)
     print(json.dumps([session.conf.get(name, None) for name in names]))
     session.stop()
 """
@@ -161,7 +162,7 @@ def test_a_session_has_the_users_settings_and_a_cluster_none_of_the_local_ones(f
     assert told == [
         ["local[1]", "true", "kept", "false", "127.0.0.1", "true"],
         ["local-cluster[1,1,1024]", "true", "kept", None, None, None],
-        ["local[1]", "true", "kept", "false", "127.0.0.1", "true"],
+        ["local[1]", "true", "given", "false", "127.0.0.1", "true"],
     ]
 
 

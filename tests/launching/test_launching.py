@@ -303,6 +303,8 @@ def test_a_session_elsewhere_is_not_taken_for_the_one_that_is_wanted() -> None:
     spark = local_session(2)
     with pytest.raises(DagkitError, match=r"has a Spark session at local\[2\], so it cannot start one at local\[1\]"):
         launch(summing, until="once", machine=Machine(master="local[1]"))
+    with pytest.raises(DagkitError, match=r"has a Spark session with another spark\.speculation, so it cannot"):
+        launch(summing, until="once", machine=Machine(settings={"spark.speculation": "true"}))
     assert spark.range(3).count() == 3
 
 

@@ -7,6 +7,7 @@ from dagkit.deferred_names import deferred
 _HOMES = {
     "SparkBackend": "backend",
     "SparkFailed": "spark_errors",
+    "local_master": "session",
     "local_session": "session",
     "running_session": "session",
     "session_at": "session",

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from py4j.protocol import Py4JError
@@ -38,15 +39,15 @@ _missing: list[Path] = []
 
 
 class OtherSession(RunFailure):
-    """This process already has a Spark session at another master, which Spark would return instead of a new one."""
+    """This process already has another Spark session, which Spark would return instead of a new one."""
 
     code = "session-mismatched"
     exit_code: ClassVar[int] = 2
 
-    def __init__(self, wanted: str, there: str) -> None:
+    def __init__(self, there: str, wanted: str) -> None:
         super().__init__(
-            f"this process already has a Spark session at {there}, so it cannot start one at {wanted}",
-            "name no master to use the running session, or stop it first",
+            f"this process already has a Spark session {there}, so it cannot start {wanted}",
+            "name no master and no settings to use the running session, or stop it first",
         )
 
 
@@ -57,11 +58,13 @@ class SparkIncomplete(RunFailure):
     exit_code: ClassVar[int] = 5
 
 
-def running_session(address: str | None = None) -> SparkSession | None:
+def running_session(
+    address: str | None = None, settings: Mapping[str, str] = MappingProxyType({})
+) -> SparkSession | None:
     """The running session of this process, whichever thread started it; None if there is none.
 
-    Raise OtherSession if it is not at `address`. Spark would return the running session to a caller that asks for one
-    at another address, and that caller would stop it.
+    Raise OtherSession if it is not at `address`, or has other `settings`. Spark would return the running session to a
+    caller that asks for one at another address, and that caller would stop it.
     """
     try:
         session = SparkSession.active()
@@ -73,27 +76,38 @@ def running_session(address: str | None = None) -> SparkSession | None:
         raise SparkEnded("Spark cannot start a second time in this process") from error
     there = session.conf.get("spark.master") or "another place"
     if address is not None and address != there:
-        raise OtherSession(address, there)
+        raise OtherSession(f"at {there}", f"one at {address}")
+    for name, value in settings.items():
+        if session.conf.get(name, None) != value:
+            raise OtherSession(f"with another {name}", "one with this value")
     return session
 
 
 def local_session(cores: int | None = None) -> SparkSession:
     """A Spark session on this machine: the running one, else a new one with these cores or with all."""
-    return session_at(f"local[{cores or '*'}]")
+    return session_at(local_master(cores))
 
 
-def session_at(address: str, *, recording: Path | None = None) -> SparkSession:
+def local_master(cores: int | None = None) -> str:
+    """The master of a local session with these cores, or with all."""
+    return f"local[{cores or '*'}]"
+
+
+def session_at(
+    address: str, settings: Mapping[str, str] = MappingProxyType({}), *, recording: Path | None = None
+) -> SparkSession:
     """A session at a master, or at a Spark Connect server if the address begins with `sc:`.
 
-    A local Java writes an archive of its classes to `recording` when it ends. Raise MasterInvalid for
-    an invalid address, and SparkUnavailable if no Spark answers or starts there.
+    `settings` are Spark's; they override those of the user's files. A local Java writes an archive of its classes to
+    `recording` when it ends. Raise MasterInvalid for an invalid address, and SparkUnavailable if no Spark answers or
+    starts there.
     """
     master = Master.of(address)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     _check_environment(master)
     reach(master)
     try:
-        return _connected(master) if master.kind is Kind.CONNECT else _started(master, recording)
+        return _connected(master, settings) if master.kind is Kind.CONNECT else _started(master, settings, recording)
     except DagkitError:
         raise
     except Exception as error:
@@ -124,7 +138,7 @@ def _check_environment(master: Master) -> None:
         )
 
 
-def _connected(master: Master) -> SparkSession:
+def _connected(master: Master, settings: Mapping[str, str]) -> SparkSession:
     """A session at a Spark Connect server. Wait some seconds for it; Spark's client would wait for minutes."""
     import grpc  # noqa: PLC0415 - only for Spark Connect
     from pyspark.sql.connect.client import DefaultChannelBuilder  # noqa: PLC0415 - as above
@@ -139,21 +153,21 @@ def _connected(master: Master) -> SparkSession:
         ) from error
     finally:
         channel.close()
-    remote: SparkSession = SparkSession.builder.remote(master.url).getOrCreate()
+    remote: SparkSession = SparkSession.builder.remote(master.url).config(map=dict(settings)).getOrCreate()
     return remote
 
 
-def _started(master: Master, recording: Path | None) -> SparkSession:
+def _started(master: Master, settings: Mapping[str, str], recording: Path | None) -> SparkSession:
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - a Connect client may lack them
 
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # `spark-submit` has started Java with the user's settings
         SparkContext._ensure_initialized()  # noqa: SLF001 - nothing public connects to it without a context
     there = dict(SparkConf().getAll())  # empty as long as no Java runs
-    users = dict(there.items() - _given.items()) if there else users_settings()
+    users = {**(dict(there.items() - _given.items()) if there else users_settings()), **settings}
     own = settings_for(master, users, logs=not has_own_logging(), own_python=_runs_workers_itself(users))
     if not there:
         if master.is_local:
-            own[JAVA_OPTIONS] = _with_archive(own[JAVA_OPTIONS], recording)
+            own[JAVA_OPTIONS] = _with_archive(own[JAVA_OPTIONS], users, recording)
         _given.update(own)
     conf = SparkConf(loadDefaults=False).setAll([*users.items(), *own.items()])
     with without_warning() if master.is_local and not there else nullcontext():
@@ -173,18 +187,18 @@ def _runs_workers_itself(users: Mapping[str, str]) -> bool:
     return os.environ.get("PYSPARK_PYTHON") == sys.executable and "spark.pyspark.python" not in users
 
 
-def archive_for_local() -> Path | None:
+def archive_for_local(users: Mapping[str, str] | None = None) -> Path | None:
     """Where the archive of Java's classes for a local Spark lies, or will lie; None if there is no place for it."""
     java = ensure_java()
-    own = settings_for(Master.of("local"), users_settings(), logs=not has_own_logging())
+    own = settings_for(Master.of("local"), users_settings() if users is None else users, logs=not has_own_logging())
     return class_archive.archive_for(java, spark_home() / "jars", own[JAVA_OPTIONS])
 
 
-def _with_archive(options: str, recording: Path | None) -> str:
+def _with_archive(options: str, users: Mapping[str, str], recording: Path | None) -> str:
     """Java's options with an archive: one to write, or the one of this environment to use, if it is there."""
     if recording is not None:
         return f"{options} {class_archive.options_to_make(recording, ensure_java())}"
-    archive = archive_for_local()
+    archive = archive_for_local(users)
     if archive is None:
         return options
     if not class_archive.usable(archive):

@@ -24,7 +24,7 @@ class Asked:
     allow_unknown: bool = False
 
 
-def _definitions(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+def definitions(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """Each `key=value`; the value may hold further equals signs, and may be empty."""
     for text in given:
         if not text.partition("=")[0].strip() or "=" not in text:
@@ -43,7 +43,7 @@ _CONFIGURING = (
         "-D",
         "defines",
         metavar="KEY=VALUE",
-        callback=_definitions,
+        callback=definitions,
         multiple=True,
         help="Set a key; overrides every file.",
     ),

@@ -4,7 +4,7 @@ import rich_click as click
 
 from dagkit.api.running import Until
 from dagkit.backends.spark.master import Master
-from dagkit.cli.application.options import Asked, application, spoken
+from dagkit.cli.application.options import Asked, application, definitions, spoken
 from dagkit.cli.terminal.output import Output
 from dagkit.machine import Machine
 
@@ -21,6 +21,14 @@ LOCAL = "127.0.0.1"
 @click.option("--cores", metavar="N", type=click.IntRange(min=1), help="Cores of a local Spark; default: all.")
 @click.option(
     "--master", metavar="URL", help="The Spark to use: `spark://…`, `yarn`, `k8s://…`, or `sc://…` for Connect."
+)
+@click.option(
+    "--spark",
+    "settings",
+    metavar="KEY=VALUE",
+    callback=definitions,
+    multiple=True,
+    help="A setting of Spark; overrides `spark-defaults.conf`.",
 )
 @click.option("--reference", is_flag=True, help="Run in plain single-threaded Python, without Spark.")
 @click.option("--windows", metavar="N", type=click.IntRange(min=1), help="Stop after N windows.")
@@ -49,6 +57,7 @@ def launch(
     path: str | None,
     cores: int | None,
     master: str | None,
+    settings: tuple[tuple[str, str], ...],
     reference: bool,
     windows: int | None,
     no_sync: bool,
@@ -65,7 +74,7 @@ def launch(
         raise click.UsageError("--once, --until-idle and --drain exclude each other; give one of them")
     if metrics_address is not None and metrics_port is None:
         raise click.UsageError("--metrics-address needs --metrics-port")
-    machine = _machine(master, cores, reference=reference).with_spark_starting()
+    machine = _machine(master, cores, dict(settings), reference=reference).with_spark_starting()
     from dagkit.cli.running.run_application import Wanted, run  # noqa: PLC0415 - imported while Spark starts
 
     until = Until.ONCE if once else Until.IDLE if until_idle else Until.DRAINED if drain else Until.STOPPED
@@ -78,10 +87,13 @@ def launch(
     )
 
 
-def _machine(master: str | None, cores: int | None, *, reference: bool) -> Machine:
+def _machine(master: str | None, cores: int | None, settings: dict[str, str], *, reference: bool) -> Machine:
     """The machine for these options; raise if the master's URL is malformed, before anything is started."""
-    if reference and (cores or master):
-        raise click.UsageError("--reference runs without Spark: leave out --cores and --master")
+    if reference and (cores or master or settings):
+        raise click.UsageError("--reference runs without Spark: leave out --cores, --master and --spark")
+    foreign = [name for name in settings if not name.startswith("spark.")]
+    if foreign:
+        raise click.UsageError(f"--spark {foreign[0]}: the names of Spark's settings begin with 'spark.'")
     if master is not None:
         Master.of(master)
-    return Machine("reference" if reference else "spark", master=master, cores=cores)
+    return Machine("reference" if reference else "spark", master=master, cores=cores, settings=settings)

@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime
 
+import pytest
+
 from dagkit.api.stats import OperatorStats, PortStats
 from dagkit.cli.running.launch_progress import Progress
 from dagkit.cli.terminal.output import Output
@@ -99,3 +101,17 @@ def test_a_file_that_only_the_receiver_counted_was_found():
     progress(Measured(1, at, at, at, {"Match": [sent], "Other": [sent], "Read": [got], "Read too": [sent]}, {}))
     lines = progress.summary(Launched("app", "place", 1)).splitlines()
     assert lines[1:-1] == ["Other: found no file to read in in"]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--spark", "executor.memory=4g"], "begin with 'spark.'"),
+        (["--reference", "--spark", "spark.a=b"], "leave out"),
+        (["--spark", "spark.a"], "key=value"),
+    ],
+)
+def test_settings_of_spark_have_its_prefix_and_need_spark(dagkit, write, options, problem):
+    write("counting.py", COUNTING)
+    answer = dagkit("launch", "counting.py", *options)
+    assert (answer.code, problem in answer.err) == (2, True), answer.err
