@@ -257,6 +257,11 @@ class Alone(Generic[OperatorT]):
             return None
         return element.part(residual.start, residual.stop) if is_sourced(element) else residual
 
+    @property
+    def outputs(self) -> list[str]:
+        """The names of the connected outputs."""
+        return list(self._sent)
+
     def _emitted(self) -> int:
         return sum(map(len, self._sent.values())) + len(self._controls)
 

@@ -1,5 +1,8 @@
 """Rehearsals: an application run window by window in one thread, with a ledger in memory, for tests and documents.
 
+outputs = run_app(WordCount(), {"Lines": ["to be", "or not to be"]})
+assert outputs["counts"] == [("be", 2), ("not", 1), ("or", 1), ("to", 2)]
+
 rehearsal = Rehearsal(populate_dag)
 rehearsal.window()
 assert rehearsal.state_of("Count") == [{"seen": 3}]
@@ -8,35 +11,82 @@ assert rehearsal.state_of("Count") == [{"seen": 3}]
 import shutil
 import tempfile
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from dagkit.api.configuration import Config
+from dagkit.api.operators import InputOperator
 from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.clock import Timer
-from dagkit.compiler import compile_application
+from dagkit.compiler import Compilation, compile_application
 from dagkit.compiler.steps import Author
+from dagkit.engine.points import Probe
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.worker.instances import SavedState
+from dagkit.errors import did_you_mean
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore
+from dagkit.testing.crashes import Crashes
 from dagkit.testing.fake_clock import FakeClock
+from dagkit.testing.given import Looks, with_input
+
+
+class Outputs(Mapping[str, list[Any]]):
+    """What an application did in its committed windows: the items of each stream by its name, files and state."""
+
+    def __init__(
+        self,
+        streams: Mapping[str, list[Any]],
+        files: Mapping[str, bytes],
+        state: Mapping[str, Sequence[SavedState]],
+    ) -> None:
+        self._streams = streams
+        self.files = files
+        """The content of each output file with a relative path."""
+        self.state = state
+        """The state of each partition, by operator."""
+
+    def __getitem__(self, stream: str) -> list[Any]:
+        if stream not in self._streams:
+            raise KeyError(f"no stream {stream!r} between operators; {did_you_mean(stream, self._streams)}")
+        return self._streams[stream]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._streams)
+
+    def __len__(self) -> int:
+        return len(self._streams)
+
+    def __repr__(self) -> str:
+        return f"Outputs({self._streams!r})"
 
 
 class Rehearsal:
-    """A running application. Between two calls only the ledger keeps what it did."""
+    """A running application. Between two calls only the ledger keeps what it did.
+
+    `inputs` are what input operators emit instead of looking, one mapping for each look. Relative paths of output start
+    from `home`, by default the working directory.
+    """
 
     def __init__(
-        self, application: Author, conf: Config | Mapping[str, Any] | None = None, *, clock: Timer | None = None
+        self,
+        application: Author,
+        conf: Config | Mapping[str, Any] | None = None,
+        *,
+        clock: Timer | None = None,
+        inputs: Looks = (),
+        home: str | Path | None = None,
     ) -> None:
         conf = conf if isinstance(conf, Config) else Config.of(conf or {})
-        self.compilation = compile_application(application, conf)
-        self.backend = ReferenceBackend(self.compilation)
+        self.compilation: Compilation = with_input(compile_application(application, conf), inputs)
+        self.backend = ReferenceBackend(self.compilation, watch=self._note)
         self.clock = clock or FakeClock()
         self.ledger = Ledger(MemoryStore(), self.clock)
+        self.home = Path.cwd() if home is None else Path(home)
+        self._sent: dict[tuple[int, str, str], list[Any]] = {}
         self._folder = tempfile.mkdtemp(prefix="dagkit-rehearsal-")
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
 
@@ -44,16 +94,63 @@ class Rehearsal:
         """Run one window, if there is work."""
         self._run(1)
 
-    def run(self) -> None:
-        """Run until all available work is done."""
-        self._run(None)
+    def run(self, *, probe: Probe | None = None) -> None:
+        """Run until all available work is done. A `probe` may crash the run; the next call resumes it."""
+        self._run(None, probe)
 
     def state_of(self, operator: str) -> Sequence[SavedState]:
         """The state of each partition of an operator."""
         return [dict(state) for state in self.loop.run_state.state.get(operator, ())]
 
-    def _run(self, windows: int | None) -> None:
-        settings = RunSettings(self._folder, Until.ONCE, windows, durable=False, home=str(Path.cwd()))
-        self.loop = Loop(RunState(self.compilation, self.backend, self.ledger, settings, clock=self.clock))
-        self.loop.run()
-        self.ledger.forget()
+    @property
+    def sent(self) -> dict[str, list[Any]]:
+        """The items that committed windows sent, by stream; without the streams of input operators."""
+        committed = self.loop.run_state.checkpoint.window
+        ends = {stream.name: stream.source for stream in self.compilation.graph.streams if stream.source is not None}
+        return {
+            name: [
+                item
+                for (window_id, operator, port), items in sorted(self._sent.items(), key=lambda each: each[0])
+                if window_id <= committed and (operator, port) == (source.node, source.port)
+                for item in items
+            ]
+            for name, source in ends.items()
+            if not isinstance(self.compilation.graph.by_name[source.node].operator, InputOperator)
+        }
+
+    def _note(self, window_id: int, operator: str, port: str, items: list[Any]) -> None:
+        self._sent[window_id, operator, port] = items
+
+    def _run(self, windows: int | None, probe: Probe | None = None) -> None:
+        settings = RunSettings(self._folder, Until.ONCE, windows, overlap=1, durable=False, home=str(self.home))
+        state = RunState(self.compilation, self.backend, self.ledger, settings, clock=self.clock, probe=probe)
+        self.loop = Loop(state)
+        try:
+            self.loop.run()
+        finally:
+            self.ledger.forget()
+
+
+def run_app(
+    application: Author,
+    *inputs: Mapping[str, Sequence[Any]],
+    conf: Config | Mapping[str, Any] | None = None,
+    clock: Timer | None = None,
+    crashes: Crashes | None = None,
+) -> Outputs:
+    """Run an application in memory until all available work is done, and return what it sent, wrote and kept.
+
+    Each mapping of `inputs` has the items that input operators emit for one window, by operator; other input operators
+    look as usual. Relative paths of output lie in a temporary folder. With `crashes`, the run is ended after a step of
+    each window and resumed.
+    """
+    with tempfile.TemporaryDirectory(prefix="dagkit-outputs-") as folder:
+        rehearsal = Rehearsal(application, conf, clock=clock, inputs=inputs, home=folder)
+        if crashes is None:
+            rehearsal.run()
+        else:
+            crashes(lambda probe: rehearsal.run(probe=probe))
+        paths = (path for path in sorted(Path(folder).rglob("*")) if path.is_file())
+        files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+    state = {operator: rehearsal.state_of(operator) for operator in rehearsal.loop.run_state.state}
+    return Outputs(rehearsal.sent, files, state)

@@ -11,6 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from dagkit.ranges.cursor import P
 from dagkit.ranges.tracker import Split
+from dagkit.testing.operator_checks import ContractBroken
 
 Record = TypeVar("Record")
 P_contra = TypeVar("P_contra", contravariant=True)
@@ -44,7 +45,7 @@ class SplittableSource(Protocol[P_contra, Tracker, Record_co]):
         """The records of the tracker's range, in the order of their positions, each claimed before it is returned."""
 
 
-class SplitsBroken(AssertionError):
+class SplitsBroken(ContractBroken):
     """Splitting the source loses, doubles or reorders records, or never happens."""
 
 

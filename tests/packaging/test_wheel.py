@@ -190,13 +190,14 @@ def test_what_was_compiled_is_used_where_the_wheel_is_installed(place: Place) ->
 
 def test_the_wheel_holds_nothing_else(built: Built) -> None:
     described = f"dagkit-{PROJECT['version']}.dist-info"
-    assert {name.partition("/")[0] for name in built.in_wheel} == {*PACKAGES, described}
+    assert {name.partition("/")[0] for name in built.in_wheel} == {*PACKAGES, "dagkit_pytest.py", described}
 
 
 def test_the_wheel_brings_its_command_its_library_and_its_license(built: Built) -> None:
     entries = built.read("entry_points.txt")
     assert "[console_scripts]\ndagkit = dagkit.cli:main" in entries
     assert "[dagkit.operators]\ndagkit_operators = dagkit_operators" in entries
+    assert "[pytest11]\ndagkit = dagkit_pytest" in entries
     assert "Apache License" in built.read("licenses/LICENSE")
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 from dagkit.api.controls import Stamped, controls_in
 from dagkit.api.external import external_outputs
@@ -40,11 +41,16 @@ from dagkit.plan.model import Routing
 from dagkit.ranges import aware
 from dagkit.schema.batch import Batch
 
+Watch = Callable[[int, str, str, list[Any]], None]
+"""Receives what one output of an operator sent in a window: the window, the operator, the port and the items."""
+
 
 class ReferenceBackend:
     """The backend that other backends are compared with: simple, and slow."""
 
-    def __init__(self, compilation: Compilation) -> None:
+    def __init__(self, compilation: Compilation, *, watch: Watch | None = None) -> None:
+        self.watch = watch
+        """Called after each window with the items of each connected output; not for a window in a child process."""
         self.load(compilation)
 
     def load(self, compilation: Compilation) -> None:
@@ -64,7 +70,10 @@ class ReferenceBackend:
         """Run one window in the thread of the caller, or in a child process if it may end its process."""
         window = _Window(self.fused, self.program, task)
         if not task.isolated:
-            return window.run(self.order)
+            answer = window.run(self.order)
+            if self.watch is not None:
+                window.show(self.watch)
+            return answer
         return run_in_child(lambda: window.run(self.order), task.window_id)
 
     def put_in_place(self, files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> None:
@@ -104,6 +113,12 @@ class _Window:
             for partition in (each for partitions in self.live.values() for each in partitions):
                 if partition.staging is not None:
                     partition.staging.abandon()
+
+    def show(self, watch: Watch) -> None:
+        """Pass what each connected output sent to `watch`."""
+        for name, port in sorted(self.led):
+            sent = [each.item for partition in self.live.get(name, ()) for each in partition.sent[port]]
+            watch(self.task.window_id, name, port, sent)
 
     def _started(self, name: str, index: int) -> OnePartition:
         kept = self.task.state.get((self.program.stage_of[name].level, index), {}).get(name, {})

@@ -1,0 +1,374 @@
+"""The checks pass components that keep their contracts, and say what is wrong with the others."""
+
+import itertools
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagkit import (
+    Batch,
+    Block,
+    ExternalOutput,
+    InputOperator,
+    InputPort,
+    Operator,
+    OutputFiles,
+    OutputPort,
+    SplittableOperator,
+    State,
+)
+from dagkit.testing import ContractBroken, SplitsBroken, check_operator, check_sink, check_source
+from dagkit_operators import DirectoryScanner, FileSplitterInput, LineReader, Record, RecordWriter
+
+_ticks = itertools.count()
+
+
+class Numbered(Operator):
+    """Numbers its items."""
+
+    input = InputPort[Any]()
+    output = OutputPort[Any]()
+    count = State(0)
+
+    def process(self, item: Any) -> None:
+        self.count += 1
+        self.output.emit((self.count, item))
+
+
+class NumberedInMemory(Numbered):
+    """Forgets its number where it is restored."""
+
+    _count: int = 0
+
+    def process(self, item: Any) -> None:
+        self._count += 1
+        self.output.emit((self._count, item))
+
+
+class Stamped(Numbered):
+    """Reads a clock of its own."""
+
+    def process(self, item: Any) -> None:
+        self.output.emit((time.time_ns(), next(_ticks), item))
+
+
+class Greedy(Numbered):
+    """Changes its items."""
+
+    def process(self, item: Any) -> None:
+        item.append("mine")
+        self.output.emit(tuple(item))
+
+
+class Silent(Numbered):
+    def process(self, item: Any) -> None: ...
+
+
+class Batched(Numbered):
+    """Takes batches, too, and forgets an item of each."""
+
+    def process_batch(self, batch: Batch[Any]) -> None:
+        for item in list(batch.items())[1:]:
+            self.process(item)
+
+
+class BatchedAlike(Numbered):
+    def process_batch(self, batch: Batch[Any]) -> None:
+        for item in batch.items():
+            self.process(item)
+
+
+class Writing(Operator):
+    """Writes to a file, restarting the text in each process."""
+
+    input = InputPort[Any]()
+    files = OutputFiles(lambda operator: "out")
+    _first: bool = True
+
+    def process(self, item: Any) -> None:
+        self.files.open("all").write(b"first" if self._first else b"next")
+        self._first = False
+
+
+@pytest.mark.parametrize("operator", [Numbered(), BatchedAlike()], ids=["items", "items and batches"])
+def test_an_operator_that_keeps_its_contract_passes(operator: Operator) -> None:
+    check_operator(operator, ["a", "b"], ["c"], {"input": ["d"]})
+
+
+@pytest.mark.parametrize(
+    ("operator", "words"),
+    [
+        (NumberedInMemory(), r"NumberedInMemory, restored before each window, window 2: output: sent .*as State"),
+        (Stamped(), "Stamped, run again in a copy, window 1: output: sent .* use no clock but the context's"),
+        (Greedy(), r"Greedy changed the items that it received: they became .*'mine'"),
+        (Silent(), "Silent sent, wrote and kept nothing"),
+        (Batched(), "Batched, given batches, window 1: output: sent .* let process and process_batch do the same"),
+        (Writing(), "Writing, restored before each window, window 2: files: written"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Operator) else "",
+)
+def test_an_operator_that_breaks_its_contract_is_named(operator: Operator, words: str) -> None:
+    with pytest.raises(ContractBroken, match=words):
+        check_operator(operator, [["a"], ["b"]], [["c"]])
+
+
+class Numbers(InputOperator):
+    """Emits one block of ten positions in each look."""
+
+    output = OutputPort[Block]()
+    done = State(0)
+
+    def emit_tuples(self) -> None:
+        self.emit_block(self.done, self.done * 10, self.done * 10 + 10)
+        self.done += 1
+
+    def emit_block(self, number: int, start: int, end: int) -> None:
+        self.output.emit(Block(number, "numbers", start, end))
+
+
+class Forgetful(Numbers):
+    """Remembers nothing: what it found comes again after a restart."""
+
+    _done: int = 0
+
+    def emit_tuples(self) -> None:
+        self.emit_block(self._done, self._done * 10, self._done * 10 + 10)
+        self._done += 1
+
+
+class Restless(Numbers):
+    """Depends on how often it has been asked, in whichever process."""
+
+    def emit_tuples(self) -> None:
+        self.emit_block(next(_ticks), 0, 10)
+
+
+class Alike(Numbers):
+    def emit_block(self, number: int, start: int, end: int) -> None:
+        super().emit_block(0, start, end)
+
+
+class Overlapping(Numbers):
+    def emit_block(self, number: int, start: int, end: int) -> None:
+        super().emit_block(number, start, end + 2)
+
+
+class Skipping(Numbers):
+    def emit_block(self, number: int, start: int, end: int) -> None:
+        super().emit_block(number, start + 1, end)
+
+
+class Short(Numbers):
+    def emit_block(self, number: int, start: int, end: int) -> None:
+        self.output.emit(Block(number, "numbers", start, end, facts={"length": 25}))
+
+
+class Idle(Numbers):
+    def emit_tuples(self) -> None: ...
+
+
+class Unstorable(Numbers):
+    """Emits what the ledger cannot store."""
+
+    output = OutputPort[Any]()
+
+    def emit_tuples(self) -> None:
+        self.output.emit(Wrapped(1))
+
+
+class Wrapped(int):
+    """A number with a class of its own, which JSON would lose."""
+
+
+class Digits(SplittableOperator[Block]):
+    """Reads every position of a block."""
+
+    input = InputPort(Block)
+    output = OutputPort(int)
+
+    def process(self, element: Block, tracker: Any) -> Iterator[int]:
+        position = tracker.current_restriction().start
+        while tracker.try_claim(position):
+            yield position
+            position += 1
+
+
+class DigitsTooFew(Digits):
+    """Begins after its start, as if the first position belonged to another slot."""
+
+    def process(self, element: Block, tracker: Any) -> Iterator[int]:
+        position = tracker.current_restriction().start + 1
+        while tracker.try_claim(position):
+            yield position
+            position += 1
+
+
+def nothing() -> None: ...
+
+
+def test_a_source_that_keeps_its_contract_passes() -> None:
+    found = check_source(Numbers(), Digits(), changes=[nothing, nothing])
+    assert [block.start for block in found] == [0, 10, 20]
+
+
+def test_files_that_arrive_are_found_once(tmp_path: Path) -> None:
+    (tmp_path / "one").write_text("a\nbb\nccc\n")
+    source = FileSplitterInput(scanner=DirectoryScanner(files=(str(tmp_path),)), block_size=4)
+    found = check_source(source, LineReader(chunk_size=2), changes=[lambda: (tmp_path / "two").write_text("d\n")])
+    blocks = [each for each in found if isinstance(each, Block)]
+    assert [(Path(block.path).name, block.start) for block in blocks] == [
+        ("one", 0),
+        ("one", 4),
+        ("one", 8),
+        ("two", 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (Forgetful(), r"Forgetful, restored before look 2: it found .*0, end=10.* instead of .*10, end=20.*as State"),
+        (Restless(), "Restless, restored before look 1"),
+        (Alike(), "Alike gave two elements the number 0"),
+        (Overlapping(), r"Overlapping divides numbers wrongly: \[10, 12\) is read twice"),
+        (Skipping(), r"Skipping divides numbers wrongly: \[10, 11\) is not read"),
+        (Short(), r"Short divides numbers wrongly: its elements cover \[0, 20\) of \[0, 25\)"),
+        (Idle(), "Idle found nothing"),
+        (Unstorable(), "Unstorable.output emitted 1, which cannot be kept as Any"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Operator) else "",
+)
+def test_a_source_that_breaks_its_contract_is_named(source: InputOperator, words: str) -> None:
+    with pytest.raises(ContractBroken, match=words):
+        check_source(source, changes=[nothing])
+
+
+def test_a_reader_that_loses_positions_is_named() -> None:
+    with pytest.raises(SplitsBroken, match="lost 1"):
+        check_source(Numbers(), DigitsTooFew())
+    with pytest.raises(ContractBroken, match="Unrelated found no element that Digits reads"):
+        check_source(Unrelated(), Digits())
+
+
+class Unrelated(Numbers):
+    output = OutputPort[str]()
+
+    def emit_tuples(self) -> None:
+        self.output.emit("text")
+
+
+class Table:
+    """Rows of SQLite, and the last window of each writer."""
+
+    def __init__(self, sink: "Insert") -> None:
+        self.sink = sink
+        self.database = sqlite3.connect(sink.path)
+
+    def prepare(self, writer: str) -> None:
+        self.writer = writer
+        with self.database:
+            self.database.execute("create table if not exists words (word text)")
+            self.database.execute("create table if not exists seen (writer text primary key, window int)")
+
+    def apply(self, window: Any) -> None:
+        with self.database:
+            last = self.database.execute("select window from seen where writer = ?", [self.writer]).fetchone()
+            if last and self.is_known(window.window_id, last[0]):
+                return
+            self.database.execute("insert or replace into seen values (?, ?)", [self.writer, window.window_id])
+            self.database.executemany("insert into words values (?)", (json.loads(each) for each in window.entries()))
+
+    def is_known(self, window_id: int, last: int) -> bool:
+        return window_id <= last
+
+    def close(self) -> None:
+        self.database.close()
+
+
+class TableOfOne(Table):
+    """Knows the last window only."""
+
+    def is_known(self, window_id: int, last: int) -> bool:
+        return window_id == last
+
+
+class TableOfNone(Table):
+    def is_known(self, window_id: int, last: int) -> bool:
+        return False
+
+
+class Insert(Operator):
+    input = InputPort[str]()
+    staged = ExternalOutput(lambda sink: sink.table(sink))
+    path: str
+    table: Callable[[Any], Any] = Table
+
+    def process(self, item: str) -> None:
+        self.staged.add(json.dumps([item]).encode())
+
+
+class AtOnce(Operator):
+    """Writes beside the engine."""
+
+    input = InputPort[str]()
+    path: str
+
+    def process(self, item: str) -> None:
+        with Path(self.path).open("a") as file:
+            file.write(item)
+
+
+class Nowhere(AtOnce):
+    def process(self, item: str) -> None: ...
+
+
+def rows(folder: Path) -> list[str]:
+    with closing(sqlite3.connect(folder / "db")) as database:
+        return [word for (word,) in database.execute("select word from words")]
+
+
+def texts(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+def inserting(table: Any) -> Callable[[Path], Operator]:
+    return lambda folder: Insert(path=str(folder / "db"), table=table)
+
+
+@pytest.mark.slow
+def test_sinks_that_keep_their_contract_pass() -> None:
+    check_sink(inserting(Table), rows, ["a", "b"], ["c"])
+
+
+@pytest.mark.slow
+def test_a_writer_of_files_passes() -> None:
+    def writer(folder: Path) -> Operator:
+        return RecordWriter(file_path=str(folder))
+
+    check_sink(writer, texts, [Record(0, "a"), Record(0, "b")], [Record(1, "c")])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("make", "read", "words"),
+    [
+        (inserting(TableOfNone), rows, r"Insert, ended after delivered of the windows \[.*\] and resumed: \['a', 'a'"),
+        (inserting(TableOfOne), rows, "Insert, window 1 applied again after window 2: .* compare with <="),
+        (
+            lambda folder: AtOnce(path=str(folder / "t")),
+            texts,
+            r"AtOnce, ended after \w+ of the windows .*'t': 'aabb'} instead of",
+        ),
+        (lambda folder: Nowhere(path=str(folder / "t")), texts, "Nowhere stored nothing"),
+    ],
+    ids=["records no window", "records one window", "writes at once", "writes nowhere"],
+)
+def test_a_sink_that_breaks_its_contract_is_named(make: Any, read: Any, words: str) -> None:
+    with pytest.raises(ContractBroken, match=words):
+        check_sink(make, read, ["a"], ["b"])

@@ -1,0 +1,27 @@
+"""pytest finds the fixtures by itself, and starts without what they need."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dagkit.engine.points import Point
+
+
+@pytest.mark.slow
+def test_the_fixture_comes_once_for_each_step(tmp_path: Path) -> None:
+    (tmp_path / "test_steps.py").write_text(
+        "def test_step(crashes): print(crashes)\ndef test_clock(fake_clock): print(fake_clock.now())\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", str(tmp_path)]
+    answer = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)  # noqa: S603 - ours
+    assert [f"Crashes({point})" in answer.stdout for point in Point] == [True] * len(Point)
+    assert "2024-01-01 00:00:00+00:00" in answer.stdout
+    assert f"{len(Point) + 1} passed" in answer.stdout
+
+
+def test_pytest_starts_without_the_package() -> None:
+    program = "import sys, dagkit_pytest; print([name for name in sys.modules if name.partition('.')[0] == 'dagkit'])"
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603
+    assert answer.stdout == "[]\n"

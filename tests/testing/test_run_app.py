@@ -1,0 +1,136 @@
+"""`run_app` returns what an application sent, wrote and kept, whichever crashes it survived."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagkit import Block, InputOperator, InputPort, KeyedState, Operator, OutputFiles, OutputPort
+from dagkit.engine.points import Point
+from dagkit.testing import Crashes, FakeClock, run_app
+from dagkit_operators import FileSplitterInput, LineReader, Record, RecordWriter
+
+
+class Lines(InputOperator):
+    output = OutputPort[str]()
+
+    def emit_tuples(self) -> None:
+        raise AssertionError("the input is given")
+
+
+class Sides(InputOperator):
+    left = OutputPort[str]()
+    right = OutputPort[str]()
+
+
+class Count(Operator):
+    """Counts words, and sends each with its number."""
+
+    input = InputPort[str]()
+    more = InputPort[str](optional=True)
+    output = OutputPort[tuple[str, int]]()
+    seen = KeyedState[str, int](int)
+
+    def process(self, item: str) -> None:
+        for word in item.split():
+            self.seen[word] += 1
+            self.output.emit((word, self.seen[word]))
+
+    @more.process
+    def take_more(self, item: str) -> None:
+        self.process(item)
+
+
+class Log(Operator):
+    input = InputPort[tuple[str, int]]()
+    files = OutputFiles(lambda log: "log")
+
+    def process(self, item: tuple[str, int]) -> None:
+        self.files.open("words").write(f"{item[0]}\n".encode())
+
+    def drained(self) -> None:
+        self.files.finish("words")
+
+
+def counting(dag: Any, conf: Any) -> None:
+    dag.add_operator("Lines", Lines()) >> dag.add_operator("Count", Count()) >> dag.add_operator("Log", Log())
+
+
+def test_items_files_and_state_are_returned() -> None:
+    outputs = run_app(counting, {"Lines": ["to be", "or"]}, {"Lines": ["be"]})
+    assert dict(outputs) == {"Count:output": [("to", 1), ("be", 1), ("or", 1), ("be", 2)]}
+    assert outputs.files == {"log/words": b"to\nbe\nor\nbe\n"}
+    assert {key: count for key, count, _ in outputs.state["Count"][0]["seen"]} == {"to": 1, "be": 2, "or": 1}
+
+
+def test_a_crash_changes_nothing(crashes: Crashes) -> None:
+    looks = {"Lines": ["to be", "or"]}, {"Lines": ["be"]}
+    outputs, undisturbed = run_app(counting, *looks, crashes=crashes), run_app(counting, *looks)
+    assert dict(outputs) == dict(undisturbed)
+    assert outputs.files == undisturbed.files
+
+
+def test_each_window_is_crashed_once() -> None:
+    crashes = Crashes(Point.STAGED)
+    run_app(counting, {"Lines": ["a"]}, {"Lines": ["b"]}, crashes=crashes)
+    assert crashes.windows == [1, 2, 3], "the last window drains the files"
+
+
+def test_several_outputs_are_named_and_may_pause() -> None:
+    def two(dag: Any, conf: Any) -> None:
+        sides, count = dag.add_operator("Sides", Sides()), dag.add_operator("Count", Count())
+        dag.add_stream("left", sides.left, count.input)
+        dag.add_stream("right", sides.right, count.more)
+        dag.add_stream("counted", count.output, dag.add_operator("Log", Log()).input)
+
+    outputs = run_app(two, {"Sides.left": ["a"]}, {"Sides.right": ["a"], "Sides.left": ["b"]})
+    assert outputs["counted"] == [("a", 1), ("b", 1), ("a", 2)]
+    with pytest.raises(KeyError, match=r"Sides has no output ''; name one of Sides\.left, Sides\.right"):
+        run_app(two, {"Sides": ["a"]})
+    with pytest.raises(KeyError, match=r"Sides has no output 'middle'"):
+        run_app(two, {"Sides.middle": ["a"]})
+
+
+def test_a_window_without_items_of_one_input_is_no_end() -> None:
+    class Other(Lines):
+        pass
+
+    def two(dag: Any, conf: Any) -> None:
+        count = dag.add_operator("Count", Count())
+        dag.add_stream("one", dag.add_operator("Lines", Lines()).output, count.input)
+        dag.add_stream("other", dag.add_operator("Other", Other()).output, count.more)
+        count >> dag.add_operator("Log", Log())
+
+    outputs = run_app(two, {"Lines": ["a"]}, {"Other": ["a"]}, {"Lines": ["a"], "Other": ["a"]})
+    assert outputs["Count:output"] == [("a", number) for number in (1, 2, 3, 4)]
+
+
+def test_what_is_not_given_looks_as_usual(tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("a\nb\n")
+
+    def copying(dag: Any, conf: Any) -> None:
+        splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": [str(tmp_path / "in.txt")]}))
+        splitter >> dag.add_operator("Reader", LineReader()) >> dag.add_operator("Writer", RecordWriter())
+
+    outputs = run_app(copying, conf={"dt.operator.Writer.prop.filePath": "elsewhere"}, clock=FakeClock())
+    assert outputs["Reader:messages"] == [Record(0, "a"), Record(0, "b")]
+    assert outputs.files == {"elsewhere/0": b"a\nb\n"}
+
+
+def test_work_may_be_given(tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("a\nb\n")
+
+    def copying(dag: Any, conf: Any) -> None:
+        splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["nowhere"]}))
+        writer = RecordWriter(file_path="output")
+        splitter >> dag.add_operator("Reader", LineReader()) >> dag.add_operator("Writer", writer)
+
+    outputs = run_app(copying, {"Splitter.blocks_metadata_output": [Block(7, str(tmp_path / "in.txt"), 0, 4)]})
+    assert outputs.files == {"output/7": b"a\nb\n"}
+
+
+def test_a_misspelt_name_is_corrected() -> None:
+    with pytest.raises(KeyError, match="no input operator 'Line'; did you mean 'Lines'"):
+        run_app(counting, {"Line": ["a"]})
+    with pytest.raises(KeyError, match=r"no stream 'Count\.output' between operators; did you mean 'Count:output'"):
+        run_app(counting, {"Lines": ["a"]})["Count.output"]
