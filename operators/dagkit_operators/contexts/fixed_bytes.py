@@ -27,7 +27,7 @@ class FixedBytesReaderContext(ReaderContext[bytes]):
     reads: ClassVar[Any] = bytes
 
     length: PositiveInt | None = None
-    """Bytes of a record; None: as many as a block that a splitter makes of the file: 128 MiB on HDFS, else 64 MiB."""
+    """Bytes of a record; None: as many as a block that a splitter makes of the file."""
     chunk_size: PositiveInt = CHUNK_SIZE
     """Bytes that are read and sent at a time; a longer record is read at once."""
 

@@ -101,7 +101,7 @@ class SplitsFiles(Operator):
     blocks_metadata_output = OutputPort(Block, main=True)
 
     block_size: PositiveInt | None = None
-    """Bytes of a block; None: 128 MiB on HDFS, else 64 MiB."""
+    """Bytes of a block; None: what the filesystem reports for the file, 128 MiB on HDFS, else 64 MiB."""
     blocks_threshold: PositiveInt | None = None
     """The most blocks, and the most files, sent in one window; None: 1000."""
     compression: Compression = "auto"

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import fsspec
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 import dagkit_operators.finding.splitter as splitting
 from dagkit import Config, Dag, State, Until
@@ -20,7 +21,15 @@ from dagkit.engine.reports.run_events import Committed, Found, RunEvent, Started
 from dagkit.errors import InputUnreadable
 from dagkit.ranges import OffsetRange
 from dagkit.testing import Alone, FakeClock
-from dagkit_operators import Block, DirectoryScanner, FileMetadata, FileSplitterInput, LineReader, Map
+from dagkit_operators import (
+    Block,
+    DirectoryScanner,
+    FileMetadata,
+    FileSplitterInput,
+    FixedLengthReader,
+    LineReader,
+    Map,
+)
 from dagkit_operators.filesystem import access, listing
 from dagkit_operators.finding import seen_files
 from dagkit_operators.finding.seen_files import CHARACTERS, SeenFiles, digest
@@ -769,8 +778,35 @@ def test_a_file_that_is_read_in_order_is_one_block_that_one_reader_reads_on(tmp_
         ("s3://bucket/data", 64 << 20),
         ("hdfs://host:9000/data", 128 << 20),
         ("hdfs://host/data?default_block_size=1048576", 1 << 20),
-        ("webhdfs://host/data?default_block_size=some", 128 << 20),
+        ("viewfs://host/data?default_block_size=some", 128 << 20),
     ],
 )
 def test_blocks_are_as_long_as_those_of_the_filesystem(place: str, size: int) -> None:
     assert FileSplitterInput(scanner={"files": [place]}).get_default_block_size(place) == size
+
+
+class InBlocks(MemoryFileSystem):  # type: ignore[misc]
+    """A filesystem that reports a block size, as that of WebHDFS does."""
+
+    protocol = "inblocks"
+    store: ClassVar[dict[str, Any]] = {}
+    pseudo_dirs: ClassVar[list[str]] = [""]
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return str(super()._strip_protocol(path.removeprefix("inblocks://")))
+
+    def info(self, path: str, **options: Any) -> dict[str, Any]:
+        size = (2 << 20) if path.endswith("large") else 4096
+        return {**super().info(path, **options), "blockSize": size}
+
+
+def test_a_filesystem_that_reports_blocks_is_asked_for_each_file(clock: FakeClock) -> None:
+    fsspec.register_implementation("inblocks", InBlocks, clobber=True)
+    for name in ("large", "small"):
+        fsspec.filesystem("inblocks").pipe(f"/{name}", bytes(5 << 20))
+    _, blocks = window(splitter(clock, "inblocks:///large"))
+    assert [block.end - block.start for block in blocks] == [2 << 20, 2 << 20, 1 << 20]
+    assert FixedLengthReader().context_for("inblocks:///large").stride == 2 << 20
+    _, blocks = window(splitter(clock, "inblocks:///small"))
+    assert [block.end for block in blocks] == [5 << 20], "blocks of a disk are no blocks of a file"
