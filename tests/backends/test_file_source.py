@@ -3,10 +3,11 @@
 import gzip
 import os
 import shutil
+from functools import reduce
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
@@ -20,10 +21,11 @@ class Source:
         self.folder = home / "in"
         self.folder.mkdir()
 
-    def look(self) -> list[str]:
-        """The lines that another run reads."""
+    def look(self, inputs: int = 1) -> list[str]:
+        """The lines that another run reads, through so many inputs that name the folder."""
         out = self.home / "out"
-        lines = self.spark.readStream.text(str(self.folder)).writeStream.format("text")
+        named = [self.spark.readStream.text(str(self.folder)) for _ in range(inputs)]
+        lines = reduce(DataFrame.union, named).writeStream.format("text")
         lines = lines.option("path", str(out)).option("checkpointLocation", str(self.home / "checkpoint"))
         lines.trigger(availableNow=True).start().awaitTermination()
         read = sorted(line for part in out.glob("part-*") for line in part.read_text().splitlines())
@@ -42,6 +44,8 @@ def test_what_the_file_source_of_spark_does_with_files_that_change(spark: SparkS
     source.write("a.log", "one\n", at=now)
     assert source.look() == ["one"]
 
+    source.write("a.log", "eno\n", at=now)  # overwritten with the same length in the same second: lost
+    assert source.look() == []
     source.write("a.log", "two\n", at=now + 10)  # overwritten: lost
     source.write("b.log", "b\n", at=now)
     assert source.look() == ["b"]
@@ -58,3 +62,11 @@ def test_what_the_file_source_of_spark_does_with_files_that_change(spark: SparkS
     shutil.copy2(source.folder / "b.log", source.folder / "copy.log")  # read again
     (source.folder / "late.log.1.gz").write_bytes(gzip.compress(b"late\n"))
     assert source.look() == ["b", "late", "more", "two"]
+
+
+def test_the_file_source_of_spark_reads_a_file_once_for_each_input_that_names_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source = Source(spark, tmp_path)
+    source.write("a.log", "one\n", at=1_700_000_000)
+    assert source.look(inputs=2) == ["one", "one"]
