@@ -5,7 +5,7 @@ import os
 import pytest
 from pyspark.sql import SparkSession
 
-from dagkit.backends.spark.cores import NO_LIMIT, CoresOf, cores_of, most_cores
+from dagkit.backends.spark.cores import CoresOf, cores_of, most_cores
 from dagkit.engine.worker.protocol import Cores
 
 
@@ -30,7 +30,7 @@ def test_a_session_knows_its_cores_behind_connect_too(session: SparkSession) -> 
             200,
             id="as many as may be allocated",
         ),
-        pytest.param({"spark.dynamicAllocation.enabled": "true"}, NO_LIMIT, id="allocated without a limit"),
+        pytest.param({"spark.dynamicAllocation.enabled": "true"}, None, id="allocated without a limit"),
         pytest.param(
             {"spark.executor.instances": "3", "spark.executor.cores": "5", "spark.task.cpus": "2"},
             6,
@@ -66,7 +66,8 @@ ALLOCATED = {"spark.master": "yarn", "spark.dynamicAllocation.enabled": "true", 
         pytest.param(FIXED, 8, Cores(8, 12), id="executors that are still to come"),
         pytest.param({**FIXED, **REQUESTED}, None, Cores(12, 12), id="what the settings say, and no request"),
         pytest.param({**FIXED, "spark.task.cpus": "3"}, 12, Cores(3, 3), id="three cores for a task"),
-        pytest.param({**ALLOCATED, **REQUESTED}, None, Cores(50, NO_LIMIT), id="nothing but a request to go by"),
+        pytest.param({**ALLOCATED, **REQUESTED}, None, Cores(50, 100), id="nothing but a request to go by"),
+        pytest.param(ALLOCATED, 8, Cores(8, 16), id="twice as many, where nothing limits the executors"),
         pytest.param(
             {**ALLOCATED, **REQUESTED, "spark.dynamicAllocation.maxExecutors": "5"},
             None,

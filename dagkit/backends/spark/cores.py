@@ -13,7 +13,8 @@ from dagkit.engine.worker.protocol import Cores
 
 LOOKED_EVERY_SECONDS = 5.0
 """How long a count is cached for a cluster that can grow."""
-NO_LIMIT = 2**31 - 1
+GROWTH = 2
+"""How far a cluster without a limit is asked to grow, in multiples of the cores that it has: it may have no more."""
 _REQUESTED = "spark.default.parallelism"
 _SPLITS = re.compile(r"splits=(?:Some\()?(\d+)")
 
@@ -75,7 +76,10 @@ def cores_of(setting: Settings, counted: int | None) -> Cores:
     elif most is not None and not _allocates(setting):
         now = most
     else:  # no other setting says how many cores there are
-        now = min(_number(setting, _REQUESTED) or 1, most or NO_LIMIT)
+        now = _number(setting, _REQUESTED) or 1
+        now = now if most is None else min(now, most)
+    if most is None and _allocates(setting):
+        most = GROWTH * now
     return Cores(now, max(now, most or now))
 
 
@@ -85,7 +89,7 @@ def most_cores(setting: Settings) -> int | None:
     tasks_each = max(1, (cores_each or 1) // cpus)
     if _allocates(setting):
         executors = _number(setting, "spark.dynamicAllocation.maxExecutors")
-        return NO_LIMIT if executors is None else min(NO_LIMIT, executors * tasks_each)
+        return None if executors is None else executors * tasks_each
     cores, executors = _number(setting, "spark.cores.max"), _number(setting, "spark.executor.instances")
     if cores:
         return max(1, cores // cores_each * tasks_each if cores_each else cores // cpus)
