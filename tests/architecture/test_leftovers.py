@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 EXPECTED = {
     *("dagkit", "operators", "apps", "tests", "docs", "bench", ".ci"),
     *("README.md", "CONTRIBUTING.md", "LICENSE", "NOTICE"),
-    *("Makefile", "pyproject.toml", "hatch_build.py", ".gitignore"),
+    *("Makefile", "pyproject.toml", "hatch_build.py", "dagkit_pytest.py", ".gitignore"),
 }
 
 
