@@ -48,6 +48,8 @@ class Connection:
     """Stands for the parameter of a statement."""
     finding: ClassVar[str] = "SELECT 1 FROM pragma_table_info(?) LIMIT 1"
     """The statement that returns a row if there is a table of a name."""
+    literal: ClassVar[str] = "quote({})"
+    """The expression whose value is that of a column as SQL."""
 
     def __init__(self, name: str, connect: Callable[[], Any]) -> None:
         self.name = name
@@ -144,6 +146,7 @@ class Postgres(Connection):
 
     mark = "$1"
     finding = "SELECT 1 WHERE to_regclass(?) IS NOT NULL"
+    literal = "quote_literal({}::text)"
 
     def __init__(self, url: str, password: str | None) -> None:
         driver = library("adbc_driver_postgresql.dbapi", "sql")

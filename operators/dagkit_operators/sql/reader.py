@@ -15,7 +15,8 @@ from dagkit_operators.formats.rows import Rows
 from dagkit_operators.outage import outage_of
 from dagkit_operators.sql.client import SqlClient
 from dagkit_operators.sql.databases import Connection, quoted_name
-from dagkit_operators.sql.queries import SqlQuery
+from dagkit_operators.sql.key_order import KeySteps
+from dagkit_operators.sql.queries import SqlQuery, SqlRange
 from dagkit_operators.tables.faults import TableMismatched
 from dagkit_operators.writing.arrow_records import check_columns, schema_of
 
@@ -30,8 +31,8 @@ _ANY_KEY = OFFSET_INFINITY - 1
 class SqlReader(SqlClient, FollowsBacklog, SplittableOperator[SqlQuery], Generic[T]):
     """Reads the rows of each query that arrives: of the ranges of a `SqlSplitter`, or of any other `SqlQuery`.
 
-    A query with a key is read in pages, in the order of the key, and divided between the partitions. Each page is a
-    transaction of its own. If the database is away, the reader waits until it is back.
+    A query with a key is read in pages, or in the steps of its range, in the order of the key, and divided between the
+    partitions. Each page is a transaction of its own. If the database is away, the reader waits until it is back.
     """
 
     kind = "sql.reader/1"
@@ -57,27 +58,29 @@ class SqlReader(SqlClient, FollowsBacklog, SplittableOperator[SqlQuery], Generic
 
     def initial_restriction(self, element: SqlQuery) -> OffsetRange:
         """The keys of a query up to the highest one that there is now; a query without a key is one step."""
-        if element.key is None:
-            return OffsetRange(0, 1)
         if element.end != OFFSET_INFINITY:
             return OffsetRange(element.start, element.end)
+        if element.key is None:
+            return OffsetRange(0, 1)
         outage = outage_of(self.url)
         try:
             with self.connected(self._home) as connection:
-                highest = f"SELECT max({quoted_name(element.key)}) FROM ({element.statement}) AS rows_found"
-                ((found,),) = connection.execute(highest)
+                highest = _highest(element, element.key, connection)
         except Unavailable as error:
             outage.failed(error.problem)
             return OffsetRange(element.start, _ANY_KEY)
         outage.is_over()
-        return OffsetRange(element.start, max(element.start, -1 if found is None else found) + 1)
+        return OffsetRange(element.start, max(element.start, highest) + 1)
 
     def process(self, element: SqlQuery, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[Batch[Any]]:
         outage = outage_of(self.url)
         try:
             with self.connected(self._home) as connection:
-                reading = self._whole if element.key is None else self._pages
-                yield from reading(element, connection, tracker)
+                if isinstance(element, SqlRange) and element.steps is not None:
+                    yield from self._steps(element, element.steps, connection, tracker)
+                else:
+                    reading = self._whole if element.key is None else self._pages
+                    yield from reading(element, connection, tracker)
             outage.is_over()
         except Unavailable as error:
             tracker.defer_remainder(timedelta(seconds=outage.failed(error.problem)))
@@ -90,11 +93,29 @@ class SqlReader(SqlClient, FollowsBacklog, SplittableOperator[SqlQuery], Generic
         if tracker.try_claim(0):
             yield from self._batches(rows, None)
 
+    def _steps(
+        self,
+        element: SqlRange,
+        steps: KeySteps,
+        connection: Connection,
+        tracker: RestrictionTracker[OffsetRange, int],
+    ) -> Iterator[Batch[Any]]:
+        """Read the steps of a range, each at once. A step is claimed after the database has answered."""
+        position = tracker.current_restriction().start
+        while position < tracker.current_restriction().stop:
+            rows = connection.table(steps.rows(element.statement, position - element.start))
+            if not tracker.try_claim(position):
+                return
+            yield from self._batches(rows, [position] * rows.num_rows)
+            position += 1
+
     def _pages(
         self, element: SqlQuery, connection: Connection, tracker: RestrictionTracker[OffsetRange, int]
     ) -> Iterator[Batch[Any]]:
         """Read a query in pages. The rows of one key are read together: a key is claimed once."""
         assert element.key is not None, "its rows have an order"
+        if element.end == OFFSET_INFINITY:
+            _highest(element, element.key, connection)  # the database may have been away when the query arrived
         position = tracker.current_restriction().start
         while position < (stop := tracker.current_restriction().stop):
             rows, is_last = self._page(element, connection, position, stop)
@@ -132,6 +153,17 @@ class SqlReader(SqlClient, FollowsBacklog, SplittableOperator[SqlQuery], Generic
         shaped = rows if self.record_type is None else _fitted(rows, schema_of(self.record_type))
         for batch in shaped.combine_chunks().to_batches():
             yield Rows(batch, maker_of(self.record_type), lambda: keys).as_batch()
+
+
+def _highest(element: SqlQuery, key: str, connection: Connection) -> int:
+    """The highest key of a query, -1 without rows. Raise `TableMismatched` if it is no integer."""
+    ((found,),) = connection.execute(f"SELECT max({quoted_name(key)}) FROM ({element.statement}) AS rows_found")
+    if found is not None and not isinstance(found, int):
+        raise TableMismatched(
+            f"{key} is {found!r} in a row of {element.statement}, and the key of a query is an integer",
+            "leave out the key, so that the query is read in one step, or let SqlSplitter draw ranges of it",
+        )
+    return -1 if found is None else found
 
 
 def _fitted(rows: "pa.Table", wanted: "pa.Schema") -> "pa.Table":

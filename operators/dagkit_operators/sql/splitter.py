@@ -1,7 +1,9 @@
 """Finding the rows of a table or a query, and dividing them into ranges of keys."""
 
 import threading
+from collections.abc import Iterator
 from concurrent.futures import Future
+from itertools import pairwise
 from typing import Self
 
 from pydantic import Field, PositiveInt, PrivateAttr, model_validator
@@ -10,11 +12,15 @@ from dagkit import Context, InputOperator, OutputPort, State, Unavailable, Until
 from dagkit_operators.outage import Outage
 from dagkit_operators.sql.client import SqlClient
 from dagkit_operators.sql.databases import Connection, quoted, quoted_name
+from dagkit_operators.sql.key_order import KeySteps, bounds_between, highest
 from dagkit_operators.sql.queries import SqlRange
 from dagkit_operators.tables.faults import TableMismatched
 
 _MOST_RANGES = 1000
 """How many ranges one look sends at most: those of sparse keys are longer than `range_size`."""
+
+_STEPS_OF_A_RANGE = 10
+"""The steps of a range of keys that are no integers: a reader reads a step at once."""
 
 
 class SqlSplitter(SqlClient, InputOperator):
@@ -31,16 +37,23 @@ class SqlSplitter(SqlClient, InputOperator):
     """The table to read; the name of a schema and a dot may precede it."""
     query: str = ""
     """A SELECT statement to read, in the place of a table."""
-    key: str = Field(default=..., min_length=1)
-    """A column of integers, 0 or more, that an index has. SQLite has a `rowid` in each table."""
+    key: str | tuple[str, ...] = Field(default=..., min_length=1)
+    """The column, or the columns together, whose order divides the rows; an index has them, and none is NULL.
+
+    A column of integers, 0 or more, is divided by its values; SQLite has a `rowid` in each table. Any other key is
+    divided into steps of equally many rows, which the database counts.
+    """
     range_size: PositiveInt = 100_000
-    """The keys of one range. Readers divide ranges further."""
+    """The values of one range of integers, or the rows of one range of other keys. Readers divide ranges further."""
 
     next_key = State(0)
+    """The first integer, or the number of the first step, that is not sent."""
+    last_key = State("")
+    """The highest key that was sent, in SQL, if the key is no column of integers."""
     next_number = State(0)
 
     _context: Context | None = PrivateAttr(default=None)
-    _look: "Future[tuple[int, int] | None] | None" = PrivateAttr(default=None)
+    _look: "Future[list[SqlRange]] | None" = PrivateAttr(default=None)
     _looks: int = PrivateAttr(default=0)
     """How many looks have ended."""
     _abandoned: threading.Event | None = PrivateAttr(default=None)
@@ -76,10 +89,12 @@ class SqlSplitter(SqlClient, InputOperator):
         if self._look is not None and self._look.done():
             found, self._look = self._look.result(), None
             self._looks += 1
-            if found is not None:
-                self._send(*found)
+            for each in found:
+                self.ranges.emit(each)
+                self.next_key, self.next_number = each.end, each.number + 1
+                self.last_key = "" if each.steps is None else each.steps.bounds[-1]
 
-    def _ask(self) -> tuple[int, int] | None:
+    def _ask(self) -> list[SqlRange]:
         """Ask the database until it answers. It runs on another thread."""
         assert self._abandoned is not None, "an operator is set up before it runs"
         outage = Outage(self.url)
@@ -88,37 +103,72 @@ class SqlSplitter(SqlClient, InputOperator):
                 found = self._found()
             except Unavailable as error:
                 if self._abandoned.wait(outage.failed(error.problem)):
-                    return None
+                    return []
             else:
                 outage.is_over()
                 return found
 
-    def _found(self) -> tuple[int, int] | None:
-        """The lowest and the highest key that are new; None if there are none."""
-        key, new = quoted_name(self.key), f"WHERE {quoted_name(self.key)} >= {self.next_key}"
+    def _found(self) -> list[SqlRange]:
+        """The ranges of the keys that are new."""
         with self.connected() as connection:
-            if not self.next_number:
-                self._check_keys(connection)
-            statement = f"SELECT min({key}), max({key}) FROM ({self.statement}) AS rows_found {new}"
-            ((lowest, highest),) = connection.execute(statement)
-        return None if lowest is None else (lowest, highest)
+            self._check_keys(connection)
+            if self.last_key or (not self.next_number and not self._begins_with_integers(connection)):
+                return list(self._ranges_of_steps(connection))
+            return list(self._ranges_of_integers(connection))
+
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        """The columns of the key."""
+        return (self.key,) if isinstance(self.key, str) else self.key
 
     def _check_keys(self, connection: Connection) -> None:
         """Raise `TableMismatched` if there are rows that no range of keys contains."""
-        key, rows = quoted_name(self.key), f"FROM ({self.statement}) AS rows_found"
-        ((lowest,),) = connection.execute(f"SELECT min({key}) {rows}")
-        if lowest is not None and not (isinstance(lowest, int) and lowest >= 0):
-            raise TableMismatched(f"{self.key} begins with {lowest!r}; a key is an integer, 0 or more")
-        if connection.execute(f"SELECT 1 {rows} WHERE {key} IS NULL LIMIT 1"):
-            raise TableMismatched(
-                f"{self.key} is NULL in a row of {self.table or 'the query'}, which no range of keys contains",
-                f"give each row a key, or leave these rows out: query = SELECT … WHERE {self.key} IS NOT NULL",
-            )
+        for name in self._columns:
+            if connection.execute(
+                f"SELECT 1 FROM ({self.statement}) AS rows_found WHERE {quoted_name(name)} IS NULL LIMIT 1"
+            ):
+                raise TableMismatched(
+                    f"{name} is NULL in a row of {self.table or 'the query'}, which no range of keys contains",
+                    f"give each row a key, or leave these rows out: query = SELECT … WHERE {name} IS NOT NULL",
+                )
 
-    def _send(self, lowest: int, highest: int) -> None:
+    def _begins_with_integers(self, connection: Connection) -> bool:
+        """Whether the key is a column whose first and last values are integers, 0 or more."""
+        if len(self._columns) > 1:
+            return False
+        (key,) = map(quoted_name, self._columns)
+        ends = [
+            connection.execute(f"SELECT {key} FROM ({self.statement}) AS rows_found ORDER BY {key} {order} LIMIT 1")
+            for order in ("ASC", "DESC")
+        ]
+        return all(type(value) is int and value >= 0 for rows in ends for (value,) in rows)
+
+    def _ranges_of_integers(self, connection: Connection) -> Iterator[SqlRange]:
+        (name,) = self._columns
+        key, new = quoted_name(name), f"WHERE {quoted_name(name)} >= {self.next_key}"
+        ((lowest, highest),) = connection.execute(
+            f"SELECT min({key}), max({key}) FROM ({self.statement}) AS rows_found {new}"
+        )
+        if lowest is None:
+            return
+        if not isinstance(highest, int):
+            raise TableMismatched(f"{name} is now {highest!r} in a row; until now its values were integers")
         step = max(self.range_size, -(-(highest + 1 - lowest) // _MOST_RANGES))
-        for upto in range(lowest + step, highest + 1 + step, step):
-            end = min(upto, highest + 1)
-            # the first range begins where the last one ended: the ledger proves that no key is left out
-            self.ranges.emit(SqlRange(self.statement, self.key, self.next_key, end, self.next_number))
-            self.next_key, self.next_number = end, self.next_number + 1
+        ends = [*range(lowest + step, highest + 1, step), highest + 1]
+        # the first range begins where the last one ended: the ledger proves that no key is left out
+        for number, (start, end) in enumerate(pairwise([self.next_key, *ends]), self.next_number):
+            yield SqlRange(self.statement, name, start, end, number)
+
+    def _ranges_of_steps(self, connection: Connection) -> Iterator[SqlRange]:
+        rows, key = self.statement, self._columns
+        high = highest(connection, rows, key, self.last_key)
+        if high is None:
+            return
+        size = -(-self.range_size // _STEPS_OF_A_RANGE)
+        most = _MOST_RANGES * _STEPS_OF_A_RANGE
+        ends = bounds_between(connection, rows, key, self.last_key, high, step_rows=size, most=most)
+        bounds, start = (self.last_key, *ends), self.next_key
+        for number, at in enumerate(range(0, len(ends), _STEPS_OF_A_RANGE), self.next_number):
+            steps = KeySteps(key, bounds[at : at + _STEPS_OF_A_RANGE + 1])
+            end = start + at + len(steps.bounds) - 1
+            yield SqlRange(rows, None, start + at, end, number, steps)

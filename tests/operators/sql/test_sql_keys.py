@@ -1,0 +1,189 @@
+"""Keys of any type that a database can order divide its rows: each row is read once, and new ones later."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagkit import Dag, OperatorContext, StatelessPartitioner
+from dagkit.api.running import Until
+from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.points import Point
+from dagkit.ranges import OffsetRange
+from dagkit.testing import Alone, CrashAfter, FakeClock, check_every_split_of
+from dagkit_operators import Map, SqlQuery, SqlRange, SqlReader, SqlSplitter
+from dagkit_operators.sql.databases import connected
+from dagkit_operators.sql.key_order import KeySteps, bounds_between, highest
+from dagkit_operators.tables.faults import TableMismatched
+from tests.engine.cast import Collect, Desk, Hurried, arrived
+from tests.operators.sql.sql_cast import TestDatabase
+
+UUIDS = [f"{digit}0000000-0000-4000-8000-00000000000{digit}" for digit in "0179af"]
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """A table whose rows have a key."""
+
+    columns: str
+    key: str | tuple[str, ...]
+    keys: tuple[str, ...]
+    later: str
+    """A key that is higher than all others."""
+
+
+TABLES = {
+    "text": Keyed("k TEXT", "k", ("''", "'B'", "'a'", "'a'", "'it''s'", r"'back\slash'", "'é'", "'日本'"), "'日本語'"),
+    "UUIDs": Keyed("k UUID", "k", tuple(map(repr, UUIDS)), repr("ff" + UUIDS[-1][2:])),
+    "several columns": Keyed(
+        "a TEXT, b INTEGER", ("a", "b"), ("'a', 2", "'a', 10", "'b', 1", "'b', 1", "'b', -3", "'c, d', 0"), "'e', 0"
+    ),
+    "negative integers": Keyed("k INTEGER", "k", ("-20", "-3", "0", "4", "4"), "5"),
+    "fractions": Keyed("k DOUBLE PRECISION", "k", ("-0.1", "1e300", "0.1", "0.30000000000000004", "0.3"), "1e301"),
+    "times": Keyed(
+        "k TIMESTAMP",
+        "k",
+        ("'2026-01-01 00:00:00.000001'", "'2026-01-01 00:00:00'", "'1969-07-20 20:17:00'"),
+        "'2027-01-01'",
+    ),
+}
+
+
+def filled(database: TestDatabase, table: Keyed) -> None:
+    database.rows(f"CREATE TABLE rows ({table.columns}, text TEXT)")
+    for number, key in enumerate(table.keys):
+        database.rows(f"INSERT INTO rows VALUES ({key}, 'row {number}')")
+
+
+def rows_read(database: TestDatabase, table: Keyed, **properties: Any) -> Any:
+    def draw(dag: Dag, conf: object) -> None:
+        given = {"table": "rows", "key": table.key, "range_size": 20, **database.settings, **properties}
+        split = dag.add_operator("split", SqlSplitter(**given))
+        read = dag.add_operator("read", SqlReader(**database.settings))
+        dag.set_operator_attribute(read, OperatorContext.PARTITIONER, StatelessPartitioner(2))
+        texts = dag.add_operator("texts", Map(lambda row: row["text"]))
+        split >> read >> texts >> dag.add_operator("collect", Collect())
+
+    return draw
+
+
+@pytest.fixture(params=list(TABLES))
+def table(request: pytest.FixtureRequest) -> Keyed:
+    return TABLES[request.param]
+
+
+def expected(table: Keyed) -> list[str]:
+    return [f"row {number}" for number in range(len(table.keys))]
+
+
+@pytest.mark.parametrize("range_size", [1, 20])
+def test_each_row_is_read_once_and_new_rows_later(
+    tmp_path: Path, database: TestDatabase, table: Keyed, range_size: int
+) -> None:
+    filled(database, table)
+    desk = Desk(tmp_path, rows_read(database, table, range_size=range_size), clock=FakeClock())
+    assert sorted(arrived(desk.run())) == expected(table)
+    database.rows(f"INSERT INTO rows VALUES ({table.later}, 'row later')")
+    assert sorted(arrived(desk.run())) == [*expected(table), "row later"]
+    assert desk.faults() == []
+
+
+@pytest.mark.parametrize("point", [Point.PLANNED, Point.STAGED, Point.APPENDED])
+def test_a_crash_loses_and_doubles_no_row(tmp_path: Path, database: TestDatabase, point: Point) -> None:
+    table = TABLES["text"]
+    filled(database, table)
+    desk = Desk(tmp_path, rows_read(database, table), clock=FakeClock(), backend=Hurried, until=Until.IDLE)
+    desk.crash(CrashAfter(point, 1), CrashAfter(point, 3))
+    assert sorted(arrived(desk.run())) == expected(table)
+    assert desk.faults() == []
+
+
+def steps_of(database: TestDatabase, table: Keyed, low: str = "") -> KeySteps:
+    key = (table.key,) if isinstance(table.key, str) else table.key
+    with connected(database.url, database.password) as connection:
+        high = highest(connection, "SELECT * FROM rows", key, low)
+        assert high is not None
+        ends = bounds_between(connection, "SELECT * FROM rows", key, low, high, step_rows=2, most=10)
+    return KeySteps(key, (low, *ends))
+
+
+def test_every_split_of_a_range_gives_the_same_rows(database: TestDatabase, table: Keyed) -> None:
+    filled(database, table)
+    steps = steps_of(database, table)
+    count = len(steps.bounds) - 1
+    assert count > 1
+    reader = SqlReader(**database.settings)
+    check_every_split_of(reader, SqlRange("SELECT * FROM rows", None, 7, 7 + count, 0, steps))
+
+
+def test_text_is_divided_in_the_order_of_its_collation(tmp_path: Path, sqlite: TestDatabase) -> None:
+    table = Keyed("k TEXT COLLATE NOCASE", "k", ("'a'", "'B'", "'c'", "'b'", "'A'", "'C'"), "'D'")
+    filled(sqlite, table)
+    assert steps_of(sqlite, table).bounds[-1] in ("'c'", "'C'")
+    desk = Desk(tmp_path, rows_read(sqlite, table), clock=FakeClock())
+    assert sorted(arrived(desk.run())) == expected(table)
+    sqlite.rows("INSERT INTO rows VALUES ('D', 'row later')")
+    assert sorted(arrived(desk.run())) == [*expected(table), "row later"]
+
+
+def test_a_step_has_rows_or_more_if_there_are_too_many_steps(sqlite: TestDatabase) -> None:
+    filled(sqlite, Keyed("k TEXT", "k", tuple(f"'{number:02}'" for number in range(30)), ""))
+    with connected(sqlite.url) as connection:
+        high = highest(connection, "SELECT * FROM rows", ("k",), "'09'")
+        assert high == "'29'"
+        for step_rows, most, bounds in [(8, 100, ["'17'", "'25'", "'29'"]), (1, 2, ["'19'", "'29'"])]:
+            found = bounds_between(
+                connection, "SELECT * FROM rows", ("k",), "'09'", high, step_rows=step_rows, most=most
+            )
+            assert found == bounds
+
+
+def test_a_part_of_a_range_has_its_steps(sqlite: TestDatabase) -> None:
+    filled(sqlite, TABLES["negative integers"])
+    whole = SqlRange("SELECT * FROM rows", None, 4, 7, 0, steps_of(sqlite, TABLES["negative integers"]))
+    part = whole.part(5, 6)
+    assert part.place(5) == whole.place(5) == "SELECT * FROM rows, (k) after (-3) up to (4)"
+    assert whole.place(None) == "SELECT * FROM rows, (k) up to (4)"
+
+
+@pytest.mark.parametrize("name", ["text", "several columns"])
+def test_a_row_that_has_no_key_later_is_reported(tmp_path: Path, database: TestDatabase, name: str) -> None:
+    table = TABLES[name]
+    filled(database, table)
+    desk = Desk(tmp_path, rows_read(database, table), clock=FakeClock())
+    assert sorted(arrived(desk.run())) == expected(table)
+    column = table.key if isinstance(table.key, str) else table.key[-1]
+    database.rows(f"UPDATE rows SET {column} = NULL WHERE text = 'row 0'")
+    with pytest.raises(OperatorFailed, match=f"{column} is NULL in a row of rows") as raised:
+        desk.run()
+    assert raised.value.code == "table-mismatched"
+
+
+def test_a_column_of_integers_stays_one(tmp_path: Path, sqlite: TestDatabase) -> None:
+    table = Keyed("k", "k", ("1", "2"), "'a'")
+    filled(sqlite, table)
+    desk = Desk(tmp_path, rows_read(sqlite, table), clock=FakeClock())
+    assert sorted(arrived(desk.run())) == expected(table)
+    sqlite.rows("INSERT INTO rows VALUES ('a', 'row later')")
+    with pytest.raises(OperatorFailed, match="k is now 'a' in a row") as raised:
+        desk.run()
+    assert raised.value.code == "table-mismatched"
+
+
+def test_the_key_of_a_query_is_an_integer(sqlite: TestDatabase) -> None:
+    filled(sqlite, TABLES["text"])
+    query = SqlQuery("SELECT * FROM rows", "k")
+    for given in ((query,), (query, OffsetRange(0, 100))):
+        with pytest.raises(TableMismatched, match="the key of a query is an integer"):
+            Alone(SqlReader(**sqlite.settings)).work(*given)
+
+
+def test_a_column_of_integers_reports_a_row_without_a_key_later(tmp_path: Path, sqlite: TestDatabase) -> None:
+    table = Keyed("k INTEGER", "k", ("1", "2"), "NULL")
+    filled(sqlite, table)
+    desk = Desk(tmp_path, rows_read(sqlite, table), clock=FakeClock())
+    assert sorted(arrived(desk.run())) == expected(table)
+    sqlite.rows("INSERT INTO rows VALUES (NULL, 'row later')")
+    with pytest.raises(OperatorFailed, match="k is NULL in a row of rows"):
+        desk.run()
