@@ -1,6 +1,7 @@
 """Applications in which single records end their process, and drivers that may be killed by them."""
 
 import ctypes
+import faulthandler
 import multiprocessing
 import os
 import resource
@@ -11,10 +12,12 @@ from typing import Any, Literal
 from dagkit import Dag, Operator, OutputPort
 from dagkit.api.ports import InputPort
 from dagkit.engine.history.history import history
+from dagkit.engine.worker.watchdog import report_file
 from dagkit_operators import FileSplitterInput, Items, LineReader, MatchFiles, ReadFiles
 from tests.engine.cast import Collect, Desk, Digits, Draw, Ranges
+from tests.engine.work_cast import Looks, Names
 
-Way = Literal["signal", "killed", "null pointer", "memory", "loop", "exception"]
+Way = Literal["signal", "killed", "null pointer", "memory", "loop", "endless", "exception"]
 ON_POISON = "dt.attr.ON_POISON"
 TIMEOUT = "dt.attr.RECORD_TIMEOUT_MILLIS"
 
@@ -38,6 +41,10 @@ def die(way: Way) -> None:
             finally:  # without memory, a thread that starts may never do so, and this process would wait for it
                 resource.setrlimit(resource.RLIMIT_AS, (most, hard))
         case "loop":
+            with report_file() as file:  # the timeout ends now: one that a test could await would end slow work, too
+                faulthandler.dump_traceback_later(0.01, exit=True, file=file)
+                die("endless")
+        case "endless":
             while True:
                 pass
         case _:
@@ -57,6 +64,19 @@ class Poisoned(Operator):
         if item in self.poison:
             die(self.way)
         self.output.emit(item)
+
+
+class PoisonedNames(Poisoned):
+    """Passes numbers of names on, and dies at some of the numbers."""
+
+    kind = "cast.poisoned-names/1"
+    input = InputPort[Any]()
+    output = OutputPort[Any]()
+
+    def process(self, item: tuple[str, int]) -> None:
+        if item[1] in self.poison:
+            die(self.way)
+        self.output.emit(list(item))
 
 
 class PoisonedLines(Poisoned):
@@ -110,6 +130,19 @@ def poisoned(looks: tuple[tuple[int, ...], ...], *poison: int, way: Way = "signa
             >> dag.add_operator("poisoned", Poisoned(poison=poison, way=way))
             >> dag.add_operator("collect", Collect())
         )
+
+    return draw
+
+
+def poisoned_names(looks: Looks, *poison: int, kind: Any, by_now: int = 0, way: Way = "signal") -> Draw:
+    """Numbers of names, read by a splittable operator of any kind, of which some end the process that handles them."""
+
+    def draw(dag: Dag, conf: object) -> None:
+        numbered = dag.add_operator("numbered", kind(by_now=by_now))
+        dag.add_stream("names", dag.add_operator("names", Names(looks=looks)).names, numbered.names)
+        poisoned = dag.add_operator("poisoned", PoisonedNames(poison=poison, way=way))
+        dag.add_stream("numbers", numbered.numbers, poisoned.input)
+        dag.add_stream("passed", poisoned.output, dag.add_operator("collect", Collect()).input)
 
     return draw
 

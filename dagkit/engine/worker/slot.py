@@ -27,6 +27,9 @@ from dagkit.engine.worker.watchdog import ended_without_progress
 from dagkit.ranges import aware
 from dagkit.schema.batch import Batch
 
+Arrived = tuple[int, Batch[Any]] | None
+"""A batch and its wire; None gives the caller control back."""
+
 
 class SlotRun:
     """The stages of one level in one slot, for one window."""
@@ -65,6 +68,7 @@ class SlotRun:
         self._lives = {name: Life(operator, program.windows[name], name) for name, operator in self.operators.items()}
         self._last = assignment.last
         self._timeout_millis = assignment.timeout_millis
+        self._waits = False
         self._steps = 0
         """How many batches arrived, and how many operators have ended the window."""
         self._millis: dict[str, float] = {}
@@ -88,14 +92,16 @@ class SlotRun:
             serve_outputs(self.staging, name, operator)
             operator._services["item_origin"] = self._item_origin  # noqa: SLF001 - the engine knows what is read
 
-    def run(self, arriving: Iterable[tuple[int, Batch[Any]] | None]) -> Iterator[Sent]:
+    def run(self, arriving: Iterable[Arrived]) -> Iterator[Sent]:
         """Process arriving batches wire by wire, and yield results as they get ready.
 
         The caller passes None to get control back: the answer is `NOTHING_SENT`.
         """
         try:
             with self._abandoning(), ended_without_progress(self._timeout_millis, self._progress):
-                yield from self._run(arriving)
+                for sent in self._run(self._awaited(arriving)):
+                    with self._waiting():  # for the reader of the output
+                        yield sent
         except BaseException as error:
             for life in [*self._lives.values(), *self.binding.unifiers()]:
                 life.abandon(self.window_id)
@@ -104,8 +110,29 @@ class SlotRun:
             raise self._failure(error) from error
 
     def _progress(self) -> tuple[Hashable, ...]:
-        """A value that changes while the slot processes items; called by another thread."""
-        return self._steps, *(reading.progress() for reading in self.readings.values())
+        """A value that changes while the slot processes items, or waits for others; called by another thread."""
+        waits = (object(),) if self._waits else ()
+        return self._steps, *waits, *(reading.progress() for reading in self.readings.values())
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        """The block waits for others: no record of this slot takes long."""
+        self._waits = True
+        try:
+            yield
+        finally:
+            self._waits = False
+
+    def _awaited(self, arriving: Iterable[Arrived]) -> Iterator[Arrived]:
+        """The batches that arrive, and the slot waits for each."""
+        batches = iter(arriving)
+        while True:
+            with self._waiting():
+                try:
+                    batch = next(batches)
+                except StopIteration:
+                    return
+            yield batch
 
     def report(self) -> Report:
         """Return the report of the window."""
@@ -161,7 +188,7 @@ class SlotRun:
     def _since_start(self) -> float:
         return (time.monotonic() - self._started) * 1000
 
-    def _run(self, arriving: Iterable[tuple[int, Batch[Any]] | None]) -> Iterator[Sent]:
+    def _run(self, arriving: Iterable[Arrived]) -> Iterator[Sent]:
         for name, life in self._lives.items():
             life.set_up(
                 self.program.context_of(

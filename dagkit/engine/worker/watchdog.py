@@ -36,18 +36,21 @@ def ended_without_progress(timeout_millis: int | None, progress: Callable[[], Ha
     if timeout_millis is None:
         yield
         return
-    seconds, over = timeout_millis / 1000, threading.Event()
-    with _opened() as file:
+    pause, over = timeout_millis / 1000 / LOOKS, threading.Event()
+    with report_file() as file:
+
+        def start_timer() -> None:
+            faulthandler.dump_traceback_later((LOOKS + 1) * pause, exit=True, file=file)  # one look after the timeout
 
         def look() -> None:
             last = progress()
-            while not over.wait(seconds / LOOKS):
+            while not over.wait(pause):
                 now = progress()
                 if now != last:
                     last = now
-                    faulthandler.dump_traceback_later(seconds, exit=True, file=file)
+                    start_timer()
 
-        faulthandler.dump_traceback_later(seconds, exit=True, file=file)
+        start_timer()
         thread = threading.Thread(target=look, name="watchdog", daemon=True)
         thread.start()
         try:
@@ -59,7 +62,7 @@ def ended_without_progress(timeout_millis: int | None, progress: Callable[[], Ha
 
 
 @contextmanager
-def _opened() -> Iterator[IO[bytes] | int]:
+def report_file() -> Iterator[IO[bytes] | int]:
     """The file for the tracebacks. Spark adds the contents of its file to its failure."""
     folder = os.environ.get("PYTHON_FAULTHANDLER_DIR")
     if _report is not None:
