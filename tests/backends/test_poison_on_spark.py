@@ -1,11 +1,14 @@
 """On Spark, a record that ends its Python worker is found by halves, and set aside; the rest is processed once."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from dagkit.engine.aside.decided import DeadLetter
+from dagkit.engine.changes.requests import Retry, ask
 from dagkit.engine.history.history import history
 from dagkit.launching import launch
 from dagkit.ledger import Ledger
@@ -15,18 +18,36 @@ from tests.engine.poison_cast import ON_POISON, TIMEOUT, Way, poisoned
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 
+def collected_and_aside(path: Path) -> tuple[list[Any], list[DeadLetter]]:
+    """What arrived, and what is set aside, in a ledger without faults."""
+    ledger = Ledger.open(path)
+    assert list(verify(ledger).faults) == []
+    last = list(history(ledger))[-1].checkpoint
+    collected: Any = last.state["collect"][0]["arrived"]
+    return sorted(collected), list(last.aside)
+
+
 @pytest.mark.parametrize(("way", "count", "words"), [("signal", 10_000, "Segmentation fault"), ("loop", 4, "Timeout")])
 def test_a_record_that_ends_its_worker_is_set_aside(
     way: Way, count: int, words: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     poison = count // 2 + 1
-    conf = {ON_POISON: "SET_ASIDE", **({TIMEOUT: 1000} if way == "loop" else {})}
+    conf = {ON_POISON: "SET_ASIDE", **({TIMEOUT: 600_000} if way == "loop" else {})}
     launch(poisoned(((count // 2, count // 2),), poison, way=way), conf, spark=spark, until="once", path=tmp_path)
-    ledger = Ledger.open(tmp_path)
-    last = list(history(ledger))[-1].checkpoint
-    collected: Any = last.state["collect"][0]["arrived"]
-    assert sorted(collected) == [number for number in range(count) if number != poison]
-    (letter,) = last.aside
+    collected, (letter,) = collected_and_aside(tmp_path)
+    assert collected == [number for number in range(count) if number != poison]
     assert (letter.item.start, letter.item.end) == (poison, poison + 1)
     assert words in letter.reason
-    assert list(verify(ledger).faults) == []
+
+
+def test_on_a_connect_server_a_record_is_found_and_retried_by_a_corrected_operator(
+    connected: SparkSession, tmp_path: Path
+) -> None:
+    looks, conf = ((2, 2),), {ON_POISON: "SET_ASIDE"}
+    launch(poisoned(looks, 2), conf, spark=connected, until="once", path=tmp_path)
+    collected, (letter,) = collected_and_aside(tmp_path)
+    assert collected == [0, 1, 3]
+    assert (letter.item.start, letter.item.end) == (2, 3)
+    ask(Ledger.open(tmp_path).store, Retry(by="ada"), datetime.now(UTC))
+    launch(poisoned(looks), conf, spark=connected, until="once", path=tmp_path)
+    assert collected_and_aside(tmp_path) == ([0, 1, 2, 3], [])

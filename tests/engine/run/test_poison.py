@@ -4,10 +4,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dagkit import Dag
+from dagkit.api.running import Until
 from dagkit.engine.changes.requests import GiveUp, Retry, ask, reply_to, withdraw
 from dagkit.engine.failures import RecordFatal
 from dagkit.engine.history.history import history
@@ -27,15 +29,18 @@ from tests.engine.poison_cast import (
     lines_of_blocks,
     lines_of_matches,
     poisoned,
+    poisoned_names,
     set_aside,
 )
+from tests.engine.restriction_cast import CountFn, Follower, ShardReader, TableReader
+from tests.engine.work_cast import Looks, Numbered, numbers_expected
 
 MANY = 10_000
 LOOKS = ((MANY // 2, MANY // 2),)
 
 
 def desk_with(tmp_path: Path, *poison: int, way: Way = "signal", decision: str = "SET_ASIDE") -> Desk:
-    conf = {ON_POISON: decision, **({TIMEOUT: 400} if way == "loop" else {})}
+    conf = {ON_POISON: decision, **({TIMEOUT: 600_000} if way == "loop" else {})}
     return Desk(tmp_path, poisoned(LOOKS, *poison, way=way), conf=conf, clock=FakeClock())
 
 
@@ -190,3 +195,55 @@ def test_a_record_of_a_block_whose_file_is_complete_is_not_retried(tmp_path: Pat
     assert "are complete without this work" in (reply.refused or "")
     assert list(desk.outputs().values()) == [b"one\ntwo\n"]
     assert (len(set_aside(desk)), desk.faults()) == (1, [])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [CountFn, TableReader, ShardReader])
+def test_a_record_is_set_aside_whatever_the_restriction_of_its_work_is(kind: Any, tmp_path: Path) -> None:
+    looks: Looks = ((("x", 60), ("y", 20)), (("z", 30),))
+    desk = Desk(tmp_path, poisoned_names(looks, 41, kind=kind), conf={ON_POISON: "SET_ASIDE"}, clock=FakeClock())
+    assert killed(desk) == -11
+    expected = [(name, number) for name, number in numbers_expected(looks, 0, doubled=False) if number != 41]
+    assert sorted(map(tuple, arrived(desk.run()))) == expected
+    assert len(set_aside(desk)) == 1
+    assert desk.faults() == []
+    assert desk.clock is not None
+    desk.clock.advance(seconds=10)
+    ask(desk.ledger().store, Retry(by="ada"), desk.clock.now())
+    corrected = replace(desk, draw=poisoned_names(looks, kind=kind))
+    assert sorted(map(tuple, arrived(corrected.run()))) == numbers_expected(looks, 0, doubled=False)
+    assert (set_aside(desk), desk.faults()) == ([], [])
+
+
+@pytest.mark.slow
+def test_a_record_of_work_without_an_end_is_set_aside_and_the_work_continues(tmp_path: Path) -> None:
+    looks: Looks = ((("tail", -1), ("x", 9)),)
+    desk = Desk(
+        tmp_path,
+        poisoned_names(looks, 23, kind=Numbered, by_now=60),
+        conf={ON_POISON: "SET_ASIDE"},
+        clock=FakeClock(),
+        until=Until.IDLE,
+    )
+    assert killed(desk) == -11
+    expected = [pair for pair in numbers_expected(looks, 60, doubled=False) if pair != ("tail", 23)]
+    assert sorted(map(tuple, arrived(desk.run()))) == expected
+    assert set_aside(desk) == [(23, 24)]
+    later = replace(desk, draw=poisoned_names(looks, 23, kind=Numbered, by_now=80))
+    assert sorted(map(tuple, arrived(later.run()))) == sorted([*expected, *(("tail", at) for at in range(60, 80))])
+    assert desk.faults() == []
+
+
+@pytest.mark.slow
+def test_the_place_of_a_record_in_work_that_cannot_be_divided_is_reported(tmp_path: Path) -> None:
+    """A tracker with no halves and no end: no part of it could be set aside."""
+    desk = Desk(
+        tmp_path,
+        poisoned_names(((("tail", -1),),), 23, kind=Follower, by_now=60),
+        conf={ON_POISON: "SET_ASIDE"},
+        clock=FakeClock(),
+        until=Until.IDLE,
+    )
+    assert killed(desk) == -11
+    with pytest.raises(RecordFatal, match=r"numbered reads ends its worker, at .*tail"):
+        desk.run()
