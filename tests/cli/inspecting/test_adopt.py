@@ -22,6 +22,18 @@ def populate_dag(dag: Dag, conf) -> None:
     found >> reader >> dag.add_operator("Writer", PartWriter(file_path="out"))
 """
 
+MATCHING = """
+from dagkit import Dag
+from dagkit_operators import Items, MatchFiles, PartWriter, ReadFiles
+
+
+def populate_dag(dag: Dag, conf) -> None:
+    match = dag.add_operator("Match", MatchFiles())
+    read = dag.add_operator("Read", ReadFiles())
+    patterns = dag.add_operator("Patterns", Items(items=("in/*",)))
+    patterns >> match >> read >> dag.add_operator("Writer", PartWriter(file_path="out"))
+"""
+
 
 @pytest.fixture
 def app(write: Callable[[str, str], Path]) -> Callable[..., None]:
@@ -222,10 +234,24 @@ def test_an_operator_that_remembers_nothing_is_refused(adopt, app, put, checkpoi
 def test_the_operator_must_be_able(adopt, put, checkpoint, dagkit) -> None:
     checkpoint.read([put("a")])
     answer = adopt("--operator", "Reader")
-    assert (answer.code, "Reader cannot take over files that Spark has read" in answer.err) == (2, True)
+    assert (answer.code, "Reader cannot take over files that Spark has read" in answer.err) == (7, True)
+    assert "[adoption-refused]" in answer.err
+    answer = adopt("--operator", "Finder")
+    assert (answer.code, "there is no operator Finder; name one with --operator: Found" in answer.err) == (2, True)
     adopt()
     answer = dagkit("ledger", "adopt", "place", "--from-spark", "checkpoint")
     assert (answer.code, "name the application" in answer.err) == (2, True)
+
+
+@pytest.mark.parametrize("options", [(), ("--operator", "Match")])
+def test_an_application_whose_files_are_found_in_its_graph_is_refused(adopt, put, checkpoint, write, options) -> None:
+    write("app.py", MATCHING)
+    checkpoint.read([put("a")])
+    answer = adopt(*options)
+    assert "only an input operator can remember files before the first launch" in answer.err
+    assert "FileSplitterInput in the place of MatchFiles" in answer.err
+    assert "[adoption-refused]" in answer.err
+    assert not Path("place").exists()
 
 
 def test_what_is_no_checkpoint_is_refused(adopt, put) -> None:

@@ -9,7 +9,7 @@ from dagkit.cli.application.located import located
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.terminal.output import Output, counted
 from dagkit.compiler import Compilation
-from dagkit.inventory.adoption import Adoption, Doubt
+from dagkit.inventory.adoption import Adoption, AdoptionRefused, Doubt
 from dagkit.inventory.adoption import adopt as adopt_files
 from dagkit.inventory.spark_checkpoint import files_read
 from dagkit.ledger import ChainNotFound, Ledger
@@ -67,12 +67,16 @@ def _operator_of(compilation: Compilation, wanted: str | None) -> str:
     able = [node.name for node in compilation.graph.nodes if isinstance(node.operator, AdoptsFiles)]
     if wanted is None and len(able) == 1:
         return able[0]
-    if wanted not in able:
-        problem = f"{wanted} cannot" if wanted else f"{len(able)} operators can"
-        raise click.UsageError(
-            f"{problem} take over files that Spark has read; input operators that can, such as FileSplitterInput: "
-            f"{', '.join(able) or 'none'} (--operator)"
+    if not able or (wanted not in able and wanted in compilation.graph.by_name):
+        raise AdoptionRefused(
+            f"{f'{wanted} cannot' if wanted else 'no operator can'} take over files that Spark has read: only an input "
+            "operator can remember files before the first launch",
+            "let an input operator find the files, such as FileSplitterInput in the place of MatchFiles, and a reader "
+            "of blocks, such as LineReader, read them",
         )
+    if wanted not in able:
+        problem = f"there is no operator {wanted}" if wanted else "several operators can take over files"
+        raise click.UsageError(f"{problem}; name one with --operator: {', '.join(able)}")
     return wanted
 
 
