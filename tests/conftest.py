@@ -28,9 +28,11 @@ def trials(pytestconfig):
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test that takes `trial` once for each: the number is the seed of the trial."""
-    if "trial" in metafunc.fixturenames:
-        metafunc.parametrize("trial", range(metafunc.config.getoption("trials")))
+    """Run a test that takes `trial` once for each, one that takes `spark_trial` for a tenth: the number is the seed."""
+    trials = metafunc.config.getoption("trials")
+    for name, count in (("trial", trials), ("spark_trial", -(-trials // 10))):
+        if name in metafunc.fixturenames:
+            metafunc.parametrize(name, range(count))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,6 +1,5 @@
 """Event time across crashes: late records, sessions that merge, idle sources; on the reference and on Spark."""
 
-import os
 import random
 import subprocess
 import sys
@@ -18,9 +17,6 @@ from tests.operators.event_time.trials import PHASES, add, timed, written
 
 pytestmark = pytest.mark.slow
 
-TRIALS = int(os.environ.get("EVENT_TIME_TRIALS", "6"))
-"""The number of trials on the reference; on Spark, a sixth."""
-SPARK_TRIALS = -(-TRIALS // 6)
 POINTS = [point for point in Point if point is not Point.HALF_FINISHED]
 IN_EACH_WINDOW = [Point.PLANNED, Point.RUNNING, Point.STAGED, Point.APPENDED]
 EXPECTED = {
@@ -61,9 +57,8 @@ def test_the_results_of_a_run_without_crashes(tmp_path: Path) -> None:
     assert written(tmp_path) == EXPECTED
 
 
-@pytest.mark.parametrize("seed", range(TRIALS))
-def test_crashes_of_each_launch_change_no_result(tmp_path: Path, seed: int) -> None:
-    drawn = random.Random(seed)
+def test_crashes_of_each_launch_change_no_result(tmp_path: Path, trial: int) -> None:
+    drawn = random.Random(trial)
     desk = Desk(tmp_path, timed(tmp_path, partitions=drawn.randint(1, 3)), until=Until.IDLE)
     crashes = 0
     for phase in range(len(PHASES)):
@@ -78,9 +73,8 @@ def test_crashes_of_each_launch_change_no_result(tmp_path: Path, seed: int) -> N
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("seed", range(SPARK_TRIALS))
-def test_workers_and_the_driver_on_spark_crash(tmp_path: Path, spark: SparkSession, seed: int) -> None:
-    drawn, path = random.Random(seed), tmp_path / "app"
+def test_workers_and_the_driver_on_spark_crash(tmp_path: Path, spark: SparkSession, spark_trial: int) -> None:
+    drawn, path = random.Random(spark_trial), tmp_path / "app"
     at = drawn.choice([second for phase in PHASES for folder in phase for _, second in folder])
     for phase in range(len(PHASES)):
         add(tmp_path, phase)
@@ -94,9 +88,8 @@ def test_workers_and_the_driver_on_spark_crash(tmp_path: Path, spark: SparkSessi
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("seed", range(SPARK_TRIALS))
-def test_a_driver_on_spark_is_killed(tmp_path: Path, seed: int) -> None:
-    drawn = random.Random(seed)
+def test_a_driver_on_spark_is_killed(tmp_path: Path, spark_trial: int) -> None:
+    drawn = random.Random(spark_trial)
     command = [sys.executable, "-m", "tests.operators.event_time.trials", str(tmp_path)]
     killed_in = drawn.randrange(len(PHASES))
     for phase in range(len(PHASES)):
