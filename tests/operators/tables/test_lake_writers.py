@@ -4,14 +4,18 @@ import logging
 import sqlite3
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyiceberg
 import pytest
 from deltalake import DeltaTable as Delta
+from packaging.requirements import Requirement
+from packaging.version import Version
 from pyiceberg.catalog import load_catalog
 
 from dagkit import Unavailable
@@ -287,3 +291,11 @@ def test_the_rows_of_a_window_are_one_snapshot_also_of_a_partitioned_table(
     assert [row["number"] for row in lake.rows()] == [1, 2, 2, 3, 3]
     (files,) = [load_catalog(**lake.catalog).load_table("sales.numbers").inspect.files()]
     assert len(files) == 5
+
+
+def test_no_version_of_pyiceberg_is_installed_whose_private_function_was_not_tried() -> None:
+    project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
+    (allowed,) = (Requirement(each).specifier for each in project["optional-dependencies"]["iceberg"])
+    tried = Version(pyiceberg.__version__)
+    assert tried in allowed
+    assert Version(f"{tried.major}.{tried.minor + 1}.0") not in allowed
