@@ -1,4 +1,7 @@
-"""A streaming query is killed with the Spark that runs it, at random, and each line is in its sink once."""
+"""A streaming query is killed with the Spark that runs it, at random, and each line is in its sink once.
+
+Half of `--trials` is how often: a start takes some seconds.
+"""
 
 import os
 import random
@@ -12,8 +15,6 @@ from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
-KILLS = int(os.environ.get("DAGKIT_QUERY_KILLS", "2"))
-"""How often the query is killed; a start takes some seconds, so a longer trial is asked for."""
 PLACES = ("checkpoint/offsets", "out/_spark_metadata", "checkpoint/commits")
 """What Spark writes in a micro-batch, in this order: it is planned, its files are named, and it has ended."""
 
@@ -38,7 +39,7 @@ def killed_after(home: Path, place: str, batch: int, *options: str) -> bool:
             return False
 
 
-def test_each_line_is_in_the_sink_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_each_line_is_in_the_sink_once(spark: SparkSession, tmp_path: Path, trials: int) -> None:
     drawn = random.Random(7)
     (tmp_path / "in").mkdir()
     lines: list[str] = []
@@ -49,7 +50,7 @@ def test_each_line_is_in_the_sink_once(spark: SparkSession, tmp_path: Path) -> N
         (tmp_path / "in" / name).write_text("".join(f"{line}\n" for line in added))
         lines.extend(added)
 
-    for _ in range(KILLS):
+    for _ in range(-(-trials // 2)):
         file_arrives()
         ended = max(batches(tmp_path / "checkpoint/commits"), default=-1)
         assert killed_after(tmp_path, drawn.choice(PLACES), ended + 1, "1000")
