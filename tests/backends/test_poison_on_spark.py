@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from dagkit.engine.aside.decided import DeadLetter
+from dagkit.engine.aside.decided import WorkAside
 from dagkit.engine.changes.requests import Retry, ask
 from dagkit.engine.history.history import history
 from dagkit.launching import launch
@@ -18,7 +18,7 @@ from tests.engine.poison_cast import ON_POISON, TIMEOUT, Way, poisoned
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 
-def collected_and_aside(path: Path) -> tuple[list[Any], list[DeadLetter]]:
+def collected_and_aside(path: Path) -> tuple[list[Any], list[WorkAside]]:
     """What arrived, and what is set aside, in a ledger without faults."""
     ledger = Ledger.open(path)
     assert list(verify(ledger).faults) == []
@@ -34,10 +34,10 @@ def test_a_record_that_ends_its_worker_is_set_aside(
     poison = count // 2 + 1
     conf = {ON_POISON: "SET_ASIDE", **({TIMEOUT: 600_000} if way == "loop" else {})}
     launch(poisoned(((count // 2, count // 2),), poison, way=way), conf, spark=spark, until="once", path=tmp_path)
-    collected, (letter,) = collected_and_aside(tmp_path)
+    collected, (aside,) = collected_and_aside(tmp_path)
     assert collected == [number for number in range(count) if number != poison]
-    assert (letter.item.start, letter.item.end) == (poison, poison + 1)
-    assert words in letter.reason
+    assert (aside.item.start, aside.item.end) == (poison, poison + 1)
+    assert words in aside.reason
 
 
 def test_on_a_connect_server_a_record_is_found_and_retried_by_a_corrected_operator(
@@ -45,9 +45,9 @@ def test_on_a_connect_server_a_record_is_found_and_retried_by_a_corrected_operat
 ) -> None:
     looks, conf = ((2, 2),), {ON_POISON: "SET_ASIDE"}
     launch(poisoned(looks, 2), conf, spark=connected, until="once", path=tmp_path)
-    collected, (letter,) = collected_and_aside(tmp_path)
+    collected, (aside,) = collected_and_aside(tmp_path)
     assert collected == [0, 1, 3]
-    assert (letter.item.start, letter.item.end) == (2, 3)
+    assert (aside.item.start, aside.item.end) == (2, 3)
     ask(Ledger.open(tmp_path).store, Retry(by="ada"), datetime.now(UTC))
     launch(poisoned(looks), conf, spark=connected, until="once", path=tmp_path)
     assert collected_and_aside(tmp_path) == ([0, 1, 2, 3], [])

@@ -161,4 +161,4 @@ def killed(desk: Desk) -> int:
 def set_aside(desk: Desk) -> list[tuple[int, int]]:
     """The ranges that are set aside."""
     last = list(history(desk.ledger()))[-1].checkpoint
-    return [(letter.item.start, letter.item.end) for letter in last.aside]
+    return [(each.item.start, each.item.end) for each in last.aside]

@@ -10,7 +10,7 @@ from dagkit.engine.facts import Decided, Decision
 from dagkit.engine.work.item import WorkItem
 
 
-class DeadLetter(BaseModel):
+class WorkAside(BaseModel):
     """Work that was set aside because it could not be processed. It can be retried, or given up."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -32,7 +32,7 @@ class DecidedWork:
     """It was pending, or it is listed in `retried`, too."""
     retried: tuple[WorkItem, ...] = ()
     """It was set aside earlier."""
-    letters: tuple[DeadLetter, ...] = ()
+    all_aside: tuple[WorkAside, ...] = ()
     """All work that is set aside now."""
 
     @property
@@ -43,22 +43,22 @@ class DecidedWork:
     def setting_aside(self, items: Iterable[WorkItem], reason: str, window: int, at: datetime) -> "DecidedWork":
         """Return these decisions and that to set pending work aside."""
         items = tuple(items)
-        new = (DeadLetter(item=item, reason=reason, window=window, at=at) for item in items)
-        return replace(self, aside=(*self.aside, *items), letters=(*self.letters, *new))
+        new = (WorkAside(item=item, reason=reason, window=window, at=at) for item in items)
+        return replace(self, aside=(*self.aside, *items), all_aside=(*self.all_aside, *new))
 
-    def giving_up(self, pending: Iterable[WorkItem], letters: Iterable[DeadLetter]) -> "DecidedWork":
+    def giving_up(self, pending: Iterable[WorkItem], found: Iterable[WorkAside]) -> "DecidedWork":
         """Return these decisions and that to give up pending work, and work that was set aside."""
-        without = self.retrying(letters)
+        without = self.retrying(found)
         ended = without.retried[len(self.retried) :]
         return replace(without, given_up=(*self.given_up, *pending, *ended))
 
-    def retrying(self, letters: Iterable[DeadLetter]) -> "DecidedWork":
-        """Return these decisions and that to put dead letters back."""
-        letters = list(letters)
+    def retrying(self, found: Iterable[WorkAside]) -> "DecidedWork":
+        """Return these decisions and that to put back work that was set aside."""
+        found = list(found)
         return replace(
             self,
-            retried=(*self.retried, *(letter.item for letter in letters)),
-            letters=tuple(letter for letter in self.letters if letter not in letters),
+            retried=(*self.retried, *(each.item for each in found)),
+            all_aside=tuple(each for each in self.all_aside if each not in found),
         )
 
 

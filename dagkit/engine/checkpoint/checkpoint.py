@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, SkipValidation
 
 from dagkit.engine.address import Address
-from dagkit.engine.aside.decided import DeadLetter
+from dagkit.engine.aside.decided import WorkAside
 from dagkit.engine.aside.search import Search
 from dagkit.engine.checkpoint.row_account import RowAccount
 from dagkit.engine.checkpoint.stored_checkpoint import CARRIED
@@ -66,7 +66,7 @@ class Checkpoint(_Value):
     queue: tuple[WorkItem, ...] = ()
     search: Search | None = None
     """The search for a record that ends its worker; the suspect work is in the queue, too."""
-    aside: tuple[DeadLetter, ...] = ()
+    aside: tuple[WorkAside, ...] = ()
     """Work that was set aside, and not retried or given up since."""
     state: Mapping[str, tuple[SkipValidation[SavedState], ...]] = {}
     """By operator, then by partition. It is JSON already, and may be large: it is neither checked nor copied."""

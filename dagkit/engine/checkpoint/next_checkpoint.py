@@ -47,7 +47,7 @@ def next_checkpoint(
         work=work_recorded(outcome.consumed.given, outcome.answer.reports, waiting, decided),
         queue=tuple(waiting),
         search=outcome.search,
-        aside=decided.letters,
+        aside=decided.all_aside,
         state=outcome.state,
         held=tuple(kept(outcome.program, sent) for sent in outcome.answer.delayed),
         files=tuple(still_open),

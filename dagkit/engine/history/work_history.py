@@ -42,8 +42,8 @@ def listed_work(ledger: Ledger) -> Iterator[ListedWork]:
         is_suspect = last.search is not None and last.search.touches(item)
         yield ListedWork("suspect" if is_suspect else "pending", item.into.operator, _place_of(item))
     yield from _only_found(ledger)
-    for letter in last.aside:
-        yield ListedWork("set aside", letter.item.into.operator, _place_of(letter.item), letter.window, letter.reason)
+    for each in last.aside:
+        yield ListedWork("set aside", each.item.into.operator, _place_of(each.item), each.window, each.reason)
     yield from given_up
 
 

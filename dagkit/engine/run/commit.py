@@ -111,7 +111,7 @@ class Committer:
         """Make a committed checkpoint the one that the run continues from, and put its files in place."""
         self._run.checkpoint, self._run.state = checkpoint, checkpoint.state
         self._run.facts.clear()
-        self._run.decided = DecidedWork(letters=checkpoint.aside)
+        self._run.decided = DecidedWork(all_aside=checkpoint.aside)
         self._run.search = checkpoint.search
         self._run.changing.committed(window.window_id)
         now = self._run.clock.now()

@@ -103,7 +103,7 @@ class RunState:
         """When the next window begins even without input."""
         self.woken_at: datetime | None = None
         """When the last committed window began: it was the answer to all earlier requests of operators."""
-        self.decided = DecidedWork(letters=checkpoint.aside)
+        self.decided = DecidedWork(all_aside=checkpoint.aside)
         """The decisions on work since the last commit."""
         self.search = checkpoint.search
         """The search for a record that ends its worker."""

@@ -16,7 +16,7 @@ from dagkit.engine.work.split import all_in
 from dagkit.engine.worker.protocol import Answer, Leaving
 from dagkit.scaling.policy import LONGEST_MILLIS
 
-MOST_LETTERS = 1000
+MOST_ASIDE = 1000
 """How much work may be set aside at a time: each checkpoint lists it."""
 
 _logger = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ def leaves_next(run: RunState, window: InFlightWindow, error: OperatorFailed | W
     work = all_in(window.round.allocation)
     if run.search is not None and run.search.is_down_to(work):
         (item,) = work
-        if not run.summary.sets_aside or not item.has_end or len(run.decided.letters) >= MOST_LETTERS:
+        if not run.summary.sets_aside or not item.has_end or len(run.decided.all_aside) >= MOST_ASIDE:
             raise _fatal(run, window, item, error) from error
     elif window.assignment.leaves is Leaving.NOTHING and run.summary.finds:
         return Leaving.FOUND

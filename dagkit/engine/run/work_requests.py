@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from dagkit.api.files import output_files
-from dagkit.engine.aside.decided import DeadLetter, decided_of
+from dagkit.engine.aside.decided import WorkAside, decided_of
 from dagkit.engine.changes.requests import GiveUp, OnWork, Refused
 from dagkit.engine.facts import Decided, Decision
 from dagkit.engine.history.history import is_named
@@ -15,31 +15,31 @@ from dagkit.ranges import OFFSET_INFINITY
 
 def perform_on_work(run: RunState, asks: OnWork) -> Sequence[Decided]:
     """Perform a request, and return the facts; raise `Refused` if it concerns no work. No window is in flight."""
-    letters = [letter for letter in run.decided.letters if asked_part(asks, letter.item) == letter.item]
+    aside = [each for each in run.decided.all_aside if asked_part(asks, each.item) == each.item]
     if isinstance(asks, GiveUp):
-        return _given_up(run, asks, letters)
+        return _given_up(run, asks, aside)
     retried = [item for item in run.decided.retried if asked_part(asks, item) == item]  # the promise contains it
-    if not letters and not retried:
+    if not aside and not retried:
         raise Refused("no such work was set aside", "`dagkit work ls` lists the work that was set aside")
-    for letter in letters:
-        _refuse_complete(run, letter.item)
-    _retry(run, letters)
-    return _facts(run, asks, [*retried, *(letter.item for letter in letters)])
+    for each in aside:
+        _refuse_complete(run, each.item)
+    _retry(run, aside)
+    return _facts(run, asks, [*retried, *(each.item for each in aside)])
 
 
 def retry_promised(run: RunState, promise: WindowPromise) -> None:
-    """Put back the dead letters that a promised window is to process: a launch that was killed had put them back."""
+    """Put back what was set aside and a promised window is to process: a launch that was killed had put it back."""
 
     def is_promised(item: WorkItem) -> bool:
         promised = (each for stretches in promise.deal.get(item.into, ()) for each in stretches)
         return any(number == item.number and start < item.end and item.start < end for number, start, end in promised)
 
-    _retry(run, [letter for letter in run.decided.letters if is_promised(letter.item)])
+    _retry(run, [each for each in run.decided.all_aside if is_promised(each.item)])
 
 
-def _retry(run: RunState, letters: Sequence[DeadLetter]) -> None:
-    run.decided = run.decided.retrying(letters)
-    run.pending_work.queue.add(letter.item for letter in letters)
+def _retry(run: RunState, aside: Sequence[WorkAside]) -> None:
+    run.decided = run.decided.retrying(aside)
+    run.pending_work.queue.add(each.item for each in aside)
 
 
 def _refuse_complete(run: RunState, item: WorkItem) -> None:
@@ -53,20 +53,20 @@ def _refuse_complete(run: RunState, item: WorkItem) -> None:
         )
 
 
-def _given_up(run: RunState, asks: GiveUp, letters: Sequence[DeadLetter]) -> Sequence[Decided]:
+def _given_up(run: RunState, asks: GiveUp, aside: Sequence[WorkAside]) -> Sequence[Decided]:
     if run.promise is not None:  # the operator's own pieces can be given up one by one
         promise, upto = run.promise
         run.pending_work.queue.divide(promise.divided)
         run.promise = promise.model_copy(update={"divided": ()}), upto
     pending = run.pending_work.removed(lambda item: asked_part(asks, item))
-    if not pending and not letters:
+    if not pending and not aside:
         raise Refused("no such work waits", "`dagkit work ls` lists the work that waits, as the ledger names it")
     if run.promise is not None:
         promise, upto = run.promise
         run.promise = _without(promise, pending), upto
     run.search = None if run.search is None else run.search.after(pending)
-    run.decided = run.decided.giving_up(pending, letters)
-    return _facts(run, asks, [*pending, *(letter.item for letter in letters)])
+    run.decided = run.decided.giving_up(pending, aside)
+    return _facts(run, asks, [*pending, *(each.item for each in aside)])
 
 
 def asked_part(asks: OnWork, item: WorkItem) -> WorkItem | None:

@@ -60,8 +60,8 @@ def test_a_record_that_kills_the_driver_is_set_aside_by_the_next_launch(way: Way
     (proven,) = verify(desk.ledger()).proven
     assert [str(span) for span in proven.aside] == ["numbers[7654, 7655)"]
     assert proven.positions == MANY - 1
-    (letter,) = list(history(desk.ledger()))[-1].checkpoint.aside
-    assert "SIGSEGV" in letter.reason
+    (aside,) = list(history(desk.ledger()))[-1].checkpoint.aside
+    assert "SIGSEGV" in aside.reason
 
 
 @pytest.mark.slow
@@ -71,8 +71,8 @@ def test_a_record_is_set_aside_however_it_stops_its_process(way: Way, tmp_path: 
     assert sorted(arrived(desk.run())) == others(1_234)
     assert set_aside(desk) == [(1_234, 1_235)]
     assert desk.faults() == []
-    (letter,) = list(history(desk.ledger()))[-1].checkpoint.aside
-    assert {"loop": "Timeout", "exception": "ValueError: poison"}[way] in letter.reason
+    (aside,) = list(history(desk.ledger()))[-1].checkpoint.aside
+    assert {"loop": "Timeout", "exception": "ValueError: poison"}[way] in aside.reason
 
 
 @pytest.mark.slow
@@ -132,8 +132,8 @@ def test_a_record_that_takes_all_memory_is_set_aside(tmp_path: Path) -> None:
     assert killed(desk) == 0
     assert sorted(arrived(desk.loop())) == others(9_876)
     assert set_aside(desk) == [(9_876, 9_877)]
-    (letter,) = list(history(desk.ledger()))[-1].checkpoint.aside
-    assert "MemoryError" in letter.reason
+    (aside,) = list(history(desk.ledger()))[-1].checkpoint.aside
+    assert "MemoryError" in aside.reason
 
 
 @pytest.mark.slow
@@ -149,9 +149,9 @@ def test_a_line_of_a_file_is_set_aside_wherever_its_file_was_found(
     desk = Desk(tmp_path, draw(tmp_path), conf={ON_POISON: "SET_ASIDE"})
     assert killed(desk) == -11
     assert sorted(arrived(desk.run())) == sorted(line for kept in lines.values() for line in kept)
-    (letter,) = list(history(desk.ledger()))[-1].checkpoint.aside
-    assert (tmp_path / "in" / "b.txt").read_bytes()[letter.item.start :].lstrip().startswith(b"poison")
-    assert letter.item.end - letter.item.start == 1
+    (aside,) = list(history(desk.ledger()))[-1].checkpoint.aside
+    assert (tmp_path / "in" / "b.txt").read_bytes()[aside.item.start :].lstrip().startswith(b"poison")
+    assert aside.item.end - aside.item.start == 1
     assert desk.faults() == []
 
 
