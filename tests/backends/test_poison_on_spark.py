@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from dagkit.engine.aside.decided import WorkAside
 from dagkit.engine.changes.requests import Retry, ask
 from dagkit.engine.history.history import history
+from dagkit.engine.run.launch_marker import RUNNING
 from dagkit.launching import launch
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
@@ -27,13 +28,19 @@ def collected_and_aside(path: Path) -> tuple[list[Any], list[WorkAside]]:
     return sorted(collected), list(last.aside)
 
 
+def is_marked(path: Path) -> bool:
+    return (path / RUNNING).exists()
+
+
 @pytest.mark.parametrize(("way", "count", "words"), [("signal", 10_000, "Segmentation fault"), ("loop", 4, "Timeout")])
 def test_a_record_that_ends_its_worker_is_set_aside(
     way: Way, count: int, words: str, spark: SparkSession, tmp_path: Path
 ) -> None:
-    poison = count // 2 + 1
+    poison, marked = count // 2 + 1, list[bool]()
     conf = {ON_POISON: "SET_ASIDE", **({TIMEOUT: 600_000} if way == "loop" else {})}
-    launch(poisoned(((count // 2, count // 2),), poison, way=way), conf, spark=spark, until="once", path=tmp_path)
+    draw = poisoned(((count // 2, count // 2),), poison, way=way)
+    launch(draw, conf, spark=spark, until="once", path=tmp_path, probe=lambda *_: marked.append(is_marked(tmp_path)))
+    assert not any(marked), "only a driver that runs windows itself can be ended by a record"
     collected, (aside,) = collected_and_aside(tmp_path)
     assert collected == [number for number in range(count) if number != poison]
     assert (aside.item.start, aside.item.end) == (poison, poison + 1)

@@ -1,4 +1,4 @@
-"""Marks a launch that runs, so that the next launch knows whether this one was killed."""
+"""Marks a launch whose windows run in the driver, so that the next launch knows whether a record may have killed it."""
 
 import logging
 
@@ -11,7 +11,7 @@ _logger = logging.getLogger(__name__)
 
 
 class LaunchMarker:
-    """An object in the application's folder that exists while a driver runs."""
+    """An object in the application's folder that exists while a driver runs windows."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -194,7 +194,8 @@ class Loop:
         make_output_folders(
             self.run_state.program, self.run_state.settings.home, durable=self.run_state.settings.durable
         )
-        self.run_state.marker.begin()
+        if self.run_state.settings.runs_in_driver:
+            self.run_state.marker.begin()
         self.run_state.changing.inbox.tidy()
         self.run_state.driver_inputs.begin(
             self.run_state.program, self.run_state.checkpoint.window + 1, self.run_state.checkpoint.ended

@@ -55,6 +55,8 @@ class RunSettings:
     """Whether a commit survives a power loss as well as a crash."""
     home: str = ""
     """The folder that relative paths of operators start from."""
+    runs_in_driver: bool = True
+    """Whether windows run in this process, so that a record can end it."""
 
 
 class Woken(threading.Event):
