@@ -11,6 +11,9 @@ from urllib.parse import quote, unquote, unquote_to_bytes, urlsplit
 
 from dagkit.errors import printable
 
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+"""Variables that name another endpoint than Amazon's."""
+
 
 class Resolved(NamedTuple):
     """The filesystem and the path that a URL names."""
@@ -114,3 +117,13 @@ def _filesystem(scheme: str, host: str, options: str) -> tuple[Any, str]:
     except pa.ArrowInvalid:
         return None, ""
     return filesystem, inner.rstrip("/")
+
+
+def object_store_options(endpoint: str | None = None) -> dict[str, Any]:
+    """Options of obstore: plain HTTP for an endpoint, given or from the environment, whose URL begins with `http:`.
+
+    Other clients of S3 need no second setting for that.
+    """
+    endpoints = [endpoint] if endpoint else map(os.environ.get, _ENDPOINTS)
+    plain = any(each is not None and each.startswith("http://") for each in endpoints)
+    return {"client_options": {"allow_http": True}} if plain else {}

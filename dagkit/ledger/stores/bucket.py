@@ -11,6 +11,7 @@ from obstore.store import ObjectStore, from_url
 
 from dagkit.ledger.format.faults import StoreError
 from dagkit.ledger.stores.store import KeyMissing, KeyTaken, refused, unfenced, unknown
+from dagkit.urls import object_store_options
 
 _CREATED_BY = "dagkitcreatedby"
 """An attribute beside the content, so that a record stays a pure function of its block. Azure allows no hyphens or
@@ -28,7 +29,7 @@ class BucketStore:
     def at(cls, url: str, **options: Any) -> "BucketStore":
         """The store of a URL; options that are not given come from the environment (AWS_..., ...)."""
         try:
-            return cls(from_url(url, **options), url)
+            return cls(from_url(url, **{**object_store_options(options.get("endpoint")), **options}), url)
         except (exceptions.BaseError, ValueError) as error:
             raise unknown(url, str(error).splitlines()[0]) from error
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from dagkit.urls import shown
+from dagkit.urls import object_store_options, shown
 
 SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl")
 _S3_OPTIONS = {"endpoint_override", "scheme", "region", "anonymous", "allow_bucket_creation", "allow_bucket_deletion"}
@@ -107,7 +107,7 @@ def _store(scheme: str, host: str, query: str) -> Any:
 
 def _s3_settings(options: dict[str, str], keys: str) -> dict[str, Any]:
     """The settings of obstore that mean the same as the options and the keys in a URL of pyarrow."""
-    settings: dict[str, Any] = {}
+    settings = object_store_options()
     if "endpoint_override" in options:
         scheme = options.get("scheme", "https")
         settings["endpoint"] = (

@@ -38,7 +38,6 @@ def place(kind, tmp_path, request):
             region="us-east-1",
             access_key_id="test",
             secret_access_key="test",  # noqa: S106 - a test server asks for any
-            client_options={"allow_http": True},
         )
     memory = fsspec.filesystem("memory")
     return {
@@ -179,6 +178,16 @@ def test_a_filesystem_without_exclusive_creation_is_refused():
     with pytest.raises(StoreError) as caught:
         open_store("bucket/ledger", arrow_fs.S3FileSystem(anonymous=True, region="us-east-1"))
     assert caught.value.code == "store-unfenced"
+
+
+@pytest.mark.slow
+def test_the_environment_may_name_an_endpoint_of_plain_http(bucket, monkeypatch):
+    keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
+    for name, value in {**keys, "AWS_ENDPOINT_URL": bucket}.items():
+        monkeypatch.setenv(name, value)
+    store = open_store(f"s3://ledgers/{secrets.token_hex(4)}")
+    store.create("a", b"x")
+    assert store.get("a") == b"x"
 
 
 @pytest.mark.slow
