@@ -8,7 +8,8 @@ from threading import Event
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
 
 from dagkit import (
     Batch,
@@ -298,6 +299,36 @@ class Round(Operator):
         self.arrived.append(word)
 
 
+class Query(Operator):
+    """Collects the number of the query of Spark SQL that it runs in."""
+
+    input = InputPort[Any]()
+    numbers = State[list[str | None]](list)
+
+    def process(self, item: Any) -> None:
+        self.numbers.append(TaskContext.get().getLocalProperty("spark.sql.execution.id"))
+
+
+def one_level(dag: Any, conf: object) -> None:
+    dag.add_operator("words", Words()) >> dag.add_operator("query", Query())
+
+
+def two_levels(dag: Any, conf: object) -> None:
+    words, query = dag.add_operator("words", Words()), dag.add_operator("query", Query())
+    count = dag.add_operator("count", Count())
+    dag.set_operator_attribute(count, OperatorContext.PARTITIONER, StatelessPartitioner(2))
+    words >> count >> query
+
+
+@pytest.mark.parametrize(("draw", "is_planned"), [(one_level, False), (two_levels, True)])
+def test_a_window_of_one_level_is_no_query_of_spark_sql(spark: SparkSession, draw: Any, is_planned: bool) -> None:
+    compilation = compile_application(draw)
+    backend = SparkBackend(compilation, spark)
+    ((state,),) = [state_of(backend.run(WindowTask(1, sent(compilation, ["a"]))), "query")]
+    assert [number is not None for number in state["numbers"]] == [is_planned]
+    backend.close()
+
+
 def test_what_is_held_back_comes_to_the_driver(session: SparkSession) -> None:
     def draw(dag: Any, conf: object) -> None:
         words, turn = dag.add_operator("words", Words()), dag.add_operator("turn", Round())
@@ -410,19 +441,19 @@ def test_closing_ends_what_is_on_its_way_to_spark(
     lingering = ending(Linger())
     backend = SparkBackend(lingering, session)
     is_built, was_interrupted = Event(), Event()
-    build, interrupt = backend._frame, backend._jobs._interrupt
+    build, interrupt = backend._closure, backend._jobs._interrupt
 
-    def built(*of: Any) -> DataFrame:
-        frame = build(*of)
+    def built(*of: Any) -> Any:
+        task = build(*of)
         is_built.set()
         assert was_interrupted.wait(60)
-        return frame
+        return task
 
     def interrupted(tag: str) -> None:
         interrupt(tag)
         was_interrupted.set()
 
-    monkeypatch.setattr(backend, "_frame", built)
+    monkeypatch.setattr(backend, "_closure", built)
     monkeypatch.setattr(backend._jobs, "_interrupt", interrupted)
     with ThreadPoolExecutor(1) as pool:
         window = pool.submit(backend.run, WindowTask(1, sent(lingering, [str(tmp_path / "at work")])))

@@ -18,11 +18,11 @@ from dagkit.backends.spark.master import LOCAL
 
 def ship_own_code(spark: SparkSession) -> None:
     """Make dagkit, and its operator library if that is imported, importable on every worker of the session."""
-    if not _workers_are_here(spark):
+    if not workers_are_here(spark):
         spark.addArtifacts(_archive(tuple(own_folders())), pyfile=True)
 
 
-def _workers_are_here(spark: SparkSession) -> bool:
+def workers_are_here(spark: SparkSession) -> bool:
     """Whether this process starts the workers, which then import the same code as this process."""
     return not is_connect(spark) and LOCAL.fullmatch(spark.conf.get("spark.master") or "") is not None
 

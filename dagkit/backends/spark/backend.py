@@ -9,17 +9,18 @@ from functools import lru_cache
 from types import ModuleType
 
 import pyarrow as pa
+from pyspark import RDD
 from pyspark.sql import DataFrame, SparkSession
 
-from dagkit.backends.spark.artifacts import ship_own_code
+from dagkit.backends.spark.artifacts import ship_own_code, workers_are_here
 from dagkit.backends.spark.cores import CoresOf
 from dagkit.backends.spark.frames import Frames
 from dagkit.backends.spark.jobs import Jobs, is_connect
 from dagkit.backends.spark.placing import Placing
-from dagkit.backends.spark.rows import SPARK_SCHEMA, Kind, rows_in
+from dagkit.backends.spark.rows import ARROW_SCHEMA, SPARK_SCHEMA, Kind, rows_in
 from dagkit.backends.spark.shipping import by_value, modules_of, shipped
 from dagkit.backends.spark.spark_errors import SparkFailed, spark_errors
-from dagkit.backends.spark.task import BroadcastTask, Given, LevelTask, SlotReport, TaskFailed
+from dagkit.backends.spark.task import BroadcastTask, Given, LevelTask, OnlyLevel, SlotReport, TaskFailed
 from dagkit.compiler import Compilation
 from dagkit.engine.failures import CodecFailed
 from dagkit.engine.files.staging import Part
@@ -34,12 +35,16 @@ LARGEST_SHARED_BYTES = 16 << 20
 """The largest input of a level that is sent as a whole to each slot. If it is larger, each slot gets only its own."""
 NOTHING_GIVEN = pickle.dumps(Given())
 
+_Given = Mapping[int, Mapping[int, bytes]]
+"""The pickled input of each slot, by level and slot."""
+
 
 class SparkBackend:
     """Runs a compiled application on a Spark session, classic or Connect. The caller owns the session and stops it."""
 
     def __init__(self, compilation: Compilation, spark: SparkSession) -> None:
         self.spark = spark
+        self._workers_are_here = workers_are_here(spark)
         with ExitStack() as undone:
             self._by_value = undone.enter_context(ExitStack())
             """As long as this is open, cloudpickle writes the author's modules by value."""
@@ -75,8 +80,8 @@ class SparkBackend:
             given = self._given(assignment)
             failing = f"Spark failed in window {assignment.window_id}"
             with spark_errors(failing, self.spark), self._jobs.tagged(), ExitStack() as run:
-                table = self._frame(assignment, given, run).toArrow()
-            return self._answer(assignment, table)
+                batches = self._batches(assignment, given, run)
+            return self._answer(assignment, batches)
         except CodecFailed as error:
             raise error.in_window(assignment.window_id) from error
 
@@ -92,13 +97,26 @@ class SparkBackend:
         """Stop the running jobs, and refuse others. A second call has no effect."""
         self._open.close()
 
-    def _frame(self, assignment: WindowTask, given: Mapping[int, Mapping[int, bytes]], until: ExitStack) -> DataFrame:
-        """The job of one window. Its broadcasts are destroyed when `until` is closed."""
+    def _batches(self, assignment: WindowTask, given: _Given, until: ExitStack) -> list[pa.RecordBatch]:
+        """Run the job of one window, and return its rows. Its broadcasts are destroyed when `until` is closed.
+
+        A frame takes Spark SQL longer to plan than a short window lasts. One level needs none, if the workers have our
+        code: Spark SQL gives it to the others.
+        """
         window = replace(assignment, arriving=(), work={}, state={})
+        if self.program.levels > 1 or not self._workers_are_here or _is_large(given[0]):
+            batches: list[pa.RecordBatch] = self._frame(window, given, until).toArrow().to_batches()
+            return batches
+        only = OnlyLevel(self._closure(LevelTask(self.shipped, 0, window, given[0]), until))
+        written = _slots(self.spark, self.program.slots_at(0)).mapPartitionsWithIndex(only).collect()
+        return [pa.ipc.read_record_batch(pa.py_buffer(batch), ARROW_SCHEMA) for batch in written]
+
+    def _frame(self, window: WindowTask, given: _Given, until: ExitStack) -> DataFrame:
+        """The job of one window as a frame."""
         frame: DataFrame | None = None
         for level in range(self.program.levels):
             slots, own = self.program.slots_at(level), given[level]
-            by_row = sum(map(len, own.values())) > LARGEST_SHARED_BYTES
+            by_row = _is_large(own)
             if by_row:
                 frame = self._among(frame, level, own)
             elif frame is None:
@@ -128,7 +146,7 @@ class SparkBackend:
             return handed.repartitionById(slots, "slot")
         return frame.unionAll(handed).repartitionById(slots, "slot").sortWithinPartitions("kind")
 
-    def _given(self, assignment: WindowTask) -> Mapping[int, Mapping[int, bytes]]:
+    def _given(self, assignment: WindowTask) -> _Given:
         """The pickled input of each slot, by level and slot."""
         arriving: dict[tuple[int, int], list[bytes]] = defaultdict(list)
         for sent in assignment.arriving:
@@ -141,11 +159,11 @@ class SparkBackend:
             given[level][slot] = pickle.dumps(own)
         return given
 
-    def _answer(self, assignment: WindowTask, table: pa.Table) -> Answer:
+    def _answer(self, assignment: WindowTask, batches: list[pa.RecordBatch]) -> Answer:
         reports: list[SlotReport] = []
         failed: list[TaskFailed] = []
         delayed: list[Sent] = []
-        for batch in table.to_batches():
+        for batch in batches:
             for row in rows_in(batch):
                 if row.kind is Kind.ITEMS:
                     delayed += self._delayed(row.to, row.payload)
@@ -179,6 +197,17 @@ class SparkBackend:
                     "does when an executor is lost; what both attempts sent does not fit together",
                     "the window runs again by itself; see why the executor was lost",
                 )
+
+
+def _is_large(given: Mapping[int, bytes]) -> bool:
+    """Whether the input of a level is too large to be sent as a whole to each slot."""
+    return sum(map(len, given.values())) > LARGEST_SHARED_BYTES
+
+
+@lru_cache(maxsize=1)
+def _slots(spark: SparkSession, slots: int) -> RDD[int]:
+    """As many partitions as slots, with which each window of one level begins. The last ones are cached, too."""
+    return spark.sparkContext.parallelize(range(slots), slots)
 
 
 @lru_cache(maxsize=1)
