@@ -4,7 +4,8 @@ import atexit
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -22,6 +23,8 @@ FIRST_SECONDS = 3.0
 """How long to wait for the first messages, if the cluster reports no error."""
 IDLE_SECONDS = 0.02
 """How long to wait for new messages at the end of a partition."""
+SKIPPED_MESSAGES = 10_000
+"""How many messages a consumer skips at most. Beyond them, it is quicker to fetch from another offset."""
 
 DEFAULTS: Mapping[str, Any] = {
     "group.id": "dagkit",  # required by the library; nothing is committed under it
@@ -67,6 +70,16 @@ class Fetched:
     """The offset at which the partition ends, if there are no messages before it."""
     error: Any = None
 
+    def since(self, offset: int) -> "Fetched | None":
+        """What of it concerns an offset and later ones; None if nothing does."""
+        if self.end is not None and self.end < offset:
+            return None
+        before = bisect_left(self.messages.offsets, offset)
+        if not before:
+            return self
+        left = len(self.messages) - before
+        return Fetched(self.messages.sliced(before, left)) if left else None
+
 
 @dataclass
 class Positioned:
@@ -85,8 +98,19 @@ class Positioned:
     _queue: PartitionQueue | None = None
     """Brings the messages as columns; None without compiled C."""
 
-    def is_at(self, topic: str, partition: int, offset: int) -> bool:
-        return (self.topic, self.partition, self.offset) == (topic, partition, offset)
+    def is_of(self, topic: str, partition: int) -> bool:
+        return (self.topic, self.partition) == (topic, partition)
+
+    def is_near(self, topic: str, partition: int, offset: int) -> bool:
+        """Whether it reaches this offset after a few messages. It may have fetched them already."""
+        is_there = self.is_of(topic, partition) and self.offset >= 0
+        return is_there and 0 <= offset - self.offset <= SKIPPED_MESSAGES
+
+    def skip_to(self, offset: int) -> None:
+        """Continue at this offset, to which it is near."""
+        if self.offset < offset:
+            self.offset, self._end = offset, None
+            self._ahead = self._still_wanted(self._ahead)
 
     def go_to(self, topic: str, partition: int, offset: int, most: int) -> None:
         """Continue at this offset, with at most so many messages in one fetch."""
@@ -112,7 +136,7 @@ class Positioned:
         """Return messages, as soon as there are any. Wait until the partition ends or the cluster fails."""
         until = time.monotonic() + (FIRST_SECONDS if self._end is None else IDLE_SECONDS)
         while not self._ahead and (left := until - time.monotonic()) > 0 and not self.failures.are_total:
-            self._ahead = self._taken(most, min(NOTICED_SECONDS, left))
+            self._ahead = self._still_wanted(self._taken(most, min(NOTICED_SECONDS, left)))
             if self._ahead:
                 self.failures.clear()
         while self._ahead:
@@ -128,6 +152,10 @@ class Positioned:
             self._ahead.insert(0, Fetched(messages.sliced(count, len(messages) - count)))
         if count:
             self.offset = messages.offsets[count - 1] + 1
+
+    def _still_wanted(self, fetched: Iterable[Fetched]) -> list[Fetched]:
+        """What was fetched and concerns the present offset or later ones."""
+        return [wanted for each in fetched if (wanted := each.since(self.offset)) is not None]
 
     def _taken(self, most: int, seconds: float) -> list[Fetched]:
         """What has arrived, or arrives within this time."""
@@ -188,11 +216,13 @@ class Consumers:
     def at(
         self, settings: Mapping[str, Any], topic: str, partition: int, offset: int, most: int
     ) -> Iterator[Positioned]:
-        """Lend a consumer at an offset: the one that stopped there, if possible. A fetch brings at most `most`."""
+        """Lend a consumer at an offset, if possible one that is near. A fetch brings at most `most`."""
         key = tuple(sorted(settings.items()))
         used = self._lent(key, topic, partition, offset) or self._made(settings)
         try:
-            if not used.is_at(topic, partition, offset):
+            if used.is_near(topic, partition, offset):
+                used.skip_to(offset)
+            else:
                 used.go_to(topic, partition, offset, most)
             yield used
         except BaseException:
@@ -217,11 +247,13 @@ class Consumers:
                 self._inherited.append(self._kept)
                 self._process, self._kept = os.getpid(), {}
             kept = self._kept.get(key, [])
-            exact = (one for one in kept if one.is_at(topic, partition, offset))
-            found = next(exact, None) or (kept[0] if len(kept) == KEPT_CONSUMERS else None)
-            if found is not None:
-                kept.remove(found)
-            return found
+            there = [one for one in kept if one.is_of(topic, partition)]
+            near = [one for one in there if one.is_near(topic, partition, offset)]
+            found = [*near, *there, *(kept if len(kept) == KEPT_CONSUMERS else [])]
+            if not found:
+                return None
+            kept.remove(found[0])
+            return found[0]
 
     def _made(self, settings: Mapping[str, Any]) -> Positioned:
         failures = Failures()

@@ -1,0 +1,74 @@
+"""Consumers that are kept between readers: which one is lent, and where it continues."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dagkit_operators.kafka import consumers
+from dagkit_operators.kafka.consumers import DEFAULTS, SKIPPED_MESSAGES, Consumers, Positioned
+from tests.services.broker import QUIET, Broker
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(params=["compiled C", "Python"])
+def kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Consumers]:
+    """Consumers whose messages come as columns, or one by one."""
+    if request.param == "Python":
+        monkeypatch.setattr(consumers, "native", lambda: None)
+    own = Consumers()
+    yield own
+    own.close()
+
+
+def settings(broker: Broker) -> dict[str, Any]:
+    return {**DEFAULTS, **QUIET, "bootstrap.servers": broker.address, "isolation.level": "read_committed"}
+
+
+def read(source: Positioned, upto: int) -> list[int]:
+    """The offsets of the next messages."""
+    found: list[int] = []
+    while source.offset < upto:
+        messages = source.fetch(100).messages
+        found += messages.offsets
+        source.use(messages, len(messages))
+    return found
+
+
+def test_a_consumer_skips_a_few_messages_that_another_reader_has_read(kafka: Broker, kept: Consumers) -> None:
+    topic = kafka.topic()
+    kafka.produce(topic, range(10))
+    with kept.at(settings(kafka), topic, 0, 0, 100) as first:
+        source = first
+        messages = source.fetch(100).messages
+        source.use(messages, 2)
+    assigned = source._queue
+    with kept.at(settings(kafka), topic, 0, 6, 100) as second:
+        assert second is source
+        assert second._queue is assigned, "it was not assigned again"
+        assert read(second, 10) == [6, 7, 8, 9]
+
+
+def test_the_end_of_a_partition_before_skipped_messages_is_no_end(kafka: Broker, kept: Consumers) -> None:
+    topic = kafka.topic()
+    kafka.produce(topic, range(3))
+    with kept.at(settings(kafka), topic, 0, 0, 100) as source:
+        assert read(source, 3) == [0, 1, 2]
+        assert source.fetch(100).end == 3
+    kafka.produce(topic, range(3, 8))
+    with kept.at(settings(kafka), topic, 0, 5, 100) as again:
+        assert again is source
+        assert read(again, 8) == [5, 6, 7]
+        assert again.fetch(100).end == 8
+
+
+@pytest.mark.parametrize("offset", [0, SKIPPED_MESSAGES + 2], ids=["before it", "far behind it"])
+def test_a_consumer_is_assigned_again_where_it_cannot_skip(kafka: Broker, kept: Consumers, offset: int) -> None:
+    topic = kafka.topic()
+    kafka.produce(topic, range(SKIPPED_MESSAGES + 4))
+    with kept.at(settings(kafka), topic, 0, 1, 1) as source:
+        assert source.fetch(1).messages.offsets == [1]
+    with kept.at(settings(kafka), topic, 0, offset, 100) as again:
+        assert again is source, "one consumer for each partition"
+        assert again.fetch(100).messages.offsets[0] == offset
