@@ -103,6 +103,7 @@ RunCode = Literal[
     "result-unwritable",
     "input-unreadable",
     "folder-refused",
+    "driver-runs",
     "master-invalid",
     "java-missing",
     "spark-unavailable",

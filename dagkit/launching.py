@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -19,13 +20,17 @@ from urllib.parse import quote
 from dagkit.api.attributes import DagContext
 from dagkit.api.configuration import Config
 from dagkit.api.running import Until
-from dagkit.clock import Timer
+from dagkit.clock import SystemClock, Timer
 from dagkit.compiler import Compilation, compile_application
 from dagkit.compiler.steps import Author
 from dagkit.engine.masking import Masking
 from dagkit.engine.points import Probe
 from dagkit.engine.program.lower import program_of
-from dagkit.engine.reports.run_events import Observer
+from dagkit.engine.reports.driver_process import this_process
+from dagkit.engine.reports.run_events import Observer, Observers, Starting
+from dagkit.engine.reports.run_picture import RunPicture
+from dagkit.engine.reports.snapshot import RunSnapshot
+from dagkit.engine.reports.status_file import StatusFile, refuse_second
 from dagkit.engine.run.launch_record import LaunchRecord
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.run.run_state import RunSettings, RunState
@@ -95,16 +100,26 @@ def launch_compiled(
     observers: Sequence[Observer] = (),
     clock: Timer | None = None,
     probe: Probe | None = None,
+    take_over: bool = False,
 ) -> Launched:
     """Run a compiled application.
 
     It stops after this many `windows`, even if work is left. Unless `durable`, its ledger survives a crash of the
     process but not of the machine. `observers` receive every run event; a `probe` may crash the run at any step.
+    Raise `DriverRuns` if another process runs the application, unless this one is to `take_over`.
     """
     place, version = absolute(str(path or application_path(compilation))), sys.modules["dagkit"].__version__
-    with _signals() as interrupts, Masking.of(lambda: program_of(compilation)).masked():
+    with _signals() as interrupts:
         ledger = Ledger.create(place, clock=clock, durable=durable)
-        with _backend(compilation, machine) as backend:
+        if not take_over:
+            refuse_second(ledger.store, datetime.now(UTC))
+        status = StatusFile(ledger.store, _picture(compilation, machine, place, until))
+        observers = [status, *observers, *tracing()]
+        with (
+            status.kept(),
+            Masking.of(lambda: program_of(compilation)).masked(),
+            _backend(compilation, machine, Observers(observers)) as backend,
+        ):
             state = RunState(
                 compilation,
                 backend,
@@ -120,7 +135,7 @@ def launch_compiled(
                 fingerprint=fingerprint(compilation.plan),
                 version=version,
                 clock=clock,
-                observers=[*observers, *tracing()],
+                observers=observers,
                 probe=probe,
             )
             LaunchRecord.of(state.changing.plan.compilation, version, state.clock.now()).write(ledger.store)
@@ -139,17 +154,39 @@ def application_path(compilation: Compilation) -> str:
     return str(Path(HOME) / quote(compilation.application, safe=" "))
 
 
+def _picture(compilation: Compilation, machine: Machine, place: str, until: Until) -> RunPicture:
+    """The picture of a launch before anything has happened."""
+    clock = SystemClock()
+    now = clock.now()
+    first = RunSnapshot(
+        application=compilation.application,
+        application_path=place,
+        version=sys.modules["dagkit"].__version__,
+        driver=this_process(),
+        master=machine.name,
+        until=until.value,
+        since=now,
+        at=now,
+    )
+    return RunPicture(clock, first, compilation.plan)
+
+
 @contextlib.contextmanager
-def _backend(compilation: Compilation, machine: Machine) -> Iterator[Backend]:
+def _backend(compilation: Compilation, machine: Machine, observers: Observers) -> Iterator[Backend]:
     if machine.backend == "reference":
         from dagkit.backends.reference import ReferenceBackend  # noqa: PLC0415 - only one of the two is loaded
 
+        observers.publish(Starting("reading the ledger"))
         yield ReferenceBackend(compilation)
         return
     from dagkit.backends.spark import SparkBackend  # noqa: PLC0415 - as above
 
-    with machine.session() as session, contextlib.closing(SparkBackend(compilation, session)) as backend:
-        yield backend
+    observers.publish(Starting(f"starting Spark at {machine.name}"))
+    with machine.session() as session:
+        observers.publish(Starting("sending code to Spark's workers"))
+        with contextlib.closing(SparkBackend(compilation, session)) as backend:
+            observers.publish(Starting("reading the ledger"))
+            yield backend
 
 
 class _Interrupts:

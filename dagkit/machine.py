@@ -27,6 +27,15 @@ class Machine:
     starting: Future[Any] | None = None
     """The session that `with_spark_starting` starts."""
 
+    @property
+    def name(self) -> str:
+        """The master of Spark, or `reference`."""
+        if self.backend == "reference":
+            return "reference"
+        if self.spark is not None:
+            return str(self.spark.conf.get("spark.master", "a given session"))
+        return self.master or f"local[{self.cores or '*'}]"
+
     def with_spark_starting(self) -> "Machine":
         """This machine, whose session starts now in another thread; unless it has one or needs none."""
         if self.backend != "spark" or self.spark is not None or self.starting is not None:

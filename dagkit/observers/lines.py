@@ -15,6 +15,7 @@ from typing import Any
 from dagkit.api.stats import OperatorStats
 from dagkit.engine.reports.run_events import (
     Committed,
+    Draining,
     Ended,
     Failed,
     Found,
@@ -23,11 +24,13 @@ from dagkit.engine.reports.run_events import (
     Resumed,
     RunEvent,
     Started,
+    Starting,
 )
 
 Write = Callable[[str], None]
 
 EVENTS: Mapping[type, str] = {
+    Starting: "starting",
     Resumed: "resumed",
     Found: "found",
     Started: "started",
@@ -35,6 +38,7 @@ EVENTS: Mapping[type, str] = {
     Committed: "committed",
     Measured: "measured",
     Reshaped: "reshaped",
+    Draining: "draining",
     Ended: "ended",
 }
 """The field `event` for each class of run events."""

@@ -17,9 +17,10 @@ from dagkit.clock import SystemClock
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.points import Point
 from dagkit.engine.reports.run_events import Committed, Ended, Resumed, RunEvent
+from dagkit.engine.reports.status_file import DriverRuns, read_status
 from dagkit.errors import DagkitError
 from dagkit.launching import Machine, launch
-from dagkit.ledger import Ledger
+from dagkit.ledger import Ledger, SequenceTaken
 from dagkit.ledger.audit.verify import verify
 from dagkit.testing import Crash, CrashAfter
 
@@ -94,6 +95,28 @@ def test_a_crash_costs_the_open_window_and_nothing_else() -> None:
     memory = json.loads(ledger.chain(launched.application).checkpoint() or b"")
     assert memory["state"]["Sum"] == [{"total": 6}]
     assert verify(ledger).is_valid
+
+
+def test_a_second_launch_is_refused_while_one_runs_unless_it_takes_over() -> None:
+    refused: list[DagkitError] = []
+
+    def launch_again(event: RunEvent) -> None:
+        if isinstance(event, Resumed):
+            with pytest.raises(DriverRuns, match=f"process {os.getpid()} of") as raised:
+                launch(summing, until="once", machine=REFERENCE)
+            refused.append(raised.value)
+            launch(summing, until="once", machine=REFERENCE, take_over=True)
+
+    with pytest.raises(SequenceTaken):
+        launch(summing, until="once", machine=REFERENCE, observers=[launch_again])
+    assert [error.exit_code for error in refused] == [11]
+
+
+def test_a_launch_leaves_how_it_ended() -> None:
+    launched = launch(summing, until="once", machine=REFERENCE)
+    status = read_status(Ledger.open(launched.application_path).store)
+    assert status is not None
+    assert (status.state, status.window, status.totals.windows, status.block) == ("stopped", 3, 3, 5)
 
 
 def test_a_failure_names_the_operator_and_the_window() -> None:

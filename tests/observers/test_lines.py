@@ -12,6 +12,7 @@ from dagkit.api.stats import OperatorStats, PortStats, WorkProgress
 from dagkit.engine.facts import Scaled
 from dagkit.engine.reports.run_events import (
     Committed,
+    Draining,
     Ended,
     Failed,
     Found,
@@ -20,6 +21,7 @@ from dagkit.engine.reports.run_events import (
     Resumed,
     RunEvent,
     Started,
+    Starting,
 )
 from dagkit.observers.lines import EVENTS, Lines
 
@@ -28,6 +30,7 @@ STATS = OperatorStats(
     1, (PortStats("input", 3),), (PortStats("output", 2),), cpu_nanos=1_500_000, busy_millis=2.5, positions=9
 )
 HAPPENINGS: Mapping[str, tuple[RunEvent, Mapping[str, Any]]] = {
+    "starting": (Starting("starting Spark"), {"step": "starting Spark"}),
     "resumed": (Resumed("App", 2, 5, promised=False), {"window": 2, "waiting": 5, "promised": False}),
     "found": (Found("in", 1, 10, 0), {"operator": "in", "blocks": 1, "positions": 10, "items": 0}),
     "started": (Started(3, 4, 5.0), {"window": 3, "blocks": 4, "lasts_millis": 5.0}),
@@ -36,7 +39,7 @@ HAPPENINGS: Mapping[str, tuple[RunEvent, Mapping[str, Any]]] = {
         {"window": 3, "operator": "op", "message": "ValueError: no", "again": True},
     ),
     "committed": (
-        Committed(3, 1.5, 10, 1, 8, 0, 0, {"op": [WorkProgress("a", 4, 6)]}, NOON),
+        Committed(3, 1.5, 10, 1, 8, 0, 0, {"op": [WorkProgress("a", 4, 6)]}, NOON, 7),
         {
             "window": 3,
             "millis": 1.5,
@@ -47,6 +50,7 @@ HAPPENINGS: Mapping[str, tuple[RunEvent, Mapping[str, Any]]] = {
             "waiting_positions": 0,
             "underway": {"op": [{"source": "a", "completed": 4, "remaining": 6}]},
             "visible": "2026-01-01T12:00:00.000Z",
+            "block": 7,
         },
     ),
     "measured": (
@@ -83,6 +87,7 @@ HAPPENINGS: Mapping[str, tuple[RunEvent, Mapping[str, Any]]] = {
             "inputs": {},
         },
     ),
+    "draining": (Draining(3), {"window": 3}),
     "ended": (Ended(4), {"window": 4}),
 }
 

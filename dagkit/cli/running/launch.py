@@ -32,6 +32,7 @@ LOCAL = "127.0.0.1"
 )
 @click.option("--reference", is_flag=True, help="Run in plain single-threaded Python, without Spark.")
 @click.option("--windows", metavar="N", type=click.IntRange(min=1), help="Stop after N windows.")
+@click.option("--take-over", is_flag=True, help="Launch although another process seems to run the application.")
 @click.option("--no-sync", is_flag=True, help="Skip fsync: safe against crashes, not against power loss.")
 @click.option(
     "--metrics-port",
@@ -60,6 +61,7 @@ def launch(
     settings: tuple[tuple[str, str], ...],
     reference: bool,
     windows: int | None,
+    take_over: bool,
     no_sync: bool,
     metrics_port: int | None,
     metrics_address: str | None,
@@ -83,7 +85,15 @@ def launch(
         asked,
         output,
         machine,
-        Wanted(path, until, windows, durable=not no_sync, as_lines=log == "json", metrics=serving),
+        Wanted(
+            path,
+            until,
+            windows,
+            take_over=take_over,
+            durable=not no_sync,
+            as_lines=log == "json",
+            metrics=serving,
+        ),
     )
 
 

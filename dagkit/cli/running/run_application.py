@@ -28,6 +28,7 @@ class Wanted:
     path: str | None
     until: Until
     windows: int | None
+    take_over: bool
     durable: bool
     as_lines: bool
     """Whether stderr gets one line of JSON for each event."""
@@ -65,6 +66,7 @@ def run(asked: Asked, output: Output, machine: Machine, wanted: Wanted) -> None:
                 path=wanted.path,
                 until=wanted.until,
                 windows=wanted.windows,
+                take_over=wanted.take_over,
                 durable=wanted.durable,
                 observers=observers,
             )

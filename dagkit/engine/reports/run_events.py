@@ -14,6 +14,14 @@ _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
+class Starting:
+    """A launch performs a step of its start, before the run begins."""
+
+    step: str
+    """In a few words, such as `starting Spark`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Resumed:
     """A run begins after the last committed window."""
 
@@ -62,6 +70,8 @@ class Committed:
     """The work that was begun and is not finished, by operator: some of it, the least complete first."""
     visible: datetime | None = None
     """When the next incomplete file will be completed and become visible, if a limit of time applies to any."""
+    block: int | None = None
+    """The number of the window's block in the application's chain of the ledger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +138,21 @@ class Reshaped:
 
 
 @dataclass(frozen=True, slots=True)
+class Draining:
+    """The run was asked to stop: it ends after the windows in flight."""
+
+    window_id: int
+    """The last committed window."""
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """A run is over, and all output files are in place."""
 
     window_id: int
 
 
-RunEvent = Resumed | Found | Started | Failed | Committed | Measured | Reshaped | Ended
+RunEvent = Starting | Resumed | Found | Started | Failed | Committed | Measured | Reshaped | Draining | Ended
 Observer = Callable[[RunEvent], None]
 
 

@@ -76,11 +76,12 @@ class _Window:
     sent: int
     cpu_nanos: int
     latency_millis: float
+    positions: int
 
 
 @dataclass
 class Lately:
-    """The moving averages of one partition."""
+    """The moving averages of one partition, or of all partitions of an operator."""
 
     began: datetime
     """When the run began: averages never reach back before it."""
@@ -90,7 +91,7 @@ class Lately:
         """Add a committed window."""
         taken = sum(port.tuple_count for port in stats.input_ports)
         sent = sum(port.tuple_count for port in stats.output_ports)
-        self._windows.append(_Window(ended, taken, sent, stats.cpu_nanos, latency_millis))
+        self._windows.append(_Window(ended, taken, sent, stats.cpu_nanos, latency_millis, stats.positions))
         while self._windows[0].ended <= ended - AVERAGED:
             self._windows.popleft()
 
@@ -101,6 +102,10 @@ class Lately:
     @property
     def emitted_per_second(self) -> float:
         return self._per_second(sum(window.sent for window in self._windows))
+
+    @property
+    def positions_per_second(self) -> float:
+        return self._per_second(sum(window.positions for window in self._windows))
 
     @property
     def cpu_percentage(self) -> float:

@@ -133,7 +133,13 @@ class Committer:
         files, queue = len(self._run.outputs.unplaced), self._run.queue
         found, now = self._run.driver_inputs.figures(window.window_id), self._run.clock.now()
         self._run.publisher.committed(
-            window, outcome.answer, files=files, queue=queue, now=now, visible=self._run.next_wake
+            window,
+            outcome.answer,
+            files=files,
+            queue=queue,
+            now=now,
+            visible=self._run.next_wake,
+            block=self._run.journal.chain.head.seq,
         )
         queues = queues_of(queue, self._run.summary)
         self._run.publisher.measured(window, outcome, found=found, queues=queues, ended=ended, committed=now)

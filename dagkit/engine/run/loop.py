@@ -21,7 +21,7 @@ from dagkit.engine.facts import Scaled
 from dagkit.engine.failures import OperatorFailed, failure_of
 from dagkit.engine.files.checks import make_output_folders
 from dagkit.engine.points import Point
-from dagkit.engine.reports.run_events import Ended, Reshaped, Resumed
+from dagkit.engine.reports.run_events import Draining, Ended, Reshaped, Resumed
 from dagkit.engine.run.commit import Committer
 from dagkit.engine.run.decide import (
     Action,
@@ -59,6 +59,8 @@ class Loop:
         self.run_state = run
         self._committer = Committer(run)
         self._stopping = Stopping.NOT
+        self._is_draining = False
+        """Whether observers were informed that the run stops."""
         self._last_window = run.checkpoint.window + (run.settings.windows or 0)
 
     @property
@@ -116,6 +118,9 @@ class Loop:
 
     def _next(self) -> Action:
         """Read requests, ask listeners if it is time, and return the next action."""
+        if self._stopping is not Stopping.NOT and not self._is_draining:
+            self._is_draining = True
+            self.run_state.publisher.publish(Draining(self.run_state.checkpoint.window))
         self.run_state.changing.read_requests(self.run_state.checkpoint.window, busy=self.run_state.driver_inputs.busy)
         action = next_action(self.outlook())
         if self.run_state.promise is None and self._asks_listeners(action):

@@ -59,8 +59,9 @@ class EventPublisher:
         queue: WorkQueue,
         now: datetime,
         visible: datetime | None = None,
+        block: int | None = None,
     ) -> None:
-        """Publish a committed window; `queue` is the queue after it."""
+        """Publish a committed window, which is this block of the ledger; `queue` is the queue after it."""
         self.publish(
             Committed(
                 window_id=window.window_id,
@@ -72,6 +73,7 @@ class EventPublisher:
                 waiting_positions=queue.positions,
                 underway=underway_in(answer.reports),
                 visible=visible,
+                block=block,
             )
         )
 

@@ -1,0 +1,264 @@
+"""An observer that keeps the present picture of a run."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dagkit.api.stats import OperatorStats, WorkProgress
+from dagkit.clock import Clock
+from dagkit.engine.facts import Scaled
+from dagkit.engine.reports.run_events import (
+    Committed,
+    Draining,
+    Ended,
+    Failed,
+    Found,
+    Measured,
+    Queue,
+    Reshaped,
+    Resumed,
+    RunEvent,
+    Started,
+    Starting,
+)
+from dagkit.engine.reports.snapshot import (
+    OperatorFigures,
+    PendingInput,
+    RunError,
+    RunningWindow,
+    RunSnapshot,
+    RunTotals,
+    StageFigures,
+    Underway,
+)
+from dagkit.engine.reports.statistics import AVERAGED, Lately
+from dagkit.errors import DagkitError
+from dagkit.plan import Plan
+
+
+@dataclass
+class _OperatorPicture:
+    """What is known of one operator."""
+
+    name: str
+    stage: str
+    partitions: int
+    wanted: int
+    lately: Lately | None = None
+    """None before the first window."""
+    received: int = 0
+    sent: int = 0
+    positions: int = 0
+    elements_begun: int = 0
+    busy: float = 0.0
+    pending: tuple[PendingInput, ...] = ()
+    underway: tuple[Underway, ...] = ()
+
+    def measured(self, window: Measured, partitions: Sequence[OperatorStats]) -> None:
+        """Add a committed window."""
+        self.lately = lately = self.lately or Lately(window.began)
+        millis = (window.committed - window.began).total_seconds() * 1000
+        queued = {each.port for each in window.queues if each.operator == self.name}
+        for stats in partitions:
+            lately.add(stats, window.committed, millis)
+            self.received += sum(port.tuple_count for port in stats.input_ports)
+            self.sent += sum(port.tuple_count for port in stats.output_ports)
+            self.positions += stats.positions
+            self.elements_begun += sum(port.tuple_count for port in stats.input_ports if port.port in queued)
+        self.partitions = len(partitions)
+        busy = sum(stats.busy_millis for stats in partitions)
+        self.busy = min(1.0, busy / (millis * len(partitions))) if millis > 0 and partitions else 0.0
+
+    def figures(self) -> OperatorFigures:
+        lately = self.lately
+        rate = lately.positions_per_second if lately else 0.0
+        return OperatorFigures(
+            name=self.name,
+            stage=self.stage,
+            partitions=self.partitions,
+            wanted=self.wanted,
+            received=self.received,
+            sent=self.sent,
+            positions=self.positions,
+            received_per_second=lately.processed_per_second if lately else 0.0,
+            sent_per_second=lately.emitted_per_second if lately else 0.0,
+            positions_per_second=rate,
+            busy=self.busy,
+            elements_begun=self.elements_begun,
+            pending=self.pending,
+            underway=self.underway,
+            eta_seconds=_eta(sum(each.positions for each in self.pending), rate),
+        )
+
+
+@dataclass
+class RunPicture:
+    """The picture of one launch. The loop's thread updates it; any thread may take a snapshot."""
+
+    clock: Clock
+    first: RunSnapshot
+    """What is known before the run begins."""
+    plan: Plan
+    _now: RunSnapshot = field(init=False)
+    """Replaced as a whole, so that another thread reads one state of it."""
+    _operators: Mapping[str, _OperatorPicture] = field(init=False)
+
+    def __post_init__(self) -> None:
+        stage_of = {name: stage.name for stage in self.plan.stages for name in stage.operators}
+        self._operators = {
+            planned.name: _OperatorPicture(
+                planned.name,
+                stage_of.get(planned.name, planned.stage),
+                len(planned.partitions),
+                len(planned.partitions),
+            )
+            for planned in self.plan.operators
+        }
+        stages = tuple(
+            StageFigures(name=stage.name, operators=stage.operators, level=stage.level) for stage in self.plan.stages
+        )
+        self._now = self.first.model_copy(update={"stages": stages})
+        self._set(operators=self._figures())
+
+    def snapshot(self) -> RunSnapshot:
+        """The picture now. While no window runs, rates fall to zero after the period that they are averages of."""
+        now, at = self._now, self.clock.now()
+        if now.in_flight or now.committed_at is None or at - now.committed_at < AVERAGED:
+            return now.model_copy(update={"at": at})
+        quiet = {"received_per_second": 0.0, "sent_per_second": 0.0, "positions_per_second": 0.0, "busy": 0.0}
+        operators = tuple(each.model_copy(update=quiet) for each in now.operators)
+        return now.model_copy(update={"at": at, "operators": operators, "positions_per_second": 0.0})
+
+    def __call__(self, event: RunEvent) -> None:
+        match event:
+            case Starting() | Resumed() | Draining() | Ended():
+                self._changed(event)
+            case Found(blocks=elements, items=items):
+                self._count(elements_found=elements, items_found=items)
+            case Started():
+                self._started(event)
+            case Failed():
+                self._failed(event)
+            case Committed():
+                self._committed(event)
+            case Measured():
+                self._measured(event)
+            case Reshaped(fact=Scaled() as fact):
+                self._scaled(fact)
+
+    def ended(self, error: BaseException) -> None:
+        """Record the error that ended the run."""
+        explained = error.explained if isinstance(error, DagkitError) else None
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            message = "interrupted"
+        else:
+            message = explained.problem if explained else f"{type(error).__name__}: {error}".removesuffix(": ")
+        known = self._now.error
+        last = RunError(
+            at=self.clock.now(),
+            operator=known.operator if known else None,
+            window=known.window if known else None,
+            code=explained.code if explained else None,
+            message=message,
+            again=False,
+        )
+        self._set(state="failed", step="", in_flight=(), error=last)
+
+    # ---- single events
+
+    def _changed(self, event: Starting | Resumed | Draining | Ended) -> None:
+        """Note another state."""
+        match event:
+            case Starting(step=step):
+                self._set(state="starting", step=step)
+            case Resumed(window_id=window_id, waiting=waiting):
+                self._set(state="running", step="", resumed_after=window_id, window=window_id, pending_elements=waiting)
+            case Draining():
+                self._set(state="draining")
+            case Ended(window_id=window_id):
+                self._set(state="stopped", window=window_id, in_flight=())
+
+    def _started(self, event: Started) -> None:
+        window = RunningWindow(
+            window=event.window_id, elements=event.blocks, since=self.clock.now(), lasts_millis=event.lasts_millis
+        )
+        self._set(in_flight=(*self._others(event.window_id), window))
+
+    def _failed(self, event: Failed) -> None:
+        error = RunError(
+            at=self.clock.now(),
+            operator=event.operator,
+            window=event.window_id,
+            message=event.message,
+            again=event.again,
+        )
+        self._set(error=error)
+
+    def _committed(self, event: Committed) -> None:
+        for name, operator in self._operators.items():
+            operator.underway = tuple(map(_underway, event.underway.get(name, ())))
+        self._count(windows=1, positions=event.positions, written=event.written, files=event.files)
+        self._set(
+            window=event.window_id,
+            block=event.block,
+            committed_at=self.clock.now(),
+            in_flight=self._others(event.window_id),
+            pending_elements=event.waiting,
+            pending_positions=event.waiting_positions,
+            visible_at=event.visible,
+        )
+
+    def _measured(self, event: Measured) -> None:
+        for name, operator in self._operators.items():
+            operator.pending = tuple(_pending(each) for each in event.queues if each.operator == name)
+            if name in event.operators:
+                operator.measured(event, event.operators[name])
+        for fact in event.facts:
+            if isinstance(fact, Scaled):
+                self._scaled(fact)
+        figures = self._figures()
+        rate = sum(each.positions_per_second for each in figures)
+        shown = {name: _plain(metrics) for name, metrics in event.metrics.items()}
+        self._set(
+            operators=figures,
+            positions_per_second=rate,
+            eta_seconds=_eta(self._now.pending_positions, rate),
+            user_metrics={**self._now.user_metrics, **shown},
+        )
+
+    def _scaled(self, fact: Scaled) -> None:
+        if fact.operator in self._operators:
+            self._operators[fact.operator].wanted = fact.after
+            self._set(operators=self._figures())
+
+    # ---- updates
+
+    def _figures(self) -> tuple[OperatorFigures, ...]:
+        return tuple(operator.figures() for operator in self._operators.values())
+
+    def _others(self, window_id: int) -> tuple[RunningWindow, ...]:
+        """The windows in flight without this one."""
+        return tuple(window for window in self._now.in_flight if window.window != window_id)
+
+    def _count(self, **added: int) -> None:
+        totals = self._now.totals.model_dump()
+        self._set(totals=RunTotals(**{name: count + added.get(name, 0) for name, count in totals.items()}))
+
+    def _set(self, **changed: Any) -> None:
+        self._now = self._now.model_copy(update=changed)
+
+
+def _eta(positions: int, rate: float) -> float | None:
+    return positions / rate if positions and rate > 0 else None
+
+
+def _pending(queue: Queue) -> PendingInput:
+    return PendingInput(port=queue.port, elements=queue.blocks, positions=queue.positions)
+
+
+def _underway(work: WorkProgress) -> Underway:
+    return Underway(source=work.source, completed=work.completed, remaining=work.remaining)
+
+
+def _plain(metrics: Mapping[str, Any]) -> dict[str, float | int | str | None]:
+    return {name: value for name, value in metrics.items() if isinstance(value, float | int | str | None)}

@@ -1,0 +1,163 @@
+"""The present picture of a run as plain data, with a JSON form that other processes read."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+State = Literal["starting", "running", "draining", "stopped", "failed"]
+"""A driver writes one of these. `draining` waits for the windows in flight; `stopped` and `failed` are final."""
+
+FINAL: tuple[State, ...] = ("stopped", "failed")
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")  # a later dagkit may write more
+
+
+class DriverProcess(_Part):
+    """The process that runs the application, and its launch."""
+
+    launch: str
+    """A random ID: one process may launch several times."""
+    host: str
+    pid: int
+    began: str
+    """When the process began, as its system counts time; distinguishes it from a later one with the same number."""
+    user: str
+
+
+class RunningWindow(_Part):
+    """A window in flight."""
+
+    window: int
+    elements: int
+    since: datetime
+    lasts_millis: float | None = None
+    """How long slots may begin new work; None: until there is no more."""
+
+
+class PendingInput(_Part):
+    """The pending work of one input."""
+
+    port: str
+    elements: int
+    positions: int
+
+
+class Underway(_Part):
+    """An element that was begun and is not finished, as of the last window."""
+
+    source: str
+    completed: float
+    remaining: float | None = None
+
+    @property
+    def fraction(self) -> float | None:
+        """The fraction that is done; None if the work has no end."""
+        if self.remaining is None:
+            return None
+        whole = self.completed + self.remaining
+        return self.completed / whole if whole else 1.0
+
+
+class OperatorFigures(_Part):
+    """The figures of one operator. Rates are averages over the last ten seconds, totals those of this launch."""
+
+    name: str
+    stage: str
+    partitions: int
+    wanted: int
+    """The partitions of the last decision."""
+    received: int = 0
+    sent: int = 0
+    positions: int = 0
+    """How many positions were read; for files, bytes."""
+    received_per_second: float = 0.0
+    sent_per_second: float = 0.0
+    positions_per_second: float = 0.0
+    busy: float = 0.0
+    """The share of the last window in which its slots worked, 0 to 1. Fused operators have the same value."""
+    elements_begun: int = 0
+    pending: tuple[PendingInput, ...] = ()
+    underway: tuple[Underway, ...] = ()
+    """At most ten, the least complete first."""
+    eta_seconds: float | None = None
+    """The time that its pending work takes at the present rate; None if there is none, or no rate."""
+
+
+class StageFigures(_Part):
+    """Operators that run as one."""
+
+    name: str
+    operators: tuple[str, ...]
+    level: int
+
+
+class RunTotals(_Part):
+    """Totals of this launch."""
+
+    windows: int = 0
+    positions: int = 0
+    written: int = 0
+    """Bytes."""
+    files: int = 0
+    elements_found: int = 0
+    items_found: int = 0
+
+
+class RunError(_Part):
+    """The last failure."""
+
+    at: datetime
+    operator: str | None = None
+    window: int | None = None
+    code: str | None = None
+    message: str
+    again: bool
+    """Whether the window ran again."""
+
+
+class RunSnapshot(_Part):
+    """The picture of one launch at one time."""
+
+    format: Literal["dagkit.status/1"] = "dagkit.status/1"
+    application: str
+    application_path: str
+    version: str
+    driver: DriverProcess
+    master: str
+    """`reference`, or the master of Spark."""
+    until: str
+    since: datetime
+    """When the launch began."""
+    at: datetime
+    """When the driver wrote this: its heartbeat."""
+    state: State = "starting"
+    step: str = ""
+    """What the start does now; empty afterwards."""
+    resumed_after: int = 0
+    window: int = 0
+    """The last committed window."""
+    block: int | None = None
+    """The number of its block in the application's chain of the ledger."""
+    committed_at: datetime | None = None
+    in_flight: tuple[RunningWindow, ...] = ()
+    stages: tuple[StageFigures, ...] = ()
+    operators: tuple[OperatorFigures, ...] = ()
+    totals: RunTotals = RunTotals()
+    pending_elements: int = 0
+    pending_positions: int = 0
+    positions_per_second: float = 0.0
+    eta_seconds: float | None = None
+    visible_at: datetime | None = None
+    """When the next incomplete output file becomes visible, if a limit of time applies to any."""
+    user_metrics: Mapping[str, Mapping[str, float | int | str | None]] = {}
+    """The metrics that operators declare, by operator; only those that are numbers or texts."""
+    error: RunError | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the driver wrote that it ended."""
+        return self.state in FINAL

@@ -1,0 +1,128 @@
+"""The snapshot of a run as a file in the application's folder, for other processes: `PATH/status.json`.
+
+The driver replaces the file at each change of state, otherwise at most once a second, and at least every five seconds.
+Its last content is the state in which the run ended. The file also keeps a second driver from starting by mistake; what
+decides between two drivers is the ledger.
+"""
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import ClassVar
+
+from pydantic import ValidationError
+
+from dagkit.engine.reports.driver_process import BEAT_SECONDS, presence
+from dagkit.engine.reports.run_events import Draining, Ended, Failed, Resumed, RunEvent, Starting
+from dagkit.engine.reports.run_picture import RunPicture
+from dagkit.engine.reports.snapshot import RunSnapshot
+from dagkit.errors import RunFailure
+from dagkit.ledger import StoreError
+from dagkit.ledger.stores import KeyMissing, Store
+
+STATUS = "status.json"
+_SECONDS_BETWEEN = 1.0
+"""The shortest time between two writes without a change of state."""
+
+_log = logging.getLogger(__name__)
+
+
+class DriverRuns(RunFailure):
+    """Another driver runs the application now."""
+
+    code = "driver-runs"
+    exit_code: ClassVar[int] = 11
+
+    def __init__(self, running: RunSnapshot) -> None:
+        driver = running.driver
+        super().__init__(
+            f"{running.application} is already running: process {driver.pid} of {driver.user} on {driver.host}, "
+            f"since {running.since.astimezone():%Y-%m-%d %H:%M:%S}",
+            "stop it with `dagkit stop`, or, if that process cannot write any more, launch with --take-over",
+        )
+
+
+def read_status(store: Store) -> RunSnapshot | None:
+    """The last snapshot of an application's driver; None if there is none that this dagkit can read."""
+    try:
+        return RunSnapshot.model_validate_json(store.get(STATUS))
+    except KeyMissing:
+        return None
+    except ValidationError as error:
+        _log.warning("%s cannot be read: %s", STATUS, error.errors()[0]["msg"])
+        return None
+
+
+def refuse_second(store: Store, now: datetime) -> None:
+    """Raise DriverRuns if another driver runs the application."""
+    there = read_status(store)
+    if there is not None and presence(there, now) in ("here", "elsewhere"):
+        raise DriverRuns(there)
+
+
+class StatusFile:
+    """Writes the snapshots of one launch. It is an observer of the launch, and keeps the picture of it."""
+
+    def __init__(self, store: Store, picture: RunPicture) -> None:
+        self._store = store
+        self._picture = picture
+        self._is_begun = False
+        self._is_overtaken = False
+        """Whether another launch has written the file, which then belongs to it."""
+        self._changed = threading.Event()
+        """Set if the picture changed."""
+        self._urgent = threading.Event()
+        """Set if its state changed, or the launch is over."""
+        self._over = threading.Event()
+
+    def __call__(self, event: RunEvent) -> None:
+        self._picture(event)
+        self._changed.set()
+        if isinstance(event, Starting | Resumed | Draining | Failed | Ended):
+            self._urgent.set()
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Within the block, keep the file up to date; at its end, write how the launch ended."""
+        self.write()
+        writer = threading.Thread(target=self._keep, name="dagkit-status", daemon=True)
+        writer.start()
+        try:
+            yield
+        except BaseException as error:
+            self._picture.ended(error)
+            raise
+        finally:
+            self._over.set()
+            self._urgent.set()
+            writer.join()
+            self.write()
+
+    def write(self) -> None:
+        """Write the snapshot, unless another launch has begun to write. If the store fails, a later write succeeds."""
+        if self._is_overtaken:
+            return
+        snapshot = self._picture.snapshot()
+        try:
+            there = read_status(self._store) if self._is_begun else None
+            if there is not None and there.driver.launch != snapshot.driver.launch:
+                self._is_overtaken = True
+                return
+            self._store.replace(STATUS, (snapshot.model_dump_json() + "\n").encode())
+            self._is_begun = True
+        except StoreError as error:
+            _log.warning("%s cannot be written now: %s", STATUS, error)
+
+    def _keep(self) -> None:
+        """Write until the launch is over."""
+        waited = 0.0
+        while not self._over.is_set():
+            is_urgent = self._urgent.wait(_SECONDS_BETWEEN)
+            waited += _SECONDS_BETWEEN
+            if is_urgent or self._changed.is_set() or waited >= BEAT_SECONDS:
+                self._urgent.clear()
+                self._changed.clear()
+                self.write()
+                waited = 0.0

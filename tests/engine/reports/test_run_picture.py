@@ -1,0 +1,167 @@
+"""The picture of a run, from its events."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from dagkit.api.stats import OperatorStats, PortStats, WorkProgress
+from dagkit.compiler import compile_application
+from dagkit.engine.facts import Scaled
+from dagkit.engine.reports.run_events import (
+    Committed,
+    Draining,
+    Ended,
+    Failed,
+    Found,
+    Measured,
+    Queue,
+    Reshaped,
+    Resumed,
+    RunEvent,
+    Started,
+    Starting,
+)
+from dagkit.engine.reports.run_picture import RunPicture
+from dagkit.engine.reports.snapshot import OperatorFigures, RunSnapshot, State
+from tests.engine.cast import numbers_collected
+from tests.engine.reports.launches import NOON, SetClock, first_snapshot
+
+STATS = OperatorStats(3, (PortStats("blocks", 2),), (PortStats("output", 20),), busy_millis=500, positions=400)
+"""Of one partition, in a window of one second."""
+WINDOW: tuple[RunEvent, ...] = (
+    Starting("starting Spark"),
+    Resumed("App", 2, 5, promised=False),
+    Found("files", 4, 4000, 0),
+    Started(3, 4, 5.0),
+    Committed(3, 1000.0, 800, 1, 80, 3, 1600, {"digits": [WorkProgress("a", 4, 6)]}, NOON, 7),
+    Measured(
+        3,
+        NOON,
+        NOON + timedelta(seconds=1),
+        NOON + timedelta(seconds=1),
+        {"digits": [STATS, STATS]},
+        {"digits": {"dropped": 1, "what": object()}},
+        queues=[Queue("digits", "blocks", 3, 1600)],
+        facts=[Scaled(operator="digits", at=NOON, before=2, after=4, policy="drain", rule="much waits")],
+    ),
+)
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock()
+
+
+@pytest.fixture
+def picture(clock: SetClock) -> RunPicture:
+    compilation = compile_application(numbers_collected(((3,),), readers=2))
+    return RunPicture(clock, first_snapshot(), compilation.plan)
+
+
+def seen(picture: RunPicture, *events: RunEvent) -> RunSnapshot:
+    for event in events:
+        picture(event)
+    return picture.snapshot()
+
+
+def digits(snapshot: RunSnapshot) -> OperatorFigures:
+    (found,) = [each for each in snapshot.operators if each.name == "digits"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("events", "state", "step"),
+    [
+        (0, "starting", ""),
+        (1, "starting", "starting Spark"),
+        (2, "running", ""),
+    ],
+)
+def test_a_start_is_reported_by_steps(picture: RunPicture, events: int, state: State, step: str) -> None:
+    now = seen(picture, *WINDOW[:events])
+    assert (now.state, now.step) == (state, step)
+
+
+def test_a_run_that_is_asked_to_stop_drains_and_then_has_stopped(picture: RunPicture) -> None:
+    assert seen(picture, *WINDOW, Draining(3)).state == "draining"
+    assert seen(picture, Ended(3)).state == "stopped"
+
+
+def test_a_window_is_in_flight_until_it_is_committed(picture: RunPicture) -> None:
+    assert [window.window for window in seen(picture, *WINDOW[:4], Started(4, 1, None)).in_flight] == [3, 4]
+    after = seen(picture, WINDOW[4])
+    assert ([window.window for window in after.in_flight], after.window, after.block) == ([4], 3, 7)
+
+
+def test_a_committed_window_is_counted(picture: RunPicture) -> None:
+    now = seen(picture, *WINDOW)
+    totals = now.totals
+    assert (totals.windows, totals.positions, totals.written, totals.files) == (1, 800, 80, 1)
+    assert (totals.elements_found, now.pending_elements, now.pending_positions) == (4, 3, 1600)
+
+
+def test_an_operator_has_rates_totals_and_partitions(picture: RunPicture) -> None:
+    figures = digits(seen(picture, *WINDOW))
+    assert (figures.received_per_second, figures.sent_per_second, figures.positions_per_second) == (4.0, 40.0, 800.0)
+    assert (figures.received, figures.sent, figures.positions, figures.elements_begun) == (4, 40, 800, 4)
+    assert (figures.partitions, figures.wanted, figures.busy) == (2, 4, 0.5)
+
+
+def test_the_time_left_follows_from_what_is_pending_and_the_rate(picture: RunPicture) -> None:
+    now = seen(picture, *WINDOW)
+    assert (now.eta_seconds, digits(now).eta_seconds) == (2.0, 2.0)
+
+
+def test_unfinished_work_is_named_with_its_progress(picture: RunPicture) -> None:
+    (work,) = digits(seen(picture, *WINDOW)).underway
+    assert (work.source, work.fraction) == ("a", 0.4)
+
+
+def test_a_change_of_partitions_is_shown_before_its_window(picture: RunPicture) -> None:
+    scaled = Scaled(operator="digits", at=NOON, before=2, after=3, policy="drain", rule="much waits")
+    assert digits(seen(picture, Reshaped(4, scaled))).wanted == 3
+
+
+def test_rates_are_zero_once_nothing_has_run_for_ten_seconds(picture: RunPicture, clock: SetClock) -> None:
+    seen(picture, *WINDOW)
+    clock.instant = NOON + timedelta(seconds=10)
+    now = picture.snapshot()
+    assert (now.positions_per_second, digits(now).sent_per_second, digits(now).sent) == (0.0, 0.0, 40)
+
+
+def test_rates_stay_while_a_long_window_runs(picture: RunPicture, clock: SetClock) -> None:
+    seen(picture, *WINDOW, Started(4, 1, None))
+    clock.instant = NOON + timedelta(seconds=60)
+    assert picture.snapshot().positions_per_second == 800.0
+
+
+def test_the_last_failure_is_kept(picture: RunPicture) -> None:
+    error = seen(picture, *WINDOW, Failed(4, "digits", "ValueError: no", again=True)).error
+    assert error is not None
+    assert (error.operator, error.window, error.message, error.again) == ("digits", 4, "ValueError: no", True)
+
+
+def test_only_plain_metrics_are_kept(picture: RunPicture) -> None:
+    assert seen(picture, *WINDOW).user_metrics == {"digits": {"dropped": 1}}
+
+
+def test_a_snapshot_is_the_same_after_its_json_form(picture: RunPicture) -> None:
+    now = seen(picture, *WINDOW)
+    assert RunSnapshot.model_validate_json(now.model_dump_json()) == now
+
+
+def test_a_later_dagkit_may_write_more(picture: RunPicture) -> None:
+    text = picture.snapshot().model_dump_json()
+    assert RunSnapshot.model_validate_json(text.replace('"state"', '"mood": 1, "state"')) == picture.snapshot()
+
+
+def test_an_interrupted_launch_failed(picture: RunPicture) -> None:
+    picture.ended(KeyboardInterrupt())
+    now = picture.snapshot()
+    assert now.error is not None
+    assert (now.state, now.error.message, now.is_over) == ("failed", "interrupted", True)
+
+
+def test_the_clock_of_the_picture_is_the_heartbeat(picture: RunPicture, clock: SetClock) -> None:
+    clock.instant = datetime(2026, 1, 2, tzinfo=UTC)
+    assert picture.snapshot().at == clock.instant

@@ -1,0 +1,137 @@
+"""The file with the snapshot of a run, and the drivers that it keeps apart."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from dagkit.compiler import compile_application
+from dagkit.engine.reports.driver_process import RECENT, presence, this_process
+from dagkit.engine.reports.run_events import Ended, Resumed
+from dagkit.engine.reports.run_picture import RunPicture
+from dagkit.engine.reports.snapshot import RunSnapshot
+from dagkit.engine.reports.status_file import STATUS, DriverRuns, StatusFile, read_status, refuse_second
+from dagkit.ledger.stores import MemoryStore
+from tests.engine.cast import numbers_collected
+from tests.engine.reports.launches import NOON, SetClock, first_snapshot
+
+Started = Callable[..., StatusFile]
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+def launched(store: MemoryStore) -> Started:
+    """A launch that writes to the store."""
+    plan = compile_application(numbers_collected(((3,),), readers=1)).plan
+    return lambda: StatusFile(store, RunPicture(SetClock(), first_snapshot(), plan))
+
+
+def state_in(store: MemoryStore) -> str | None:
+    found = read_status(store)
+    return found.state if found else None
+
+
+def test_the_file_shows_the_states_of_a_launch_and_keeps_the_last(store: MemoryStore, launched: Started) -> None:
+    status = launched()
+    with status.kept():
+        assert state_in(store) == "starting"
+        status(Resumed("App", 0, 0, promised=False))
+        status.write()
+        assert state_in(store) == "running"
+        status(Ended(4))
+    found = read_status(store)
+    assert found is not None
+    assert (found.state, found.window) == ("stopped", 4)
+
+
+def test_a_failure_is_written_with_its_message(store: MemoryStore, launched: Started) -> None:
+    with pytest.raises(ValueError, match="seven"), launched().kept():
+        raise ValueError("seven")
+    found = read_status(store)
+    assert found is not None
+    assert found.error is not None
+    assert (found.state, found.error.message) == ("failed", "ValueError: seven")
+
+
+def test_a_launch_that_another_one_took_over_writes_no_more(store: MemoryStore, launched: Started) -> None:
+    first, second = launched(), launched()
+    with first.kept():
+        second.write()
+        first(Ended(1))
+    assert state_in(store) == "starting"
+
+
+def test_a_second_launch_is_refused_while_the_first_runs(store: MemoryStore, launched: Started) -> None:
+    first = launched()
+    with first.kept(), pytest.raises(DriverRuns, match=rf"App is already running: process {os.getpid()} of .* since"):
+        refuse_second(store, NOON)
+    with first.kept():
+        first(Ended(1))
+    refuse_second(store, NOON)
+
+
+def test_an_unreadable_file_refuses_nothing(store: MemoryStore) -> None:
+    store.replace(STATUS, b'{"format": "dagkit.status/9"}')
+    refuse_second(store, NOON)
+    assert read_status(store) is None
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "seconds", "found"),
+    [
+        (first_snapshot(), 0, "here"),
+        (first_snapshot(began="0"), 0, "gone"),
+        (first_snapshot(host="elsewhere"), 0, "elsewhere"),
+        (first_snapshot(host="elsewhere"), RECENT.total_seconds(), "elsewhere"),
+        (first_snapshot(host="elsewhere"), -RECENT.total_seconds(), "elsewhere"),
+        (first_snapshot(host="elsewhere"), RECENT.total_seconds() + 1, "silent"),
+        (first_snapshot().model_copy(update={"state": "stopped"}), 0, "over"),
+        (first_snapshot().model_copy(update={"state": "failed"}), 0, "over"),
+    ],
+)
+def test_a_driver_is_present(snapshot: RunSnapshot, seconds: float, found: str) -> None:
+    assert presence(snapshot, NOON + timedelta(seconds=seconds)) == found
+
+
+def test_a_killed_process_is_gone_also_before_its_parent_asks_for_it() -> None:
+    program = "import sys; from dagkit.engine.reports.driver_process import this_process as t; "
+    child = subprocess.Popen(  # noqa: S603 - this very Python
+        [sys.executable, "-c", program + "print(t().began, flush=True); sys.stdin.read()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with child:
+        assert child.stdout is not None
+        snapshot = first_snapshot(pid=child.pid, began=child.stdout.readline().strip())
+        assert presence(snapshot, NOON) == "here"
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert presence(snapshot, NOON) == "gone"
+    assert presence(snapshot, NOON) == "gone"
+
+
+def test_two_launches_of_one_process_differ() -> None:
+    one, other = this_process(), this_process()
+    assert (one.pid, one.began) == (other.pid, other.began)
+    assert one.launch != other.launch
+
+
+def test_a_process_has_a_beginning_also_without_a_proc_filesystem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "exists", lambda _: False)
+
+    def missing(path: Path, **_: str) -> str:
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(Path, "read_text", missing)
+    process = this_process()
+    assert process.began
+    assert presence(first_snapshot(), NOON) == "here"
