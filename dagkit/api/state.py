@@ -66,7 +66,7 @@ class Declared(PerInstance[T]):
 
     @abstractmethod
     def restored(self, saved: JsonValue, types: Bindings = NO_TYPES) -> T:
-        """The value, from the JSON that `saved` returned for the same types."""
+        """The value, from the JSON that `saved` returned for the same types, whose members it may share."""
 
 
 class Adapter(Protocol):
@@ -76,7 +76,16 @@ class Adapter(Protocol):
         """The value as JSON. Raise Unwritable if it could not be restored unchanged."""
 
     def load(self, data: JsonValue) -> Any:
-        """The value, from the JSON that `dump` returned."""
+        """The value, from the JSON that `dump` returned. It may share members with this JSON: see `copied`."""
+
+
+def copied(data: JsonValue) -> JsonValue:
+    """A copy of saved JSON, to load values from if the JSON stays in use.
+
+    pydantic passes on members without a declared type as they are, and a change of the value would change them.
+    """
+    copy: JsonValue = json.loads(json.dumps(data)) if isinstance(data, list | dict) else data
+    return copy
 
 
 class Untyped:
@@ -114,8 +123,7 @@ class Typed:
         return data  # type: ignore[no-any-return] # as JSON has it
 
     def load(self, data: JsonValue) -> Any:
-        # pydantic passes on members without a declared type as they are, and what was saved must not change with them
-        return self._loaded(json.loads(json.dumps(data)) if isinstance(data, list | dict) else data)
+        return self._loaded(data)
 
     def _loaded(self, data: Any) -> Any:
         assert self._adapter is not None, "only a type that pydantic supports was written"

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from dagkit.api.state import Typed, adapter_of
+from dagkit.api.state import Typed, adapter_of, copied
 from dagkit.api.tagged import Unwritable
 from dagkit.errors import RunFailure, Scene
 from dagkit.schema import spelled
@@ -42,5 +42,5 @@ class JsonCodec:
             raise ItemUnwritable(self.port, self.payload, item) from error
 
     def back(self, data: JsonValue) -> Any:
-        """Decode an item."""
-        return self._adapter.load(data)
+        """Decode an item. `data` stays as it is, whatever becomes of the item."""
+        return self._adapter.load(copied(data))

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 
 from pydantic import JsonValue
 
-from dagkit.api.state import Adapter, adapter_of
+from dagkit.api.state import Adapter, adapter_of, copied
 from dagkit.api.tagged import Unwritable, tagged, untagged
 from dagkit.api.work import SplittableOperator
 from dagkit.engine.address import Address
@@ -111,7 +111,7 @@ class Restrictions:
             return OffsetRange(each.start, each.end)
         form = ByteKeys() if self._declared is OffsetRange else self._own
         try:
-            return form.load(each.restriction)
+            return form.load(copied(each.restriction))
         except (ValueError, TypeError, KeyError, RangeFault) as error:
             raise self._unreadable(each, str(error)) from error
 

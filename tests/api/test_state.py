@@ -172,3 +172,5 @@ def test_a_change_of_restored_state_does_not_change_what_was_saved() -> None:
     operator.many["a"].inside["b"].append(2)  # type: ignore[attr-defined]
     assert json.dumps(before) == kept
     assert saved(operator) == {"one": {"inside": [[1, 2]]}, "many": [["a", {"inside": {"b": [1, 2]}}, 0]]}
+    worker = live(Boxes(), before, takes_saved=True)  # what Spark sent to it is a copy already
+    assert worker.one.inside is before["one"]["inside"]  # type: ignore[attr-defined]

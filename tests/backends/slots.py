@@ -1,5 +1,6 @@
 """A backend without Spark that fuses as Spark does: level by level, slot by slot, in one thread."""
 
+import pickle
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -29,6 +30,7 @@ class InSlots:
         for sent in assignment.arriving:
             arriving.setdefault((sent.level, sent.slot), []).append(sent)
         window = replace(assignment, arriving=(), work={}, state={})  # as it travels to the workers of Spark
+        states, work = pickle.loads(pickle.dumps((assignment.state, assignment.work)))  # noqa: S301 - as above
         reports, delayed = [], []
         for level in range(self.program.levels):
             for slot in range(self.program.slots_at(level)):
@@ -37,8 +39,8 @@ class InSlots:
                     level,
                     slot,
                     window,
-                    assignment.state.get((level, slot), {}),
-                    work=assignment.work.get((level, slot), ()),
+                    states.get((level, slot), {}),
+                    work=work.get((level, slot), ()),
                 )
                 for sent in run.run((sent.wire, sent.batch) for sent in arriving.get((level, slot), ())):
                     if sent.delayed:

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from dagkit.api.operators import Operator, batch_handler_of, handler_name, handler_of, sending
 from dagkit.api.ports import input_ports
-from dagkit.api.state import Declared, Keyed, KeyedState, declared_state
+from dagkit.api.state import Declared, Keyed, KeyedState, copied, declared_state
 from dagkit.api.tagged import Unwritable
 from dagkit.engine.entrances import note, noting
 from dagkit.engine.program.program import Keying
@@ -66,17 +66,22 @@ class Receiver:
     """Returns how many items have been delivered, without waiting ones; 0 if they are not counted."""
 
 
-def live(configured: Operator, saved: SavedState, types: Bindings | None = None) -> Operator:
+def live(
+    configured: Operator, saved: SavedState, types: Bindings | None = None, *, takes_saved: bool = False
+) -> Operator:
     """Return a separate instance with the saved state.
 
-    `types` are those that its type variables stand for, by default the type arguments of its class.
+    `types` are those that its type variables stand for, by default the type arguments of its class. `takes_saved` says
+    that nothing else uses `saved`: the instance may then change it. This avoids a copy.
     """
     operator = configured.configured({})
     operator._types = arguments_of_class(type(configured)) if types is None else types  # noqa: SLF001 - set here only
     declared = declared_state(type(operator))
     for name, value in saved.items():
         if name in declared:
-            Declared.values_of(operator)[name] = _restored(operator, name, declared[name], value)
+            Declared.values_of(operator)[name] = _restored(
+                operator, name, declared[name], value if takes_saved else copied(value)
+            )
     return operator
 
 

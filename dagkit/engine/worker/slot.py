@@ -55,7 +55,8 @@ class SlotRun:
         self.finalizer = ReportedFinalizer()
         names = [name for stage in program.stages_at(level) if slot < stage.slots for name in stage.operators]
         self.operators = {
-            name: live(program.operators[name][slot], state.get(name, {}), program.types.get(name)) for name in names
+            name: live(program.operators[name][slot], state.get(name, {}), program.types.get(name), takes_saved=True)
+            for name in names
         }
         self.outbox = Outbox(slot)
         self.staging = None if assignment.staging is None else Staging(assignment.staging, slot)
