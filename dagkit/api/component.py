@@ -13,8 +13,6 @@ from typing import Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
 from dagkit.api.declared import Assignable, PerInstance
-from dagkit.api.external import ExternalOutput
-from dagkit.api.files import OutputFiles
 from dagkit.api.ports import InputPort, OutputPort
 
 
@@ -38,7 +36,7 @@ class Component(BaseModel):
         extra="forbid",
         arbitrary_types_allowed=True,
         validate_default=True,
-        ignored_types=(InputPort, OutputPort, OutputFiles, ExternalOutput, PerInstance),
+        ignored_types=(InputPort, OutputPort, PerInstance),
     )
     _given: dict[str, Any] = PrivateAttr(default_factory=dict)
     _faults: tuple[Fault, ...] = PrivateAttr(default=())

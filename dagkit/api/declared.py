@@ -57,8 +57,8 @@ def declarations(component: type, kind: type) -> Mapping[str, Any]:
 class PerInstance(ABC, Generic[T]):
     """A declaration on a class, with a value for each instance, which the first read creates.
 
-    The instance keeps the values by name in one of its stores. State and metrics have stores of their own, because
-    checkpoints save state, and each window resets metrics.
+    The instance keeps the values by name in one of its stores. State, metrics and services have stores of their own,
+    because checkpoints save state, each window resets metrics, and the engine provides services.
     """
 
     name: str
@@ -80,7 +80,7 @@ class PerInstance(ABC, Generic[T]):
     def __get__(self, instance: Any, owner: type) -> "Self | T":
         if instance is None:
             return self
-        # operators read their values for each item, and pydantic's `__getattr__` takes four times as long
+        # operators read values for each item, and pydantic's `__getattr__` takes four times as long
         values = instance.__pydantic_private__[self.store]
         if self.name not in values:
             values[self.name] = self.fresh()
@@ -98,26 +98,13 @@ class PerInstance(ABC, Generic[T]):
         """A new initial value. Each instance needs its own, so that partitions and attempts never share a list."""
 
 
-class Service(Generic[T]):
+class Service(PerInstance[T]):
     """Declares what the engine provides to an operator while a window runs, such as its output files."""
 
-    name: str
+    store = "_services"
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-        annotation_of(owner, name)
-
-    @overload
-    def __get__(self, instance: None, owner: type) -> Self: ...
-    @overload
-    def __get__(self, instance: object, owner: type) -> T: ...
-    def __get__(self, instance: Any, owner: type) -> "Self | T":
-        if instance is None:
-            return self
-        # called for each item or batch, and pydantic's `__getattr__` takes longer than the rest of the call
-        service: T | None = instance.__pydantic_private__["_services"].get(self.name)
-        assert service is not None, f"{owner.__name__}.{self.name} can be used only while a window runs"
-        return service
+    def fresh(self) -> T:
+        raise AssertionError(f"{self.name} can be used only while a window runs")
 
 
 class Assignable(Generic[T]):
