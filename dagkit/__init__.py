@@ -15,6 +15,7 @@ from dagkit.api.external import Entries, ExternalOutput, ExternalSystem, StagedW
 from dagkit.api.files import Files, OutputFile, OutputFiles
 from dagkit.api.metrics import MetricsAggregator, auto_metric, avg
 from dagkit.api.operators import DelayOperator, InputOperator, Operator, RowOperator, Rows, Unifier
+from dagkit.api.outage import Outage
 from dagkit.api.partitioning import (
     Partition,
     Partitioner,
@@ -81,6 +82,7 @@ __all__ = [
     "Operator",
     "OperatorContext",
     "OperatorStats",
+    "Outage",
     "Outlet",
     "OutputFile",
     "OutputFiles",

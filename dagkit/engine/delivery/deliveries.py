@@ -4,20 +4,22 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from dagkit.api.external import ExternalSystem, Unavailable, external_outputs
 from dagkit.api.operators import Operator
+from dagkit.api.outage import Outage, Patience
 from dagkit.clock import Clock
 from dagkit.engine.address import Address
 from dagkit.engine.delivery.entries import CommittedEntries
-from dagkit.engine.delivery.retry import Retry
 from dagkit.engine.failures import OperatorFailed, failure_of
 from dagkit.engine.files.staging import EXTERNAL, Part
 from dagkit.engine.program.program import Program
 from dagkit.errors import RunFailure, Scene
 
 _logger = logging.getLogger(__name__)
+
+_PATIENCE = Patience(first=0.5, longest=30.0, reported_every=300.0)
 
 
 class EntriesStranded(RunFailure):
@@ -62,14 +64,12 @@ class Deliveries:
         self._dataset_id = dataset_id
         self._path = application_path
         self._connections: dict[Address, _Connection] = {}
-        self._retry = Retry(clock)
+        self._clock = clock
         self._away: Address | None = None
         """The output whose system was unavailable last."""
-
-    @property
-    def due(self) -> datetime | None:
+        self._outage = self._outage_of("")
+        self.due: datetime | None = None
         """When to try again, while a system is unavailable."""
-        return self._retry.due
 
     def is_prepared(self, program: Program) -> bool:
         """Whether all external systems of a program are connected."""
@@ -81,13 +81,15 @@ class Deliveries:
             work()
         except _Away as away:
             if away.output != self._away:  # systems are called in turn: the one before it is available again
-                self._retry.succeeded()
-                self._away = away.output
-            self._retry.failed(away.output.operator, away.error)
-            if away.waits_seconds is not None and self._retry.waited.total_seconds() >= away.waits_seconds:
+                self._outage.is_over()
+                self._away, self._outage = away.output, self._outage_of(away.output.operator)
+            pause = self._outage.failed(f"{away.error.problem} [{away.error.code}]")
+            self.due = self._clock.now() + timedelta(seconds=pause)
+            if away.waits_seconds is not None and self._outage.seconds >= away.waits_seconds:
                 raise away.failure from away.error
         else:
-            self._retry.succeeded()
+            self._outage.is_over()
+            self.due = None
 
     def prepare(self, program: Program, window_id: int) -> None:
         """Connect every external system that is not connected, or whose operator was changed."""
@@ -128,6 +130,9 @@ class Deliveries:
         """Disconnect all systems. What this raises is logged: it changes nothing that was delivered."""
         for output in list(self._connections):
             self._disconnect(output)
+
+    def _outage_of(self, operator: str) -> Outage:
+        return Outage(f"the external system of {operator}", lambda: self._clock.now().timestamp(), patience=_PATIENCE)
 
     def _writer(self, output: Address) -> str:
         return f"{self._dataset_id}/{output}"

@@ -10,7 +10,7 @@ from typing import Literal, Self
 
 from pydantic import AwareDatetime, NonNegativeInt, PositiveInt, PrivateAttr, model_validator
 
-from dagkit import Context, InputOperator, OutputPort, State, Until
+from dagkit import Context, InputOperator, Outage, OutputPort, State, Until
 from dagkit.errors import did_you_mean
 from dagkit.patterns import HELP, is_whole, refusal
 from dagkit.ranges import OFFSET_INFINITY
@@ -18,7 +18,6 @@ from dagkit_operators.kafka.client import KafkaClient
 from dagkit_operators.kafka.faults import OffsetsRemoved, TopicMissing
 from dagkit_operators.kafka.messages import KafkaRange
 from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
-from dagkit_operators.outage import Outage
 
 RANGES_AT_ONCE = 1000
 """How many ranges one look sends at most; the next look continues."""

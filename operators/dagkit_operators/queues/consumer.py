@@ -12,9 +12,9 @@ from itertools import chain
 from ssl import SSLCertVerificationError
 from typing import Any, ClassVar
 
+from dagkit import Outage
 from dagkit.errors import RunFailure
 from dagkit_operators.libraries import library
-from dagkit_operators.outage import Outage
 from dagkit_operators.queues.queue_message import QueueMessage, message_of
 
 _WAIT_SECONDS = 0.05

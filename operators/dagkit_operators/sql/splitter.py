@@ -8,8 +8,7 @@ from typing import Self
 
 from pydantic import Field, PositiveInt, PrivateAttr, model_validator
 
-from dagkit import Context, InputOperator, OutputPort, State, Unavailable, Until
-from dagkit_operators.outage import Outage
+from dagkit import Context, InputOperator, Outage, OutputPort, State, Unavailable, Until
 from dagkit_operators.sql.client import SqlClient
 from dagkit_operators.sql.databases import Connection, quoted, quoted_name
 from dagkit_operators.sql.key_order import KeySteps, bounds_between, highest

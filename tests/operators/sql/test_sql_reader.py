@@ -179,7 +179,7 @@ class AtOutage(logging.Handler):
 
 @contextmanager
 def at_outage(act: Callable[[], object]) -> Iterator[None]:
-    handler, logger = AtOutage(act), logging.getLogger("dagkit_operators.outage")
+    handler, logger = AtOutage(act), logging.getLogger("dagkit.api.outage")
     logger.addHandler(handler)
     try:
         yield

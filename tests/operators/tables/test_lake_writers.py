@@ -193,7 +193,7 @@ def test_a_catalog_in_a_database_that_is_locked_is_waited_for(tmp_path: Path, ca
     assert lake.rows() == ALL
     first, second = [record.getMessage() for record in caplog.records if record.name.startswith("dagkit")]
     assert "database is locked" in first
-    assert "available again" in second
+    assert "answers again" in second
 
 
 FIRST_CATALOG = """
