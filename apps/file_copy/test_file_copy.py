@@ -5,7 +5,9 @@ import os
 import random
 import zlib
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -117,26 +119,14 @@ def test_wherever_a_launch_is_killed_each_byte_is_copied_once(
     point: Point, checksums: str | None, source: Path, tmp_path: Path
 ) -> None:
     application = FileCopy(source=str(source), target=str(tmp_path / "out"), checksums=checksums, block_size=128)
-    crashes = 0
+    given: dict[str, Any] = {"machine": Machine(backend="reference"), "path": tmp_path / "state", "durable": False}
+    copy, crashes = partial(launch, application.populate_dag, until=Until.ONCE, **given), 0
     for number in range(1, 6):
         try:
-            launch(
-                application.populate_dag,
-                until=Until.ONCE,
-                machine=Machine(backend="reference"),
-                path=tmp_path / "state",
-                durable=False,
-                probe=CrashAfter(point, number),
-            )
+            copy(probe=CrashAfter(point, number))
         except Crash:
             crashes += 1
-    launch(
-        application.populate_dag,
-        until=Until.ONCE,
-        machine=Machine(backend="reference"),
-        path=tmp_path / "state",
-        durable=False,
-    )
+    copy()
     assert found_in(tmp_path / "out" / "input") == found_in(source)
     assert verify(Ledger.open(str(tmp_path / "state"))).faults == ()
     assert [path for path in (tmp_path / "state" / "staging").rglob("*") if path.is_file()] == []
