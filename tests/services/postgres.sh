@@ -10,11 +10,8 @@
 set -euo pipefail
 
 bin=${PGBIN:-$(ls -d /usr/lib/postgresql/*/bin 2> /dev/null | sort -V | tail -1)}
-missing=69 # what sysexits.h calls "unavailable"
-
-free_port() {
-    python3 -c 'import socket; held = socket.create_server(("127.0.0.1", 0)); print(held.getsockname()[1])'
-}
+# shellcheck source=tests/services/server.sh
+. "$(dirname "${BASH_SOURCE[0]}")/server.sh"
 
 create() { # FOLDER
     echo secret > "$1/password"
@@ -36,12 +33,9 @@ run() {
         echo "postgres.sh needs PostgreSQL: sudo apt-get install postgresql" >&2
         exit $missing
     fi
-    local folder=${1:-} made=
-    if test -z "$folder"; then
-        folder=$(mktemp -d) made=yes
-    fi
+    local folder made
+    open_folder "${1:-}"
     local port=${2:-$(free_port)}
-    mkdir -p "$folder"
     as=(env HOME="$folder")
     if test "$(id -u)" = 0; then
         chown postgres "$folder"

@@ -10,23 +10,17 @@
 set -euo pipefail
 
 server=${RABBITMQ_SERVER:-/usr/lib/rabbitmq/bin/rabbitmq-server}
-missing=69 # what sysexits.h calls "unavailable"
-
-free_port() {
-    python3 -c 'import socket; held = socket.create_server(("127.0.0.1", 0)); print(held.getsockname()[1])'
-}
+# shellcheck source=tests/services/server.sh
+. "$(dirname "${BASH_SOURCE[0]}")/server.sh"
 
 run() {
     if ! test -x "$server"; then
         echo "rabbitmq.sh needs RabbitMQ: sudo apt-get install rabbitmq-server" >&2
         exit $missing
     fi
-    local folder=${1:-} made=
-    if test -z "$folder"; then
-        folder=$(mktemp -d) made=yes
-    fi
+    local folder made
+    open_folder "${1:-}"
     local port=${2:-$(free_port)} tls=${3:-$(free_port)}
-    mkdir -p "$folder"
     printf '[].\n' > "$folder/plugins"
     printf 'listeners.tcp.1 = 127.0.0.1:%s\nvm_memory_high_watermark.absolute = 256MB\ndisk_free_limit.absolute = 10MB\n' \
         "$port" > "$folder/rabbitmq.conf"
