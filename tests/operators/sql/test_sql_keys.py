@@ -1,5 +1,6 @@
 """Keys of any type that a database can order divide its rows: each row is read once, and new ones later."""
 
+import random
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from tests.engine.cast import Collect, Desk, Hurried, arrived
 from tests.operators.sql.sql_cast import TestDatabase
 
 UUIDS = [f"{digit}0000000-0000-4000-8000-00000000000{digit}" for digit in "0179af"]
+
+POINTS = [Point.PLANNED, Point.RUNNING, Point.STAGED, Point.APPENDED]
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,21 @@ def test_a_crash_loses_and_doubles_no_row(tmp_path: Path, database: TestDatabase
     desk = Desk(tmp_path, rows_read(database, table), clock=FakeClock(), backend=Hurried, until=Until.IDLE)
     desk.crash(CrashAfter(point, 1), CrashAfter(point, 3))
     assert sorted(arrived(desk.run())) == expected(table)
+    assert desk.faults() == []
+
+
+@pytest.mark.slow
+def test_crashes_at_random_lose_and_double_no_row(tmp_path: Path, sqlite: TestDatabase, trial: int) -> None:
+    drawn = random.Random(trial)
+    table = TABLES[drawn.choice(list(TABLES))]
+    filled(sqlite, table)
+    draw = rows_read(sqlite, table, range_size=drawn.choice([1, 20]))
+    desk = Desk(tmp_path, draw, clock=FakeClock(), backend=Hurried, until=Until.IDLE)
+    assert desk.crash(CrashAfter(drawn.choice(POINTS), 1), *(CrashAfter(drawn.choice(POINTS)) for _ in range(3)))
+    desk.run()
+    sqlite.rows(f"INSERT INTO rows VALUES ({table.later}, 'row later')")
+    desk.crash(CrashAfter(drawn.choice(POINTS)))
+    assert sorted(arrived(desk.run())) == [*expected(table), "row later"]
     assert desk.faults() == []
 
 
