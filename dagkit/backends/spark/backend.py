@@ -44,7 +44,6 @@ class SparkBackend:
 
     def __init__(self, compilation: Compilation, spark: SparkSession) -> None:
         self.spark = spark
-        self._workers_are_here = workers_are_here(spark)
         with ExitStack() as undone:
             self._by_value = undone.enter_context(ExitStack())
             """As long as this is open, cloudpickle writes the author's modules by value."""
@@ -52,6 +51,7 @@ class SparkBackend:
             self.load(compilation)
             with spark_errors("Spark could not send dagkit to its workers", spark):
                 ship_own_code(spark)
+                self._workers_are_here = workers_are_here(spark)
             self._jobs = Jobs(spark)
             undone.callback(self._jobs.end)
             self._cores = CoresOf(spark)
