@@ -81,6 +81,7 @@ class Law:
 LAWS = (
     Law("batch over Structured Streaming", "dagkit-batch", "structured", 1.5),
     Law("per record over Structured Streaming", "dagkit-record", "structured", 1.5),
+    Law("per message object over Structured Streaming", "dagkit-objects", "structured", 1.5),
     Law("per message object over Bytewax, one core", "dagkit-one", "bytewax", 1.0),
     Law("latency over Structured Streaming", "dagkit", "structured", 0.5, is_latency=True),
 )

@@ -5,12 +5,11 @@ received it returns, because the next batch may reuse its memory.
 """
 
 import dataclasses
-import functools
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dagkit.schema.columns import Column, Constant, Listed
+from dagkit.schema.objects import objects_of, whole_by_fields
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,7 +55,7 @@ class Batch(Generic[T]):
         """The items as objects. If the batch holds only columns, the first call creates them."""
         if self._items is None:
             columns = [column.values() for column in self.columns.values()]
-            self._items = columns[0] if self.made_by is None else list(map(self.made_by, *columns))
+            self._items = columns[0] if self.made_by is None else objects_of(self.made_by, columns)
         return self._items
 
     def column(self, name: str) -> Column:
@@ -110,43 +109,3 @@ class Batch(Generic[T]):
             groups.setdefault(value, []).append(item)
         for value, items in groups.items():
             yield value, Batch.of(items)
-
-
-@functools.lru_cache(maxsize=1024)
-def whole_by_fields(kind: type) -> tuple[str, ...]:
-    """The fields of a dataclass, if calling it with them makes an equal object; empty for any other class."""
-    makers = [cls for cls in kind.__mro__[:-1] if cls.__module__ not in ("typing", "abc")]
-    if not makers or not all("__dataclass_fields__" in vars(cls) for cls in makers) or hasattr(kind, "__post_init__"):
-        return ()
-    if any(not _is_generated(vars(cls)[name]) for cls in makers for name in vars(cls).keys() & _OWN_WAYS):
-        return ()
-    fields = tuple(field.name for field in dataclasses.fields(kind))
-    room = {name for cls in makers for name in vars(cls).get("__slots__", ())}
-    if not room <= {*fields, "__dict__", "__weakref__"} or any(_is_computed(kind, name) for name in fields):
-        return ()
-    taken = [p for p in inspect.signature(kind).parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
-    return fields if tuple(p.name for p in taken) == fields else ()
-
-
-_OWN_WAYS = {
-    "__new__",
-    "__init__",
-    "__setattr__",
-    "__getattribute__",
-    "__getstate__",
-    "__setstate__",
-    "__reduce__",
-    "__reduce_ex__",
-}
-
-
-def _is_generated(method: Any) -> bool:
-    """Whether `dataclass` wrote the method: in a function of this name since Python 3.11; for slots, in its module."""
-    code = getattr(method, "__code__", None)
-    return code is not None and (code.co_qualname.startswith("__create_fn__.") or method.__module__ == "dataclasses")
-
-
-def _is_computed(kind: type, field: str) -> bool:
-    """Whether reading the field may give another value than the one it was set to."""
-    kept = inspect.getattr_static(kind, field, None)
-    return inspect.isdatadescriptor(kept) and not inspect.ismemberdescriptor(kept)

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from dagkit.schema.batch import ITEM, Batch, whole_by_fields
+from dagkit.schema.batch import ITEM, Batch
 from dagkit.schema.columns import Arrowed, Column, Constant, Lines, Listed
+from dagkit.schema.objects import objects_of, whole_by_fields
 
 PLAIN = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(), bytes: pa.binary()}
 """The Python types whose values Arrow restores with the same type."""
@@ -80,7 +81,7 @@ class AsFields(Form):
 
     def column(self, arrays: Arrays) -> Column:
         columns = [column.values() for column in self.columns(arrays).values()]
-        return Listed(list(map(self.made_by, *columns)))
+        return Listed(objects_of(self.made_by, columns))
 
 
 def written(batch: Batch[Any]) -> tuple[Form, list[pa.Array]]:

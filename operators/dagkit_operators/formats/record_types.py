@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Union, get_args, get_origin, get_type_hints, is_typeddict
 
-from dagkit.schema.batch import whole_by_fields
+from dagkit.schema.objects import objects_of, whole_by_fields
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -125,7 +125,7 @@ class Maker:
         """The records of columns. None of them is validated."""
         if self.made_by is None:
             return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-        return list(map(self.made_by, *columns))
+        return objects_of(self.made_by, columns)
 
     def checked(self, rows: Sequence[Mapping[str, Any]]) -> "Iterator[tuple[Any, str | None]]":
         """Each row as a record, or None and why it is refused."""
