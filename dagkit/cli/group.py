@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,7 @@ class Panel:
 
 
 RUNNING = Panel("Run an application", "running")
+OPERATING = Panel("Follow a running application", "operating")
 COMPILING = Panel("Compile an application", "compiling")
 INSPECTING = Panel("Inspect what ran", "inspecting")
 REFERENCE = Panel("Look things up", "reference")
@@ -56,6 +57,11 @@ class Command:
 COMMANDS: tuple[Command, ...] = (
     Command("launch", "Run an application; resume after the last window in its ledger.", RUNNING),
     Command("set", "Change a property while its application runs.", RUNNING),
+    Command("ls", "List the applications in a folder, with their states.", OPERATING),
+    Command("status", "Show what an application does now, or how its last launch ended.", OPERATING),
+    Command("top", "Show the figures of a running application, renewed each second.", OPERATING),
+    Command("stop", "Stop a running application after its windows in flight.", OPERATING),
+    Command("kill", "Kill the process of a running application.", OPERATING),
     Command("validate", "Check an application and its configuration, and report every fault.", COMPILING),
     Command("plan", "Show how an application will run, and why.", COMPILING),
     Command("explain", "Show the steps from the application to its plan.", COMPILING),
@@ -74,6 +80,19 @@ COMMANDS: tuple[Command, ...] = (
 )
 
 
+ALIASES: Mapping[str, str] = {
+    "run": "launch",
+    "list-apps": "ls",
+    "get-app-info": "status",
+    "shutdown-app": "stop",
+    "kill-app": "kill",
+    "set-operator-property": "set",
+    "show-logical-plan": "graph",
+    "show-physical-plan": "plan",
+}
+"""Other names of commands: `run`, and those of Apex."""
+
+
 class CommandGroup(click.RichGroup):
     """Imports a command's module when the command is called, and exits on a `DagkitError` with its exit code."""
 
@@ -81,7 +100,8 @@ class CommandGroup(click.RichGroup):
         return [command.name for command in COMMANDS if command.exists]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        command = next((command for command in COMMANDS if command.name == cmd_name and command.exists), None)
+        name = ALIASES.get(cmd_name, cmd_name)
+        command = next((command for command in COMMANDS if command.name == name and command.exists), None)
         if command is None:
             return None
         return click.Command(command.name, help=command.purpose) if _is_listing(ctx) else command.load()
@@ -93,7 +113,7 @@ class CommandGroup(click.RichGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        name, known = args[0], self.list_commands(ctx)
+        name, known = args[0], [*self.list_commands(ctx), *ALIASES]
         if name not in known and not name.startswith("-") and not ctx.resilient_parsing:
             ctx.fail(f"there is no command {name!r}; {did_you_mean(name, known)}")
         return super().resolve_command(ctx, args)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from dagkit.api.stats import WorkProgress
+from dagkit.cli.terminal.amounts import in_bytes
 from dagkit.cli.terminal.output import Output, counted, shown_path, shown_value
 from dagkit.engine.facts import Changed, Scaled
 from dagkit.engine.reports.run_events import Committed, Ended, Found, Measured, Reshaped, Resumed, RunEvent
@@ -154,12 +155,3 @@ def _found_nothing(operator: str, searched: Sequence[str]) -> str:
 
 def _shown(place: str) -> str:
     return printable(place if is_url(place) else shown_path(Path(place)))
-
-
-def in_bytes(count: float) -> str:
-    """A number of bytes in readable form: `512 B`, `1.5 MB`."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if abs(count) < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"

@@ -9,7 +9,17 @@ from pydantic import JsonValue
 
 from dagkit.api.stats import BatchedOperatorStats
 from dagkit.compiler.reconfigure import name_of, value_of
-from dagkit.engine.changes.requests import ForgetFile, GiveUp, OnWork, Reply, Request, RequestInbox, SetCount, SetValue
+from dagkit.engine.changes.requests import (
+    ForgetFile,
+    GiveUp,
+    OnWork,
+    Reply,
+    Request,
+    RequestInbox,
+    SetCount,
+    SetValue,
+    StopRun,
+)
 from dagkit.engine.changes.running_plan import RunningPlan
 from dagkit.engine.checkpoint.outcome import ChangesInForce
 from dagkit.engine.facts import Changed, Decided, Fact, Forgotten, Scaled
@@ -112,6 +122,8 @@ class Reconfiguration:
         """Requests that wait until no input operator scans beside the loop."""
         self.work_requests: list[WorkRequest] = []
         """Requests on work; they are performed when the next window starts, even if it was promised."""
+        self.stop_requested = False
+        """Whether a user has asked from outside that the run stops."""
         self._made: list[tuple[PendingChange | WorkRequest, Fact]] = []
         """Changes that took effect after the last commit."""
 
@@ -139,9 +151,17 @@ class Reconfiguration:
         """Queue the changes that users have requested from outside; while a scan is `busy`, no file is forgotten."""
         requests = self.inbox.read_requests(window_id)
         self.work_requests += [WorkRequest(each.asks, each.id) for each in requests if isinstance(each.asks, OnWork)]
+        for each in requests:
+            if isinstance(each.asks, StopRun):
+                self.stop_requested = True
+                self.inbox.reply(Reply(id=each.id, done=True, window=window_id))
         changes = [
             *self._waiting,
-            *(_change_of(request, asks) for request in requests if not isinstance(asks := request.asks, OnWork)),
+            *(
+                _change_of(request, asks)
+                for request in requests
+                if not isinstance(asks := request.asks, OnWork | StopRun)
+            ),
         ]
         self._waiting = [change for change in changes if busy and isinstance(change, Forgetting)]
         self._pending += [change for change in changes if change not in self._waiting]

@@ -15,6 +15,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
+from dagkit.engine.reports.status_file import read_status
 from dagkit.errors import RunFailure
 from dagkit.ledger import StoreError
 from dagkit.ledger.stores import KeyMissing, KeyTaken, Store
@@ -84,8 +85,16 @@ class Retry(_OnWork):
     ask: Literal["retry"] = "retry"
 
 
+class StopRun(_Document):
+    """Stop one launch after its windows in flight."""
+
+    ask: Literal["stop"] = "stop"
+    launch: str
+    """The launch, as its status names it: the request may outlive it."""
+
+
 OnWork = GiveUp | Retry
-Asks = SetValue | SetCount | ForgetFile | OnWork
+Asks = SetValue | SetCount | ForgetFile | StopRun | OnWork
 
 
 class Request(_Document):
@@ -125,6 +134,13 @@ class Unanswered(RunFailure):
             f"{place} is not running, or a window takes longer than that",
             "launch it, or wait longer with --wait",
         )
+
+
+class NotRunning(Unanswered):
+    """The driver's own status says that it does not run, so nothing was requested."""
+
+    def __init__(self, application: str, state: str) -> None:
+        RunFailure.__init__(self, f"{application} is not running; its last launch: {state}", "launch it")
 
 
 class Refused(RunFailure):
@@ -212,10 +228,17 @@ class RequestInbox:
         except ValidationError as error:
             self.reply(Reply(id=request_id, done=False, refused=f"the request cannot be read: {error}"))
             return None
+        if isinstance(request.asks, StopRun) and not self._is_for_this_launch(request.asks):
+            self.reply(Reply(id=request_id, done=False, refused="the request was for an earlier launch, which is over"))
+            return None
         if request.id != request_id:
             self.reply(Reply(id=request_id, done=False, refused=f"the request says that it is {request.id}"))
             return None
         return request
+
+    def _is_for_this_launch(self, asks: StopRun) -> bool:
+        status = read_status(self._store)
+        return status is not None and status.driver.launch == asks.launch
 
     def is_there(self, request: str) -> bool:
         """Whether a request has not been withdrawn."""

@@ -118,10 +118,12 @@ class Loop:
 
     def _next(self) -> Action:
         """Read requests, ask listeners if it is time, and return the next action."""
+        self.run_state.changing.read_requests(self.run_state.checkpoint.window, busy=self.run_state.driver_inputs.busy)
+        if self.run_state.changing.stop_requested:
+            self.stop()
         if self._stopping is not Stopping.NOT and not self._is_draining:
             self._is_draining = True
             self.run_state.publisher.publish(Draining(self.run_state.checkpoint.window))
-        self.run_state.changing.read_requests(self.run_state.checkpoint.window, busy=self.run_state.driver_inputs.busy)
         action = next_action(self.outlook())
         if self.run_state.promise is None and self._asks_listeners(action):
             self._ask_around()

@@ -1,0 +1,46 @@
+"""`dagkit kill`: end the process of a running application at once."""
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable
+
+import rich_click as click
+
+from dagkit.cli.application.located import located
+from dagkit.cli.application.options import Asked, configured, spoken
+from dagkit.cli.operating.run_views import SeenRun
+from dagkit.cli.terminal.output import Output, WrongUsage
+from dagkit.engine.changes.requests import NotRunning
+from dagkit.engine.reports.driver_process import presence
+
+_PAUSE_SECONDS = 0.05
+
+
+@click.command()
+@click.argument("target", metavar="APP|PATH")
+@click.option("--path", metavar="FOLDER", help="The application's folder, if APP is launched with --path.")
+@configured
+@spoken
+def kill(*, target: str, path: str | None, configuring: Callable[[str], Asked], output: Output) -> None:
+    """Kill the process of a running application on this host. The window in flight runs again at the next launch.
+
+    No record is lost or doubled. Use `dagkit stop` to let the window end.
+    """
+    seen = SeenRun.at_place(located(target, path, configuring, output).place)
+    if not seen.runs:
+        raise NotRunning(seen.snapshot.application, seen.state)
+    driver = seen.snapshot.driver
+    if seen.presence != "here":
+        raise WrongUsage(f"{seen.snapshot.application} runs on {driver.host}, not on this host, {socket.gethostname()}")
+    if driver.pid == os.getpid():
+        raise WrongUsage("the application runs in this very process")
+    os.kill(driver.pid, signal.SIGKILL)
+    while presence(seen.snapshot, seen.at) == "here":
+        time.sleep(_PAUSE_SECONDS)
+    name, after = seen.snapshot.application, seen.snapshot.window
+    if output.as_json:
+        output.document("dagkit.kill/1", {"application": name, "pid": driver.pid, "window": after})
+    else:
+        output.result(f"{name}: process {driver.pid} was killed; the next launch resumes after window {after}")

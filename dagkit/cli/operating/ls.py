@@ -1,0 +1,61 @@
+"""`dagkit ls`: the applications in a folder, with their states."""
+
+from collections.abc import Iterator
+
+import rich_click as click
+
+from dagkit.cli.application.options import spoken
+from dagkit.cli.operating.run_views import SeenRun, aligned
+from dagkit.cli.terminal.output import Output
+from dagkit.errors import printable
+from dagkit.launching import HOME
+from dagkit.ledger.stores import open_store
+from dagkit.urls import absolute, is_url
+
+_HEADER = ("application", "state", "window", "pending", "since", "folder")
+
+
+@click.command()
+@click.argument("folder", metavar="[FOLDER]", default=HOME)
+@spoken
+def ls(*, folder: str, output: Output) -> None:
+    """List the applications whose folders lie in a folder, by default in `.dagkit`, with their states.
+
+    An application that never launched since it writes its status has the state `unknown`.
+    """
+    found = list(_seen(folder))
+    if output.as_json:
+        output.document(
+            "dagkit.applications/1",
+            {"applications": [{"path": place, **(seen.document() if seen else {})} for place, seen in found]},
+        )
+    elif not found:
+        output.result(f"there is no application in {printable(folder)}")
+    else:
+        output.result(aligned([_HEADER, *(_row(place, seen) for place, seen in found)]))
+
+
+def _seen(folder: str) -> Iterator[tuple[str, SeenRun | None]]:
+    """Each application's folder, with what is there to see."""
+    place = absolute(folder)
+    store = open_store(place)
+    names = [""] if store.exists("ledger/ledger.json") else sorted(store.folders(""))
+    for name in names:
+        path = f"{place.rstrip('/')}/{name}" if name else place
+        here = open_store(path)
+        if here.exists("ledger/ledger.json"):
+            yield path if is_url(path) else f"{folder.rstrip('/')}/{name}".rstrip("/"), SeenRun.of(here)
+
+
+def _row(place: str, seen: SeenRun | None) -> tuple[str, ...]:
+    if seen is None:
+        return (printable(place.rpartition("/")[2]), "unknown", "-", "-", "-", printable(place))
+    now = seen.snapshot
+    return (
+        printable(now.application),
+        seen.state,
+        str(now.window),
+        str(now.pending_elements),
+        f"{now.since.astimezone():%Y-%m-%d %H:%M:%S}",
+        printable(place),
+    )

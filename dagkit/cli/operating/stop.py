@@ -1,0 +1,45 @@
+"""`dagkit stop`: end a running application after its windows in flight."""
+
+import time
+from collections.abc import Callable
+
+import rich_click as click
+
+from dagkit.cli.application.asking import answered, waiting
+from dagkit.cli.application.located import located
+from dagkit.cli.application.options import Asked, configured, spoken
+from dagkit.cli.operating.run_views import SeenRun
+from dagkit.cli.terminal.output import Output
+from dagkit.engine.changes.requests import NotRunning, StopRun
+
+_PAUSE_SECONDS = 0.1
+
+
+@click.command()
+@click.argument("target", metavar="APP|PATH")
+@click.option("--path", metavar="FOLDER", help="The application's folder, if APP is launched with --path.")
+@waiting
+@configured
+@spoken
+def stop(*, target: str, path: str | None, seconds: float, configuring: Callable[[str], Asked], output: Output) -> None:
+    """Stop a running application: it commits the windows in flight, finishes its files, and ends.
+
+    The next launch resumes there. The command waits for the end, and works from any host that can write the folder.
+    """
+    place = located(target, path, configuring, output).place
+    until = time.monotonic() + seconds
+    seen = SeenRun.at_place(place)
+    if not seen.runs:
+        raise NotRunning(seen.snapshot.application, seen.state)
+    launch = seen.snapshot.driver.launch
+    answered(place, StopRun(launch=launch), seconds)
+    while (seen := SeenRun.at_place(place)).runs and seen.snapshot.driver.launch == launch:
+        if time.monotonic() > until:
+            break
+        time.sleep(_PAUSE_SECONDS)
+    if output.as_json:
+        output.document("dagkit.stop/1", seen.document())
+    elif seen.runs:
+        output.result(f"{seen.snapshot.application} is {seen.state}: it ends after the windows in flight")
+    else:
+        output.result(f"{seen.snapshot.application} {seen.state} after window {seen.snapshot.window}")

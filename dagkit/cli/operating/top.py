@@ -1,0 +1,61 @@
+"""`dagkit top`: the figures of a running application, renewed each second."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import rich_click as click
+
+from dagkit.cli.application.located import located
+from dagkit.cli.application.options import Asked, configured, spoken
+from dagkit.cli.operating.run_views import SeenRun, picture
+from dagkit.cli.terminal.output import Output, is_terminal
+from dagkit.errors import printable
+
+
+@click.command()
+@click.argument("target", metavar="APP|PATH")
+@click.option("--path", metavar="FOLDER", help="The application's folder, if APP is launched with --path.")
+@click.option("--every", metavar="SECONDS", type=click.FloatRange(min=0.2), default=1.0, help="Default 1.")
+@click.option("--count", metavar="N", type=click.IntRange(min=1), help="End after showing the figures N times.")
+@configured
+@spoken
+def top(
+    *,
+    target: str,
+    path: str | None,
+    every: float,
+    count: int | None,
+    configuring: Callable[[str], Asked],
+    output: Output,
+) -> None:
+    """Show the figures of a running application until it ends, renewed in place on a terminal.
+
+    Elsewhere, print them again and again, below each other. An interrupt ends this command, not the application.
+    """
+    place = located(target, path, configuring, output).place
+    shown = 0
+    with _showing(output) as show:
+        while True:
+            seen = SeenRun.at_place(place)
+            show(seen)
+            shown += 1
+            if shown == count or not seen.runs:
+                return
+            time.sleep(every)
+
+
+@contextmanager
+def _showing(output: Output) -> Iterator[Callable[[SeenRun], None]]:
+    """A function that shows the figures: in place on a terminal, else as blocks of text, or as documents."""
+    if output.as_json:
+        yield lambda seen: output.document("dagkit.status/1", seen.document())
+    elif not is_terminal(sys.stdout):
+        yield lambda seen: output.result(f"{picture(seen)}\n")
+    else:
+        from rich.live import Live  # noqa: PLC0415 - only on terminals
+        from rich.text import Text  # noqa: PLC0415 - as above
+
+        with Live(auto_refresh=False) as live:
+            yield lambda seen: live.update(Text(printable(picture(seen), keep="\n"), no_wrap=True), refresh=True)

@@ -1,0 +1,207 @@
+"""Commands on running applications: they read what the driver writes, and ask it through its folder."""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import click
+import pytest
+
+from dagkit.cli import main
+from dagkit.cli.group import ALIASES
+from dagkit.cli.operating.run_views import SeenRun, picture
+from dagkit.compiler import compile_application
+from dagkit.engine.changes.requests import StopRun, ask, reply_to
+from dagkit.engine.reports.driver_process import RECENT
+from dagkit.engine.reports.run_picture import RunPicture
+from dagkit.engine.reports.status_file import STATUS, read_status
+from dagkit.launching import Machine, launch
+from dagkit.ledger import Ledger
+from dagkit.ledger.stores import LocalStore
+from tests.engine.cast import numbers_collected
+from tests.engine.changes.test_requests import multiplied
+from tests.engine.reports.launches import SetClock, first_snapshot
+from tests.engine.reports.test_run_picture import WINDOW
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+class Running:
+    """An application that runs in a thread of this process, until it is asked to stop."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.begun = threading.Event()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+
+    def _run(self) -> None:
+        launch(
+            multiplied(),
+            {"dt.attr.APPLICATION_NAME": "Times"},
+            machine=Machine("reference"),
+            path=self.folder,
+            observers=[lambda _: self.begun.set()],
+        )
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Running]:
+    run = Running(tmp_path / "app")
+    run.thread.start()
+    assert run.begun.wait(30)
+    yield run
+    if run.thread.is_alive():
+        store = LocalStore(run.folder)
+        status = read_status(store)
+        assert status is not None
+        ask(store, StopRun(launch=status.driver.launch), datetime.now(UTC))
+        run.thread.join(30)
+
+
+def test_a_running_application_is_stopped_and_the_command_waits_for_its_end(dagkit, running: Running) -> None:
+    answer = dagkit("stop", str(running.folder))
+    running.thread.join(30)
+    assert answer.out.startswith("Times stopped after window ")
+    again = dagkit("stop", str(running.folder))
+    assert (again.code, again.err.partition("\n")[0]) == (
+        8,
+        "Times is not running; its last launch: stopped [request-unanswered]",
+    )
+
+
+def test_the_status_names_the_process_and_the_state(dagkit, running: Running) -> None:
+    answer = dagkit("status", str(running.folder))
+    assert answer.out.startswith("Times: ")
+    assert f"; process {os.getpid()} of " in answer.out
+    document = dagkit("status", str(running.folder), "--json").document
+    assert (document["schema"], document["presence"]) == ("dagkit.status/1", "here")
+    assert document["driver"]["pid"] == os.getpid()
+
+
+def test_a_request_to_stop_is_not_for_a_later_launch(tmp_path: Path) -> None:
+    launch(multiplied(), until="once", machine=Machine("reference"), path=tmp_path / "app")
+    store = Ledger.open(tmp_path / "app").store
+    before = read_status(store)
+    assert before is not None
+    late = ask(store, StopRun(launch=before.driver.launch), datetime.now(UTC))
+    launch(multiplied(), until="once", machine=Machine("reference"), path=tmp_path / "app")
+    status, reply = read_status(store), reply_to(store, late)
+    assert status is not None
+    assert reply is not None
+    assert (status.state, reply.done) == ("stopped", False)
+
+
+def test_applications_are_listed_with_their_states(dagkit, folder: Path) -> None:
+    launch(multiplied(), {"dt.attr.APPLICATION_NAME": "Times"}, until="once", machine=Machine("reference"))
+    Ledger.create(folder / ".dagkit" / "Old")
+    (folder / ".dagkit" / "no application").mkdir()
+    header, *rows = [line.split() for line in dagkit("ls").out.splitlines()]
+    assert header == ["application", "state", "window", "pending", "since", "folder"]
+    assert [(row[0], row[1], row[-1]) for row in rows] == [
+        ("Old", "unknown", ".dagkit/Old"),
+        ("Times", "stopped", ".dagkit/Times"),
+    ]
+    listed = dagkit("ls", "--json").document["applications"]
+    assert [each["path"] for each in listed] == [".dagkit/Old", ".dagkit/Times"]
+    assert dagkit("ls", ".dagkit/Times").out.splitlines()[1].split()[0] == "Times"
+
+
+def test_without_a_status_the_command_says_what_to_do(dagkit, folder: Path) -> None:
+    Ledger.create(folder / "app")
+    answer = dagkit("status", "app")
+    assert (answer.code, answer.err.partition("\n")[0].rpartition("/")[2]) == (
+        6,
+        "app has no status: no launch has written one [application-missing]",
+    )
+
+
+def test_top_ends_with_the_application_and_prints_a_block_each_time(dagkit, folder: Path) -> None:
+    launch(multiplied(), {"dt.attr.APPLICATION_NAME": "Times"}, until="once", machine=Machine("reference"), path="app")
+    assert dagkit("top", "app").out.count("Times: stopped; process ") == 1
+
+
+def test_top_shows_the_figures_as_often_as_it_is_asked(dagkit, running: Running) -> None:
+    shown = dagkit("top", str(running.folder), "--count", "2", "--every", "0.2", "--json").out
+    assert shown.count('"schema": "dagkit.status/1"') == 2
+
+
+KILLED = """
+import sys
+from dagkit.launching import Machine, launch
+from tests.engine.changes.test_requests import multiplied
+
+launch(multiplied(), {"dt.attr.APPLICATION_NAME": "Times"}, machine=Machine("reference"), path="app",
+       observers=[lambda event: print(type(event).__name__, flush=True)])
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_application_is_listed_as_killed_and_blocks_no_launch(dagkit, folder: Path) -> None:
+    path = os.pathsep.join(filter(None, sys.path))
+    with subprocess.Popen(  # noqa: S603 - this very Python
+        [sys.executable, "-c", KILLED], stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
+    ) as driver:
+        assert driver.stdout is not None
+        assert any(line.startswith("Committed") for line in driver.stdout)
+        refused = dagkit("launch", "missing.py")
+        assert refused.code == 6
+        answer = dagkit("kill", "app")
+        assert answer.out.startswith(f"Times: process {driver.pid} was killed; the next launch resumes after window ")
+    assert dagkit("status", "app").out.startswith("Times: killed; process ")
+    assert dagkit("kill", "app").code == 8
+    launched = launch(
+        multiplied(),
+        {"dt.attr.APPLICATION_NAME": "Times"},
+        until="once",
+        machine=Machine("reference"),
+        path="app",
+    )
+    assert dagkit("status", "app").out.startswith("Times: stopped; process ")
+    assert launched.window_id >= 1
+
+
+def test_an_application_of_another_host_is_not_killed(dagkit, folder: Path) -> None:
+    store = Ledger.create(folder / "app").store
+    elsewhere = first_snapshot(host="etl-1").model_copy(update={"at": datetime.now(UTC)})
+    store.replace(STATUS, elsewhere.model_dump_json().encode())
+    answer = dagkit("kill", "app")
+    assert (answer.code, answer.err.startswith("App runs on etl-1, not on this host, ")) == (2, True)
+
+
+def test_a_driver_of_another_host_that_fell_silent_is_shown_as_silent(folder: Path) -> None:
+    store = Ledger.create(folder / "app").store
+    store.replace(STATUS, first_snapshot(host="etl-1").model_dump_json().encode())
+    seen = SeenRun.of(store, NOON + 2 * RECENT)
+    assert seen is not None
+    assert (seen.state, seen.runs) == ("silent", False)
+
+
+def test_the_figures_of_a_run_are_lines_and_a_table() -> None:
+    plan = compile_application(numbers_collected(((3,),), readers=2)).plan
+    run = RunPicture(SetClock(), first_snapshot(), plan)
+    for event in WINDOW:
+        run(event)
+    seen = SeenRun(run.snapshot(), "here", NOON + timedelta(seconds=75))
+    lines = picture(seen).splitlines()
+    assert lines[1:5] == [
+        "window 3 committed 1 min 15 s ago (block 7 of the ledger)",
+        "this launch: 1 window, 800 B read, 800 B/s, 80 B written to 1 file",
+        "pending: 3 elements, 1.6 kB, about 2 s left",
+        "under way: digits a 40%",
+    ]
+    (row,) = [line.split() for line in lines if line.startswith("digits ")]
+    assert row == ["digits", "2", "→", "4", "4.0", "40", "800", "B/s", "4", "40", "3", "50%"]
+
+
+@pytest.mark.parametrize(("alias", "command"), ALIASES.items())
+def test_other_names_lead_to_the_same_command(alias: str, command: str) -> None:
+    context = click.Context(main)
+    assert main.get_command(context, alias) is main.get_command(context, command)
+
+
+def test_other_names_are_not_in_the_list_of_commands() -> None:
+    assert not ALIASES.keys() & set(main.list_commands(click.Context(main)))
