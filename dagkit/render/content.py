@@ -60,6 +60,8 @@ class Wording:
     def __init__(self, picture: Picture) -> None:
         self.picture = picture
         self.many = len(picture.boxes) > MANY
+        self.unnamed = {f"{tail.box}:{tail.port}" for wire in picture.wires for tail in wire.tails}
+        """The names of streams that the author did not name, which only repeat the operator and its port."""
 
     def box(self, box: Box) -> Words:
         return Words(
@@ -88,8 +90,10 @@ class Wording:
         return (Run(mark + short(port.name, 20 if self.many else 30), 10, color),)
 
     def label(self, label: Label) -> tuple[Runs, ...]:
-        """The lines of a label: the stream's name, the payload, the notes."""
-        lines = [(Run(short(label.stream, 20 if self.many else 40), 10, INK),)]
+        """The lines of a label: the stream's name if the author gave one, the payload, the notes."""
+        lines: list[Runs] = []
+        if label.stream not in self.unnamed:
+            lines.append((Run(short(label.stream, 20 if self.many else 40), 10, INK),))
         if label.payload and not self.many:
             lines.append((Run(short(label.payload, 32), 9, italic=True),))
         if label.notes:
@@ -97,12 +101,17 @@ class Wording:
         return tuple(lines)
 
     def frame(self, group: Group) -> Runs:
-        """The frame's name and notes; among many boxes, a frame around one box omits the name, which the box shows."""
+        """The frame's name and notes; among many boxes, a frame omits what its boxes show: a name, partitions."""
         dot = " \N{MIDDLE DOT} "
-        notes = Run(dot.join(group.notes), 10)
-        if self.many and [box.title for box in self.picture.members(group.name)] == [group.title]:
-            return (Run(dot.join(note for note in group.notes if note != "1 slot"), 10),)
-        return (Run(short(group.title, 26 if self.many else 48), 11, INK, bold=True), Run("   "), notes)
+        shown = [box.title for box in self.picture.members(group.name)]
+        notes = [note for note in group.notes if not (self.many and note.endswith((" slot", " slots")))]
+        if self.many and group.title in shown:
+            return (Run(dot.join(notes), 10),)
+        return (
+            Run(short(group.title, 26 if self.many else 48), 11, INK, bold=True),
+            Run("   "),
+            Run(dot.join(notes), 10),
+        )
 
 
 def heading(picture: Picture) -> Runs:

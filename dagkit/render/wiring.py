@@ -4,7 +4,7 @@ A stream's name is on a hub in the wire, so that no name is ambiguous between tw
 every other, all lines go through the hub: M + N lines instead of M times N.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dagkit.render.picture import Head, Picture, Side, View, Wire, WireKind
@@ -82,6 +82,21 @@ def wiring(picture: Picture) -> Wiring:
             else:
                 links += _plain_links(wire, heads, label)
     return Wiring(tuple(hubs), tuple(links))
+
+
+def turns(wires: Wiring, rows: Mapping[str, int]) -> frozenset[int]:
+    """The numbers of the links that lead from the end of a row to the next one, given the row of each box.
+
+    A label is in the row of the box before it.
+    """
+    if not rows:
+        return frozenset()
+    labelled = {link.head.hub: link.tail.box for link in wires.links if link.head.hub}
+
+    def row(anchor: Anchor) -> int:
+        return rows[anchor.box or labelled[anchor.hub]]
+
+    return frozenset(i for i, link in enumerate(wires.links) if row(link.tail) != row(link.head))
 
 
 def _bundles(wire: Wire) -> Iterator[Sequence[Head]]:

