@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from dagkit.engine.address import Address
+from dagkit.ranges.shares import share_of
 
 
 class _Fact(BaseModel):
@@ -34,6 +35,12 @@ class Split(_Fact):
     """The rule that split it, in a few words."""
     is_shares: bool = False
     """Whether `start`, `at` and `end` are shares of the element. Up to November 2026 windows did not record that."""
+
+    def as_row(self) -> dict[str, Any]:
+        """The fields as JSON; shares, if there are any, also as parts of 1."""
+        fields = self.model_dump(mode="json", exclude={"fact", "is_shares"})
+        places = ("start", "at", "end")
+        return fields | {f"{name}_share": share_of(fields[name], is_shares=self.is_shares) for name in places}
 
 
 class Scaled(_Fact):

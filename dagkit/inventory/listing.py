@@ -12,7 +12,8 @@ from dagkit.compiler import Compilation
 from dagkit.compiler.rules.file_rules import items_into
 from dagkit.engine.changes.running_plan import RunningPlan
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.checkpoint.journal import last_checkpoint, stored_in
+from dagkit.engine.checkpoint.journal import stored_in
+from dagkit.engine.history.history import newest_checkpoint
 from dagkit.engine.program.program import Program
 from dagkit.engine.worker.instances import SavedState, live
 from dagkit.inventory.readings import path_in, slices
@@ -79,7 +80,7 @@ def states(
 
 def running_plan(compilation: Compilation, ledger: Ledger) -> tuple[RunningPlan, Checkpoint]:
     """The plan with which the next launch begins, and the checkpoint of the last window."""
-    checkpoint = _checkpoint(ledger)
+    checkpoint = newest_checkpoint(ledger)
     return RunningPlan.resumed(compilation, checkpoint) if checkpoint.altered else RunningPlan.of(
         compilation
     ), checkpoint
@@ -121,11 +122,3 @@ def _state_of(ledger: Ledger, checkpoint: Checkpoint, name: str) -> SavedState:
     if name in ledger.names() and ledger.chain(name).kind is DatasetKind.ROOT:
         return stored_in(ledger.chain(name))[1]
     return {}
-
-
-def _checkpoint(ledger: Ledger) -> Checkpoint:
-    """The checkpoint of the last window."""
-    for name in ledger.names():
-        if ledger.chain(name).kind is DatasetKind.DERIVATIVE:
-            return last_checkpoint(ledger.chain(name))[0]
-    return Checkpoint()

@@ -14,7 +14,6 @@ from dagkit.engine.changes.requests import SetCount
 from dagkit.engine.history.backlogs import Decided, Recorded, backlog_millis, decisions, recorded
 from dagkit.ledger import Ledger
 from dagkit.scaling import ScalingSettings, decide
-from dagkit.scaling.explaining import became, sentence
 from dagkit.scaling.policy import in_a_line
 from dagkit.simulation import Course, following, simulated, world_of
 from dagkit.urls import absolute
@@ -43,7 +42,7 @@ def explain(*, path: str, operator: str | None, changes: bool, output: Output) -
         if not changes or decided.fact.before != decided.fact.after
     ]
     if output.as_json:
-        output.document("dagkit.scaling/1", {"decisions": [_decision(decided) for decided in made]})
+        output.document("dagkit.scaling/1", {"decisions": [decided.as_json() for decided in made]})
         return
     output.result("\n".join(_described(decided) for decided in made) or "nothing was decided")
 
@@ -98,31 +97,13 @@ def set_count(*, path: str, operator: str, count: int, seconds: float, output: O
     output.result(f"{operator} has {partitions} from window {reply.window} on (before: {reply.before})")
 
 
-def _decision(decided: Decided) -> dict[str, Any]:
-    inputs = decided.inputs
-    again = None if inputs is None else decide(inputs)
-    return {
-        "window": decided.window,
-        **decided.fact.model_dump(mode="json", exclude={"fact"}),
-        "sentence": _sentence(decided),
-        "decided_again": None if again is None else again.after,
-    }
-
-
 def _described(decided: Decided) -> str:
     """A decision in readable form."""
     fact, inputs = decided.fact, decided.inputs
-    lines = [f"{fact.at.isoformat(timespec='milliseconds')} {fact.operator}, by {fact.policy}: {_sentence(decided)}"]
+    lines = [f"{fact.at.isoformat(timespec='milliseconds')} {fact.operator}, by {fact.policy}: {decided.sentence}"]
     if inputs is not None and (again := decide(inputs)).after != fact.after:
         lines.append(f"  this dagkit would have decided {again.after}: {again.rule}")
     return "\n".join(lines)
-
-
-def _sentence(decided: Decided) -> str:
-    fact, inputs = decided.fact, decided.inputs
-    if inputs is not None:
-        return sentence(inputs, fact.after, fact.rule)
-    return became(fact.before, fact.after, fact.rule)
 
 
 READERS: Mapping[str, str] = {"min_readers": "min_partitions", "max_readers": "max_partitions"}

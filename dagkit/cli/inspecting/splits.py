@@ -13,7 +13,7 @@ from dagkit.engine.work.cost import CostEstimate, usual_of
 from dagkit.engine.work.item import WorkItem
 from dagkit.errors import printable
 from dagkit.ledger import Ledger
-from dagkit.ranges.shares import SHARES, percent
+from dagkit.ranges.shares import percent, share_of
 
 
 @click.command()
@@ -30,7 +30,7 @@ def splits(*, path: str, source: str, is_waiting: bool, output: Output) -> None:
         _print_pending(path, source, output)
         return
     found = [
-        {"window": entry.checkpoint.window, **_split(fact)}
+        {"window": entry.checkpoint.window, **fact.as_row()}
         for entry in history(Ledger.open(path))
         for fact in entry.checkpoint.facts
         if isinstance(fact, Split) and source in fact.source
@@ -55,12 +55,6 @@ _COLUMNS = {
 
 _PLACES = "start", "at", "end"
 """The columns that hold positions, or shares of an element."""
-
-
-def _split(fact: Split) -> dict[str, Any]:
-    """The fields of a split; its shares, if it has any, also as parts of 1."""
-    fields = fact.model_dump(mode="json", exclude={"fact", "is_shares"})
-    return fields | {f"{name}_share": _share(fields[name], is_shares=fact.is_shares) for name in _PLACES}
 
 
 def _print_pending(path: str, source: str, output: Output) -> None:
@@ -93,16 +87,11 @@ def _pending(item: WorkItem, usual: float | None) -> dict[str, Any]:
         "done_positions": item.done_positions,
         "done_millis": round(item.done_millis, 3),
         "expected_millis": None if expected is None else round(expected, 3),
-        "start_share": _share(item.start, is_shares=item.is_shares),
-        "end_share": _share(item.end, is_shares=item.is_shares) if item.has_end else None,
-        "share": _share(item.length, is_shares=item.is_shares) if item.has_end else None,
-        "done_share": _share(item.done_positions, is_shares=item.is_shares),
+        "start_share": share_of(item.start, is_shares=item.is_shares),
+        "end_share": share_of(item.end, is_shares=item.is_shares) if item.has_end else None,
+        "share": share_of(item.length, is_shares=item.is_shares) if item.has_end else None,
+        "done_share": share_of(item.done_positions, is_shares=item.is_shares),
     }
-
-
-def _share(place: int | None, *, is_shares: bool) -> float | None:
-    """The part of the element, from 0 to 1; None of positions."""
-    return place / SHARES if is_shares and place is not None else None
 
 
 def _done(row: dict[str, Any]) -> str:

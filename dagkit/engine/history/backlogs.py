@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import ValidationError
 
@@ -14,7 +14,8 @@ from dagkit.errors import RunFailure, did_you_mean
 from dagkit.ledger import AddData, DatasetKind, Ledger, WorkBlock
 from dagkit.ledger.chain.contents import rows_of
 from dagkit.ledger.format.proof import InputWork, length_of, row_of
-from dagkit.scaling import ScalingInputs
+from dagkit.scaling import ScalingInputs, decide
+from dagkit.scaling.explaining import became, sentence
 
 
 class NothingDecided(RunFailure):
@@ -50,6 +51,22 @@ class Decided:
             return ScalingInputs.of(self.fact.inputs)
         except ValidationError:
             return None
+
+    @property
+    def sentence(self) -> str:
+        """What was considered, and the result."""
+        fact, inputs = self.fact, self.inputs
+        return became(fact.before, fact.after, fact.rule) if inputs is None else sentence(inputs, fact.after, fact.rule)
+
+    def as_json(self) -> dict[str, Any]:
+        """The decision as JSON, with what this version of dagkit would decide."""
+        inputs = self.inputs
+        return {
+            "window": self.window,
+            **self.fact.model_dump(mode="json", exclude={"fact"}),
+            "sentence": self.sentence,
+            "decided_again": None if inputs is None else decide(inputs).after,
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from datetime import datetime
 from functools import partial
 
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.checkpoint.journal import stored_at
+from dagkit.engine.checkpoint.journal import last_checkpoint, stored_at
 from dagkit.engine.checkpoint.stored_checkpoint import CheckpointReader
-from dagkit.ledger import DatasetKind, ExecuteTransform, Ledger
+from dagkit.ledger import Chain, DatasetKind, ExecuteTransform, Ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,18 @@ def is_named(source: str, path: str) -> bool:
     """Whether a name in the ledger is that of a file: perhaps with its finder, and a version or an identity."""
     name = source if source.startswith(path) else source.partition(": ")[2]
     return name == path or (name.startswith(f"{path}@") and "/" not in name[len(path) :])
+
+
+def application_chain(ledger: Ledger) -> Chain | None:
+    """The chain of the ledger's application; None before its first launch has created it."""
+    chains = (ledger.chain(name) for name in ledger.names())
+    return next((chain for chain in chains if chain.kind is DatasetKind.DERIVATIVE), None)
+
+
+def newest_checkpoint(ledger: Ledger) -> Checkpoint:
+    """The checkpoint of the last window; an empty one if there is no window."""
+    chain = application_chain(ledger)
+    return Checkpoint() if chain is None else last_checkpoint(chain)[0]
 
 
 def history(ledger: Ledger, first: int = 0) -> Iterator[Entry]:

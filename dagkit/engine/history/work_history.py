@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.facts import Decided
-from dagkit.engine.history.history import history
+from dagkit.engine.history.history import history, newest_checkpoint
 from dagkit.engine.work.item import WorkItem
 from dagkit.ledger import DatasetKind, Ledger, Span
 from dagkit.ledger.audit.completeness import blocks_of, lists_work
@@ -28,23 +28,45 @@ class ListedWork:
     by: str | None = None
     """The user who gave it up."""
 
+    def as_json(self) -> dict[str, Any]:
+        """The work as JSON."""
+        return {
+            "state": self.state,
+            "operator": self.operator,
+            "place": str(self.place),
+            "source": self.place.source,
+            "start": self.place.start,
+            "end": self.place.end,
+            "is_shares": bool(self.place.shares),
+            "window": self.window,
+            "reason": self.reason,
+            "by": self.by,
+        }
+
 
 def listed_work(ledger: Ledger) -> Iterator[ListedWork]:
     """Yield all work that was not processed: first what waits, then what was set aside, then what was given up."""
-    last, given_up = Checkpoint(), list[ListedWork]()
+    yield from work_left(ledger)
     for entry in history(ledger):
-        last = entry.checkpoint
-        facts = (fact for fact in last.facts if isinstance(fact, Decided) and fact.decision == "given-up")
-        given_up += [
-            ListedWork("given up", fact.operator, _place(fact), last.window, fact.reason, fact.by) for fact in facts
-        ]
+        yield from given_up_in(entry.checkpoint)
+
+
+def work_left(ledger: Ledger) -> Iterator[ListedWork]:
+    """Yield what waits, then what was set aside. Only the last window is read, and what none has taken yet."""
+    last = newest_checkpoint(ledger)
     for item in last.queue:
         is_suspect = last.search is not None and last.search.touches(item)
         yield ListedWork("suspect" if is_suspect else "pending", item.into.operator, _place_of(item))
     yield from _only_found(ledger)
     for each in last.aside:
         yield ListedWork("set aside", each.item.into.operator, _place_of(each.item), each.window, each.reason)
-    yield from given_up
+
+
+def given_up_in(checkpoint: Checkpoint) -> Iterator[ListedWork]:
+    """Yield the work that was given up with a window."""
+    for fact in checkpoint.facts:
+        if isinstance(fact, Decided) and fact.decision == "given-up":
+            yield ListedWork("given up", fact.operator, _place(fact), checkpoint.window, fact.reason, fact.by)
 
 
 def _only_found(ledger: Ledger) -> Iterator[ListedWork]:

@@ -167,6 +167,18 @@ class Chain:
         """The chain as its readers need it."""
         return InputChain(self.log, self.standing)
 
+    def summary(self) -> dict[str, Any]:
+        """The chain in one line, as JSON."""
+        standing = self.standing
+        return {
+            "chain": self.name,
+            "kind": str(self.kind),
+            "blocks": standing.next_seq,
+            "last_offset": standing.offset,
+            "watermark": None if standing.watermark is None else standing.watermark.isoformat(),
+            "written": None if standing.system_time is None else standing.system_time.isoformat(),
+        }
+
     # ---- the next transaction
 
     def plan_next(self, upto: Mapping[str, int] | None = None) -> Transaction:

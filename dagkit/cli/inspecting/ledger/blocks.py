@@ -31,7 +31,7 @@ def ls(*, path: str, output: Output) -> None:
         faults: list[Fault] = []
         for name in opened.names():
             try:
-                rows.append(_row(opened.chain(name)))
+                rows.append(opened.chain(name).summary())
             except LedgerError as error:
                 faults += error.faults
     if output.as_json:
@@ -114,18 +114,6 @@ def _asked(chain: Chain, block: int | None, offset: int | None, at: datetime | N
         return list(chain.records(max(0, chain.head.seq - last + 1)))
     found = one()
     return [] if found is None else [found]
-
-
-def _row(chain: Chain) -> dict[str, Any]:
-    standing = chain.standing
-    return {
-        "chain": chain.name,
-        "kind": str(chain.kind),
-        "blocks": standing.next_seq,
-        "last_offset": standing.offset,
-        "watermark": None if standing.watermark is None else standing.watermark.isoformat(),
-        "written": None if standing.system_time is None else standing.system_time.isoformat(),
-    }
 
 
 def _block(name: str, record: Record) -> dict[str, Any]:

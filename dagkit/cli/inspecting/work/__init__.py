@@ -1,7 +1,6 @@
 """`dagkit work`: the work of an application that is not done, and requests to give it up or to retry it."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import rich_click as click
 
@@ -29,7 +28,7 @@ def ls(*, there: Located, output: Output, operator: str | None) -> None:
     """List work that waits, that was set aside, and that was given up. The application may be running."""
     found = [each for each in listed_work(ledger_of(there)) if operator in (None, each.operator)]
     if output.as_json:
-        output.document("dagkit.work/1", {"work": [_document(each) for each in found]})
+        output.document("dagkit.work/1", {"work": [each.as_json() for each in found]})
         return
     if found:
         output.result("\n".join(map(_line, found)))
@@ -48,18 +47,3 @@ def _line(each: ListedWork) -> str:
     ]
     noted = f": {printable(', '.join(notes))}" if notes else ""
     return f"{each.state:<9}  {printable(each.operator)}  {printable(str(each.place))}{noted}"
-
-
-def _document(each: ListedWork) -> dict[str, Any]:
-    return {
-        "state": each.state,
-        "operator": each.operator,
-        "place": str(each.place),
-        "source": each.place.source,
-        "start": each.place.start,
-        "end": each.place.end,
-        "is_shares": bool(each.place.shares),
-        "window": each.window,
-        "reason": each.reason,
-        "by": each.by,
-    }
