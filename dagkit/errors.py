@@ -7,6 +7,7 @@ fault of a run is an exception. Every exception has the exit code of the command
     ├── ApplicationFaults        the application or its configuration is wrong; carries every diagnostic
     │   └── ConfigurationFaults  … and all of it is configuration
     └── RunFailure               a failure outside of compiling: its code, problem, help and scene
+        ├── AddressTaken         the metrics or the console cannot be served at the address asked for
         ├── ApplicationNotFound  nothing to compile where the user pointed
         ├── DrawingFailed        no installed program can draw the format asked for
         ├── InputUnreadable      what an operator should read is not there, or may not be read
@@ -365,6 +366,19 @@ class DrawingFailed(RunFailure):
 
     code = "drawing-failed"
     exit_code: ClassVar[int] = 5
+
+
+class AddressTaken(RunFailure):
+    """The metrics or the console cannot be served at the requested address."""
+
+    code = "address-taken"
+    exit_code: ClassVar[int] = 5
+
+    def __init__(self, what: str, address: str, port: int, why: str) -> None:
+        super().__init__(
+            f"{what} cannot be served at {address}:{port}: {why}",
+            "choose another port (0: any free one), or an address that this machine has",
+        )
 
 
 class InputUnreadable(RunFailure):

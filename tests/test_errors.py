@@ -6,6 +6,7 @@ import pytest
 
 from dagkit import errors
 from dagkit.errors import (
+    AddressTaken,
     ApplicationFaults,
     ApplicationNotFound,
     DagkitError,
@@ -19,7 +20,6 @@ from dagkit.errors import (
     errors_among,
     report,
 )
-from dagkit.observers.prometheus import AddressTaken
 
 WRONG = Diagnostic("stream-unfed", "stream 's' has no source", "name one", Where("app.py", 3))
 ODD = Diagnostic("mode-mismatch", "b becomes AT_MOST_ONCE", "say so", None, Severity.WARNING)
@@ -91,11 +91,11 @@ def test_exceptions_own_their_exit_codes() -> None:
 
 
 def test_a_failure_of_a_run_is_shown_with_its_code_and_help_and_survives_pickling() -> None:
-    failure = AddressTaken("127.0.0.1", 9090, "Address already in use")
+    failure = AddressTaken("the metrics", "127.0.0.1", 9090, "Address already in use")
     failure.scene = Scene("Reader", 3, 1, "a.txt", 1370)
     for one in (failure, pickle.loads(pickle.dumps(failure))):  # noqa: S301 - our own bytes
         assert str(one) == (
-            "metrics cannot be served at 127.0.0.1:9090: Address already in use [address-taken]\n"
+            "the metrics cannot be served at 127.0.0.1:9090: Address already in use [address-taken]\n"
             "  help: choose another port (0: any free one), or an address that this machine has"
         )
         assert (one.code, one.exit_code, one.scene) == ("address-taken", 5, Scene("Reader", 3, 1, "a.txt", 1370))

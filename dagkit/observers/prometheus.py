@@ -4,31 +4,18 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
 from dagkit.api.stats import OperatorStats
 from dagkit.engine.facts import Fact, Scaled, Split
 from dagkit.engine.reports.run_events import Committed, Failed, Found, Measured, Reshaped, Resumed, RunEvent
-from dagkit.errors import RunFailure
+from dagkit.errors import AddressTaken
 from dagkit.observers.series import ALL, OPERATOR, USER, Series
 
 _BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 """Upper bounds in seconds: windows take from some hundredths of a second to some minutes."""
-
-
-class AddressTaken(RunFailure):
-    """Metrics cannot be served at the requested address."""
-
-    code = "address-taken"
-    exit_code: ClassVar[int] = 5
-
-    def __init__(self, address: str, port: int, why: str) -> None:
-        super().__init__(
-            f"metrics cannot be served at {address}:{port}: {why}",
-            "choose another port (0: any free one), or an address that this machine has",
-        )
 
 
 class Prometheus:
@@ -66,7 +53,7 @@ class Prometheus:
         try:
             server, thread = start_http_server(port, address, self.registry)
         except OSError as refused:
-            raise AddressTaken(address, port, refused.strerror or str(refused)) from refused
+            raise AddressTaken("the metrics", address, port, refused.strerror or str(refused)) from refused
         try:
             yield int(server.server_port)
         finally:

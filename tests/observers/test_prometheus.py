@@ -11,7 +11,8 @@ from dagkit.api.stats import OperatorStats, PortStats
 from dagkit.engine.facts import Scaled, Split
 from dagkit.engine.reports.run_events import Committed, Failed, Found, Measured, Queue, Reshaped, Resumed, StageRun
 from dagkit.engine.worker.protocol import Stretch
-from dagkit.observers.prometheus import AddressTaken, Prometheus
+from dagkit.errors import AddressTaken
+from dagkit.observers.prometheus import Prometheus
 from dagkit.observers.series import ALL
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -156,7 +157,7 @@ def test_nothing_is_served_any_more_afterwards(metrics: Prometheus) -> None:
 def test_a_port_that_is_taken_is_reported(metrics: Prometheus) -> None:
     with (
         metrics.served(0) as port,
-        pytest.raises(AddressTaken, match=f"metrics cannot be served at 127.0.0.1:{port}: Address already in use"),
+        pytest.raises(AddressTaken, match=f"the metrics cannot be served at 127.0.0.1:{port}: Address already in use"),
         metrics.served(port),
     ):
         pass
