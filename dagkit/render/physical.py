@@ -43,7 +43,7 @@ MOST_LANED_BOXES = 24
 MOST_LINES = 25
 """More lines between two boxes become one thick wire: five times five lines can still be followed."""
 
-_ROLES = {PlannedRole.INPUT: Role.INPUT, PlannedRole.OPERATOR: Role.OPERATOR, PlannedRole.DELAY: Role.DELAY}
+ROLES = {PlannedRole.INPUT: Role.INPUT, PlannedRole.OPERATOR: Role.OPERATOR, PlannedRole.DELAY: Role.DELAY}
 
 _CUTS = {
     CutKind.DRIVER: "from the driver",
@@ -107,7 +107,7 @@ def _operator_box(operator: PlannedOperator) -> Box:
         name=operator.name,
         title=operator.name,
         subtitle=operator.class_.rpartition(".")[2],
-        role=_ROLES[operator.role],
+        role=ROLES[operator.role],
         ports=ports,
         count=operator.count,
         lanes=lanes,

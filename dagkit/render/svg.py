@@ -23,17 +23,21 @@ LIP = 4.0
 """The distance from a box's border to its first and last row."""
 
 
-def svg(picture: Picture, direction: Direction | None = None) -> str:
-    """The picture as one `<svg>` element, for a file or a page."""
-    return _Page(picture, layout(picture, direction)).text()
+def svg(picture: Picture, direction: Direction | None = None, *, fits: bool = True) -> str:
+    """The picture as one `<svg>` element, for a file or a page.
+
+    Unless it `fits` itself into the width of its place, it has no style, which a page may forbid.
+    """
+    return _Page(picture, layout(picture, direction), fits=fits).text()
 
 
 class _Page:
     """Draws one picture in one layout."""
 
-    def __init__(self, picture: Picture, places: Layout) -> None:
+    def __init__(self, picture: Picture, places: Layout, *, fits: bool) -> None:
         self.picture = picture
         self.places = places
+        self.fits = fits
         self.wires = wiring(picture)
         self.wording = Wording(picture)
 
@@ -63,7 +67,8 @@ class _Page:
 
     def _opening(self, wide: float, high: float) -> str:
         size = f'width="{_n(wide)}" height="{_n(high)}" viewBox="0 0 {_n(wide)} {_n(high)}"'
-        shown = f'class="dagkit-picture {self.picture.view}" role="img" style="max-width:100%;height:auto"'
+        style = ' style="max-width:100%;height:auto"' if self.fits else ""
+        shown = f'class="dagkit-picture {self.picture.view}" role="img"{style}'
         return f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="{FONT}" {shown}>'
 
     # -- heading -------------------------------------------------------------------------------------------------------
