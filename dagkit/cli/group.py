@@ -56,6 +56,7 @@ class Command:
 
 COMMANDS: tuple[Command, ...] = (
     Command("launch", "Run an application; resume after the last window in its ledger.", RUNNING),
+    Command("console", "Serve a page about an application, running or finished.", RUNNING),
     Command("set", "Change a property while its application runs.", RUNNING),
     Command("ls", "List the applications in a folder, with their states.", OPERATING),
     Command("status", "Show what an application does now, or how its last launch ended.", OPERATING),

@@ -12,7 +12,14 @@ LOCAL = "127.0.0.1"
 """The default address of the metrics: this machine only."""
 
 
-@click.command()
+class LaunchCommand(click.RichCommand):
+    """Reads `--console` without a value as `--console=0`, so that it never takes the next argument for its port."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, ["--console=0" if argument == "--console" else argument for argument in args])
+
+
+@click.command(cls=LaunchCommand)
 @application
 @click.option("--once", is_flag=True, help="Process the input available now, then stop.")
 @click.option("--until-idle", is_flag=True, help="Stop when a scan finds nothing new.")
@@ -42,6 +49,14 @@ LOCAL = "127.0.0.1"
 )
 @click.option("--metrics-address", metavar="ADDRESS", help="The address for the metrics; default 127.0.0.1.")
 @click.option(
+    "--console",
+    "console_port",
+    metavar="[=PORT]",
+    type=click.IntRange(0, 65535),
+    help="Serve a page about the run on this machine; default: any free port.",
+)
+@click.option("--allow-control", is_flag=True, help="Let that page stop the run.")
+@click.option(
     "--log",
     type=click.Choice(["text", "json"]),
     default="text",
@@ -65,6 +80,8 @@ def launch(
     no_sync: bool,
     metrics_port: int | None,
     metrics_address: str | None,
+    console_port: int | None,
+    allow_control: bool,
     log: str,
 ) -> None:
     """Run an application until it is stopped, by default on a local Spark.
@@ -76,6 +93,8 @@ def launch(
         raise click.UsageError("--once, --until-idle and --drain exclude each other; give one of them")
     if metrics_address is not None and metrics_port is None:
         raise click.UsageError("--metrics-address needs --metrics-port")
+    if allow_control and console_port is None:
+        raise click.UsageError("--allow-control needs --console")
     machine = _machine(master, cores, dict(settings), reference=reference).with_spark_starting()
     from dagkit.cli.running.run_application import Wanted, run  # noqa: PLC0415 - imported while Spark starts
 
@@ -93,6 +112,8 @@ def launch(
             durable=not no_sync,
             as_lines=log == "json",
             metrics=serving,
+            console=console_port,
+            allow_control=allow_control,
         ),
     )
 

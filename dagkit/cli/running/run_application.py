@@ -11,11 +11,14 @@ from dagkit.cli.application.opening import opened
 from dagkit.cli.application.options import Asked
 from dagkit.cli.running.launch_progress import Progress
 from dagkit.cli.terminal.output import Output
+from dagkit.console.run_folder import RunFolder
+from dagkit.console.serving import Console
 from dagkit.engine.reports.run_events import Observer
 from dagkit.inventory.listing import places, receivers
-from dagkit.launching import launch_compiled
+from dagkit.launching import application_path, launch_compiled
 from dagkit.machine import Machine
 from dagkit.observers.lines import Lines
+from dagkit.urls import absolute
 
 if TYPE_CHECKING:
     from dagkit.observers.prometheus import Prometheus
@@ -34,6 +37,10 @@ class Wanted:
     """Whether stderr gets one line of JSON for each event."""
     metrics: tuple[str, int] | None
     """The address and the port for Prometheus."""
+    console: int | None
+    """The port of the page about the run."""
+    allow_control: bool
+    """Whether that page may stop the run."""
 
 
 def run(asked: Asked, output: Output, machine: Machine, wanted: Wanted) -> None:
@@ -58,6 +65,10 @@ def run(asked: Asked, output: Output, machine: Machine, wanted: Wanted) -> None:
                 port = stack.enter_context(metrics.served(port, address))
                 output.message(f"metrics at http://{address}:{port}/metrics")
                 observers.append(metrics)
+            if wanted.console is not None:
+                place = absolute(wanted.path or application_path(compilation))
+                page = Console(RunFolder(place), allows_control=wanted.allow_control)
+                output.message(f"console: {stack.enter_context(page.served(wanted.console))}")
             if machine.backend == "spark":
                 output.message(f"starting Spark {f'at {machine.master}' if machine.master else 'on this machine'}")
             launched = launch_compiled(

@@ -1,0 +1,156 @@
+"""The HTTP interface: the page, its files, and the answers under `/api/v1/`."""
+
+import threading
+from collections.abc import Callable, Mapping
+from functools import partial
+from importlib.resources import files as resources
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+
+from dagkit.console import graph_answers, work_answers
+from dagkit.console.live_events import live_events
+from dagkit.console.overview_answer import overview
+from dagkit.console.run_folder import RunFolder
+from dagkit.console.window_answers import Row, Series, one_window, windows
+from dagkit.errors import RunFailure
+from dagkit.render.picture import View
+
+MOST_ROWS = 500
+_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+
+
+class Interface:
+    """Answers the requests about one application's folder."""
+
+    def __init__(self, folder: RunFolder, closing: threading.Event, *, allows_control: bool) -> None:
+        self._folder = folder
+        self._closing = closing
+        self._allows_control = allows_control
+        self._series = Series(folder)
+        self._drawings = graph_answers.Drawings()
+
+    def routes(self) -> list[Route]:
+        """The routes below `/api/v1`."""
+        folder = self._folder
+        paged: Mapping[str, Callable[..., Row]] = {
+            "windows": windows,
+            "decisions": work_answers.decisions,
+            "splits": work_answers.splits,
+            "items": work_answers.items,
+            "given-up": work_answers.given_up,
+        }
+        return [
+            self._route("overview", lambda _: overview(folder, allows_control=self._allows_control)),
+            *(self._route(name, partial(_paged, folder, answer)) for name, answer in paged.items()),
+            self._route("windows/{window:int}", self._window),
+            self._route("series", lambda _: self._series.answer(self._plan(None))),
+            self._route("work", lambda _: work_answers.work(folder)),
+            self._route("files", self._files),
+            self._route("file", lambda request: work_answers.one_file(folder, request.query_params.get("path", ""))),
+            self._route("configuration", self._configuration),
+            self._route("graph", lambda request: graph_answers.document(self._needed_plan(), *_view(request))),
+            Route("/graph.svg", self._svg),
+            Route("/events", self._events),
+        ]
+
+    def _route(self, name: str, answer: Callable[[Request], Row]) -> Route:
+        schema = f"dagkit.console.{name.partition('/')[0]}/1"
+
+        def respond(request: Request) -> Response:
+            return JSONResponse({"schema": schema, **answer(request)})
+
+        return Route(f"/{name}", respond)
+
+    def _window(self, request: Request) -> Row:
+        found = one_window(self._folder, request.path_params["window"])
+        if found is None:
+            raise HTTPException(404, f"the ledger has no window {request.path_params['window']}")
+        return found
+
+    def _files(self, request: Request) -> Row:
+        after, limit = _number(request, "after", 0), _limit(request)
+        return work_answers.files(self._folder, after or 0, limit, request.query_params.get("like", ""))
+
+    def _configuration(self, _: Request) -> Row:
+        launched = self._folder.launched()
+        return {"entries": [] if launched is None else list(launched.configuration)}
+
+    async def _events(self, request: Request) -> Response:
+        return live_events(self._folder, self._closing, request)
+
+    def _svg(self, request: Request) -> Response:
+        return Response(self._drawings.svg(self._needed_plan(), *_view(request)), media_type="image/svg+xml")
+
+    def _plan(self, default: Any) -> Any:
+        launched = self._folder.launched()
+        return default if launched is None else launched.plan
+
+    def _needed_plan(self) -> Any:
+        plan = self._plan(None)
+        if plan is None:
+            raise HTTPException(404, "the folder does not record the plan of a launch")
+        return plan
+
+
+def interface(folder: RunFolder, closing: threading.Event, *, allows_control: bool) -> Starlette:
+    """The ASGI application for one folder; its endless answers end when `closing` is set."""
+    answers = Interface(folder, closing, allows_control=allows_control)
+    return Starlette(
+        routes=[Route("/", partial(_static, "console.html")), Mount("/api/v1", routes=answers.routes())]
+        + [Route(f"/static/{name}", partial(_static, name)) for name in _names()],
+        exception_handlers={RunFailure: _failed, HTTPException: _missing, ValueError: _malformed},
+    )
+
+
+def _names() -> list[str]:
+    return [entry.name for entry in _folder().iterdir() if f".{entry.name.rpartition('.')[2]}" in _TYPES]
+
+
+def _folder() -> Any:
+    return resources("dagkit.console").joinpath("static")
+
+
+def _static(name: str, _: Request) -> Response:
+    content = _folder().joinpath(name).read_bytes()
+    return Response(content, media_type=_TYPES[f".{name.rpartition('.')[2]}"])
+
+
+def _paged(folder: RunFolder, answer: Callable[..., Row], request: Request) -> Row:
+    return answer(folder, _number(request, "before", None), _limit(request))
+
+
+def _limit(request: Request) -> int:
+    return min(MOST_ROWS, max(1, _number(request, "limit", 50) or 50))
+
+
+def _number(request: Request, name: str, default: int | None) -> int | None:
+    given = request.query_params.get(name)
+    if given is None:
+        return default
+    try:
+        return max(0, int(given))
+    except ValueError:
+        raise ValueError(f"{name}={given} is no number") from None
+
+
+def _view(request: Request) -> tuple[View, list[str]]:
+    return View(request.query_params.get("view", "logical")), request.query_params.getlist("open")
+
+
+def _failed(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RunFailure), "only run failures come here"
+    return JSONResponse({"code": error.code, "problem": error.problem, "help": error.help}, status_code=500)
+
+
+def _missing(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException), "only HTTP exceptions come here"
+    return JSONResponse({"problem": error.detail}, status_code=error.status_code, headers=error.headers)
+
+
+def _malformed(_: Request, error: Exception) -> Response:
+    return JSONResponse({"problem": str(error)}, status_code=400)

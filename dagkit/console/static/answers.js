@@ -1,0 +1,32 @@
+// Requests to the server that sent this page.
+
+export async function ask(name, parameters = {}) {
+  const query = new URLSearchParams();
+  for (const [key, value] of Object.entries(parameters)) {
+    for (const one of [value].flat()) if (one !== null && one !== undefined && one !== "") query.append(key, one);
+  }
+  const response = await fetch(`/api/v1/${name}${query.size ? `?${query}` : ""}`, { credentials: "same-origin" });
+  if (!response.ok) throw new Error(await problem(response));
+  return name.endsWith(".svg") ? response.text() : response.json();
+}
+
+export async function command(name, body) {
+  const response = await fetch(`/api/v1/${name}`, {
+    method: "POST",
+    credentials: "same-origin",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  if (!response.ok) throw new Error(await problem(response));
+  return response.json();
+}
+
+async function problem(response) {
+  if (response.status === 401) return "The console does not know this page any more. Open the address that dagkit printed.";
+  try {
+    const body = await response.json();
+    return [body.problem, body.help].filter(Boolean).join(" – ");
+  } catch {
+    return `The server answered ${response.status}.`;
+  }
+}

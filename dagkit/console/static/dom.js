@@ -1,0 +1,38 @@
+// Elements, without HTML in strings: what comes from files and records is only ever text.
+
+export function h(name, attributes = {}, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes ?? {})) {
+    if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else if (value === true) element.setAttribute(key, "");
+    else if (value !== false && value !== null && value !== undefined) element.setAttribute(key, value);
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+// A table. A column is [title, cell, options]; `cell` makes text or an element of a row.
+export function table(caption, columns, rows, nothing = "Nothing yet.") {
+  if (!rows.length) return h("p", { class: "quiet" }, nothing);
+  const heads = columns.map(([title, , kind]) => h("th", { scope: "col", class: kind === "number" ? kind : null }, title));
+  const body = rows.map((row) =>
+    h("tr", {}, columns.map(([, cell, kind]) => h("td", { class: kind }, cell(row) ?? "–")))
+  );
+  const drawn = h("table", {}, h("caption", { class: "hidden" }, caption), h("thead", {}, h("tr", {}, heads)), h("tbody", {}, body));
+  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, drawn);
+}
+
+export function section(title, ...children) {
+  return h("section", {}, h("h2", {}, title), children);
+}
+
+// Figures with their names, as a list of definitions.
+export function figures(pairs) {
+  return h("dl", { class: "figures" }, pairs.filter(Boolean).map(([name, value, note]) =>
+    h("div", {}, h("dt", {}, name), h("dd", {}, value ?? "–", note ? h("small", {}, note) : null))
+  ));
+}
+
+export function button(text, act, attributes = {}) {
+  return h("button", { type: "button", onclick: act, ...attributes }, text);
+}

@@ -1,0 +1,41 @@
+// Numbers and times as people read them.
+
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
+
+export const count = (number) => (number === null || number === undefined ? null : whole.format(number));
+export const rate = (number) => (number === null || number === undefined ? null : `${short.format(number)}/s`);
+export const percent = (share) => `${Math.round(share * 100)} %`;
+
+export function bytes(number) {
+  if (number === null || number === undefined) return null;
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let index = 0;
+  while (Math.abs(number) >= 1000 && index < units.length - 1) {
+    number /= 1000;
+    index += 1;
+  }
+  return `${index ? number.toFixed(1) : whole.format(number)} ${units[index]}`;
+}
+
+export function duration(seconds) {
+  if (seconds === null || seconds === undefined) return null;
+  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
+  if (seconds < 60) return `${seconds.toFixed(1)} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`;
+  return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
+}
+
+const two = (number) => String(number).padStart(2, "0");
+
+export function time(text) {
+  if (!text) return null;
+  const at = new Date(text);
+  return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+}
+
+export function moment(text) {
+  if (!text) return null;
+  const at = new Date(text);
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${time(text)}`;
+}

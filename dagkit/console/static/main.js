@@ -1,0 +1,108 @@
+// The frame of the console: which view is shown, the state of the run, and the control.
+
+import { ask, command } from "./answers.js";
+import { button, h } from "./dom.js";
+import { duration } from "./format.js";
+import { configuration } from "./view_configuration.js";
+import { files } from "./view_files.js";
+import { graph } from "./view_graph.js";
+import { overview } from "./view_overview.js";
+import { decisions, items, splits, work } from "./view_work.js";
+import { chains, windows } from "./view_windows.js";
+
+const VIEWS = [overview, graph, windows, chains, files, decisions, splits, work, items, configuration];
+const found = (id) => document.getElementById(id);
+
+// What all views share: the last overview, and the last status of a run, which changes while it runs.
+const run = { overview: null, status: null };
+let shown = null;
+
+function start() {
+  if (location.search) history.replaceState(null, "", location.pathname + location.hash); // the address has the token
+  found("views").append(...VIEWS.map((view) => h("li", {}, h("a", { href: `#/${view.id}` }, view.title))));
+  addEventListener("hashchange", () => open(true));
+  refresh().then(() => open(false)).then(listen);
+}
+
+// `#/windows/12` opens the view "windows" with the rest "12".
+async function open(moved) {
+  const [id, ...rest] = location.hash.replace(/^#\//, "").split("/").map(decodeURIComponent);
+  const view = VIEWS.find((each) => each.id === id) ?? VIEWS[0];
+  for (const link of found("views").querySelectorAll("a")) {
+    if (link.getAttribute("href") === `#/${view.id}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  document.title = `${view.title} · ${run.overview?.application ?? "dagkit"}`;
+  shown?.leave?.();
+  const main = h("div", { class: `view ${view.id}` });
+  found("main").replaceChildren(main);
+  if (moved) found("main").focus({ preventScroll: true });
+  try {
+    shown = await view.open(main, run, rest.join("/"));
+  } catch (error) {
+    shown = null;
+    main.append(h("p", { class: "fault", role: "alert" }, error.message));
+  }
+}
+
+async function refresh() {
+  try {
+    run.overview = await ask("overview");
+    run.status = run.overview.status;
+    head();
+  } catch (error) {
+    found("state").textContent = error.message;
+  }
+}
+
+function listen() {
+  const events = new EventSource("/api/v1/events");
+  events.addEventListener("status", (event) => {
+    const status = JSON.parse(event.data);
+    if (!status || !run.overview) return;
+    run.status = status;
+    head();
+    shown?.update?.(run);
+  });
+  events.addEventListener("open", () => document.body.classList.remove("cut-off"));
+  events.addEventListener("error", () => {
+    document.body.classList.add("cut-off");
+    found("beat").textContent = "The console does not answer; trying again.";
+  });
+}
+
+function head() {
+  const { overview: known, status } = run;
+  found("application").textContent = known.application || "no launch yet";
+  const state = status?.state ?? "";
+  const chip = found("state");
+  if (chip.textContent !== state) chip.textContent = state; // a screen reader announces changes only
+  chip.className = `state ${state}`;
+  const about = status && ["starting", "running", "draining"].includes(state);
+  found("beat").textContent = about ? `${status.step || `window ${status.window}`} · ${duration((new Date(status.at) - new Date(status.since)) / 1000)}` : "";
+  const wanted = known.allows_control && about;
+  if (wanted && !found("stop")) found("control").append(stopper());
+  if (!wanted) found("control").replaceChildren();
+}
+
+function stopper() {
+  const stop = button("Stop", async () => {
+    if (stop.dataset.sure !== "yes") {
+      stop.dataset.sure = "yes";
+      stop.textContent = "Stop after this window?";
+      setTimeout(() => { stop.dataset.sure = ""; stop.textContent = "Stop"; }, 5000);
+      return;
+    }
+    stop.disabled = true;
+    try {
+      await command("stop", {});
+      stop.textContent = "Stopping";
+    } catch (error) {
+      stop.disabled = false;
+      found("beat").textContent = error.message;
+    }
+  }, { id: "stop", class: "danger" });
+  return stop;
+}
+
+start();

@@ -1,0 +1,58 @@
+// The input files that the ledger names, and what became of one.
+
+import { ask } from "./answers.js";
+import { h, section, table } from "./dom.js";
+import { bytes, count, moment } from "./format.js";
+import { paged } from "./paging.js";
+
+export const files = { id: "files", title: "Files", open };
+
+async function open(main, run, path) {
+  if (path) return explain(main, path);
+  const list = h("div", {});
+  const field = h("input", { id: "like", type: "search", autocomplete: "off" });
+  const search = (event) => {
+    event?.preventDefault();
+    list.replaceChildren();
+    return paged(list, "Input files", "files", filesTable, { like: field.value }, "after");
+  };
+  main.append(h("form", { class: "search", role: "search", onsubmit: search }, h("label", { for: "like" }, "Path contains"), field, h("button", { type: "submit" }, "Search")), list);
+  await search();
+  return {};
+}
+
+function filesTable(rows) {
+  return table("Input files", [
+    ["File", (row) => h("a", { href: `#/files/${encodeURIComponent(row.path)}` }, row.path), "path"],
+    ["Found by", (row) => row.finder],
+  ], rows, "The ledger names no such file.");
+}
+
+async function explain(main, path) {
+  main.append(h("p", {}, h("a", { href: "#/files" }, "All files")), h("h2", { class: "path" }, path));
+  const place = h("p", { class: "quiet", role: "status" }, "Reading the ledger…");
+  main.append(place);
+  const found = await ask("file", { path });
+  place.replaceWith(...(found.readings.length ? found.readings.map(reading) : [h("p", { class: "quiet" }, "The ledger does not name it.")]));
+}
+
+function reading(read, index) {
+  const facts = [
+    read.found && `Found by ${read.finder} at ${moment(read.found)}, in block ${count(read.found_by)} of its chain.`,
+    read.taken_by ? `Given to window ${count(read.taken_by)}.` : "No window has taken it yet.",
+    read.pending === null ? "Work without an end waits." : read.pending ? `${bytes(read.pending)} wait.` : "All of it was read.",
+  ];
+  return section(`Reading ${index + 1}`, h("p", { class: "path quiet" }, read.source), h("p", {}, facts.filter(Boolean).join(" ")),
+    table("Windows", [
+      ["Window", (row) => h("a", { href: `#/windows/${row.window}` }, count(row.window)), "number"],
+      ["Reader", (row) => row.operator],
+      ["Read", (row) => bytes(row.bytes), "number"],
+      ["Items", (row) => count(row.rows), "number"],
+      ["Wrote to", (row) => row.outputs.join(", "), "path"],
+    ], read.windows, "No window has read it."),
+    h("details", {}, h("summary", {}, `Blocks: ${count(read.blocks.length)}`), table("Blocks", [
+      ["Block", (row) => count(row.number), "number"],
+      ["From", (row) => count(row.start), "number"],
+      ["To", (row) => count(row.end), "number"],
+    ], read.blocks)));
+}

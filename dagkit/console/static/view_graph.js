@@ -1,0 +1,132 @@
+// The graph, drawn by the server; live figures are written on it.
+
+import { ask } from "./answers.js";
+import { button, figures, h, section } from "./dom.js";
+import { bytes, count, duration, percent, rate } from "./format.js";
+
+export const graph = { id: "graph", title: "Graph", open };
+
+export const isLive = (status) => ["starting", "running", "draining"].includes(status?.state);
+
+const SVG = "http://www.w3.org/2000/svg";
+
+async function open(main, run) {
+  const state = { view: "logical", opened: new Set(), zoom: 0 };
+  const bar = h("div", { class: "bar", role: "toolbar", "aria-label": "Graph" });
+  const canvas = h("div", { class: "canvas", tabindex: "0", role: "region", "aria-label": "Graph" }, h("p", { class: "quiet wait" }, "Drawing…"));
+  const about = h("div", { "aria-live": "polite" });
+  main.append(bar, canvas, about);
+  let drawing = null, streams = [];
+
+  async function draw() {
+    const asked = { view: state.view, open: [...state.opened] };
+    const [text, picture] = await Promise.all([ask("graph.svg", asked), ask("graph", asked)]);
+    streams = streamsOf(picture);
+    drawing = document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
+    drawing.setAttribute("role", "group");
+    drawing.setAttribute("aria-label", `${state.view} graph`);
+    canvas.replaceChildren(drawing);
+    for (const box of drawing.querySelectorAll(".box")) prepare(box);
+    size();
+    tools();
+    annotate(drawing, streams, run.status);
+  }
+
+  function prepare(box) {
+    const name = box.dataset.name, folds = box.classList.contains("module");
+    box.setAttribute("tabindex", "0");
+    box.setAttribute("role", "button");
+    box.setAttribute("aria-label", folds ? `${box.querySelector("title").textContent}: open` : name);
+    const act = () => (folds ? (state.opened.add(name), void draw()) : about.replaceChildren(details(name, run)));
+    box.addEventListener("click", act);
+    box.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" || event.key === " ") { event.preventDefault(); act(); }
+    });
+  }
+
+  function tools() {
+    const choice = (view, title) => button(title, () => { state.view = view; state.opened.clear(); void draw(); }, { "aria-pressed": String(state.view === view) });
+    const zoom = (step, title, name) => button(title, () => { state.zoom = step ? state.zoom + step : 0; size(); }, { "aria-label": name });
+    bar.replaceChildren(
+      choice("logical", "Logical"), choice("physical", "Physical"),
+      zoom(-1, "−", "Smaller"), zoom(0, "1:1", "Natural size"), zoom(1, "+", "Larger"),
+      button("Fit", () => { state.zoom = null; size(); state.zoom = 0; }),
+      ...[...state.opened].map((name) => button(`Close ${name}`, () => { state.opened.delete(name); void draw(); })),
+    );
+  }
+
+  function size() {
+    const [, , wide, high] = drawing.getAttribute("viewBox").split(" ").map(Number);
+    const scale = state.zoom === null ? Math.min(1, (canvas.clientWidth - 2) / wide) : 1.25 ** state.zoom;
+    drawing.setAttribute("width", wide * scale);
+    drawing.setAttribute("height", high * scale);
+  }
+
+  await draw();
+  return { update: () => annotate(drawing, streams, run.status) };
+}
+
+// The streams with the operators at their ends, and how many streams each of these has.
+function streamsOf(picture) {
+  const leaving = {}, entering = {};
+  for (const wire of picture.wires) {
+    for (const tail of wire.tails) leaving[tail.box] = (leaving[tail.box] ?? 0) + 1;
+    for (const head of wire.heads) entering[head.box] = (entering[head.box] ?? 0) + 1;
+  }
+  return picture.wires.map((wire) => ({ ...wire, leaving: leaving[wire.tails[0]?.box], entering: entering[wire.heads[0]?.box] }));
+}
+
+// Writes what flows and waits on the streams, how busy the operators are, and marks the busiest.
+function annotate(drawing, streams, status) {
+  for (const old of drawing.querySelectorAll(".live")) old.remove();
+  if (!status || !isLive(status)) return;
+  const known = new Map(status.operators.map((each) => [each.name, each]));
+  const most = Math.max(0.05, ...status.operators.map((each) => each.busy));
+  for (const box of drawing.querySelectorAll(".box")) {
+    const each = known.get(box.dataset.name);
+    box.classList.toggle("busiest", each?.busy === most);
+    if (!each) continue;
+    const waiting = each.pending.reduce((sum, one) => sum + one.positions, 0);
+    box.setAttribute("aria-label", `${each.name}: receives ${rate(each.received_per_second)}, sends ${rate(each.sent_per_second)}, busy ${percent(each.busy)}, ${bytes(waiting)} wait`);
+    const edge = box.querySelector("rect");
+    const [x, y, wide] = ["x", "y", "width"].map((name) => Number(edge.getAttribute(name)));
+    if (each.busy >= 0.05) box.append(word(percent(each.busy), x + wide, y - 4, "end", "live"));
+  }
+  const written = new Set();
+  for (const label of drawing.querySelectorAll("g.stream, g.wire:has(text)")) {
+    const name = label.dataset.stream;
+    const stream = streams.find((each) => !written.has(each) && (each.stream === name || each.stream.endsWith(`$${name}`)));
+    if (stream) written.add(stream), label.append(...flow(label, stream, known));
+  }
+}
+
+// Items per second below the name of a stream, and below that what waits at its end.
+function flow(label, stream, known) {
+  const texts = label.querySelectorAll("text");
+  const [x, y] = ["x", "y"].map((name) => Number(texts[texts.length - 1].getAttribute(name)));
+  const source = known.get(stream.tails[0]?.box), sink = known.get(stream.heads[0]?.box);
+  const flows = stream.leaving === 1 ? source?.sent_per_second : stream.entering === 1 ? sink?.received_per_second : null;
+  const waiting = stream.heads.flatMap((head) => known.get(head.box)?.pending.filter((one) => one.port === head.port) ?? []).reduce((sum, one) => sum + one.positions, 0);
+  const lines = [flows ? [rate(flows), "live"] : null, waiting ? [`${bytes(waiting)} wait`, "live queue"] : null].filter(Boolean);
+  return lines.map(([text, kind], index) => word(text, x, y + 12 * (index + 1), "middle", kind));
+}
+
+function word(text, x, y, anchor, kind) {
+  const made = document.createElementNS(SVG, "text");
+  for (const [name, value] of [["x", x], ["y", y], ["text-anchor", anchor], ["class", kind]]) made.setAttribute(name, value);
+  made.textContent = text;
+  return made;
+}
+
+function details(name, run) {
+  const each = run.status?.operators.find((one) => one.name === name);
+  if (!each) return section(name, h("p", { class: "quiet" }, "It has no figures: no launch has recorded any."));
+  return section(name, figures([
+    ["Stage", each.stage],
+    ["Partitions", count(each.partitions), each.wanted === each.partitions ? null : `${count(each.wanted)} wanted`],
+    ["Received", rate(each.received_per_second), `${count(each.received)} so far`],
+    ["Sent", rate(each.sent_per_second), `${count(each.sent)} so far`],
+    ["Busy", percent(each.busy), "of the last window"],
+    ["Waiting", bytes(each.pending.reduce((sum, one) => sum + one.positions, 0)), each.eta_seconds === null ? null : `${duration(each.eta_seconds)} left`],
+  ]));
+}

@@ -1,0 +1,111 @@
+// The overview: how far the run is, its operators, the backlog over time, the last windows.
+
+import { ask } from "./answers.js";
+import { chart } from "./charts.js";
+import { figures, h, section, table } from "./dom.js";
+import { bytes, count, duration, moment, percent, rate, time } from "./format.js";
+import { isLive } from "./view_graph.js";
+import { rowsOfWindows } from "./view_windows.js";
+
+export const overview = { id: "overview", title: "Overview", open };
+
+const POINTS_MILLIS = 5000;
+
+async function open(main, run) {
+  const summary = h("div", {}), live = h("div", {}), charts = h("div", { class: "charts" }), windows = h("div", {});
+  main.append(summary, live, charts, windows);
+  let last = -1, asked = -POINTS_MILLIS;
+
+  async function update() {
+    summary.replaceChildren(summed(run), ...failures(run.status));
+    live.replaceChildren(...(run.status ? [operators(run.status)] : []));
+    const window = run.status?.window ?? 0;
+    if (window === last || performance.now() - asked < POINTS_MILLIS) return;
+    const first = last < 0;
+    [last, asked] = [window, performance.now()];
+    const recent = ask("windows", { limit: 10 });
+    if (first) recent.then((page) => windows.replaceChildren(section("Last windows", rowsOfWindows(page.rows))));
+    const series = await ask("series");
+    charts.replaceChildren(...drawn(series));
+    windows.replaceChildren(section("Last windows", rowsOfWindows((await recent).rows)));
+  }
+  await update();
+  return { update: () => void update() };
+}
+
+function summed({ overview: known, status }) {
+  const last = known.last;
+  if (!status) {
+    return section("Run", figures([
+      ["Last window", count(last?.window ?? 0), moment(last?.committed)],
+      ["Waiting", bytes(last?.waiting_positions ?? 0), `${count(last?.waiting ?? 0)} ranges`],
+      ["Launched", moment(known.launched), known.version && `dagkit ${known.version}`],
+      ["Folder", h("span", { class: "path" }, known.path)],
+    ]));
+  }
+  const totals = status.totals;
+  const spark = known.spark_ui ? [["Spark", h("a", { href: known.spark_ui, rel: "noreferrer", target: "_blank" }, "Spark's own page")]] : [];
+  const driver = ["Driver", `${status.driver.host} ${status.driver.pid}`, status.master];
+  const windows = ["Last window", count(status.window), time(status.committed_at)];
+  const waiting = ["Waiting", bytes(status.pending_positions), `${count(status.pending_elements)} elements`];
+  const written = ["Written", bytes(totals.written), `${count(totals.files)} files`];
+  if (isLive(status)) {
+    return section("Run", figures([
+      windows,
+      ["Reading", perSecond(status.positions_per_second), `${bytes(totals.positions)} so far`],
+      waiting,
+      ["Time left", duration(status.eta_seconds), "at the present rate"],
+      written,
+      ["Windows", count(totals.windows), `since ${moment(status.since)}`],
+      driver, ...spark,
+    ]));
+  }
+  return section("Last launch", figures([
+    windows,
+    ["Windows", count(totals.windows), `since ${moment(status.since)}`],
+    ["Read", bytes(totals.positions), `${count(totals.elements_found)} elements found`],
+    written, waiting,
+    ["Took", duration((new Date(status.at) - new Date(status.since)) / 1000), known.version && `dagkit ${known.version}`],
+    driver,
+    ["Folder", h("span", { class: "path" }, known.path)],
+  ]));
+}
+
+const perSecond = (number) => `${bytes(number)}/s`;
+
+function failures(status) {
+  const error = status?.error;
+  if (!error) return [];
+  const where = [error.operator, error.window && `window ${error.window}`, error.code].filter(Boolean).join(" · ");
+  return [section("Last error", h("div", { class: "fault" },
+    h("p", {}, error.message),
+    h("p", { class: "quiet" }, `${moment(error.at)} · ${where} · ${error.again ? "the window ran again" : "the run ended"}`)))];
+}
+
+function operators(status) {
+  const busiest = Math.max(...status.operators.map((each) => each.busy), 0);
+  const meter = (share) => h("span", { class: "busy" }, h("meter", { min: "0", max: "1", value: share, "aria-label": "busy" }), percent(share));
+  const live = isLive(status);
+  const flow = live ? rate : count;
+  return section("Operators", table("Operators", [
+    ["Operator", (each) => h("span", { class: each.busy === busiest && busiest > 0.05 ? "strong" : null }, each.name)],
+    ["Partitions", (each) => (each.wanted === each.partitions ? count(each.partitions) : `${each.partitions} → ${each.wanted}`), "number"],
+    ["Received", (each) => flow(live ? each.received_per_second : each.received), "number"],
+    ["Sent", (each) => flow(live ? each.sent_per_second : each.sent), "number"],
+    ["Read", (each) => (each.positions ? (live ? perSecond(each.positions_per_second) : bytes(each.positions)) : null), "number"],
+    ...(live ? [["Busy", (each) => meter(each.busy), "number"]] : []),
+    ["Waiting", (each) => (each.pending.length ? bytes(each.pending.reduce((sum, one) => sum + one.positions, 0)) : null), "number"],
+    ...(!live ? [] : [["In progress", (each) => each.underway.slice(0, 1).map((one) => `${one.source.split("/").at(-1)} ${one.remaining === null ? "" : percent(one.completed / (one.completed + one.remaining || 1))}`).join("") || null],
+    ["Time left", (each) => duration(each.eta_seconds), "number"]]),
+  ], status.operators));
+}
+
+function drawn(series) {
+  if (series.at.length < 2) return [];
+  const partitions = Object.entries(series.partitions);
+  return [
+    chart("Backlog", series.at, [["waiting", series.waiting_positions]], bytes),
+    chart("Read in a window", series.at, [["read", series.positions]], bytes),
+    ...(partitions.length ? [chart("Partitions", series.at, partitions.slice(0, 4), count, { stepped: true, least: 4 })] : []),
+  ];
+}

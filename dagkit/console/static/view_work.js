@@ -1,0 +1,70 @@
+// Decisions, splits, work that is not done, and row accounts.
+
+import { ask } from "./answers.js";
+import { h, section, table } from "./dom.js";
+import { count, moment, percent } from "./format.js";
+import { paged } from "./paging.js";
+import { itemsTable } from "./view_windows.js";
+
+export const decisions = { id: "scaling", title: "Scaling", open: (main) => paged(main, "Decisions", "decisions", decisionsTable) };
+export const splits = { id: "splits", title: "Splits", open: (main) => paged(main, "Splits", "splits", splitsTable) };
+export const work = { id: "work", title: "Work", open: openWork };
+export const items = { id: "items", title: "Items", open: (main) => paged(main, "Items, window by window", "items", accounts) };
+
+const window = (row) => h("a", { href: `#/windows/${row.window}` }, count(row.window));
+
+function decisionsTable(rows) {
+  return table("Decisions", [
+    ["Window", window, "number"],
+    ["At", (row) => moment(row.at)],
+    ["Operator", (row) => row.operator],
+    ["Before", (row) => shown(row.before), "number"],
+    ["After", (row) => shown(row.after), "number"],
+    ["By", (row) => row.policy ?? row.fact],
+    ["Why", (row) => row.sentence ?? [row.name, row.path].filter(Boolean).join(" "), "why"],
+  ], rows, "Nothing was decided in the windows that were looked at.");
+}
+
+const shown = (value) => (value === null || value === undefined ? null : typeof value === "number" ? count(value) : String(value));
+
+function splitsTable(rows) {
+  const place = (row, name) => (row[`${name}_share`] === null ? count(row[name]) : percent(row[`${name}_share`]));
+  return table("Splits", [
+    ["Window", window, "number"],
+    ["Source", (row) => row.source, "path"],
+    ["From", (row) => place(row, "start"), "number"],
+    ["Split at", (row) => place(row, "at"), "number"],
+    ["To", (row) => place(row, "end"), "number"],
+    ["Slot", (row) => count(row.slot), "number"],
+    ["Why", (row) => row.why, "why"],
+  ], rows, "Nothing was split in the windows that were looked at.");
+}
+
+function workTable(title, rows, nothing) {
+  return table(title, [
+    ["Operator", (row) => row.operator],
+    ["Place", (row) => row.place, "path"],
+    ["Window", (row) => (row.window === null ? null : window(row)), "number"],
+    ["Why", (row) => row.reason || null, "why"],
+    ["By", (row) => row.by],
+  ], rows, nothing);
+}
+
+const STATES = [["set aside", "Set aside"], ["suspect", "Suspect"], ["pending", "Waiting"], ["found", "Found, not taken yet"]];
+
+async function openWork(main) {
+  const found = await ask("work");
+  for (const [state, title] of STATES) {
+    const rows = found.rows.filter((row) => row.state === state);
+    const total = found.counts[state] ?? 0;
+    if (total || state === "set aside") {
+      main.append(section(`${title}: ${count(total)}`, workTable(title, rows, "Nothing."),
+        rows.length < total ? h("p", { class: "quiet" }, `The first ${count(rows.length)} are listed.`) : null));
+    }
+  }
+  return paged(main, "Given up", "given-up", (rows) => workTable("Given up", rows, "Nothing."));
+}
+
+function accounts(rows) {
+  return h("div", {}, rows.map((row) => h("section", { class: "account" }, h("h3", {}, h("a", { href: `#/windows/${row.window}` }, `Window ${count(row.window)}`)), itemsTable(row.operators))));
+}

@@ -1,0 +1,178 @@
+"""Answers about windows: pages of them, one of them, and series over all."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from dagkit.console.run_folder import RunFolder
+from dagkit.engine.checkpoint.checkpoint import Checkpoint
+from dagkit.engine.history.window_pages import Window, block_of, stride, window_at, windows_between
+from dagkit.ledger import Chain, Span
+from dagkit.ledger.chain.contents import rows_of
+from dagkit.ledger.format.proof import length_of
+from dagkit.plan.model import Plan
+
+LOOKED_AT = 1_000
+"""The highest number of blocks that one answer reads."""
+_AT_ONCE = 100
+POINTS = 256
+"""The highest number of windows in a series, apart from the last ones."""
+LISTED = 200
+"""The highest number of ranges of work that the answer about one window lists."""
+
+Row = dict[str, Any]
+
+
+def page(chain: Chain, before: int | None, limit: int, rows: Callable[[Window], Iterable[Row]]) -> Row:
+    """The rows of the newest windows before a block, newest first, and `next`: the block before which to ask again.
+
+    It reads at most LOOKED_AT blocks, so a page of rare rows may be short, or empty, although there are older ones.
+    """
+    end = chain.head.seq + 1 if before is None else min(before, chain.head.seq + 1)
+    least, found = max(0, end - LOOKED_AT), list[Row]()
+    while end > least and len(found) < limit:
+        first = max(least, end - _AT_ONCE)
+        for window in reversed(list(windows_between(chain, first, end - 1))):
+            found += rows(window)
+            end = window.record.seq
+            if len(found) >= limit:
+                break
+        else:
+            end = first
+    return {"rows": found, "next": end or None}
+
+
+def windows(folder: RunFolder, before: int | None, limit: int) -> Row:
+    """A page of windows."""
+    with folder.windows() as chain:
+        return {"rows": [], "next": None} if chain is None else page(chain, before, limit, lambda one: [row_of(one)])
+
+
+def row_of(window: Window) -> Row:
+    """A window in one line."""
+    checkpoint, rows = window.checkpoint, window.checkpoint.rows.operators.values()
+    waiting = _pending(checkpoint)
+    return {
+        "window": checkpoint.window,
+        "block": window.record.seq,
+        "committed": window.committed.isoformat(),
+        "positions": positions_in(checkpoint),
+        "waiting": len(waiting),
+        "waiting_positions": _positions(waiting),
+        "items": sum(each.received for each in rows),
+        "rejected": sum(each.rejected for each in rows),
+        "files": len({part.file for part in checkpoint.finished}),
+        "decisions": len(checkpoint.facts),
+        "adds_up": all(each.adds_up for each in rows),
+    }
+
+
+def one_window(folder: RunFolder, window_id: int) -> Row | None:
+    """All about one window; None if there is none of this number."""
+    with folder.windows() as chain:
+        seq = None if chain is None else block_of(chain, window_id)
+        found = None if chain is None or seq is None else window_at(chain, seq)
+        if chain is None or found is None:
+            return None
+        written = rows_of(chain.data(found.record) or b"")
+    checkpoint = found.checkpoint
+    return row_of(found) | {
+        "hash": found.record.hash,
+        "previous_hash": found.record.block.prev_block_hash,
+        "inputs": [
+            {"input": work.input}
+            | {
+                name: [str(span) for span in spans[:LISTED]]
+                for name, spans in (("given", work.given), ("found", work.found), ("consumed", work.consumed))
+            }
+            | {"waiting": len(work.pending), "waiting_positions": _positions(work.pending)}
+            for work in checkpoint.work.inputs or ()
+        ],
+        "operators": items_of(checkpoint),
+        "streams": checkpoint.rows.model_dump(mode="json")["streams"],
+        "written": [
+            {"operator": row["operator"], "file": row["file"], "bytes": row["length"]}
+            for row in written[:LISTED]
+            if "file" in row
+        ],
+        "finished": sorted({part.file for part in checkpoint.finished}),
+        "facts": [fact.model_dump(mode="json") for fact in checkpoint.facts],
+    }
+
+
+def items_of(checkpoint: Checkpoint) -> list[Row]:
+    """The items of each operator in one window."""
+    return [
+        {
+            "operator": name,
+            "received": counted.received,
+            "sent": counted.passed_on,
+            "rejected": counted.rejected,
+            "dropped": counted.dropped,
+            "adds_up": None if counted.rule is None else counted.adds_up,
+        }
+        for name, counted in checkpoint.rows.operators.items()
+    ]
+
+
+@dataclass
+class Series:
+    """Backlog, work and partitions over time: a sample of all windows, which grows with the ledger."""
+
+    folder: RunFolder
+    _known: dict[int, Row | None] = field(default_factory=dict)
+    """What was read of the sampled blocks."""
+
+    def answer(self, plan: Plan | None) -> Row:
+        """The columns of the series, oldest window first."""
+        with self.folder.windows() as chain:
+            points = [] if chain is None else list(self._points(chain))
+        counts = {} if plan is None else {operator.name: operator.count for operator in plan.operators}
+        changing = sorted({name for point in points for name in point["partitions"]})
+        return {
+            "at": [point["at"] for point in points],
+            "window": [point["window"] for point in points],
+            "waiting_positions": [point["waiting_positions"] for point in points],
+            "waiting": [point["waiting"] for point in points],
+            "positions": [point["positions"] for point in points],
+            "items": [point["items"] for point in points],
+            "partitions": {
+                name: [point["partitions"].get(name, counts.get(name)) for point in points] for name in changing
+            },
+        }
+
+    def _points(self, chain: Chain) -> Iterator[Row]:
+        step = stride(chain.head.seq + 1, POINTS)
+        sample = [*range(0, chain.head.seq, step), chain.head.seq]
+        self._known = {seq: point for seq, point in self._known.items() if seq % step == 0}
+        for seq in sample:
+            if seq not in self._known:
+                window = window_at(chain, seq)
+                self._known[seq] = None if window is None else _point(window)
+            point = self._known[seq]
+            if point is not None:
+                yield point
+
+
+def _point(window: Window) -> Row:
+    row = row_of(window)
+    return {
+        "at": window.committed.timestamp(),
+        **{name: row[name] for name in ("window", "waiting", "waiting_positions", "positions", "items")},
+        "partitions": {name: len(given.keys) for name, given in window.checkpoint.partitions.items()},
+    }
+
+
+def positions_in(checkpoint: Checkpoint) -> int:
+    """How many positions a window read."""
+    works = checkpoint.work.inputs or ()
+    folded = sum(work.folded.positions for work in works if work.folded is not None)
+    return folded + _positions(span for work in works for span in work.consumed)
+
+
+def _pending(checkpoint: Checkpoint) -> list[Span]:
+    return [span for work in checkpoint.work.inputs or () for span in work.pending]
+
+
+def _positions(spans: Iterable[Span]) -> int:
+    return sum(length_of(span) for span in spans if span.end is not None and not span.shares)

@@ -1,0 +1,64 @@
+"""`dagkit console` and `dagkit launch --console` print the address of a page that answers."""
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from tests.cli.conftest import ROOT
+
+ADDRESS = re.compile(r"console: (http://127\.0\.0\.1:\d+/\?token=[\w-]{43})$", re.MULTILINE)
+
+
+@pytest.fixture
+def ran(dagkit, word_count, write) -> str:
+    """The folder of an application that ran."""
+    write("input/a.txt", "one two two\n")
+    assert dagkit("launch", word_count, "--once", "--reference", "--path", "run").code == 0
+    return "run"
+
+
+@pytest.mark.slow
+def test_the_console_of_a_folder_answers_until_it_is_interrupted(ran: str, folder: Path) -> None:
+    command = [sys.executable, "-W", "error", "-m", "dagkit.cli", "console", ran]
+    path = f"{ROOT}:{ROOT / 'operators'}"
+    with subprocess.Popen(  # noqa: S603 - this very Python
+        command, cwd=folder, env={"PYTHONPATH": path, "HOME": str(folder)}, stdout=subprocess.PIPE, text=True
+    ) as console:
+        try:
+            (address,) = ADDRESS.findall(console.stdout.readline())
+            with urlopen(address) as page:  # noqa: S310 - our own server
+                assert b"<title>dagkit console</title>" in page.read()
+        finally:
+            console.send_signal(signal.SIGINT)
+        assert console.wait(timeout=30) == 0
+
+
+def test_a_folder_without_a_ledger_is_refused(dagkit) -> None:
+    refused = dagkit("console", "nowhere")
+    assert (refused.code, "chain-missing" in refused.err) == (6, True)
+
+
+def test_a_launch_with_a_console_prints_its_address(dagkit, word_count, write) -> None:
+    write("input/a.txt", "one two two\n")
+    launched = dagkit("launch", "--console", word_count, "--once", "--reference")
+    assert launched.code == 0
+    assert ADDRESS.search(launched.err)
+
+
+@pytest.mark.parametrize("given", ["--console=70000", "--console=x", "--allow-control"])
+def test_wrong_options_of_the_console_are_wrong_usage(dagkit, word_count, given: str) -> None:
+    assert dagkit("launch", given, word_count).code == 2
+
+
+def test_a_taken_port_is_one_sentence_before_anything_runs(dagkit, ran: str, word_count) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        refused = dagkit("launch", word_count, "--reference", f"--console={taken.getsockname()[1]}")
+    assert refused.code == 5
+    assert "the console cannot be served at 127.0.0.1" in refused.err
+    assert "address-taken" in refused.err

@@ -1,0 +1,114 @@
+"""A console that is served over a finished run, and requests to it."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from dagkit import Config, Dag
+from dagkit.console.run_folder import RunFolder
+from dagkit.console.serving import Console
+from dagkit.launching import Machine, launch
+from dagkit_operators import FileSplitterInput, Filter, LineReader, PartWriter
+
+FILES, LINES = 3, 20
+
+
+def copying(dag: Dag, conf: Config) -> None:
+    """Reads files, drops every line that ends with 3, and writes the others."""
+    splitter = dag.add_operator("Splitter", FileSplitterInput(blocks_threshold=1))
+    reader = dag.add_operator("Reader", LineReader())
+    kept = dag.add_operator("Kept", Filter(lambda line: not line.endswith("3")))
+    writer = dag.add_operator("Writer", PartWriter())
+    dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
+    dag.add_stream("lines", reader.messages, kept.input)
+    dag.add_stream("kept", kept.output, writer.input)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the server answered."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A running console."""
+
+    url: str
+
+    @property
+    def address(self) -> str:
+        return urlsplit(self.url).netloc
+
+    @property
+    def token(self) -> str:
+        return parse_qs(urlsplit(self.url).query)["token"][0]
+
+    def request(self, path: str, headers: Mapping[str, str] | None = None, *, method: str = "GET") -> Answer:
+        """Send a request; without headers, with the token in one."""
+        connection = HTTPConnection(self.address, timeout=30)
+        headers = {"Authorization": f"Bearer {self.token}"} if headers is None else headers
+        try:
+            connection.request(method, path, headers=headers)
+            response: HTTPResponse = connection.getresponse()
+            found = {name.lower(): value for name, value in response.getheaders()}
+            return Answer(response.status, found, response.read())
+        finally:
+            connection.close()
+
+    def answer(self, name: str) -> Any:
+        """The document of an answer below `/api/v1/`."""
+        answer = self.request(f"/api/v1/{name}")
+        assert answer.status == 200, answer.body
+        return answer.document
+
+
+def run_copying(folder: Path) -> Path:
+    """Read three files in as many windows; return the application's folder."""
+    (folder / "in").mkdir()
+    for file in range(FILES):
+        (folder / "in" / f"{file}.txt").write_text("".join(f"{file}-{line}\n" for line in range(LINES)))
+    settings = {
+        "dt.operator.Splitter.prop.scanner.files": str(folder / "in"),
+        "dt.operator.Writer.prop.filePath": str(folder / "out"),
+        "dt.attr.APPLICATION_NAME": "Copying",
+        "dt.operator.Reader.attr.MEMORY_MB": "512",
+    }
+    launch(copying, settings, until="once", machine=Machine("reference"), path=folder / "run")
+    return folder / "run"
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an application that ran."""
+    return run_copying(tmp_path_factory.mktemp("finished"))
+
+
+@pytest.fixture(scope="session")
+def serve() -> Callable[..., Any]:
+    """A function that serves a folder within a block."""
+
+    def served(place: Path, **options: Any) -> Any:
+        return Console(RunFolder(str(place)), **options).served()
+
+    return served
+
+
+@pytest.fixture(scope="session")
+def console(finished: Path, serve: Callable[..., Any]) -> Iterator[Served]:
+    """A console over the finished run."""
+    with serve(finished) as url:
+        yield Served(url)

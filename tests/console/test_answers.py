@@ -1,0 +1,120 @@
+"""What the console answers about a finished run."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from dagkit.console.window_answers import LOOKED_AT
+from dagkit.ledger import Ledger
+from tests.console.conftest import FILES, LINES, Served
+
+
+def test_the_overview_says_what_ran_and_how_far(console: Served, finished: Path) -> None:
+    found = console.answer("overview")
+    assert (found["application"], found["path"]) == ("Copying", str(finished))
+    assert found["last"]["window"] >= FILES
+    assert {chain["chain"]: chain["kind"] for chain in found["chains"]} == {"Copying": "Derivative", "Splitter": "Root"}
+
+
+def test_windows_come_newest_first_in_pages(console: Served) -> None:
+    whole = console.answer("windows?limit=500")
+    numbers = [row["window"] for row in whole["rows"]]
+    assert numbers == list(range(len(numbers), 0, -1))
+    assert whole["next"] is None
+    paged, cursor = [], ""
+    while cursor is not None:
+        page = console.answer(f"windows?limit=2{cursor}")
+        paged += page["rows"]
+        cursor = None if page["next"] is None else f"&before={page['next']}"
+    assert paged == whole["rows"]
+    assert sum(row["positions"] for row in paged) == sum(len(f"{f}-{n}\n") for f in range(FILES) for n in range(LINES))
+
+
+def test_a_window_has_its_work_its_items_and_its_files(console: Served) -> None:
+    found = console.answer("windows/1")
+    (work,) = found["inputs"]
+    assert work["input"] == "Reader.blocks_metadata_input"
+    assert work["given"] == work["consumed"]
+    assert {row["operator"]: row["received"] for row in found["operators"]}["Kept"] == LINES
+    assert {row["operator"] for row in found["written"]} == {"Writer"}
+    assert found["adds_up"]
+
+
+def test_items_have_the_counts_of_each_operator(console: Served) -> None:
+    newest = console.answer("items?limit=500")["rows"]
+    kept = [row for window in newest for row in window["operators"] if row["operator"] == "Kept"]
+    assert (sum(row["received"] for row in kept), sum(row["dropped"] for row in kept)) == (FILES * LINES, FILES * 2)
+
+
+def test_files_are_listed_searched_and_explained(console: Served, finished: Path) -> None:
+    paths = [str(finished.parent / "in" / f"{file}.txt") for file in range(FILES)]
+    assert [row["path"] for row in console.answer("files")["rows"]] == paths
+    page = console.answer("files?limit=1")
+    assert console.answer(f"files?limit=1&after={page['next']}")["rows"][0]["path"] == paths[1]
+    assert [row["path"] for row in console.answer("files?like=2.t")["rows"]] == paths[2:]
+    (reading,) = console.answer(f"file?path={quote(paths[1])}")["readings"]
+    assert [(window["window"], window["rows"]) for window in reading["windows"]] == [(2, LINES)]
+
+
+def test_a_decision_has_its_sentence(console: Served) -> None:
+    (decision,) = console.answer("decisions")["rows"]
+    assert (decision["operator"], decision["before"], decision["after"]) == ("Reader", 1, 1)
+    assert decision["sentence"].endswith("1 stays: the current number fits")
+
+
+def test_nothing_waits_and_nothing_was_split(console: Served) -> None:
+    assert console.answer("work") == {"schema": "dagkit.console.work/1", "counts": {}, "rows": []}
+    for name in ("splits", "given-up"):
+        assert console.answer(name)["rows"] == []
+
+
+def test_the_configuration_has_its_sources(console: Served) -> None:
+    entries = {entry["key"]: entry for entry in console.answer("configuration")["entries"]}
+    memory = entries["dt.operator.Reader.attr.MEMORY_MB"]
+    assert (memory["value"], memory["source"], memory["holds"]) == ("512", "command line", True)
+
+
+def test_series_have_a_value_for_each_window(console: Served) -> None:
+    found = console.answer("series")
+    windows = console.answer("windows?limit=500")["rows"]
+    assert found["window"] == [row["window"] for row in reversed(windows)]
+    assert found["positions"] == [row["positions"] for row in reversed(windows)]
+
+
+def test_the_graph_is_drawn_without_styles_that_the_policy_forbids(console: Served) -> None:
+    assert [box["name"] for box in console.answer("graph")["boxes"]] == ["Splitter", "Reader", "Kept", "Writer"]
+    for view in ("logical", "physical"):
+        drawn = console.request(f"/api/v1/graph.svg?view={view}")
+        assert drawn.headers["content-type"].startswith("image/svg+xml")
+        assert b'data-name="Kept"' in drawn.body
+        assert b" style=" not in drawn.body
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [("windows?before=x", 400), ("graph?view=none", 400), ("windows/9999", 404), ("windows/0", 404), ("none", 404)],
+)
+def test_a_wrong_request_is_refused_with_its_reason(console: Served, name: str, status: int) -> None:
+    answer = console.request(f"/api/v1/{name}")
+    assert (answer.status, bool(answer.document["problem"])) == (status, True)
+
+
+def test_a_folder_without_a_launch_has_empty_answers(tmp_path: Path, serve: Callable[..., Any]) -> None:
+    with serve(tmp_path / "later") as url:
+        console = Served(url)
+        assert console.answer("overview")["chains"] == []
+        Ledger.create(tmp_path / "later")
+        for name in ("windows", "items", "splits", "decisions", "files", "work", "given-up"):
+            assert console.answer(name)["rows"] == []
+        assert console.answer("series")["at"] == []
+        assert console.request("/api/v1/graph").status == 404
+        assert console.request("/").status == 200
+
+
+def test_a_page_of_rare_rows_looks_at_few_blocks(console: Served, finished: Path) -> None:
+    chain = Ledger.open(finished).chain("Copying")
+    assert chain.head.seq < LOOKED_AT, "one page looks through a short chain"
+    assert console.answer("splits")["next"] is None

@@ -1,0 +1,121 @@
+"""The page in a real browser: what it shows, what its policy forbids, and who can use it."""
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.console.conftest import Served
+
+playwright = pytest.importorskip("playwright.sync_api", reason="no browser driver: pip install 'dagkit[dev]'")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe-core: pip install 'dagkit[dev]'")
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+VIEWS = ["overview", "graph", "windows", "windows/1", "ledger", "files", "scaling", "splits", "work", "items"]
+VIEWS += ["configuration"]
+SERIOUS = ("serious", "critical")
+NOTED = """
+window.violations = [];
+const note = (event) => violations.push(`${event.violatedDirective} ${event.blockedURI}`);
+document.addEventListener("securitypolicyviolation", note);
+"""
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no browser: apt-get install chromium"),
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as started:
+        found = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
+    """A function that opens an address in a browser of its own; in the end, the page has broken no rule."""
+    pages = []
+
+    def open_page(url: str, **options: Any) -> Any:
+        context = browser.new_context(**options)
+        page = context.new_page()
+        page.add_init_script(NOTED)
+        page.on("pageerror", lambda error: pytest.fail(f"the page raised {error}"))
+        page.goto(url)
+        pages.append((context, page))
+        return page
+
+    yield open_page
+    for context, page in pages:
+        assert page.evaluate("violations") == []
+        context.close()
+
+
+def show(page: Any, view: str) -> None:
+    """Go to a view, and wait until it is drawn."""
+    page.evaluate("view => { location.hash = `#/${view}`; }", view)
+    page.locator(f".view.{view.partition('/')[0]} :is(h2, svg)").first.wait_for()
+
+
+def test_a_finished_run_opens_and_the_token_leaves_the_address(console: Served, open_page: Callable[..., Any]) -> None:
+    page = open_page(console.url)
+    playwright.expect(page.locator("h1")).to_have_text("Copying")
+    playwright.expect(page.locator("#state")).to_have_text("stopped")
+    playwright.expect(page.locator(".chart canvas").first).to_be_visible()
+    assert page.url == f"http://{console.address}/"
+    assert page.evaluate("document.cookie") == ""
+    page.reload()
+    playwright.expect(page.locator("h1")).to_have_text("Copying")
+
+
+def test_without_the_token_the_browser_sees_nothing(console: Served, open_page: Callable[..., Any]) -> None:
+    page = open_page(f"http://{console.address}/")
+    assert "Copying" not in page.content()
+    assert "token" in page.content()
+
+
+def test_windows_files_and_operators_are_opened_by_keyboard(console: Served, open_page: Callable[..., Any]) -> None:
+    page = open_page(console.url)
+    show(page, "windows")
+    page.get_by_role("link", name="1", exact=True).press("Enter")
+    playwright.expect(page.get_by_role("heading", name="Window 1", exact=True)).to_be_visible()
+    show(page, "files")
+    page.get_by_role("link", name=re.compile(r"1\.txt")).press("Enter")
+    playwright.expect(page.get_by_role("heading", name="Reading 1")).to_be_visible()
+    show(page, "graph")
+    page.get_by_role("button", name="Kept").press("Enter")
+    playwright.expect(page.get_by_role("heading", name="Kept")).to_be_visible()
+    page.get_by_role("button", name="Physical").press("Enter")
+    playwright.expect(page.locator("svg.physical")).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_view_has_a_serious_fault_of_accessibility(
+    console: Served, open_page: Callable[..., Any], scheme: str
+) -> None:
+    page = open_page(console.url, color_scheme=scheme)
+    found = {}
+    for view in VIEWS:
+        show(page, view)
+        faults = axe.Axe().run(page).response["violations"]
+        found[view] = [(fault["id"], fault["nodes"][0]["html"]) for fault in faults if fault["impact"] in SERIOUS]
+    assert found == {view: [] for view in VIEWS}
+
+
+def test_text_from_files_is_never_code(console: Served, open_page: Callable[..., Any]) -> None:
+    page = open_page(console.url)
+    show(page, f"files/{'%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E'}")
+    playwright.expect(page.locator("h2").first).to_have_text("<img src=x onerror=alert(1)>")
+    assert page.locator("main img").count() == 0
+
+
+def test_a_narrow_screen_needs_no_scrolling_sideways(console: Served, open_page: Callable[..., Any]) -> None:
+    page = open_page(console.url, viewport={"width": 380, "height": 700})
+    for view in VIEWS:
+        show(page, view)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view

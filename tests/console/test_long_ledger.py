@@ -1,0 +1,87 @@
+"""A long ledger opens as fast as a short one: what an answer reads does not grow with the chain."""
+
+import json
+
+import pytest
+
+from dagkit.console.overview_answer import overview
+from dagkit.console.run_folder import RunFolder
+from dagkit.console.window_answers import LOOKED_AT, POINTS, Series, windows
+from dagkit.console.work_answers import splits
+from dagkit.engine.history.window_pages import block_of, stride, window_at
+from dagkit.ledger import Chain, Ledger, checkpoint_of
+from tests.console.conftest import run_copying
+
+pytestmark = pytest.mark.slow
+
+
+def grow(chain: Chain, count: int) -> None:
+    """Append windows like the last one."""
+    document = json.loads(chain.checkpoint_at(chain.read(chain.head.seq)) or b"")
+    for _ in range(count):
+        planned = chain.plan_next()
+        document["window"] += 1
+        text = json.dumps(document).encode()
+        chain.append(planned.execute(checkpoint=checkpoint_of(text)), [text], planned=planned)
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    """A finished run, with more windows than one answer looks at."""
+    finished = run_copying(tmp_path_factory.mktemp("long"))
+    grow(Ledger.open(finished, durable=False).chain("Copying"), LOOKED_AT + POINTS)
+    return RunFolder(str(finished))
+
+
+def blocks_read(folder: RunFolder) -> int:
+    with folder.windows() as chain:
+        assert chain is not None
+        return chain.log.blocks_read
+
+
+def test_what_the_page_shows_first_reads_few_blocks(long: RunFolder) -> None:
+    before = blocks_read(long)
+    overview(long, allows_control=False)
+    assert len(windows(long, None, 10)["rows"]) == 10
+    found = Series(long).answer(None)
+    assert POINTS / 2 < len(found["at"]) <= POINTS + 1
+    assert blocks_read(long) - before <= POINTS + 110
+
+
+def test_a_series_reads_only_what_is_new(long: RunFolder) -> None:
+    series = Series(long)
+    known = series.answer(None)["window"]
+    before = blocks_read(long)
+    grow(Ledger.open(long.place, durable=False).chain("Copying"), 3)
+    again = series.answer(None)["window"]
+    assert set(known[:-1]) <= set(again)
+    assert again[-1] == known[-1] + 3
+    assert blocks_read(long) - before < 10
+
+
+def test_a_page_of_rare_rows_looks_at_few_blocks_and_names_the_next_page(long: RunFolder) -> None:
+    before = blocks_read(long)
+    page = splits(long, None, 10)
+    assert page["rows"] == []
+    with long.windows() as chain:
+        assert chain is not None
+        assert page["next"] == chain.head.seq + 1 - LOOKED_AT
+    assert blocks_read(long) - before <= LOOKED_AT
+    assert splits(long, page["next"], 10)["next"] is None
+
+
+def test_a_window_is_found_with_few_reads(long: RunFolder) -> None:
+    with long.windows() as chain:
+        assert chain is not None
+        for window in (1, 2, 1000):
+            before, seq = chain.log.blocks_read, block_of(chain, window)
+            assert seq is not None
+            assert chain.log.blocks_read - before < 60
+            found = window_at(chain, seq)
+            assert found is not None
+            assert found.checkpoint.window == window
+        assert block_of(chain, 10**6) is None
+
+
+def test_a_sample_stays_one_while_the_chain_grows() -> None:
+    assert [stride(blocks, 4) for blocks in (1, 4, 5, 8, 9, 100)] == [1, 1, 2, 2, 4, 32]
