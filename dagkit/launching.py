@@ -179,11 +179,11 @@ def _backend(compilation: Compilation, machine: Machine, observers: Observers) -
         observers.publish(Starting("reading the ledger"))
         yield ReferenceBackend(compilation)
         return
-    from dagkit.backends.spark import SparkBackend  # noqa: PLC0415 - as above
+    from dagkit.backends.spark import SparkBackend, web_page  # noqa: PLC0415 - as above
 
     observers.publish(Starting(f"starting Spark at {machine.name}"))
     with machine.session() as session:
-        observers.publish(Starting("sending code to Spark's workers"))
+        observers.publish(Starting("sending code to Spark's workers", web_page(session)))
         with contextlib.closing(SparkBackend(compilation, session)) as backend:
             observers.publish(Starting("reading the ledger"))
             yield backend

@@ -30,7 +30,7 @@ STATS = OperatorStats(
     1, (PortStats("input", 3),), (PortStats("output", 2),), cpu_nanos=1_500_000, busy_millis=2.5, positions=9
 )
 HAPPENINGS: Mapping[str, tuple[RunEvent, Mapping[str, Any]]] = {
-    "starting": (Starting("starting Spark"), {"step": "starting Spark"}),
+    "starting": (Starting("starting Spark"), {"step": "starting Spark", "spark_page": None}),
     "resumed": (Resumed("App", 2, 5, promised=False), {"window": 2, "waiting": 5, "promised": False}),
     "found": (Found("in", 1, 10, 0), {"operator": "in", "blocks": 1, "positions": 10, "items": 0}),
     "started": (Started(3, 4, 5.0), {"window": 3, "blocks": 4, "lasts_millis": 5.0}),

@@ -13,6 +13,7 @@ _HOMES = {
     "session_at": "session",
     "start_faster_next_time": "session",
     "stop_session": "session",
+    "web_page": "session",
 }
 """The module of each public name. It is imported on first use, because workers need none of these modules."""
 
@@ -24,6 +25,7 @@ __all__ = [
     "session_at",
     "start_faster_next_time",
     "stop_session",
+    "web_page",
 ]
 
 

@@ -58,6 +58,11 @@ class SparkIncomplete(RunFailure):
     exit_code: ClassVar[int] = 5
 
 
+def web_page(spark: SparkSession) -> str | None:
+    """The URL of Spark's own page about a session; None for Spark Connect, or if the page is switched off."""
+    return None if is_connect(spark) else spark.sparkContext.uiWebUrl
+
+
 def running_session(
     address: str | None = None, settings: Mapping[str, str] = MappingProxyType({})
 ) -> SparkSession | None:

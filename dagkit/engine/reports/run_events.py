@@ -19,6 +19,8 @@ class Starting:
 
     step: str
     """In a few words, such as `starting Spark`."""
+    spark_page: str | None = None
+    """The URL of Spark's own page, once there is one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,8 +169,8 @@ class RunPicture:
     def _changed(self, event: Starting | Resumed | Draining | Ended) -> None:
         """Note another state."""
         match event:
-            case Starting(step=step):
-                self._set(state="starting", step=step)
+            case Starting(step=step, spark_page=page):
+                self._set(state="starting", step=step, spark_page=page or self._now.spark_page)
             case Resumed(window_id=window_id, waiting=waiting):
                 self._set(state="running", step="", resumed_after=window_id, window=window_id, pending_elements=waiting)
             case Draining():

@@ -137,6 +137,8 @@ class RunSnapshot(_Part):
     state: State = "starting"
     step: str = ""
     """What the start does now; empty afterwards."""
+    spark_page: str | None = None
+    """The URL of Spark's own page about the application, if there is one."""
     resumed_after: int = 0
     window: int = 0
     """The last committed window."""

@@ -165,3 +165,9 @@ def test_an_interrupted_launch_failed(picture: RunPicture) -> None:
 def test_the_clock_of_the_picture_is_the_heartbeat(picture: RunPicture, clock: SetClock) -> None:
     clock.instant = datetime(2026, 1, 2, tzinfo=UTC)
     assert picture.snapshot().at == clock.instant
+
+
+def test_the_page_of_spark_is_kept_through_the_later_steps(picture: RunPicture) -> None:
+    picture(Starting("sending code", "http://driver:4040"))
+    picture(Starting("reading the ledger"))
+    assert picture.snapshot().spark_page == "http://driver:4040"
