@@ -16,6 +16,7 @@ from dagkit.console import graph_answers, work_answers
 from dagkit.console.live_events import live_events
 from dagkit.console.overview_answer import overview
 from dagkit.console.run_folder import RunFolder
+from dagkit.console.stop_request import request_stop
 from dagkit.console.window_answers import Row, Series, one_window, windows
 from dagkit.errors import RunFailure
 from dagkit.render.picture import View
@@ -56,6 +57,7 @@ class Interface:
             self._route("graph", lambda request: graph_answers.document(self._needed_plan(), *_view(request))),
             Route("/graph.svg", self._svg),
             Route("/events", self._events),
+            Route("/stop", self._stop, methods=["POST"]),
         ]
 
     def _route(self, name: str, answer: Callable[[Request], Row]) -> Route:
@@ -79,6 +81,10 @@ class Interface:
     def _configuration(self, _: Request) -> Row:
         launched = self._folder.launched()
         return {"entries": [] if launched is None else list(launched.configuration)}
+
+    def _stop(self, _: Request) -> Response:
+        asked = request_stop(self._folder, allows_control=self._allows_control)
+        return JSONResponse({"schema": "dagkit.console.stop/1", **asked}, status_code=202)
 
     async def _events(self, request: Request) -> Response:
         return live_events(self._folder, self._closing, request)

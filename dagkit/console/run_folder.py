@@ -24,8 +24,13 @@ class RunStatus:
 
     @property
     def state(self) -> str:
-        """The state that the driver wrote; "killed" if it ended without writing one."""
-        return "killed" if self.presence in ("gone", "silent") else self.written.state
+        """The state that the driver wrote; "killed" or "silent" if it writes no more."""
+        return {"gone": "killed", "silent": "silent"}.get(self.presence, self.written.state)
+
+    @property
+    def runs(self) -> bool:
+        """Whether the driver runs now."""
+        return self.presence in ("here", "elsewhere")
 
     def as_json(self) -> dict[str, Any]:
         """The status as JSON."""

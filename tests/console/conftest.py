@@ -1,6 +1,7 @@
 """A console that is served over a finished run, and requests to it."""
 
 import json
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPResponse
@@ -17,6 +18,13 @@ from dagkit.launching import Machine, launch
 from dagkit_operators import FileSplitterInput, Filter, LineReader, PartWriter
 
 FILES, LINES = 3, 20
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+NOTED = """
+window.violations = [];
+const note = (event) => violations.push(`${event.violatedDirective} ${event.blockedURI}`);
+document.addEventListener("securitypolicyviolation", note);
+"""
+"""Notes what the content security policy forbids."""
 
 
 def copying(dag: Dag, conf: Config) -> None:
@@ -112,3 +120,35 @@ def console(finished: Path, serve: Callable[..., Any]) -> Iterator[Served]:
     """A console over the finished run."""
     with serve(finished) as url:
         yield Served(url)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A real browser."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="no browser driver: pip install 'dagkit[dev]'")
+    if CHROMIUM is None:
+        pytest.skip("there is no browser: apt-get install chromium")
+    with playwright.sync_playwright() as started:
+        found = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
+    """A function that opens an address in a browser of its own; in the end, the page has broken no rule."""
+    pages = []
+
+    def open_page(url: str, **options: Any) -> Any:
+        context = browser.new_context(**options)
+        page = context.new_page()
+        page.add_init_script(NOTED)
+        page.on("pageerror", lambda error: pytest.fail(f"the page raised {error}"))
+        page.goto(url)
+        pages.append((context, page))
+        return page
+
+    yield open_page
+    for context, page in pages:
+        assert page.evaluate("violations") == []
+        context.close()

@@ -1,8 +1,7 @@
 """The page in a real browser: what it shows, what its policy forbids, and who can use it."""
 
 import re
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,48 +11,10 @@ from tests.console.conftest import Served
 playwright = pytest.importorskip("playwright.sync_api", reason="no browser driver: pip install 'dagkit[dev]'")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe-core: pip install 'dagkit[dev]'")
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 VIEWS = ["overview", "graph", "windows", "windows/1", "ledger", "files", "scaling", "splits", "work", "items"]
 VIEWS += ["configuration"]
 SERIOUS = ("serious", "critical")
-NOTED = """
-window.violations = [];
-const note = (event) => violations.push(`${event.violatedDirective} ${event.blockedURI}`);
-document.addEventListener("securitypolicyviolation", note);
-"""
-
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no browser: apt-get install chromium"),
-]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as started:
-        found = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
-
-
-@pytest.fixture
-def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
-    """A function that opens an address in a browser of its own; in the end, the page has broken no rule."""
-    pages = []
-
-    def open_page(url: str, **options: Any) -> Any:
-        context = browser.new_context(**options)
-        page = context.new_page()
-        page.add_init_script(NOTED)
-        page.on("pageerror", lambda error: pytest.fail(f"the page raised {error}"))
-        page.goto(url)
-        pages.append((context, page))
-        return page
-
-    yield open_page
-    for context, page in pages:
-        assert page.evaluate("violations") == []
-        context.close()
+pytestmark = pytest.mark.slow
 
 
 def show(page: Any, view: str) -> None:

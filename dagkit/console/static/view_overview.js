@@ -44,7 +44,7 @@ function summed({ overview: known, status }) {
     ]));
   }
   const totals = status.totals;
-  const spark = known.spark_ui ? [["Spark", h("a", { href: known.spark_ui, rel: "noreferrer", target: "_blank" }, "Spark's own page")]] : [];
+  const spark = /^https?:/.test(status.spark_page ?? "") ? [["Spark", h("a", { href: status.spark_page, rel: "noreferrer", target: "_blank" }, "its own page")]] : [];
   const driver = ["Driver", `${status.driver.host} ${status.driver.pid}`, status.master];
   const windows = ["Last window", count(status.window), time(status.committed_at)];
   const waiting = ["Waiting", bytes(status.pending_positions), `${count(status.pending_elements)} elements`];

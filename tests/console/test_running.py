@@ -1,0 +1,121 @@
+"""The console of a running application: its page moves, and its button stops the run, with the token only."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagkit.engine.reports.status_file import read_status
+from dagkit.ledger import Ledger
+from tests.console.conftest import Served
+
+playwright = pytest.importorskip("playwright.sync_api", reason="no browser driver: pip install 'dagkit[dev]'")
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+ENDLESS = """
+from dagkit import Config, Dag, InputOperator, InputPort, Operator, OutputPort, State
+
+
+class Count(InputOperator):
+    kind = "console.count/1"
+    output = OutputPort(int)
+    sent = State(0)
+
+    def emit_tuples(self) -> None:
+        self.sent += 1
+        self.output.emit(self.sent)
+
+
+class Sum(Operator):
+    kind = "console.sum/1"
+    input = InputPort(int)
+    total = State(0)
+
+    def process(self, item: int) -> None:
+        self.total += item
+
+
+def populate_dag(dag: Dag, conf: Config) -> None:
+    dag.add_operator("Count", Count()) >> dag.add_operator("Sum", Sum())
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Callable[..., tuple[subprocess.Popen[str], Served]]]:
+    """A function that launches an application without an end, with a console."""
+    (tmp_path / "endless.py").write_text(ENDLESS)
+    launched = []
+
+    def launch(*options: str) -> tuple[subprocess.Popen[str], Served]:
+        command = [sys.executable, "-m", "dagkit.cli", "launch", "endless.py", "--reference", "--path", "run", *options]
+        process = subprocess.Popen(  # noqa: S603 - this very Python
+            command,
+            cwd=tmp_path,
+            env={"PYTHONPATH": f"{ROOT}:{ROOT / 'operators'}", "HOME": str(tmp_path)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        launched.append(process)
+        assert process.stderr is not None
+        line = next(line for line in process.stderr if line.startswith("console: "))
+        return process, Served(line.removeprefix("console: ").strip())
+
+    yield launch
+    for process in launched:
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+
+
+def test_the_page_of_a_running_application_moves(run: Any, open_page: Any) -> None:
+    _, console = run("--console")
+    page = open_page(console.url)
+    playwright.expect(page.locator("#state")).to_have_text("running", timeout=30_000)
+    page.wait_for_function("Number(document.querySelector('.figures dd')?.firstChild.data.replaceAll(',', '')) > 1")
+    first = page.locator(".figures dd").first.inner_text()
+    page.wait_for_function("first => document.querySelector('.figures dd').innerText !== first", arg=first)
+    assert page.get_by_role("button", name="Stop").count() == 0
+    page.evaluate("location.hash = '#/graph'")
+    playwright.expect(page.locator("svg .live").first).to_be_visible(timeout=30_000)
+
+
+def test_the_button_stops_the_run_and_the_page_shows_that(run: Any, open_page: Any, tmp_path: Path) -> None:
+    process, console = run("--console", "--allow-control")
+    page = open_page(console.url)
+    stop = page.get_by_role("button", name="Stop")
+    stop.click(timeout=30_000)
+    stop.click()  # it asks first
+    assert process.stderr is not None
+    process.stderr.read()
+    assert process.wait(timeout=30) == 0
+    status = read_status(Ledger.open(tmp_path / "run").store)
+    assert status is not None
+    assert status.state == "stopped"
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_nothing_stops_the_run_without_the_token_or_the_permission(run: Any, allowed: bool) -> None:
+    process, console = run("--console", *(["--allow-control"] if allowed else []))
+    page = {"Origin": f"http://{console.address}", "Content-Type": "application/json"}
+    for headers in ({}, page, {**page, "Cookie": "dagkit_console=x"}, {"Authorization": "Bearer x"}):
+        assert console.request("/api/v1/stop", headers, method="POST").status == 401
+    foreign = {"Authorization": f"Bearer {console.token}", "Origin": "http://attacker.example"}
+    assert console.request("/api/v1/stop", foreign, method="POST").status == 403
+    assert console.request("/api/v1/stop").status == 405
+    assert process.poll() is None
+    if not allowed:
+        assert console.request("/api/v1/stop", method="POST").status == 403
+
+
+def test_a_script_with_the_token_stops_the_run(run: Any) -> None:
+    process, console = run("--console", "--allow-control")
+    while (answer := console.request("/api/v1/stop", method="POST")).status == 409:
+        assert process.poll() is None, "the run has not begun yet"
+    assert answer.status == 202
+    assert process.stderr is not None
+    process.stderr.read()
+    assert process.wait(timeout=30) == 0
