@@ -18,7 +18,8 @@ from dagkit.console.overview_answer import overview
 from dagkit.console.run_folder import RunFolder
 from dagkit.console.stop_request import request_stop
 from dagkit.console.window_answers import Row, Series, one_window, windows
-from dagkit.errors import RunFailure
+from dagkit.errors import DagkitError
+from dagkit.plan.model import Plan
 from dagkit.render.picture import View
 
 MOST_ROWS = 500
@@ -49,12 +50,12 @@ class Interface:
             self._route("overview", lambda _: overview(folder, allows_control=self._allows_control)),
             *(self._route(name, partial(_paged, folder, answer)) for name, answer in paged.items()),
             self._route("windows/{window:int}", self._window),
-            self._route("series", lambda _: self._series.answer(self._plan(None))),
+            self._route("series", lambda _: self._series.answer(folder.launched())),
             self._route("work", lambda _: work_answers.work(folder)),
             self._route("files", self._files),
             self._route("file", lambda request: work_answers.one_file(folder, request.query_params.get("path", ""))),
             self._route("configuration", self._configuration),
-            self._route("graph", lambda request: graph_answers.document(self._needed_plan(), *_view(request))),
+            self._route("graph", lambda request: graph_answers.document(self._plan(), *_view(request))),
             Route("/graph.svg", self._svg),
             Route("/events", self._events),
             Route("/stop", self._stop, methods=["POST"]),
@@ -90,17 +91,13 @@ class Interface:
         return live_events(self._folder, self._closing, request)
 
     def _svg(self, request: Request) -> Response:
-        return Response(self._drawings.svg(self._needed_plan(), *_view(request)), media_type="image/svg+xml")
+        return Response(self._drawings.svg(self._plan(), *_view(request)), media_type="image/svg+xml")
 
-    def _plan(self, default: Any) -> Any:
+    def _plan(self) -> Plan:
         launched = self._folder.launched()
-        return default if launched is None else launched.plan
-
-    def _needed_plan(self) -> Any:
-        plan = self._plan(None)
-        if plan is None:
+        if launched is None:
             raise HTTPException(404, "the folder does not record the plan of a launch")
-        return plan
+        return launched.plan
 
 
 def interface(folder: RunFolder, closing: threading.Event, *, allows_control: bool) -> Starlette:
@@ -109,7 +106,7 @@ def interface(folder: RunFolder, closing: threading.Event, *, allows_control: bo
     return Starlette(
         routes=[Route("/", partial(_static, "console.html")), Mount("/api/v1", routes=answers.routes())]
         + [Route(f"/static/{name}", partial(_static, name)) for name in _names()],
-        exception_handlers={RunFailure: _failed, HTTPException: _missing, ValueError: _malformed},
+        exception_handlers={DagkitError: _failed, HTTPException: _missing},
     )
 
 
@@ -138,25 +135,25 @@ def _number(request: Request, name: str, default: int | None) -> int | None:
     given = request.query_params.get(name)
     if given is None:
         return default
-    try:
-        return max(0, int(given))
-    except ValueError:
-        raise ValueError(f"{name}={given} is no number") from None
+    if not given.isdecimal():
+        raise HTTPException(400, f"{name}={given} is no number")
+    return int(given)
 
 
 def _view(request: Request) -> tuple[View, list[str]]:
-    return View(request.query_params.get("view", "logical")), request.query_params.getlist("open")
+    given = request.query_params.get("view", View.LOGICAL)
+    if given not in set(View):
+        raise HTTPException(400, f"view={given} is not {' or '.join(View)}")
+    return View(given), request.query_params.getlist("open")
 
 
 def _failed(_: Request, error: Exception) -> Response:
-    assert isinstance(error, RunFailure), "only run failures come here"
-    return JSONResponse({"code": error.code, "problem": error.problem, "help": error.help}, status_code=500)
+    assert isinstance(error, DagkitError), "only errors of dagkit come here"
+    explained = error.explained
+    body = {"problem": str(error)} if explained is None else {"code": explained.code, "problem": explained.problem}
+    return JSONResponse({**body, "help": explained.help if explained is not None else ""}, status_code=500)
 
 
 def _missing(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException), "only HTTP exceptions come here"
     return JSONResponse({"problem": error.detail}, status_code=error.status_code, headers=error.headers)
-
-
-def _malformed(_: Request, error: Exception) -> Response:
-    return JSONResponse({"problem": str(error)}, status_code=400)

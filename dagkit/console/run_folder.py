@@ -52,13 +52,15 @@ class RunFolder:
     def ledger(self) -> Iterator[Ledger | None]:
         """The ledger, for this thread alone within the block; None before the first launch creates it."""
         with self._lock:
-            if self._ledger is None:
-                try:
-                    self._ledger = Ledger.open(self.place)
-                except ChainNotFound:
-                    yield None
-                    return
+            self._ledger = self._ledger or self.own_ledger()
             yield self._ledger
+
+    def own_ledger(self) -> Ledger | None:
+        """The ledger as it is now, for an answer that reads long, so that others need not wait for it."""
+        try:
+            return Ledger.open(self.place)
+        except ChainNotFound:
+            return None
 
     @contextmanager
     def windows(self) -> Iterator[Chain | None]:

@@ -7,10 +7,10 @@ from typing import Any
 from dagkit.console.run_folder import RunFolder
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.history.window_pages import Window, block_of, stride, window_at, windows_between
+from dagkit.engine.run.launch_record import LaunchRecord
 from dagkit.ledger import Chain, Span
 from dagkit.ledger.chain.contents import rows_of
 from dagkit.ledger.format.proof import length_of
-from dagkit.plan.model import Plan
 
 LOOKED_AT = 1_000
 """The highest number of blocks that one answer reads."""
@@ -123,11 +123,11 @@ class Series:
     _known: dict[int, Row | None] = field(default_factory=dict)
     """What was read of the sampled blocks."""
 
-    def answer(self, plan: Plan | None) -> Row:
+    def answer(self, launched: LaunchRecord | None) -> Row:
         """The columns of the series, oldest window first."""
         with self.folder.windows() as chain:
             points = [] if chain is None else list(self._points(chain))
-        counts = {} if plan is None else {operator.name: operator.count for operator in plan.operators}
+        counts = {} if launched is None else {operator.name: operator.count for operator in launched.plan.operators}
         changing = sorted({name for point in points for name in point["partitions"]})
         return {
             "at": [point["at"] for point in points],

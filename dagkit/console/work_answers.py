@@ -80,17 +80,17 @@ def given_up(folder: RunFolder, before: int | None, limit: int) -> Row:
 
 def files(folder: RunFolder, after: int, limit: int, like: str) -> Row:
     """A page of the input files that the ledger names, in the order in which they were found."""
-    with folder.ledger() as ledger:
-        found = recorded(ledger) if ledger is not None else iter(())
-        chosen = (file for file in found if like in file.path)
-        listed = [{"finder": file.finder, "path": file.path} for file in islice(chosen, after, after + limit + 1)]
+    ledger = folder.own_ledger()
+    found = recorded(ledger) if ledger is not None else iter(())
+    chosen = (file for file in found if like in file.path)
+    listed = [{"finder": file.finder, "path": file.path} for file in islice(chosen, after, after + limit + 1)]
     return {"rows": listed[:limit], "next": after + limit if len(listed) > limit else None}
 
 
 def one_file(folder: RunFolder, path: str) -> Row:
     """All that the ledger records of one input file."""
-    with folder.ledger() as ledger:
-        read: list[Reading] = [] if ledger is None else readings(ledger, absolute(path))
+    ledger = folder.own_ledger()
+    read = [] if ledger is None else readings(ledger, absolute(path))
     return {"path": path, "readings": [_reading(each) for each in read]}
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dagkit.console.window_answers import LOOKED_AT
 from dagkit.ledger import Ledger
-from tests.console.conftest import FILES, LINES, Served
+from tests.console.conftest import FILES, LINES, Served, run_copying
 
 
 def test_the_overview_says_what_ran_and_how_far(console: Served, finished: Path) -> None:
@@ -112,6 +112,15 @@ def test_a_folder_without_a_launch_has_empty_answers(tmp_path: Path, serve: Call
         assert console.answer("series")["at"] == []
         assert console.request("/api/v1/graph").status == 404
         assert console.request("/").status == 200
+
+
+def test_a_damaged_ledger_is_reported_with_its_code(tmp_path: Path, serve: Callable[..., Any]) -> None:
+    place = run_copying(tmp_path)
+    last = max((place / "ledger" / "chains" / "Copying" / "blocks").iterdir())
+    last.write_bytes(last.read_bytes()[:-10])
+    with serve(place) as url:
+        answer = Served(url).request("/api/v1/overview")
+    assert (answer.status, answer.document["code"]) == (500, "block-torn")
 
 
 def test_a_page_of_rare_rows_looks_at_few_blocks(console: Served, finished: Path) -> None:

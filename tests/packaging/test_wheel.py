@@ -149,7 +149,7 @@ def test_the_wheel_holds_every_file_of_a_package_and_its_types(built: Built, pac
 def test_what_the_packages_hold_is_code_types_how_spark_speaks_and_what_a_page_is_made_of(built: Built) -> None:
     held = [name for name in built.in_wheel if name.partition("/")[0] in PACKAGES]
     other = {name for name in held if Path(name).suffix not in (".py", ".typed", *PAGE)}
-    spoken = {"dagkit/backends/spark/log4j2.properties"}
+    spoken = {"dagkit/backends/spark/log4j2.properties", "dagkit/console/static/uPlot.LICENSE"}
     assert other - COMPILED == {*spoken, *(f"dagkit_operators/native/{source.name}" for source in SOURCES)}
 
 
