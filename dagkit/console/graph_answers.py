@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from dagkit.plan.model import Plan
 from dagkit.render import Picture, physical
-from dagkit.render.frames import READABLE, by_stage, closed, in_parts
+from dagkit.render.closed_frames import READABLE, by_stage, closed, in_parts
 from dagkit.render.picture import PICTURE_SCHEMA, View
 from dagkit.render.planned import logical_of
 from dagkit.render.svg import svg

@@ -4,14 +4,14 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from tests.console.conftest import copying
 
 from dagkit import Config
 from dagkit.compiler import compile_application
 from dagkit.render import Picture, logical
-from dagkit.render.frames import PARTS, READABLE, by_stage, closed, in_parts
+from dagkit.render.closed_frames import PARTS, READABLE, by_stage, closed, in_parts
 from dagkit.render.picture import Box, End, Group, GroupKind, Head, Port, Side, View, Wire
 from dagkit.render.planned import logical_of
+from tests.console.conftest import copying
 from tests.render import samples
 
 
