@@ -78,7 +78,20 @@ def columns_in(entry: Any) -> "Iterator[pa.RecordBatch]":
     """The messages of an entry."""
     import pyarrow as pa  # noqa: PLC0415 - as above
 
-    return iter(pa.ipc.open_stream(entry))
+    for batch in pa.ipc.open_stream(entry):
+        yield batch if batch.schema.equals(schema()) else _completed(batch)
+
+
+def _completed(batch: "pa.RecordBatch") -> "pa.RecordBatch":
+    """The columns of an entry that an earlier version staged. It left out those of which no message had a value."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    kept = dict(zip(batch.schema.names, batch.columns, strict=True))
+    kept["timestamp_millis"] = kept.pop("timestamp", None)
+    columns = [
+        pa.nulls(len(batch), field.type) if kept.get(field.name) is None else kept[field.name] for field in schema()
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema())
 
 
 def messages_in(batch: "pa.RecordBatch") -> Iterator[Outgoing]:

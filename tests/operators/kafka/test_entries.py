@@ -1,0 +1,74 @@
+"""Entries that wait for their transaction, also those that an earlier version staged."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from dagkit_operators.kafka.entries import OpenEntry, Outgoing, columns_in, columns_of, messages_in
+from dagkit_operators.kafka.transactions import TransactionalTopic
+from tests.services.broker import QUIET, Broker
+
+MESSAGES = [
+    Outgoing(b"a", b"1", (("trace", b"x"), ("trace", None)), 5_000),
+    Outgoing(None, b"2", (), None),
+    Outgoing(b"c", None, (), 7_000),
+]
+
+
+def staged_before(messages: list[Outgoing]) -> bytes:
+    """An entry as it was staged before all columns were written: those without a value are missing."""
+    keys, values, headers, times = zip(*messages, strict=True)
+    columns = {"value": pa.array(values, pa.large_binary())}
+    if any(key is not None for key in keys):
+        columns["key"] = pa.array(keys, pa.large_binary())
+    if any(headers):
+        pair = pa.struct([("name", pa.string()), ("value", pa.binary())])
+        listed = [[{"name": name, "value": value} for name, value in each] for each in headers]
+        columns["headers"] = pa.array(listed, pa.list_(pair))
+    if any(time is not None for time in times):
+        columns["timestamp"] = pa.array(times, pa.int64())
+    batch = pa.record_batch(columns)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    return sink.getvalue().to_pybytes()
+
+
+def staged_now(messages: list[Outgoing]) -> bytes:
+    entry = OpenEntry()
+    entry.add(columns_of(messages))
+    return entry.content().to_pybytes()
+
+
+@pytest.mark.parametrize("staged", [staged_now, staged_before])
+@pytest.mark.parametrize(
+    "messages", [MESSAGES, MESSAGES[1:2], MESSAGES[2:]], ids=["all columns", "a value", "no value"]
+)
+def test_an_entry_has_the_messages_that_were_staged(staged: Any, messages: list[Outgoing]) -> None:
+    found = [message for columns in columns_in(staged(messages)) for message in messages_in(columns)]
+    assert found == messages
+
+
+@dataclass
+class Window:
+    """A committed window with one entry."""
+
+    window_id: int
+    entry: bytes
+
+    def entries(self) -> Iterator[bytes]:
+        yield self.entry
+
+
+@pytest.mark.slow
+def test_a_window_that_an_earlier_version_staged_is_delivered(kafka: Broker) -> None:
+    topic = kafka.topic()
+    target = TransactionalTopic({**QUIET, "bootstrap.servers": kafka.address}, topic, "dagkit-windows")
+    target.prepare(f"{topic}/writer")
+    target.apply(Window(1, staged_before([Outgoing(None, b"1"), Outgoing(None, b"2")])))
+    target.apply(Window(2, staged_before([Outgoing(b"a", b"3", (("h", b"x"),), 5_000)])))
+    target.close()
+    assert kafka.committed(topic) == [[b"1", b"2", b"3"]]
