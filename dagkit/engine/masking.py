@@ -1,7 +1,7 @@
 """Masks an application's secrets in all that leaves a run: failures, and the records that dagkit logs."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass, replace
 from functools import cached_property
@@ -11,8 +11,8 @@ from dagkit.api.secrets import MASK, secrets_in
 from dagkit.engine.program.program import Program
 from dagkit.errors import DagkitError
 
-_MASKED_LOGGERS = ("dagkit", "dagkit_operators")
-"""The packages whose log records are masked."""
+_MASKED_LOGGERS = ("dagkit", "dagkit_operators", "confluent_kafka", "deltalake", "kombu", "pyiceberg", "sqlalchemy")
+"""The packages whose log records are masked: our own, and clients that get secrets from our operators."""
 
 
 class Masking:
@@ -75,8 +75,11 @@ class Masking:
         return sorted(found, key=len, reverse=True)
 
     def _mask_record(self, record: logging.LogRecord) -> None:
+        record.msg = self._shown(record.msg)
         if isinstance(record.args, tuple):
             record.args = tuple(self._shown(argument) for argument in record.args)
+        elif isinstance(record.args, Mapping):
+            record.args = {name: self._shown(argument) for name, argument in record.args.items()}
         if record.exc_info:
             text = logging.Formatter().formatException(record.exc_info)
             if (hidden := self.hide(text)) != text:

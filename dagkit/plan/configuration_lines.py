@@ -7,7 +7,8 @@ from typing import Any
 
 from dagkit.api.configuration import Config, Entry
 from dagkit.conf.grammar.property_keys import Address, parse_key
-from dagkit.plan.portable import MASK, portable
+from dagkit.conf.sources.references import MASK
+from dagkit.plan.portable import portable
 
 
 @dataclass(frozen=True, slots=True)

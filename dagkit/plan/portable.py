@@ -17,9 +17,8 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, Secret, SecretBytes, SecretStr
 
+from dagkit.conf.sources.references import MASK, is_secret_name
 from dagkit.plan.fingerprint import canonical
-
-MASK = "**********"
 
 
 def portable(value: Any) -> Any:
@@ -97,14 +96,20 @@ def _hiding(value: Any, path: str, hidden: Mapping[str, str]) -> Any:
 
 
 def _model(value: BaseModel) -> dict[str, Any]:
-    fields = {name: portable(getattr(value, name, None)) for name in type(value).model_fields}
+    fields = {name: _named(name, getattr(value, name, None)) for name in type(value).model_fields}
     extra = {name: portable(more) for name, more in sorted((value.__pydantic_extra__ or {}).items())}
     return {"class": _name(type(value)), **fields, **extra}
 
 
+def _named(name: Any, value: Any) -> Any:
+    """A value under a name. Text is masked if its name is that of a secret, as messages mask it."""
+    is_secret = isinstance(name, str) and isinstance(value, str | bytes) and bool(value) and is_secret_name(name)
+    return MASK if is_secret else portable(value)
+
+
 def _mapping(value: Mapping[Any, Any]) -> dict[str, Any]:
     """An object if all keys are distinct texts; else a list of pairs, so that 1 and "1" stay different."""
-    pairs = sorted(([portable(k), portable(v)] for k, v in value.items()), key=canonical)
+    pairs = sorted(([portable(k), _named(k, v)] for k, v in value.items()), key=canonical)
     texts = {k for k, _ in pairs if isinstance(k, str)}
     return dict(pairs) if len(texts) == len(pairs) else {"$map": pairs}
 
@@ -112,7 +117,7 @@ def _mapping(value: Mapping[Any, Any]) -> dict[str, Any]:
 def _dataclass(value: Any) -> dict[str, Any]:
     return {
         "class": _name(type(value)),
-        **{f.name: portable(getattr(value, f.name)) for f in dataclasses.fields(value)},
+        **{f.name: _named(f.name, getattr(value, f.name)) for f in dataclasses.fields(value)},
     }
 
 

@@ -112,6 +112,12 @@ HERE = __name__
         (Colour.RED, "red"),
         (Size.BIG, 3),
         (SecretStr("hush"), "**********"),
+        ({"sasl.password": "hush"}, {"sasl.password": "**********"}),
+        (
+            {"AWS_SECRET_ACCESS_KEY": b"hush", "AWS_REGION": "eu"},
+            {"AWS_SECRET_ACCESS_KEY": "**********", "AWS_REGION": "eu"},
+        ),
+        ({"password": "", "tokens": 3}, {"password": "", "tokens": 3}),
         (PurePosixPath("a/b"), "a/b"),
         (PurePosixPath("a/\udcff"), {"$text": "'a/\\udcff'"}),
         ("\ud800", {"$text": "'\\ud800'"}),

@@ -202,6 +202,18 @@ def test_records_of_others_and_after_the_run_are_left_alone(caplog: pytest.LogCa
     assert logging.getLogRecordFactory() is before
 
 
+@pytest.mark.parametrize(
+    "name", ["sqlalchemy.engine", "pyiceberg.io", "confluent_kafka", "deltalake", "kombu.connection"]
+)
+def test_what_a_client_logs_holds_no_secret(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    with Masking(lambda: [Holder()]).masked():
+        logging.getLogger(name).warning("connecting to %s", {"sasl.password": SECRET})
+        logging.getLogger(name).warning("connecting with %(password)s", {"password": SECRET})
+        logging.getLogger(name).warning(f"connecting as anna:{SECRET}")  # noqa: G004 - as a client may
+    assert [MASK in message for message in caplog.messages] == [True, True, True]
+    assert SECRET not in caplog.text
+
+
 def test_a_factory_that_was_set_meanwhile_stays(caplog: pytest.LogCaptureFixture) -> None:
     before = logging.getLogRecordFactory()
     try:

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from dagkit import Dag
+from dagkit.compiler import compile_application
 from dagkit.engine.failures import OperatorFailed
-from dagkit_operators import KafkaReader, KafkaSplitter, KafkaWriter
+from dagkit.plan import write_plan
+from dagkit_operators import Items, KafkaReader, KafkaSplitter, KafkaWriter
 from tests.engine.cast import Desk, Draw
 from tests.services.broker import Broker, running
 from tests.services.certificates import DAY, Authority
@@ -166,3 +168,14 @@ def test_a_certificate_that_has_expired_ends_the_launch(certified: Broker, tmp_p
     settings = {"security.protocol": "SSL", **trusting(certified, "trusted.pem")}
     problem = refusal(certified, tmp_path, certified.tls_address, settings)
     assert "certificate verify failed" in problem
+
+
+@pytest.mark.parametrize("name", ["sasl.password", "ssl.key.password", "ssl.key.pem", "sasl.oauthbearer.client.secret"])
+def test_a_plan_shows_no_secret_that_is_set_in_code(name: str) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        writer = KafkaWriter(topic="topic", bootstrap_servers="127.0.0.1:1", settings={name: SECRET})
+        dag.add_operator("items", Items(items=["1"])) >> dag.add_operator("writer", writer)
+
+    plan = write_plan(compile_application(draw).plan)
+    assert name in plan
+    assert SECRET not in plan
