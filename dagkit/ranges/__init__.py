@@ -9,7 +9,7 @@ from dagkit.ranges.cursor import Position, Run
 from dagkit.ranges.finalizer import BundleFinalizer
 from dagkit.ranges.growable import EndEstimator, GrowableOffsetRestrictionTracker
 from dagkit.ranges.key_positions import LexicographicKeyRangeTracker, OrderedPositionRangeTracker
-from dagkit.ranges.offset import OFFSET_INFINITY, OffsetRange, OffsetRangeTracker
+from dagkit.ranges.offset import OFFSET_INFINITY, OFFSET_UNKNOWN, OffsetRange, OffsetRangeTracker
 from dagkit.ranges.progress import Progress
 from dagkit.ranges.range_errors import (
     ClaimBackwards,
@@ -53,6 +53,7 @@ __all__ = [
     "END_OF_TIME",
     "NO_KEYS",
     "OFFSET_INFINITY",
+    "OFFSET_UNKNOWN",
     "BundleFinalizer",
     "ByteKeyRange",
     "ByteKeyRangeTracker",

@@ -12,6 +12,8 @@ from dagkit.ranges.tracker import CursorRangeTracker
 
 OFFSET_INFINITY: Final = 2**63 - 1
 """The stop of a range without an end. It is an integer, as all offsets are, so that it fits in a 64-bit column."""
+OFFSET_UNKNOWN: Final = OFFSET_INFINITY - 1
+"""The stop of a range with an end that is not known yet. Its offsets do not count as backlog."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, TypeVar, dataclass_transform
 from pydantic import ConfigDict, Field, JsonValue
 
 from dagkit.engine.address import Address
-from dagkit.ranges import OFFSET_INFINITY
+from dagkit.ranges import OFFSET_INFINITY, OFFSET_UNKNOWN
 
 Number = tuple[int, ...]
 ItemKey = tuple[Address, str | None, Number]
@@ -122,6 +122,11 @@ class WorkItem:
         return self.end - self.start if self.end < OFFSET_INFINITY else 0  # inlines has_end: this is called most
 
     @property
+    def known_length(self) -> int:
+        """How many positions it has; 0 if it has no end, or if its operator does not know the end yet."""
+        return self.end - self.start if self.end < OFFSET_UNKNOWN else 0
+
+    @property
     def amount(self) -> float:
         """The amount of work in the unit of its operator."""
         return float(self.length) if self.size is None or not self.has_end else self.size
@@ -143,8 +148,8 @@ class WorkItem:
 
     @property
     def positions(self) -> int:
-        """How many positions of its source it has; shares are none."""
-        return 0 if self.is_shares else self.length
+        """How many positions of its source it is known to have; shares are none."""
+        return 0 if self.is_shares else self.known_length
 
     def part(self, start: int, end: int) -> "WorkItem":
         """Return the part of the item from `start` to `end`, or the item itself if that is the whole.

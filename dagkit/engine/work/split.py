@@ -335,7 +335,7 @@ class BacklogCount:
     def add(self, items: Iterable[WorkItem]) -> None:
         """Count items behind all others."""
         for item in items:
-            length, pieces = item.length, 1
+            length, pieces = item.known_length, 1
             if length >= 2 * PIECE:
                 pieces = length // PIECE
                 self.long.append(item)
@@ -350,7 +350,7 @@ class BacklogCount:
         """Count the first item no longer."""
         self.blocks -= 1
         self.positions -= item.positions
-        self.pieces -= max(1, item.length // PIECE)
+        self.pieces -= max(1, item.known_length // PIECE)
         self.endless -= not item.has_end
         if self.long and self.long[0] is item:
             self.long.popleft()

@@ -8,7 +8,7 @@ from pydantic import PositiveInt, PrivateAttr, field_validator
 from typing_extensions import TypeVar
 
 from dagkit import Batch, Context, InputPort, OutputPort, SplittableOperator, Unavailable
-from dagkit.ranges import OFFSET_INFINITY, OffsetRange, RestrictionTracker
+from dagkit.ranges import OFFSET_INFINITY, OFFSET_UNKNOWN, OffsetRange, RestrictionTracker
 from dagkit_operators.following import FollowsBacklog
 from dagkit_operators.formats.record_types import maker_of
 from dagkit_operators.formats.rows import Rows
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T", default=Any)
-_ANY_KEY = OFFSET_INFINITY - 1
-"""The end of the keys of a query if the database is away: they are read up to the highest one."""
 
 
 class SqlReader(SqlClient, FollowsBacklog, SplittableOperator[SqlQuery], Generic[T]):
@@ -68,7 +66,7 @@ class SqlReader(SqlClient, FollowsBacklog, SplittableOperator[SqlQuery], Generic
                 highest = _highest(element, element.key, connection)
         except Unavailable as error:
             outage.failed(error.problem)
-            return OffsetRange(element.start, _ANY_KEY)
+            return OffsetRange(element.start, OFFSET_UNKNOWN)  # they are read up to the highest key
         outage.is_over()
         return OffsetRange(element.start, max(element.start, highest) + 1)
 

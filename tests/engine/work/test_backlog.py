@@ -19,7 +19,7 @@ from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.work.schedule import WindowSchedule
 from dagkit.engine.work.split import Allocation, BacklogCount, SplitPlanner, all_in, anywhere
-from dagkit.ranges import OFFSET_INFINITY
+from dagkit.ranges import OFFSET_INFINITY, OFFSET_UNKNOWN
 from dagkit.scaling.policy import PIECE
 from tests.engine.cast import Desk, numbers_collected
 from tests.engine.items import item_of
@@ -114,6 +114,15 @@ TestCounted.settings = settings(max_examples=60, stateful_step_count=25)
 def test_blocks_that_cannot_be_cut_are_one_piece_each(lengths: list[int]) -> None:
     queue = WorkQueue.of(block(number, length) for number, length in enumerate(lengths))
     assert queue.backlogs({}, NOW)[INTO].pieces == len(lengths)
+
+
+def test_a_range_whose_end_is_not_known_is_one_piece_without_positions() -> None:
+    unknown = replace(block(1, 1), end=OFFSET_UNKNOWN)
+    queue = WorkQueue.of([block(0, PIECE), unknown])
+    backlog = queue.backlogs({INTO: even}, NOW)[INTO]
+    assert (backlog.blocks, backlog.positions, backlog.pieces, backlog.endless) == (2, PIECE, 2, 0)
+    queue.take({INTO: 1}, {INTO: float(10 * PIECE)}, SplitPlanner())
+    assert queue.positions == 0
 
 
 def calls_of(ask: Callable[[], object]) -> int:
