@@ -1,7 +1,10 @@
 """A window in a child process of the reference: what the driver raises for each way in which it ends."""
 
 import os
+import select
 import signal
+import subprocess
+import sys
 from typing import Any, NoReturn
 
 import pytest
@@ -49,3 +52,27 @@ def test_a_failure_is_raised_as_it_is() -> None:
 def test_a_defect_is_no_death_for_which_records_are_searched(answer: Any) -> None:
     with pytest.raises(RuntimeError, match=r"a window failed in a child process(?s:.*)(a defect|pickle)"):
         run_in_child(answer, 1)
+
+
+_DRIVER = """
+import os, time
+from dagkit.backends.reference.child import run_in_child
+
+def work():
+    print(os.getpid(), flush=True)
+    time.sleep(600)
+
+run_in_child(work, 1)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
+def test_a_child_ends_with_a_driver_that_is_killed() -> None:
+    driver = subprocess.Popen([sys.executable, "-c", _DRIVER], stdout=subprocess.PIPE, text=True)  # noqa: S603
+    assert driver.stdout is not None
+    with driver, driver.stdout as output:
+        assert int(output.readline()) != driver.pid
+        driver.kill()
+        assert select.select([output], [], [], 60)[0], "the pipe that the child inherited is closed"
+        assert output.read() == ""

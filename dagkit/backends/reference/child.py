@@ -1,10 +1,13 @@
 """Runs a window in a child process, so that a record that ends its process does not end the driver."""
 
+import ctypes
 import faulthandler
 import os
 import pickle
 import signal
+import sys
 import tempfile
+import threading
 import traceback
 from collections.abc import Callable
 from typing import IO, NoReturn
@@ -14,6 +17,11 @@ from dagkit.engine.worker.protocol import Answer
 from dagkit.engine.worker.watchdog import deaths_reported_to
 from dagkit.errors import DagkitError
 
+_FORKING = threading.Lock()
+"""Held from the creation of a pipe until the driver has closed the end that the child writes to. Otherwise another
+child could inherit this end, and the driver would wait for both."""
+_PR_SET_PDEATHSIG = 1
+
 
 def run_in_child(run: Callable[[], Answer], window_id: int) -> Answer:
     """Return the answer that `run` gives in a forked process; raise `WorkerDied` if that process ended without it.
@@ -21,12 +29,15 @@ def run_in_child(run: Callable[[], Answer], window_id: int) -> Answer:
     An exception of `run` that is no failure of dagkit is a defect, and no record is to blame: raise it as RuntimeError.
     """
     with tempfile.TemporaryFile() as last_words:
-        reading, writing = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.close(reading)
-            _serve(run, writing, last_words)
-        os.close(writing)
+        driver = os.getpid()
+        with _FORKING:
+            reading, writing = os.pipe()
+            child = os.fork()
+            if child == 0:
+                os.close(reading)
+                _end_with(driver)
+                _serve(run, writing, last_words)
+            os.close(writing)
         with os.fdopen(reading, "rb") as pipe:
             sent = pipe.read()
         _, status = os.waitpid(child, 0)
@@ -37,6 +48,17 @@ def run_in_child(run: Callable[[], Answer], window_id: int) -> Answer:
     if isinstance(answer, Exception):
         raise answer
     return answer
+
+
+def _end_with(driver: int) -> None:
+    """Let the system kill this process when the thread of the driver that forked it ends, which waits for it.
+
+    Only Linux does: elsewhere, a child of a driver that was killed completes its window, which nothing commits.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != driver:  # it ended before
+            os._exit(1)
 
 
 def _serve(run: Callable[[], Answer], writing: int, last_words: IO[bytes]) -> NoReturn:
