@@ -43,7 +43,8 @@ class _OperatorPicture:
     name: str
     stage: str
     partitions: int
-    wanted: int
+    wanted: int | None = None
+    """The partitions of the last decision on this operator; None: it has as many as its plan, or another operator."""
     lately: Lately | None = None
     """None before the first window."""
     received: int = 0
@@ -76,7 +77,7 @@ class _OperatorPicture:
             name=self.name,
             stage=self.stage,
             partitions=self.partitions,
-            wanted=self.wanted,
+            wanted=self.partitions if self.wanted is None else self.wanted,
             received=self.received,
             sent=self.sent,
             positions=self.positions,
@@ -109,7 +110,6 @@ class RunPicture:
             planned.name: _OperatorPicture(
                 planned.name,
                 stage_of.get(planned.name, planned.stage),
-                len(planned.partitions),
                 len(planned.partitions),
             )
             for planned in self.plan.operators

@@ -1,5 +1,6 @@
 """The picture of a run, from its events."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -105,6 +106,13 @@ def test_an_operator_has_rates_totals_and_partitions(picture: RunPicture) -> Non
     assert (figures.received_per_second, figures.sent_per_second, figures.positions_per_second) == (4.0, 40.0, 800.0)
     assert (figures.received, figures.sent, figures.positions, figures.elements_begun) == (4, 40, 800, 4)
     assert (figures.partitions, figures.wanted, figures.busy) == (2, 4, 0.5)
+
+
+def test_an_operator_that_follows_the_partitions_of_another_one_wants_no_others(picture: RunPicture) -> None:
+    assert isinstance(WINDOW[-1], Measured)
+    window = replace(WINDOW[-1], operators={"digits": [STATS] * 3}, facts=())
+    figures = digits(seen(picture, *WINDOW[:-1], window))
+    assert (figures.partitions, figures.wanted) == (3, 3)
 
 
 def test_the_time_left_follows_from_what_is_pending_and_the_rate(picture: RunPicture) -> None:
