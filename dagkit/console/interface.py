@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 
 from dagkit.console import graph_answers, work_answers
+from dagkit.console.chain_answers import blocks
 from dagkit.console.live_events import live_events
 from dagkit.console.overview_answer import overview
 from dagkit.console.run_folder import RunFolder
@@ -51,6 +52,7 @@ class Interface:
             *(self._route(name, partial(_paged, folder, answer)) for name, answer in paged.items()),
             self._route("windows/{window:int}", self._window),
             self._route("series", lambda _: self._series.answer(folder.launched())),
+            self._route("blocks", self._blocks),
             self._route("work", lambda _: work_answers.work(folder)),
             self._route("files", self._files),
             self._route("file", lambda request: work_answers.one_file(folder, request.query_params.get("path", ""))),
@@ -74,6 +76,10 @@ class Interface:
         if found is None:
             raise HTTPException(404, f"the ledger has no window {request.path_params['window']}")
         return found
+
+    def _blocks(self, request: Request) -> Row:
+        chain = request.query_params.get("chain", "")
+        return blocks(self._folder, chain, _number(request, "before", None), _limit(request))
 
     def _files(self, request: Request) -> Row:
         after, limit = _number(request, "after", 0), _limit(request)

@@ -52,7 +52,10 @@ class RunFolder:
     def ledger(self) -> Iterator[Ledger | None]:
         """The ledger, for this thread alone within the block; None before the first launch creates it."""
         with self._lock:
-            self._ledger = self._ledger or self.own_ledger()
+            if self._ledger is None:
+                self._ledger = self.own_ledger()
+            else:
+                self._ledger.refresh()
             yield self._ledger
 
     def own_ledger(self) -> Ledger | None:
@@ -68,8 +71,6 @@ class RunFolder:
         with self.ledger() as ledger:
             if self._application is None and ledger is not None:
                 self._application = application_chain(ledger)
-            elif self._application is not None:
-                self._application.refresh()
             yield self._application
 
     def launched(self) -> LaunchRecord | None:

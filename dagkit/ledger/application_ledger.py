@@ -151,6 +151,11 @@ class Ledger:
         event = None if declared is None else declared.block.event
         return {i.dataset_ref: i.alias or "" for i in event.inputs} if isinstance(event, SetTransform) else {}
 
+    def refresh(self) -> None:
+        """Read the blocks that other writers have appended to the open chains."""
+        for chain in self._chains.values():
+            chain.refresh()
+
     def forget(self) -> None:
         """Drop the cached chains: each is opened again at its next use."""
         self._chains.clear()

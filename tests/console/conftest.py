@@ -89,6 +89,11 @@ def run_copying(folder: Path) -> Path:
     (folder / "in").mkdir()
     for file in range(FILES):
         (folder / "in" / f"{file}.txt").write_text("".join(f"{file}-{line}\n" for line in range(LINES)))
+    return again(folder)
+
+
+def again(folder: Path) -> Path:
+    """Read what is new in the folder; return the application's folder."""
     settings = {
         "dt.operator.Splitter.prop.scanner.files": str(folder / "in"),
         "dt.operator.Writer.prop.filePath": str(folder / "out"),

@@ -9,7 +9,7 @@ import pytest
 
 from dagkit.console.window_answers import LOOKED_AT
 from dagkit.ledger import Ledger
-from tests.console.conftest import FILES, LINES, Served, run_copying
+from tests.console.conftest import FILES, LINES, Served, again, run_copying
 
 
 def test_the_overview_says_what_ran_and_how_far(console: Served, finished: Path) -> None:
@@ -41,6 +41,29 @@ def test_a_window_has_its_work_its_items_and_its_files(console: Served) -> None:
     assert {row["operator"]: row["received"] for row in found["operators"]}["Kept"] == LINES
     assert {row["operator"] for row in found["written"]} == {"Writer"}
     assert found["adds_up"]
+
+
+def test_blocks_of_a_chain_come_newest_first_with_their_hashes(console: Served) -> None:
+    found = console.answer("blocks?chain=Splitter&limit=2")
+    older = console.answer(f"blocks?chain=Splitter&before={found['next']}")
+    rows = found["rows"] + older["rows"]
+    assert [row["block"] for row in rows] == list(range(len(rows) - 1, -1, -1))
+    assert rows[-1]["content"]["event"]["kind"] == "Seed"
+    assert rows[0]["content"]["prevBlockHash"] == rows[1]["hash"]
+    assert console.request("/api/v1/blocks?chain=None").status == 404
+
+
+def test_a_run_that_goes_on_is_seen_by_a_console_that_is_open(tmp_path: Path, serve: Callable[..., Any]) -> None:
+    place = run_copying(tmp_path)
+    with serve(place) as url:
+        console = Served(url)
+        before = {chain["chain"]: chain["blocks"] for chain in console.answer("overview")["chains"]}
+        (tmp_path / "in" / "more.txt").write_text("one more\n")
+        again(tmp_path)
+        after = {chain["chain"]: chain["blocks"] for chain in console.answer("overview")["chains"]}
+        assert {name: after[name] > before[name] for name in after} == {"Copying": True, "Splitter": True}
+        assert console.answer("files")["rows"][-1]["path"].endswith("more.txt")
+        assert console.answer("work")["rows"] == []
 
 
 def test_items_have_the_counts_of_each_operator(console: Served) -> None:

@@ -11,7 +11,19 @@ from tests.console.conftest import Served
 playwright = pytest.importorskip("playwright.sync_api", reason="no browser driver: pip install 'dagkit[dev]'")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe-core: pip install 'dagkit[dev]'")
 
-VIEWS = ["overview", "graph", "windows", "windows/1", "ledger", "files", "scaling", "splits", "work", "items"]
+VIEWS = [
+    "overview",
+    "graph",
+    "windows",
+    "windows/1",
+    "ledger",
+    "ledger/Copying",
+    "files",
+    "scaling",
+    "splits",
+    "work",
+    "items",
+]
 VIEWS += ["configuration"]
 SERIOUS = ("serious", "critical")
 pytestmark = pytest.mark.slow

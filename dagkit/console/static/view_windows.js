@@ -67,13 +67,28 @@ export function itemsTable(rows) {
   ], rows, "This window had no items.");
 }
 
-async function openChains(main, run) {
+async function openChains(main, run, name) {
+  if (name) return openBlocks(main, name);
   const { chains: rows } = await ask("overview");
   main.append(section("Chains", table("Chains", [
-    ["Chain", (row) => row.chain],
+    ["Chain", (row) => h("a", { href: `#/ledger/${encodeURIComponent(row.chain)}` }, row.chain)],
     ["Kind", (row) => row.kind],
     ["Blocks", (row) => count(row.blocks), "number"],
     ["Last written", (row) => moment(row.written)],
     ["Watermark", (row) => moment(row.watermark)],
   ], rows), h("p", { class: "quiet" }, "To check every hash and every byte: ", h("code", {}, `dagkit ledger verify ${run.overview.path}`))));
 }
+
+async function openBlocks(main, name) {
+  main.append(h("p", {}, h("a", { href: "#/ledger" }, "All chains")));
+  return paged(main, `Blocks of ${name}`, "blocks", (rows) => table("Blocks", [
+    ["Block", (row) => count(row.block), "number"],
+    ["Written", (row) => moment(row.content.systemTime)],
+    ["Event", (row) => row.content.event.kind],
+    ["Records", (row) => records(row.content.event.newData), "number"],
+    ["State", (row) => bytes(row.content.event.newCheckpoint?.size), "number"],
+    ["Hash", (row) => row.hash, "path"],
+  ], rows), { chain: name });
+}
+
+const records = (slice) => (slice ? count(slice.offsetInterval.end - slice.offsetInterval.start + 1) : null);
