@@ -142,13 +142,13 @@ def browser() -> Iterator[Any]:
 @pytest.fixture
 def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
     """A function that opens an address in a browser of its own; in the end, the page has broken no rule."""
-    pages = []
+    pages, raised = [], list[str]()
 
     def open_page(url: str, **options: Any) -> Any:
         context = browser.new_context(**options)
         page = context.new_page()
         page.add_init_script(NOTED)
-        page.on("pageerror", lambda error: pytest.fail(f"the page raised {error}"))
+        page.on("pageerror", lambda error: raised.append(str(error)))
         page.goto(url)
         pages.append((context, page))
         return page
@@ -157,3 +157,11 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
     for context, page in pages:
         assert page.evaluate("violations") == []
         context.close()
+    assert raised == []
+
+
+def serious_faults(page: Any) -> list[tuple[str, str]]:
+    """The serious faults of accessibility on a page, each with an element."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe-core: pip install 'dagkit[dev]'")
+    faults = axe.Axe().run(page).response["violations"]
+    return [(fault["id"], fault["nodes"][0]["html"]) for fault in faults if fault["impact"] in ("serious", "critical")]

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.console.conftest import Served
+from tests.console.conftest import Served, serious_faults
 
 playwright = pytest.importorskip("playwright.sync_api", reason="no browser driver: pip install 'dagkit[dev]'")
-axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe-core: pip install 'dagkit[dev]'")
 
 VIEWS = [
     "overview",
@@ -25,7 +24,6 @@ VIEWS = [
     "items",
 ]
 VIEWS += ["configuration"]
-SERIOUS = ("serious", "critical")
 pytestmark = pytest.mark.slow
 
 
@@ -75,8 +73,7 @@ def test_no_view_has_a_serious_fault_of_accessibility(
     found = {}
     for view in VIEWS:
         show(page, view)
-        faults = axe.Axe().run(page).response["violations"]
-        found[view] = [(fault["id"], fault["nodes"][0]["html"]) for fault in faults if fault["impact"] in SERIOUS]
+        found[view] = serious_faults(page)
     assert found == {view: [] for view in VIEWS}
 
 

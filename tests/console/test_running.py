@@ -11,7 +11,7 @@ import pytest
 
 from dagkit.engine.reports.status_file import read_status
 from dagkit.ledger import Ledger
-from tests.console.conftest import Served
+from tests.console.conftest import Served, serious_faults
 
 playwright = pytest.importorskip("playwright.sync_api", reason="no browser driver: pip install 'dagkit[dev]'")
 pytestmark = pytest.mark.slow
@@ -79,8 +79,10 @@ def test_the_page_of_a_running_application_moves(run: Any, open_page: Any) -> No
     first = page.locator(".figures dd").first.inner_text()
     page.wait_for_function("first => document.querySelector('.figures dd').innerText !== first", arg=first)
     assert page.get_by_role("button", name="Stop").count() == 0
+    assert serious_faults(page) == []
     page.evaluate("location.hash = '#/graph'")
     playwright.expect(page.locator("svg .live").first).to_be_visible(timeout=30_000)
+    assert serious_faults(page) == []
 
 
 def test_the_button_stops_the_run_and_the_page_shows_that(run: Any, open_page: Any, tmp_path: Path) -> None:
