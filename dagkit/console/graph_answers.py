@@ -27,6 +27,12 @@ def document(plan: Plan, view: View, opened: Collection[str]) -> dict[str, objec
     return {"schema": PICTURE_SCHEMA, **asdict(picture_of(plan, view, opened))}
 
 
+def operator_of(plan: Plan, name: str) -> dict[str, object] | None:
+    """An operator of a plan, with its properties and attributes, without secrets; None if there is none."""
+    found = plan.by_name.get(name)
+    return None if found is None else found.model_dump(mode="json", exclude={"partitions"}) | {"count": found.count}
+
+
 class Drawings:
     """Draws the pictures of one plan after another; the last ones are kept, because layout takes time."""
 

@@ -58,6 +58,7 @@ class Interface:
             self._route("file", lambda request: work_answers.one_file(folder, request.query_params.get("path", ""))),
             self._route("configuration", self._configuration),
             self._route("graph", lambda request: graph_answers.document(self._plan(), *_view(request))),
+            self._route("operator", self._operator),
             Route("/graph.svg", self._svg),
             Route("/events", self._events),
             Route("/stop", self._stop, methods=["POST"]),
@@ -88,6 +89,13 @@ class Interface:
     def _configuration(self, _: Request) -> Row:
         launched = self._folder.launched()
         return {"entries": [] if launched is None else list(launched.configuration)}
+
+    def _operator(self, request: Request) -> Row:
+        name = request.query_params.get("name", "")
+        found = graph_answers.operator_of(self._plan(), name)
+        if found is None:
+            raise HTTPException(404, f"the plan has no operator {name!r}")
+        return found
 
     def _stop(self, _: Request) -> Response:
         asked = request_stop(self._folder, allows_control=self._allows_control)

@@ -32,7 +32,7 @@ class Console:
     @contextmanager
     def served(self, port: int = 0, address: str = LOCAL) -> Iterator[str]:
         """Serve the console within the block; yield the URL with its token. The system chooses the port for 0."""
-        uvicorn = _library("uvicorn")
+        uvicorn = _uvicorn()
         try:
             family = socket.AF_INET6 if ":" in address else socket.AF_INET
             listening = socket.create_server((address, port), family=family)
@@ -74,12 +74,13 @@ _QUIET = {
 """Settings of uvicorn: requests contain the token, so they are not logged."""
 
 
-def _library(name: str) -> Any:
-    """An optional library; raise if it is not installed."""
+def _uvicorn() -> Any:
+    """The server; raise if it or what it serves is not installed."""
     try:
-        __import__("starlette")
-        return __import__(name)
+        import starlette  # noqa: F401, PLC0415 - an extra brings it
+        import uvicorn  # noqa: PLC0415 - as above
     except ImportError as missing:
         raise ConsoleNotInstalled(
             f"the console needs a library that is not installed: {missing.name}", "pip install 'dagkit[console]'"
         ) from missing
+    return uvicorn

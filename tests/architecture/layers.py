@@ -19,6 +19,8 @@ HOMES: Mapping[str, tuple[str, ...]] = {
     "networkx": ("dagkit.graph", "dagkit.compiler"),
     "prometheus_client": ("dagkit.observers",),
     "opentelemetry": ("dagkit.observers",),
+    "starlette": ("dagkit.console",),
+    "uvicorn": ("dagkit.console",),
 }
 """Libraries that may be imported in these packages only."""
 

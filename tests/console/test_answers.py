@@ -100,6 +100,13 @@ def test_the_configuration_has_its_sources(console: Served) -> None:
     assert (memory["value"], memory["source"], memory["holds"]) == ("512", "command line", True)
 
 
+def test_an_operator_has_its_class_and_its_properties(console: Served, finished: Path) -> None:
+    found = console.answer("operator?name=Splitter")
+    assert found["class"] == "dagkit_operators.finding.splitter.FileSplitterInput"
+    assert (found["count"], found["properties"]["scanner"]["files"]) == (1, [str(finished.parent / "in")])
+    assert console.request("/api/v1/operator?name=None").status == 404
+
+
 def test_series_have_a_value_for_each_window(console: Served) -> None:
     found = console.answer("series")
     windows = console.answer("windows?limit=500")["rows"]

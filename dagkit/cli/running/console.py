@@ -2,30 +2,41 @@
 
 import contextlib
 import threading
+from collections.abc import Callable
 
 import rich_click as click
 
-from dagkit.cli.application.options import spoken
+from dagkit.cli.application.located import located
+from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.terminal.output import Output
 from dagkit.console.run_folder import RunFolder
 from dagkit.console.serving import LOCAL, Console
 from dagkit.ledger import Ledger
-from dagkit.urls import absolute
 
 
 @click.command()
-@click.argument("path", metavar="PATH")
+@click.argument("target", metavar="APP|PATH")
+@click.option("--path", metavar="FOLDER", help="The application's folder, if APP is launched with --path.")
 @click.option("--port", metavar="N", type=click.IntRange(0, 65535), default=0, help="The port; default: any free one.")
 @click.option("--address", metavar="ADDRESS", default=LOCAL, show_default=True, help="The address to serve at.")
 @click.option("--allow-control", is_flag=True, help="Let the page stop the application.")
+@configured
 @spoken
-def console(*, path: str, port: int, address: str, allow_control: bool, output: Output) -> None:
+def console(
+    *,
+    target: str,
+    path: str | None,
+    port: int,
+    address: str,
+    allow_control: bool,
+    configuring: Callable[[str], Asked],
+    output: Output,
+) -> None:
     """Serve a page about an application until interrupted. It may be running or finished.
 
-    PATH is an application's folder (or URL). The printed address contains a token: whoever has it may read all that
-    the ledger names.
+    The printed address contains a token: with it, one may read all that the ledger names.
     """
-    place = absolute(path)
+    place = located(target, path, configuring, output).place
     Ledger.open(place)  # a folder without a ledger is refused at once
     with Console(RunFolder(place), allows_control=allow_control).served(port, address) as url:
         if output.as_json:

@@ -16,7 +16,7 @@ export function table(caption, columns, rows, nothing = "Nothing yet.") {
   if (!rows.length) return h("p", { class: "quiet" }, nothing);
   const heads = columns.map(([title, , kind]) => h("th", { scope: "col", class: kind === "number" ? kind : null }, title));
   const body = rows.map((row) =>
-    h("tr", {}, columns.map(([, cell, kind]) => h("td", { class: kind }, cell(row) ?? "–")))
+    h("tr", { class: row.first ? "first" : null }, columns.map(([, cell, kind]) => h("td", { class: kind }, cell(row) ?? "–")))
   );
   const drawn = h("table", {}, h("caption", { class: "hidden" }, caption), h("thead", {}, h("tr", {}, heads)), h("tbody", {}, body));
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, drawn);

@@ -1,7 +1,7 @@
 // The graph, drawn by the server; live figures are written on it.
 
 import { ask } from "./answers.js";
-import { button, figures, h, section } from "./dom.js";
+import { button, figures, h, section, table } from "./dom.js";
 import { bytes, count, duration, percent, rate } from "./format.js";
 
 export const graph = { id: "graph", title: "Graph", open };
@@ -37,7 +37,7 @@ async function open(main, run) {
     box.setAttribute("tabindex", "0");
     box.setAttribute("role", "button");
     box.setAttribute("aria-label", folds ? `${box.querySelector("title").textContent}: open` : name);
-    const act = () => (folds ? (state.opened.add(name), void draw()) : about.replaceChildren(details(name, run)));
+    const act = () => (folds ? (state.opened.add(name), void draw()) : void details(name, run).then((parts) => about.replaceChildren(...parts)));
     box.addEventListener("click", act);
     box.addEventListener("keydown", (event) => {
       if (event.key === "Enter" || event.key === " ") { event.preventDefault(); act(); }
@@ -118,15 +118,30 @@ function word(text, x, y, anchor, kind) {
   return made;
 }
 
-function details(name, run) {
+async function details(name, run) {
   const each = run.status?.operators.find((one) => one.name === name);
-  if (!each) return section(name, h("p", { class: "quiet" }, "It has no figures: no launch has recorded any."));
-  return section(name, figures([
+  const planned = await ask("operator", { name }).catch(() => null); // unifiers are no operators
+  return [
+    section(name, h("p", { class: "quiet path" }, planned?.class ?? ""), each ? lately(each) : null),
+    ...(planned ? [settings("Properties", planned.properties), settings("Attributes", planned.attributes)] : []),
+  ];
+}
+
+function lately(each) {
+  return figures([
     ["Stage", each.stage],
     ["Partitions", count(each.partitions), each.wanted === each.partitions ? null : `${count(each.wanted)} wanted`],
-    ["Received", rate(each.received_per_second), `${count(each.received)} so far`],
-    ["Sent", rate(each.sent_per_second), `${count(each.sent)} so far`],
+    ["Received", count(each.received), rate(each.received_per_second)],
+    ["Sent", count(each.sent), rate(each.sent_per_second)],
     ["Busy", percent(each.busy), "of the last window"],
     ["Waiting", bytes(each.pending.reduce((sum, one) => sum + one.positions, 0)), each.eta_seconds === null ? null : `${duration(each.eta_seconds)} left`],
-  ]));
+  ]);
+}
+
+function settings(title, values) {
+  const rows = Object.entries(values).filter(([, value]) => value !== null);
+  return section(title, table(title, [
+    ["Name", ([name]) => name],
+    ["Value", ([, value]) => JSON.stringify(value), "path"],
+  ], rows, "None is set."));
 }

@@ -17,8 +17,8 @@ async function open(main, run) {
   let last = -1, asked = -POINTS_MILLIS;
 
   async function update() {
-    summary.replaceChildren(summed(run), ...failures(run.status));
-    live.replaceChildren(...(run.status ? [operators(run.status)] : []));
+    if (!summary.contains(document.activeElement)) summary.replaceChildren(summed(run), ...failures(run.status));
+    if (run.status) renew(live, operators(run.status));
     const window = run.status?.window ?? 0;
     if (window === last || performance.now() - asked < POINTS_MILLIS) return;
     const first = last < 0;
@@ -31,6 +31,13 @@ async function open(main, run) {
   }
   await update();
   return { update: () => void update() };
+}
+
+// Renew the table in a section, so that the section keeps the focus.
+function renew(place, fresh) {
+  const table = place.querySelector("table"), renewed = fresh.querySelector("table");
+  if (table && renewed) table.replaceWith(renewed);
+  else place.replaceChildren(fresh);
 }
 
 function summed({ overview: known, status }) {

@@ -56,15 +56,16 @@ function listed(title, ranges) {
   return ranges.length ? h("details", { open: ranges.length < 6 }, h("summary", {}, `${title}: ${count(ranges.length)}`), h("ul", { class: "path" }, ranges.map((range) => h("li", {}, range)))) : null;
 }
 
-export function itemsTable(rows) {
+export function itemsTable(rows, before = []) {
   return table("Items", [
+    ...before,
     ["Operator", (row) => row.operator],
     ["Received", (row) => count(row.received), "number"],
     ["Sent", (row) => count(row.sent), "number"],
     ["Rejected", (row) => (row.rejected ? count(row.rejected) : null), "number"],
     ["Dropped", (row) => (row.dropped ? count(row.dropped) : null), "number"],
     ["Adds up", (row) => (row.adds_up === null ? null : row.adds_up ? "yes" : h("strong", { class: "amiss" }, "no"))],
-  ], rows, "This window had no items.");
+  ], rows, "No items were counted.");
 }
 
 async function openChains(main, run, name) {

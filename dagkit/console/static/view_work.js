@@ -65,6 +65,17 @@ async function openWork(main) {
   return paged(main, "Given up", "given-up", (rows) => workTable("Given up", rows, "Nothing."));
 }
 
-function accounts(rows) {
-  return h("div", {}, rows.map((row) => h("section", { class: "account" }, h("h3", {}, h("a", { href: `#/windows/${row.window}` }, `Window ${count(row.window)}`)), itemsTable(row.operators))));
+// One line for each operator and window, below the sums over the windows that are listed.
+function accounts(pages) {
+  const lines = pages.flatMap((page) => page.operators.map((each, index) => ({ ...each, window: page.window, first: !index })));
+  const sums = new Map();
+  for (const line of lines) {
+    const sum = sums.get(line.operator) ?? { operator: line.operator, received: 0, sent: 0, rejected: 0, dropped: 0, adds_up: null };
+    for (const name of ["received", "sent", "rejected", "dropped"]) sum[name] += line[name] ?? 0;
+    if (line.adds_up !== null) sum.adds_up = (sum.adds_up ?? true) && line.adds_up;
+    sums.set(line.operator, sum);
+  }
+  const span = pages.length ? `Windows ${count(pages.at(-1).window)} to ${count(pages[0].window)} together` : "";
+  return h("div", {}, pages.length > 1 ? [h("h3", {}, span), itemsTable([...sums.values()]), h("h3", {}, "Each window")] : [],
+    itemsTable(lines, [["Window", (row) => (row.first ? window(row) : ""), "number"]]));
 }
