@@ -77,7 +77,7 @@ def test_files_are_listed_searched_and_explained(console: Served, finished: Path
     assert [row["path"] for row in console.answer("files")["rows"]] == paths
     page = console.answer("files?limit=1")
     assert console.answer(f"files?limit=1&after={page['next']}")["rows"][0]["path"] == paths[1]
-    assert [row["path"] for row in console.answer("files?like=2.t")["rows"]] == paths[2:]
+    assert [row["path"] for row in console.answer("files?like=/2.txt")["rows"]] == paths[2:]
     (reading,) = console.answer(f"file?path={quote(paths[1])}")["readings"]
     assert [(window["window"], window["rows"]) for window in reading["windows"]] == [(2, LINES)]
 

@@ -80,7 +80,7 @@ function summed({ overview: known, status }) {
 
 const perSecond = (number) => `${bytes(number)}/s`;
 
-function failures(status) {
+export function failures(status) {
   const error = status?.error;
   if (!error) return [];
   const where = [error.operator, error.window && `window ${error.window}`, error.code].filter(Boolean).join(" · ");

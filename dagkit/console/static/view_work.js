@@ -4,11 +4,12 @@ import { ask } from "./answers.js";
 import { h, section, table } from "./dom.js";
 import { count, moment, percent } from "./format.js";
 import { paged } from "./paging.js";
+import { failures } from "./view_overview.js";
 import { itemsTable } from "./view_windows.js";
 
 export const decisions = { id: "scaling", title: "Scaling", open: (main) => paged(main, "Decisions", "decisions", decisionsTable) };
 export const splits = { id: "splits", title: "Splits", open: (main) => paged(main, "Splits", "splits", splitsTable) };
-export const work = { id: "work", title: "Work", open: openWork };
+export const work = { id: "work", title: "Errors and work", open: openWork };
 export const items = { id: "items", title: "Items", open: (main) => paged(main, "Items, window by window", "items", accounts) };
 
 const window = (row) => h("a", { href: `#/windows/${row.window}` }, count(row.window));
@@ -52,7 +53,8 @@ function workTable(title, rows, nothing) {
 
 const STATES = [["set aside", "Set aside"], ["suspect", "Suspect"], ["pending", "Waiting"], ["found", "Found, not taken yet"]];
 
-async function openWork(main) {
+async function openWork(main, run) {
+  main.append(...failures(run.status));
   const found = await ask("work");
   for (const [state, title] of STATES) {
     const rows = found.rows.filter((row) => row.state === state);

@@ -41,6 +41,12 @@ def test_the_console_of_a_folder_answers_until_it_is_interrupted(ran: str, folde
 
 def test_a_folder_without_a_ledger_is_refused(dagkit) -> None:
     refused = dagkit("console", "nowhere")
+    assert (refused.code, "application-missing" in refused.err) == (6, True)
+    assert "give the folder that it runs in, which holds a ledger" in refused.err
+
+
+def test_an_application_that_was_never_launched_is_refused(dagkit, word_count) -> None:
+    refused = dagkit("console", word_count)
     assert (refused.code, "chain-missing" in refused.err) == (6, True)
 
 
