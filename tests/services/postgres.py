@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import select
 import signal
 import tempfile
 from collections.abc import Iterator
@@ -28,12 +29,18 @@ class PostgresServer(ScriptedServer):
         return f"postgresql://dagkit@127.0.0.1:{self._ports[0]}/postgres"
 
     def kill(self) -> None:
-        """Kill the processes of the server, as `kill -9` does."""
-        processes = Path(f"/proc/{self._server}/task/{self._server}/children").read_text().split()
-        os.kill(self._server, signal.SIGKILL)
-        for process in processes:
-            with suppress(ProcessLookupError):  # it ends by itself once the first process is gone
-                os.kill(int(process), signal.SIGKILL)
+        """Kill the processes of the server, as `kill -9` does, and wait until they have ended.
+
+        A server does not start while a process of an earlier one holds its shared memory.
+        """
+        os.kill(self._server, signal.SIGSTOP)  # it starts no further process
+        children = Path(f"/proc/{self._server}/task/{self._server}/children").read_text().split()
+        for process in map(int, [self._server, *children]):
+            with suppress(ProcessLookupError):  # a child may have ended
+                ended = os.pidfd_open(process)
+                os.kill(process, signal.SIGKILL)
+                select.select([ended], [], [])
+                os.close(ended)
         self.stop()
 
     def new_database(self) -> str:
