@@ -87,6 +87,8 @@ class RolledFiles(Operator):
     visible_millis: NonNegativeInt = 0
     """The time after which a part is finished in a launch that runs until it is stopped; 0: no limit."""
     compression: Compressing = "none"
+    """How files are compressed. The frames of `zstd` state the length of their content, which readers check, and have
+    no checksum, since Arrow writes none: other damage in them may go unnoticed. The members of `gzip` have a CRC-32."""
     """How the parts are compressed; `.gz` or `.zst` is appended to their names.
 
     A part consists of members, each of which can be decompressed by itself: one for each mebibyte, and for each window.

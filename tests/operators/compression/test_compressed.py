@@ -90,6 +90,16 @@ def test_those_that_hold_nothing_hide_nothing(ending: str, tmp_path: Path) -> No
     assert read(kept(tmp_path, f"file{ending}", content)) == list("abc")
 
 
+@pytest.mark.parametrize("wrong", [-1, 1])
+def test_a_zstd_frame_with_another_length_than_it_states_is_broken(wrong: int, tmp_path: Path) -> None:
+    """The frames of a writer have no checksum, and state the length of their content."""
+    frame = bytearray(pa.Codec("zstd").compress(b"line\n" * 1000, asbytes=True))
+    assert frame[5] + 256 * frame[6] + 256 == 5000, "the field after the magic number and the descriptor"
+    frame[5] += wrong
+    with pytest.raises(CompressionBroken, match=r"file\.zst cannot be read as zstd"):
+        read(kept(tmp_path, "file.zst", bytes(frame)))
+
+
 def test_xz_may_be_padded_between_and_behind_by_fours(tmp_path: Path) -> None:
     one, two = lzma.compress(b"a\n"), lzma.compress(b"b\n")
     for padding in (b"", bytes(4), bytes(1 << 18)):
