@@ -1,4 +1,4 @@
-"""Copies are measured with each contestant, compared with the original, and judged by their share of the speed of `cp`."""
+"""Copies are measured, compared with the original, and judged by their share of the speed of `cp`."""
 
 import json
 import shutil
@@ -17,19 +17,8 @@ SECONDS = {"cp": [1.0, 3.0, 2.0], "dagkit": [4.0], "dagkit, synced": [5.0], "cp,
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("cp") is None, reason="it measures beside cp")
 def test_each_contestant_copies_and_the_bound_decides_the_exit_code(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "bench",
-        "copying",
-        "--gib",
-        "0.004",
-        "--rounds",
-        "1",
-        "--json",
-        "--disk",
-        tmp_path,
-    ]
+    program, disk = [sys.executable, "-m", "bench", "copying", "--json"], ["--disk", str(tmp_path)]
+    command = [*program, *disk, "--gib", "0.004", "--rounds", "1"]
     done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - our own program
     seconds = json.loads(done.stdout)
     assert {name: len(took) for name, took in seconds.items()} == dict.fromkeys(
@@ -44,12 +33,12 @@ def test_a_copy_that_differs_is_no_figure(tmp_path: Path) -> None:
     source = tmp_path / "original"
     source.write_bytes(b"abc")
     with pytest.raises(AssertionError, match="the copy is identical"):
-        copying.timed(lambda _, place: bytes_to(place / "target/original", b"abd"), source, tmp_path / "round")
+        copying.timed(wrong_copy, source, tmp_path / "round")
     assert not (tmp_path / "round").exists()
 
 
-def bytes_to(file: Path, content: bytes) -> None:
-    file.write_bytes(content)
+def wrong_copy(_: Path, place: Path) -> None:
+    (place / "target/original").write_bytes(b"abd")
 
 
 def test_the_page_has_the_medians_and_the_share_of_cp() -> None:

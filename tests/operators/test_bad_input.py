@@ -21,6 +21,7 @@ from dagkit.cli import main
 
 APPLICATION = """
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 from dagkit import Dag
@@ -41,6 +42,29 @@ class Cut(LineReader):
         return super().setup_stream(block)
 
 
+class Texts(FileOutput[Record[str]]):
+    kind = "test.texts/1"
+
+    def file_name(self, item: Record[str]) -> str:
+        return "lines"
+
+    def bytes_for(self, item: Record[str]) -> bytes:
+        return item.value.encode() + b"\\n"
+
+
+@dataclass(frozen=True)
+class Row:
+    text: str
+
+
+def as_row(item) -> Row:
+    return Row(item)
+
+
+def as_text(item) -> str:
+    return item if isinstance(item, str) else str(item["n"])
+
+
 def populate_dag(dag: Dag, conf) -> None:
     splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}))
     reader = dag.add_operator("Reader", READER)
@@ -49,7 +73,7 @@ def populate_dag(dag: Dag, conf) -> None:
     if isinstance(writer, RecordWriter):
         reader >> writer
     else:
-        values = Map(lambda item: item if isinstance(item, str) else str(item["n"]))
+        values = Map(as_row if isinstance(writer, ParquetPartWriter) else as_text)
         reader >> dag.add_operator("Values", values) >> writer
 """
 COUNT = 3000
@@ -287,6 +311,10 @@ main(["launch", "app.py", "--once", "--no-sync", "--reference"])
         ('PartWriter(file_path="out")', "out/part-00000-00000"),
         ('PartWriter(file_path="out", compression="gzip")', "out/part-00000-00000.gz"),
         ('RecordWriter(file_path="out")', "out/0"),
+        ('Texts(file_path="out")', "out/lines"),
+        ('Texts(file_path="out", compression="zstd")', r"out/lines\.zst"),
+        ('ParquetPartWriter(file_path="out", record_type=Row)', r"out/part-00000-00000\.parquet"),
+        ('ParquetPartWriter(file_path="out", record_type=Row, row_group_rows=9)', r"out/part-00000-00000\.parquet"),
     ],
 )
 def test_a_full_disk_is_named_with_file_and_byte_and_nothing_is_lost(writer: str, file: str, folder: Path) -> None:
@@ -302,5 +330,12 @@ def test_a_full_disk_is_named_with_file_and_byte_and_nothing_is_lost(writer: str
     answer = CliRunner().invoke(main, ["launch", "app.py", "--once", "--no-sync", "--reference"])
     assert answer.exit_code == 0, answer.stderr
     (made,) = Path("out").iterdir()
-    content = gzip.decompress(made.read_bytes()) if made.suffix == ".gz" else made.read_bytes()
-    assert content.decode() == text
+    assert text_in(made) == text
+
+
+def text_in(file: Path) -> str:
+    """The lines of an output file."""
+    if file.suffix == ".parquet":
+        return "".join(f"{line}\n" for line in pq.read_table(file)["text"].to_pylist())
+    with pa.input_stream(file) as stream:  # decompressed by its ending
+        return bytes(stream.read()).decode()
