@@ -191,6 +191,34 @@ def test_a_damaged_file_ends_the_launch_with_its_place(kind: str, good: Good, en
         assert written() == LINES
 
 
+BEHIND_A_SPLITTER = 'splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}))'
+BEHIND_PATTERNS = """splitter = dag.add_operator("Splitter", FINDER)
+    dag.add_operator("Patterns", Items(items=["in"])) >> splitter"""
+FINDERS = {
+    "FileSplitterInput": (BEHIND_A_SPLITTER, "LineReader()"),
+    "MatchFiles": (BEHIND_PATTERNS.replace("FINDER", "MatchFiles()"), "ReadFiles()"),
+}
+
+
+@pytest.mark.parametrize("good", GOOD[:4], ids=lambda good: good.name)
+@pytest.mark.parametrize("finder", FINDERS)
+def test_a_compressed_file_that_was_cut_off_is_read_once_when_the_rest_is_there(
+    finder: str, good: Good, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    splitter, reader = FINDERS[finder]
+    monkeypatch.setitem(globals(), "APPLICATION", APPLICATION.replace(BEHIND_A_SPLITTER, splitter))
+    path = folder / good.name
+    path.write_bytes(good.content[:-9])
+    os.utime(path, (1, 1))
+    assert "[compression-broken]" in launch(reader, "--reference")
+    assert written() == []
+    path.write_bytes(good.content)
+    os.utime(path, (2, 2))
+    assert launch(reader, "--reference") == ""
+    assert launch(reader, "--reference") == ""
+    assert written() == LINES
+
+
 @ENGINES
 @pytest.mark.parametrize(
     ("reader", "flag", "problem"),
@@ -319,7 +347,7 @@ main(["launch", "app.py", "--once", "--no-sync", "--reference"])
 )
 def test_a_full_disk_is_named_with_file_and_byte_and_nothing_is_lost(writer: str, file: str, folder: Path) -> None:
     """A limit of the length of files stands for a full disk."""
-    text = "".join(f"{number:x}{number * 7919 % 10007:x}\n" for number in range(5000))
+    text = "".join(f"{number:x}{number * 7919 % 10007:x}\n" for number in range(20_000))
     (folder / "a.txt").write_text(text)
     write_application("LineReader()", writer)
     ended = subprocess.run([sys.executable, "-c", FULL], check=False, capture_output=True, text=True)  # noqa: S603 - our own

@@ -60,6 +60,17 @@ def open_snapshot(block: Block, filesystem: Any = None) -> Iterator[Seekable]:
         yield _Snapshot(stream, block)
 
 
+def grown_length(block: Block, filesystem: Any = None) -> int | None:
+    """The length of the file of a block if it has grown since it was split, else None; None for objects with versions.
+
+    The path belongs to the Arrow filesystem, if one is given; otherwise it is local or a URL.
+    """
+    with reading_from(block.path):
+        now = looked_up(block.path) if filesystem is None else looked_up_in(filesystem, block.path, block.path)
+    before = _file_length(block)
+    return None if now is None or before is None or now.version or now.length <= before else now.length
+
+
 class _Snapshot:
     """A stream that ends where the file ended when it was split.
 

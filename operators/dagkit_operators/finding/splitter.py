@@ -66,6 +66,7 @@ class FileSplitterInput(AsksForReceipts, AbstractFileSplitter):
 
     kind = "files.splitter/1"
     checkpointable_within_app_window = False
+    finds_again = True
     quarantined = OutputPort(QuarantinedFile)
 
     scanner: DirectoryScanner = Field(default=...)

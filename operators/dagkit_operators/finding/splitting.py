@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, PositiveInt, PrivateAttr
 
@@ -14,7 +14,7 @@ from dagkit import Block, Context, InputOperator, Operator, OutputPort, State, a
 from dagkit.urls import absolute, name_as_text, plain, shown
 from dagkit_operators.compression.codec import Compression
 from dagkit_operators.compression.index_folder import IndexFolder
-from dagkit_operators.compression.opening import content_length_of, facts_of, found_codec
+from dagkit_operators.compression.opening import FOUND_AGAIN, content_length_of, facts_of, found_codec
 from dagkit_operators.filesystem.access import Found, directory_at, looked_up
 from dagkit_operators.filesystem.block_sizes import block_size_of
 from dagkit_operators.payloads import FileInfo, FileMetadata
@@ -45,6 +45,8 @@ class Cut:
     is_whole: Annotated[bool, Field(exclude_if=lambda is_whole: not is_whole)] = False
     """Whether the file is one block because it can only be decompressed from its beginning."""
 
+    is_found_again: Annotated[bool, Field(exclude_if=lambda is_found_again: not is_found_again)] = False
+    """Whether the splitter finds the file again if its length differs."""
     receipt: Annotated[dict[str, Any] | None, Field(exclude_if=lambda receipt: receipt is None)] = None
     """The fact `receipt` of its blocks: where to write a receipt, and what the file was like when it was found."""
 
@@ -75,6 +77,7 @@ class Cut:
         facts |= {"version": self.content} if self.content else {}
         facts |= {"receipt": self.receipt} if self.receipt is not None else {}
         facts |= {"sequential": True} if self.sequential else {}
+        facts |= {FOUND_AGAIN: True} if self.is_whole and self.is_found_again else {}
         if self.is_empty:
             yield Block(first_id, self.path, self.end, self.end, True, self.version, facts)
         start, number = self.next_start, first_id
@@ -97,6 +100,8 @@ class SplitsFiles(Operator):
     """
 
     partitionable = False
+    finds_again: ClassVar[bool] = False
+    """Whether it finds a file again if its length differs, and sends it as a whole."""
     files_metadata_output = OutputPort(FileMetadata)
     blocks_metadata_output = OutputPort(Block, main=True)
 
@@ -187,6 +192,7 @@ class SplitsFiles(Operator):
             offset,
             content_length,
             is_whole=codec is not None and content_length is None,
+            is_found_again=self.finds_again,
             receipt=receipt,
         )
         count = 0 if status.is_directory else cut.count(self._size_of(cut))

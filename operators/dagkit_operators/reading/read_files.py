@@ -57,6 +57,7 @@ class ReadFiles(TextForm[T], SplittableOperator[FileInfo], Generic[T]):
         is_content = self.compression in ("auto", "gzip")
         content_length = element.content_length if is_content else None
         facts = facts_of(element.length, element.modified_millis, content_length)
+        facts |= {} if element.receipt is None else {"receipt": element.receipt}
         return Block(0, element.path, 0, facts["length"], facts=facts)
 
     def items(self, block: Block, batches: Iterable[Batch[Record[T]]]) -> Iterator[Batch[T]]:

@@ -1,5 +1,6 @@
 """What all readers of files share: a reader context, an open stream, and what becomes of records that are refused."""
 
+import logging
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -10,20 +11,22 @@ from typing_extensions import TypeVar
 
 from dagkit import Batch, Block, Context, OutputPort, auto_metric
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker
-from dagkit_operators.compression.codec import Codec, Compression
+from dagkit.urls import shown
+from dagkit_operators.compression.codec import Codec, Compression, CompressionBroken
 from dagkit_operators.compression.index_folder import IndexFolder
-from dagkit_operators.compression.opening import codec_of_block, content_of, is_of_content
+from dagkit_operators.compression.opening import FOUND_AGAIN, codec_of_block, content_of, is_of_content
 from dagkit_operators.contexts.lines import CHUNK_SIZE
 from dagkit_operators.contexts.reader_context import Broken, ReaderContext, Tracker, records_of, unsplittable
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.filesystem.block_sizes import block_size_of
-from dagkit_operators.filesystem.snapshot import open_snapshot
+from dagkit_operators.filesystem.snapshot import grown_length, open_snapshot
 from dagkit_operators.payloads import VALUE, Record, Rejected
 from dagkit_operators.reading.conversion import Conversion, LineRejected
 from dagkit_operators.reading.open_stream import OpenStream
 from dagkit_operators.reading.timed_files import TimedFiles
 
 T = TypeVar("T", default=Any)
+_log = logging.getLogger(__name__)
 
 
 class Reader(TimedFiles, Generic[T]):
@@ -119,10 +122,37 @@ class Reader(TimedFiles, Generic[T]):
         if not self.is_read_whole(block):
             yield from self._read(block, block, tracker)
         elif tracker.try_claim(block.start):
-            # the positions of its content are not those of the file, which the tracker grants
-            tracker_of = self.context_for(block.path).tracker_of
-            yield from self._read(block, self._content_block(block), tracker_of(OffsetRange(0, OFFSET_INFINITY)))
+            there = self._completed(block)
+            if there is not None:
+                # the positions of its content are not those of the file, which the tracker grants
+                tracker_of = self.context_for(block.path).tracker_of
+                yield from self._read(there, self._content_block(there), tracker_of(OffsetRange(0, OFFSET_INFINITY)))
             tracker.try_claim(block.end)
+
+    def _completed(self, block: Block) -> Block | None:
+        """The block of a compressed file, with the rest of the file if it was found while it was cut off and has grown.
+
+        None if the operator that found the file finds it again as it is now. A receipt describes the file as it was
+        found, so reading it as it was fails then.
+        """
+        length = None if "receipt" in (block.facts or {}) else grown_length(block, self.get_fs_instance())
+        if length is None or not self._is_cut_off(block):
+            return block
+        is_left = FOUND_AGAIN in (block.facts or {})
+        then = "it is read when it is found again" if is_left else "it is read as it is now"
+        _log.warning("%s was found before it was complete; %s", shown(block.path), then)
+        return None if is_left else replace(block, end=length, facts={"length": length})
+
+    def _is_cut_off(self, block: Block) -> bool:
+        """Whether the content of a file, up to the length that it had when it was found, is not complete."""
+        buffer = memoryview(bytearray(self.chunk_size))
+        try:
+            with self._open_content(block) as content:
+                while content.readinto(buffer):
+                    pass
+        except CompressionBroken:
+            return True
+        return False
 
     def _content_block(self, block: Block) -> Block:
         """The block with the positions of its content, which has an unknown length if the file is read whole."""

@@ -7,6 +7,7 @@ import lzma
 import pickle
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ import pytest
 
 from dagkit.ranges import OffsetRange
 from dagkit.testing import Alone, SplitsBroken, check_every_split_of
-from dagkit_operators import CompressionBroken, FileChanged, FileInfo, ReadFiles
+from dagkit_operators import CompressionBroken, FileChanged, FileInfo, FileSplitterBase, LineReader, ReadFiles
 from dagkit_operators.compression.codec import ENDINGS
 from dagkit_operators.compression.decompressed import Decompressed
 from tests.operators.reading_text import SIZES
@@ -88,6 +89,36 @@ def test_files_that_were_put_one_behind_the_other_are_read_as_one(ending: str, t
 def test_those_that_hold_nothing_hide_nothing(ending: str, tmp_path: Path) -> None:
     content = b"".join(map(COMPRESS[ending], (b"", b"a\nb\n", b"", b"", b"c\n", b"")))
     assert read(kept(tmp_path, f"file{ending}", content)) == list("abc")
+
+
+@codecs
+def test_a_file_that_was_cut_off_when_it_was_found_is_read_when_the_rest_is_there(
+    ending: str, compress: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    content = compress("\n".join(FIFTEEN).encode())
+    found = kept(tmp_path, f"file{ending}", content[:-3])
+    with pytest.raises(CompressionBroken):
+        read(found)
+    kept(tmp_path, f"file{ending}", content)
+    assert read(found) == FIFTEEN
+    splitter, reader = Alone(FileSplitterBase()), Alone(LineReader())
+    kept(tmp_path, f"file{ending}", content[:-3])
+    splitter.work(FileInfo(found.path))
+    kept(tmp_path, f"file{ending}", content)
+    (block,) = splitter.sent()
+    assert reader.work(block) is None
+    assert [record.value for record in reader.sent()] == FIFTEEN
+
+
+def test_only_what_was_cut_off_is_read_further_and_never_for_a_receipt(tmp_path: Path) -> None:
+    one, two = gzip.compress(b"a\n"), gzip.compress(b"b\n")
+    whole = kept(tmp_path, "whole.gz", one)
+    kept(tmp_path, "whole.gz", one + two)
+    assert read(whole) == ["a"]
+    cut = replace(kept(tmp_path, "cut.gz", one[:-3]), receipt={"folder": "receipts"})
+    kept(tmp_path, "cut.gz", one)
+    with pytest.raises(CompressionBroken):
+        read(cut)
 
 
 @pytest.mark.parametrize("wrong", [-1, 1])
