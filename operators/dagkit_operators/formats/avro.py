@@ -17,7 +17,7 @@ from dagkit.urls import shown
 from dagkit_operators.compression.codec import CompressionBroken
 from dagkit_operators.contexts.line_columns import ListedAt
 from dagkit_operators.contexts.lines import CHUNK_SIZE
-from dagkit_operators.contexts.reader_context import Broken, Tracker, records_of
+from dagkit_operators.contexts.reader_context import Broken, Tracker
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.filesystem.snapshot import FileChanged
 from dagkit_operators.formats.record_types import checked_maker_of
@@ -86,9 +86,14 @@ class AvroReaderContext(TabularContext):
             if self.selects:
                 yield from self._selected(records, block, place)
             elif records:
-                yield records_of(block, ListedAt(records, lambda: None, place))
+                yield self.records(block, ListedAt(records, lambda: None, place))
             place = source.tell()
         tracker.try_claim(block.end)
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether records have a type: fastavro makes values of Python, which have none of Arrow."""
+        return bool(self.fields)
 
     @property
     def selects(self) -> bool:
@@ -132,7 +137,7 @@ class AvroReaderContext(TabularContext):
             else:
                 yield Rejected(block.path, place, repr(row), reason)
         if records:
-            yield records_of(block, ListedAt(records, lambda: None, place))
+            yield self.records(block, ListedAt(records, lambda: None, place))
 
     def _kept(self, rows: list[Any]) -> list[Any]:
         import numpy as np  # noqa: PLC0415 - not loaded when only compiling

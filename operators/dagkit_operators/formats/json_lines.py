@@ -8,7 +8,6 @@ from pydantic import model_validator
 
 from dagkit import Block
 from dagkit_operators.contexts.line_columns import ListedAt
-from dagkit_operators.contexts.reader_context import records_of
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.formats.line_format import LineFormat, RowRefused, one_batch
 from dagkit_operators.formats.parts import Part
@@ -106,7 +105,7 @@ class JsonLinesContext(LineFormat):
                 records.append(record)
                 places.append(start)
         if records:
-            yield records_of(block, ListedAt(records, lambda: places))
+            yield self.records(block, ListedAt(records, lambda: places))
 
     def _projected(self, row: Any) -> Any:
         """The columns of a record."""

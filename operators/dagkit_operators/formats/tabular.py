@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import field_validator, model_validator
 
@@ -64,6 +64,8 @@ class TabularContext(ReaderContext[Any]):
     """The columns of a record; none named: all. With a `record_type`, these are its fields."""
     where: Any = None
     """Which rows are read: a condition on fields, as `value.field("price") > 3`, or an expression of pyarrow."""
+    sends: Literal["records", "batches"] = "records"
+    """Whether each record is sent, or Arrow record batches of the records, which count as one item each."""
 
     @field_validator("where")
     @classmethod
@@ -83,6 +85,40 @@ class TabularContext(ReaderContext[Any]):
         if len(set(self.columns)) < len(self.columns):
             raise ValueError("columns names a column twice")
         return self
+
+    @model_validator(mode="after")
+    def _batches_have_types(self) -> Self:
+        if self.sends == "batches":
+            for name, field in self.fields.items():
+                if arrow_type(field.hint) is None:
+                    raise ValueError(f"sends is 'batches', and Arrow has no type for the field {name}")
+            if not self.is_typed:
+                raise ValueError("sends is 'batches', and not every column has a type: set record_type")
+        return self
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether each column has an Arrow type, so that each block gives the same types; here, files state them."""
+        return True
+
+    def records(self, block: Block, values: Column) -> Batch[Record[Any]]:
+        """The records of a block, or one record whose value is an Arrow record batch of them."""
+        if self.sends == "records":
+            return records_of(block, values)
+        return records_of(block, ListedAt([self._arrow(values)], lambda: _first(values.starts()), values.part_start()))
+
+    def _arrow(self, values: Column) -> "pa.RecordBatch":
+        """Records as an Arrow record batch."""
+        import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
+
+        if isinstance(values, Rows):
+            return values.batch
+        records, types = values.values(), self.declared()
+        columns = {
+            name: pa.array([one[name] if isinstance(one, dict) else getattr(one, name) for one in records], types[name])
+            for name in self.wanted
+        }
+        return pa.RecordBatch.from_pydict(columns)
 
     def items(self, values: Column) -> Batch[Any]:
         return values.as_batch() if isinstance(values, Rows) else super().items(values)
@@ -141,7 +177,7 @@ class TabularContext(ReaderContext[Any]):
         if not batch.num_rows:
             return
         if maker.validated is None:
-            yield records_of(block, Rows(batch, maker, lambda: _picked(places.starts(), order), places.start))
+            yield self.records(block, Rows(batch, maker, lambda: _picked(places.starts(), order), places.start))
             return
         rows = batch.to_pylist()
         yield from self._checked(block, maker, rows, order, places)
@@ -159,7 +195,7 @@ class TabularContext(ReaderContext[Any]):
                 records.append(record)
                 kept.append(place)
         if records:
-            yield records_of(block, ListedAt(records, lambda: _picked(places.starts(), kept), places.start))
+            yield self.records(block, ListedAt(records, lambda: _picked(places.starts(), kept), places.start))
 
     def _shaped(self, batch: "pa.RecordBatch") -> "pa.RecordBatch":
         """The columns of a record, in order. A column that the file lacks, and that may be None, is null."""
@@ -214,6 +250,10 @@ def _without_order(batch: "pa.RecordBatch") -> "tuple[pa.RecordBatch, Any]":
     """A batch without its last column, the numbers of its rows, and these numbers."""
     last = batch.num_columns - 1
     return batch.remove_column(last), batch.column(last).to_numpy()
+
+
+def _first(starts: Sequence[int] | None) -> Sequence[int] | None:
+    return None if starts is None else starts[:1]
 
 
 def _picked(starts: Sequence[int] | None, order: Any) -> Sequence[int] | None:

@@ -1,5 +1,6 @@
 """Formats with columns: the same records however a file is cut, and every row that makes none is rejected."""
 
+import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,17 +8,22 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
+import fastavro
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pa_parquet
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, ValidationError
 
 from dagkit import Block
+from dagkit.cli import main
 from dagkit.testing import Alone, check_every_split_of
 from dagkit_operators import (
+    AvroReader,
+    AvroReaderContext,
     BlockReader,
     ColumnsMismatched,
     CsvContext,
@@ -57,6 +63,11 @@ class TripTuple(NamedTuple):
     price: float | None
 
 
+@dataclass
+class Nested:
+    trip: Trip
+
+
 class TripModel(BaseModel):
     id: int = Field(lt=4)
     name: str
@@ -73,6 +84,14 @@ def parquet(folder: Path, trips: Sequence[Trip] = TRIPS, group: int = 1) -> byte
     schema = pa.schema([("id", pa.int64()), ("name", pa.string()), ("price", pa.float64())])
     pa_parquet.write_table(pa.Table.from_pylist([vars(trip) for trip in trips], schema), path, row_group_size=group)
     return path.read_bytes()
+
+
+def avro(trips: Sequence[Trip] = TRIPS) -> bytes:
+    sink = io.BytesIO()
+    fields = {"id": "long", "name": "string", "price": ["null", "double"]}
+    schema = {"type": "record", "name": "Trip", "fields": [{"name": n, "type": t} for n, t in fields.items()]}
+    fastavro.writer(sink, schema, [vars(trip) for trip in trips])
+    return sink.getvalue()
 
 
 def block_of(folder: Path, content: bytes, start: int = 0, end: int | None = None) -> Block:
@@ -254,6 +273,61 @@ def test_files_that_were_found_are_read_alike(kind: Any, tmp_path: Path) -> None
     reader = Alone(ReadFiles(reader_context=kind(record_type=Trip), part_size=20))
     reader.work(FileInfo(block.path, len(content), 0, 1))
     assert reader.sent() == TRIPS
+
+
+@pytest.mark.parametrize("record_type", [Trip, TripTuple, TripModel])
+@pytest.mark.parametrize("kind", [*CONTEXTS, AvroReaderContext])
+def test_arrow_batches_are_sent_on_request(kind: Any, record_type: Any, tmp_path: Path) -> None:
+    is_avro = kind is AvroReaderContext
+    context = kind(record_type=record_type, sends="batches")
+    reader = Alone(AvroReader(reader_context=context) if is_avro else reader_of(context))
+    reader.work(block_of(tmp_path, avro() if is_avro else content_of(kind, tmp_path)))
+    batches = [record.value for record in reader.sent()]
+    assert {type(batch) for batch in batches} == {pa.RecordBatch}
+    types = {"id": pa.int64(), "name": pa.string(), "price": pa.float64()}
+    assert all(dict(zip(batch.schema.names, batch.schema.types, strict=True)) == types for batch in batches)
+    kept = TRIPS[:3] if record_type is TripModel else TRIPS  # its model refuses the last one
+    assert [row for batch in batches for row in batch.to_pylist()] == [vars(trip) for trip in kept]
+    assert len(reader.sent("rejected")) == len(TRIPS) - len(kept)
+
+
+@pytest.mark.parametrize(
+    ("context", "problem"),
+    [
+        (lambda: JsonLinesContext(sends="batches"), "not every column has a type: set record_type"),
+        (lambda: AvroReaderContext(sends="batches"), "not every column has a type: set record_type"),
+        (lambda: CsvContext(record_type=Nested, sends="batches"), "Arrow has no type for the field trip"),
+    ],
+)
+def test_batches_need_types(context: Any, problem: str) -> None:
+    with pytest.raises(ValidationError, match=problem):
+        context()
+
+
+BATCHES = """
+from dataclasses import dataclass
+
+from dagkit_operators import CsvContext, CsvReader, FileSplitterInput, ParquetPartWriter
+
+
+def populate_dag(dag, conf) -> None:
+    splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}))
+    context = CsvContext(types={"id": "int64", "name": "string", "price": "float64"}, sends="batches")
+    reader = dag.add_operator("Reader", CsvReader(reader_context=context, min_readers=2, max_readers=2))
+    splitter >> reader >> dag.add_operator("Writer", ParquetPartWriter(file_path="out"))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", [["--reference"], pytest.param(["--cores", "2"], marks=pytest.mark.spark)])
+def test_arrow_batches_cross_an_exchange(engine: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("in").mkdir()
+    Path("in/trips.csv").write_bytes(CSV)
+    Path("app.py").write_text(BATCHES)
+    answer = CliRunner().invoke(main, ["launch", "app.py", "--once", "--no-sync", *engine])
+    assert answer.exit_code == 0, answer.stderr
+    assert pa_parquet.read_table("out").to_pylist() == [vars(trip) for trip in TRIPS]
 
 
 BAD_JSON = [
