@@ -82,6 +82,14 @@ class Broker(ScriptedServer):
         """Remove the messages before an offset, as retention does."""
         done(self.admin.delete_records([confluent().TopicPartition(topic, partition, offset)]))
 
+    def forbid(self, topic: str) -> None:
+        """Let the user with a password do nothing with a topic."""
+        done(self.admin.create_acls([confluent().admin.AclBinding(*_forbidding(topic))]))
+
+    def allow(self, topic: str) -> None:
+        """Let the user with a password do everything with a topic again."""
+        done(self.admin.delete_acls([confluent().admin.AclBindingFilter(*_forbidding(topic))]))
+
     # ---- messages
 
     def produce(self, topic: str, values: Iterable[Any], partition: int = 0, **properties: Any) -> None:
@@ -124,6 +132,13 @@ class Broker(ScriptedServer):
                 ended.add(message.partition())
         consumer.close()
         return found
+
+
+def _forbidding(topic: str) -> tuple[Any, ...]:
+    """The fields of a rule that takes all rights on a topic from the user with a password."""
+    admin = confluent().admin
+    literal, every, deny = admin.ResourcePatternType.LITERAL, admin.AclOperation.ALL, admin.AclPermissionType.DENY
+    return admin.ResourceType.TOPIC, topic, literal, "User:alice", "*", every, deny
 
 
 def as_bytes(value: Any) -> bytes | None:

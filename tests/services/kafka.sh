@@ -58,6 +58,9 @@ listener.name.tls_login.plain.sasl.jaas.config=$login
 ssl.keystore.type=PEM
 broker.session.timeout.ms=1000
 broker.heartbeat.interval.ms=200
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS
+allow.everyone.if.no.acl.found=true
 auto.create.topics.enable=false
 num.partitions=1
 offsets.topic.num.partitions=1
@@ -73,7 +76,10 @@ log.initial.task.delay.ms=3600000
 num.network.threads=1
 num.io.threads=2
 num.recovery.threads.per.data.dir=1
-log.cleaner.enable=false
+log.cleaner.dedupe.buffer.size=4194304
+log.cleaner.io.buffer.size=65536
+log.cleaner.backoff.ms=200
+transaction.abort.timed.out.transaction.cleanup.interval.ms=500
 END
     test -z "$tls" || printf 'listener.name.%s.ssl.keystore.location=%s\n' tls "$1/server.pem" tls_login "$1/server.pem"
 }

@@ -39,14 +39,25 @@ class OffsetsRemoved(RunFailure):
 
 
 class TransactionFenced(RunFailure):
-    """Another producer took over the transactions of this writer: another launch of the application runs."""
+    """The cluster refuses the transaction of this writer: another launch took over, or it was open for too long."""
 
     code = "transaction-fenced"
 
-    def __init__(self, topic: str, writer: str) -> None:
-        super().__init__(
+    @classmethod
+    def by_another(cls, topic: str, writer: str) -> "TransactionFenced":
+        """Another producer took over the transactions of the writer: another launch of the application runs."""
+        return cls(
             f"another launch writes to topic {topic} as {writer}, and fenced this one: this launch wrote nothing since",
             "let one launch of an application run at a time; a new launch continues after the last window of both",
+        )
+
+    @classmethod
+    def after(cls, millis: int, topic: str) -> "TransactionFenced":
+        """The cluster aborted a transaction that was open for longer than it may be."""
+        return cls(
+            f"a transaction with messages for topic {topic} was open for longer than transaction.timeout.ms={millis}, "
+            "and the cluster aborted it: nothing of its window is in the topic, and nothing is lost",
+            "set `transaction.timeout.ms` in `settings` to more than the messages of a window take, then launch again",
         )
 
 

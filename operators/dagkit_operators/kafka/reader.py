@@ -15,8 +15,8 @@ from dagkit_operators.contexts.line_columns import ListedAt
 from dagkit_operators.following import FollowsBacklog
 from dagkit_operators.kafka.client import KafkaClient, text_of
 from dagkit_operators.kafka.consumers import CONSUMERS, DEFAULTS, Fetched, Messages, Positioned
-from dagkit_operators.kafka.faults import OffsetsRemoved, TopicMissing
-from dagkit_operators.kafka.messages import KafkaMessage, KafkaRange
+from dagkit_operators.kafka.faults import KafkaRefused, OffsetsRemoved, TopicMissing
+from dagkit_operators.kafka.messages import KafkaMessage, KafkaRange, place_of
 from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
 from dagkit_operators.outage import outage_of
 from dagkit_operators.payloads import Rejected
@@ -113,6 +113,8 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
             return self._skips_removed(source, text_of(error), tracker)
         if error.name() in ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"):
             raise self._missing(source)
+        if error.name() == "TOPIC_AUTHORIZATION_FAILED":
+            raise self._forbidden(source, text_of(error))
         source.failures.note(error)
         self._wait(source, text_of(error), tracker)
         return False
@@ -148,14 +150,22 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
             "create the topic again with its messages, or begin with a new application folder",
         )
 
+    def _forbidden(self, source: Positioned, reason: str) -> KafkaRefused:
+        place = place_of(source.topic, source.partition, source.offset)
+        return KafkaRefused(f"Kafka at {self.bootstrap_servers} does not let the client read {place}: {reason}")
+
     def _wait_for_answer(self, source: Positioned, tracker: Tracker) -> None:
         """Defer the rest. Raise TopicMissing if the cluster is there, and the partition is not: it reports no error."""
         source.failures.check(self.bootstrap_servers)
+        topics = self._topics()
         try:
-            there = self._topics().partitions()
+            there = topics.partitions()
+            refusal = None if source.topic in there else topics.refusal(source.topic)
         except Unanswered as failure:
             self._wait(source, str(failure), tracker)
             return
+        if refusal is not None:
+            raise self._forbidden(source, refusal)
         if source.partition not in there.get(source.topic, ()):
             raise self._missing(source)
         self._wait(source, "it sends no messages", tracker)

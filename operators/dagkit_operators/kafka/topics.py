@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dagkit_operators.kafka.client import Failures, confluent, made
+from dagkit_operators.kafka.client import Failures, confluent, made, text_of
 from dagkit_operators.kafka.faults import KafkaRefused
 
 FIRST_SECONDS = 2.0
@@ -56,6 +56,12 @@ class Topics:
         with self._answering():
             listed = self._admin.list_topics(timeout=self._seconds).topics
         return {name: sorted(topic.partitions) for name, topic in listed.items() if topic.error is None}
+
+    def refusal(self, topic: str) -> str | None:
+        """Why the client may not see a topic, which `partitions` then lacks; None if it may, or if there is none."""
+        with self._answering():
+            error = self._admin.list_topics(topic, timeout=self._seconds).topics[topic].error
+        return text_of(error) if error is not None and error.name() == "TOPIC_AUTHORIZATION_FAILED" else None
 
     def ids(self, topics: Iterable[str]) -> dict[str, str]:
         """The IDs of topics: a topic that is deleted and created again has another one. Old brokers know none."""

@@ -1,5 +1,7 @@
 """Windows as transactions of Kafka: each is written once, by one writer at a time."""
 
+import math
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -16,6 +18,8 @@ from dagkit_operators.native.librdkafka import QUEUE_IS_FULL, TopicSender, handl
 if TYPE_CHECKING:  # compiling must not load Arrow
     import pyarrow as pa
 
+DEFAULT_TIMEOUT_MILLIS = 60_000
+"""How long a transaction may be open, if the settings do not say it."""
 ANSWER_SECONDS = 30.0
 """How long Kafka may take to begin or to end transactions."""
 DEFAULTS: Mapping[str, Any] = {
@@ -60,6 +64,8 @@ class TransactionalTopic:
         """Sends columns; None without compiled C."""
         self._writer = ""
         self._last = 0
+        self._began = math.inf
+        """When the last transaction began."""
 
     def prepare(self, writer: str) -> None:
         """Fence older producers of the writer, and find the last window that is in the topic."""
@@ -86,6 +92,7 @@ class TransactionalTopic:
         """Write a window, unless it is in the topic."""
         if window.window_id <= self._last:
             return
+        self._began = time.monotonic()
         with self._answering():
             self._producer.begin_transaction()
             for entry in window.entries():
@@ -147,6 +154,13 @@ class TransactionalTopic:
             else:
                 return
 
+    def _fenced(self) -> TransactionFenced:
+        """Why the cluster refuses the transaction: it does not say which of two reasons it has."""
+        millis = int(self._settings.get("transaction.timeout.ms", DEFAULT_TIMEOUT_MILLIS))
+        if (time.monotonic() - self._began) * 1000 >= millis:
+            return TransactionFenced.after(millis, self._topic)
+        return TransactionFenced.by_another(self._topic, self._writer)
+
     @contextmanager
     def _answering(self) -> Iterator[None]:
         """Raise what the errors of the client mean."""
@@ -157,7 +171,12 @@ class TransactionalTopic:
         except confluent().KafkaException as failed:
             error = failed.args[0]
             if error.name() in _FENCED:
-                raise TransactionFenced(self._topic, self._writer) from failed
+                raise self._fenced() from failed
+            if error.name() == "TOPIC_AUTHORIZATION_FAILED":
+                topics = f"{self._topic} and {self._windows_topic}"
+                raise KafkaRefused(
+                    f"Kafka at {self._address} does not let the client write to {topics}: {text_of(error)}"
+                ) from failed
             self._failures.note(error)
             self._failures.check(self._address)
             if error.retriable() or error.name() in PASSING or error.name() in _ENDED:

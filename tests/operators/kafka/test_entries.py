@@ -8,6 +8,8 @@ import pyarrow as pa
 import pytest
 
 from dagkit_operators.kafka.entries import OpenEntry, Outgoing, columns_in, columns_of, messages_in
+from dagkit_operators.kafka.faults import TransactionFenced
+from dagkit_operators.kafka.topics import Partition, Topics
 from dagkit_operators.kafka.transactions import TransactionalTopic
 from tests.services.broker import QUIET, Broker
 
@@ -61,6 +63,41 @@ class Window:
 
     def entries(self) -> Iterator[bytes]:
         yield self.entry
+
+
+@dataclass
+class Slow(Window):
+    """A window whose second entry comes after the cluster has aborted its transaction."""
+
+    cluster: Topics
+    only: Partition
+
+    def entries(self) -> Iterator[bytes]:
+        yield self.entry
+        while not (end := self.cluster.ends([self.only], uncommitted=True)[self.only]):
+            pass
+        while self.cluster.ends([self.only])[self.only] < end:
+            pass
+        yield self.entry
+
+
+@pytest.mark.slow
+def test_a_transaction_that_is_open_for_too_long_is_reported_and_written_once_by_the_next_launch(
+    kafka: Broker,
+) -> None:
+    topic, at = kafka.topic(), {**QUIET, "bootstrap.servers": kafka.address}
+    entry = staged_now([Outgoing(None, b"1")])
+    slow = TransactionalTopic({**at, "transaction.timeout.ms": 1000}, topic, "dagkit-windows")
+    slow.prepare(f"{topic}/writer")
+    with pytest.raises(TransactionFenced, match=r"was open for longer than transaction\.timeout\.ms=1000") as raised:
+        slow.apply(Slow(1, entry, Topics(at), Partition(topic, 0)))
+    assert "set `transaction.timeout.ms`" in raised.value.help
+    slow.close()
+    next_launch = TransactionalTopic(at, topic, "dagkit-windows")
+    next_launch.prepare(f"{topic}/writer")
+    next_launch.apply(Window(1, entry))
+    next_launch.close()
+    assert kafka.committed(topic) == [[b"1"]]
 
 
 @pytest.mark.slow

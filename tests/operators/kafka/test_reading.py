@@ -137,6 +137,25 @@ def test_only_committed_messages_are_read_and_the_ends_of_transactions_count_as_
     assert numbers(everything.run()) == [1, 2, 3]
 
 
+def test_a_compacted_topic_is_read_without_the_messages_that_are_gone(kafka: Broker, tmp_path: Path) -> None:
+    def there() -> list[int]:
+        return [int(value) for value in kafka.committed(topic)[0]]
+
+    topic = kafka.topic(cleanup_policy="compact", segment_ms="50", min_cleanable_dirty_ratio="0.01")
+    kafka.produce(topic, [(str(number % 3), number) for number in range(30)])
+    latest = 29
+    while there()[:3] != [27, 28, 29]:
+        assert latest < 5000, "the broker compacts"
+        latest += 1
+        kafka.produce(topic, [("more", latest)])
+    kafka.configure(topic, cleanup_policy="delete")
+    before = there()
+    read = numbers(Desk(tmp_path, collected(kafka, topic)).run())
+    assert set(there()) <= set(read) <= set(before)
+    assert len(read) == len(set(read))
+    assert read[-1] == latest
+
+
 def test_messages_after_an_open_transaction_wait_for_its_end(kafka: Broker, tmp_path: Path) -> None:
     topic = kafka.topic()
     desk = Desk(tmp_path, collected(kafka, topic))
@@ -328,6 +347,22 @@ def test_the_settings_of_a_login_reach_the_broker(kafka: Broker, tmp_path: Path)
     kafka.produce(topic, range(10))
     login = {"bootstrap_servers": kafka.login_address, "settings": {**LOGIN, "sasl.password": "alice-secret"}}
     assert numbers(Desk(tmp_path, collected(kafka, topic, **login, reader=login)).run()) == list(range(10))
+
+
+def test_a_right_that_is_taken_while_it_runs_ends_the_launch_and_loses_nothing(kafka: Broker, tmp_path: Path) -> None:
+    topic = kafka.topic()
+    kafka.produce(topic, range(10))
+    login = {"bootstrap_servers": kafka.login_address, "settings": {**LOGIN, "sasl.password": "alice-secret"}}
+    desk = Desk(tmp_path, collected(kafka, topic, reader=login))
+
+    def forbids(point: Point, window: int) -> None:
+        if (point, window) == (Point.PLANNED, 1):
+            kafka.forbid(topic)
+
+    with refused("kafka-refused", f"does not let the client read {topic}/0, offset 0"):
+        desk.run(probe=forbids)
+    kafka.allow(topic)
+    assert numbers(desk.run()) == list(range(10))
 
 
 @pytest.mark.parametrize("client", ["splitter", "reader"])

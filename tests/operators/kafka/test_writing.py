@@ -15,6 +15,7 @@ from dagkit_operators.kafka.topics import Topics
 from dagkit_operators.kafka.windows import last_window
 from tests.engine.cast import Collect, Desk, Digits, Draw, Hurried, Ranges, arrived
 from tests.services.broker import Broker
+from tests.services.losing_commits import LosingCommits
 
 pytestmark = pytest.mark.slow
 
@@ -141,6 +142,20 @@ def test_a_transaction_whose_commit_was_not_answered_is_found(kafka: Broker, tmp
     assert numbers(kafka, topic) == EXPECTED
 
 
+def test_commits_whose_answers_are_lost_are_found_by_the_same_launch(kafka: Broker, tmp_path: Path) -> None:
+    topic = kafka.topic()
+    with LosingCommits(kafka.address) as proxy:
+        desk = Desk(tmp_path, written(kafka, topic, bootstrap_servers=proxy.address))
+
+        def loses(point: Point, window: int) -> None:
+            if point is Point.APPENDED:
+                proxy.lose(2)
+
+        desk.run(probe=loses)
+        assert proxy.lost >= 2 * len(LOOKS)
+    assert numbers(kafka, topic) == EXPECTED
+
+
 def writers(desk: Desk) -> list[str]:
     ledger = desk.ledger()
     return [f"{ledger.chain(name).dataset_id}/writer.staged" for name in ledger.names() if name.startswith("tests")]
@@ -239,6 +254,25 @@ def test_a_message_that_the_broker_refuses_is_reported_and_nothing_of_its_window
     assert raised.value.code == "write-refused"
     assert kafka.committed(topic) == [[]]
     kafka.configure(topic, max_message_bytes="1000")
+    desk.run()
+    assert numbers(kafka, topic) == EXPECTED
+
+
+def test_a_right_that_is_taken_while_it_runs_ends_the_launch_and_loses_nothing(kafka: Broker, tmp_path: Path) -> None:
+    topic = kafka.topic()
+    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "alice"}
+    settings = {**login, "sasl.password": "alice-secret"}
+    desk = Desk(tmp_path, written(kafka, topic, bootstrap_servers=kafka.login_address, settings=settings))
+
+    def forbids(point: Point, window: int) -> None:
+        if (point, window) == (Point.APPENDED, 2):
+            kafka.forbid(topic)
+
+    with pytest.raises(OperatorFailed, match=f"does not let the client write to {topic} and dagkit-windows") as raised:
+        desk.run(probe=forbids)
+    assert raised.value.code == "kafka-refused"
+    assert numbers(kafka, topic) == list(range(20)), "the first window is there, and nothing of the second"
+    kafka.allow(topic)
     desk.run()
     assert numbers(kafka, topic) == EXPECTED
 
