@@ -1,5 +1,8 @@
 """What the console answers about a finished run."""
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -142,6 +145,19 @@ def test_a_folder_without_a_launch_has_empty_answers(tmp_path: Path, serve: Call
         assert console.answer("series")["at"] == []
         assert console.request("/api/v1/graph").status == 404
         assert console.request("/").status == 200
+
+
+def test_a_run_whose_process_is_gone_was_killed(tmp_path: Path, serve: Callable[..., Any]) -> None:
+    place = run_copying(tmp_path)
+    status = json.loads((place / "status.json").read_text())
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    status |= {"state": "running", "driver": {**status["driver"], "pid": gone.pid}}
+    (place / "status.json").write_text(json.dumps(status))
+    with serve(place, allows_control=True) as url:
+        console = Served(url)
+        assert console.answer("overview")["status"]["state"] == "killed"
+        assert console.request("/api/v1/stop", method="POST").status == 409
 
 
 def test_a_damaged_ledger_is_reported_with_its_code(tmp_path: Path, serve: Callable[..., Any]) -> None:

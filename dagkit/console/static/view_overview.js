@@ -95,7 +95,7 @@ function operators(status) {
   const live = isLive(status);
   const flow = live ? rate : count;
   return section("Operators", table("Operators", [
-    ["Operator", (each) => h("span", { class: each.busy === busiest && busiest > 0.05 ? "strong" : null }, each.name)],
+    ["Operator", (each) => h("span", { class: live && each.busy === busiest && busiest > 0.05 ? "strong" : null }, each.name)],
     ["Partitions", (each) => (each.wanted === each.partitions ? count(each.partitions) : `${each.partitions} → ${each.wanted}`), "number"],
     ["Received", (each) => flow(live ? each.received_per_second : each.received), "number"],
     ["Sent", (each) => flow(live ? each.sent_per_second : each.sent), "number"],
