@@ -1,0 +1,200 @@
+"""Trials: disturb runs of an application in processes of their own, let a last run end, and compare what came out.
+
+Run as a program in an empty folder: `python -m tests.faults.trials APPLICATION FAULT FIRST COUNT`. It prints one line
+of JSON for each trial.
+"""
+
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from dagkit.clock import SystemClock
+from dagkit.engine.points import Point
+from dagkit.ledger import Ledger
+from dagkit.ledger.audit.verify import verify
+from tests.faults.applications import TRIED, Tried
+from tests.faults.unreliable import SCHEME, Unreliable
+from tests.operators.driver_kills import KillAfter
+
+STATE = "state"
+MOST_KILLS = 3
+
+
+@dataclass
+class Trial:
+    """One disturbed run: its application, its random numbers, and the time that an undisturbed run takes."""
+
+    tried: Tried
+    chance: Random
+    number: int
+    seconds: float
+
+    def start(self, path: str = STATE, **options: Any) -> int:
+        """Start a driver in a child process; return its number."""
+        child = os.fork()
+        if child:
+            return child
+        status = 1
+        try:
+            self.tried.launch(path, **options)
+            status = 0
+        except BaseException:  # noqa: BLE001 - the child must not return into the program of its parent
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(status)
+
+    def moment(self) -> None:
+        """Wait for a random part of the time of a run."""
+        time.sleep(self.chance.random() * self.seconds)
+
+
+def ended(child: int) -> int:
+    """Wait for a child; return its exit code, negative for a signal."""
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def killed_at_a_step(trial: Trial) -> str:
+    """SIGKILL after one step of one window, and after another one while that is repaired."""
+    steps = list(Point)
+    point, window = steps[trial.number % len(steps)], 1 + trial.number // len(steps) % 3
+    ended(trial.start(probe=KillAfter(point, window)))
+    ended(trial.start(probe=KillAfter(trial.chance.choice(steps), window)))
+    return STATE
+
+
+def killed_at_any_moment(trial: Trial) -> str:
+    """SIGKILL at random moments."""
+    for _ in range(trial.chance.randint(1, MOST_KILLS)):
+        child = trial.start()
+        trial.moment()
+        os.kill(child, signal.SIGKILL)
+        ended(child)
+    return STATE
+
+
+def frozen_and_overtaken(trial: Trial) -> str:
+    """SIGSTOP of a driver, which continues after another one has done its work."""
+    child = trial.start()
+    trial.moment()
+    os.kill(child, signal.SIGSTOP)
+    ended(trial.start(take_over=True))
+    os.kill(child, signal.SIGCONT)
+    ended(child)
+    return STATE
+
+
+def two_at_once(trial: Trial) -> str:
+    """Two drivers start at nearly the same time."""
+    first = trial.start()
+    time.sleep(trial.chance.random() * trial.seconds / 10)
+    second = trial.start(take_over=True)
+    ended(first)
+    ended(second)
+    return STATE
+
+
+def clock_set_back(trial: Trial) -> str:
+    """Clocks that jump back by up to an hour while drivers run and are killed."""
+
+    def wall() -> datetime:
+        return datetime.now(UTC) - timedelta(seconds=trial.chance.choice((0, 0, 0, 3600 * trial.chance.random())))
+
+    for _ in range(2):
+        child = trial.start(clock=SystemClock(wall))
+        trial.moment()
+        os.kill(child, signal.SIGKILL)
+        ended(child)
+    return STATE
+
+
+def storage_fails(trial: Trial) -> str:
+    """Storage of the ledger that times out before or after it worked, and that reads too little."""
+    place = f"{SCHEME}://{Path(STATE).absolute()}"
+    for _ in range(MOST_KILLS):
+        Unreliable.chance = Random(trial.chance.random())  # noqa: S311 - no secret
+        ended(trial.start(place))
+    Unreliable.chance = None
+    return place
+
+
+FAULTS: dict[str, Callable[[Trial], str]] = {
+    each.__name__: each
+    for each in (
+        killed_at_a_step,
+        killed_at_any_moment,
+        frozen_and_overtaken,
+        two_at_once,
+        clock_set_back,
+        storage_fails,
+    )
+}
+"""Each disturbs runs, and returns the application's folder for the last one."""
+
+
+def problems(tried: Tried, place: str) -> Iterator[str]:
+    """What is wrong after the last run."""
+    if tried.written() != tried.expected():
+        yield "the output is not that of an undisturbed run"
+    yield from (str(fault) for fault in verify(Ledger.open(place)).faults if not fault.is_warning)
+    left = [str(path) for path in Path(STATE, "staging").glob("[0-9]*/**/*") if path.is_file()]
+    if left:
+        yield f"staged files remain: {left}"
+
+
+def tried_once(tried: Tried, fault: str, number: int, seconds: float) -> dict[str, Any]:
+    """One trial in the working directory, which is empty."""
+    trial = Trial(tried, Random(f"{fault} {number}"), number, seconds)  # noqa: S311 - no secret
+    tried.write_input(trial.chance)
+    place = FAULTS[fault](trial)
+    began = time.monotonic()
+    code = ended(trial.start(place))
+    recovery = time.monotonic() - began
+    found = list(problems(tried, place)) if code == 0 else [f"the last run ended with {code}"]
+    return {"fault": fault, "trial": number, "recovery_seconds": round(recovery, 3), "problems": found}
+
+
+def undisturbed_seconds(tried: Tried) -> float:
+    """How long an undisturbed run takes."""
+    trial = Trial(tried, Random(0), 0, 0)  # noqa: S311 - no secret
+    tried.write_input(trial.chance)
+    began = time.monotonic()
+    assert ended(trial.start()) == 0
+    return time.monotonic() - began
+
+
+def in_folders() -> Iterator[str]:
+    """Names of folders, each the working directory and empty; a folder is removed before the next one."""
+    home, number = Path.cwd(), 0
+    while True:
+        folder = home / str(number)
+        folder.mkdir()
+        os.chdir(folder)
+        yield folder.name
+        os.chdir(home)
+        shutil.rmtree(folder)
+        number += 1
+
+
+def main(application: str, fault: str, first: int, count: int) -> None:
+    tried, folders = TRIED[application], in_folders()
+    next(folders)
+    seconds = undisturbed_seconds(tried)
+    for number in range(first, first + count):
+        next(folders)
+        sys.stdout.write(f"{json.dumps(tried_once(tried, fault, number, seconds))}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
