@@ -158,6 +158,7 @@ class DagContext(_Context):
     RECORD_TIMEOUT_MILLIS = Attribute[int | None](
         None, _Windows, "after how long without progress a worker is ended; none: never"
     )
+    HAND_OVER_WORK = Attribute(True, bool, "whether idle slots take over work of busy ones while a window runs")
 
     APPLICATION_DOC_LINK = Attribute[str | None](None, str, "a page that documents the application", _ADVISORY)
     APPLICATION_DATA_LINK = Attribute[str | None](None, str, "a page that shows the application's data", _ADVISORY)

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from dagkit.engine.aside.decided import DecidedWork
 from dagkit.engine.aside.search import Search
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
+from dagkit.engine.checkpoint.handovers import settle_handovers
 from dagkit.engine.checkpoint.next_checkpoint import next_checkpoint, state_after, worked_in
 from dagkit.engine.checkpoint.outcome import InputStatus, RemainingWork, WindowOutcome
 from dagkit.engine.checkpoint.row_account import breaches
@@ -62,17 +63,21 @@ class Committer:
     def _answer(self, window: InFlightWindow) -> Answer | None:
         """Return the complete answer of a window, or None if the window failed and was submitted again."""
         try:
-            answer = window.answer.result()
+            answer, share = window.answer.result(), window.round
+            if answer.has_handovers:
+                after = settle_handovers(window.window_id, share.allocation, answer)
+                answer, share = after.answer, replace(share, allocation=after.allocation, handed=after.splits)
         except Exception as error:
             self._run.journal.refuse_overtaken(error)
             if not isinstance(error, OperatorFailed | WindowLost):
                 raise
             self._try_again(window, error)
             return None
-        lacking = unreported(all_in(window.round.allocation), answer.reports)
+        lacking = unreported(all_in(share.allocation), answer.reports)
         if lacking:
             self._try_again(window, WindowLost(f"window {window.window_id} lacks a part of its report: {lacking}"))
             return None
+        window.round = share
         return _with_due_times(answer, self._run.clock.now())
 
     def _outcome(self, window: InFlightWindow, answer: Answer, search: Search | None) -> WindowOutcome:
@@ -85,7 +90,7 @@ class Committer:
             answer=answer,
             state=state_after(self._run.program, self._run.state, answer),
             last=window.assignment.last,
-            facts=(*window.round.cuts, *splits, *self._run.facts),
+            facts=(*window.round.cuts, *window.round.handed, *splits, *self._run.facts),
             decided=self._run.decided,
             search=search,
             flow=self._run.flow,
@@ -174,7 +179,7 @@ class Committer:
             window.failures = 0
             isolated = True
         staging = self._run.new_staging(window.window_id)
-        assignment = replace(window.assignment, staging=staging, leaves=leaves, isolated=isolated)
+        assignment = replace(window.assignment, staging=staging, leaves=leaves, isolated=isolated, movable=frozenset())
         self._run.in_flight.resubmit(window, assignment)
 
     def finish(self) -> None:

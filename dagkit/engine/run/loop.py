@@ -334,6 +334,7 @@ class Loop:
             application_path=self.run_state.settings.application_path,
             staging=self.run_state.new_staging(window_id),
             isolated=self._is_isolated(),
+            movable=self._movable(share),
             timeout_millis=summary.timeout_millis,
             seen={} if flow is None else flow.seen(self.run_state.checkpoint.event_times),
         )
@@ -342,6 +343,13 @@ class Loop:
         """Whether the next window may end its worker: if one did before, or if it is to be ended after a timeout."""
         run = self.run_state
         return run.search is not None or run.summary.timeout_millis is not None or run.marker.was_killed
+
+    def _movable(self, share: WindowSchedule) -> frozenset[Address]:
+        """The inputs whose work slots may hand over: where several slots may work on a block at the same time."""
+        summary = self.run_state.summary
+        if not summary.hands_over or self._is_isolated() or not share.is_worth_sharing:
+            return frozenset()
+        return frozenset(into for into in summary.near if summary.slots[into] > 1)
 
     def _given(self, upto: dict[str, int]) -> tuple[list[Sent], list[WorkItem]]:
         """Give the window the discoveries up to these: items go to the workers, blocks to the queue."""

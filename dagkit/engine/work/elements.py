@@ -166,6 +166,16 @@ class Elements:
             return (rest.start - item.start) * item.density
         return self.restrictions.size(element, tracker.current_restriction()) if tracker.is_started() else 0.0
 
+    def halved(self, item: WorkItem, element: Any, tracker: RestrictionTracker[Any, Any]) -> Pieces | None:
+        """Divide an item that is processed. Half of the unclaimed work is the second piece. None if impossible."""
+        if item.restriction is not None:
+            return self._cut_at(item, element, tracker, 0.5)
+        split = tracker.try_split(0.5)
+        if split is None:
+            return None
+        at = self._checked(element, split.residual, "tracker").start
+        return item.part(item.start, at), item.part(at, item.end)
+
     def truncated(self, item: WorkItem) -> tuple[WorkItem | None, WorkItem | None]:
         """Return the part that is still done when the application drains, and the part left to a later launch."""
         element, whole = self.back(item), self.restriction(item)

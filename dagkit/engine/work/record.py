@@ -61,6 +61,8 @@ class Recorder:
     def __init__(self, *, reads: bool = True) -> None:
         self._new: dict[tuple[Number, int], WorkItem] = {}
         """Work that came from other operators and is not done."""
+        self._handed: list[WorkItem] = []
+        """Work that came from other operators, of which another slot does a part."""
         self._done = _Joined()
         self._settled = _Joined()
         """Work that came from other operators and is done."""
@@ -75,6 +77,12 @@ class Recorder:
         source = item.receipt_source if self._reads else None
         if source is not None and (item.ends_source or self._files[source].found is None):
             self._files[source].found = item
+
+    def hand_over(self, item: WorkItem) -> None:
+        """Record that another slot does an item or a part of it. Called by another thread than that of the work."""
+        found = self._new.pop((item.number, item.start), None)
+        if found is not None:
+            self._handed.append(found)
 
     def do(self, item: WorkItem, stop: int, rows: int = 0) -> None:
         """Record that an item was done up to a position, and how many items were sent for it."""
@@ -96,7 +104,7 @@ class Recorder:
     def record(self) -> WorkRecord:
         """Return the complete record."""
         found = _Joined()
-        for item in self._new.values():
+        for item in (*self._new.values(), *self._handed):
             if item.source is not None:
                 found.add(Extent.of(item.source, item, item.end))
         settled = self._settled.extents

@@ -27,6 +27,8 @@ from dagkit.engine.work.split import (
 )
 from dagkit.engine.work.window_size import WindowSizer
 
+SHARED_MILLIS = 200.0
+"""The expected time of a slot from which on its window has a board: a shorter one would not gain what that costs."""
 BESIDES = 2.0
 """How much spare work a slot gets, as a multiple of its share, if no other window begins before this one ends."""
 
@@ -43,6 +45,8 @@ class WindowSchedule:
     """The cuts that were made for the allocation."""
     promised: WindowPromise | None = None
     """The promise that it fulfils, if a launch before this one made it: that one holds the cuts."""
+    handed: tuple[Split, ...] = ()
+    """The splits of work that slots handed over; `allocation` is the one after them."""
 
     @cached_property
     def cuts(self) -> tuple[Split, ...]:
@@ -69,6 +73,17 @@ class WindowSchedule:
         """Whether all its work has no end: such a window only polls for more."""
         allocated = all_in(self.allocation)
         return bool(allocated) and not any(item.has_end for item in allocated)
+
+    @property
+    def is_worth_sharing(self) -> bool:
+        """Whether a slot may have so much work that it should hand some over while the window runs."""
+        if self.forecast.usual is None:
+            return True
+        return any(
+            sum(map(self.forecast.millis, slot_items)) >= SHARED_MILLIS
+            for slot_work in self.allocation.values()
+            for slot_items in slot_work
+        )
 
     def promise(self, *, last: bool) -> WindowPromise:
         """Return what `Scheduler.again` needs to allocate the same work again."""

@@ -29,6 +29,7 @@ LONGEST_PATIENCE = 64
 EVEN = "so that all slots end together"
 LATER = "the rest is for the next window"
 OVER = "its window was over"
+HANDED = "another slot had no more work"
 PUT_OFF = "there was no more to do yet"
 
 NO_BACKLOG = Backlog(blocks=0, positions=0, pieces=0, endless=0)

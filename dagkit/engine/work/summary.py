@@ -46,6 +46,8 @@ class ProgramSummary:
     """After how long without progress a worker is ended."""
     finds: bool
     """Whether an operator on the workers finds work for another one."""
+    hands_over: bool
+    """Whether slots may hand work over while a window runs."""
     heartbeat: timedelta
     """How often listeners get statistics while the loop is idle."""
 
@@ -70,6 +72,7 @@ class ProgramSummary:
             finds=any(
                 target.queued for stage in program.stages for targets in stage.targets.values() for target in targets
             ),
+            hands_over=_of_application(program, DagContext.HAND_OVER_WORK),
             heartbeat=timedelta(milliseconds=_of_application(program, DagContext.HEARTBEAT_INTERVAL_MILLIS)),
         )
 

@@ -7,6 +7,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dagkit.api.stats import WorkProgress
+from dagkit.engine.address import Address
+from dagkit.engine.board.board_messages import BoardPlace
+from dagkit.engine.board.handover import Handover
 from dagkit.engine.files.staging import Part, StagingPlace
 from dagkit.engine.program.program import SeenWatermarks
 from dagkit.engine.work.item import WorkItem
@@ -62,6 +65,10 @@ class WindowTask:
     """After how long without progress a slot ends its process; None: never."""
     seen: Mapping[str, SeenWatermarks] = field(default_factory=dict)
     """The watermarks after the last committed window, by operator; only of operators that can have one."""
+    movable: frozenset[Address] = frozenset()
+    """The inputs whose work busy slots may hand over to idle ones while the window runs."""
+    board: BoardPlace | None = None
+    """Where slots report progress and hand work over; set by the backend, if it has a board."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +134,10 @@ class Report:
     """How much work was done, in the units of the operators."""
     finalizers: tuple[bytes, ...] = ()
     """The pickled callbacks to call after the commit."""
+    gave: tuple[Handover, ...] = ()
+    """The work that it handed over, which is not in its record or in `left`; in the order of time."""
+    took: tuple[str, ...] = ()
+    """The tokens of the handovers that it took; their work is in its record, in `left` or in `gave`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +152,11 @@ class Answer:
     def parts(self) -> list[Part]:
         """The pieces of files that the window staged."""
         return [part for report in self.reports for part in report.parts]
+
+    @property
+    def has_handovers(self) -> bool:
+        """Whether slots handed work over."""
+        return any(report.gave or report.took for report in self.reports)
 
     @property
     def left(self) -> list[WorkItem]:

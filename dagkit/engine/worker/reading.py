@@ -12,6 +12,9 @@ from dagkit.api.operators import main_outlet
 from dagkit.api.ports import Outlet
 from dagkit.api.stats import WorkProgress
 from dagkit.api.work import SplittableOperator
+from dagkit.engine.board.deadline import Deadline
+from dagkit.engine.board.handover import BoardLink, NoBoard
+from dagkit.engine.board.work_in_hand import WorkInHand
 from dagkit.engine.entrances import code_of, failing_among, made_by
 from dagkit.engine.failures import Failure, OperatorFailed, offsets_in
 from dagkit.engine.files.staging import Staging
@@ -19,7 +22,6 @@ from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.record import Recorder
 from dagkit.engine.work.split import ItemEnd
-from dagkit.engine.worker.deadline import Deadline
 from dagkit.engine.worker.instances import GATHERED_ITEMS
 from dagkit.engine.worker.protocol import Leaving, Stretch, WindowTask
 from dagkit.ranges import Deferred, Progress, RestrictionTracker, WatermarkEstimator, WorkUnclaimed
@@ -41,6 +43,7 @@ class Reading:
         *,
         staging: Callable[[], Staging | None] = lambda: None,
         flush: Callable[[], None] = lambda: None,
+        link: BoardLink | None = None,
     ) -> None:
         self.elements = elements
         self.operator: SplittableOperator[Any, Any] = elements.operator
@@ -69,12 +72,15 @@ class Reading:
         self.offset: int | None = None
         """Where the record starts on which an operator failed; None before a failure."""
         self.recorder = Recorder(reads=elements.operator.reads_positions)
+        self.in_hand: WorkInHand | None = None
+        """Set when the work begins."""
         self._given = [each for each in given if each.into == elements.into]
         self._arrived: deque[Any] = deque()
         self._slot = slot
         self._assignment = assignment
         self._staging = staging
         self._flush = flush
+        self._link = link or NoBoard()
         self._outlet = main_outlet(self.operator)
         self._made = time.monotonic()
         self._tracker: RestrictionTracker[Any, Any] | None = None
@@ -93,16 +99,16 @@ class Reading:
         Work with an end comes first. Work without an end shares the remaining time.
         """
         work = sorted(self._begun(list(self._new())), key=attrgetter("order"))
-        endless = sum(not each.has_end for each in work)
         self.deadline = Deadline(self._assignment.lasts_millis)
+        self.in_hand = WorkInHand(
+            self.elements, self._slot, self.recorder, work, deadline=self.deadline, link=self._link
+        )
         try:
-            for index, each in enumerate(work):
-                if index and self.deadline.is_over:
-                    self.left += work[index:]
-                    break
-                yield from self._work_on(each, self.deadline, 1 if each.has_end else endless)
-                endless -= not each.has_end
-                yield
+            with self.in_hand as in_hand:
+                while (each := in_hand.next()) is not None:
+                    yield from self._work_on(each, in_hand, self.deadline)
+                    yield
+                self.left += in_hand.rest()
         finally:
             self.deadline.end()
 
@@ -135,7 +141,7 @@ class Reading:
                 yield each
         self._arrived.clear()
 
-    def _work_on(self, each: WorkItem, deadline: Deadline, among: int) -> Iterator[None]:
+    def _work_on(self, each: WorkItem, in_hand: WorkInHand, deadline: Deadline) -> Iterator[None]:
         element, name = self.elements.back(each), self.elements.into.operator
         tracker = self.elements.tracker(each, element)
         with code_of(name):
@@ -145,7 +151,7 @@ class Reading:
         if staging is not None:
             staging.order = self.order
         began = time.monotonic()
-        deadline.watch(tracker, among)
+        in_hand.begin(each, element, tracker, 1 if each.has_end else 1 + in_hand.waiting)
         self.element, self.rows, self._tracker = element, 0, tracker
         self.begun += 1
         with code_of(name):
@@ -156,6 +162,7 @@ class Reading:
         self.element = self._tracker = None
         with code_of(name):
             deferred, taken = tracker.deferred(), deadline.residual()
+        each = in_hand.end()
         self._flush()
         if staging is not None:
             assert each.element_id is not None, "only what is a stretch of a source is staged by where it starts"

@@ -9,6 +9,9 @@ from typing import Any
 from dagkit.api.metrics import metrics_of
 from dagkit.api.ports import input_ports
 from dagkit.api.work import work_port
+from dagkit.engine.address import Address
+from dagkit.engine.board.handover import BoardLink
+from dagkit.engine.board.slot_link import SlotLink
 from dagkit.engine.delivery.entries import serve_outputs
 from dagkit.engine.entrances import code_of, operator_of
 from dagkit.engine.failures import CodecFailed, OperatorFailed, Spot, failure_of, spot_of
@@ -61,7 +64,15 @@ class SlotRun:
         self.outbox = Outbox(slot)
         self.staging = None if assignment.staging is None else Staging(assignment.staging, slot)
         self.readings = {
-            name: Reading(elements, slot, assignment, work, staging=lambda: self.staging, flush=self._flush)
+            name: Reading(
+                elements,
+                slot,
+                assignment,
+                work,
+                staging=lambda: self.staging,
+                flush=self._flush,
+                link=_link(assignment, elements.into, slot),
+            )
             for name, operator in self.operators.items()
             if (elements := elements_of(program, name, operator)) is not None
         }
@@ -153,6 +164,7 @@ class SlotRun:
     def _report(self) -> Report:
         state: dict[str, SavedState] = {name: saved(operator, name) for name, operator in self.operators.items()}
         state |= self.binding.saved()
+        in_hand = [each.in_hand for each in self.readings.values() if each.in_hand is not None]
         return Report(
             level=self.level,
             slot=self.slot,
@@ -163,12 +175,14 @@ class SlotRun:
             records={each.elements.into: each.recorder.record() for each in self.readings.values()},
             positions=sum(reading.positions for reading in self.readings.values()),
             work=sum(reading.worked for reading in self.readings.values()),
-            busy_millis=self._since_start(),
+            busy_millis=self._since_start() - sum(each.idle_millis for each in in_hand),
             reached={each.elements.into: each.reached for each in self.readings.values() if each.reached is not None},
             figures=dict(self._figures()),
             began=self._began,
             estimated=self._estimated,
             finalizers=tuple(self.finalizer.written),
+            gave=tuple(handover for each in in_hand for handover in each.gave),
+            took=tuple(token for each in in_hand for token in each.took),
         )
 
     def _figures(self) -> Iterator[tuple[str, Figures]]:
@@ -257,3 +271,9 @@ class SlotRun:
         reading = next((each for each in self.readings.values() if each.element is not None), None)
         spot = Spot() if reading is None else spot_of(reading.element, reading.offset)
         return failure_of(error, name, self.window_id, self.slot, spot=spot, instance=self.operators.get(name))
+
+
+def _link(assignment: WindowTask, into: Address, slot: int) -> BoardLink | None:
+    """The link of a slot to the board, if the window has one and the work may be handed over."""
+    board = assignment.board
+    return None if board is None or into not in assignment.movable else SlotLink(board, into, slot)

@@ -2,12 +2,14 @@
 
 import threading
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from dagkit.ranges import RestrictionTracker
 from dagkit.ranges.restriction import fail_claims
 
 Tracker = RestrictionTracker[Any, Any]
+T = TypeVar("T")
 
 AGAIN_SECONDS = 0.002
 """How soon after the deadline the watchdog first tries again to split work without a claim."""
@@ -27,7 +29,8 @@ class Deadline:
         self._failure: Exception | None = None
         """What the tracker raised when it was asked to split."""
         self._again = AGAIN_SECONDS
-        self._changed = threading.Condition(threading.RLock())
+        self.lock = threading.Condition(threading.RLock())
+        """Held while work is split. A thread may acquire it twice."""
         self._ended = False
         self._watchdog: threading.Thread | None = None
 
@@ -44,20 +47,20 @@ class Deadline:
         else:
             now = time.monotonic()
             splits = now + max(0.0, self._ends - now) / among
-        with self._changed:
+        with self.lock:
             self._tracker, self._residual = tracker, None
             sooner = self._splits is not None and splits is not None and splits < self._splits
             patient, self._again = self._again > AGAIN_SECONDS, AGAIN_SECONDS
             self._splits = splits
             if sooner or patient:
-                self._changed.notify()
+                self.lock.notify()
         if splits is not None and self._watchdog is None:
             self._watchdog = threading.Thread(target=self._keep_watch, name="deadline", daemon=True)
             self._watchdog.start()
 
     def residual(self) -> Any:
         """Stop watching the work. Return the part that was split off, if any; raise what its tracker raised."""
-        with self._changed:
+        with self.lock:
             self._tracker = None
             failure, self._failure = self._failure, None
             if failure is not None:
@@ -71,29 +74,39 @@ class Deadline:
 
     def end(self) -> None:
         """Stop the watchdog."""
-        with self._changed:
+        with self.lock:
             self._ended = True
-            self._changed.notify()
+            self.lock.notify()
 
     def split(self) -> None:
         """Split off the unclaimed rest. Leave work without a claim alone, so that each window makes progress."""
-        with self._changed:
-            if self._tracker is not None and self._residual is None and self._tracker.is_started():
-                try:
-                    split = self._tracker.try_split(0.0)
-                except Exception as error:  # noqa: BLE001 - the thread of the work raises it
-                    fail_claims(self._tracker, error)
-                    self._tracker, self._failure = None, error
-                else:
-                    self._residual = None if split is None else split.residual
+        with self.lock:
+            split = self.ask(lambda tracker: tracker.try_split(0.0))
+            if split is not None:
+                self._residual = split.residual
+
+    def ask(self, question: Callable[[Tracker], T]) -> T | None:
+        """Ask the tracker of the watched work. Return None if nothing was claimed, or if the rest is split off.
+
+        If the tracker raises, the thread of the work raises that.
+        """
+        with self.lock:
+            if self._tracker is None or self._residual is not None or not self._tracker.is_started():
+                return None
+            try:
+                return question(self._tracker)
+            except Exception as error:  # noqa: BLE001 - the thread of the work raises it
+                fail_claims(self._tracker, error)
+                self._tracker, self._failure = None, error
+                return None
 
     def _keep_watch(self) -> None:
         """Split at the deadline. Repeat it with growing pauses while nothing is claimed: some trackers never split."""
-        with self._changed:
+        with self.lock:
             while not self._ended:
                 assert self._splits is not None, "the watchdog runs only with a deadline"
                 left = self._splits - time.monotonic()
                 if left <= 0:
                     self.split()
                     self._again = min(2 * self._again, LONGEST_AGAIN_SECONDS)
-                self._changed.wait(left if left > 0 else self._again)
+                self.lock.wait(left if left > 0 else self._again)

@@ -3,7 +3,7 @@
 import threading
 import time
 
-from dagkit.engine.worker.deadline import AGAIN_SECONDS, Deadline
+from dagkit.engine.board.deadline import AGAIN_SECONDS, Deadline
 from dagkit.ranges import OffsetRange, OffsetRestrictionTracker
 
 

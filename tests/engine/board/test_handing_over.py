@@ -1,0 +1,150 @@
+"""Slots in threads hand work over through a board on sockets, and a cut changes nothing but the time."""
+
+import socket
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+from typing import Any, ClassVar
+
+import pytest
+
+from dagkit.api.running import Until
+from dagkit.compiler import compile_application
+from dagkit.engine.address import Address
+from dagkit.engine.board.board_messages import BoardPlace, Hello, Message, ToSlot
+from dagkit.engine.board.board_server import BoardServer
+from dagkit.engine.board.handover import Standing
+from dagkit.engine.board.slot_link import SlotLink
+from dagkit.engine.facts import Split
+from dagkit.engine.history.history import history
+from dagkit.engine.run.loop import Loop
+from dagkit.engine.run.run_state import RunSettings, RunState
+from dagkit.engine.work.split import HANDED
+from dagkit.ledger import Ledger
+from dagkit.ledger.audit.verify import verify
+from dagkit.ledger.stores import MemoryStore
+from dagkit.ranges import OffsetRange, RestrictionTracker
+from tests.backends.slots import SlotsAtOnce
+from tests.engine.cast import Hurried
+from tests.engine.work_cast import Looks, Named, Numbered, numbers_expected, numbers_of_names
+
+SECONDS = 20.0
+"""The longest time for which a slot waits until another one has taken work."""
+COUNT = 40
+LASTS_MILLIS = 60_000.0
+
+
+class Slow(Numbered):
+    """Waits at the second number until another slot works, too, or until a connection was cut."""
+
+    kind = "cast.slow/1"
+    goes_on: ClassVar[threading.Event] = threading.Event()
+    slots: ClassVar[set[int]] = set()
+
+    def process(self, element: Named, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[tuple[str, int]]:
+        for name, number in super().process(element, tracker):
+            Slow.slots.add(threading.get_ident())
+            if len(Slow.slots) > 1:
+                Slow.goes_on.set()
+            if number:
+                Slow.goes_on.wait(SECONDS)
+            yield name, number
+
+
+class Cutting(BoardServer):
+    """Cuts the connection of a slot at the message of this kind and number, in either direction."""
+
+    def __init__(self, kind: str, number: int) -> None:
+        super().__init__("127.0.0.1", "127.0.0.1")
+        self._left = Counter({kind: number})
+        self.has_cut = False
+
+    def take(self, window: Any, seat: Any, message: Message) -> None:
+        self._count(message)
+        super().take(window, seat, message)
+
+    def deliver(self, connection: socket.socket, message: ToSlot) -> None:
+        self._count(message)
+        super().deliver(connection, message)
+
+    def _count(self, message: Message) -> None:
+        self._left[message.kind] -= 1
+        if self._left[message.kind] == 0:
+            self.has_cut = True
+            Slow.goes_on.set()
+            raise ConnectionError("cut by the test")
+
+
+LOOKS: Looks = ((("x", COUNT),),)
+
+
+def run_with(board: BoardServer, slots: int = 3) -> Ledger:
+    """Run to the end with a board, check the results, and return the ledger."""
+    Slow.goes_on.clear()
+    Slow.slots.clear()
+    compilation = compile_application(numbers_of_names(LOOKS, readers=slots, kind=Slow))
+    ledger, backend = Ledger(MemoryStore()), Hurried(SlotsAtOnce(compilation, board), LASTS_MILLIS)
+    try:
+        loop = Loop(RunState(compilation, backend, ledger, RunSettings("nowhere", until=Until.ONCE)))
+        loop.run()
+    finally:
+        board.close()
+    assert verify(ledger).faults == ()
+    collected = [tuple(item["~tuple"]) for state in loop.run_state.state["collect"] for item in state["arrived"]]
+    assert sorted(collected) == numbers_expected(LOOKS, 0, doubled=False)
+    return ledger
+
+
+def handed_in(ledger: Ledger) -> list[Split]:
+    facts = (fact for entry in history(ledger) for fact in entry.checkpoint.facts)
+    return [fact for fact in facts if isinstance(fact, Split) and fact.why == HANDED]
+
+
+def test_an_idle_slot_takes_work_in_the_same_window_and_the_ledger_records_it() -> None:
+    ledger = run_with(BoardServer("127.0.0.1", "127.0.0.1"))
+    assert len(list(history(ledger))) == 1, "no other window was needed"
+    first, *_ = handed_in(ledger)
+    assert (first.source, first.start, first.end) == ('["x",40]', 0, COUNT)
+
+
+@pytest.mark.slow
+def test_a_cut_board_changes_no_result(trial: int) -> None:
+    chance = Random(trial)  # noqa: S311 - it chooses what the test cuts
+    kind = chance.choice(["progressed", "idle", "asked", "given", "handed"])
+    board = Cutting(kind, chance.randint(1, 2) if kind == "progressed" else 1)
+    run_with(board, slots=chance.randint(2, 4))
+    assert board.has_cut
+
+
+def test_a_slot_with_a_wrong_token_or_of_another_attempt_gets_no_place() -> None:
+    board, into = BoardServer("127.0.0.1", "127.0.0.1"), Address("reader.blocks")
+    try:
+        with board.window(1, {into: 2}, frozenset(), 2) as place:
+            for wrong in (replace(place, token=place.window), replace(place, window="x")):
+                link = SlotLink(wrong, into, 0)
+                link.open(Nothing())
+                assert link.more(lambda: False) is None
+            with socket.socket() as connection:
+                assert board.begin(Hello(place.token, place.window, into, 0), connection) is not None
+    finally:
+        board.close()
+
+
+def test_a_slot_that_finds_no_board_works_without_it() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    link = SlotLink(BoardPlace("127.0.0.1", port, "", ""), Address("reader.blocks"), 0)
+    link.open(Nothing())
+    assert link.more(lambda: False) is None
+
+
+class Nothing:
+    """A slot without work."""
+
+    def give(self) -> None:
+        """Give nothing."""
+
+    def standing(self) -> Standing:
+        return Standing()
