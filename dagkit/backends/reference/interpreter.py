@@ -20,6 +20,7 @@ from dagkit.api.running import Context
 from dagkit.api.work import work_port
 from dagkit.backends.reference.child import run_in_child
 from dagkit.backends.reference.one_partition import OnePartition, Placed
+from dagkit.backends.reference.plain_board import PlainBoard
 from dagkit.backends.reference.plain_reading import PlainReading
 from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Fused, Wire
@@ -48,9 +49,17 @@ Watch = Callable[[int, str, str, list[Any]], None]
 class ReferenceBackend:
     """The backend that other backends are compared with: simple, and slow."""
 
-    def __init__(self, compilation: Compilation, *, watch: Watch | None = None) -> None:
+    def __init__(
+        self,
+        compilation: Compilation,
+        *,
+        watch: Watch | None = None,
+        board: Callable[[], PlainBoard] | None = None,
+    ) -> None:
         self.watch = watch
         """Called after each window with the items of each connected output; not for a window in a child process."""
+        self._board = board
+        """Makes the board of a window; None: partitions hand no work over."""
         self.load(compilation)
 
     def load(self, compilation: Compilation) -> None:
@@ -68,7 +77,8 @@ class ReferenceBackend:
 
     def run(self, task: WindowTask) -> Answer:
         """Run one window in the thread of the caller, or in a child process if it may end its process."""
-        window = _Window(self.fused, self.program, task)
+        board = None if self._board is None else self._board()
+        window = _Window(self.fused, self.program, task, board)
         if not task.isolated:
             answer = window.run(self.order)
             if self.watch is not None:
@@ -87,7 +97,8 @@ class ReferenceBackend:
 class _Window:
     """One window that runs."""
 
-    def __init__(self, fused: Fused, program: Program, task: WindowTask) -> None:
+    def __init__(self, fused: Fused, program: Program, task: WindowTask, board: PlainBoard | None) -> None:
+        self.board = board
         self.fused = fused
         self.program = program
         self.task = task
@@ -208,7 +219,8 @@ class _Window:
         partition.panes[slider_name(name, port)] = panes.saved()
 
     def _read(self, node: Node, index: int, partition: OnePartition, elements: Elements) -> None:
-        partition.reading = PlainReading(elements, index, self.task, partition.staging)
+        board = self.board if elements.into in self.task.movable else None
+        partition.reading = PlainReading(elements, index, self.task, partition.staging, board)
         arrived = [each.item for each in self._arriving(node, elements.into.port, index)]
         partition.reading.work(self.task.work.get((self.program.stage_of[node.name].level, index), ()), arrived)
 
@@ -300,6 +312,8 @@ class _Window:
                     estimated={} if partition.watermark is None else {name: partition.watermark},
                     finalizers=tuple(partition.finalizer.written),
                     figures={name: self._figures(name, partition)},
+                    gave=() if reading is None else tuple(reading.gave),
+                    took=() if reading is None else tuple(reading.took),
                     began=partition.began,
                 )
 

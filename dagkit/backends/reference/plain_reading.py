@@ -5,7 +5,9 @@ range that is not claimed. A second thread checks the clock, too, because an ope
 for ever without yielding an item.
 """
 
+import secrets
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -16,6 +18,8 @@ from typing import Any
 from dagkit.api.operators import sending
 from dagkit.api.stats import WorkProgress
 from dagkit.api.work import SplittableOperator
+from dagkit.backends.reference.plain_board import PlainBoard
+from dagkit.engine.board.handover import Handover
 from dagkit.engine.entrances import code_of
 from dagkit.engine.failures import Failure, OperatorFailed
 from dagkit.engine.files.staging import Staging
@@ -40,6 +44,8 @@ class PlainReading:
     slot: int
     task: WindowTask
     staging: Staging | None
+    board: PlainBoard | None = None
+    """Where work is handed over; None if the work of this input is not."""
     left: list[WorkItem] = field(default_factory=list)
     """The work that was not done: rests of elements, and whole ones."""
     put_off: dict[ItemEnd, Deferred[Any]] = field(default_factory=dict)
@@ -61,6 +67,9 @@ class PlainReading:
     """The start of that element in its source, if it is a stretch of a source."""
     rows: int = 0
     """How many items were sent for that element."""
+    gave: list[Handover] = field(default_factory=list)
+    took: list[str] = field(default_factory=list)
+    """The tokens of the handovers that it took."""
     recorder: Recorder = field(init=False)
     """The work that was found and done, for the ledger."""
 
@@ -75,6 +84,10 @@ class PlainReading:
         self._failure: Exception | None = None
         """The error of the tracker in a split by the second thread."""
         self._splitting = Lock()
+        self._waiting: deque[WorkItem] = deque()
+        """The work that is not begun."""
+        self._each: WorkItem | None = None
+        """The item that is processed, without what was handed over."""
 
     @property
     def operator(self) -> SplittableOperator[Any, Any]:
@@ -97,12 +110,50 @@ class PlainReading:
         )
         lasts = self.task.lasts_millis
         until = None if lasts is None else time.monotonic() + lasts / 1000
-        for done, each in enumerate([*bounded, *endless]):
-            if done and _is_over(until):
+        self._waiting.extend([*bounded, *endless])
+        while (each := self._next()) is not None:
+            if self.begun and _is_over(until):
                 self.left.append(each)
             else:
-                turns = 1 if each.has_end else len(bounded) + len(endless) - done
-                self._work_on(each, _turn_of(until, turns))
+                self._work_on(each, _turn_of(until, 1 if each.has_end else 1 + len(self._waiting)))
+
+    def _next(self) -> WorkItem | None:
+        """The next item, if need be one that an earlier partition gave."""
+        handover = None if self._waiting or self.board is None else self.board.taken(self.elements.into)
+        if handover is not None:
+            self.took.append(handover.token)
+            self._waiting.extend(handover.work)
+        return self._waiting.popleft() if self._waiting else None
+
+    def hand_over(self) -> None:
+        """Give half of the remaining work away if the board asks for it; called after each item that is sent."""
+        if self.board is None or not self.board.asks():
+            return
+        bounded = [each for each in self._waiting if each.has_end]
+        work = bounded[len(bounded) // 2 :]
+        if work:
+            self._waiting = deque(each for each in self._waiting if each not in work)
+            for each in work:
+                self.recorder.hand_over(each)
+            self._offer(work, None)
+        elif self._each is not None and self._each.has_end:
+            self._halve(self._each)
+
+    def _halve(self, each: WorkItem) -> None:
+        with self._splitting:
+            tracker = self._tracker
+            if tracker is None or self._taken is not None or not tracker.is_started():
+                return
+            pieces = self.elements.halved(each, self.element, tracker)
+        if pieces is not None:
+            self.recorder.hand_over(each)
+            self._each = pieces[0]
+            self._offer([pieces[1]], each.start)
+
+    def _offer(self, work: Iterable[WorkItem], cut_from: int | None) -> None:
+        assert self.board is not None, "the board asked"
+        self.gave.append(Handover(secrets.token_hex(8), self.elements.into, self.slot, tuple(work), cut_from))
+        self.board.offer(self.gave[-1])
 
     def progress(self) -> Progress | None:
         """How far the element has come; called by another thread."""
@@ -160,13 +211,14 @@ class PlainReading:
         with code_of(name):
             times = operator.watermark(element, each.reached)
         self.element, self.order, self.begun = element, 0 if each.element_id is None else each.start, self.begun + 1
-        self._tracker, self._ends, self._taken, self.rows = tracker, ends, None, 0
+        self._tracker, self._ends, self._taken, self.rows, self._each = tracker, ends, None, 0, each
         if self.staging is not None:
             self.staging.order = self.order
         began = time.monotonic()
         with code_of(name), nullcontext() if ends is None else self._interrupted(ends):
             self._send(operator.process(element, tracker))
         self._check_done(tracker)
+        each = self._each
         ended = time.monotonic()
         if self.staging is not None and each.element_id is not None:
             self.staging.close_element(each.element_id)
@@ -197,6 +249,7 @@ class PlainReading:
             self.rows += len(one) if isinstance(one, Batch) else 1
             send(one if isinstance(one, Batch) else iter((one,)))
             self.take_turn()
+            self.hand_over()
 
     def _count(self, each: WorkItem, stop: int, began: float, ended: float) -> None:
         whole = stop == each.end

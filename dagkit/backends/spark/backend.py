@@ -13,6 +13,7 @@ from pyspark import RDD
 from pyspark.sql import DataFrame, SparkSession
 
 from dagkit.backends.spark.artifacts import ship_own_code, workers_are_here
+from dagkit.backends.spark.boards import Boards
 from dagkit.backends.spark.cores import CoresOf
 from dagkit.backends.spark.frames import Frames
 from dagkit.backends.spark.jobs import Jobs, is_connect
@@ -55,6 +56,8 @@ class SparkBackend:
             self._jobs = Jobs(spark)
             undone.callback(self._jobs.end)
             self._cores = CoresOf(spark)
+            self._boards = Boards(spark)
+            undone.callback(self._boards.close)
             self._open = undone.pop_all()
 
     def load(self, compilation: Compilation) -> None:
@@ -80,7 +83,9 @@ class SparkBackend:
             given = self._given(assignment)
             failing = f"Spark failed in window {assignment.window_id}"
             with spark_errors(failing, self.spark), self._jobs.tagged(), ExitStack() as run:
-                batches = self._batches(assignment, given, run)
+                cores = self._cores.count().now if assignment.movable else 0
+                task = run.enter_context(self._boards.serving(assignment, self.program, cores))
+                batches = self._batches(task, given, run)
             return self._answer(assignment, batches)
         except CodecFailed as error:
             raise error.in_window(assignment.window_id) from error

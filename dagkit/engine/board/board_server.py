@@ -113,7 +113,7 @@ class BoardServer:
 
     def close(self) -> None:
         """Cut all connections and accept no more."""
-        self._server.shutdown()
+        Thread(target=self._server.shutdown, daemon=True).start()  # it waits until the server looks
         self._server.server_close()
         with self._lock:
             for window in self._windows.values():

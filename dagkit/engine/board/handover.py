@@ -56,6 +56,10 @@ class Giver(Protocol):
 class BoardLink(Protocol):
     """The connection of one slot and input to the board. If it is cut, the slot works as without a board."""
 
+    @property
+    def is_up(self) -> bool:
+        """Whether the slot reaches the board."""
+
     def open(self, giver: Giver) -> None:
         """Announce that the slot begins its work."""
 
@@ -68,6 +72,8 @@ class BoardLink(Protocol):
 
 class NoBoard:
     """The link of a slot without a board."""
+
+    is_up: Final = False
 
     def open(self, giver: Giver) -> None:
         """Do nothing."""

@@ -48,6 +48,10 @@ class SlotLink:
         self._taken: Handover | None = None
         self._is_cut = False
 
+    @property
+    def is_up(self) -> bool:
+        return self._socket is not None and not self._is_cut
+
     def open(self, giver: Giver) -> None:
         """Connect in the background: the slot does not wait for it."""
         Thread(target=self._serve, args=(giver,), name="board", daemon=True).start()

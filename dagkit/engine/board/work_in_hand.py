@@ -31,6 +31,8 @@ class WorkInHand:
         self.took: list[str] = []
         self.idle_millis = 0.0
         """How long it waited for work of other slots."""
+        self.is_linked = False
+        """Whether it reached the board until its end."""
         self._elements = elements
         self._slot = slot
         self._recorder = recorder
@@ -51,6 +53,7 @@ class WorkInHand:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.is_linked = self._link.is_up
         self._link.close()
 
     def next(self) -> WorkItem | None:

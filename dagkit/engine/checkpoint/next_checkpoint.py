@@ -171,7 +171,8 @@ def _lies_in(item: WorkItem, given: Iterable[WorkItem]) -> bool:
 def worked_in(answer: Answer) -> list[SlotResult]:
     """The result of each slot in a window."""
     return [
-        SlotResult(report.level, report.slot, report.work, report.busy_millis, report.left) for report in answer.reports
+        SlotResult(report.level, report.slot, report.work, report.busy_millis, report.left, report.is_linked)
+        for report in answer.reports
     ]
 
 

@@ -4,7 +4,7 @@ The loop and `dagkit.simulation` use the same scheduler, so that a simulation be
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from dagkit.engine.address import Address
@@ -150,7 +150,7 @@ class Scheduler:
     ) -> None:
         """Learn the cost of work, the overhead of windows and the error of estimates from a window."""
         took = [one.busy_millis for one in busy]
-        pace = self.pace
+        pace = replace(self.pace, hands_over=any(one.hands_over for one in busy)) if busy else self.pace
         if given.forecast.usual is not None:
             pace = pace.after_forecast([expected.get(one.slot, 0.0) for one in busy], took)
         if whole_millis is not None and busy:

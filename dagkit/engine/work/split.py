@@ -70,6 +70,8 @@ class SlotResult:
     work: float
     busy_millis: float
     left: Sequence[WorkItem]
+    hands_over: bool = False
+    """Whether it could hand work over until its end."""
 
 
 @dataclass

@@ -51,6 +51,8 @@ class WindowSizer:
     """The overhead of a window."""
     error: float = LEAST_ERROR
     """The recent error of forecasts: 0 is exact, 1 is as bad as no forecast."""
+    hands_over: bool = False
+    """Whether slots hand work over, so that no slot waits long for another, whatever the error of the forecast."""
 
     @property
     def usual(self) -> float | None:
@@ -86,7 +88,10 @@ class WindowSizer:
             lasts = min(max(FIRST_MILLIS, backlog / FIRST_PER_MILLI), LONGEST_MILLIS / 4)
             return WindowLength(max(self.shortest_millis, lasts), FIRST_POSITIONS)
         longest = max(self.shortest_millis, LONGEST_MILLIS)
-        best = min(max(self.shortest_millis, sqrt(backlog * self.overhead_millis / self.error)), longest)
+        error = LEAST_ERROR if self.hands_over else self.error
+        best = min(max(self.shortest_millis, sqrt(backlog * self.overhead_millis / error)), longest)
+        if backlog <= best * 1.25 and self.hands_over:
+            return WindowLength(max(self.shortest_millis, min(2 * backlog, longest)), backlog)
         if backlog <= best * 1.25:
             late = 2 * self.error * backlog + self.overhead_millis if self.error <= SOMEWHAT_WRONG else 0.0
             return WindowLength(max(self.shortest_millis, backlog + late), backlog)

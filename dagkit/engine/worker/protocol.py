@@ -134,6 +134,8 @@ class Report:
     """How much work was done, in the units of the operators."""
     finalizers: tuple[bytes, ...] = ()
     """The pickled callbacks to call after the commit."""
+    is_linked: bool = False
+    """Whether it reached the board until its end."""
     gave: tuple[Handover, ...] = ()
     """The work that it handed over, which is not in its record or in `left`; in the order of time."""
     took: tuple[str, ...] = ()

@@ -181,6 +181,7 @@ class SlotRun:
             began=self._began,
             estimated=self._estimated,
             finalizers=tuple(self.finalizer.written),
+            is_linked=any(each.is_linked for each in in_hand),
             gave=tuple(handover for each in in_hand for handover in each.gave),
             took=tuple(token for each in in_hand for token in each.took),
         )

@@ -1,0 +1,57 @@
+"""The board of a Spark backend: which windows have one, and where the workers find it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from threading import Lock
+
+from pyspark.sql import SparkSession
+
+from dagkit.backends.spark.jobs import is_connect
+from dagkit.backends.spark.master import LOCAL
+from dagkit.engine.board.board_server import BoardServer, Running
+from dagkit.engine.program.program import Program
+from dagkit.engine.worker.protocol import WindowTask
+
+LOOPBACK = "127.0.0.1"
+
+
+class Boards:
+    """Starts a board server with the first window that needs one. A Spark Connect session has none."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._starting = Lock()
+        self._server: BoardServer | None = None
+
+    @contextmanager
+    def serving(self, task: WindowTask, program: Program, cores: int) -> Iterator[WindowTask]:
+        """Give the window a board, if its work may be handed over and the workers can reach this process."""
+        slots = {into: program.queued_slots[into] for into in task.movable}
+        server = self._started() if slots else None
+        if server is None:
+            yield task
+            return
+        first = frozenset(into for into in slots if program.stage_of[into.operator].level == 0)
+        with server.window(task.window_id, slots, first, cores) as place:
+            yield replace(task, board=place)
+
+    def running(self) -> list[Running]:
+        """What the slots process now, as far as they have reported it."""
+        return [] if self._server is None else self._server.running()
+
+    def close(self) -> None:
+        """Cut all connections."""
+        if self._server is not None:
+            self._server.close()
+
+    def _started(self) -> BoardServer | None:
+        with self._starting:
+            if self._server is None and not is_connect(self._spark):
+                setting = self._spark.conf.get
+                if LOCAL.fullmatch(setting("spark.master") or ""):
+                    self._server = BoardServer(LOOPBACK, LOOPBACK)
+                else:  # as Spark's own driver is reached
+                    host = setting("spark.driver.host", None) or LOOPBACK
+                    self._server = BoardServer(host, setting("spark.driver.bindAddress", None) or host)
+            return self._server

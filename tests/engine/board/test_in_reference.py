@@ -1,0 +1,87 @@
+"""Handovers on the reference: whatever is given to later partitions or lost on its way, results stay the same."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dagkit.api.running import Until
+from dagkit.backends.reference import ReferenceBackend
+from dagkit.backends.reference.plain_board import PlainBoard
+from dagkit.compiler import compile_application
+from dagkit.engine.facts import Split
+from dagkit.engine.history.history import history
+from dagkit.engine.run.loop import Loop
+from dagkit.engine.run.run_state import RunSettings, RunState
+from dagkit.engine.work.split import HANDED
+from dagkit.ledger import Ledger
+from dagkit.ledger.audit.verify import verify
+from dagkit.ledger.stores import MemoryStore
+from tests.engine.cast import lines_through_filter, some_lines
+from tests.engine.restriction_cast import CountFn, ShardReader, TableReader
+from tests.engine.work_cast import Looks, Numbered, numbers_expected, numbers_of_names
+
+LOOKS: Looks = ((("x", 9), ("y", 2), ("z", 5)), (("w", 7),))
+KINDS = [Numbered, CountFn, TableReader, ShardReader]
+SEEDS = st.integers(0, 2**32)
+
+
+def run(draw: Any, seed: int, *, gives: float, loses: float, path: str = "nowhere") -> tuple[Ledger, Loop]:
+    """Run an application whose partitions give and lose work with these probabilities."""
+    chance = Random(seed)  # noqa: S311 - it chooses what is handed over
+    compilation, ledger = compile_application(draw), Ledger(MemoryStore())
+    backend = ReferenceBackend(
+        compilation, board=lambda: PlainBoard(lambda: chance.random() < gives, lambda: chance.random() < loses)
+    )
+    loop = Loop(RunState(compilation, backend, ledger, RunSettings(path, until=Until.ONCE)))
+    loop.run()
+    assert verify(ledger).faults == ()
+    return ledger, loop
+
+
+def collected(loop: Loop) -> list[tuple[Any, ...]]:
+    return sorted(tuple(item["~tuple"]) for state in loop.run_state.state["collect"] for item in state["arrived"])
+
+
+def handed_in(ledger: Ledger) -> Sequence[Split]:
+    facts = (fact for entry in history(ledger) for fact in entry.checkpoint.facts)
+    return [fact for fact in facts if isinstance(fact, Split) and fact.why == HANDED]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("senders", [0, 2])
+def test_work_of_any_kind_is_handed_over_once(kind: Any, senders: int) -> None:
+    draw = numbers_of_names(LOOKS, readers=3, senders=senders, kind=kind)
+    ledger, loop = run(draw, 1, gives=0.5, loses=0.0)
+    assert collected(loop) == numbers_expected(LOOKS, 0, doubled=senders > 0)
+    assert handed_in(ledger)
+
+
+@given(SEEDS, st.sampled_from(KINDS), st.integers(1, 4), st.integers(0, 2), st.sampled_from([0.0, 0.3, 1.0]))
+@settings(max_examples=40)
+@pytest.mark.slow
+def test_a_lost_handover_changes_no_result(seed: int, kind: Any, readers: int, senders: int, loses: float) -> None:
+    draw = numbers_of_names(LOOKS, readers=readers, senders=senders, kind=kind)
+    _, loop = run(draw, seed, gives=0.4, loses=loses)
+    assert collected(loop) == numbers_expected(LOOKS, 0, doubled=senders > 0)
+
+
+@given(SEEDS)
+@settings(max_examples=20)
+@pytest.mark.slow
+def test_the_file_of_a_block_is_in_its_order_whichever_slot_took_which_part(seed: int) -> None:
+    text = some_lines(40)
+    with TemporaryDirectory() as folder:
+        home = Path(folder)
+        (home / "in").mkdir()
+        (home / "in" / "0.txt").write_text(text)
+        run(lines_through_filter(home, readers=3), seed, gives=0.4, loses=0.3, path=str(home / "app"))
+        written = "".join(
+            path.read_text() for path in sorted((home / "out").iterdir(), key=lambda path: int(path.name))
+        )
+    assert written == "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
