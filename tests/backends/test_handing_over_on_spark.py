@@ -1,0 +1,79 @@
+"""On Spark, an idle worker takes work of a busy one in the same window."""
+
+import os
+import select
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from dagkit import Config
+from dagkit.api.running import Until
+from dagkit.backends.spark import SparkBackend
+from dagkit.compiler import compile_application
+from dagkit.engine.facts import Split
+from dagkit.engine.history.history import history
+from dagkit.engine.run.loop import Loop
+from dagkit.engine.run.run_state import RunSettings, RunState
+from dagkit.engine.work.split import HANDED
+from dagkit.ledger import Ledger
+from dagkit.ledger.audit.verify import verify
+from dagkit.ledger.stores import MemoryStore
+from dagkit.ranges import OffsetRange, RestrictionTracker
+from tests.engine.cast import Hurried
+from tests.engine.work_cast import Looks, Named, Numbered, numbers_expected, numbers_of_names
+
+COUNT = 40
+LASTS_MILLIS = 60_000.0
+WAITS_MILLIS = 20_000
+"""The longest time for which a slot waits; without a board it would wait for nothing."""
+
+
+class Meeting(Numbered):
+    """The first slot waits at its second number until another slot works, too."""
+
+    kind = "cast.meeting/1"
+    folder: str
+    waits_millis: int
+
+    def process(self, element: Named, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[tuple[str, int]]:
+        for name, number in super().process(element, tracker):
+            if not number:
+                self._pipe = os.open(Path(self.folder, "pipe"), os.O_RDONLY | os.O_NONBLOCK)
+            elif number == 1:
+                poll = select.poll()
+                poll.register(self._pipe, select.POLLIN)
+                poll.poll(self.waits_millis)
+                os.close(self._pipe)
+            elif number == tracker.current_restriction().start:
+                pipe = os.open(Path(self.folder, "pipe"), os.O_RDWR)
+                os.write(pipe, b".")
+                os.close(pipe)
+            yield name, number
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.parametrize("hands_over", [True, False])
+def test_an_idle_worker_takes_work_of_a_busy_one(spark: SparkSession, tmp_path: Path, hands_over: bool) -> None:
+    looks: Looks = ((("x", COUNT),),)
+    os.mkfifo(tmp_path / "pipe")
+    compilation = compile_application(
+        numbers_of_names(
+            looks,
+            kind=lambda **given: Meeting(folder=str(tmp_path), waits_millis=WAITS_MILLIS if hands_over else 0, **given),
+        ),
+        Config.of({"dt.attr.HAND_OVER_WORK": hands_over}),
+    )
+    ledger, backend = Ledger(MemoryStore()), SparkBackend(compilation, spark)
+    try:
+        loop = Loop(RunState(compilation, Hurried(backend, LASTS_MILLIS), ledger, RunSettings("nowhere", Until.ONCE)))
+        loop.run()
+    finally:
+        backend.close()
+    assert verify(ledger).faults == ()
+    collected = [tuple(item["~tuple"]) for state in loop.run_state.state["collect"] for item in state["arrived"]]
+    assert sorted(collected) == numbers_expected(looks, 0, doubled=False)
+    facts = [fact for entry in history(ledger) for fact in entry.checkpoint.facts]
+    assert any(isinstance(fact, Split) and fact.why == HANDED for fact in facts) is hands_over
