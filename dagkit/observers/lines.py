@@ -25,6 +25,7 @@ from dagkit.engine.reports.run_events import (
     RunEvent,
     Started,
     Starting,
+    Working,
 )
 
 Write = Callable[[str], None]
@@ -38,6 +39,7 @@ EVENTS: Mapping[type, str] = {
     Committed: "committed",
     Measured: "measured",
     Reshaped: "reshaped",
+    Working: "working",
     Draining: "draining",
     Ended: "ended",
 }
@@ -133,6 +135,10 @@ def _all_of(partitions: Sequence[OperatorStats]) -> dict[str, Any]:
 def _shown(value: Any) -> Any:
     if isinstance(value, datetime):
         return _iso(value)
+    if isinstance(value, list | tuple):
+        return [_shown(each) for each in value]
+    if isinstance(value, Mapping):
+        return {key: _shown(each) for key, each in value.items()}
     return round(value, 3) if isinstance(value, float) else value
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from dagkit.compiler import Compilation
 from dagkit.engine.board.board_server import BoardServer
+from dagkit.engine.board.handover import SlotStanding
 from dagkit.engine.files.publish import put_in_place
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.lower import program_of
@@ -64,6 +65,9 @@ class InSlots:
         """Run the slots of a level. Return what each of them sent, and its report."""
         return [_run(slot, arriving) for slot in slots]
 
+    def running(self) -> list[SlotStanding]:
+        return []
+
     def put_in_place(self, files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> None:
         put_in_place(files, application_path, durable=durable)
 
@@ -82,6 +86,9 @@ class SlotsAtOnce(InSlots):
         slots = {into: self.program.queued_slots[into] for into in assignment.movable}
         with self.board.window(assignment.window_id, slots, frozenset(slots), NO_LIMIT) as place:
             return super().run(replace(assignment, board=place))
+
+    def running(self) -> list[SlotStanding]:
+        return self.board.running()
 
     def run_level(
         self, slots: list[SlotRun], arriving: Mapping[tuple[int, int], list[Sent]]

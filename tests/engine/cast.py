@@ -135,6 +135,9 @@ class Hurried:
         hurried = None if assignment.lasts_millis is None else self.lasts_millis
         return self.inner.run(replace(assignment, lasts_millis=hurried))
 
+    def running(self) -> Any:
+        return self.inner.running()
+
     def put_in_place(self, files: Any, application_path: str, *, durable: bool) -> None:
         self.inner.put_in_place(files, application_path, durable=durable)
 
@@ -163,6 +166,9 @@ class InPairs:
             self.first_began = True
             assert self.second_began.wait(30), "there is a second window"
         return self.inner.run(assignment)
+
+    def running(self) -> Any:
+        return self.inner.running()
 
     def put_in_place(self, files: Any, application_path: str, *, durable: bool) -> None:
         self.inner.put_in_place(files, application_path, durable=durable)

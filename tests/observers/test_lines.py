@@ -20,8 +20,10 @@ from dagkit.engine.reports.run_events import (
     Reshaped,
     Resumed,
     RunEvent,
+    SlotAtWork,
     Started,
     Starting,
+    Working,
 )
 from dagkit.observers.lines import EVENTS, Lines
 
@@ -85,6 +87,21 @@ HAPPENINGS: Mapping[str, tuple[RunEvent, Mapping[str, Any]]] = {
             "policy": "drain",
             "rule": "much waits",
             "inputs": {},
+        },
+    ),
+    "working": (
+        Working([SlotAtWork(3, "op", 1, "a", NOON, 0.25)]),
+        {
+            "work": [
+                {
+                    "window_id": 3,
+                    "operator": "op",
+                    "slot": 1,
+                    "source": "a",
+                    "since": "2026-01-01T12:00:00.000Z",
+                    "fraction": 0.25,
+                }
+            ]
         },
     ),
     "draining": (Draining(3), {"window": 3}),

@@ -24,6 +24,7 @@ from dagkit.backends.reference.plain_board import PlainBoard
 from dagkit.backends.reference.plain_reading import PlainReading
 from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Fused, Wire
+from dagkit.engine.board.handover import SlotStanding
 from dagkit.engine.delivery.entries import serve_outputs
 from dagkit.engine.entrances import code_of, noting_item, operator_of
 from dagkit.engine.failures import failure_of, spot_of
@@ -85,6 +86,10 @@ class ReferenceBackend:
                 window.show(self.watch)
             return answer
         return run_in_child(lambda: window.run(self.order), task.window_id)
+
+    def running(self) -> list[SlotStanding]:
+        """Return nothing: partitions report no progress."""
+        return []
 
     def put_in_place(self, files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> None:
         """Assemble files from their pieces, one after the other."""

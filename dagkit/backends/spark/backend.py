@@ -23,6 +23,7 @@ from dagkit.backends.spark.shipping import by_value, modules_of, shipped
 from dagkit.backends.spark.spark_errors import SparkFailed, spark_errors
 from dagkit.backends.spark.task import BroadcastTask, Given, LevelTask, OnlyLevel, SlotReport, TaskFailed
 from dagkit.compiler import Compilation
+from dagkit.engine.board.handover import SlotStanding
 from dagkit.engine.failures import CodecFailed
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.lower import program_of
@@ -89,6 +90,10 @@ class SparkBackend:
             return self._answer(assignment, batches)
         except CodecFailed as error:
             raise error.in_window(assignment.window_id) from error
+
+    def running(self) -> list[SlotStanding]:
+        """The last report of each slot that processes an element, if its window has a board."""
+        return self._boards.running()
 
     def put_in_place(self, files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> None:
         """Move or join committed pieces into the files that they belong to."""

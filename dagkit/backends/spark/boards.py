@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 
 from dagkit.backends.spark.jobs import is_connect
 from dagkit.backends.spark.master import LOCAL
-from dagkit.engine.board.board_server import BoardServer, Running
+from dagkit.engine.board.board_server import BoardServer
+from dagkit.engine.board.handover import SlotStanding
 from dagkit.engine.program.program import Program
 from dagkit.engine.worker.protocol import WindowTask
 
@@ -36,8 +37,8 @@ class Boards:
         with server.window(task.window_id, slots, first, cores) as place:
             yield replace(task, board=place)
 
-    def running(self) -> list[Running]:
-        """What the slots process now, as far as they have reported it."""
+    def running(self) -> list[SlotStanding]:
+        """The last report of each slot that processes an element."""
         return [] if self._server is None else self._server.running()
 
     def close(self) -> None:

@@ -28,7 +28,7 @@ from dagkit.engine.board.board_messages import (
     line_of,
     message_in,
 )
-from dagkit.engine.board.handover import Standing
+from dagkit.engine.board.handover import SlotStanding
 
 LONGEST_HELLO: Final = 4096
 """The longest first message in bytes."""
@@ -40,16 +40,6 @@ PATIENCE: Final = 10
 _logger = logging.getLogger(__name__)
 _Seat = tuple[Address, int]
 """An input and a slot."""
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """The element that a slot processes now."""
-
-    window_id: int
-    into: Address
-    slot: int
-    standing: Standing
 
 
 @dataclass
@@ -100,11 +90,11 @@ class BoardServer:
                 for connection in window.connections.values():
                     _shut(connection)
 
-    def running(self) -> list[Running]:
-        """What the slots of all windows process now, as far as they have reported it."""
+    def running(self) -> list[SlotStanding]:
+        """The last report of each slot that processes an element, in all windows."""
         with self._lock:
             return [
-                Running(window.window_id, into, slot, standing)
+                SlotStanding(window.window_id, into, slot, standing)
                 for window in self._windows.values()
                 for into, board in window.boards.items()
                 for slot, standing in board.busy.items()

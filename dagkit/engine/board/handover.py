@@ -43,6 +43,16 @@ class Standing:
     """An estimate of the time until it is idle; None while nothing is measured."""
 
 
+@dataclass(frozen=True, slots=True)
+class SlotStanding:
+    """The progress of one slot of a window."""
+
+    window_id: int
+    into: Address
+    slot: int
+    standing: Standing
+
+
 class Giver(Protocol):
     """A slot that works on one input. Another thread than that of the work calls it."""
 

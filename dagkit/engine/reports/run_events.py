@@ -154,7 +154,33 @@ class Ended:
     window_id: int
 
 
-RunEvent = Starting | Resumed | Found | Started | Failed | Committed | Measured | Reshaped | Draining | Ended
+@dataclass(frozen=True, slots=True)
+class SlotAtWork:
+    """The element that a slot processes."""
+
+    window_id: int
+    operator: str
+    slot: int
+    source: str
+    """The name of the element in the ledger."""
+    since: datetime
+    """When the slot began it, by the clock of the driver."""
+    fraction: float | None = None
+    """The part that is done; None while it is unknown, and for work without an end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Working:
+    """The elements that slots process now, at least a tenth of a second old; published while windows run.
+
+    Published about once a second, and only if slots reach the board.
+    """
+
+    work: Sequence[SlotAtWork]
+    """The elements that take longest, longest first."""
+
+
+RunEvent = Starting | Resumed | Found | Started | Failed | Committed | Measured | Reshaped | Working | Draining | Ended
 Observer = Callable[[RunEvent], None]
 
 

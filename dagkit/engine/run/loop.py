@@ -366,6 +366,8 @@ class Loop:
             until = due if until is None else min(until, due)
             seconds = max(0.0, (until - self.run_state.clock.now()).total_seconds())
             self.run_state.woken.wait(seconds)
+            if not self.run_state.in_flight.has_completed:
+                self.run_state.publisher.working(self.run_state.backend.running(), self.run_state.clock.now())
         self.run_state.woken.clear()
 
     # ---- questions

@@ -1,15 +1,28 @@
 """Publish the events of a run to its observers, built from the state of the loop."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from heapq import nlargest
 from math import inf
 
 from dagkit.api.stats import WorkProgress
+from dagkit.engine.board.handover import SlotStanding
 from dagkit.engine.checkpoint.discoveries import Discovery
 from dagkit.engine.checkpoint.outcome import WindowOutcome
 from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.reports.measuring import Measuring, aggregators_of
-from dagkit.engine.reports.run_events import Committed, Failed, Found, Observer, Observers, Queue, RunEvent, Started
+from dagkit.engine.reports.run_events import (
+    Committed,
+    Failed,
+    Found,
+    Observer,
+    Observers,
+    Queue,
+    RunEvent,
+    SlotAtWork,
+    Started,
+    Working,
+)
 from dagkit.engine.run.in_flight import InFlightWindow
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.queue import WorkQueue
@@ -42,6 +55,12 @@ class EventPublisher:
         if not window.is_published:
             window.is_published = True
             self.publish(Started(window.window_id, len(all_in(window.round.allocation)), window.round.lasts_millis))
+
+    def working(self, running: Iterable[SlotStanding], now: datetime) -> None:
+        """Publish what slots process, if any reports it: the elements that take longest."""
+        longest = nlargest(MOST_UNDERWAY, running, key=lambda one: one.standing.millis)
+        if longest:
+            self.publish(Working([_at_work(one, now) for one in longest]))
 
     def failed(self, window: InFlightWindow, error: OperatorFailed | WindowLost, *, again: bool) -> None:
         """Publish a failed attempt at a window."""
@@ -100,6 +119,12 @@ class EventPublisher:
             committed=committed,
         )
         self.publish(measured)
+
+
+def _at_work(one: SlotStanding, now: datetime) -> SlotAtWork:
+    standing = one.standing
+    since = now - timedelta(milliseconds=standing.millis)
+    return SlotAtWork(one.window_id, one.into.operator, one.slot, standing.name or "", since, standing.fraction)
 
 
 def underway_in(reports: Iterable[Report]) -> Mapping[str, Sequence[WorkProgress]]:

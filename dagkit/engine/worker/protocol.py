@@ -1,6 +1,6 @@
 """The task of the workers for one window, and their reports."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from dagkit.api.stats import WorkProgress
 from dagkit.engine.address import Address
 from dagkit.engine.board.board_messages import BoardPlace
-from dagkit.engine.board.handover import Handover
+from dagkit.engine.board.handover import Handover, SlotStanding
 from dagkit.engine.files.staging import Part, StagingPlace
 from dagkit.engine.program.program import SeenWatermarks
 from dagkit.engine.work.item import WorkItem
@@ -186,6 +186,9 @@ class Backend(Protocol):
 
     def run(self, assignment: WindowTask) -> Answer:
         """Run one attempt at a window to its end. Called from one thread at a time for each window in flight."""
+
+    def running(self) -> Sequence[SlotStanding]:
+        """The last report of each slot that processes an element. Called from any thread, and costs nothing."""
 
     def put_in_place(self, files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> None:
         """Assemble each file under its name and remove its pieces, before returning; safe to repeat after a crash.

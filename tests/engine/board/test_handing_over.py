@@ -3,7 +3,7 @@
 import socket
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any, ClassVar
@@ -19,6 +19,7 @@ from dagkit.engine.board.handover import Standing
 from dagkit.engine.board.slot_link import SlotLink
 from dagkit.engine.facts import Split
 from dagkit.engine.history.history import history
+from dagkit.engine.reports.run_events import Observer, RunEvent, SlotAtWork, Working
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.work.split import HANDED
@@ -42,11 +43,13 @@ class Slow(Numbered):
     kind = "cast.slow/1"
     goes_on: ClassVar[threading.Event] = threading.Event()
     slots: ClassVar[set[int]] = set()
+    alone: ClassVar[int] = 1
+    """The slots wait until more than these work."""
 
     def process(self, element: Named, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[tuple[str, int]]:
         for name, number in super().process(element, tracker):
             Slow.slots.add(threading.get_ident())
-            if len(Slow.slots) > 1:
+            if len(Slow.slots) > Slow.alone:
                 Slow.goes_on.set()
             if number:
                 Slow.goes_on.wait(SECONDS)
@@ -80,14 +83,17 @@ class Cutting(BoardServer):
 LOOKS: Looks = ((("x", COUNT),),)
 
 
-def run_with(board: BoardServer, slots: int = 3) -> Ledger:
+def run_with(board: BoardServer, slots: int = 3, alone: int = 1, observers: Sequence[Observer] = ()) -> Ledger:
     """Run to the end with a board, check the results, and return the ledger."""
     Slow.goes_on.clear()
     Slow.slots.clear()
+    Slow.alone = alone
     compilation = compile_application(numbers_of_names(LOOKS, readers=slots, kind=Slow))
     ledger, backend = Ledger(MemoryStore()), Hurried(SlotsAtOnce(compilation, board), LASTS_MILLIS)
     try:
-        loop = Loop(RunState(compilation, backend, ledger, RunSettings("nowhere", until=Until.ONCE)))
+        loop = Loop(
+            RunState(compilation, backend, ledger, RunSettings("nowhere", until=Until.ONCE), observers=observers)
+        )
         loop.run()
     finally:
         board.close()
@@ -107,6 +113,20 @@ def test_an_idle_slot_takes_work_in_the_same_window_and_the_ledger_records_it() 
     assert len(list(history(ledger))) == 1, "no other window was needed"
     first, *_ = handed_in(ledger)
     assert (first.source, first.start, first.end) == ('["x",40]', 0, COUNT)
+
+
+@pytest.mark.slow
+def test_observers_see_what_slots_process() -> None:
+    seen: list[SlotAtWork] = []
+
+    def observe(event: RunEvent) -> None:
+        if isinstance(event, Working):
+            seen.extend(event.work)
+            Slow.goes_on.set()
+
+    run_with(BoardServer("127.0.0.1", "127.0.0.1"), alone=99, observers=[observe])
+    assert {(one.window_id, one.operator, one.source) for one in seen} == {(1, "numbered", '["x",40]')}
+    assert all(one.fraction is not None and 0 <= one.fraction < 1 for one in seen)
 
 
 @pytest.mark.slow

@@ -288,6 +288,9 @@ class Apart:
                 piece.unlink()
         return answer
 
+    def running(self) -> Any:
+        return self.inner.running()
+
     def put_in_place(self, files: Any, application_path: str, *, durable: bool) -> None:
         self.inner.put_in_place(files, application_path, durable=durable)
 

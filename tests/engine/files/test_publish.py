@@ -44,6 +44,9 @@ class Told:
     def run(self, assignment: WindowTask) -> Answer:
         return self.inner.run(assignment)
 
+    def running(self) -> Any:
+        return self.inner.running()
+
     def put_in_place(self, files: Any, application_path: str, *, durable: bool) -> None:
         self.calls.append(len(files))
         self.inner.put_in_place(files, application_path, durable=durable)

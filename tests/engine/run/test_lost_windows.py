@@ -35,6 +35,9 @@ class Losing:
             raise WindowLost("a machine went away")
         return self.inner.run(assignment)
 
+    def running(self) -> Any:
+        return self.inner.running()
+
     def put_in_place(self, files: Any, application_path: str, *, durable: bool) -> None:
         self.inner.put_in_place(files, application_path, durable=durable)
 

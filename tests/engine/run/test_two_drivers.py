@@ -110,6 +110,9 @@ class Slow:
         self.meanwhile()
         raise OSError("the staged pieces are gone")
 
+    def running(self) -> Any:
+        return self.inner.running()
+
     def put_in_place(self, files: Any, application_path: str, *, durable: bool) -> None:
         self.inner.put_in_place(files, application_path, durable=durable)
 

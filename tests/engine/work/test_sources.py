@@ -395,6 +395,9 @@ class Forgetful:
         self.forgets -= 1
         return replace(answer, reports=tuple(replace(report, records={}) for report in answer.reports))
 
+    def running(self) -> Any:
+        return self.inner.running()
+
     def put_in_place(self, files: Any, application_path: str, *, durable: bool) -> None:
         self.inner.put_in_place(files, application_path, durable=durable)
 
