@@ -26,6 +26,7 @@ from dagkit.engine.work.split import (
     place_in,
 )
 from dagkit.engine.work.window_size import WindowSizer
+from dagkit.scaling.policy import LONGEST_MILLIS
 
 SHARED_MILLIS = 200.0
 """The expected time of a slot from which on its window has a board: a shorter one would not gain what that costs."""
@@ -115,7 +116,10 @@ class Scheduler:
         work = {into: min(millis, length.work_millis) for into, millis in by_input.items()}
         cutter = SplitPlanner(forecast, cuts, self.patience, window_id)
         allocation = self.queue.take(slots, work, cutter, besides=0.0 if overlaps else BESIDES)
-        return WindowSchedule(allocation, length.lasts_millis, forecast, tuple(cutter.made))
+        lasts = length.lasts_millis
+        if self.pace.hands_over and all(item.has_end for item in all_in(allocation)):
+            lasts = max(lasts, LONGEST_MILLIS)  # all slots end when there is no more work
+        return WindowSchedule(allocation, lasts, forecast, tuple(cutter.made))
 
     def again(self, promise: WindowPromise, slots: Mapping[Address, int]) -> WindowSchedule:
         """Take the work of a promised, uncommitted window from the queue, without an estimate of its duration."""

@@ -90,8 +90,6 @@ class WindowSizer:
         longest = max(self.shortest_millis, LONGEST_MILLIS)
         error = LEAST_ERROR if self.hands_over else self.error
         best = min(max(self.shortest_millis, sqrt(backlog * self.overhead_millis / error)), longest)
-        if backlog <= best * 1.25 and self.hands_over:
-            return WindowLength(max(self.shortest_millis, min(2 * backlog, longest)), backlog)
         if backlog <= best * 1.25:
             late = 2 * self.error * backlog + self.overhead_millis if self.error <= SOMEWHAT_WRONG else 0.0
             return WindowLength(max(self.shortest_millis, backlog + late), backlog)

@@ -17,6 +17,8 @@ from dagkit.engine.work.schedule import BESIDES, Scheduler, WindowSchedule
 from dagkit.engine.work.split import EVEN, OVER, PUT_OFF, SlotResult, anywhere, split_at_the_end
 from dagkit.engine.work.window_size import WindowSizer
 from dagkit.ledger import Ledger
+from dagkit.ranges import OFFSET_INFINITY
+from dagkit.scaling.policy import LONGEST_MILLIS
 from dagkit.testing import CrashAfter
 from tests.engine.cast import Desk, lines_through_filter
 from tests.engine.items import item_of
@@ -177,3 +179,27 @@ def test_a_promise_that_is_kept_after_a_crash_reports_the_same_cuts(tmp_path: Pa
     desk.run()
     (entry, *_) = history(Ledger.open(str(tmp_path / "app")))
     assert [fact.why for fact in entry.checkpoint.facts if isinstance(fact, Split)][:1] == [EVEN]
+
+
+# ---- slots that hand work over
+
+
+@pytest.mark.parametrize(("hands_over", "lasts"), [(True, LONGEST_MILLIS), (False, 810.0)])
+def test_slots_that_hand_work_over_have_time_until_there_is_none(hands_over: bool, lasts: float) -> None:
+    dealer = dealer_of(block(0, 0, 1000), block(1, 1000, 1400))
+    given = dealer.next(1, {INTO: 2}, NEAR, overlaps=False)
+    dealer.over(given, [SlotResult(0, slot, 0.0 if slot else 700.0, 700.0, [], hands_over) for slot in (0, 1)])
+    dealer.queue.put_back([block(2, 0, 1400)])
+    assert dealer.next(2, {INTO: 2}, NEAR, overlaps=False).lasts_millis == pytest.approx(lasts, rel=0.2)
+
+
+def test_work_without_an_end_keeps_the_window_short_also_where_slots_hand_work_over() -> None:
+    dealer = dealer_of(block(0, 0, OFFSET_INFINITY), block(1, 0, 1000))
+    dealer.pace = replace(dealer.pace, hands_over=True)
+    assert dealer.next(1, {INTO: 2}, NEAR, overlaps=False).lasts_millis < 1000.0
+
+
+@pytest.mark.parametrize(("positions", "is_worth"), [(100, False), (1000, True)])
+def test_only_windows_of_some_length_have_a_board(positions: int, is_worth: bool) -> None:
+    dealer = dealer_of(block(0, 0, positions))
+    assert dealer.next(1, {INTO: 2}, NEAR, overlaps=False).is_worth_sharing is is_worth

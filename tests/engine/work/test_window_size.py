@@ -1,5 +1,8 @@
 """How long a window is, and how much it is given."""
 
+from dataclasses import replace
+from math import sqrt
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,6 +32,12 @@ WRONG = WindowSizer(500.0, positions=1000.0, millis=10.0, overhead_millis=100.0,
         pytest.param(RIGHT, 2000.0, WindowLength(2260.0, 2000.0), id="what is known well is done in one window"),
         pytest.param(RIGHT, 10_000.0, WindowLength(5000.0, 5000.0), id="what is known less well is done in several"),
         pytest.param(WRONG, 10_000.0, WindowLength(1000.0, 1000.0), id="where forecasts are wrong windows are short"),
+        pytest.param(
+            replace(WRONG, hands_over=True),
+            10_000.0,
+            WindowLength(sqrt(10_000.0 * 100.0 / LEAST_ERROR), sqrt(10_000.0 * 100.0 / LEAST_ERROR)),
+            id="where slots hand work over, wrong forecasts do not shorten windows",
+        ),
         pytest.param(
             WRONG, 600.0, WindowLength(600.0, 600.0), id="and no slot waits for what takes longer than it should"
         ),
