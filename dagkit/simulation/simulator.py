@@ -15,6 +15,8 @@ from random import Random
 from dagkit.api.stats import Backlog, Capacity
 from dagkit.api.work import Block
 from dagkit.engine.address import Address
+from dagkit.engine.checkpoint.handovers import settle_handovers
+from dagkit.engine.checkpoint.next_checkpoint import worked_in
 from dagkit.engine.facts import Split
 from dagkit.engine.history.backlogs import Arrival
 from dagkit.engine.reports.capacity import ReadingSpeed, WindowCosts, capacity_of
@@ -23,8 +25,9 @@ from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.work.schedule import Scheduler, WindowSchedule
 from dagkit.engine.work.split import BacklogCount, SlotResult, all_in, anywhere, backlog_of, nowhere, split_at_the_end
 from dagkit.engine.work.window_size import WindowSizer
-from dagkit.engine.worker.protocol import Cores
+from dagkit.engine.worker.protocol import Answer, Cores
 from dagkit.scaling import Follower, ScalingSettings
+from dagkit.simulation.together import SimulatedSlot, worked_together
 from dagkit.simulation.world import ARRIVED, Change, Course, World
 
 INTO = Address("reader.blocks")
@@ -172,17 +175,48 @@ class _Simulation:
         given = self.scheduler.next(self.windows, {INTO: self.count}, self.near, overlaps=world.overlap > 1)
         if self.keeps_splits:
             self.splits += [(self.windows, split) for split in given.cuts]
-        worked, ends = [], self.now
-        for slot, items in enumerate(given.allocation[INTO]):
-            begins = max(heapq.heappop(self.free), self.now + world.window_millis / 2)
-            result = self._work(slot, items, given.lasts_millis)
-            is_free = begins + result.busy_millis + world.slot_millis
-            heapq.heappush(self.free, is_free)
-            ends = max(ends, is_free)
-            worked.append(result)
+        if world.hands_over and self.count <= world.cores_at(self.now):
+            given, worked, ends = self._work_together(given)
+        else:
+            worked, ends = self._work_alone(given)
         ends += world.window_millis / 2
         backlog = BacklogCount.of(all_in(given.allocation))
         self.in_flight.append(_InFlight(given, backlog, worked, self.windows, self.now, ends, not self.in_flight))
+
+    def _work_alone(self, given: WindowSchedule) -> tuple[list[SlotResult], float]:
+        """The results of slots that hand nothing over, and when the last of them ends."""
+        worked, ends = [], self.now
+        for slot, items in enumerate(given.allocation[INTO]):
+            begins = self._begins()
+            result = self._work(slot, items, given.lasts_millis)
+            is_free = begins + result.busy_millis + self.world.slot_millis
+            heapq.heappush(self.free, is_free)
+            ends = max(ends, is_free)
+            worked.append(result)
+        return worked, ends
+
+    def _work_together(self, given: WindowSchedule) -> tuple[WindowSchedule, list[SlotResult], float]:
+        """The schedule after the handovers, the results of the slots, and when all of them end."""
+        slots = []
+        for slot, items in enumerate(given.allocation[INTO]):
+            begins, slower = self._begins(), self._slower()
+            ends = begins + given.lasts_millis
+            slots.append(SimulatedSlot(slot, begins, ends, deque(items), self.cost_of, slower, self.world.claim))
+        reports = worked_together(slots)
+        self.done_millis += sum(one.busy_millis / one.slower for one in slots)
+        is_free = max(one.now for one in slots) + self.world.slot_millis
+        for _ in slots:
+            heapq.heappush(self.free, is_free)
+        after = settle_handovers(self.windows, given.allocation, Answer(tuple(reports)))
+        given = replace(given, allocation=after.allocation, handed=after.splits)
+        return given, worked_in(after.answer), is_free
+
+    def _begins(self) -> float:
+        """When the next slot begins: once a core is free."""
+        return max(heapq.heappop(self.free), self.now + self.world.window_millis / 2)
+
+    def _slower(self) -> float:
+        return exp(self.world.noise * self.random.gauss()) if self.world.noise else 1.0
 
     def _await(self) -> None:
         """Wait until the oldest window ends, or until work arrives for which another window may begin."""
@@ -201,7 +235,7 @@ class _Simulation:
         self.slot_millis += (self.now - since) * min(at_once, self.world.cores_at(self.now))
         self.counted_up_to = self.now
         if self.keeps_splits:
-            splits = split_at_the_end(window.given.allocation, window.worked)
+            splits = [*window.given.handed, *split_at_the_end(window.given.allocation, window.worked)]
             self.splits += [(window.window_id, split) for split in splits]
         took, busy = self.now - window.began, [result.busy_millis for result in window.worked]
         self.costs.committed(took, max(busy, default=0.0))
@@ -224,7 +258,7 @@ class _Simulation:
     def _work(self, slot: int, items: Sequence[WorkItem], lasts: float) -> SlotResult:
         """The result of one slot: it reads its work in order, and splits the item that it reads at the deadline."""
         world = self.world
-        slower = exp(world.noise * self.random.gauss()) if world.noise else 1.0
+        slower = self._slower()
         busy, positions, left = 0.0, 0, list[WorkItem]()
         for number, item in enumerate(items):
             if number and busy >= lasts:

@@ -67,6 +67,8 @@ class World:
     """Whether work can be split while it is processed."""
     cuts: bool = True
     """Whether waiting work can be cut."""
+    hands_over: bool = False
+    """Whether slots hand work over while a window runs, if each of them has a core."""
     claim: int = 1
     """Positions of one claim: work is split between claims."""
     overlap: int = 2

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit import Block
-from dagkit.engine.work.split import EVEN, OVER
+from dagkit.engine.work.split import EVEN, HANDED, OVER
 from dagkit.simulation import Cost, Course, World, fixed, simulated
 
 FILE = 10_000_000
@@ -156,3 +156,30 @@ def test_what_a_cost_says_is_what_it_adds_up_to() -> None:
     assert [cost.upto(position) for position in (0, 5, 10, 15, 20, 30)] == [0, 5, 10, 35, 60, 65]
     assert [cost.reached(0, millis) for millis in (0, 5, 10, 35, 60, 65)] == [0, 5, 10, 15, 20, 30]
     assert cost.reached(8, 7.0) == 11
+
+
+HANDS_OVER = [
+    pytest.param({"slots": 2, "noise": 0.03}, 40_000.0, 1.05, id="40 s"),
+    pytest.param({"slots": 2, "noise": 0.03}, 24_000.0, 1.10, id="24 s"),
+    pytest.param({"slots": 2, "noise": 0.03, "overlap": 1}, 24_000.0, 1.10, id="24 s, one window after the other"),
+    pytest.param({"slots": 16, "noise": 0.12}, 16 * 20_000.0, 1.05, id="sixteen noisy slots"),
+]
+
+
+@pytest.mark.parametrize("share", PLACES)
+@pytest.mark.parametrize(("machine", "millis", "most"), HANDS_OVER)
+def test_a_dear_stretch_is_shared_while_a_window_runs(
+    machine: dict[str, Any], millis: float, most: float, share: float
+) -> None:
+    assert ratio(file_of(1), dear_at(share, millis), hands_over=True, **machine) <= most
+
+
+@pytest.mark.parametrize("number", [0, 7, 15])
+@pytest.mark.parametrize(("machine", "millis", "most"), HANDS_OVER)
+def test_a_slow_block_is_shared_while_a_window_runs(
+    machine: dict[str, Any], millis: float, most: float, number: int
+) -> None:
+    course = run(file_of(16), slow_block(number, 16, millis), hands_over=True, **machine)
+    ideal = world_of(file_of(16), slow_block(number, 16, millis), machine["slots"]).soonest_millis(machine["slots"])
+    assert course.ended / ideal <= most
+    assert splits_of(course)[HANDED]
