@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from dagkit.backends.spark.jobs import is_connect
 from dagkit.backends.spark.master import LOCAL
+from dagkit.backends.spark.placing import speculates
 from dagkit.engine.board.board_server import BoardServer
 from dagkit.engine.board.handover import SlotStanding
 from dagkit.engine.program.program import Program
@@ -18,7 +19,11 @@ LOOPBACK = "127.0.0.1"
 
 
 class Boards:
-    """Starts a board server with the first window that needs one. A Spark Connect session has none."""
+    """Starts a board server with the first window that needs one.
+
+    A Spark Connect session has none. Nor has one that runs tasks twice: where the second attempt is the faster one, the
+    first may have given work away, so that the window would be lost.
+    """
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -48,7 +53,7 @@ class Boards:
 
     def _started(self) -> BoardServer | None:
         with self._starting:
-            if self._server is None and not is_connect(self._spark):
+            if self._server is None and not is_connect(self._spark) and not speculates(self._spark):
                 setting = self._spark.conf.get
                 if LOCAL.fullmatch(setting("spark.master") or ""):
                     self._server = BoardServer(LOOPBACK, LOOPBACK)

@@ -33,7 +33,7 @@ class Placing:
     def divided(self, spark: SparkSession) -> "tuple[Placing, Placing]":
         """The files for the driver, and those for a job. Few bytes to copy are not worth a job."""
         copied = tuple((file, pieces) for file, pieces in self.files if len(pieces) > 1)
-        if sum(piece.length for _, pieces in copied for piece in pieces) < MANY_BYTES or _speculates(spark):
+        if sum(piece.length for _, pieces in copied for piece in pieces) < MANY_BYTES or speculates(spark):
             copied = ()
         rest = tuple(one for one in self.files if one not in copied)
         return replace(self, files=rest), replace(self, files=copied)
@@ -71,6 +71,6 @@ class PlacingTask:
                         yield pa.record_batch([pa.array([number], pa.int64())], names=["number"])
 
 
-def _speculates(spark: SparkSession) -> bool:
+def speculates(spark: SparkSession) -> bool:
     """Whether Spark may run a task twice at the same time. Both would then write the same file."""
     return str(spark.conf.get("spark.speculation", "false")).lower() == "true"

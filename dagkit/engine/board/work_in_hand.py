@@ -62,9 +62,10 @@ class WorkInHand:
         If the slot has work, it begins one item even if the time is over.
         """
         with self._deadline.lock:
-            if self._waiting and not (self._speed.has_begun and self._deadline.is_over):
+            is_over = self._deadline.is_over
+            if self._waiting and not (self._speed.has_begun and is_over):
                 return self._popped()
-            if self._waiting:
+            if is_over:
                 return None
         began = time.monotonic()
         handover = self._link.more(lambda: self._deadline.is_over)
