@@ -15,11 +15,11 @@ from random import Random
 from dagkit.api.stats import Backlog, Capacity
 from dagkit.api.work import Block
 from dagkit.engine.address import Address
-from dagkit.engine.checkpoint.handovers import settle_handovers
 from dagkit.engine.checkpoint.next_checkpoint import worked_in
 from dagkit.engine.facts import Split
 from dagkit.engine.history.backlogs import Arrival
 from dagkit.engine.reports.capacity import ReadingSpeed, WindowCosts, capacity_of
+from dagkit.engine.run.handovers import settle_handovers
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.work.schedule import Scheduler, WindowSchedule

@@ -66,6 +66,7 @@ APPLICATION: dict[str, tuple[Any, Standing]] = {
     # dagkit's own
     "ON_POISON": (OnPoison.STOP, Y),
     "RECORD_TIMEOUT_MILLIS": (None, Y),
+    "HAND_OVER_WORK": (True, Y),
 }
 
 OPERATOR: dict[str, tuple[Any, Standing]] = {

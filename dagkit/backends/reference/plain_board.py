@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from dagkit.engine.address import Address
 from dagkit.engine.board.handover import Handover
 
 
@@ -23,7 +22,7 @@ class PlainBoard:
         if not self.loses():
             self.offered.append(handover)
 
-    def taken(self, into: Address) -> Handover | None:
+    def taken(self, into: str) -> Handover | None:
         """Return and remove the oldest work for an input; None if there is none."""
         found = next((each for each in self.offered if each.into == into), None)
         if found is not None:

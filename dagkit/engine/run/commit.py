@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from dagkit.engine.aside.decided import DecidedWork
 from dagkit.engine.aside.search import Search
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.checkpoint.handovers import settle_handovers
 from dagkit.engine.checkpoint.next_checkpoint import next_checkpoint, state_after, worked_in
 from dagkit.engine.checkpoint.outcome import InputStatus, RemainingWork, WindowOutcome
 from dagkit.engine.checkpoint.row_account import breaches
@@ -15,6 +14,7 @@ from dagkit.engine.checkpoint.work_records import unreported
 from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.points import Point
 from dagkit.engine.receipts.receipt import write_receipts
+from dagkit.engine.run.handovers import settle_handovers
 from dagkit.engine.run.in_flight import InFlightWindow
 from dagkit.engine.run.notify import queues_of
 from dagkit.engine.run.run_state import RunState

@@ -13,9 +13,9 @@ from dagkit import Block
 from dagkit.engine.board.board import Ask, Board, Dismiss, Hand, Move
 from dagkit.engine.board.board_messages import Asked, Dismissed, Given, Handed, Idle, Progressed, line_of, message_in
 from dagkit.engine.board.handover import Handover, Standing
-from dagkit.engine.checkpoint.handovers import settle_handovers
 from dagkit.engine.checkpoint.work_records import unreported
 from dagkit.engine.failures import WindowLost
+from dagkit.engine.run.handovers import settle_handovers
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.record import Recorder
 from dagkit.engine.work.split import all_in
