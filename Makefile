@@ -4,12 +4,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: all run check test format lint types fast services clean
+.PHONY: all run check test format lint types fast services site wheels clean
 
 all: lint types test
 
 # An application on a local Spark, with a text that it makes, or with yours: make run TEXT=/var/log/syslog
-run: $(VENV)/ready
+run: $(VENV)/installed
 	$(BIN)/python -m apps.line_filter.run $(if $(TEXT),"$(TEXT)")
 
 # What to run before each commit: form, types, and the tests that take no time.
@@ -33,14 +33,35 @@ types: $(VENV)/ready
 fast: $(VENV)/ready
 	$(PYTEST) -m "not slow"
 
+# The documents as a site, in build/site.
+site: $(VENV)/ready
+	$(BIN)/python docs/site/build.py
+
+# Distributions: the sources, a wheel for every machine, and wheels with compiled code, by cibuildwheel (which takes Docker).
+wheels:
+	rm -rf dist
+	CC=false $(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir dist .
+	$(PYTHON) -m pip install --quiet build cibuildwheel
+	$(PYTHON) -m build --sdist
+	$(PYTHON) -m cibuildwheel --output-dir dist
+
 # What the tests against real services download. Without it, those tests are skipped, and their reports name the command.
 services:
 	-tests/services/kafka.sh fetch
 
-$(VENV)/ready: pyproject.toml hatch_build.py $(wildcard operators/dagkit_operators/native/*.c)
+SOURCES := pyproject.toml hatch_build.py $(wildcard operators/dagkit_operators/native/*.c)
+
+# What running takes: a Java runtime too, if the machine has none.
+$(VENV)/installed: $(SOURCES)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.$(shell command -v java > /dev/null || echo "[java]")'
+	touch $@
+
+# What testing takes, besides.
+$(VENV)/ready: $(SOURCES)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
-	touch $@
+	touch $(VENV)/installed $@
 
 clean:
 	rm -f operators/dagkit_operators/native/lib*.so

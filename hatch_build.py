@@ -40,6 +40,15 @@ class CompileHook(BuildHookInterface[BuilderConfig]):
                 build_data["pure_python"] = False
                 build_data["tag"] = f"py3-none-{platform_tag()}"
 
+        if version != "editable":
+            build_data["force_include"].update(self._examples())
+
+    def _examples(self) -> dict[str, str]:
+        """The applications that the wheel ships, without their tests."""
+        apps = Path(self.root) / "apps"
+        shipped = (path for path in apps.glob("*/*") if path.suffix in (".py", ".xml") and path.stem[:5] != "test_")
+        return {str(path): f"dagkit/examples/{path.relative_to(apps).as_posix()}" for path in sorted(shipped)}
+
     def _bring(self, library: Path, here: Path) -> None:
         """What was compiled, or nothing, is in the very tree; whoever has loaded an older one keeps it."""
         try:
@@ -73,14 +82,14 @@ def compiler() -> list[str]:
 
 
 def can_compile() -> bool:
-    """Whether this is a system on which that was tried, and has a compiler."""
-    return sys.platform == "linux" and shutil.which(compiler()[0]) is not None
+    """Whether this is a system whose compiler takes these flags, and has one."""
+    return sys.platform in ("linux", "darwin") and shutil.which(compiler()[0]) is not None
 
 
 def compile_library(source: Path, library: Path, flags: Sequence[str] = ()) -> str | None:
     """The library is there and knows which text it was compiled from; or else why not."""
     if not can_compile():
-        return MISSING if sys.platform == "linux" else f"{sys.platform} was never tried"
+        return MISSING if sys.platform in ("linux", "darwin") else f"its flags are not for {sys.platform}"
     known = f"-DSOURCE={zlib.crc32(source.read_bytes())}u"
     command = [*compiler(), *FLAGS, *flags, known, "-o", str(library), str(source)]
     try:

@@ -8,13 +8,16 @@ import logging
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 from click.exceptions import Exit
 
 from dagkit.cli.terminal.output import Interrupted, LastResort, Output, let_go, unwritable
 from dagkit.errors import DagkitError, did_you_mean
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +97,38 @@ ALIASES: Mapping[str, str] = {
 """Other names of commands: `run`, and those of Apex."""
 
 
+COMMAND_GROUP = "dagkit.commands"
+"""The entry-point group in which other distributions name click commands. Those of dagkit go first."""
+
+
+def _installed() -> "Mapping[str, EntryPoint]":
+    """The commands of other distributions. Looking for them takes longer than importing a command of dagkit."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - see above
+
+    return {point.name: point for point in entry_points(group=COMMAND_GROUP) if not _is_own(point.name)}
+
+
+def _loaded(point: "EntryPoint") -> click.Command:
+    command = point.load()
+    if not isinstance(command, click.Command):
+        raise click.ClickException(f"{point.value} is no command of click, but the entry point {point.name!r} says so")
+    return command
+
+
 class CommandGroup(click.RichGroup):
     """Imports a command's module when the command is called, and exits on a `DagkitError` with its exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        return [command.name for command in COMMANDS if command.exists]
+        return [*(command.name for command in COMMANDS if command.exists), *sorted(_installed())]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         name = ALIASES.get(cmd_name, cmd_name)
         command = next((command for command in COMMANDS if command.name == name and command.exists), None)
         if command is None:
-            return None
+            point = _installed().get(cmd_name)
+            if point is None or not _is_listing(ctx):
+                return None if point is None else _loaded(point)
+            return click.Command(cmd_name, help=f"A command of {point.dist.name if point.dist else point.value}.")
         return click.Command(command.name, help=command.purpose) if _is_listing(ctx) else command.load()
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -114,8 +138,9 @@ class CommandGroup(click.RichGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        name, known = args[0], [*self.list_commands(ctx), *ALIASES]
-        if name not in known and not name.startswith("-") and not ctx.resilient_parsing:
+        name = args[0]
+        if not ctx.resilient_parsing and not name.startswith("-") and not _is_own(name) and name not in _installed():
+            known = [*self.list_commands(ctx), *ALIASES]
             ctx.fail(f"there is no command {name!r}; {did_you_mean(name, known)}")
         return super().resolve_command(ctx, args)
 
@@ -162,6 +187,11 @@ def _written() -> Iterator[None]:
         let_go(sys.stdout)
         code = 0 if refused.errno == errno.EPIPE else Output().failure(unwritable(refused))
         raise Exit(code) from refused
+
+
+def _is_own(name: str) -> bool:
+    """Whether dagkit itself has a command of this name."""
+    return name in ALIASES or any(command.name == name and command.exists for command in COMMANDS)
 
 
 def _is_listing(ctx: click.Context | None) -> bool:

@@ -5,11 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import tomllib
-import venv
-import zipfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +13,8 @@ import pytest
 
 from hatch_build import MISSING, SOURCES, can_compile, library_of, platform_tag
 from tests.docs.fences import Fence, fences_in
+from tests.packaging.building import ROOT, Built, Place, build, lend, run, unpacked
 
-ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PACKAGES = {"dagkit": ROOT / "dagkit", "dagkit_operators": ROOT / "operators" / "dagkit_operators"}
 
@@ -40,95 +36,6 @@ pytestmark = pytest.mark.slow
 compiling = pytest.mark.skipif(not can_compile(), reason=MISSING)
 
 
-@dataclass(frozen=True, slots=True)
-class Built:
-    """A wheel and a source distribution, of the same tree."""
-
-    wheel: Path
-    sdist: Path
-
-    @property
-    def in_wheel(self) -> set[str]:
-        with zipfile.ZipFile(self.wheel) as wheel:
-            return {name for name in wheel.namelist() if not name.endswith("/")}
-
-    def read(self, name: str) -> str:
-        """The text of a file of the wheel's own description."""
-        (path,) = (path for path in self.in_wheel if path.endswith(f".dist-info/{name}"))
-        with zipfile.ZipFile(self.wheel) as wheel:
-            return wheel.read(path).decode()
-
-    @property
-    def in_sdist(self) -> set[str]:
-        """The files of the source distribution, without the folder that they all are in."""
-        with tarfile.open(self.sdist) as sdist:
-            return {name.partition("/")[2] for name in sdist.getnames()}
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A clean environment with the wheel in it, and an application, both away from the checkout."""
-
-    python: Path
-    folder: Path
-
-    def run(self, *command: str) -> str:
-        """What a command of this environment prints."""
-        clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "DAGKIT"))}
-        program = self.python.parent / command[0]
-        answer = subprocess.run(  # noqa: S603 - it is our own
-            [program, *command[1:]], cwd=self.folder, env=clean, capture_output=True, text=True, check=False
-        )
-        assert answer.returncode == 0, answer.stdout + answer.stderr
-        return answer.stdout
-
-
-def _built(source: Path, target: Path, **environment: str) -> tuple[Built, str]:
-    """What is built of a tree, and what was said about it."""
-    told = _run([sys.executable, "-m", "hatchling", "build", "-d", str(target)], source, **environment)
-    (wheel,), (sdist,) = target.glob("*.whl"), target.glob("*.tar.gz")
-    return Built(wheel, sdist), told
-
-
-def _run(command: Sequence[str], folder: Path, **environment: str) -> str:
-    told = {**os.environ, **environment}
-    answer = subprocess.run(command, cwd=folder, env=told, capture_output=True, text=True, check=False)  # noqa: S603
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    return answer.stdout + answer.stderr
-
-
-def _unpacked(sdist: Path, folder: Path) -> Path:
-    with tarfile.open(sdist) as sources:
-        sources.extractall(folder, filter="data")
-    (tree,) = folder.iterdir()
-    return tree
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    return _built(ROOT, tmp_path_factory.mktemp("dist"))[0]
-
-
-def _lend(environment: Path) -> None:
-    """Let an environment have what the one of the tests has, behind what it has itself."""
-    (packages,) = (environment / "lib").glob("python*/site-packages")
-    lent = [path for path in sys.path if path.endswith("site-packages")]
-    (packages / "lent.pth").write_text("\n".join(lent), encoding="utf-8")
-
-
-@pytest.fixture(scope="module")
-def place(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Place:
-    """What dagkit depends on is lent by the environment of the tests, so that no network is needed."""
-    folder = tmp_path_factory.mktemp("place")
-    venv.create(folder / "venv", with_pip=False)
-    python = folder / "venv" / "bin" / "python"
-    install = ["--python", str(python), "install", "--quiet", "--no-deps", "--no-index", str(built.wheel)]
-    _run([sys.executable, "-m", "pip", "--disable-pip-version-check", *install], folder)
-    _lend(folder / "venv")
-    shutil.copytree(ROOT / "apps" / "line_filter", folder / "line_filter")
-    return Place(python, folder)
-
-
 def _sources(package: str) -> set[str]:
     """The files of a package as the wheel is to hold them."""
     root = PACKAGES[package]
@@ -139,10 +46,18 @@ def _sources(package: str) -> set[str]:
     }
 
 
+EXAMPLES = {
+    f"dagkit/examples/{path.relative_to(ROOT / 'apps').as_posix()}"
+    for path in (ROOT / "apps").glob("*/*")
+    if path.suffix in (".py", ".xml") and not path.name.startswith("test_")
+}
+"""The applications that the wheel brings."""
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_the_wheel_holds_every_file_of_a_package_and_its_types(built: Built, package: str) -> None:
     held = {name for name in built.in_wheel if name.startswith(f"{package}/")}
-    assert held - COMPILED == _sources(package)
+    assert held - COMPILED - EXAMPLES == _sources(package)
     assert f"{package}/py.typed" in held
 
 
@@ -150,7 +65,7 @@ def test_what_the_packages_hold_is_code_types_how_spark_speaks_and_what_a_page_i
     held = [name for name in built.in_wheel if name.partition("/")[0] in PACKAGES]
     other = {name for name in held if Path(name).suffix not in (".py", ".typed", *PAGE)}
     spoken = {"dagkit/backends/spark/log4j2.properties", "dagkit/console/static/uPlot.LICENSE"}
-    assert other - COMPILED == {*spoken, *(f"dagkit_operators/native/{source.name}" for source in SOURCES)}
+    assert other - COMPILED - EXAMPLES == {*spoken, *(f"dagkit_operators/native/{source.name}" for source in SOURCES)}
 
 
 @compiling
@@ -166,15 +81,15 @@ def test_a_wheel_with_compiled_code_is_for_the_platform_that_it_was_compiled_on(
     ids=["there is none", "it fails", "it makes nothing", "it makes no library", "it is wrong"],
 )
 def test_without_a_compiler_the_wheel_is_for_every_machine(built: Built, tmp_path: Path, compiler: str) -> None:
-    tree = _unpacked(built.sdist, tmp_path / "unpacked")
+    tree = unpacked(built.sdist, tmp_path / "unpacked")
     for library in COMPILED:
         (tree / "operators" / library).write_text("of an earlier build")
-    plain, told = _built(tree, tmp_path / "plain", CC=compiler)
+    plain, told = build(tree, tmp_path / "plain", CC=compiler)
     assert all(f"{source.name} is not compiled, numpy will do" in told for source in SOURCES)
     assert plain.wheel.name == f"dagkit-{PROJECT['version']}-py3-none-any.whl"
     assert plain.in_wheel == built.in_wheel - COMPILED
     shutil.unpack_archive(plain.wheel, installed := tmp_path / "installed", "zip")
-    told = _run([sys.executable, "-m", "dagkit.cli", "--version"], tmp_path, PYTHONPATH=str(installed))
+    told = run([sys.executable, "-m", "dagkit.cli", "--version"], tmp_path, PYTHONPATH=str(installed))
     assert "dagkit_operators: byte scanning: numpy" in told
 
 
@@ -191,6 +106,19 @@ def test_what_was_compiled_is_used_where_the_wheel_is_installed(place: Place) ->
 def test_the_wheel_holds_nothing_else(built: Built) -> None:
     described = f"dagkit-{PROJECT['version']}.dist-info"
     assert {name.partition("/")[0] for name in built.in_wheel} == {*PACKAGES, "dagkit_pytest.py", described}
+
+
+def test_the_wheel_brings_every_example(built: Built) -> None:
+    assert built.in_wheel >= EXAMPLES
+    assert "dagkit/examples/line_filter/app.py" in EXAMPLES
+
+
+@compiling
+def test_a_wheel_with_compiled_code_runs_on_older_systems(built: Built) -> None:
+    """What it needs of the C library is in every system of the last ten years, so that no code must be bundled."""
+    pytest.importorskip("auditwheel")
+    said = run([sys.executable, "-m", "auditwheel", "show", str(built.wheel)], ROOT)
+    assert "manylinux_2_17" in said
 
 
 def test_the_wheel_brings_its_command_its_library_and_its_license(built: Built) -> None:
@@ -226,8 +154,8 @@ def test_no_scratch_travels(built: Built) -> None:
 
 
 def test_the_sources_build_the_same_wheel(built: Built, tmp_path: Path) -> None:
-    tree = _unpacked(built.sdist, tmp_path / "unpacked")
-    again, _ = _built(tree, tmp_path / "again")
+    tree = unpacked(built.sdist, tmp_path / "unpacked")
+    again, _ = build(tree, tmp_path / "again")
     assert again.in_wheel == built.in_wheel
 
 
@@ -284,9 +212,9 @@ class Shell:
 @pytest.fixture(scope="module")
 def shell(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Shell:
     """Where the first commands of the page were typed in."""
-    shell = Shell(_unpacked(built.sdist, tmp_path_factory.mktemp("unpacked")), tmp_path_factory.mktemp("home"))
+    shell = Shell(unpacked(built.sdist, tmp_path_factory.mktemp("unpacked")), tmp_path_factory.mktemp("home"))
     shell.type_in(SHOWN["sh"][0], shell.tree)
-    _lend(shell.home / "streams")
+    lend(shell.home / "streams")
     return shell
 
 

@@ -1,5 +1,7 @@
 """`dagkit launch`: run an application; resume after the last window in its ledger."""
 
+from typing import TYPE_CHECKING
+
 import rich_click as click
 
 from dagkit.api.running import Until
@@ -8,8 +10,23 @@ from dagkit.cli.application.options import Asked, application, definitions, spok
 from dagkit.cli.terminal.output import Output
 from dagkit.machine import Machine
 
+if TYPE_CHECKING:
+    from dagkit.engine.reports.run_events import Observer
+
 LOCAL = "127.0.0.1"
 """The default address of the metrics: this machine only."""
+
+
+def _observers(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -> "tuple[Observer, ...]":
+    """The named observers; the modules that make them are imported only for `--observer`."""
+    if not names:
+        return ()
+    from dagkit.observers.named_observers import ObserverUnknown, observer_named  # noqa: PLC0415 - see above
+
+    try:
+        return tuple(map(observer_named, names))
+    except ObserverUnknown as unknown:
+        raise click.BadParameter(str(unknown), ctx, param) from unknown
 
 
 class LaunchCommand(click.RichCommand):
@@ -57,6 +74,14 @@ class LaunchCommand(click.RichCommand):
 )
 @click.option("--allow-control", is_flag=True, help="Let that page stop the run.")
 @click.option(
+    "--observer",
+    "observers",
+    metavar="NAME",
+    callback=_observers,
+    multiple=True,
+    help="Send run events to an observer of an installed distribution.",
+)
+@click.option(
     "--log",
     type=click.Choice(["text", "json"]),
     default="text",
@@ -82,6 +107,7 @@ def launch(
     metrics_address: str | None,
     console_port: int | None,
     allow_control: bool,
+    observers: "tuple[Observer, ...]",
     log: str,
 ) -> None:
     """Run an application until it is stopped, by default on a local Spark.
@@ -114,6 +140,7 @@ def launch(
             metrics=serving,
             console=console_port,
             allow_control=allow_control,
+            observers=observers,
         ),
     )
 

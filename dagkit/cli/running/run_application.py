@@ -41,6 +41,8 @@ class Wanted:
     """The port of the page about the run."""
     allow_control: bool
     """Whether that page may stop the run."""
+    observers: tuple[Observer, ...] = ()
+    """Further observers."""
 
 
 def run(asked: Asked, output: Output, machine: Machine, wanted: Wanted) -> None:
@@ -55,7 +57,7 @@ def run(asked: Asked, output: Output, machine: Machine, wanted: Wanted) -> None:
         output.notes(compilation.notes)
         progress = Progress(Output(verbosity=-1) if lines else output, places(compilation), receivers(compilation))
         with ExitStack() as stack:
-            observers: list[Observer] = [progress]
+            observers: list[Observer] = [progress, *wanted.observers]
             if lines is not None:
                 stack.enter_context(lines.with_logs())
                 observers.append(lines)

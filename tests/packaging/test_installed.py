@@ -1,0 +1,115 @@
+"""An installed dagkit runs what README shows without Java and `dot`, and takes extensions of other distributions."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.docs.fences import Fence, fences_in
+from tests.packaging.building import ROOT, Place, run
+
+pytestmark = pytest.mark.slow
+ACME = Path(__file__).parent / "acme"
+"""A distribution with an operator, a command, a policy and an observer."""
+
+
+@pytest.fixture
+def bare(place: Place, tmp_path: Path) -> Place:
+    """A folder with the examples of the wheel, in an environment without Java and `dot`."""
+    (examples,) = (place.folder / "venv" / "lib").glob("python*/site-packages/dagkit/examples")
+    shutil.copytree(examples, tmp_path / "apps")
+    return Place(place.python, tmp_path)
+
+
+def typed(bare: Place, line: str) -> subprocess.CompletedProcess[str]:
+    """Type a line into a shell whose PATH has the commands of the environment only."""
+    kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TMPDIR") if name in os.environ}
+    environment = {**kept, "PATH": str(bare.python.parent), "HOME": str(bare.folder), "NO_COLOR": "1", "COLUMNS": "120"}
+    return subprocess.run(  # noqa: S603 - it is our own page
+        ["/bin/sh", "-c", line], cwd=bare.folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def shown(bare: Place, fence: Fence) -> str:
+    """A console fence as it reads when its commands are typed."""
+    wanted = int(fence.info.rpartition(" ")[2]) if "exits" in fence.info else 0
+    text = ""
+    for line in (line[2:] for line in fence.text.splitlines() if line.startswith("$ ")):
+        answer = typed(bare, line)
+        assert answer.returncode == wanted, f"{line} ends with {answer.returncode}: {answer.stdout}{answer.stderr}"
+        text += f"$ {line}\n{answer.stdout}{answer.stderr}"
+    return text
+
+
+def test_what_the_readme_shows_happens(bare: Place) -> None:
+    fences = fences_in(ROOT / "README.md")
+    ran, imports = 0, ""
+    for fence, following in zip(fences, (*fences[1:], None), strict=True):
+        if fence.language == "console":
+            assert shown(bare, fence) == fence.text
+            ran += 1
+        elif fence.info == "python":
+            printed = bare.run("python", "-c", imports + fence.text)
+            imports += "".join(f"{line}\n" for line in fence.text.splitlines() if line.startswith(("from ", "import ")))
+            assert printed == (following.text if following and following.info == "text output" else "")
+            ran += 1
+        elif fence.file_name is not None:
+            (bare.folder / fence.file_name).write_text(fence.text, encoding="utf-8")
+    assert ran > 4
+
+
+def test_a_picture_needs_no_dot(bare: Place) -> None:
+    answer = typed(bare, "dagkit graph apps/word_count -o graph.svg")
+    assert answer.returncode == 0, answer.stderr
+    assert (bare.folder / "graph.svg").read_text().startswith("<svg")
+
+
+@pytest.fixture(scope="module")
+def extended(place: Place) -> Place:
+    """The environment with the distribution acme."""
+    run([str(place.python), "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", str(ACME)], place.folder)
+    return place
+
+
+APPLICATION = """\
+from dagkit import StreamingApplication
+from dagkit_operators import Items, PartWriter
+
+
+class Loud(StreamingApplication):
+    def populate_dag(self, dag, conf):
+        import acme_dagkit
+
+        words = dag.add_operator("Words", Items[str](items=("a", "b")))
+        words >> dag.add_operator("Shout", acme_dagkit.Shout()) >> dag.add_operator("Out", PartWriter(file_path="out"))
+"""
+
+
+def test_extensions_of_another_distribution_are_found(extended: Place, tmp_path: Path) -> None:
+    place = Place(extended.python, tmp_path)
+    (tmp_path / "loud.py").write_text(APPLICATION)
+    assert "Shout" in place.run("dagkit", "describe")
+    assert place.run("dagkit", "greet", "you") == "hello you\n"
+    assert "greet" in place.run("dagkit", "--help")
+    place.run("dagkit", "launch", "loud.py", "--once", "--reference", "-q", "--observer", "acme")
+    assert (tmp_path / "out" / "part-00000-00000").read_text() == "A!\nB!\n"
+    events = [json.loads(line) for line in (tmp_path / "acme.jsonl").read_text().splitlines()]
+    assert "Committed" in events
+    program = "from dagkit.scaling.registry import policy_names; print(policy_names())"
+    assert "acme-one" in place.run("python", "-c", program)
+
+
+def test_what_no_distribution_brings_is_wrong_usage(extended: Place, tmp_path: Path) -> None:
+    place = Place(extended.python, tmp_path)
+    (tmp_path / "loud.py").write_text(APPLICATION)
+    wrong = typed(place, "dagkit launch loud.py --observer acmee")
+    assert (wrong.returncode, "did you mean 'acme'?" in wrong.stderr) == (2, True), wrong.stderr
+    wrong = typed(place, "dagkit launch loud.py --observer mute")
+    assert (wrong.returncode, "cannot be called" in wrong.stderr) == (2, True), wrong.stderr
+    wrong = typed(place, "dagkit gret")
+    assert (wrong.returncode, "did you mean 'greet'?" in wrong.stderr) == (2, True), wrong.stderr
+    wrong = typed(place, "dagkit number")
+    assert (wrong.returncode, "is no command of click" in wrong.stderr) == (1, True), wrong.stderr
