@@ -141,8 +141,8 @@ def run_app(
     """Run an application in memory until all available work is done, and return what it sent, wrote and kept.
 
     Each mapping of `inputs` has the items that input operators emit for one window, by operator; other input operators
-    look as usual. Relative paths of output lie in a temporary folder. With `crashes`, the run is ended after a step of
-    each window and resumed.
+    look as usual. Relative paths of all other operators start from a temporary folder. With `crashes`, the run is ended
+    after a step of each window and resumed.
     """
     with tempfile.TemporaryDirectory(prefix="dagkit-outputs-") as folder:
         rehearsal = Rehearsal(application, conf, clock=clock, inputs=inputs, home=folder)
