@@ -1,0 +1,31 @@
+"""`make run` installs what running takes, and no more."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.packaging.building import ROOT
+
+pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+
+
+def recipe_of(target: str, environment: Path) -> str:
+    """The commands that make would run for a target in an empty environment."""
+    command = ["make", "--no-print-directory", "-n", target, f"VENV={environment}"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout  # noqa: S603 - ours
+
+
+def test_running_installs_no_tools_for_tests(tmp_path: Path) -> None:
+    assert "pip install" in recipe_of("run", tmp_path / "venv")
+    assert "[dev]" not in recipe_of("run", tmp_path / "venv")
+    assert "[dev]" in recipe_of("fast", tmp_path / "venv")
+
+
+def test_an_environment_for_tests_runs_applications_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "venv").mkdir()
+    for stamp in ("installed", "ready"):
+        (tmp_path / "venv" / stamp).touch()
+    assert "pip install" not in recipe_of("run", tmp_path / "venv")
+    assert "pip install" not in recipe_of("fast", tmp_path / "venv")
