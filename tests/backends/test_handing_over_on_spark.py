@@ -11,12 +11,15 @@ from pyspark.sql import SparkSession
 from dagkit import Config
 from dagkit.api.running import Until
 from dagkit.backends.spark import SparkBackend
+from dagkit.backends.spark.boards import Boards
 from dagkit.compiler import compile_application
 from dagkit.engine.facts import Split
 from dagkit.engine.history.history import history
+from dagkit.engine.program.lower import program_of
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.work.split import HANDED
+from dagkit.engine.worker.protocol import WindowTask
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.stores import MemoryStore
@@ -77,3 +80,20 @@ def test_an_idle_worker_takes_work_of_a_busy_one(spark: SparkSession, tmp_path: 
     assert sorted(collected) == numbers_expected(looks, 0, doubled=False)
     facts = [fact for entry in history(ledger) for fact in entry.checkpoint.facts]
     assert any(isinstance(fact, Split) and fact.why == HANDED for fact in facts) is hands_over
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_board_that_no_worker_reaches_is_not_served_again(
+    spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    program = program_of(compile_application(numbers_of_names(((("x", 1),),))))
+    boards, task = Boards(spark), WindowTask(1, movable=frozenset(program.queued_slots))
+    try:
+        with boards.serving(task, program, 2) as first:
+            assert first.board is not None
+        with boards.serving(task, program, 2) as second:
+            assert second.board is None
+    finally:
+        boards.close()
+    assert "no worker reached the driver" in caplog.text

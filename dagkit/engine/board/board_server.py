@@ -90,6 +90,11 @@ class BoardServer:
                 for connection in window.connections.values():
                     _shut(connection)
 
+    def is_reached(self, place: BoardPlace) -> bool:
+        """Whether a slot of this attempt at a window has connected."""
+        with self._lock:
+            return any(board.begun for board in self._windows[place.window].boards.values())
+
     def running(self) -> list[SlotStanding]:
         """The last report of each slot that processes an element, in all windows."""
         with self._lock:

@@ -27,8 +27,10 @@ from dagkit.engine.board.handover import Giver, Handover
 
 BEAT_SECONDS: Final = 0.1
 """How often a slot reports its progress."""
-ANSWERS_WITHIN_SECONDS: Final = 2.0
-"""The longest time for a connection, and for sending one message."""
+CONNECTED_WITHIN_SECONDS: Final = 0.5
+"""The longest time for a connection: an idle slot waits for it."""
+SENT_WITHIN_SECONDS: Final = 2.0
+"""The longest time for sending one message."""
 _LOOKS_SECONDS: Final = 0.05
 """How often a waiting slot looks whether its time is over."""
 
@@ -90,7 +92,8 @@ class SlotLink:
                 self._socket.close()
 
     def _connect(self) -> None:
-        connection = socket.create_connection((self._place.host, self._place.port), ANSWERS_WITHIN_SECONDS)
+        connection = socket.create_connection((self._place.host, self._place.port), CONNECTED_WITHIN_SECONDS)
+        connection.settimeout(SENT_WITHIN_SECONDS)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with self._changed:
             if self._is_cut:
