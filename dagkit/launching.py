@@ -31,15 +31,16 @@ from dagkit.engine.reports.run_events import Observer, Observers, Starting
 from dagkit.engine.reports.run_picture import RunPicture
 from dagkit.engine.reports.snapshot import RunSnapshot
 from dagkit.engine.reports.status_file import StatusFile, refuse_second
-from dagkit.engine.run.launch_record import LaunchRecord
+from dagkit.engine.run.launch_record import LaunchRecord, differences, keep_aside
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.worker.protocol import Backend
 from dagkit.ledger import Ledger
+from dagkit.ledger.stores import open_store
 from dagkit.machine import Machine
 from dagkit.observers.spans import tracing
 from dagkit.plan import fingerprint
-from dagkit.urls import absolute
+from dagkit.urls import absolute, shown
 
 __all__ = ["HOME", "Launched", "Machine", "application_path", "launch", "launch_compiled"]
 
@@ -101,20 +102,25 @@ def launch_compiled(
     clock: Timer | None = None,
     probe: Probe | None = None,
     take_over: bool = False,
+    fresh: bool = False,
 ) -> Launched:
     """Run a compiled application.
 
     It stops after this many `windows`, even if work is left. Unless `durable`, its ledger survives a crash of the
     process but not of the machine. `observers` receive every run event; a `probe` may crash the run at any step.
-    Raise `DriverRuns` if another process runs the application, unless this one is to `take_over`.
+    Raise `DriverRuns` if another process runs the application, unless this one is to `take_over`. If `fresh`, begin
+    again beside the earlier run, whose folder is renamed.
     """
     place, version = absolute(str(path or application_path(compilation))), sys.modules["dagkit"].__version__
     with _signals() as interrupts:
-        ledger = Ledger.create(place, clock=clock, durable=durable)
         if not take_over:
-            refuse_second(ledger.store, datetime.now(UTC))
+            refuse_second(open_store(place), datetime.now(UTC))
+        kept = keep_aside(place, datetime.now(UTC)) if fresh else None
+        ledger = Ledger.create(place, clock=clock, durable=durable)
         status = StatusFile(ledger.store, _picture(compilation, machine, place, until))
         observers = [status, *observers, *tracing()]
+        if kept is not None:
+            Observers(observers).publish(Starting(f"beginning again; the earlier run is in {shown(kept)}"))
         with (
             status.kept(),
             Masking.of(lambda: program_of(compilation)).masked(),
@@ -138,6 +144,9 @@ def launch_compiled(
                 observers=observers,
                 probe=probe,
             )
+            differing = differences(ledger.store, state.changing.plan.compilation.plan, state.checkpoint.window)
+            if differing is not None:
+                state.publisher.publish(differing)
             LaunchRecord.of(state.changing.plan.compilation, version, state.clock.now()).write(ledger.store)
             loop = Loop(state)
             interrupts.end(loop)
@@ -176,7 +185,6 @@ def _backend(compilation: Compilation, machine: Machine, observers: Observers) -
     if machine.backend == "reference":
         from dagkit.backends.reference import ReferenceBackend  # noqa: PLC0415 - only one of the two is loaded
 
-        observers.publish(Starting("reading the ledger"))
         yield ReferenceBackend(compilation)
         return
     from dagkit.backends.spark import SparkBackend, web_page  # noqa: PLC0415 - as above

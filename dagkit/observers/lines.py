@@ -20,6 +20,7 @@ from dagkit.engine.reports.run_events import (
     Failed,
     Found,
     Measured,
+    PlanDiffers,
     Reshaped,
     Resumed,
     RunEvent,
@@ -32,6 +33,7 @@ Write = Callable[[str], None]
 
 EVENTS: Mapping[type, str] = {
     Starting: "starting",
+    PlanDiffers: "plan_differs",
     Resumed: "resumed",
     Found: "found",
     Started: "started",

@@ -263,11 +263,24 @@ def _cut_where(plan: Plan) -> set[tuple[str, str, str, bool]]:
 def _values_changed(what: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"{what} {name} is no longer set (was {_shown(old[name])})" for name in _gone(old, new))
     yield from (f"{what} {name} is now set to {_shown(new[name])}" for name in _come(old, new))
-    yield from (
-        f"{what} {name} changes from {_shown(old[name])} to {_shown(new[name])}"
-        for name in _both(old, new)
-        if canonical(old[name]) != canonical(new[name])  # as in the fingerprint, where 1 differs from true
-    )
+    for name in _both(old, new):
+        was, now = old[name], new[name]
+        if canonical(was) == canonical(now):  # as in the fingerprint, where 1 differs from true
+            continue
+        if _are_objects_of_one_class(was, now):
+            yield from _values_changed(what, _dotted(name, was), _dotted(name, now))
+        else:
+            yield f"{what} {name} changes from {_shown(was)} to {_shown(now)}"
+
+
+def _are_objects_of_one_class(was: Any, now: Any) -> bool:
+    """Whether both values are objects, as plans describe them, whose fields can be compared."""
+    return isinstance(was, Mapping) and isinstance(now, Mapping) and "class" in was and was["class"] == now.get("class")
+
+
+def _dotted(name: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The fields under the names of property files: `scanner.files`."""
+    return {f"{name}.{field}": value for field, value in fields.items()}
 
 
 def _shown(value: Any, longest: int = 80) -> str:

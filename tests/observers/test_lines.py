@@ -17,6 +17,7 @@ from dagkit.engine.reports.run_events import (
     Failed,
     Found,
     Measured,
+    PlanDiffers,
     Reshaped,
     Resumed,
     RunEvent,
@@ -33,6 +34,10 @@ STATS = OperatorStats(
 )
 HAPPENINGS: Mapping[str, tuple[RunEvent, Mapping[str, Any]]] = {
     "starting": (Starting("starting Spark"), {"step": "starting Spark", "spark_page": None}),
+    "plan_differs": (
+        PlanDiffers(2, NOON, ("operator in is gone",)),
+        {"window": 2, "last_launch": "2026-01-01T12:00:00.000Z", "changes": ["operator in is gone"]},
+    ),
     "resumed": (Resumed("App", 2, 5, promised=False), {"window": 2, "waiting": 5, "promised": False}),
     "found": (Found("in", 1, 10, 0), {"operator": "in", "blocks": 1, "positions": 10, "items": 0}),
     "started": (Started(3, 4, 5.0), {"window": 3, "blocks": 4, "lasts_millis": 5.0}),

@@ -312,3 +312,15 @@ def test_of_two_operators_that_are_alike_neither_is_called_renamed() -> None:
         "operator c is new (test.operator/1)",
         "operator d is new (test.operator/1)",
     ]
+
+
+def test_of_two_objects_of_one_class_the_fields_that_differ_are_named() -> None:
+    was, now = ({"prefix": {"class": "Dots", "count": count, "made_of": "."}} for count in (1, 2))
+    (change,) = diff(_keep(properties=was), _keep(properties=now))
+    assert str(change) == "operator keep: property prefix.count changes from 1 to 2"
+
+
+def test_objects_of_two_classes_are_compared_as_wholes() -> None:
+    was, now = ({"prefix": {"class": name}} for name in ("Dots", "Lines"))
+    (change,) = diff(_keep(properties=was), _keep(properties=now))
+    assert str(change) == "operator keep: property prefix changes from {'class': 'Dots'} to {'class': 'Lines'}"

@@ -56,6 +56,7 @@ class LaunchCommand(click.RichCommand):
 )
 @click.option("--reference", is_flag=True, help="Run in plain single-threaded Python, without Spark.")
 @click.option("--windows", metavar="N", type=click.IntRange(min=1), help="Stop after N windows.")
+@click.option("--fresh", is_flag=True, help="Begin again; rename the folder of the earlier run.")
 @click.option("--take-over", is_flag=True, help="Launch although another process seems to run the application.")
 @click.option("--no-sync", is_flag=True, help="Skip fsync: safe against crashes, not against power loss.")
 @click.option(
@@ -101,6 +102,7 @@ def launch(
     settings: tuple[tuple[str, str], ...],
     reference: bool,
     windows: int | None,
+    fresh: bool,
     take_over: bool,
     no_sync: bool,
     metrics_port: int | None,
@@ -134,6 +136,7 @@ def launch(
             path,
             until,
             windows,
+            fresh=fresh,
             take_over=take_over,
             durable=not no_sync,
             as_lines=log == "json",

@@ -11,13 +11,25 @@ from dagkit.api.stats import WorkProgress
 from dagkit.cli.terminal.amounts import in_bytes
 from dagkit.cli.terminal.output import Output, counted, shown_path, shown_value
 from dagkit.engine.facts import Changed, Scaled
-from dagkit.engine.reports.run_events import Committed, Ended, Found, Measured, Reshaped, Resumed, RunEvent
+from dagkit.engine.reports.run_events import (
+    Committed,
+    Ended,
+    Found,
+    Measured,
+    PlanDiffers,
+    Reshaped,
+    Resumed,
+    RunEvent,
+    Starting,
+)
 from dagkit.errors import printable
 from dagkit.launching import Launched
 from dagkit.urls import is_url, shown
 
 MOST_PRINTED = 3
 """How much a line of progress or of the summary names."""
+MOST_CHANGES = 8
+"""How many differences from the last launch are printed."""
 _SECONDS_BETWEEN = 2.0
 """The shortest time between two lines of progress."""
 
@@ -54,12 +66,8 @@ class Progress:
 
     def __call__(self, event: RunEvent) -> None:
         match event:
-            case Resumed(window_id=0, application=application):
-                self.output.message(f"{application}: starting")
-            case Resumed(application=application, window_id=window_id, waiting=waiting):
-                self._without_files.clear()  # an earlier launch may have found files
-                pending = f"{counted(waiting, 'element')} pending" if waiting else "no pending work"
-                self.output.message(f"{application}: resuming after window {window_id}; {pending}")
+            case Starting() | PlanDiffers() | Resumed():
+                self._note_start(event)
             case Found():
                 self._note_found(event)
             case Measured():
@@ -89,6 +97,20 @@ class Progress:
         place = shlex.quote(_shown(launched.application_path))
         nothing = [_found_nothing(name, searched) for name, searched in self._without_files.items()]
         return "\n".join([f"{launched.application}: {done}", *nothing, f"ledger: dagkit ledger show {place}"])
+
+    def _note_start(self, event: Starting | PlanDiffers | Resumed) -> None:
+        """Print a step of the start."""
+        match event:
+            case Starting(step=step):
+                self.output.message(step)
+            case PlanDiffers():
+                self.output.message(_differences(event))
+            case Resumed(window_id=0, application=application):
+                self.output.message(f"{application}: starting")
+            case Resumed(application=application, window_id=window_id, waiting=waiting):
+                self._without_files.clear()  # an earlier launch may have found files
+                pending = f"{counted(waiting, 'element')} pending" if waiting else "no pending work"
+                self.output.message(f"{application}: resuming after window {window_id}; {pending}")
 
     def _note_found(self, found: Found) -> None:
         """Note what an input operator found."""
@@ -132,6 +154,21 @@ class Progress:
         if self.output.verbose or now - self._printed >= _SECONDS_BETWEEN:
             self._printed = now
             self.output.message(line)
+
+
+def _differences(event: PlanDiffers) -> str:
+    """How the application differs from its last launch, and what that means."""
+    lines = [printable(change) for change in event.changes[:MOST_CHANGES]]
+    if len(event.changes) > MOST_CHANGES:
+        lines.append(f"and {counted(len(event.changes) - MOST_CHANGES, 'more change')}")
+    return "\n  ".join(
+        [
+            f"the application differs from its last launch, {event.last_launch.astimezone():%Y-%m-%d %H:%M:%S}:",
+            *lines,
+            f"it resumes after window {event.window_id}: input that was processed is not processed again",
+            "help: --fresh begins again beside the earlier run; another application needs another name or --path",
+        ]
+    )
 
 
 def _underway(underway: Mapping[str, Sequence[WorkProgress]]) -> str:

@@ -10,7 +10,7 @@ from dagkit.api.running import Until
 from dagkit.cli.application.opening import opened
 from dagkit.cli.application.options import Asked
 from dagkit.cli.running.launch_progress import Progress
-from dagkit.cli.terminal.output import Output
+from dagkit.cli.terminal.output import Output, WrongUsage
 from dagkit.console.run_folder import RunFolder
 from dagkit.console.serving import Console
 from dagkit.engine.reports.run_events import Observer
@@ -18,7 +18,7 @@ from dagkit.inventory.listing import places, receivers
 from dagkit.launching import application_path, launch_compiled
 from dagkit.machine import Machine
 from dagkit.observers.lines import Lines
-from dagkit.urls import absolute
+from dagkit.urls import absolute, is_url
 
 if TYPE_CHECKING:
     from dagkit.observers.prometheus import Prometheus
@@ -31,6 +31,7 @@ class Wanted:
     path: str | None
     until: Until
     windows: int | None
+    fresh: bool
     take_over: bool
     durable: bool
     as_lines: bool
@@ -55,6 +56,8 @@ def run(asked: Asked, output: Output, machine: Machine, wanted: Wanted) -> None:
         if lines is not None:
             lines.app = compilation.application
         output.notes(compilation.notes)
+        if wanted.fresh and is_url(wanted.path or application_path(compilation)):
+            raise WrongUsage("--fresh renames a folder, which object stores cannot do; give another folder with --path")
         progress = Progress(Output(verbosity=-1) if lines else output, places(compilation), receivers(compilation))
         with ExitStack() as stack:
             observers: list[Observer] = [progress, *wanted.observers]
@@ -71,14 +74,13 @@ def run(asked: Asked, output: Output, machine: Machine, wanted: Wanted) -> None:
                 place = absolute(wanted.path or application_path(compilation))
                 page = Console(RunFolder(place), allows_control=wanted.allow_control)
                 output.message(f"console: {stack.enter_context(page.served(wanted.console))}")
-            if machine.backend == "spark":
-                output.message(f"starting Spark {f'at {machine.master}' if machine.master else 'on this machine'}")
             launched = launch_compiled(
                 compilation,
                 machine,
                 path=wanted.path,
                 until=wanted.until,
                 windows=wanted.windows,
+                fresh=wanted.fresh,
                 take_over=wanted.take_over,
                 durable=wanted.durable,
                 observers=observers,

@@ -24,6 +24,17 @@ class Starting:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanDiffers:
+    """The launch resumes an application whose last launch ran another plan. Published before anything runs."""
+
+    window_id: int
+    """The last committed window."""
+    last_launch: datetime
+    changes: Sequence[str]
+    """The differences, as sentences."""
+
+
+@dataclass(frozen=True, slots=True)
 class Resumed:
     """A run begins after the last committed window."""
 
@@ -180,7 +191,20 @@ class Working:
     """The elements that take longest, longest first."""
 
 
-RunEvent = Starting | Resumed | Found | Started | Failed | Committed | Measured | Reshaped | Working | Draining | Ended
+RunEvent = (
+    Starting
+    | PlanDiffers
+    | Resumed
+    | Found
+    | Started
+    | Failed
+    | Committed
+    | Measured
+    | Reshaped
+    | Working
+    | Draining
+    | Ended
+)
 Observer = Callable[[RunEvent], None]
 
 

@@ -5,15 +5,19 @@ PATH/launched.json    the record of the last launch
 
 import logging
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dagkit.compiler import Compilation
+from dagkit.engine.reports.run_events import PlanDiffers
 from dagkit.ledger import StoreError
 from dagkit.ledger.stores import KeyMissing, Store
+from dagkit.plan import diff
 from dagkit.plan.configuration_lines import lines_of
 from dagkit.plan.model import Plan
+from dagkit.urls import is_url, shown
 
 LAUNCHED = "launched.json"
 
@@ -56,3 +60,24 @@ def last_launch(store: Store) -> LaunchRecord | None:
     except ValidationError as invalid:
         _logger.warning("%s cannot be read: %s", LAUNCHED, invalid.errors(include_url=False)[0]["msg"])
         return None
+
+
+def differences(store: Store, plan: Plan, window_id: int) -> PlanDiffers | None:
+    """How a plan differs from the one that the last launch ran; None if it does not, or if no window is committed."""
+    before = last_launch(store) if window_id else None
+    changes = diff(before.plan, plan) if before is not None else []
+    return PlanDiffers(window_id, before.at, tuple(map(str, changes))) if before is not None and changes else None
+
+
+def keep_aside(place: str, now: datetime) -> str | None:
+    """Rename an application's folder, so that the next launch begins again. Return its new path; None if there is none.
+
+    Raise ValueError if it lies in an object store, which renames no folders.
+    """
+    if is_url(place):
+        raise ValueError(f"{shown(place)} is not a folder of this machine, and cannot be renamed: give another path")
+    if not Path(place).exists():
+        return None
+    kept = f"{place}.{now:%Y%m%dT%H%M%S}"
+    Path(place).rename(kept)
+    return kept

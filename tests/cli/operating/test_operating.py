@@ -194,7 +194,7 @@ def test_the_figures_of_a_run_are_lines_and_a_table() -> None:
         "under way: digits a 40%",
     ]
     (row,) = [line.split() for line in lines if line.startswith("digits ")]
-    assert row == ["digits", "2", "→", "4", "4.0", "40", "800", "B/s", "4", "40", "3", "50%"]
+    assert row == ["digits", "2", "→", "4", "4.0", "40", "800", "B", "4", "40", "3", "50%"]
 
 
 @pytest.mark.parametrize(("alias", "command"), ALIASES.items())

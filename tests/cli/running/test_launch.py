@@ -115,3 +115,63 @@ def test_settings_of_spark_have_its_prefix_and_need_spark(dagkit, write, options
     write("counting.py", COUNTING)
     answer = dagkit("launch", "counting.py", *options)
     assert (answer.code, problem in answer.err) == (2, True), answer.err
+
+
+COPYING = """
+from dagkit import *
+from dagkit_operators import FileSplitterInput, LineReader, RecordWriter
+
+
+class Copy(StreamingApplication):
+    def populate_dag(self, dag, conf):
+        splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["one"]}))
+        writer = dag.add_operator("Writer", RecordWriter(file_path="out"))
+        splitter >> dag.add_operator("Reader", LineReader()) >> writer
+"""
+FILES = "dt.operator.Splitter.prop.scanner.files="
+
+
+@pytest.fixture
+def copied(dagkit, write) -> None:
+    """A run that copied a file."""
+    write("copying.py", COPYING)
+    write("one/a.txt", "a\n")
+    write("two/b.txt", "b\n")
+    assert dagkit("launch", "copying.py", "--once", "--reference").code == 0
+
+
+def test_a_launch_with_another_input_says_how_it_differs_and_what_that_means(dagkit, copied: None) -> None:
+    answer = dagkit("launch", "copying.py", "--once", "--reference", "-D", f"{FILES}two")
+    lines = answer.err.splitlines()
+    assert lines[0].startswith("the application differs from its last launch, ")
+    assert lines[1:4] == [
+        "  operator Splitter: property scanner.files changes from ['one'] to ['two']",
+        "  it resumes after window 1: input that was processed is not processed again",
+        "  help: --fresh begins again beside the earlier run; another application needs another name or --path",
+    ]
+
+
+def test_a_launch_of_the_same_application_has_nothing_to_report(dagkit, copied: None) -> None:
+    assert dagkit("launch", "copying.py", "--once", "--reference").err == (
+        "Copy: resuming after window 1; no pending work\n"
+    )
+
+
+def test_fresh_begins_again_and_keeps_the_earlier_run(dagkit, folder, copied: None) -> None:
+    answer = dagkit("launch", "copying.py", "--once", "--reference", "--fresh")
+    (kept,) = [found for found in (folder / ".dagkit").iterdir() if found.name != "Copy"]
+    assert answer.err.splitlines()[:2] == [
+        f"beginning again; the earlier run is in {kept}",
+        "Copy: starting",
+    ]
+    assert "1 window, 2 B read" in answer.out
+    assert dagkit("ledger", "verify", str(kept)).code == 0
+    assert dagkit("launch", "copying.py", "--once", "--reference", "--fresh", "--path", "nowhere").code == 0
+
+
+def test_fresh_renames_no_object_store(dagkit, copied: None) -> None:
+    answer = dagkit("launch", "copying.py", "--once", "--reference", "--fresh", "--path", "memory://app")
+    assert (answer.code, answer.err.partition(";")[0]) == (
+        2,
+        "--fresh renames a folder, which object stores cannot do",
+    )
