@@ -60,6 +60,7 @@ class Command:
 COMMANDS: tuple[Command, ...] = (
     Command("launch", "Run an application; resume after the last window in its ledger.", RUNNING),
     Command("console", "Serve a page about an application, running or finished.", RUNNING),
+    Command("new", "Make a folder with an application, its property file and a test.", RUNNING),
     Command("set", "Change a property while its application runs.", RUNNING),
     Command("ls", "List the applications in a folder, with their states.", OPERATING),
     Command("status", "Show what an application does now, or how its last launch ended.", OPERATING),
@@ -78,6 +79,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("files", "List the input files of an application, and explain what became of each.", INSPECTING),
     Command("work", "List the work that is not done; give it up, or retry what was set aside.", INSPECTING),
     Command("trace", "Find the input from which a line of an output file was made.", INSPECTING),
+    Command("doctor", "Check what dagkit needs on this machine, and say what to do.", REFERENCE),
     Command("config", "Show the configuration of an application, and where it comes from.", REFERENCE),
     Command("describe", "Show an operator's ports and properties, or list all operators.", REFERENCE),
     Command("completion", "Print the script for shell completion.", REFERENCE),

@@ -105,7 +105,8 @@ def test_what_was_compiled_is_used_where_the_wheel_is_installed(place: Place) ->
 
 def test_the_wheel_holds_nothing_else(built: Built) -> None:
     described = f"dagkit-{PROJECT['version']}.dist-info"
-    assert {name.partition("/")[0] for name in built.in_wheel} == {*PACKAGES, "dagkit_pytest.py", described}
+    tops = {name.partition("/")[0] for name in built.in_wheel}
+    assert tops == {*PACKAGES, "dagkit_examples", "dagkit_pytest.py", described}
 
 
 def test_the_wheel_brings_every_example(built: Built) -> None:

@@ -1,0 +1,123 @@
+"""`dagkit new`: a folder with an application, its property file and a test that passes."""
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import rich_click as click
+
+from dagkit.cli.application.options import spoken
+from dagkit.cli.terminal.output import Output, WrongUsage
+from dagkit.errors import did_you_mean, printable
+
+APPLICATION = '''\
+"""Reads text files, and writes the lines that are not blank."""
+
+from dagkit import Config, Dag, StreamingApplication
+from dagkit_operators import FileSplitterInput, Filter, LineReader, RecordWriter
+
+
+def is_kept(line: str) -> bool:
+    """Whether to write a line."""
+    return bool(line.strip())
+
+
+class {name}(StreamingApplication):
+    """Its settings are in `properties.properties`; every property can be set there, or with -D."""
+
+    def populate_dag(self, dag: Dag, conf: Config) -> None:
+        splitter = dag.add_operator("Splitter", FileSplitterInput())
+        reader = dag.add_operator("Reader", LineReader())
+        keep = dag.add_operator("Keep", Filter(is_kept))
+        writer = dag.add_operator("Writer", RecordWriter())
+
+        dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
+        dag.add_stream("lines", reader.messages, keep.input)
+        dag.add_stream("kept", keep.output, writer.input)
+'''
+PROPERTIES = """\
+# What to read, and where to write; relative to the folder in which the application is launched.
+dt.operator.Splitter.prop.scanner.files = input
+dt.operator.Writer.prop.filePath = output
+"""
+TEST = '''\
+"""The application, run in memory on a small file."""
+
+from pathlib import Path
+
+import pytest
+from app import {name}
+from dagkit.testing import run_app
+
+
+def test_blank_lines_are_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("lines.txt").write_text("to be\\n\\nor not\\n")
+    conf = {{"dt.operator.Splitter.prop.scanner.files": "lines.txt", "dt.operator.Writer.prop.filePath": "output"}}
+    outputs = run_app({name}(), conf=conf)
+    assert [record.value for record in outputs["kept"]] == ["to be", "or not"]
+'''
+INPUT = "a first line\n\na second line, after a blank one\n"
+_EXAMPLES = "dagkit_examples"
+
+
+@click.command()
+@click.argument("folder", metavar="FOLDER")
+@click.option("--example", metavar="NAME", help="Copy this example of dagkit, such as word_count.")
+@spoken
+def new(*, folder: str, example: str | None, output: Output) -> None:
+    """Make a folder with an application, its property file and a test that passes.
+
+    FOLDER must not exist; the application is named after it.
+    """
+    place = Path(folder)
+    if place.exists():
+        raise WrongUsage(f"{printable(folder)} exists already; give a folder that does not")
+    if example is None:
+        _write(place)
+    else:
+        shutil.copytree(_example(example), place, ignore=shutil.ignore_patterns("__pycache__"))
+    files = sorted(file.relative_to(place).as_posix() for file in place.rglob("*") if file.is_file())
+    if output.as_json:
+        output.document("dagkit.new/1", {"folder": folder, "files": files})
+        return
+    output.result(f"{printable(folder)}: {', '.join(files)}")
+    output.message(_next(folder, example))
+
+
+def _write(place: Path) -> None:
+    """Write the files of a new application."""
+    words = re.findall(r"[A-Za-z0-9]+", place.name)
+    name = "".join(word[:1].upper() + word[1:] for word in words)
+    if not name or name[0].isdigit():
+        raise WrongUsage(f"{place.name!r} makes no name of a class: begin it with a letter of A to Z")
+    (place / "input").mkdir(parents=True)
+    for file, text in (("app.py", APPLICATION), ("test_app.py", TEST)):
+        (place / file).write_text(text.format(name=name), encoding="utf-8")
+    (place / "properties.properties").write_text(PROPERTIES, encoding="utf-8")
+    (place / "input" / "lines.txt").write_text(INPUT, encoding="utf-8")
+
+
+def examples() -> dict[str, Path]:
+    """The folders of the examples by name: installed with dagkit, or in its repository."""
+    root = Path(sys.modules["dagkit"].__path__[0]).parent
+    homes = [home for home in (root / _EXAMPLES, root / "apps") if home.is_dir()]
+    return {app.parent.name: app.parent for home in homes[:1] for app in sorted(home.glob("*/app.py"))}
+
+
+def _example(name: str) -> Path:
+    known = examples()
+    if name not in known:
+        raise WrongUsage(f"there is no example {name!r}; {did_you_mean(name, known)}")
+    return known[name]
+
+
+def _next(folder: str, example: str | None) -> str:
+    """The commands to type next."""
+    steps = [f"cd {printable(folder)}"]
+    if example is None:
+        steps += ["python -m pytest", "dagkit launch app.py --once --reference", "cat output/*"]
+    else:
+        steps += ["dagkit validate app.py", "dagkit config app.py"]
+    return "next:\n" + "\n".join(f"  {step}" for step in steps)

@@ -1,0 +1,78 @@
+"""`dagkit doctor`: each check, as it is found and as it fails."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from dagkit.backends.spark.java import JavaNotFound
+from dagkit.cli.reference import doctor
+from dagkit.ledger.stores import LocalStore
+
+CHECKS = [
+    "versions",
+    "versions",
+    "compiled C",
+    "Java",
+    "workers' Python",
+    "storage",
+    "clock",
+    "space for applications",
+    "space for temporary files",
+]
+
+
+def findings(answer) -> dict[str, tuple[bool, str, str]]:
+    listed = answer.document["findings"]
+    return {each["check"]: (each["ok"], each["found"], each["help"]) for each in listed}
+
+
+def test_every_check_is_reported_and_nothing_is_left_behind(dagkit, folder: Path) -> None:
+    answer = dagkit("doctor", "--json")
+    assert [each["check"] for each in answer.document["findings"]] == CHECKS
+    assert findings(answer)["storage"][0]
+    assert list((folder / ".dagkit").iterdir()) == []
+
+
+def test_a_failed_check_says_what_to_do_and_has_an_exit_code(dagkit, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> Path:
+        raise JavaNotFound("Spark needs Java, and none was found", "install Java 17")
+
+    monkeypatch.setattr(doctor, "ensure_java", missing)
+    answer = dagkit("doctor")
+    assert answer.code == 5
+    assert "FAIL  Spark needs Java, and none was found\n" in answer.out
+    assert "help: install Java 17; --reference runs without Java\n" in answer.out
+
+
+def test_another_python_of_workers_fails(folder: Path) -> None:
+    other = folder / "python"
+    other.write_text("#!/bin/sh\necho 2.7\n")
+    other.chmod(0o755)
+    found = doctor.workers_python({"PYSPARK_PYTHON": str(other)}.get)
+    assert (found.ok, found.found.partition(", this")[0]) == (False, f"{other} is Python 2.7")
+    assert not doctor.workers_python({"PYSPARK_PYTHON": str(folder / "none")}.get).ok
+
+
+def test_a_store_whose_creation_is_not_exclusive_fails(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LocalStore, "create", LocalStore.replace)
+    (exclusive, _) = doctor.storage("app")
+    assert (exclusive.ok, exclusive.found) == (False, "app: two writers can both create a file")
+
+
+def test_a_folder_that_cannot_be_made_fails(folder: Path) -> None:
+    (folder / "file").write_text("a file")
+    (refused,) = doctor.storage("file/app")
+    assert not refused.ok
+    assert refused.help
+
+
+def test_a_clock_that_differs_from_that_of_the_storage_fails(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LocalStore, "modified", lambda *_: datetime.now(UTC) + timedelta(seconds=90))
+    _, clock = doctor.storage("app")
+    assert (clock.ok, clock.found.startswith(("89.", "90."))) == (False, True)
+
+
+def test_little_space_fails(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "LEAST_SPACE", 1 << 62)
+    assert not doctor.space("applications", folder / "not" / "made").ok

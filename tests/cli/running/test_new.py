@@ -1,0 +1,57 @@
+"""`dagkit new`: a folder with what one needs to begin, and copies of the examples."""
+
+from pathlib import Path
+
+import pytest
+
+from dagkit.cli.running.new import examples
+from tests.cli.conftest import ROOT
+
+
+def test_a_new_application_is_valid_and_named_after_its_folder(dagkit, folder: Path) -> None:
+    answer = dagkit("new", "my-words")
+    assert answer.out == "my-words: app.py, input/lines.txt, properties.properties, test_app.py\n"
+    assert "dagkit launch app.py --once --reference" in answer.err
+    assert dagkit("validate", "my-words").out.startswith("MyWords is valid: 4 operators")
+
+
+def test_a_new_application_runs_as_the_command_says(dagkit, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dagkit("new", "words")
+    monkeypatch.chdir(folder / "words")
+    assert dagkit("launch", "app.py", "--once", "--reference").code == 0
+    (written,) = (folder / "words" / "output").iterdir()
+    assert written.read_text() == "a first line\na second line, after a blank one\n"
+
+
+@pytest.mark.slow
+def test_the_test_of_a_new_application_passes(dagkit, process, folder: Path) -> None:
+    dagkit("new", "words")
+    passed = process(python=("-m", "pytest", "-q", "-p", "no:cacheprovider", "words"))
+    assert (passed.code, "1 passed" in passed.out) == (0, True), passed.out
+
+
+def test_an_example_is_copied_with_its_property_file(dagkit, folder: Path) -> None:
+    answer = dagkit("new", "mine", "--example", "line_filter", "--json")
+    assert {"app.py", "properties.xml"} <= set(answer.document["files"])
+    assert dagkit("validate", "mine").code == 0
+
+
+def test_every_application_of_the_repository_is_an_example() -> None:
+    assert set(examples()) == {app.parent.name for app in (ROOT / "apps").glob("*/app.py")}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("there",), "there exists already; give a folder that does not"),
+        (("new", "--example", "line_filtre"), "there is no example 'line_filtre'; did you mean 'line_filter'?"),
+        (("1st",), "'1st' makes no name of a class: begin it with a letter of A to Z"),
+    ],
+)
+def test_nothing_is_overwritten_and_nothing_guessed(
+    dagkit, folder: Path, arguments: tuple[str, ...], problem: str
+) -> None:
+    (folder / "there").mkdir()
+    answer = dagkit("new", *arguments)
+    assert (answer.code, answer.err) == (2, f"{problem}\n")
+    assert [entry.name for entry in folder.iterdir()] == ["there"]
