@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
@@ -23,6 +23,7 @@ from dagkit.api.running import Until
 from dagkit.clock import SystemClock, Timer
 from dagkit.compiler import Compilation, compile_application
 from dagkit.compiler.steps import Author
+from dagkit.engine.files.checks import output_places
 from dagkit.engine.masking import Masking
 from dagkit.engine.points import Probe
 from dagkit.engine.program.lower import program_of
@@ -56,6 +57,10 @@ class Launched:
     application_path: str
     window_id: int
     """The last committed window; 0 if there is none."""
+    outputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The folders, or URLs, into which each operator writes files."""
+    status: RunSnapshot | None = None
+    """The figures of this launch: totals, and each operator's items, positions and partitions."""
 
     def to_dataframe(self, spark: Any, operator: str | None = None) -> Any:
         """A DataFrame of the files that an operator wrote, which is checked against the ledger when it is read.
@@ -117,7 +122,8 @@ def launch_compiled(
             refuse_second(open_store(place), datetime.now(UTC))
         kept = keep_aside(place, datetime.now(UTC)) if fresh else None
         ledger = Ledger.create(place, clock=clock, durable=durable)
-        status = StatusFile(ledger.store, _picture(compilation, machine, place, until))
+        picture = _picture(compilation, machine, place, until)
+        status = StatusFile(ledger.store, picture)
         observers = [status, *observers, *tracing()]
         if kept is not None:
             Observers(observers).publish(Starting(f"beginning again; the earlier run is in {shown(kept)}"))
@@ -151,7 +157,8 @@ def launch_compiled(
             loop = Loop(state)
             interrupts.end(loop)
             loop.run()
-    return Launched(compilation.application, place, loop.checkpoint.window)
+    outputs = output_places(state.program, state.settings.home)
+    return Launched(compilation.application, place, loop.checkpoint.window, outputs, picture.snapshot())
 
 
 def application_path(compilation: Compilation) -> str:

@@ -119,6 +119,16 @@ def test_a_launch_leaves_how_it_ended() -> None:
     assert (status.state, status.window, status.totals.windows, status.block) == ("stopped", 3, 3, 5)
 
 
+def test_a_launch_returns_its_figures() -> None:
+    launched = launch(summing, until="once", machine=REFERENCE)
+    assert launched.status is not None
+    assert (launched.status.state, launched.status.totals.windows, launched.outputs) == ("stopped", 3, {})
+    assert [(each.name, each.sent, each.received) for each in launched.status.operators] == [
+        ("Numbers", 3, 0),
+        ("Sum", 0, 3),
+    ]
+
+
 def test_a_failure_names_the_operator_and_the_window() -> None:
     def draw(dag: Dag, conf: Config) -> None:
         dag.add_operator("Numbers", Negative()) >> dag.add_operator("Sum", Sum())

@@ -84,7 +84,7 @@ class Progress:
                 self.totals.millis = (time.monotonic() - self._began) * 1000
 
     def summary(self, launched: Launched) -> str:
-        """The summary of the launch: two lines, and one more for each operator that found no file."""
+        """The summary of the launch: two lines, and one for each operator that found no file or wrote some."""
         totals, seconds = self.totals, self.totals.millis / 1000
         if not totals.windows:
             done = f"no new input since window {launched.window_id}" if launched.window_id else "no input found"
@@ -96,7 +96,8 @@ class Progress:
             )
         place = shlex.quote(_shown(launched.application_path))
         nothing = [_found_nothing(name, searched) for name, searched in self._without_files.items()]
-        return "\n".join([f"{launched.application}: {done}", *nothing, f"ledger: dagkit ledger show {place}"])
+        written = _written(launched.outputs) if totals.files else []
+        return "\n".join([f"{launched.application}: {done}", *nothing, *written, f"ledger: dagkit ledger show {place}"])
 
     def _note_start(self, event: Starting | PlanDiffers | Resumed) -> None:
         """Print a step of the start."""
@@ -181,6 +182,13 @@ def _underway(underway: Mapping[str, Sequence[WorkProgress]]) -> str:
     ]
     more = [f"and {len(found) - MOST_PRINTED} more"] if len(found) > MOST_PRINTED else []
     return f"; under way: {', '.join([*found[:MOST_PRINTED], *more])}" if found else ""
+
+
+def _written(outputs: Mapping[str, Sequence[str]]) -> list[str]:
+    """A line for each operator that writes files, with their place."""
+    lines = [f"output: {_shown(place)} ({name})" for name, places in outputs.items() for place in places]
+    more = [f"output: and {len(lines) - MOST_PRINTED} more folders"] if len(lines) > MOST_PRINTED else []
+    return [*lines[:MOST_PRINTED], *more]
 
 
 def _found_nothing(operator: str, searched: Sequence[str]) -> str:

@@ -86,7 +86,9 @@ def run(asked: Asked, output: Output, machine: Machine, wanted: Wanted) -> None:
                 observers=observers,
             )
     if output.as_json:
-        output.document("dagkit.launch/1", {**asdict(launched), **asdict(progress.totals)})
+        body = asdict(replace(launched, status=None))
+        del body["status"]
+        output.document("dagkit.launch/1", {**body, **asdict(progress.totals)})
     else:
         output.result(progress.summary(launched))
 

@@ -4,7 +4,7 @@ No file replaces one that this application completed before, and a commit names 
 """
 
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from dagkit.api.files import output_files
@@ -15,6 +15,7 @@ from dagkit.engine.files.pieces import look_at
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.program import Program
 from dagkit.errors import RunFailure, Scene, printable
+from dagkit.urls import absolute
 
 _BEGAN = "began"
 """A folder whose only entry is named by the time of the application's first write, by the clock of its storage."""
@@ -91,6 +92,21 @@ def make_output_folders(program: Program, home: str, *, durable: bool) -> None:
                 tempfile.TemporaryFile(dir=folder.path).close()
             except OSError as error:
                 raise FolderRefused(name, folder, error) from error
+
+
+def output_places(program: Program, home: str) -> Mapping[str, tuple[str, ...]]:
+    """The folders, or URLs, into which each operator writes files."""
+    found = {
+        name: tuple(
+            dict.fromkeys(
+                absolute(str(declaration.directory(operator)), home)
+                for operator in partitions
+                for declaration in output_files(type(partitions[0])).values()
+            )
+        )
+        for name, partitions in program.operators.items()
+    }
+    return {name: places for name, places in found.items() if places}
 
 
 def refuse_unseen(parts: Sequence[Part], application_path: str) -> None:

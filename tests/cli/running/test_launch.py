@@ -151,6 +151,14 @@ def test_a_launch_with_another_input_says_how_it_differs_and_what_that_means(dag
     ]
 
 
+def test_the_summary_names_where_the_results_are(dagkit, folder, copied: None) -> None:
+    answer = dagkit("launch", "copying.py", "--once", "--reference", "--fresh")
+    assert answer.out.splitlines()[1:] == ["output: out (Writer)", "ledger: dagkit ledger show .dagkit/Copy"]
+    document = dagkit("launch", "copying.py", "--once", "--reference", "--json").document
+    assert document["outputs"] == {"Writer": [str(folder / "out")]}
+    assert not [line for line in dagkit("launch", "copying.py", "--once", "--reference").out if "output:" in line]
+
+
 def test_a_launch_of_the_same_application_has_nothing_to_report(dagkit, copied: None) -> None:
     assert dagkit("launch", "copying.py", "--once", "--reference").err == (
         "Copy: resuming after window 1; no pending work\n"
