@@ -37,8 +37,9 @@ from dagkit.engine.run.loop import Loop
 from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.worker.protocol import Backend
 from dagkit.ledger import Ledger
-from dagkit.ledger.stores import open_store
+from dagkit.ledger.stores import Store, open_store
 from dagkit.machine import Machine
+from dagkit.observers.run_log import logged
 from dagkit.observers.spans import tracing
 from dagkit.plan import fingerprint
 from dagkit.urls import absolute, shown
@@ -124,14 +125,14 @@ def launch_compiled(
         ledger = Ledger.create(place, clock=clock, durable=durable)
         picture = _picture(compilation, machine, place, until)
         status = StatusFile(ledger.store, picture)
-        observers = [status, *observers, *tracing()]
-        if kept is not None:
-            Observers(observers).publish(Starting(f"beginning again; the earlier run is in {shown(kept)}"))
         with (
             status.kept(),
+            logged(place, compilation.application) as log,
             Masking.of(lambda: program_of(compilation)).masked(),
-            _backend(compilation, machine, Observers(observers)) as backend,
+            contextlib.ExitStack() as stack,
         ):
+            everyone: list[Observer] = [status, *log, *observers, *tracing()]
+            backend = stack.enter_context(_backend(compilation, machine, everyone, kept))
             state = RunState(
                 compilation,
                 backend,
@@ -147,13 +148,10 @@ def launch_compiled(
                 fingerprint=fingerprint(compilation.plan),
                 version=version,
                 clock=clock,
-                observers=observers,
+                observers=everyone,
                 probe=probe,
             )
-            differing = differences(ledger.store, state.changing.plan.compilation.plan, state.checkpoint.window)
-            if differing is not None:
-                state.publisher.publish(differing)
-            LaunchRecord.of(state.changing.plan.compilation, version, state.clock.now()).write(ledger.store)
+            _record(state, version, ledger.store)
             loop = Loop(state)
             interrupts.end(loop)
             loop.run()
@@ -168,6 +166,15 @@ def application_path(compilation: Compilation) -> str:
     if setting is not None and setting.value:
         return str(setting.value)
     return str(Path(HOME) / quote(compilation.application, safe=" "))
+
+
+def _record(state: RunState, version: str, store: Store) -> None:
+    """Record what this launch runs, and report how that differs from the last launch."""
+    compilation = state.changing.plan.compilation
+    differing = differences(store, compilation.plan, state.checkpoint.window)
+    if differing is not None:
+        state.publisher.publish(differing)
+    LaunchRecord.of(compilation, version, state.clock.now()).write(store)
 
 
 def _picture(compilation: Compilation, machine: Machine, place: str, until: Until) -> RunPicture:
@@ -188,7 +195,13 @@ def _picture(compilation: Compilation, machine: Machine, place: str, until: Unti
 
 
 @contextlib.contextmanager
-def _backend(compilation: Compilation, machine: Machine, observers: Observers) -> Iterator[Backend]:
+def _backend(
+    compilation: Compilation, machine: Machine, observers: list[Observer], kept: str | None
+) -> Iterator[Backend]:
+    """The backend of a launch; reports the steps of its start, and where the earlier run was kept, if it was."""
+    starting = Observers(observers)
+    if kept is not None:
+        starting.publish(Starting(f"beginning again; the earlier run is in {shown(kept)}"))
     if machine.backend == "reference":
         from dagkit.backends.reference import ReferenceBackend  # noqa: PLC0415 - only one of the two is loaded
 
@@ -196,11 +209,11 @@ def _backend(compilation: Compilation, machine: Machine, observers: Observers) -
         return
     from dagkit.backends.spark import SparkBackend, web_page  # noqa: PLC0415 - as above
 
-    observers.publish(Starting(f"starting Spark at {machine.name}"))
+    starting.publish(Starting(f"starting Spark at {machine.name}"))
     with machine.session() as session:
-        observers.publish(Starting("sending code to Spark's workers", web_page(session)))
+        starting.publish(Starting("sending code to Spark's workers", web_page(session)))
         with contextlib.closing(SparkBackend(compilation, session)) as backend:
-            observers.publish(Starting("reading the ledger"))
+            starting.publish(Starting("reading the ledger"))
             yield backend
 
 

@@ -65,6 +65,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("ls", "List the applications in a folder, with their states.", OPERATING),
     Command("status", "Show what an application does now, or how its last launch ended.", OPERATING),
     Command("top", "Show the figures of a running application, renewed each second.", OPERATING),
+    Command("logs", "Print the log of an application's drivers, and follow it.", OPERATING),
     Command("stop", "Stop a running application after its windows in flight.", OPERATING),
     Command("kill", "Kill the process of a running application.", OPERATING),
     Command("validate", "Check an application and its configuration, and report every fault.", COMPILING),

@@ -78,6 +78,16 @@ class Lines:
         finally:
             root.handlers = before
 
+    @contextmanager
+    def beside_other_handlers(self) -> Iterator[None]:
+        """Within the block, write log records as lines, and leave them to other handlers as well."""
+        root, handler = logging.getLogger(), _Beside(self)
+        root.addHandler(handler)
+        try:
+            yield
+        finally:
+            root.removeHandler(handler)
+
 
 class _Handler(logging.Handler):
     """Writes a line for each record of the standard library's logging."""
@@ -93,6 +103,25 @@ class _Handler(logging.Handler):
         elif record.exc_info:
             fields["exception"] = logging.Formatter().formatException(record.exc_info)
         self._lines.report("logged", fields, level=record.levelname.lower(), logger=record.name)
+
+
+class _Beside(_Handler):
+    """Writes lines, and passes a record to Python's handler of last resort where that would be the only one."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        super().emit(record)
+        last = logging.lastResort
+        if last is not None and record.levelno >= last.level and not self._others(record.name):
+            last.handle(record)
+
+    def _others(self, name: str) -> list[logging.Handler]:
+        """The other handlers that a record of this logger reaches."""
+        logger: logging.Logger | None = logging.getLogger(name)
+        found: list[logging.Handler] = []
+        while logger is not None:
+            found += [handler for handler in logger.handlers if handler is not self]
+            logger = logger.parent if logger.propagate else None
+        return found
 
 
 def _fields(event: RunEvent) -> dict[str, Any]:

@@ -1,0 +1,99 @@
+"""The log that drivers keep in the application's folder, and the command that prints it."""
+
+import json
+import logging
+from pathlib import Path
+
+import pytest
+
+from dagkit.engine.failures import OperatorFailed
+from dagkit.launching import Machine, launch
+from dagkit.observers import run_log
+from tests.engine.changes.test_requests import multiplied
+
+TIMES = {"dt.attr.APPLICATION_NAME": "Times"}
+REFERENCE = Machine("reference")
+
+
+def launched(**options: object) -> None:
+    launch(multiplied(), TIMES, until="once", machine=REFERENCE, path="app", **options)
+
+
+def events(text: str) -> list[str]:
+    return [json.loads(line)["event"] for line in text.splitlines()]
+
+
+def test_the_log_has_the_events_of_all_launches(dagkit, folder: Path) -> None:
+    launched()
+    launched()
+    shown = events(dagkit("logs", "app", "--json").out)
+    assert (shown[0], shown[-1], shown.count("resumed"), "measured" in shown) == ("resumed", "ended", 2, False)
+    assert events(dagkit("logs", "app", "-n", "1", "--json").out) == ["ended"]
+
+
+def test_a_line_is_shown_as_text(dagkit, folder: Path) -> None:
+    launched()
+    (line,) = dagkit("logs", "app", "-n", "1").out.splitlines()
+    assert line.split()[1:3] == ["info", "ended"]
+    assert line.split()[3].startswith("window=")
+
+
+def test_following_ends_with_the_application(dagkit, folder: Path) -> None:
+    launched()
+    assert events(dagkit("logs", "app", "-f", "-n", "1", "--json").out) == ["ended"]
+
+
+def test_a_failure_and_the_warnings_before_it_are_kept(dagkit, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def warn(_: object) -> None:
+        logging.getLogger("dagkit.test").warning("%s is late", "it")
+
+    with pytest.raises(OperatorFailed):
+        launch(
+            multiplied(),
+            {**TIMES, "dt.operator.times.prop.factor": "-1"},
+            until="once",
+            machine=REFERENCE,
+            path="app",
+            observers=[warn],
+        )
+    text = dagkit("logs", "app").out
+    assert " warning logged it is late logger=" not in text
+    assert " warning logged it is late" in text
+    assert " error stopped OperatorFailed: times failed in window 1" in text
+
+
+def test_the_log_is_divided_into_files_and_read_as_one(dagkit, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_log, "LONGEST_BYTES", 400)
+    launched()
+    assert len(list((folder / "app" / "logs").iterdir())) > 1
+    assert events(dagkit("logs", "app", "--json").out)[-1] == "ended"
+
+
+def test_a_broken_line_is_shown_as_it_is(dagkit, folder: Path) -> None:
+    launched()
+    with (folder / "app" / "logs" / "driver.log").open("a") as log:
+        log.write('{"ts": "20')
+    assert dagkit("logs", "app", "-n", "1").out == '{"ts": "20\n'
+
+
+def test_warnings_still_reach_stderr_where_no_logging_is_set_up(process, folder: Path) -> None:
+    (folder / "warns.py").write_text(
+        """
+import logging
+from dagkit.launching import Machine, launch
+from tests.engine.changes.test_requests import multiplied
+
+launch(multiplied(), until="once", machine=Machine("reference"), path="app",
+       observers=[lambda event: logging.getLogger("mine").warning("late")])
+"""
+    )
+    answer = process(python=("warns.py",))
+    assert set(answer.err.splitlines()) == {"late"}
+
+
+def test_without_a_log_the_command_says_where_one_is_kept(dagkit, folder: Path) -> None:
+    launched()
+    for file in (folder / "app" / "logs").iterdir():
+        file.unlink()
+    answer = dagkit("logs", "app")
+    assert (answer.code, "app holds no log [application-missing]" in answer.err) == (6, True)
