@@ -183,3 +183,24 @@ def test_fresh_renames_no_object_store(dagkit, copied: None) -> None:
         2,
         "--fresh renames a folder, which object stores cannot do",
     )
+
+
+def test_the_ledger_shows_the_input_the_output_and_the_items_of_a_window_before_hashes(
+    dagkit, folder, copied: None
+) -> None:
+    shown = dagkit("ledger", "show", ".dagkit/Copy", "--last", "1").out.splitlines()
+    assert shown[1:6] == [
+        "  window: 1",
+        f"  read: {folder}/one/a.txt[0, 2)",
+        f"  wrote: Writer {folder}/out/0, 2 B",
+        "  Reader: 1 item received, 1 sent",
+        "  Writer: 1 item received, 0 sent",
+    ]
+    assert f"  found: {folder}/one/a.txt[0, 2)" in shown
+
+
+def test_the_ledger_shows_also_blocks_whose_content_is_damaged(dagkit, folder, copied: None) -> None:
+    for content in (folder / ".dagkit" / "Copy" / "ledger" / "chains" / "Copy").rglob("data/*"):
+        content.write_bytes(b"{")
+    answer = dagkit("ledger", "show", ".dagkit/Copy", "Copy", "--last", "1")
+    assert answer.out.splitlines()[0].startswith("Copy block 3: ExecuteTransform")

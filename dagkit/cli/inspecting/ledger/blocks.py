@@ -9,6 +9,7 @@ from click.exceptions import Exit
 
 from dagkit.cli.application.options import spoken
 from dagkit.cli.inspecting.ledger.reported import ReportedFaults, end_with, fault_document, path, report_unborn
+from dagkit.cli.inspecting.ledger.window_lines import window_lines
 from dagkit.cli.terminal.output import Output
 from dagkit.errors import printable
 from dagkit.ledger import Chain, Fault, Ledger, LedgerError, Record
@@ -96,7 +97,7 @@ def show(
     if output.as_json:
         output.document("dagkit.ledger.show/1", {"blocks": blocks})
     else:
-        output.result("\n\n".join(_described(name, record) for name, record in shown))
+        output.result("\n\n".join(_described(opened.chain(name), record) for name, record in shown))
     if not shown:
         output.message("there is no such block")
         raise Exit(1)
@@ -120,10 +121,11 @@ def _block(name: str, record: Record) -> dict[str, Any]:
     return {"chain": name, "hash": record.hash, **manifest_of(record)}
 
 
-def _described(name: str, record: Record) -> str:
-    """A block for people to read: a headline, then one line for each field of its event."""
+def _described(chain: Chain, record: Record) -> str:
+    """A block for people to read: a headline, what the window did, then one line for each field of its event."""
     event = record.block.event.as_json()
-    lines = [f"{name} block {record.seq}: {event.pop('kind')}, {record.block.system_time.isoformat()}"]
+    lines = [f"{chain.name} block {record.seq}: {event.pop('kind')}, {record.block.system_time.isoformat()}"]
+    lines += [f"  {line}" for line in window_lines(chain, record)]
     lines += [f"  {field}: {_text(value)}" for field, value in event.items()]
     return "\n".join([*lines, f"  hash: {record.hash}"])
 
