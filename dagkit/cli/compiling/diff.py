@@ -7,9 +7,13 @@ from pathlib import Path
 import rich_click as click
 from click.exceptions import Exit
 
+from dagkit.cli.application.located import holds_a_ledger
 from dagkit.cli.application.opening import compiled
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.terminal.output import Output, counted
+from dagkit.engine.run.launch_record import last_launch
+from dagkit.errors import ApplicationNotFound
+from dagkit.ledger import Ledger
 from dagkit.plan import Plan, fingerprint, read_plan
 from dagkit.plan import diff as changes_between
 from dagkit.plan.model import PLAN_SCHEMA
@@ -25,7 +29,9 @@ CHANGED = 10
 @configured
 @spoken
 def diff(*, old: str, new: str, coded: bool, configuring: Callable[[str], Asked], output: Output) -> None:
-    """Show what changes from OLD to NEW. Each is an application, or a plan that `dagkit plan --json` printed.
+    """Show what changes from OLD to NEW.
+
+    Each is an application, a plan that `dagkit plan --json` printed, or the folder of an application that runs or ran.
 
     The options that configure apply to both. Explanations in a plan, such as the reason of a cut, are not compared.
     """
@@ -44,8 +50,13 @@ def diff(*, old: str, new: str, coded: bool, configuring: Callable[[str], Asked]
 
 
 def planned(asked: Asked, output: Output) -> Plan:
-    """The plan in the file, or the compiled plan of the application there."""
+    """The plan in the file, that of the last launch in the folder, or the compiled plan of the application there."""
     path = Path(asked.target)
+    if holds_a_ledger(asked.target):
+        record = last_launch(Ledger.open(asked.target).store)
+        if record is None:
+            raise ApplicationNotFound(f"{asked.target} has no plan: no launch has recorded one", "launch it once")
+        return record.plan
     if path.is_file() and path.suffix != ".py":
         text = path.read_text(encoding="utf-8", errors="replace")
         if _claims_to_be_a_plan(text):

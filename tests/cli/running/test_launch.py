@@ -204,3 +204,12 @@ def test_the_ledger_shows_also_blocks_whose_content_is_damaged(dagkit, folder, c
         content.write_bytes(b"{")
     answer = dagkit("ledger", "show", ".dagkit/Copy", "Copy", "--last", "1")
     assert answer.out.splitlines()[0].startswith("Copy block 3: ExecuteTransform")
+
+
+def test_an_application_is_compared_with_the_one_that_its_folder_ran(dagkit, copied: None) -> None:
+    assert dagkit("diff", ".dagkit/Copy", "copying.py", "--exit-code").code == 0
+    answer = dagkit("diff", ".dagkit/Copy", "copying.py", "-D", f"{FILES}two", "--exit-code")
+    assert (answer.code, answer.out) == (
+        10,
+        "operator Splitter: property scanner.files changes from ['one'] to ['two']\n",
+    )
