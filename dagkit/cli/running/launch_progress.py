@@ -8,11 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from dagkit.api.stats import WorkProgress
-from dagkit.cli.terminal.amounts import in_bytes
+from dagkit.cli.terminal.amounts import in_bytes, in_time
 from dagkit.cli.terminal.output import Output, counted, shown_path, shown_value
 from dagkit.engine.facts import Changed, Scaled
 from dagkit.engine.reports.run_events import (
     Committed,
+    Draining,
     Ended,
     Found,
     Measured,
@@ -80,6 +81,8 @@ class Progress:
             case Committed(visible=visible):
                 self._count(event)
                 self._announce(visible)
+            case Draining():
+                self.output.message("stopping: the windows in flight end first; a second interrupt stops at once")
             case Ended():
                 self.totals.millis = (time.monotonic() - self._began) * 1000
 
@@ -146,7 +149,8 @@ class Progress:
         totals.written += committed.written
         totals.files += committed.files
         totals.underway = committed.underway
-        pending = f"; {counted(committed.waiting, 'element')} pending, {in_bytes(committed.waiting_positions)}"
+        waiting = f"{counted(committed.waiting, 'element')} pending, {in_bytes(committed.waiting_positions)}"
+        pending = f"; {waiting}{_left(committed)}"
         line = (
             f"window {committed.window_id}: {in_bytes(committed.positions)} read, {in_bytes(committed.written)} "
             f"written in {committed.millis / 1000:.1f} s{pending if committed.waiting else ''}"
@@ -170,6 +174,13 @@ def _differences(event: PlanDiffers) -> str:
             "help: --fresh begins again beside the earlier run; another application needs another name or --path",
         ]
     )
+
+
+def _left(committed: Committed) -> str:
+    """How long the pending work takes at the speed of this window: `, about 26 s left`."""
+    if not committed.positions or not committed.waiting_positions:
+        return ""
+    return f", about {in_time(committed.waiting_positions * committed.millis / committed.positions / 1000)} left"
 
 
 def _underway(underway: Mapping[str, Sequence[WorkProgress]]) -> str:

@@ -7,7 +7,7 @@ import pytest
 from dagkit.api.stats import OperatorStats, PortStats
 from dagkit.cli.running.launch_progress import Progress
 from dagkit.cli.terminal.output import Output
-from dagkit.engine.reports.run_events import Measured, Resumed
+from dagkit.engine.reports.run_events import Committed, Draining, Measured, Resumed
 from dagkit.launching import Launched
 
 COUNTING = """
@@ -101,6 +101,18 @@ def test_a_file_that_only_the_receiver_counted_was_found():
     progress(Measured(1, at, at, at, {"Match": [sent], "Other": [sent], "Read": [got], "Read too": [sent]}, {}))
     lines = progress.summary(Launched("app", "place", 1)).splitlines()
     assert lines[1:-1] == ["Other: found no file to read in in"]
+
+
+def test_an_interrupt_is_answered_at_once_and_says_what_a_second_one_does(capsys):
+    Progress(Output(), {}, {})(Draining(3))
+    assert capsys.readouterr().err == ("stopping: the windows in flight end first; a second interrupt stops at once\n")
+
+
+def test_a_line_of_progress_says_how_long_the_pending_work_takes(capsys):
+    Progress(Output(verbosity=1), {}, {})(Committed(3, 1500.0, 1000, 1, 80, 4, 40000))
+    assert capsys.readouterr().err == (
+        "window 3: 1.0 kB read, 80 B written in 1.5 s; 4 elements pending, 40.0 kB, about 1 min 0 s left\n"
+    )
 
 
 @pytest.mark.parametrize(
