@@ -120,7 +120,7 @@ class DriverInputs:
             if not discovery.emitted:
                 continue
             self.found.append(self._journal.add(discovery, driver_input.state, driver_input.watermark))
-            yield discovery
+            yield self.found[-1]
             if self._until is Until.IDLE:  # inputs that found nothing before look once more after this
                 for other in self._at_work.values():
                     other.in_vain = False

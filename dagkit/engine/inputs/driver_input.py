@@ -107,7 +107,8 @@ class DriverInput:
         self.next_look = None
         if self.in_vain and not self.ended:
             self.next_look = self._now() + timedelta(milliseconds=spin_millis if again is None else again)
-        return Discovery(self.name, tuple(self._emitted))
+        emitted, self._emitted = tuple(self._emitted), []  # a million blocks are not held until the next look
+        return Discovery(self.name, emitted)
 
     def figures(self, window_id: int) -> Figures:
         """Return the figures for a committed window; drop those of earlier windows."""
