@@ -1,25 +1,31 @@
-"""The cost of a window as the state and the queue of an application grow, on the reference backend.
+"""The cost of a window as the state and the queue of an application grow, on the reference backend or on Spark.
 
 Each window touches the same number of keys, or reads about as many blocks, whatever there is besides. The time of a
 window is that from one commit to the next, which includes syncing to disk; of a window that reads blocks, it is the
-processor time, since its blocks only wait. Its bytes are those of its checkpoint.
+processor time, since its blocks only wait. Its bytes are those of its checkpoint. Each application runs in a process of
+its own; its memory is what is resident after the windows, less what was before the application began.
 """
 
 import argparse
+import gc
 import json
+import resource
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from itertools import pairwise
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from dagkit import Block, Dag, InputOperator, InputPort, KeyedState, Operator, OutputPort, SplittableOperator, State
 from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
+from dagkit.backends.spark import SparkBackend, local_session
 from dagkit.compiler import compile_application
 from dagkit.engine.reports.run_events import Committed, RunEvent
 from dagkit.engine.run.loop import Loop
@@ -32,7 +38,11 @@ MOST_TIMES_STATE = 1.3
 MOST_TIMES_QUEUE = 1.2
 """The most time of a window with many blocks waiting, over one with 1000."""
 WINDOWS = 7
-READING_SECONDS = 0.02
+FILLING = 10
+"""The windows that write all keys first."""
+READING_WINDOWS = 3
+"""The windows that read blocks last ten seconds each, whatever waits."""
+READING_SECONDS = 0.25
 VALUE = 1000
 """The characters of the value of a key."""
 
@@ -47,10 +57,12 @@ class Touches(InputOperator):
     at = State(0)
 
     def emit_tuples(self) -> None:
-        windows = self.keys // self.touched
-        if self.at < windows + WINDOWS:
-            self.ranges.emit(((self.at % windows) * self.touched, self.touched))
-            self.at += 1
+        if self.at < FILLING:
+            share = self.keys // FILLING
+            self.ranges.emit((self.at * share, share))
+        else:
+            self.ranges.emit((0, self.touched))
+        self.at += 1
 
     def looks_again_in_millis(self) -> int | None:
         return 0
@@ -66,7 +78,7 @@ class Keep(Operator):
     def process(self, item: tuple[int, int]) -> None:
         first, count = item
         for key in range(first, first + count):
-            self.texts[key] = f"{len(self.texts[key]) + 1:0{VALUE}}"
+            self.texts[key] = f"{int(self.texts[key] or 0) + 1:0{VALUE}}"
 
 
 class Many(InputOperator):
@@ -110,52 +122,64 @@ class Measured:
     """The median time of a window."""
     written: int
     """The median of the bytes that a window wrote."""
+    resident: int
+    """The bytes that the application held in memory after its windows."""
 
 
 def main(arguments: Sequence[str]) -> int:
     """Measure windows with little and with much besides, and compare them."""
     parser = argparse.ArgumentParser(prog="python -m bench state")
-    parser.add_argument("--touched", type=int, default=1000, help="how many keys of 1 kB a window touches")
+    parser.add_argument("--touched", type=int, default=1000, help="how many keys of 1 kB each window touches")
     parser.add_argument("--keys", type=int, default=100_000, help="how many keys there are in the large state")
-    parser.add_argument("--blocks", type=int, default=100_000, help="how many blocks wait in the long queue")
+    parser.add_argument("--blocks", type=int, nargs="+", default=[1_000_000], help="how many blocks wait")
     parser.add_argument("--only", choices=("state", "queue"))
+    parser.add_argument("--on", choices=("reference", "spark"), default="reference", help="the backend")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
     measured, met = [], True
     if given.only != "queue":
-        pair = [_state(given.touched, keys) for keys in (given.touched, given.keys)]
+        pair = [_apart(_state, given.touched, keys, given.on) for keys in (given.touched, given.keys)]
         measured += pair
         met &= pair[1].millis <= MOST_TIMES_STATE * pair[0].millis
     if given.only != "state":
-        pair = [_queue(blocks) for blocks in (1000, given.blocks)]
-        measured += pair
-        met &= pair[1].millis <= MOST_TIMES_QUEUE * pair[0].millis
+        queues = [_apart(_queue, blocks, given.on) for blocks in (1000, *given.blocks)]
+        measured += queues
+        met &= all(one.millis <= MOST_TIMES_QUEUE * queues[0].millis for one in queues)
     for one in measured:
         line = f"{one.what:6} besides {one.besides:>9,}: {one.millis:10.1f} ms, {one.written:>12,} bytes a window"
+        line += f", {one.resident / 1e6:,.0f} MB in memory"
         print(json.dumps(asdict(one)) if given.json else line)
     return 0 if met else 1
 
 
-def _state(touched: int, keys: int) -> Measured:
+def _apart(measure: Callable[..., Measured], *arguments: Any) -> Measured:
+    """Measure in a process of its own."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+        return process.submit(measure, *arguments).result()
+
+
+def _state(touched: int, keys: int, on: str) -> Measured:
     def draw(dag: Dag, _: Any) -> None:
         dag.add_stream(
             "ranges", dag.add_operator("touches", Touches(touched=touched, keys=keys)).ranges,
             dag.add_operator("keep", Keep()).ranges,
         )  # fmt: skip
 
-    return Measured("state", keys, *_windows(draw, keys // touched, time.perf_counter))
+    return Measured("state", keys, *_windows(draw, FILLING, WINDOWS, time.perf_counter, on))
 
 
-def _queue(blocks: int) -> Measured:
+def _queue(blocks: int, on: str) -> Measured:
     def draw(dag: Dag, _: Any) -> None:
         many, skip = dag.add_operator("many", Many(most=blocks)), dag.add_operator("skip", Skip())
         dag.add_stream("blocks", many.blocks, skip.blocks)
 
-    return Measured("queue", blocks, *_windows(draw, 3, time.process_time))
+    return Measured("queue", blocks, *_windows(draw, 2, READING_WINDOWS, time.process_time, on))
 
 
-def _windows(draw: Callable[[Dag, Any], None], before: int, timer: Callable[[], float]) -> tuple[float, int]:
-    """Run so many windows, then those that count; return the medians of their times and bytes."""
+def _windows(
+    draw: Callable[[Dag, Any], None], before: int, count: int, timer: Callable[[], float], on: str
+) -> tuple[float, int, int]:
+    """Run so many windows, then those that count; return the medians of their times and bytes, and the memory."""
     with tempfile.TemporaryDirectory(prefix="dagkit-state-") as folder:
         commits: list[float] = []
 
@@ -165,10 +189,20 @@ def _windows(draw: Callable[[Dag, Any], None], before: int, timer: Callable[[], 
 
         compilation = compile_application(draw)
         ledger = Ledger.create(folder)
-        settings = RunSettings(folder, Until.STOPPED, before + WINDOWS, overlap=1)
-        Loop(RunState(compilation, ReferenceBackend(compilation), ledger, settings, observers=[note])).run()
+        settings, resident = RunSettings(folder, Until.STOPPED, before + count, overlap=1), _resident()
+        backend = SparkBackend(compilation, local_session(2)) if on == "spark" else ReferenceBackend(compilation)
+        loop = Loop(RunState(compilation, backend, ledger, settings, observers=[note]))
+        loop.run()
+        gc.collect()
+        resident = _resident() - resident
         millis = [1000 * (after - since) for since, after in pairwise(commits)]
-        return statistics.median(millis[-WINDOWS:]), int(statistics.median(_written(Path(folder))[-WINDOWS:]))
+        written = _written(Path(folder))
+        return statistics.median(millis[-count:]), int(statistics.median(written[-count:])), resident
+
+
+def _resident() -> int:
+    """The resident memory of this process, in bytes."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 def _written(folder: Path) -> list[int]:

@@ -82,7 +82,7 @@ def composed(first: Change, second: Change) -> Change:
     if GREW in second:
         return {GREW: first[GREW] + second[GREW]}
     if PIECES in second:
-        return {PIECES: _joined(_pieces_of(first[PIECES], second[PIECES]))}
+        return {PIECES: joined_pieces(_pieces_of(first[PIECES], second[PIECES]))}
     gone = dict.fromkeys([*first.get(GONE, ()), *second.get(GONE, ())])
     dropped = set(second.get(GONE, ()))
     changed = {name: inner for name, inner in first[CHANGED].items() if name not in dropped}
@@ -127,7 +127,7 @@ def _of_lists(before: Sequence[Any], after: Sequence[Any]) -> Change:
     if not pieces:
         return {NEW: after}
     pieces.append({NEW: list(after[:place])})
-    return {PIECES: _joined(reversed(pieces))}
+    return {PIECES: joined_pieces(reversed(pieces))}
 
 
 def _last_shared(
@@ -181,8 +181,8 @@ def _pieces_of(first: Sequence[Piece], second: Iterable[Piece]) -> Iterator[Piec
             at += 1
 
 
-def _joined(pieces: Iterable[Piece]) -> list[Piece]:
-    """The pieces without empty ones; those that touch are one."""
+def joined_pieces(pieces: Iterable[Piece]) -> list[Piece]:
+    """Return the pieces of a list without empty ones; those that touch are one."""
     found: list[Piece] = []
     for piece in pieces:
         last = found[-1] if found else None

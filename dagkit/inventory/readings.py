@@ -13,7 +13,7 @@ from dagkit.engine.history.history import is_named
 from dagkit.ledger import AddData, Chain, DatasetKind, ExecuteTransform, Ledger, Record, Span
 from dagkit.ledger.chain.contents import rows_of
 from dagkit.ledger.format.hashing import canonical
-from dagkit.ledger.format.proof import InputWork
+from dagkit.ledger.format.proof import InputWork, more
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +61,13 @@ class Reading:
 
 def readings(ledger: Ledger, path: str) -> list[Reading]:
     """All readings of a file that the ledger names, in order."""
-    found: dict[str, Reading] = {}
+    noted = _Noted(path)
     for reading in _found(ledger, path):
-        found.setdefault(reading.source, reading)
+        noted.readings.setdefault(reading.source, reading)
     for checkpoint, written in _windows(ledger, path):
         for work in checkpoint.work.inputs or ():
-            _note(found, path, checkpoint, work, written)
-    return list(found.values())
+            noted.add(checkpoint, work, written)
+    return list(noted.readings.values())
 
 
 def _found(ledger: Ledger, path: str) -> Iterator[Reading]:
@@ -102,23 +102,43 @@ def _windows(ledger: Ledger, path: str) -> Iterator[tuple[Checkpoint, tuple[str,
                     yield Checkpoint.model_validate(own_of(json.loads(content))), files
 
 
-def _note(
-    found: dict[str, Reading], path: str, checkpoint: Checkpoint, work: InputWork, written: tuple[str, ...]
-) -> None:
-    """Note what one window did with the file at one input."""
-    reader = Address(work.input).operator
-    mine = [span for span in (*work.given, *work.found, *work.consumed, *work.pending) if is_named(span.source, path)]
-    for source in dict.fromkeys(span.source for span in mine):
-        reading = found.setdefault(source, Reading(source))
-        if reading.taken_by is None:
-            reading.taken_by = checkpoint.window
-        reading.pending = _positions(work.pending, source)
-        consumed = _positions(work.consumed, source)
-        if consumed:
-            rows = checkpoint.rows.operators.get(reader)
-            alone = not work.folded and all(span.source == source for span in work.consumed)
-            passed_on = rows.passed_on if rows is not None and alone else None
-            reading.windows.append(WindowRead(checkpoint.window, reader, consumed, passed_on, written))
+@dataclass(slots=True)
+class _Noted:
+    """The readings of one file, while the windows that name it are added to them."""
+
+    path: str
+    readings: dict[str, Reading] = field(default_factory=dict)
+    left: dict[tuple[str, str], list[Span]] = field(default_factory=dict)
+    """What waits, by input and source."""
+
+    def add(self, checkpoint: Checkpoint, work: InputWork, written: tuple[str, ...]) -> None:
+        """Add what one window did with the file at one input."""
+        reader = Address(work.input).operator
+        listed = (*work.had, *work.settled, *work.pending)
+        for source in dict.fromkeys(span.source for span in listed if is_named(span.source, self.path)):
+            reading = self.readings.setdefault(source, Reading(source))
+            if reading.taken_by is None:
+                reading.taken_by = checkpoint.window
+            reading.pending = _positions(self._left_after(work, source), source)
+            consumed = _positions(work.consumed, source)
+            if consumed:
+                rows = checkpoint.rows.operators.get(reader)
+                alone = not work.folded and all(span.source == source for span in work.consumed)
+                passed_on = rows.passed_on if rows is not None and alone else None
+                reading.windows.append(WindowRead(checkpoint.window, reader, consumed, passed_on, written))
+
+    def _left_after(self, work: InputWork, source: str) -> list[Span]:
+        """What waits of a source after a window."""
+        left = list(work.pending)
+        if work.waits is not None:
+            before = self.left.get((work.input, source), ())
+            left = more((*before, *_of(source, work.had)), _of(source, work.settled))
+        self.left[work.input, source] = _of(source, left)
+        return left
+
+
+def _of(source: str, spans: Iterable[Span]) -> list[Span]:
+    return [span for span in spans if span.source == source]
 
 
 def _positions(spans: Iterable[Span], source: str) -> int | None:

@@ -11,8 +11,7 @@ from dagkit.engine.checkpoint.discoveries import Discovery, Emitted
 from dagkit.engine.checkpoint.journal import Journal
 from dagkit.engine.facts import Fact, Scaled
 from dagkit.engine.program.lower import program_of
-from dagkit.engine.work.item import WorkItem
-from dagkit.engine.work.promise import WindowPromise
+from dagkit.engine.work.item import WindowPromise, WorkItem
 from dagkit.ledger import Ledger, Span, Work
 from dagkit.scaling import Follower, ScalingSettings
 from dagkit.testing import FakeClock

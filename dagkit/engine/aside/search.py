@@ -12,8 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from dagkit.engine.address import Address
 from dagkit.engine.work.elements import Elements
-from dagkit.engine.work.item import Number, WorkItem
-from dagkit.engine.work.promise import PromisedItem
+from dagkit.engine.work.item import Number, PromisedItem, WorkItem
 from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.work.split import Allocation, Pieces, PlannedSplit
 from dagkit.ranges import OFFSET_INFINITY

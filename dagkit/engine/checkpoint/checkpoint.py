@@ -15,7 +15,7 @@ from dagkit.engine.event_time.event_times import EventTimes
 from dagkit.engine.facts import Fact
 from dagkit.engine.files.staging import Part
 from dagkit.engine.receipts.receipt import Receipt
-from dagkit.engine.work.item import WorkItem
+from dagkit.engine.work.waiting import Waiting
 from dagkit.engine.worker.instances import SavedState
 from dagkit.ledger import Work
 from dagkit.plan.model import Keys
@@ -63,7 +63,7 @@ class Checkpoint(_Value):
     """The window of this checkpoint; 0 before the first window."""
     work: Work = Field(default_factory=Work)
     """The work that was read and that is pending: the proof that no byte is lost or read twice."""
-    queue: tuple[WorkItem, ...] = ()
+    queue: Waiting = Waiting()
     search: Search | None = None
     """The search for a record that ends its worker; the suspect work is in the queue, too."""
     aside: tuple[WorkAside, ...] = ()

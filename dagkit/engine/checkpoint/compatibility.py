@@ -80,9 +80,9 @@ def refuse_stranded(program: Program, checkpoint: Checkpoint, promised: Iterable
     """Raise unless there is an input for every pending block and every item that a delay holds."""
     inputs = sorted({target.address for target in program.targets.values()})
     queues = program.queued_slots
-    waiting = [item.into for item in checkpoint.queue]
+    waiting = checkpoint.queue.lengths()
     for into in [*waiting, *promised]:
-        blocks = max(1, waiting.count(into))
+        blocks = max(1, waiting[into])
         blocks_wait = f"{blocks} block{'s wait' if blocks > 1 else ' waits'}"
         if into not in inputs:
             raise WorkStranded(blocks_wait, into, inputs)

@@ -17,7 +17,7 @@ from dagkit.engine.checkpoint.discoveries import Discovery, DiscoveryCodec
 from dagkit.engine.checkpoint.stored_checkpoint import CheckpointReader, StoredCheckpoint, carried_of, parts_of
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.program import Program
-from dagkit.engine.work.promise import WindowPromise
+from dagkit.engine.work.item import WindowPromise
 from dagkit.engine.worker.instances import SavedState
 from dagkit.errors import RunFailure, Scene
 from dagkit.ledger import (

@@ -21,6 +21,7 @@ from dagkit.engine.receipts.due import WindowRead, receipts_after
 from dagkit.engine.receipts.receipt import Receipt
 from dagkit.engine.work.item import ItemKey, WorkItem
 from dagkit.engine.work.split import Allocation, SlotResult, all_in
+from dagkit.engine.work.waiting import LaneView, Stretch, Waiting
 from dagkit.engine.worker.protocol import Answer, SlotState
 from dagkit.errors import RunFailure, Scene, printable
 
@@ -34,18 +35,18 @@ def next_checkpoint(
 ) -> Checkpoint:
     """Return the checkpoint of a window. This is the only place that builds one after the first."""
     waiting = waiting_after(outcome, remaining)
-    open_elements = elements_of(waiting)
     decided = outcome.decided
     worked_on = elements_of([*all_in(outcome.consumed.allocation), *decided.ended])
     parts = outcome.answer.parts
+    open_elements = waiting.elements_among(worked_on | elements_of([*before.files, *parts]))
     refuse_late(before, worked_on, parts)
     refuse_shared(before.files, parts, outcome.program.operators)
     whole, still_open = settled([*before.files, *parts], open_elements, last=outcome.last)
     receipts, receipted = _receipts(before, outcome, waiting, still_open)
     return Checkpoint(
         window=outcome.window_id,
-        work=work_recorded(outcome.consumed.given, outcome.answer.reports, waiting, decided),
-        queue=tuple(waiting),
+        work=work_recorded(outcome.consumed.given, outcome.answer.reports, waiting, decided, before.work),
+        queue=waiting,
         search=outcome.search,
         aside=decided.all_aside,
         state=outcome.state,
@@ -66,16 +67,14 @@ def next_checkpoint(
     )
 
 
-def event_times_after(
-    before: Checkpoint, outcome: WindowOutcome, waiting: Sequence[WorkItem], inputs: InputStatus
-) -> EventTimes:
+def event_times_after(before: Checkpoint, outcome: WindowOutcome, waiting: Waiting, inputs: InputStatus) -> EventTimes:
     """Return the watermarks after a window; none if no operator estimates one."""
     if outcome.flow is None:
         return EventTimes()
     progress = Progress(
         window_id=outcome.window_id,
         now=outcome.ended,
-        waiting=waiting,
+        waiting=waiting.decisive,
         reports=outcome.answer.reports,
         behind=inputs.behind,
         ended=inputs.ended,
@@ -86,14 +85,14 @@ def event_times_after(
 
 
 def _receipts(
-    before: Checkpoint, outcome: WindowOutcome, waiting: Sequence[WorkItem], still_open: Iterable[Part]
+    before: Checkpoint, outcome: WindowOutcome, waiting: Waiting, still_open: Iterable[Part]
 ) -> tuple[tuple[Receipt, ...], tuple[Receipt, ...]]:
     """Return the open receipts after a window, and those that are due after it."""
     given = [item for item in outcome.consumed.given if _is_read(outcome.program, item)]
     read = WindowRead(outcome.window_id, given, outcome.answer)
     if not before.receipts and all(item.receipt is None for item in read.found):
         return (), ()
-    return receipts_after(before.receipts, read, waiting, {part.file for part in still_open})
+    return receipts_after(before.receipts, read, waiting.receipt_sources, {part.file for part in still_open})
 
 
 def _is_read(program: Program, item: WorkItem) -> bool:
@@ -102,13 +101,24 @@ def _is_read(program: Program, item: WorkItem) -> bool:
     return isinstance(operator, SplittableOperator) and operator.reads_positions
 
 
-def waiting_after(outcome: WindowOutcome, remaining: RemainingWork) -> list[WorkItem]:
+def waiting_after(outcome: WindowOutcome, remaining: RemainingWork) -> Waiting:
     """Return the work that waits after a window, without the work that only younger windows discovered."""
     unknown: dict[ItemKey, list[WorkItem]] = {}
     for item in remaining.discovered_later:
         unknown.setdefault(item.key, []).append(item)
-    known = chain(outcome.answer.left, remaining.in_flight, remaining.queue)
-    return [item for item in known if not _lies_in(item, unknown.get(item.key, ()))]
+
+    def known(items: Iterable[WorkItem]) -> tuple[WorkItem, ...]:
+        return tuple(item for item in items if not _lies_in(item, unknown.get(item.key, ())))
+
+    parts: dict[str, Stretch] = {"window": known(chain(outcome.answer.left, remaining.in_flight))}
+    for name, part in remaining.queue.parts.items():
+        if not isinstance(part, LaneView) or not unknown:
+            parts[name] = part if isinstance(part, LaneView) else known(part)
+            continue
+        place = remaining.younger[0].queued.get(name, part.start)
+        parts[name] = part.until(place)
+        parts[f"{name} later"] = known(part.since(place))
+    return Waiting(parts)
 
 
 class PieceLate(RunFailure):
@@ -128,9 +138,10 @@ class PieceLate(RunFailure):
 
 def refuse_late(before: Checkpoint, worked_on: AbstractSet[int], parts: Iterable[Part]) -> None:
     """Raise if a piece belongs to a file that may be in place already: it would replace the earlier pieces."""
-    still = worked_on | elements_of(before.queue)
-    for part in parts:
-        if part.element_id is not None and part.element_id not in still and is_among(part.element_id, before.read):
+    read = [part for part in parts if part.element_id is not None and is_among(part.element_id, before.read)]
+    still = worked_on | before.queue.elements_among(elements_of(read))
+    for part in read:
+        if part.element_id not in still:
             raise PieceLate(part)
 
 
@@ -176,8 +187,8 @@ def worked_in(answer: Answer) -> list[SlotResult]:
     ]
 
 
-def elements_of(work: Iterable[WorkItem]) -> set[int]:
-    """The numbers of the elements that have one."""
+def elements_of(work: Iterable[WorkItem | Part]) -> set[int]:
+    """The numbers of the elements that work, or pieces of files, belong to."""
     return {item.element_id for item in work if item.element_id is not None}
 
 

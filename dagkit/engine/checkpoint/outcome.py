@@ -12,6 +12,7 @@ from dagkit.engine.facts import Fact
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.split import Allocation, all_in
+from dagkit.engine.work.waiting import Waiting
 from dagkit.engine.worker.instances import SavedState
 from dagkit.engine.worker.protocol import Answer
 
@@ -28,6 +29,8 @@ class ConsumedWork:
     """The blocks that its discoveries added to the queue."""
     allocation: Allocation
     """The blocks allocated to it, which may have been in the queue before."""
+    queued: Mapping[str, int] = field(default_factory=dict)
+    """Where each lane of the queue ended before its discoveries were added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ class WindowOutcome:
 class RemainingWork:
     """The work that no window has done, other than the rest of the window that is committed."""
 
-    queue: Sequence[WorkItem] = ()
+    queue: Waiting = field(default_factory=Waiting)
     younger: Sequence[ConsumedWork] = ()
     """The work of younger windows in flight; in the ledger it is pending."""
 

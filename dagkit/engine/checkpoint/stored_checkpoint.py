@@ -14,8 +14,9 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel, TypeAdapter
 
-from dagkit.engine.differences import applied, composed, difference
+from dagkit.engine.differences import CHANGED, Change, applied, composed, difference
 from dagkit.engine.work.item import WorkItem
+from dagkit.engine.work.waiting import Waiting
 
 EARLIER: Final = "earlier"
 """The member of a stored checkpoint that lists the blocks with its earlier parts, and the lengths of these."""
@@ -53,7 +54,7 @@ class StoredCheckpoint:
         """
         carried = carried_of(document)
         parts = [part for part in self.parts if len(self.parts) > 1 or part.length > SHORT]
-        change = difference(self.carried, carried) if parts else None
+        change = _change(self.carried, carried) if parts else None
         written = "" if change is None else text_of(change)
         while change is not None and parts and parts[-1].length <= max(SHORT, 2 * len(written)):
             taken = parts.pop()
@@ -119,6 +120,17 @@ def carried_of(document: Document) -> Mapping[str, Any]:
     return {name: by_slot if name == "state" else document.get(name) or () for name in CARRIED}
 
 
+def _change(before: Mapping[str, Any], after: Mapping[str, Any]) -> Change | None:
+    """The change of what is carried. The queue knows its own: it may be long, and is not compared."""
+    changes = {name: difference(before[name], value) for name, value in after.items() if name != "queue"}
+    if isinstance(before["queue"], Waiting) and isinstance(after["queue"], Waiting):
+        changes["queue"] = after["queue"].change_since(before["queue"])
+    else:
+        changes["queue"] = difference(list(before["queue"]), list(after["queue"]))
+    made = {name: change for name, change in changes.items() if change is not None}
+    return {CHANGED: made} if made else None
+
+
 def _members(carried: Mapping[str, Any]) -> dict[str, Any]:
     """The members of the checkpoint with these."""
     members = {name: value for name, value in carried.items() if value}
@@ -133,4 +145,6 @@ def text_of(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Waiting):
+        return list(value)
     return value.model_dump(mode="json") if isinstance(value, BaseModel) else _ITEM.dump_python(value, mode="json")

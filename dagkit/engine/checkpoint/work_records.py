@@ -7,9 +7,10 @@ from itertools import chain
 from dagkit.engine.aside.decided import NOTHING_DECIDED, DecidedWork
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.record import LISTED, Extent
+from dagkit.engine.work.waiting import Waiting
 from dagkit.engine.worker.protocol import Report
 from dagkit.ledger import Span, Work
-from dagkit.ledger.format.proof import Folded, InputWork
+from dagkit.ledger.format.proof import Folded, InputWork, WaitingSum
 from dagkit.ranges import OFFSET_INFINITY
 from dagkit.ranges.coverage import Bounds, surplus
 
@@ -20,23 +21,36 @@ Coverage = Mapping[str, list[Bounds]]
 def work_recorded(
     given: Iterable[WorkItem],
     reports: Sequence[Report],
-    waiting: Iterable[WorkItem],
+    waiting: Waiting,
     decided: DecidedWork = NOTHING_DECIDED,
+    before: Work | None = None,
 ) -> Work:
-    """Return the record of a window: the work that came to each input, that was done, and that is pending."""
+    """Return the record of a window: the work that came to each input, that was done, and that is pending.
+
+    Of an input with more than LISTED pending items, the record has their sum. What the window took and left of them
+    follows from the record `before`, unless that is of all inputs together.
+    """
     given = list(given)
     listed = _by_input(item for item in given if item.element_id is not None)
     came = _by_input(item for item in given if item.element_id is None)
-    waits = _by_input(waiting)
+    is_first = before is not None and before.inputs is None and bool(before.pending)
+    many = {into for into, length in waiting.lengths().items() if length > LISTED and not is_first}
+    waits = _by_input(waiting.of_others(many))
     decisions = {name: _by_input(getattr(decided, name)) for name in ("retried", "aside", "given_up")}
-    named = {*listed, *came, *waits, *(into for by_input in decisions.values() for into in by_input)}
+    named = {*many, *listed, *came, *waits, *(into for by_input in decisions.values() for into in by_input)}
     inputs = sorted({*named, *(into for report in reports for into in report.records)})
     return Work(
         inputs=tuple(
-            _of_input(into, listed, came, waits, reports).model_copy(update=_decided(into, decisions))
+            _of_input(into, listed, came, waits, reports).model_copy(
+                update={**_decided(into, decisions), "waits": _sum(waiting, into) if into in many else None}
+            )
             for into in inputs
         )
     )
+
+
+def _sum(waiting: Waiting, into: str) -> WaitingSum:
+    return WaitingSum(**waiting.sum_of(into)._asdict())
 
 
 def _decided(into: str, decisions: Mapping[str, Mapping[str, list[Extent]]]) -> dict[str, tuple[Span, ...]]:

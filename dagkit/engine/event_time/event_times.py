@@ -67,7 +67,7 @@ class Progress:
     window_id: int
     now: datetime
     waiting: Sequence[WorkItem] = ()
-    """The work that is not done, in the queue and in windows in flight."""
+    """The work that is not done, in the queue and in windows in flight; of work that is alike, the earliest."""
     reports: Sequence[Report] = ()
     """The reports of the window; none between two windows."""
     behind: Collection[str] = ()

@@ -42,9 +42,9 @@ class _Worked:
 
 
 def receipts_after(
-    before: Sequence[Receipt], window: WindowRead, waiting: Iterable[WorkItem], open_files: Container[str]
+    before: Sequence[Receipt], window: WindowRead, pending: Container[str | None], open_files: Container[str]
 ) -> tuple[tuple[Receipt, ...], tuple[Receipt, ...]]:
-    """Return the open receipts after a window, and those that are due after it."""
+    """Return the open receipts after a window, and those that are due after it; work of the `pending` sources waits."""
     receipts = {receipt.source: receipt for receipt in before}
     for item in window.found:
         source = item.receipt_source
@@ -57,7 +57,6 @@ def receipts_after(
         _updated(receipt, window.window_id, worked[source], parts) if source in worked else receipt
         for source, receipt in receipts.items()
     ]
-    pending = {item.receipt_source for item in waiting}
     due = tuple(
         receipt
         for receipt in after

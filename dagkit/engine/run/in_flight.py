@@ -1,7 +1,7 @@
 """Windows in flight. Each has its own thread, which waits for the backend and touches nothing else."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,8 +11,7 @@ from dagkit.api.attributes import OperatorContext
 from dagkit.engine.checkpoint.outcome import ConsumedWork
 from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.program.program import Program
-from dagkit.engine.work.item import WorkItem
-from dagkit.engine.work.promise import WindowPromise
+from dagkit.engine.work.item import WindowPromise, WorkItem
 from dagkit.engine.work.schedule import WindowSchedule
 from dagkit.engine.work.split import all_in
 from dagkit.engine.worker.protocol import Answer, Backend, WindowTask
@@ -30,6 +29,8 @@ class InFlightWindow:
     """The last discovery that the window includes, by input operator."""
     given: Sequence[WorkItem]
     """The blocks that its discoveries added to the queue."""
+    queued: Mapping[str, int]
+    """Where each lane of the queue ended before these were added."""
     round: WindowSchedule
     promise: WindowPromise
     began: datetime
@@ -51,7 +52,7 @@ class InFlightWindow:
 
     @property
     def consumed(self) -> ConsumedWork:
-        return ConsumedWork(self.given, self.round.allocation)
+        return ConsumedWork(self.given, self.round.allocation, self.queued)
 
     def failed(self, error: OperatorFailed | WindowLost, program: Program) -> bool:
         """Count a failed attempt. Return whether the failure allows another one."""

@@ -278,6 +278,7 @@ class Loop:
         window_id, is_alone = self.run_state.next_window, not self.run_state.in_flight
         promised = self.run_state.promise is not None
         upto = dict(self.run_state.driver_inputs.upto if self.run_state.promise is None else self.run_state.promise[1])
+        queued = self.run_state.queue.ends()
         sent, given = self._given(upto)
         if self.run_state.promise is not None:
             retry_promised(self.run_state, self.run_state.promise[0])
@@ -297,7 +298,7 @@ class Loop:
         self.run_state.probe(Point.PLANNED, window_id)
         task = self._task(window_id, share, sent, last=last)
         began = self.run_state.clock.now()
-        window = InFlightWindow(task, upto, given, share, promise, began, is_alone, promised, asks)
+        window = InFlightWindow(task, upto, given, queued, share, promise, began, is_alone, promised, asks)
         self.run_state.in_flight.submit(window)
         self.run_state.held = []
         if not asks:  # a window that only polls may end without a commit

@@ -186,7 +186,7 @@ class RunState:
         progress = Progress(
             window_id=self.checkpoint.window + 1,
             now=self.clock.now(),
-            waiting=self.pending_work.all(),
+            waiting=self.pending_work.all().decisive,
             behind=inputs.behind,
             ended=inputs.exhausted,
             sources=inputs.watermarks,

@@ -8,8 +8,7 @@ from dagkit.engine.changes.requests import GiveUp, OnWork, Refused
 from dagkit.engine.facts import Decided, Decision
 from dagkit.engine.history.history import is_named
 from dagkit.engine.run.run_state import RunState
-from dagkit.engine.work.item import WorkItem
-from dagkit.engine.work.promise import PromisedItem, WindowPromise
+from dagkit.engine.work.item import PromisedItem, WindowPromise, WorkItem
 from dagkit.ranges import OFFSET_INFINITY
 
 

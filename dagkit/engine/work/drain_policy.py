@@ -33,13 +33,12 @@ class DrainPolicy:
         return self._until is Until.IDLE and not item.in_vain
 
     def truncated(self, work: Iterable[WorkItem], elements: Mapping[Address, Elements]) -> list[WorkItem]:
-        """Return the work that this launch still does. If the application drains, put the rest aside."""
-        work = list(work)
-        if self._until is not Until.DRAINED:
-            return work
-        now = [part for item in work for part in self._truncated_of(item, elements[item.into])]
+        """Return the work that an application that drains still does, and put the rest aside."""
+        return [part for item in work for part in self._truncated_of(item, elements[item.into])]
+
+    def note(self, work: Iterable[WorkItem]) -> None:
+        """Note that this work was truncated."""
         self._truncated |= {(item.into, item.number) for item in work}
-        return now
 
     def removed(self, part_of: Callable[[WorkItem], WorkItem | None]) -> list[WorkItem]:
         """Remove the part of each item left to later launches that `part_of` returns, and return these parts."""

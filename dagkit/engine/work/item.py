@@ -1,15 +1,19 @@
-"""Work items: pending elements of splittable operators, or parts of elements, in the queue and in a slot. Pure."""
+"""Work items: pending elements of splittable operators, or parts of elements, in the queue and in a slot. Pure.
+
+The promise of a window names them, so that after a crash the window runs again with the same work.
+"""
 
 import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, ClassVar, TypeVar, dataclass_transform
+from typing import Annotated, Any, ClassVar, TypeVar, dataclass_transform
 
-from pydantic import ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from dagkit.engine.address import Address
+from dagkit.engine.facts import Split
 from dagkit.ranges import OFFSET_INFINITY, OFFSET_UNKNOWN
 
 Number = tuple[int, ...]
@@ -213,3 +217,28 @@ def name_of(element: JsonValue) -> str:
     if len(text) <= LONGEST_NAME:
         return text
     return f"{text[:LONGEST_NAME]}… {hashlib.blake2b(text.encode(), digest_size=12).hexdigest()}"
+
+
+PromisedItem = tuple[tuple[int, ...], int, int]
+"""A stretch of a work item: its number, where it starts and where it ends."""
+
+
+class WindowPromise(BaseModel):
+    """A planned window, as the ledger keeps it until the window is committed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    deal: Mapping[Address, tuple[tuple[PromisedItem, ...], ...]]
+    """The work of each slot, by the input that it goes into."""
+    lasts_millis: float
+    cuts: tuple[Split, ...] = ()
+    """The splits that were made to share the work."""
+    last: bool = False
+    """Whether this window notifies operators that no more input is expected for now."""
+    divided: tuple[tuple[WorkItem, WorkItem], ...] = ()
+    """The items that operators divided for it, in order: a second division might differ."""
+
+    def as_notes(self) -> dict[str, Any]:
+        """The promise as plain data, for the ledger."""
+        notes: dict[str, Any] = self.model_dump(mode="json")
+        return notes

@@ -6,12 +6,12 @@ from datetime import datetime
 from dagkit.api.running import Until
 from dagkit.engine.address import Address
 from dagkit.engine.work.drain_policy import DrainPolicy, next_due, renewed
-from dagkit.engine.work.item import WorkItem
-from dagkit.engine.work.promise import WindowPromise
+from dagkit.engine.work.item import WindowPromise, WorkItem
 from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.work.schedule import Scheduler, WindowSchedule
 from dagkit.engine.work.split import SlotResult
 from dagkit.engine.work.summary import ProgramSummary
+from dagkit.engine.work.waiting import Waiting
 from dagkit.engine.work.window_size import WindowSizer
 from dagkit.scaling.policy import LONGEST_MILLIS
 
@@ -25,14 +25,21 @@ class PendingWork:
         self._later = DrainPolicy(until)
         self._scheduler = Scheduler(self.queue, WindowSizer(float(shortest_millis)))
 
-    def all(self) -> list[WorkItem]:
+    def all(self) -> Waiting:
         """All work that is not done, for this launch and for later ones."""
-        return [*self.queue.all(), *self._later.aside]
+        return self.queue.waiting(self._later.aside)
 
     def truncate(self, summary: ProgramSummary) -> None:
         """If the application drains, keep only the work in the queue that this launch still does."""
         if self._drains:
-            self.queue.replace(self._later.truncated(self.queue.all(), summary.elements))
+            seen: list[WorkItem] = []
+
+            def truncated(work: Sequence[WorkItem]) -> list[WorkItem]:
+                seen.extend(work)
+                return self._later.truncated(work, summary.elements)
+
+            self.queue.review(truncated)
+            self._later.note(seen)
 
     def removed(self, part_of: Callable[[WorkItem], WorkItem | None]) -> list[WorkItem]:
         """Remove the part of each item that `part_of` returns, and return these parts."""

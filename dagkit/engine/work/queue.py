@@ -1,16 +1,16 @@
 """The work queue: blocks that were found and not yet read, and their allocation to the next window. Pure."""
 
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 from operator import attrgetter
 
 from dagkit.api.stats import Backlog
 from dagkit.engine.address import Address
 from dagkit.engine.work.cost import CostEstimate
-from dagkit.engine.work.item import Number, WorkItem
-from dagkit.engine.work.promise import PromisedItem
+from dagkit.engine.work.item import Number, PromisedItem, WorkItem
 from dagkit.engine.work.split import (
     LATER,
     Allocation,
@@ -21,67 +21,143 @@ from dagkit.engine.work.split import (
     SplitPlanner,
     allocated,
     backlog_of,
+    is_long,
     joined,
     nowhere,
 )
+from dagkit.engine.work.waiting import Lane, Stretch, Waiting
 
+Review = Callable[[Sequence[WorkItem]], list[WorkItem]]
+MOST_AT_FRONT = 1024
+"""How many blocks are looked at in each window; if more return, they become a lane."""
 WORTH_LEAVING = 1.25
 """How far a block may exceed the work that a window still needs before the block is cut."""
 
 
-@dataclass
-class InputQueue:
-    """The pending blocks of one input. Each question costs time in proportion to the returned blocks only."""
+class CountedLane(Lane):
+    """A lane that knows its backlog."""
 
-    returned: deque[WorkItem] = field(default_factory=deque)
-    """Blocks that windows did not finish; they come first."""
-    new: deque[WorkItem] = field(default_factory=deque)
-    """Blocks that were found, and blocks without an end."""
-    new_count: BacklogCount = field(default_factory=BacklogCount)
-    """The backlog of the new blocks."""
-    new_work: float = 0.0
+    def __init__(self, into: Address, items: Iterable[WorkItem] = ()) -> None:
+        self._count = BacklogCount()
+        self._work = 0.0
+        """The amount of work that was not begun."""
+        self._begun: deque[WorkItem] = deque()
+        """The blocks whose costs were measured, in order."""
+        self._reviewed = 0
+        """The place up to which `review` has seen them."""
+        super().__init__(into, items)
 
     def append(self, item: WorkItem) -> None:
-        self.new.append(item)
-        self.new_count.add((item,))
-        self.new_work += item.amount
+        super().append(item)
+        self._count.add((item,))
+        if item.done_positions:
+            self._begun.append(item)
+        else:
+            self._work += item.amount
+
+    def popleft(self) -> WorkItem:
+        item = super().popleft()
+        self._count.remove_first(item)
+        if item.done_positions:
+            self._begun.popleft()
+        else:
+            self._work = self._work - item.amount if len(self) else 0.0  # an empty lane clears rounding errors
+        return item
+
+    @property
+    def count(self) -> BacklogCount:
+        """The backlog."""
+        if self._count.long and self._count.first_long is None:
+            self._count.first_long = next(item for item in self if is_long(item))
+        return self._count
+
+    def millis(self, forecast: CostEstimate) -> float:
+        """How long one slot would be busy with all of it; blocks that were not begun have the usual cost."""
+        unknown = 1.0 if forecast.usual is None else forecast.usual
+        return sum(map(forecast.millis, self._begun)) + unknown * self._work
+
+    def reviewed(self, review: Review) -> "CountedLane":
+        """This lane, or another one if `review` changes an item that it did not see before, or one without an end."""
+        start = self.start if self._count.endless else max(self._reviewed, self.start)
+        before = self.view().since(start) if start < self.stop else []
+        after, self._reviewed = review(before), self.stop
+        if after == before:
+            return self
+        lane = CountedLane(self.into, [*self.view().until(start), *after])
+        lane._reviewed = lane.stop
+        return lane
+
+
+@dataclass
+class InputQueue:
+    """The pending blocks of one input. Each question costs time in proportion to the few at the front only."""
+
+    into: Address
+    front: deque[WorkItem] = field(default_factory=deque)
+    """Blocks that windows did not finish lately; they come first."""
+    lanes: list[CountedLane] = field(init=False)
+    """Other blocks, in order. Those of the last lane were found, or have no end; windows did not finish the others."""
+
+    def __post_init__(self) -> None:
+        self.lanes = [CountedLane(self.into)]
+
+    @property
+    def new(self) -> CountedLane:
+        """The lane of blocks that were found, and of those without an end."""
+        return self.lanes[-1]
+
+    @property
+    def returned(self) -> Iterator[WorkItem]:
+        """The blocks that windows did not finish."""
+        return chain(self.front, *self.lanes[:-1])
+
+    @property
+    def has_returned(self) -> bool:
+        return bool(self.front) or len(self.lanes) > 1
 
     def pop(self) -> WorkItem:
-        if self.returned:
-            return self.returned.popleft()
-        item = self.new.popleft()
-        self.new_count.remove_first(item)
-        self.new_work = self.new_work - item.amount if self.new else 0.0  # an empty queue clears rounding errors
+        if self.front:
+            return self.front.popleft()
+        item = self.lanes[0].popleft()
+        if not self.lanes[0] and len(self.lanes) > 1:
+            del self.lanes[0]
         return item
 
     def replace(self, returned: Iterable[WorkItem], new: Iterable[WorkItem]) -> None:
         """Make these blocks the whole content of the queue."""
-        self.returned, self.new, self.new_count, self.new_work = deque(returned), deque(), BacklogCount(), 0.0
-        for each in new:
-            self.append(each)
+        self.front, self.lanes = deque(), [CountedLane(self.into, new)]
+        self.put_back(returned)
 
     def put_back(self, blocks: Iterable[WorkItem]) -> None:
-        self.returned.extendleft(reversed(list(blocks)))
+        self.front.extendleft(reversed(list(blocks)))
+        if len(self.front) > MOST_AT_FRONT:
+            self.lanes.insert(0, CountedLane(self.into, self.front))
+            self.front = deque()
+
+    def review(self, review: Review) -> None:
+        """Replace blocks by those that `review` makes of them. It sees blocks in lanes once while all have an end."""
+        self.front = deque(review(list(self.front)))
+        lanes = [lane.reviewed(review) for lane in self.lanes]
+        self.lanes = [*(lane for lane in lanes[:-1] if lane), lanes[-1]]
 
     def all(self) -> list[WorkItem]:
         return [*self.returned, *self.new]
 
     def __len__(self) -> int:
-        return len(self.returned) + len(self.new)
+        return len(self.front) + sum(map(len, self.lanes))
 
     @property
     def positions(self) -> int:
-        return sum(item.positions for item in self.returned) + self.new_count.positions
+        return sum(count.positions for count in self.counts)
 
     @property
     def counts(self) -> list[BacklogCount]:
         """The backlog, in reading order."""
-        return [BacklogCount.of(self.returned), self.new_count]
+        return [BacklogCount.of(self.front), *(lane.count for lane in self.lanes)]
 
     def millis(self, forecast: CostEstimate) -> float:
-        """How long one slot would be busy with all of it; blocks that were not begun have the usual cost."""
-        unknown = 1.0 if forecast.usual is None else forecast.usual
-        return sum(map(forecast.millis, self.returned)) + unknown * self.new_work
+        """How long one slot would be busy with all of it."""
+        return sum(map(forecast.millis, self.front)) + sum(lane.millis(forecast) for lane in self.lanes)
 
 
 @dataclass
@@ -102,7 +178,7 @@ class WorkQueue:
         """Append blocks that were found."""
         for item in blocks:
             if item.due is None:
-                self._line(item.into).append(item)
+                self._line(item.into).new.append(item)
             else:
                 self.deferred.append(item)
 
@@ -117,15 +193,31 @@ class WorkQueue:
         for into in {item.into for item in returned}:
             mine = sorted((item for item in returned if item.into == into), key=attrgetter("order"))
             line, ending = self._line(into), [item for item in mine if item.has_end]
-            if ending and line.returned:  # it may be the rest of the block that was cut last
+            if ending and line.has_returned:  # it may be the rest of the block that was cut last
                 ending.append(line.pop())
             line.put_back(joined(ending, cuts))
             for item in mine:
                 if not item.has_end:
-                    self._line(into).append(item)
+                    self._line(into).new.append(item)
 
     def all(self) -> list[WorkItem]:
         return [item for line in self.lines.values() for item in line.all()] + self.deferred
+
+    def waiting(self, later: Iterable[WorkItem] = ()) -> Waiting:
+        """All pending blocks, and those that are left to `later` launches."""
+        parts: dict[str, Stretch] = {"front": tuple(item for line in self.lines.values() for item in line.front)}
+        parts |= {lane.name: lane.view() for line in self.lines.values() for lane in line.lanes}
+        return Waiting({**parts, "later": (*self.deferred, *later)})
+
+    def ends(self) -> dict[str, int]:
+        """The place behind the last block of each lane, by its name."""
+        return {lane.name: lane.stop for line in self.lines.values() for lane in line.lanes}
+
+    def review(self, review: Review) -> None:
+        """Replace blocks by those that `review` makes of them: it sees each block that came since the last time."""
+        for line in self.lines.values():
+            line.review(review)
+        self.deferred = review(self.deferred)
 
     def wake(self, now: datetime, asks_again: Callable[[WorkItem], bool]) -> None:
         """Put deferred items that are due back into their queues, if this launch asks them again."""
@@ -218,7 +310,7 @@ class WorkQueue:
         taken: dict[Address, SlotWork] = {}
         deferred, self.deferred = self.deferred, []
         for item in deferred:  # a promised stretch may have been deferred since
-            self._line(item.into).append(item)
+            self._line(item.into).new.append(item)
         for into, slot_work in promised.items():
             stretches = [
                 (slot, n, start, end) for slot, slot_items in enumerate(slot_work) for n, start, end in slot_items
@@ -271,7 +363,7 @@ class WorkQueue:
         return taken
 
     def _line(self, into: Address) -> InputQueue:
-        return self.lines.setdefault(into, InputQueue())
+        return self.lines.setdefault(into, InputQueue(into))
 
 
 def _without(

@@ -10,8 +10,7 @@ from functools import cached_property
 from dagkit.engine.address import Address
 from dagkit.engine.facts import Split
 from dagkit.engine.work.cost import CostEstimate, learnt
-from dagkit.engine.work.item import WorkItem
-from dagkit.engine.work.promise import WindowPromise
+from dagkit.engine.work.item import WindowPromise, WorkItem
 from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.work.split import (
     Allocation,

@@ -5,7 +5,6 @@ slot does not read a block in time, the tracker cuts off the rest, and the next 
 """
 
 import heapq
-from collections import deque
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -303,6 +302,11 @@ def joined(work: Sequence[WorkItem], cuts: Container[ItemEnd]) -> list[WorkItem]
     return found
 
 
+def is_long(item: WorkItem) -> bool:
+    """Whether an item is long enough for a cut while the cost of work is unknown."""
+    return item.known_length >= 2 * PIECE
+
+
 def place_in(item: WorkItem, position: int) -> ItemEnd:
     """A position of an element."""
     return *item.key, position
@@ -317,8 +321,10 @@ class BacklogCount:
     pieces: int = 0
     """How many pieces there are if long items are cut."""
     endless: int = 0
-    long: deque[WorkItem] = field(default_factory=deque)
-    """The items that are long enough for a cut, in reading order."""
+    long: int = 0
+    """How many items are long enough for a cut."""
+    first_long: WorkItem | None = None
+    """The first of these; None if it was removed and the next one is not known."""
 
     @classmethod
     def of(cls, items: Iterable[WorkItem]) -> "BacklogCount":
@@ -339,9 +345,10 @@ class BacklogCount:
         """Count items behind all others."""
         for item in items:
             length, pieces = item.known_length, 1
-            if length >= 2 * PIECE:
+            if is_long(item):
                 pieces = length // PIECE
-                self.long.append(item)
+                self.first_long = item if not self.long else self.first_long
+                self.long += 1
             self.blocks += 1
             self.pieces += pieces
             if not item.is_shares:
@@ -355,13 +362,14 @@ class BacklogCount:
         self.positions -= item.positions
         self.pieces -= max(1, item.known_length // PIECE)
         self.endless -= not item.has_end
-        if self.long and self.long[0] is item:
-            self.long.popleft()
+        if is_long(item):
+            self.long -= 1
+            self.first_long = None
 
 
 def backlog_of(counts: Sequence[BacklogCount], near: CutNear) -> Backlog:
     """The backlog of all partitions together. If the first long item can be cut, all are assumed to be."""
-    long = next((count.long[0] for count in counts if count.long), None)
+    long = next((count.first_long for count in counts if count.first_long is not None), None)
     cut = long is not None and near(long, long.start + long.length // 2) is not None
     blocks = sum(count.blocks for count in counts)
     pieces = sum(count.pieces for count in counts) if cut else blocks

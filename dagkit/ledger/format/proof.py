@@ -85,6 +85,15 @@ class Folded(Wire):
     """The sum of their positions; shares are none."""
 
 
+class WaitingSum(Wire):
+    """How much waits, which does not depend on how it is cut: the sums of all ends, without all starts."""
+
+    positions: int = 0
+    shares: int = 0
+    endless: Place = 0
+    """The number of stretches without an end: of these, only the starts count."""
+
+
 class InputWork(Wire):
     """What a window did with the work of one operator's input. A stretch that it had twice is listed twice."""
 
@@ -103,6 +112,9 @@ class InputWork(Wire):
     given_up: tuple[Span, ...] | None = None
     """What a user gave up for good."""
     pending: tuple[Span, ...] = ()
+    """What waits after this window; empty if `waits` is set."""
+    waits: WaitingSum | None = None
+    """The sum of what waits, because it is much: that is what waited before and came, and was not settled."""
 
     @property
     def had(self) -> tuple[Span, ...]:
@@ -158,7 +170,8 @@ class Flaw:
     """A range that was lost, consumed twice, or not yet read."""
 
     kind: Literal["missing", "doubled", "unread"]
-    span: Span
+    span: Span | str
+    """The range; of a sum, what it is of."""
     why: str
 
 
@@ -302,6 +315,71 @@ class Window:
     """None if the checkpoint lists no work: then the window consumed all that it was given."""
 
 
+class Left:
+    """What waits of the work of one input. A window that records a sum costs what it settles, and what came."""
+
+    def __init__(self) -> None:
+        self._stretches: dict[str, list[Stretch]] = {}
+        self._shared: set[str] = set()
+        """The sources of which shares wait."""
+        self._sums = {False: 0, True: 0}
+        """The ends without the starts, of positions and of shares."""
+        self._endless = 0
+
+    @property
+    def spans(self) -> list[Span]:
+        """What waits."""
+        shared = frozenset(self._shared)
+        return [_span(source, *each, shared) for source, found in self._stretches.items() for each in found]
+
+    def follow(self, work: InputWork) -> list[Flaw]:
+        """Take over a window, and return its flaws: first what it lost, then what it had twice."""
+        had, settled = normal(work.had), normal([*work.settled, *work.pending])
+        self._share(_in_shares((*work.had, *work.settled, *work.pending)))
+        lost, twice, shared = list[Span](), list[Span](), frozenset(self._shared)
+        for source in sorted({*had, *settled} if work.waits is not None else {*had, *settled, *self._stretches}):
+            there, gone = [*self._stretches.get(source, ()), *had.get(source, ())], settled.get(source, [])
+            left = surplus(there, gone)
+            twice += [_span(source, *each, shared) for each in surplus(gone, there)]
+            lost += [_span(source, *each, shared) for each in left] if work.waits is None else []
+            self._set(source, left)
+        flaws = [Flaw("missing", span, f"is neither consumed by {work.input} nor pending") for span in lost]
+        flaws += [Flaw("doubled", span, f"is consumed by {work.input} or pending, and was not") for span in twice]
+        if work.waits is not None:
+            return flaws + self._unequal(work.input, work.waits)
+        pending = normal(work.pending)
+        for source in {*self._stretches, *pending}:
+            self._set(source, pending.get(source, []))
+        return flaws
+
+    def _share(self, sources: Iterable[str]) -> None:
+        """Note that shares of these sources wait; earlier windows may not have recorded that."""
+        for source in {*sources} - self._shared:
+            before = self._stretches.get(source, [])
+            self._set(source, [])
+            self._shared.add(source)
+            self._set(source, before)
+
+    def _set(self, source: str, stretches: list[Stretch]) -> None:
+        """Make these the stretches of a source that wait."""
+        is_shares = source in self._shared
+        for sign, found in ((-1, self._stretches.pop(source, [])), (1, stretches)):
+            ends = [int(end) for _, end in found if end != float("inf")]
+            self._sums[is_shares] += sign * (sum(ends) - sum(int(start) for start, _ in found))
+            self._endless += sign * (len(found) - len(ends))
+        if stretches:
+            self._stretches[source] = stretches
+
+    def _unequal(self, name: str, waits: WaitingSum) -> list[Flaw]:
+        """The flaw of a sum that is not that of what waits."""
+        mine = WaitingSum(positions=self._sums[False], shares=self._sums[True], endless=self._endless)
+        if waits == mine:
+            return []
+        is_less = (waits.endless, waits.positions, waits.shares) < (mine.endless, mine.positions, mine.shares)
+        kind: Literal["missing", "doubled"] = "missing" if is_less else "doubled"
+        return [Flaw(kind, f"what waits for {name}", f"adds up to {waits}, and its windows left {mine}")]
+
+
 @dataclass(slots=True)
 class Proven:
     """What is proven of the work of one operator's input."""
@@ -314,16 +392,27 @@ class Proven:
     """Positions that were read, each as often as it was found."""
     shares: int = 0
     """Shares of elements that were done, each as often as it was found."""
-    waiting: int = 0
-    """Positions that were found and wait; of what has no end, none."""
-    waiting_shares: int = 0
-    """Shares that were found and wait; of what has no end, none."""
-    endless: int = 0
-    """Stretches without an end that wait."""
+    left: "Left" = field(default_factory=Left)
+    """What was found and waits."""
     aside: tuple[Span, ...] = ()
     """What was set aside and not retried since."""
     given_up: tuple[Span, ...] = ()
     """What a user gave up."""
+
+    @property
+    def waiting(self) -> int:
+        """Positions that were found and wait; of what has no end, none."""
+        return positions_in(self.left.spans)
+
+    @property
+    def waiting_shares(self) -> int:
+        """Shares that were found and wait; of what has no end, none."""
+        return _shares_in(self.left.spans)
+
+    @property
+    def endless(self) -> int:
+        """Stretches without an end that wait."""
+        return sum(span.end is None for span in self.left.spans)
 
     def note(self, work: InputWork) -> None:
         """Add one window."""
@@ -334,9 +423,6 @@ class Proven:
         self.sources.update(span.source for span in (*work.given, *work.found))
         self.positions += positions_in(work.consumed)
         self.shares += _shares_in(work.consumed)
-        self.waiting = positions_in(work.pending)
-        self.waiting_shares = _shares_in(work.pending)
-        self.endless = sum(span.end is None for span in work.pending)
         if work.folded is not None:
             self.elements += work.folded.elements
             self.positions += work.folded.positions
@@ -350,7 +436,7 @@ class Audit:
         """By input, of the windows that recorded their work so."""
         self._pending: list[Span] = []
         """What waits for all inputs together, as windows up to November 2026 recorded it."""
-        self._waiting: dict[str, Sequence[Span]] | None = None
+        self._waiting: dict[str, Left] | None = None
         """What waits, by input; None before the first window that recorded it so."""
         self._consumed: dict[str, list[Stretch]] = {}
 
@@ -359,7 +445,7 @@ class Audit:
         """What waits."""
         if self._waiting is None:
             return self._pending
-        return [span for spans in self._waiting.values() for span in spans]
+        return [span for left in self._waiting.values() for span in left.spans]
 
     def window(self, window: Window) -> list[Flaw]:
         """The flaws of the next window."""
@@ -372,7 +458,7 @@ class Audit:
         """The work of a window that left its checkpoint as it was: it consumed what it was given, and nothing else."""
         if self._waiting is None:
             return Work(consumed=tuple(given), pending=tuple(self._pending))
-        waiting = tuple(InputWork(input=name, pending=tuple(spans)) for name, spans in self._waiting.items())
+        waiting = tuple(InputWork(input=name, pending=tuple(left.spans)) for name, left in self._waiting.items())
         return Work(inputs=waiting)
 
     def _given(self, given: Sequence[Span], inputs: Sequence[InputWork]) -> list[Flaw]:
@@ -390,25 +476,27 @@ class Audit:
         flaws: list[Flaw] = []
         waited: list[Span] = []
         """What must have waited before the first window that recorded work by input."""
-        before = self._waiting or {}
+        before, after = self._waiting or {}, dict[str, Left]()
         for name in sorted({*inputs, *before}):
             work = inputs.get(name) or InputWork(input=name)
-            had, left = [*before.get(name, ()), *work.had], [*work.settled, *work.pending]
-            flaws += [Flaw("missing", s, f"is neither consumed by {name} nor pending") for s in more(had, left)]
+            left = before.get(name) or Left()
+            found = left.follow(work)
             if self._waiting is None:
-                waited += more(left, had)
-            else:
-                flaws += [Flaw("doubled", s, f"is consumed by {name} or pending, and was not") for s in more(left, had)]
+                waited += [flaw.span for flaw in found if flaw.kind == "doubled" and isinstance(flaw.span, Span)]
+                found = [flaw for flaw in found if flaw.kind == "missing"]
+            flaws += found
+            after[name] = left
             proven = self.proven.setdefault(name, Proven(name))
             flaws += [
                 Flaw("doubled", s, f"is retried by {name}, and was not set aside")
                 for s in more(work.retried or (), proven.aside)
             ]
             proven.note(work)
+            proven.left = left
         if self._waiting is None:
             flaws += [Flaw("missing", s, "is neither consumed nor pending") for s in without(self._pending, waited)]
             flaws += [Flaw("doubled", s, "was not the window's to consume") for s in without(waited, self._pending)]
-        self._waiting = {name: work.pending for name, work in inputs.items()}
+        self._waiting = after
         return flaws
 
     def _together(self, window: Window) -> list[Flaw]:

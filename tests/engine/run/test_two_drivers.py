@@ -14,7 +14,7 @@ from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.points import Point
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.work.promise import WindowPromise
+from dagkit.engine.work.item import WindowPromise
 from dagkit.engine.worker.protocol import Answer, Backend, Cores, WindowTask
 from dagkit.ledger import BlockRefused, Ledger, SequenceTaken
 from dagkit.ledger.chain.log import Log

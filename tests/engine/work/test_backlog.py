@@ -1,7 +1,6 @@
 """The backlog is counted while blocks come and go. It equals a recount, and its cost does not depend on the queue."""
 
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,6 +22,7 @@ from dagkit.ranges import OFFSET_INFINITY, OFFSET_UNKNOWN
 from dagkit.scaling.policy import PIECE
 from tests.engine.cast import Desk, numbers_collected
 from tests.engine.items import item_of
+from tests.engine.work.calls import calls_of
 
 INTO = Address("reader.blocks")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -123,22 +123,6 @@ def test_a_range_whose_end_is_not_known_is_one_piece_without_positions() -> None
     assert (backlog.blocks, backlog.positions, backlog.pieces, backlog.endless) == (2, PIECE, 2, 0)
     queue.take({INTO: 1}, {INTO: float(10 * PIECE)}, SplitPlanner())
     assert queue.positions == 0
-
-
-def calls_of(ask: Callable[[], object]) -> int:
-    """How many functions were called."""
-    calls = 0
-
-    def count(_: object, event: str, __: object) -> None:
-        nonlocal calls
-        calls += event == "call"
-
-    sys.setprofile(count)
-    try:
-        ask()
-    finally:
-        sys.setprofile(None)
-    return calls
 
 
 def test_asking_costs_the_same_however_many_blocks_wait() -> None:

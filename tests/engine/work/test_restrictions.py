@@ -26,8 +26,7 @@ from dagkit.engine.restrictions import (
     intervals,
 )
 from dagkit.engine.work.elements import Elements
-from dagkit.engine.work.item import WorkItem
-from dagkit.engine.work.promise import WindowPromise
+from dagkit.engine.work.item import WindowPromise, WorkItem
 from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.work.schedule import Scheduler
 from dagkit.engine.work.window_size import WindowSizer

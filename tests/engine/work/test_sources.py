@@ -39,6 +39,7 @@ from dagkit.engine.history.backlogs import recorded
 from dagkit.engine.points import Point
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.record import LISTED, Extent, WorkRecord
+from dagkit.engine.work.waiting import Waiting
 from dagkit.engine.worker.protocol import Answer, Backend, Report, WindowTask
 from dagkit.ledger.audit.verify import Verdict, verify
 from dagkit.ledger.format.proof import Folded
@@ -422,6 +423,6 @@ def test_shares_that_are_recorded_as_a_sum_are_no_positions() -> None:
     names = [f"{number:05d}" for number in range(LISTED + 5)]
     stretches = tuple(Extent(name, 0, SHARES, is_shares=True) for name in names)
     record = WorkRecord(found=stretches, done=stretches)
-    (work,) = work_recorded((), [Report(level=0, slot=0, records={"a.b": record})], ()).inputs or ()
+    (work,) = work_recorded((), [Report(level=0, slot=0, records={"a.b": record})], Waiting()).inputs or ()
     assert work.folded == Folded(elements=5, positions=0)
     assert {span.shares for span in (*work.found, *work.consumed)} == {True}

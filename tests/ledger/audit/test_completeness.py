@@ -318,6 +318,59 @@ def test_work_from_the_middle_is_consumed_as_often_as_it_was_found(work, kinds):
     assert [flaw.kind for flaw in audit.window(Window([], one_input(**work)))] == kinds
 
 
+MUCH = (*(span(100 * n, 100 * n + 50) for n in range(4)), span(1000, None, "log"))
+
+
+@pytest.mark.parametrize(
+    ("work", "waits", "kinds"),
+    [
+        ({}, {"positions": -800, "endless": 1}, []),
+        ({"consumed": (span(20, 30), span(1000, 1007, "log"))}, {"positions": -817, "endless": 1}, []),
+        ({"consumed": (span(1000, None, "log"),)}, {"positions": 200}, []),
+        ({"found": (span(7, 9),), "consumed": (span(7, 9),)}, {"positions": -800, "endless": 1}, []),
+        ({"found": (span(7, 9, "b"),)}, {"positions": -798, "endless": 1}, []),
+        ({"consumed": (span(20, 30),)}, {"positions": -811, "endless": 1}, ["missing"]),
+        ({"consumed": (span(20, 30),)}, {"positions": -800, "endless": 1}, ["doubled"]),
+        ({"consumed": (span(1000, None, "log"),)}, {"positions": -800, "endless": 1}, ["doubled"]),
+        ({"consumed": (span(45, 55),)}, {"positions": -805, "endless": 1}, ["doubled"]),
+        ({"consumed": (span(20, 30, "b"),)}, {"positions": -800, "endless": 1}, ["doubled"]),
+    ],
+    ids=[
+        "nothing was done",
+        "parts were done",
+        "what has no end was done",
+        "what waited came again and was done once",
+        "more came",
+        "a position is not in the sum",
+        "what was done is in the sum",
+        "what has no end was done and is in the sum",
+        "more was done than waited",
+        "what never waited was done",
+    ],
+)
+def test_a_sum_of_what_waits_is_that_of_what_waited_and_was_not_done(work, waits, kinds):
+    audit = Audit()
+    assert audit.window(Window([], one_input(found=MUCH, pending=MUCH))) == []
+    assert [flaw.kind for flaw in audit.window(Window([], one_input(**work, waits=waits)))] == kinds
+
+
+def test_what_a_sum_stands_for_is_compared_when_it_is_listed_again():
+    audit = Audit()
+    audit.window(Window([], one_input(found=MUCH, pending=MUCH)))
+    audit.window(Window([], one_input(consumed=MUCH[:2], waits={"positions": -900, "endless": 1})))
+    assert sorted(map(str, audit.pending)) == sorted(map(str, MUCH[2:]))
+    (flaw,) = audit.window(Window([], one_input(consumed=MUCH[2:3], pending=MUCH[4:])))
+    assert (flaw.kind, flaw.span) == ("missing", MUCH[3])
+
+
+def test_a_sum_counts_shares_apart():
+    one, other = (Span(source="a.txt", start=at, end=at + 8, shares=True) for at in (0, 8))
+    audit = Audit()
+    audit.window(Window([], one_input(found=(one, other), pending=(one, other))))
+    assert audit.window(Window([], one_input(consumed=(one,), waits={"shares": 8}))) == []
+    assert (audit.proven["reader.blocks"].waiting, audit.proven["reader.blocks"].waiting_shares) == (0, 8)
+
+
 @pytest.mark.parametrize(
     ("work", "kinds"),
     [
