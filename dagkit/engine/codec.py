@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from dagkit.api.state import Typed, adapter_of, copied
+from dagkit.api.adapters import Typed, adapter_of, copied
 from dagkit.api.tagged import Unwritable
 from dagkit.errors import RunFailure, Scene
 from dagkit.schema import spelled

@@ -18,6 +18,8 @@ from itertools import accumulate
 from operator import is_
 from typing import Any, Final
 
+from dagkit.overlays import Overlay
+
 Change = Mapping[str, Any]
 """A change of a JSON value."""
 Piece = list[int] | Mapping[str, list[Any]]
@@ -39,6 +41,9 @@ def difference(before: Any, after: Any) -> Change | None:
     """Return the change from one value to another; None if they are equal."""
     if before is after:
         return None
+    if isinstance(after, Overlay) and (layer := after.change_since(before)) is not None:
+        changed = {name: {NEW: value} for name, value in layer.set.items()}
+        return _object_change(layer.gone, changed) if layer.gone or changed else None
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         return _of_objects(before, after)
     if isinstance(before, list | tuple) and isinstance(after, list | tuple):
@@ -65,6 +70,10 @@ def applied(before: Any, change: Change) -> Any:
             for each in (piece[NEW] if isinstance(piece, Mapping) else before[piece[0] : piece[1]])
         ]
     assert isinstance(before, Mapping), "only an object has names"
+    if isinstance(before, Overlay):
+        gone = set(change.get(GONE, ()))
+        changed = change[CHANGED].items()
+        return before.changed(gone, {n: applied(None if n in gone else before.get(n), each) for n, each in changed})
     after = dict(before)
     for name in change.get(GONE, ()):
         after.pop(name, None)

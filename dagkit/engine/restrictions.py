@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 
 from pydantic import JsonValue
 
-from dagkit.api.state import Adapter, adapter_of, copied
+from dagkit.api.adapters import Adapter, adapter_of, copied
 from dagkit.api.tagged import Unwritable, tagged, untagged
 from dagkit.api.work import SplittableOperator
 from dagkit.engine.address import Address

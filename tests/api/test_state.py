@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit import KeyedState, Operator, State
+from dagkit import InputPort, KeyedState, Operator, State
 from dagkit.api.state import Declared
 from dagkit.api.tagged import tagged, untagged
+from dagkit.engine.differences import difference
 from dagkit.engine.worker.instances import StateUnwritable, live, saved
+from dagkit.overlays import Overlay
 
 K = TypeVar("K")
 
@@ -154,6 +156,67 @@ def test_what_older_checkpoints_hold_is_read() -> None:
     assert State[bytes](b"").restored("a") == b"a"
 
 
+class Tallies(Operator):
+    kind = "cast.tallies/1"
+    seen = KeyedState[Any, list[Any]](list)
+
+
+KEYS = st.sampled_from(
+    ["a", "b", "", b"a", 0, 1, 2, True, 1.0, 2.0, -0.0, None, ("a", 1), ("a", True), frozenset("ab")]
+)
+STEPS = st.tuples(st.sampled_from(["read", "set", "delete", "has", "list", "clear", "put", "end"]), KEYS)
+
+
+@given(st.lists(STEPS, max_size=30))
+def test_keyed_state_behaves_as_a_dict_however_often_it_is_saved(steps: list[tuple[str, Any]]) -> None:
+    operator, plain = live(Tallies(), {}), dict[Any, list[Any]]()
+    for number, (step, key) in enumerate(steps):
+        seen: Any = operator.seen  # type: ignore[attr-defined]
+        seen.current_code = number
+        if step == "read":
+            seen[key].append(number)
+            plain.setdefault(key, []).append(number)
+        elif step == "set":
+            seen[key] = plain[key] = [number]
+        elif step == "put":
+            seen.put(key, [number], 5)
+            plain[key] = [number]
+        elif step == "delete" and key in plain:
+            del seen[key], plain[key]
+        elif step == "clear":
+            seen.clear()
+            plain.clear()
+        elif step == "list":
+            assert told(list(seen.items())) == told(list(plain.items()))
+        elif step == "end":
+            operator = live(Tallies(), json.loads(json.dumps(saved(operator))))
+        else:
+            assert (key in seen, len(seen)) == (key in plain, len(plain))
+    assert told(list(operator.seen.items())) == told(list(plain.items()))  # type: ignore[attr-defined]
+
+
+def test_keyed_state_that_was_not_touched_is_neither_restored_nor_written_again() -> None:
+    first = live(Tallies(), {})
+    for key in ("a", "b", "c"):
+        first.seen.put(key, [key], 1)  # type: ignore[attr-defined]
+    before = saved(first)
+    again = live(Tallies(), before)
+    assert saved(again)["seen"] is before["seen"]
+    assert again.seen["b"] == ["b"]  # type: ignore[attr-defined]
+    assert saved(again)["seen"] is before["seen"]
+    again.seen["b"].append(1)  # type: ignore[attr-defined]
+    del again.seen["c"]  # type: ignore[attr-defined]
+    after: Any = saved(again)["seen"]
+    assert after == {'"a"': [["a"], 1], '"b"': [["b", 1], 1]}
+    assert after['"a"'] is before["seen"]['"a"']  # type: ignore[index, call-overload]
+
+
+def test_keyed_state_of_an_earlier_release_is_read() -> None:
+    operator = live(Tallies(), {"seen": [["b", [1], 7], ["a", [2], 8]]})
+    assert dict(operator.seen) == {"b": [1], "a": [2]}  # type: ignore[attr-defined]
+    assert operator.seen.codes == {"b": 7, "a": 8}  # type: ignore[attr-defined]
+
+
 @dataclass
 class Box:
     inside: Any = None
@@ -166,11 +229,41 @@ def test_a_change_of_restored_state_does_not_change_what_was_saved() -> None:
         one = State[Box](Box)
         many = KeyedState[str, Box](Box)
 
-    before: Any = {"one": {"inside": [[1]]}, "many": [["a", {"inside": {"b": [1]}}, 0]]}
-    kept, operator = json.dumps(before), live(Boxes(), before)
+    before = {"one": {"inside": [[1]]}, "many": {'"a"': [{"inside": {"b": [1]}}, 0]}}
+    kept, operator = json.dumps(before), live(Boxes(), before)  # type: ignore[arg-type]
     operator.one.inside[0].append(2)  # type: ignore[attr-defined]
     operator.many["a"].inside["b"].append(2)  # type: ignore[attr-defined]
     assert json.dumps(before) == kept
-    assert saved(operator) == {"one": {"inside": [[1, 2]]}, "many": [["a", {"inside": {"b": [1, 2]}}, 0]]}
-    worker = live(Boxes(), before, takes_saved=True)  # what Spark sent to it is a copy already
-    assert worker.one.inside is before["one"]["inside"]  # type: ignore[attr-defined]
+    assert saved(operator) == {"one": {"inside": [[1, 2]]}, "many": {'"a"': [{"inside": {"b": [1, 2]}}, 0]}}
+    worker = live(Boxes(), before, takes_saved=True)  # type: ignore[arg-type] # what Spark sent to it is a copy already
+    assert worker.one.inside is before["one"]["inside"]  # type: ignore[attr-defined, index]
+
+
+class NeverListed(dict[str, Any]):
+    """Saved entries that can be looked up, and not listed or copied."""
+
+    def keys(self) -> Any:
+        raise AssertionError("the entries were listed")
+
+    __iter__ = items = values = keys  # type: ignore[assignment]
+
+
+def test_a_window_looks_only_at_the_keys_that_it_touches() -> None:
+    entries = {str(number): [number, 0] for number in range(5000)}
+    before = Overlay.of(NeverListed(entries)).changed((), {"1": [10, 0]})
+    operator = live(Numbered(), {"counts": before})  # type: ignore[dict-item]
+    operator.counts[1] += 1  # type: ignore[attr-defined]
+    operator.counts[7] += 1  # type: ignore[attr-defined]
+    del operator.counts[8]  # type: ignore[attr-defined]
+    after = saved(operator)["counts"]
+    assert difference(before, after) == {"-": ["8"], "*": {"1": {"=": [11, 0]}, "7": {"=": [8, 0]}}}
+    assert len(after) == 4999  # type: ignore[arg-type]
+
+
+class Numbered(Operator):
+    kind = "test.numbered/1"
+    input = InputPort(int)
+    counts = KeyedState[int, int](int)
+
+    def process(self, item: int) -> None:
+        self.counts[item] += 1

@@ -1,5 +1,6 @@
 """Generated graphs: whatever the wiring, all backends give the same result, with batches or without."""
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from dagkit import (
     StatelessPartitioner,
     Unifier,
 )
+from dagkit.api.keyed import saved_keys
 from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.backends.spark import SparkBackend
@@ -362,8 +364,8 @@ def came(compilation: Compilation, backend: Backend) -> Came:
         if name.startswith("collect"):
             found[name] = Counter(item for state in states for item in state.get("arrived", []))  # type: ignore[union-attr, misc]
         elif name.startswith("tally") and "." not in name:
-            entries = [entry for state in states for entry in state.get("so_far", [])]  # type: ignore[union-attr]
-            found[name] = Counter({entry[0]: entry[1] for entry in entries})  # type: ignore[index, misc]
+            entries = [entry for state in states for entry in saved_keys(state.get("so_far", {})).items()]
+            found[name] = Counter({json.loads(text): value for text, (value, _) in entries})
         elif name.startswith("sum") and "." not in name:
             found[name] = [state.get("total") for state in states]
     return found

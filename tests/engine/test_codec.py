@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, JsonValue
 
-from dagkit.api.state import is_same
+from dagkit.api.adapters import is_same
 from dagkit.api.work import Block
 from dagkit.engine.codec import ItemUnwritable, JsonCodec
 from dagkit.ledger.format.hashing import canonical

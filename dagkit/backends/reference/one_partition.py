@@ -9,10 +9,11 @@ from itertools import groupby, repeat
 from typing import Any, NamedTuple
 
 from dagkit.api.controls import Delivery, Stamped
+from dagkit.api.keyed import Keyed
 from dagkit.api.operators import Operator, batch_handler_of, handler_name, handler_of
 from dagkit.api.ports import input_ports, output_ports
 from dagkit.api.running import Context
-from dagkit.api.state import Keyed, KeyedState, declared_state
+from dagkit.api.state import KeyedState, declared_state
 from dagkit.backends.reference.plain_reading import PlainReading
 from dagkit.engine.entrances import code_of, failing_among, note
 from dagkit.engine.failures import offsets_in

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from dagkit.api.state import Typed, adapter_of
+from dagkit.api.adapters import Typed, adapter_of
 from dagkit.api.work import SplittableOperator
 from dagkit.errors import Diagnostic
 from dagkit.graph import Graph

@@ -14,7 +14,7 @@ from dagkit.engine.checkpoint.additions import StoredState
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.compatibility import OperatorRenamed
 from dagkit.engine.checkpoint.discoveries import Discovery, DiscoveryCodec
-from dagkit.engine.checkpoint.stored_checkpoint import CheckpointReader, StoredCheckpoint, carried_of, parts_of
+from dagkit.engine.checkpoint.stored_checkpoint import CheckpointReader, StoredCheckpoint, carried_of, parts_of, plain
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.item import WindowPromise
@@ -322,7 +322,7 @@ def _written_by(whose: str) -> Iterator[None]:
 def _text(state: Any, whose: str) -> str:
     """State as JSON in ASCII: it may hold text from files that are not valid UTF-8."""
     with _written_by(whose):
-        return json.dumps(state, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return json.dumps(state, sort_keys=True, separators=(",", ":"), allow_nan=False, default=plain)
 
 
 def _refuse_another(ledger: Ledger, name: str, program: Program) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from dagkit.api.keyed import saved_keys
 from dagkit.api.partitioning import PartitionKeys
 from dagkit.api.state import Declared, KeyedState, declared_state
 from dagkit.engine.address import operator_of_state
@@ -12,7 +13,6 @@ from dagkit.engine.program.program import Program
 from dagkit.engine.worker.instances import SavedState
 from dagkit.engine.worker.sliding import together
 from dagkit.errors import RunFailure, Scene
-from dagkit.ledger.format.hashing import canonical
 
 
 class StateStranded(RunFailure):
@@ -81,14 +81,13 @@ def _redistributed(
 
 def _is_held_twice(states: Sequence[SavedState], state_name: str) -> bool:
     """Whether a key is held by more than one partition."""
-    keys = [canonical(entry[0]) for state in states for entry in _entries(state, state_name)]
+    keys = [text for state in states for text in _entries(state, state_name)]
     return len(set(keys)) < len(keys)
 
 
-def _entries(state: SavedState, state_name: str) -> Sequence[Any]:
-    """Key, value and code of each key, as KeyedState writes them."""
-    entries: Any = state.get(state_name, ())
-    return entries  # type: ignore[no-any-return] # as it was written
+def _entries(state: SavedState, state_name: str) -> Mapping[str, Any]:
+    """Value and code of each key, as KeyedState writes them."""
+    return saved_keys(state.get(state_name, {}))
 
 
 def _panes_distributed(states: Sequence[SavedState], count: int) -> tuple[SavedState, ...]:
@@ -106,11 +105,11 @@ def _owners(name: str, program: Program) -> Sequence[PartitionKeys]:
 
 def _by_owner(
     states: Sequence[SavedState], state_name: str, owners: Sequence[PartitionKeys], count: int
-) -> list[list[JsonValue]]:
+) -> list[dict[str, JsonValue]]:
     """The entries of each present partition. One without an owner stays in its partition, else goes to the first."""
-    mine: list[list[JsonValue]] = [[] for _ in range(count)]
+    mine: list[dict[str, JsonValue]] = [{} for _ in range(count)]
     for before, state in enumerate(states):
-        for entry in _entries(state, state_name):
-            code, otherwise = int(entry[2]), before if before < count else 0
-            mine[next((slot for slot, keys in enumerate(owners) if keys.owns(code)), otherwise)].append(entry)
+        for text, entry in _entries(state, state_name).items():
+            code, otherwise = int(entry[1]), before if before < count else 0
+            mine[next((slot for slot, keys in enumerate(owners) if keys.owns(code)), otherwise)][text] = entry
     return mine

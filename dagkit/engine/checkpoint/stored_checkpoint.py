@@ -17,6 +17,7 @@ from pydantic import BaseModel, TypeAdapter
 from dagkit.engine.differences import CHANGED, Change, applied, composed, difference
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.waiting import Waiting
+from dagkit.overlays import Overlay
 
 EARLIER: Final = "earlier"
 """The member of a stored checkpoint that lists the blocks with its earlier parts, and the lengths of these."""
@@ -141,10 +142,13 @@ def _members(carried: Mapping[str, Any]) -> dict[str, Any]:
 
 def text_of(value: Any) -> str:
     """JSON in ASCII: state may hold text from files that are not valid UTF-8. The order of members is kept."""
-    return json.dumps(value, separators=(",", ":"), allow_nan=False, default=_plain)
+    return json.dumps(value, separators=(",", ":"), allow_nan=False, default=plain)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return what JSON can hold of a work item, a model or an overlay in a checkpoint."""
     if isinstance(value, Waiting):
         return list(value)
+    if isinstance(value, Overlay):
+        return value.whole()
     return value.model_dump(mode="json") if isinstance(value, BaseModel) else _ITEM.dump_python(value, mode="json")

@@ -6,9 +6,11 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from dagkit.api.adapters import copied
+from dagkit.api.keyed import Keyed
 from dagkit.api.operators import Operator, batch_handler_of, handler_name, handler_of, sending
 from dagkit.api.ports import input_ports
-from dagkit.api.state import Declared, Keyed, KeyedState, copied, declared_state
+from dagkit.api.state import Declared, KeyedState, declared_state
 from dagkit.api.tagged import Unwritable
 from dagkit.engine.entrances import note, noting
 from dagkit.engine.program.program import Keying
@@ -72,16 +74,17 @@ def live(
     """Return a separate instance with the saved state.
 
     `types` are those that its type variables stand for, by default the type arguments of its class. `takes_saved` says
-    that nothing else uses `saved`: the instance may then change it. This avoids a copy.
+    that nothing else uses `saved`: the instance may then change it. This avoids a copy. Of keyed state, values are
+    copied when they are read.
     """
     operator = configured.configured({})
     operator._types = arguments_of_class(type(configured)) if types is None else types  # noqa: SLF001 - set here only
     declared = declared_state(type(operator))
     for name, value in saved.items():
         if name in declared:
-            Declared.values_of(operator)[name] = _restored(
-                operator, name, declared[name], value if takes_saved else copied(value)
-            )
+            is_copied = not takes_saved and not isinstance(declared[name], KeyedState)
+            mine = copied(value) if is_copied else value
+            Declared.values_of(operator)[name] = _restored(operator, name, declared[name], mine)
     return operator
 
 

@@ -8,8 +8,8 @@ from pydantic import PositiveInt, PrivateAttr
 from typing_extensions import TypeVar
 
 from dagkit import Batch, Context, InputPort, KeyedState, Operator, OperatorContext, Outlet, OutputPort, auto_metric
+from dagkit.api.keyed import Keyed
 from dagkit.api.ports import output_ports
-from dagkit.api.state import Keyed
 from dagkit_operators.values.keys import Key, first_of, key_of, keys_of, routed_by, sorted_by_key
 
 L = TypeVar("L", default=Any)

@@ -11,7 +11,7 @@ from pydantic import Field, NonNegativeInt, PrivateAttr
 from typing_extensions import TypeVar
 
 from dagkit import Context, InputPort, OutputPort, SplittableOperator
-from dagkit.api.state import adapter_of
+from dagkit.api.adapters import adapter_of
 from dagkit.ranges import RestrictionTracker, aware
 from dagkit_operators.polling.until import Condition, Polls, is_over
 from dagkit_operators.polling.watched import Poll, Watched, WatchedTracker

@@ -1,11 +1,11 @@
 """Partition counts change between two windows of a run: nothing is lost or doubled, and what is kept moves along."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -28,6 +28,7 @@ from dagkit import (
     StatelessPartitioner,
     Unifier,
 )
+from dagkit.api.keyed import saved_keys
 from dagkit.api.partitioning import assign_keys
 from dagkit.compiler import compile_application
 from dagkit.engine.changes.reconfiguration import Scaling
@@ -208,9 +209,10 @@ def run(desk: Desk, changes: Mapping[int, tuple[str, int]], *, crash: CrashAfter
 
 def kept(loop: Loop, operator: str, state: str) -> dict[int, int]:
     """What all partitions of an operator hold under their keys; each key is held once."""
-    entries: list[Any] = [entry for each in loop.run_state.state.get(operator, ()) for entry in each.get(state, [])]  # type: ignore[union-attr]
-    assert len({entry[0] for entry in entries}) == len(entries)
-    return {entry[0]: entry[1] for entry in entries if entry[1]}
+    states = loop.run_state.state.get(operator, ())
+    entries = [entry for each in states for entry in saved_keys(each.get(state, {})).items()]
+    assert len({text for text, _ in entries}) == len(entries)
+    return {json.loads(text): value for text, (value, _) in entries if value}
 
 
 def expected(looks: tuple[tuple[int, ...], ...]) -> tuple[dict[int, int], int, dict[int, int]]:

@@ -1,5 +1,6 @@
 """The plan changes between two launches: what was kept finds its place, or an error says what to do."""
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ from dagkit import (
     State,
     StatelessPartitioner,
 )
+from dagkit.api.keyed import saved_keys
 from dagkit.engine.checkpoint.compatibility import FindingsStranded, OperatorRenamed, ReaderReplaced, WorkStranded
 from dagkit.engine.checkpoint.delays import ItemsStranded
 from dagkit.engine.checkpoint.journal import AnotherApplication, FindingsLeft
@@ -70,10 +72,10 @@ def tallied(looks: tuple[tuple[int, ...], ...], partitions: int, name: str = "ta
 def counts(desk: Desk, windows: int | None = None, name: str = "tally") -> dict[int, int]:
     """What all partitions counted together; no two of them the same number."""
     loop = desk.run(windows=windows)
-    entries = [entry for state in loop.run_state.state.get(name, ()) for entry in state.get("counts", [])]  # type: ignore[union-attr]
-    keys = [entry[0] for entry in entries]  # type: ignore[index]
-    assert len(set(keys)) == len(keys)
-    return {key: value for key, value, _ in entries}  # type: ignore[misc, str-unpack]
+    states = loop.run_state.state.get(name, ())
+    entries = [entry for state in states for entry in saved_keys(state.get("counts", {})).items()]
+    assert len({text for text, _ in entries}) == len(entries)
+    return {json.loads(text): value for text, (value, _) in entries}
 
 
 @settings(max_examples=settings().max_examples // 5)
@@ -139,7 +141,9 @@ def test_what_every_partition_learned_stays_with_each(tmp_path: Path) -> None:
 
     Desk(tmp_path, draw).run(windows=1)
     states = Desk(tmp_path, draw).run().run_state.state["knows"]
-    assert [[entry[:2] for entry in state["known"]] for state in states] == [[[1, 2], [2, 2]]] * 2  # type: ignore[index, union-attr]
+    assert [{text: value for text, (value, _) in saved_keys(state["known"]).items()} for state in states] == [
+        {"1": 2, "2": 2}
+    ] * 2
 
 
 def test_state_of_partitions_that_are_no_more_is_not_dropped(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from dagkit import (
     State,
     StatelessPartitioner,
 )
+from dagkit.api.keyed import saved_keys
 from dagkit.compiler import compile_application
 from dagkit.engine.checkpoint.next_checkpoint import is_among, settled, with_numbers
 from dagkit.engine.checkpoint.redistribute import StateStranded, redistribute_state
@@ -121,8 +122,7 @@ def test_keyed_values_lie_where_their_keys_do(counts: dict[int, int], before: in
     found = redistribute_state(PROGRAMS[now], keyed(PROGRAMS[before], counts))
     expected = keyed(PROGRAMS[now], counts)
     as_sets = [
-        [{tuple(entry) for entry in slot.get("counts", [])} for slot in states.get("tally", [{}] * now)]
-        for states in (found, expected)
+        [saved_keys(slot.get("counts", [])) for slot in states.get("tally", [{}] * now)] for states in (found, expected)
     ]
     assert as_sets[0] == as_sets[1]
 

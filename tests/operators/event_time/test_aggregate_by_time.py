@@ -128,7 +128,7 @@ def test_a_record_that_is_late_and_allowed_revises_the_result() -> None:
             alone.send(*sent)
         assert in_seconds(alone.sent()) == results
     assert alone.sent("late") == [("a", 5, 1)]
-    assert alone.state["open_windows"] == []
+    assert alone.state["open_windows"] == {}
 
 
 def test_a_late_record_joins_sessions_that_were_sent() -> None:

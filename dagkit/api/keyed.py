@@ -1,0 +1,179 @@
+"""Values by key, which are restored when they are read and written again when they changed."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pydantic import JsonValue
+
+from dagkit.api.adapters import Adapter, Untyped, copied
+from dagkit.api.tagged import Unwritable
+from dagkit.overlays import Overlay
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+SavedKeys = Mapping[str, Any]
+"""Values by key as JSON: the JSON text of each key, with the list of its value and its routing code."""
+
+
+class Keyed(MutableMapping[K, V]):
+    """Values by key. Reading a missing key creates its value. Each key keeps the routing code of its first item.
+
+    Saved values are restored when they are read, so that a window costs what it touches and not what there is. A key
+    whose equality its JSON does not decide, such as a tuple, and iterating restore all of them.
+    """
+
+    def __init__(self, make: Callable[[], V], stored: "Stored | None" = None) -> None:
+        self._make = make
+        self._values: dict[K, V] = {}
+        self._stored = stored or _NOTHING_STORED
+        self._taken: set[str] = set()
+        """The texts of the saved keys that were restored, or deleted since."""
+        self._is_in_order = not self._stored.saved
+        """Whether all values were restored, in their order."""
+        self._read: dict[K, str] = {}
+        """The restored keys that were not deleted since, with their texts."""
+        self.codes: dict[K, int] = {}
+        """The routing code of the item that created each key. The key moves to the partition that owns the code."""
+        self.current_code: int | None = None
+        """The routing code of the current item; None between items."""
+        self.code_of: Callable[[Any], int] | None = None
+        """Gives the routing code of a key while a batch is processed whose items are routed by the same keys."""
+
+    def __getitem__(self, key: K) -> V:
+        if key not in self._values and not self._restore(key):
+            self[key] = self._make()
+        return self._values[key]
+
+    def __setitem__(self, key: K, value: V) -> None:
+        if key not in self._values and not self._restore(key):
+            self.codes[key] = self._code_of_new(key)
+        self._values[key] = value
+
+    def _code_of_new(self, key: K) -> int:
+        if self.current_code is not None:
+            return self.current_code
+        if self.code_of is not None:
+            return self.code_of(key)
+        raise KeyError(f"key {key!r} is new, and only the processing of an item can add a key")
+
+    def __delitem__(self, key: K) -> None:
+        if key not in self._values and not self._restore(key):
+            raise KeyError(key)
+        del self._values[key]
+        del self.codes[key]
+        self._read.pop(key, None)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._values or self._restore(key)
+
+    def __iter__(self) -> Iterator[K]:
+        self._restore_all()
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values) + self._unread
+
+    @property
+    def _unread(self) -> int:
+        """How many saved entries were not restored."""
+        return len(self._stored.saved) - len(self._taken)
+
+    def clear(self) -> None:
+        self._values.clear()
+        self.codes.clear()
+        self._taken, self._read, self._is_in_order = set(self._stored.saved), {}, True
+
+    def put(self, key: K, value: V, code: int) -> None:
+        """Add a key with its value and routing code, from another partition or a checkpoint."""
+        if key not in self._values:
+            self._restore(key)
+        self._values[key] = value
+        self.codes[key] = code
+
+    def saved(self, keys: Adapter, values: Adapter) -> SavedKeys:
+        """The values as JSON. It costs what was read; if nothing changed, it is the same object as before."""
+        before = self._stored.saved
+        gone = self._taken - set(self._read.values()) if len(self._taken) > len(self._read) else ()
+        changed: dict[str, Any] = {}
+        for key, value in self._values.items():
+            text = self._read[key] if key in self._read else _text_of(keys.dump(key))
+            entry = [values.dump(value), self.codes[key]]
+            if key not in self._read or not _is_same_json(before[text], entry):
+                changed[text] = entry
+        return Overlay.of(before).changed(gone, changed).plain() if gone or changed else before
+
+    def _restore(self, key: object) -> bool:
+        """Restore the saved value of a key. Return whether there is one."""
+        if not self._unread:
+            return False
+        for text in self._stored.texts_of(key):
+            if text in self._stored.saved and text not in self._taken:
+                self._take(text, self._stored.saved[text])
+                return True
+        if not self._stored.is_found_by_text(key):
+            self._restore_all()
+        return key in self._values
+
+    def _restore_all(self) -> None:
+        """Restore all values, in the order in which they were saved; those that came since are behind them."""
+        if self._is_in_order:
+            return
+        self._is_in_order = True
+        values, self._values = self._values, {}
+        read = {text: key for key, text in self._read.items()}
+        for text, entry in self._stored.saved.items():
+            if text not in self._taken:
+                self._take(text, entry)
+            elif text in read:
+                self._values[read[text]] = values.pop(read[text])
+        self._values.update(values)
+
+    def _take(self, text: str, entry: Any) -> None:
+        key = self._stored.keys.load(json.loads(text))
+        value, code = entry
+        self._values[key] = self._stored.values.load(copied(value))  # `saved` compares with what it was
+        self.codes[key] = int(code)
+        self._read[key] = text
+        self._taken.add(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Saved values by key, and how they are restored."""
+
+    saved: SavedKeys
+    keys: Adapter
+    values: Adapter
+
+    def is_found_by_text(self, key: object) -> bool:
+        """Whether `texts_of` returns the texts of all keys that are equal to this one."""
+        return isinstance(self.keys, Untyped) and type(key) in (str, int, bytes)
+
+    def texts_of(self, key: object) -> Iterator[str]:
+        """The texts of a key, and of the bool and the float that are equal to it, if it can be written as a key."""
+        same = [float(key), bool(key)] if type(key) is int and abs(key) < 2**53 else []
+        with suppress(Unwritable):
+            yield from (_text_of(self.keys.dump(each)) for each in (key, *same) if each == key)
+
+
+_NOTHING_STORED = Stored({}, Untyped(), Untyped())
+
+
+def _text_of(key: JsonValue) -> str:
+    return json.dumps(key, sort_keys=True)
+
+
+def _is_same_json(one: JsonValue, other: JsonValue) -> bool:
+    """Whether two values are written alike: 1 and True are equal in Python."""
+    return one == other and json.dumps(one) == json.dumps(other)
+
+
+def saved_keys(saved: Any) -> SavedKeys:
+    """Saved values by key; earlier releases wrote a list of keys, values and codes."""
+    if isinstance(saved, Mapping):
+        return saved
+    return {_text_of(key): [value, code] for key, value, code in saved}
