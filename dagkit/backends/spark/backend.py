@@ -17,6 +17,7 @@ from dagkit.backends.spark.boards import Boards
 from dagkit.backends.spark.cores import CoresOf
 from dagkit.backends.spark.frames import Frames
 from dagkit.backends.spark.jobs import Jobs, is_connect
+from dagkit.backends.spark.kept_state import Kept, KeptState, SentState, overlaid
 from dagkit.backends.spark.placing import Placing
 from dagkit.backends.spark.rows import ARROW_SCHEMA, SPARK_SCHEMA, Kind, rows_in
 from dagkit.backends.spark.shipping import by_value, modules_of, shipped
@@ -24,11 +25,12 @@ from dagkit.backends.spark.spark_errors import SparkFailed, spark_errors
 from dagkit.backends.spark.task import BroadcastTask, Given, LevelTask, OnlyLevel, SlotReport, TaskFailed
 from dagkit.compiler import Compilation
 from dagkit.engine.board.handover import SlotStanding
+from dagkit.engine.differences import applied
 from dagkit.engine.failures import CodecFailed
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.worker.outbox import Sent
-from dagkit.engine.worker.protocol import Answer, Cores, WindowTask
+from dagkit.engine.worker.protocol import Answer, Cores, Report, SlotState, WindowTask
 
 LARGEST_CLOSURE_BYTES = (1 << 20) - (64 << 10)
 """The largest task that is sent in the closure. PySpark broadcasts any closure larger than a mebibyte, and keeps the
@@ -54,6 +56,9 @@ class SparkBackend:
             with spark_errors("Spark could not send dagkit to its workers", spark):
                 ship_own_code(spark)
                 self._workers_are_here = workers_are_here(spark)
+            self._kept = None if is_connect(spark) else KeptState(spark.sparkContext)
+            if self._kept is not None:
+                undone.callback(self._kept.end)
             self._jobs = Jobs(spark)
             undone.callback(self._jobs.end)
             self._cores = CoresOf(spark)
@@ -81,13 +86,18 @@ class SparkBackend:
     def run(self, assignment: WindowTask) -> Answer:
         """Run one attempt at a window, and wait for it. Raise what an operator raised, or a WindowLost."""
         try:
-            given = self._given(assignment)
             failing = f"Spark failed in window {assignment.window_id}"
+            before: dict[tuple[int, int], SlotState] = {
+                at: overlaid(state, self.program) for at, state in assignment.state.items()
+            }
+            with spark_errors(failing, self.spark):
+                state, kept = (before, {}) if self._kept is None else self._kept.sent(before)
+            given = self._given(assignment, state)
             with spark_errors(failing, self.spark), self._jobs.tagged(), ExitStack() as run:
                 cores = self._cores.count().now if assignment.movable else 0
                 task = run.enter_context(self._boards.serving(assignment, self.program, cores))
-                batches = self._batches(task, given, run)
-            return self._answer(assignment, batches)
+                batches = self._batches(task, given, kept, run)
+            return self._answer(assignment, batches, before)
         except CodecFailed as error:
             raise error.in_window(assignment.window_id) from error
 
@@ -107,7 +117,7 @@ class SparkBackend:
         """Stop the running jobs, and refuse others. A second call has no effect."""
         self._open.close()
 
-    def _batches(self, assignment: WindowTask, given: _Given, until: ExitStack) -> list[pa.RecordBatch]:
+    def _batches(self, assignment: WindowTask, given: _Given, kept: Kept, until: ExitStack) -> list[pa.RecordBatch]:
         """Run the job of one window, and return its rows. Its broadcasts are destroyed when `until` is closed.
 
         A frame takes Spark SQL longer to plan than a short window lasts. One level needs none, if the workers have our
@@ -115,13 +125,13 @@ class SparkBackend:
         """
         window = replace(assignment, arriving=(), work={}, state={})
         if self.program.levels > 1 or not self._workers_are_here or _is_large(given[0]):
-            batches: list[pa.RecordBatch] = self._frame(window, given, until).toArrow().to_batches()
+            batches: list[pa.RecordBatch] = self._frame(window, given, kept, until).toArrow().to_batches()
             return batches
-        only = OnlyLevel(self._closure(LevelTask(self.shipped, 0, window, given[0]), until))
+        only = OnlyLevel(self._closure(LevelTask(self.shipped, 0, window, given[0]), kept, until))
         written = _slots(self.spark, self.program.slots_at(0)).mapPartitionsWithIndex(only).collect()
         return [pa.ipc.read_record_batch(pa.py_buffer(batch), ARROW_SCHEMA) for batch in written]
 
-    def _frame(self, window: WindowTask, given: _Given, until: ExitStack) -> DataFrame:
+    def _frame(self, window: WindowTask, given: _Given, kept: Kept, until: ExitStack) -> DataFrame:
         """The job of one window as a frame."""
         frame: DataFrame | None = None
         for level in range(self.program.levels):
@@ -134,18 +144,18 @@ class SparkBackend:
             else:
                 frame = frame.repartitionById(slots, "slot")
             task = LevelTask(self.shipped, level, window, {} if by_row else own, given_by_row=by_row)
-            frame = frame.mapInArrow(self._closure(task, until), SPARK_SCHEMA)
+            frame = frame.mapInArrow(self._closure(task, kept, until), SPARK_SCHEMA)
         assert frame is not None, "there is at least one level"
         return frame
 
-    def _closure(self, task: LevelTask, until: ExitStack) -> LevelTask | BroadcastTask:
+    def _closure(self, task: LevelTask, kept: Kept, until: ExitStack) -> LevelTask | BroadcastTask:
         """The task for Spark to pickle. A large task becomes a broadcast, which is destroyed when `until` is closed."""
         size = len(task.shipped.data) + sum(map(len, task.given.values()))
         if size <= LARGEST_CLOSURE_BYTES or is_connect(self.spark):  # a Connect server makes no broadcast of a closure
-            return task
+            return replace(task, kept=kept)
         broadcast = self.spark.sparkContext.broadcast(task)
         until.callback(broadcast.destroy)
-        return BroadcastTask(broadcast)
+        return BroadcastTask(broadcast, kept)
 
     def _among(self, frame: DataFrame | None, level: int, given: Mapping[int, bytes]) -> DataFrame:
         """The rows from the level above, and before them, in each partition, a row with the input of its slot."""
@@ -156,20 +166,22 @@ class SparkBackend:
             return handed.repartitionById(slots, "slot")
         return frame.unionAll(handed).repartitionById(slots, "slot").sortWithinPartitions("kind")
 
-    def _given(self, assignment: WindowTask) -> _Given:
+    def _given(self, assignment: WindowTask, state_of: Mapping[tuple[int, int], SentState]) -> _Given:
         """The pickled input of each slot, by level and slot."""
         arriving: dict[tuple[int, int], list[bytes]] = defaultdict(list)
         for sent in assignment.arriving:
             for frame in self._frames.of(sent.batch, sent.wire):
                 arriving[sent.level, sent.slot].append(b"".join(frame.pieces(sent.wire)))
         given: dict[int, dict[int, bytes]] = defaultdict(dict)
-        for level, slot in {*arriving, *assignment.state, *assignment.work}:
-            state, work = assignment.state.get((level, slot), {}), assignment.work.get((level, slot), ())
+        for level, slot in {*arriving, *state_of, *assignment.work}:
+            state, work = state_of.get((level, slot), {}), assignment.work.get((level, slot), ())
             own = Given(state, tuple(arriving[level, slot]), work)
             given[level][slot] = pickle.dumps(own)
         return given
 
-    def _answer(self, assignment: WindowTask, batches: list[pa.RecordBatch]) -> Answer:
+    def _answer(
+        self, assignment: WindowTask, batches: list[pa.RecordBatch], state: Mapping[tuple[int, int], SlotState]
+    ) -> Answer:
         reports: list[SlotReport] = []
         failed: list[TaskFailed] = []
         delayed: list[Sent] = []
@@ -183,7 +195,7 @@ class SparkBackend:
         if failed:
             raise min(failed, key=lambda one: (one.level, one.slot)).error
         self._check(assignment, reports)
-        return Answer(tuple(one.report for one in reports), tuple(delayed))
+        return Answer(tuple(_with_state(one, state) for one in reports), tuple(delayed))
 
     def _delayed(self, slot: int, payload: pa.Buffer) -> Iterator[Sent]:
         for wire, batch in self._frames.read(payload):
@@ -218,6 +230,12 @@ def _is_large(given: Mapping[int, bytes]) -> bool:
 def _slots(spark: SparkSession, slots: int) -> RDD[int]:
     """As many partitions as slots, with which each window of one level begins. The last ones are cached, too."""
     return spark.sparkContext.parallelize(range(slots), slots)
+
+
+def _with_state(sent: SlotReport, state: Mapping[tuple[int, int], SlotState]) -> Report:
+    """The report of a slot with its state, which it sent as a change of the state that it was given."""
+    before = state.get((sent.report.level, sent.report.slot), {})
+    return replace(sent.report, state=before if sent.state is None else applied(before, sent.state))
 
 
 @lru_cache(maxsize=1)

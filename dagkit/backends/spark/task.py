@@ -2,16 +2,18 @@
 
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from dagkit.backends.spark.frames import Frames
+from dagkit.backends.spark.kept_state import Kept, SentState, changed_in, received
 from dagkit.backends.spark.rows import DRIVER, End, Kind, Row, rows_in
 from dagkit.backends.spark.sending import Sending
 from dagkit.backends.spark.shipping import Shipped
 from dagkit.backends.spark.worker import at_work, hold_memory, settle
+from dagkit.engine.differences import Change
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.protocol import Report, SlotState, WindowTask
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 class Given:
     """The input of one slot in one window, from the driver."""
 
-    state: SlotState = field(default_factory=dict)
+    state: SentState = field(default_factory=dict)
     rows: tuple[bytes, ...] = ()
     """Frames of the items from the driver."""
     work: tuple[WorkItem, ...] = ()
@@ -38,6 +40,9 @@ class SlotReport:
     """The report of a slot to the driver at the end of its window."""
 
     report: Report
+    """The report; its state is empty."""
+    state: Change | None
+    """The change of the slot's state; None if it did not change."""
     attempt: bytes
     """The attempt at the task."""
     senders: Mapping[int, bytes]
@@ -68,6 +73,8 @@ class LevelTask:
     given: Mapping[int, bytes]
     """The pickled `Given` of each slot; empty if it comes as a row."""
     given_by_row: bool = False
+    kept: Kept = field(default_factory=dict)
+    """The parts of large state that workers keep."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with at_work():
@@ -82,9 +89,11 @@ class BroadcastTask:
     """A task that workers read from a broadcast, because it is too large for a closure."""
 
     task: "Broadcast[LevelTask]"
+    kept: Kept = field(default_factory=dict)
+    """That of the task. A broadcast does not hold others."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return self.task.value(batches)
+        return replace(self.task.value, kept=self.kept)(batches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +120,17 @@ class _Task:
         self.received = 0
         self.failed = False
         self.slot, self.given, self.rows = self._begin(batches)
+        self.state: SlotState = received(self.given.state, task.kept)
         self.sending = Sending(frames, self.slot, 1 if self.is_last else program.slots_at(task.level + 1))
 
     def run(self) -> Iterator[pa.RecordBatch]:
         try:
-            run = SlotRun(self.program, self.level, self.slot, self.task.window, self.given.state, work=self.given.work)
+            run = SlotRun(self.program, self.level, self.slot, self.task.window, self.state, work=self.given.work)
             run.outbox.keep = self.sending.keep
             for _ in run.run(self._arriving()):
                 yield from self.sending.ready()
             self._check_ends()
-            self._send(Kind.REPORT, SlotReport(run.report(), self.sending.attempt, self._senders()))
+            self._send(Kind.REPORT, self._reported(run.report()))
         except _FailedAbove:
             self.failed = True
         except DagkitError as error:
@@ -132,6 +142,10 @@ class _Task:
         yield from self.sending.rest(failed=self.failed)
         if not self.is_last:
             yield self.sending.ends(self.level + 1, failed=self.failed)
+
+    def _reported(self, report: Report) -> SlotReport:
+        change = changed_in(self.state, report.state)
+        return SlotReport(replace(report, state={}), change, self.sending.attempt, self._senders())
 
     def _begin(self, batches: Iterator[pa.RecordBatch]) -> tuple[int, Given, Iterator[Row]]:
         """The slot, its input, and the rows that follow."""

@@ -1,0 +1,115 @@
+"""Large state on Spark: a window sends to a worker, and back, what changed; the result is that of the reference."""
+
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from dagkit import Config, Dag, InputPort, KeyedState, Operator, OperatorContext, State, StatelessPartitioner
+from dagkit.api.keyed import saved_keys
+from dagkit.backends.spark import SparkBackend
+from dagkit.compiler import compile_application
+from dagkit.engine.points import Point
+from dagkit.engine.run.loop import Loop
+from dagkit.engine.worker.protocol import Backend
+from dagkit.testing.crashes import CrashAfter
+from tests.engine.cast import Desk, Script
+
+KEYS = 30_000
+MANY = tuple(range(KEYS))
+LOOKS = (MANY, (1, 2, KEYS + 5), MANY[:50], (3,), MANY, (1,))
+
+
+class Tally(Operator):
+    """Counts numbers and forgets some of them."""
+
+    kind = "test.kept.tally/1"
+    numbers = InputPort(int, key=lambda number: number)
+    counts = KeyedState[int, str](str)
+
+    def process(self, item: int) -> None:
+        self.counts[item] += "+"
+        if item % 7 == 3 and self.counts[item] == "++":
+            del self.counts[item]
+
+
+class Whole(Tally):
+    """Also counts in one large value."""
+
+    kind = "test.kept.whole/1"
+    all = State[dict[str, int]](dict)
+
+    def process(self, item: int) -> None:
+        super().process(item)
+        self.all[str(item)] = self.all.get(str(item), 0) + 1
+
+
+def draw(dag: Dag, _: Any, operator: type[Tally] = Tally) -> None:
+    tally = dag.add_operator("tally", operator())
+    dag.set_operator_attribute(tally, OperatorContext.PARTITIONER, StatelessPartitioner(2))
+    dag.add_stream("numbers", dag.add_operator("script", Script(looks=LOOKS, pause_millis=0)).out, tally.numbers)
+
+
+def counts(loop: Loop) -> dict[str, str]:
+    entries = [saved_keys(state["counts"]) for state in loop.run_state.state["tally"]]
+    return {text: value for each in entries for text, (value, _) in each.items()}
+
+
+def expected() -> dict[str, str]:
+    found: dict[str, str] = {}
+    for number in (number for look in LOOKS for number in look):
+        found[str(number)] = found.get(str(number), "") + "+"
+        if number % 7 == 3 and found[str(number)] == "++":
+            del found[str(number)]
+    return found
+
+
+def test_the_reference_counts_as_a_dict_would(tmp_path: Path) -> None:
+    assert counts(Desk(tmp_path, draw).run()) == expected()
+
+
+class Noting(SparkBackend):
+    """Notes how many bytes each window sends to its slots."""
+
+    sizes: list[int]
+
+    def _given(self, *given: Any) -> Any:
+        by_level = super()._given(*given)
+        self.sizes.append(sum(len(data) for by_slot in by_level.values() for data in by_slot.values()))
+        return by_level
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_window_sends_what_changed_and_a_new_launch_begins_with_all(spark: SparkSession, tmp_path: Path) -> None:
+    compilation = compile_application(draw, Config())
+    sizes: list[int] = []
+
+    def on_spark(_: Backend) -> Backend:
+        backend = Noting(compilation, spark)
+        backend.sizes = sizes
+        return backend
+
+    desk = Desk(tmp_path, draw, backend=on_spark)
+    assert desk.crash(CrashAfter(Point.STAGED, 3), CrashAfter(Point.APPENDED, 4)) == 2
+    assert counts(desk.run()) == expected()
+    assert desk.faults() == []
+    assert sizes[0] > 10_000
+    assert min(sizes) < 2_000
+    assert sorted(sizes)[len(sizes) // 2] < 10_000
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_large_state_travels_as_a_whole_over_connect(connected: SparkSession, tmp_path: Path) -> None:
+    whole = partial(draw, operator=Whole)
+    compilation = compile_application(whole, Config())
+    loop = Desk(tmp_path, whole, backend=lambda _: SparkBackend(compilation, connected)).run()
+    assert counts(loop) == expected()
+    found = Counter[str]()
+    for state in loop.run_state.state["tally"]:
+        found.update(state["all"])  # type: ignore[arg-type] # a dict of numbers
+    assert found == Counter(str(number) for look in LOOKS for number in look)
