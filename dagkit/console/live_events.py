@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
-from dagkit.console.run_folder import RunFolder
+from dagkit.console.run_folder import RunFolder, status_of
 
 LOOK_SECONDS = 1.0
 """The driver writes its status once a second."""
@@ -36,5 +36,4 @@ def live_events(folder: RunFolder, closing: threading.Event, request: Request) -
 
 
 def _status_text(folder: RunFolder) -> str:
-    status = folder.status()
-    return "null" if status is None else json.dumps(status.as_json())
+    return json.dumps(status_of(folder.run()))

@@ -1,13 +1,13 @@
 """The overview of an application: what runs or ran, how far it is, and what its chains hold."""
 
-from dagkit.console.run_folder import RunFolder
+from dagkit.console.run_folder import RunFolder, status_of
 from dagkit.console.window_answers import Row, row_of
 from dagkit.engine.history.window_pages import window_at
 
 
 def overview(folder: RunFolder, *, allows_control: bool) -> Row:
     """The overview. It reads the last window only."""
-    launched, status = folder.launched(), folder.status()
+    launched, run = folder.launched(), folder.run()
     with folder.windows() as chain, folder.ledger() as ledger:
         last = None if chain is None else window_at(chain, chain.head.seq)
         chains = [] if ledger is None else [ledger.chain(name).summary() for name in ledger.names()]
@@ -16,7 +16,7 @@ def overview(folder: RunFolder, *, allows_control: bool) -> Row:
         "path": folder.place,
         "launched": None if launched is None else launched.at.isoformat(),
         "version": None if launched is None else launched.version,
-        "status": None if status is None else status.as_json(),
+        "status": status_of(run),
         "allows_control": allows_control,
         "last": None if last is None else row_of(last),
         "chains": chains,

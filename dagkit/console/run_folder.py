@@ -4,37 +4,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from dagkit.engine.history.history import application_chain
-from dagkit.engine.reports.driver_process import Presence, presence
-from dagkit.engine.reports.snapshot import RunSnapshot
-from dagkit.engine.reports.status_file import read_status
+from dagkit.engine.reports.seen_run import SeenRun
 from dagkit.engine.run.launch_record import LAUNCHED, LaunchRecord, last_launch
 from dagkit.ledger import Chain, ChainNotFound, Ledger
-
-
-@dataclass(frozen=True, slots=True)
-class RunStatus:
-    """What a driver last wrote, and whether it is still there."""
-
-    written: RunSnapshot
-    presence: Presence
-
-    @property
-    def state(self) -> str:
-        """The state that the driver wrote; "killed" or "silent" if it writes no more."""
-        return {"gone": "killed", "silent": "silent"}.get(self.presence, self.written.state)
-
-    @property
-    def runs(self) -> bool:
-        """Whether the driver runs now."""
-        return self.presence in ("here", "elsewhere")
-
-    def as_json(self) -> dict[str, Any]:
-        """The status as JSON."""
-        return {**self.written.model_dump(mode="json"), "state": self.state}
 
 
 @dataclass
@@ -81,8 +57,12 @@ class RunFolder:
                 self._launched, self._launched_at = last_launch(ledger.store), written
             return self._launched
 
-    def status(self) -> RunStatus | None:
-        """The status that the driver last wrote; None if no driver has written one."""
+    def run(self) -> SeenRun | None:
+        """The last launch, as its driver wrote it; None if no driver has written a status."""
         with self.ledger() as ledger:
-            written = None if ledger is None else read_status(ledger.store)
-        return None if written is None else RunStatus(written, presence(written, datetime.now(UTC)))
+            return None if ledger is None else SeenRun.of(ledger.store)
+
+
+def status_of(run: SeenRun | None) -> dict[str, Any] | None:
+    """A run as JSON, in the state that users see."""
+    return None if run is None else {**run.snapshot.model_dump(mode="json"), "state": run.state}

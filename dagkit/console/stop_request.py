@@ -13,10 +13,10 @@ def request_stop(folder: RunFolder, *, allows_control: bool) -> Row:
     """Ask the running driver to stop after the windows in flight, and do not wait; refuse unless that is allowed."""
     if not allows_control:
         raise HTTPException(403, "this console may not control the run: serve it with --allow-control")
-    status = folder.status()
-    if status is None or not status.runs:
+    run = folder.run()
+    if run is None or not run.runs:
         raise HTTPException(409, "the application is not running")
     with folder.ledger() as ledger:
-        assert ledger is not None, "a run that has a status has a ledger"
-        asked = ask(ledger.store, StopRun(launch=status.written.driver.launch), datetime.now(UTC))
+        assert ledger is not None, "a run that was seen has a ledger"
+        asked = ask(ledger.store, StopRun(launch=run.snapshot.driver.launch), datetime.now(UTC))
     return {"request": asked.id}

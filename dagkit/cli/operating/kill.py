@@ -10,7 +10,7 @@ import rich_click as click
 
 from dagkit.cli.application.located import located
 from dagkit.cli.application.options import Asked, configured, spoken
-from dagkit.cli.operating.run_views import SeenRun
+from dagkit.cli.operating.run_views import seen_at
 from dagkit.cli.terminal.output import Output, WrongUsage
 from dagkit.engine.changes.requests import NotRunning
 from dagkit.engine.reports.driver_process import presence
@@ -28,7 +28,7 @@ def kill(*, target: str, path: str | None, configuring: Callable[[str], Asked], 
 
     No record is lost or doubled. Use `dagkit stop` to let the window end.
     """
-    seen = SeenRun.at_place(located(target, path, configuring, output).place)
+    seen = seen_at(located(target, path, configuring, output).place)
     if not seen.runs:
         raise NotRunning(seen.snapshot.application, seen.state)
     driver = seen.snapshot.driver

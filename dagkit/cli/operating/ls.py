@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import rich_click as click
 
 from dagkit.cli.application.options import spoken
-from dagkit.cli.operating.run_views import SeenRun, aligned
+from dagkit.cli.operating.run_views import aligned, document
 from dagkit.cli.terminal.output import Output
+from dagkit.engine.reports.seen_run import SeenRun
 from dagkit.errors import printable
 from dagkit.launching import HOME
 from dagkit.ledger.stores import open_store
@@ -27,7 +28,7 @@ def ls(*, folder: str, output: Output) -> None:
     if output.as_json:
         output.document(
             "dagkit.applications/1",
-            {"applications": [{"path": place, **(seen.document() if seen else {})} for place, seen in found]},
+            {"applications": [{"path": place, **(document(seen) if seen else {})} for place, seen in found]},
         )
     elif not found:
         output.result(f"there is no application in {printable(folder)}")

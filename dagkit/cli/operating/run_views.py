@@ -2,67 +2,34 @@
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from dagkit.cli.terminal.amounts import in_bytes, in_time
 from dagkit.cli.terminal.output import counted
-from dagkit.engine.reports.driver_process import Presence, presence
-from dagkit.engine.reports.snapshot import OperatorFigures, RunSnapshot
-from dagkit.engine.reports.status_file import read_status
+from dagkit.engine.reports.seen_run import SeenRun
+from dagkit.engine.reports.snapshot import OperatorFigures
 from dagkit.errors import ApplicationNotFound, printable
 from dagkit.ledger import Ledger
-from dagkit.ledger.stores import Store
 
 _HEADER = ("operator", "partitions", "received/s", "sent/s", "read/s", "received", "sent", "pending", "busy")
 _MOST_NAMED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class SeenRun:
-    """The last snapshot of a driver, and whether the driver runs."""
+def seen_at(place: str) -> SeenRun:
+    """The application's last launch; raise ApplicationNotFound if there is nothing to see of it."""
+    seen = SeenRun.of(Ledger.open(place).store)
+    if seen is None:
+        raise ApplicationNotFound(
+            f"{printable(place)} has no status: no launch has written one",
+            f"launch the application; `dagkit ledger show {shlex.quote(place)}` shows what earlier ones did",
+        )
+    return seen
 
-    snapshot: RunSnapshot
-    presence: Presence
-    at: datetime
 
-    @classmethod
-    def of(cls, store: Store, at: datetime | None = None) -> "SeenRun | None":
-        """What is there to see of the application's last launch; None if it wrote no status."""
-        snapshot, now = read_status(store), at or datetime.now(UTC)
-        return None if snapshot is None else cls(snapshot, presence(snapshot, now), now)
-
-    @classmethod
-    def at_place(cls, place: str) -> "SeenRun":
-        """As `of`; raise ApplicationNotFound if there is nothing to see."""
-        seen = cls.of(Ledger.open(place).store)
-        if seen is None:
-            raise ApplicationNotFound(
-                f"{printable(place)} has no status: no launch has written one",
-                f"launch the application; `dagkit ledger show {shlex.quote(place)}` shows what earlier ones did",
-            )
-        return seen
-
-    @property
-    def runs(self) -> bool:
-        """Whether the driver runs now."""
-        return self.presence in ("here", "elsewhere")
-
-    @property
-    def state(self) -> str:
-        """The state as users see it: that of the driver, or `killed`, or `silent`."""
-        return {"gone": "killed", "silent": "silent"}.get(self.presence, self.snapshot.state)
-
-    @property
-    def step(self) -> str:
-        """The state with the step of a start: `starting (reading the ledger)`."""
-        return f"{self.state} ({self.snapshot.step})" if self.runs and self.snapshot.step else self.state
-
-    def document(self) -> dict[str, Any]:
-        """The fields of the JSON document."""
-        fields = self.snapshot.model_dump(mode="json", exclude={"format"})
-        return {"presence": self.presence, "shown_state": self.state, **fields}
+def document(seen: SeenRun) -> dict[str, Any]:
+    """The fields of the JSON document."""
+    fields = seen.snapshot.model_dump(mode="json", exclude={"format"})
+    return {"presence": seen.presence, "shown_state": seen.state, **fields}
 
 
 def picture(seen: SeenRun) -> str:

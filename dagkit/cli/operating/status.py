@@ -6,7 +6,7 @@ import rich_click as click
 
 from dagkit.cli.application.located import located
 from dagkit.cli.application.options import Asked, configured, spoken
-from dagkit.cli.operating.run_views import SeenRun, picture
+from dagkit.cli.operating.run_views import document, picture, seen_at
 from dagkit.cli.terminal.output import Output
 
 
@@ -20,8 +20,8 @@ def status(*, target: str, path: str | None, configuring: Callable[[str], Asked]
 
     It reads only what the driver writes into the application's folder; the driver may run on another host.
     """
-    seen = SeenRun.at_place(located(target, path, configuring, output).place)
+    seen = seen_at(located(target, path, configuring, output).place)
     if output.as_json:
-        output.document("dagkit.status/1", seen.document())
+        output.document("dagkit.status/1", document(seen))
         return
     output.result(picture(seen))

@@ -8,7 +8,7 @@ import rich_click as click
 from dagkit.cli.application.asking import answered, waiting
 from dagkit.cli.application.located import located
 from dagkit.cli.application.options import Asked, configured, spoken
-from dagkit.cli.operating.run_views import SeenRun
+from dagkit.cli.operating.run_views import document, seen_at
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.changes.requests import NotRunning, StopRun
 
@@ -28,17 +28,17 @@ def stop(*, target: str, path: str | None, seconds: float, configuring: Callable
     """
     place = located(target, path, configuring, output).place
     until = time.monotonic() + seconds
-    seen = SeenRun.at_place(place)
+    seen = seen_at(place)
     if not seen.runs:
         raise NotRunning(seen.snapshot.application, seen.state)
     launch = seen.snapshot.driver.launch
     answered(place, StopRun(launch=launch), seconds)
-    while (seen := SeenRun.at_place(place)).runs and seen.snapshot.driver.launch == launch:
+    while (seen := seen_at(place)).runs and seen.snapshot.driver.launch == launch:
         if time.monotonic() > until:
             break
         time.sleep(_PAUSE_SECONDS)
     if output.as_json:
-        output.document("dagkit.stop/1", seen.document())
+        output.document("dagkit.stop/1", document(seen))
     elif seen.runs:
         output.result(f"{seen.snapshot.application} is {seen.state}: it ends after the windows in flight")
     else:

@@ -9,8 +9,9 @@ import rich_click as click
 
 from dagkit.cli.application.located import located
 from dagkit.cli.application.options import Asked, configured, spoken
-from dagkit.cli.operating.run_views import SeenRun, picture
+from dagkit.cli.operating.run_views import document, picture, seen_at
 from dagkit.cli.terminal.output import Output, is_terminal
+from dagkit.engine.reports.seen_run import SeenRun
 from dagkit.errors import printable
 
 
@@ -38,7 +39,7 @@ def top(
     shown = 0
     with _showing(output) as show:
         while True:
-            seen = SeenRun.at_place(place)
+            seen = seen_at(place)
             show(seen)
             shown += 1
             if shown == count or not seen.runs:
@@ -50,7 +51,7 @@ def top(
 def _showing(output: Output) -> Iterator[Callable[[SeenRun], None]]:
     """A function that shows the figures: in place on a terminal, else as blocks of text, or as documents."""
     if output.as_json:
-        yield lambda seen: output.document("dagkit.status/1", seen.document())
+        yield lambda seen: output.document("dagkit.status/1", document(seen))
     elif not is_terminal(sys.stdout):
         yield lambda seen: output.result(f"{picture(seen)}\n")
     else:

@@ -13,11 +13,12 @@ import pytest
 
 from dagkit.cli import main
 from dagkit.cli.group import ALIASES
-from dagkit.cli.operating.run_views import SeenRun, picture
+from dagkit.cli.operating.run_views import picture
 from dagkit.compiler import compile_application
 from dagkit.engine.changes.requests import StopRun, ask, reply_to
 from dagkit.engine.reports.driver_process import RECENT
 from dagkit.engine.reports.run_picture import RunPicture
+from dagkit.engine.reports.seen_run import SeenRun
 from dagkit.engine.reports.status_file import STATUS, read_status
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
