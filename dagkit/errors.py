@@ -11,6 +11,7 @@ fault of a run is an exception. Every exception has the exit code of the command
         ├── ApplicationNotFound  nothing to compile where the user pointed
         ├── DrawingFailed        no installed program can draw the format asked for
         ├── InputUnreadable      what an operator should read is not there, or may not be read
+        ├── LibraryMissing       a library that an extra of dagkit brings is not installed
         ├── PlanUnreadable       a file is not a plan, or one of a version this dagkit cannot read
         └── …                    each module defines its own; RUN_CODES lists the code of every one
 """
@@ -390,6 +391,17 @@ class InputUnreadable(RunFailure):
     code = "input-unreadable"
     usual_help: ClassVar[str] = "make it readable, then launch again"
     exit_code: ClassVar[int] = 5
+
+
+class LibraryMissing(RunFailure):
+    """A library that an extra of dagkit brings is not installed."""
+
+    code = "library-missing"
+    exit_code: ClassVar[int] = 5
+
+    def __init__(self, library: str, extra: str, *, on_workers: bool = False) -> None:
+        where = ", on each machine that runs workers, too" if on_workers else ""
+        super().__init__(f"the library {library} is not installed", f"run: pip install 'dagkit[{extra}]'{where}")
 
 
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -9,16 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dagkit.console.run_folder import RunFolder
-from dagkit.errors import AddressTaken, RunFailure
+from dagkit.errors import AddressTaken, LibraryMissing
 
 LOCAL = "127.0.0.1"
-
-
-class ConsoleNotInstalled(RunFailure):
-    """The libraries of the console are not installed."""
-
-    code = "library-missing"
-    exit_code = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +73,5 @@ def _uvicorn() -> Any:
         import starlette  # noqa: F401, PLC0415 - an extra brings it
         import uvicorn  # noqa: PLC0415 - as above
     except ImportError as missing:
-        raise ConsoleNotInstalled(
-            f"the console needs a library that is not installed: {missing.name}", "pip install 'dagkit[console]'"
-        ) from missing
+        raise LibraryMissing(str(missing.name), "console") from missing
     return uvicorn

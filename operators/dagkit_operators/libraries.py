@@ -3,19 +3,7 @@
 import importlib
 from typing import Any
 
-from dagkit.errors import RunFailure
-
-
-class LibraryMissing(RunFailure):
-    """A library that an operator needs is not installed."""
-
-    code = "library-missing"
-
-    def __init__(self, library: str, extra: str) -> None:
-        super().__init__(
-            f"the library {library} is not installed",
-            f"run: pip install 'dagkit[{extra}]', on each machine that runs workers, too",
-        )
+from dagkit.errors import LibraryMissing
 
 
 def library(name: str, extra: str) -> Any:
@@ -23,4 +11,4 @@ def library(name: str, extra: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise LibraryMissing(name.partition(".")[0], extra) from error
+        raise LibraryMissing(name.partition(".")[0], extra, on_workers=True) from error

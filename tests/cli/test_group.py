@@ -631,7 +631,7 @@ def test_who_set_a_part_of_a_property_is_reported(dagkit, write):
         "describe", "lines", "--in", "secretive.py", "--json", "-D", "dt.operator.lines.prop.server.host=there"
     ).document
     assert document["values"]["server"] == {
-        "value": {"class": "secretive.Server", "host": "there", "password": "none"},
+        "value": {"class": "secretive.Server", "host": "there", "password": "**********"},
         "origin": "dt.operator.lines.prop.server.host at the command line",
     }
     assert document["values"]["token"] == {"value": "none", "origin": "default"}

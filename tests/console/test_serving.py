@@ -9,7 +9,7 @@ import pytest
 
 from dagkit.console import serving
 from dagkit.console.run_folder import RunFolder
-from dagkit.errors import AddressTaken
+from dagkit.errors import AddressTaken, LibraryMissing
 from dagkit.render import palette
 
 STATIC = Path(serving.__file__).parent / "static"
@@ -20,9 +20,9 @@ def test_a_missing_library_is_named_with_its_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(serving.ConsoleNotInstalled) as missing, serving.Console(RunFolder(str(tmp_path))).served():
+    with pytest.raises(LibraryMissing) as missing, serving.Console(RunFolder(str(tmp_path))).served():
         pass
-    assert (missing.value.code, missing.value.help) == ("library-missing", "pip install 'dagkit[console]'")
+    assert (missing.value.code, missing.value.help) == ("library-missing", "run: pip install 'dagkit[console]'")
     assert library in missing.value.problem
 
 

@@ -60,6 +60,7 @@ WITHOUT_CODE: Mapping[str, str] = {
     "engine.delivery.deliveries._Away": "system-unavailable, if the run does not wait any longer",
     "api.running.Shutdown": "an input operator raises it to say that it has no more input",
     "testing.crashes.Crash": "a test injects it in the place of a crash",
+    "testing.operator_checks.ContractBroken": "an assertion of a test, as below",
     "testing.split_checks.SplitsBroken": "an assertion of a test, which pytest shows",
 }
 """Each exception that no user meets in a failure, without the package of dagkit, and why not."""

@@ -11,7 +11,7 @@ import rich_click as click
 
 from dagkit.cli.application.located import located
 from dagkit.cli.application.options import Asked, configured, spoken
-from dagkit.cli.operating.run_views import SeenRun
+from dagkit.cli.operating.run_views import seen_at
 from dagkit.cli.terminal.output import Output
 from dagkit.errors import ApplicationNotFound, printable
 from dagkit.observers.run_log import BACKUPS, LOG
@@ -54,7 +54,7 @@ def logs(
         for line in deque(_all_lines(newest, file), maxlen=lines):
             output.result(shown(line.rstrip("\n")))
         if follow:
-            for line in _new_lines(file, lambda: SeenRun.at_place(place).runs):
+            for line in _new_lines(file, lambda: seen_at(place).runs):
                 output.result(shown(line.rstrip("\n")))
 
 
