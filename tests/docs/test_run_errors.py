@@ -38,6 +38,7 @@ WITHOUT_CODE: Mapping[str, str] = {
     "conf.values.classes.ForeignCode": "class-not-found",
     "conf.values.object_making.CodeRefused": "property-invalid",
     "conf.values.object_text.Unfit": "property-invalid",
+    "observers.named_observers.ObserverUnknown": "WrongUsage in `dagkit launch`",
     "retracing.LineUnknown": "WrongUsage in `dagkit trace`",
     "scaling.registry.PolicyUnknown": "property-invalid; WrongUsage in `dagkit scale`",
     # dagkit catches these where it raises them, and reports failures with codes
