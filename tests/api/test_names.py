@@ -1,17 +1,27 @@
 """What `dagkit` offers by name."""
 
+import subprocess
+import sys
 import types
 
 import dagkit
 
 
 def test_all_public_names_are_offered_and_no_others() -> None:
+    for name in dagkit.__all__:
+        assert getattr(dagkit, name) is not None
     public = {
         name
         for name, value in vars(dagkit).items()
-        if not name.startswith("_") and not isinstance(value, types.ModuleType) and name != "Mapping"
+        if not name.startswith("_") and not isinstance(value, types.ModuleType)
     }
-    assert sorted(dagkit.__all__) == sorted(public)
+    assert sorted(dagkit.__all__) == sorted(public - {"Any", "Mapping", "TYPE_CHECKING", "deferred"})
+
+
+def test_importing_dagkit_imports_none_of_its_names() -> None:
+    program = "import dagkit, sys; print([n for n in sys.modules if n.startswith(('dagkit.api', 'pydantic'))])"
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603
+    assert answer.stdout == "[]\n"
 
 
 def test_names_are_offered_in_alphabetical_order_and_once() -> None:
