@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import below
+
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.spark,
@@ -73,15 +75,6 @@ def launched(tmp_path: Path, environment: dict[str, str]) -> Iterator[subprocess
         for one in (*below(process.pid), process.pid) if process.poll() is None else ():
             with suppress(ProcessLookupError):
                 os.kill(one, signal.SIGKILL)
-
-
-def below(process: int) -> list[int]:
-    """The processes that one started, and those that these started."""
-    found: list[int] = []
-    for thread in Path(f"/proc/{process}/task").iterdir():
-        for child in map(int, (thread / "children").read_text().split()):
-            found += [child, *below(child)]
-    return found
 
 
 def sockets_of(process: int) -> Iterator[str]:

@@ -1,0 +1,130 @@
+"""Applications on clusters whose processes are killed: the output is that of an undisturbed run of the reference."""
+
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from dagkit.cli import main
+from dagkit.launching import Machine
+from tests.cluster.driver import run
+from tests.cluster.standalone import EXECUTOR, Spoken, Standalone
+from tests.processes import running
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.spark,
+    pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="only Linux shows its processes as files"),
+]
+DRIVER = str(Path(__file__).with_name("driver.py"))
+DISTURBED = 2
+"""The window that has started when processes are killed."""
+WRITERS = {"line_filter": "Record-writer", "word_count": "Writer"}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+    with Standalone(tmp_path_factory.mktemp("standalone")) as started:
+        yield started
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    """Some ten blocks of lines, a third of which begin with a dot."""
+    chance = random.Random(21)  # noqa: S311 - no secret
+    lines = (f"{chance.choice(['', '', '.'])}{chance.randrange(50)} words {number}\n" for number in range(900))
+    (path := tmp_path / "lines.txt").write_text("".join(lines))
+    return path
+
+
+@dataclass(frozen=True)
+class Run:
+    """A launch of an application in a folder of its own, in which windows have two blocks."""
+
+    application: str
+    text: Path
+    folder: Path
+
+    def definitions(self) -> list[str]:
+        properties = {
+            "File-splitter.prop.scanner.files": self.text,
+            "File-splitter.prop.blockSize": 1500,
+            "File-splitter.prop.blocksThreshold": 2,
+            "Block-reader.prop.minReaders": 2,
+            "Block-reader.prop.maxReaders": 2,
+            f"{WRITERS[self.application]}.prop.filePath": self.folder / "output",
+        }
+        return [f"dt.operator.{key}={value}" for key, value in properties.items()]
+
+    def by_reference(self) -> dict[str, bytes]:
+        """The output of the reference backend."""
+        run(self.application, Machine(backend="reference"), self.folder / "ledger", 0, self.definitions())
+        return self.output()
+
+    def launched(self, master: str) -> Spoken:
+        """A launch at a master, as a process; it waits before the disturbed window."""
+        words = [self.application, master, str(self.folder / "ledger"), str(DISTURBED), *self.definitions()]
+        return Spoken([sys.executable, DRIVER, *words], {"PYTHONPATH": os.pathsep.join(sys.path)})
+
+    def output(self) -> dict[str, bytes]:
+        """The content of each file, by its path below the output folder."""
+        place = self.folder / "output"
+        return {str(file.relative_to(place)): file.read_bytes() for file in place.rglob("*") if file.is_file()}
+
+    def verify(self) -> None:
+        answer = CliRunner().invoke(main, ["ledger", "verify", "--complete", str(self.folder / "ledger")])
+        assert answer.exit_code == 0, answer.output
+
+
+def disturbed(run: Run, master: str, disturb: Callable[[Spoken], None]) -> None:
+    """Launch, disturb one window, and compare with the reference. Print when the window after it was committed."""
+    driver = run.launched(master)
+    try:
+        driver.until(f"^started {DISTURBED}$")
+        began = time.monotonic()
+        disturb(driver)
+        driver.send("continue")
+        driver.until(f"^committed {DISTURBED + 1}$")
+        sys.stdout.write(f"{run.application} at {master}: recovered in {time.monotonic() - began:.1f} s\n")
+        assert driver.process.wait() == 0, "".join(driver.lines[-40:])
+    finally:
+        driver.kill()
+    run.verify()
+    expected = Run(run.application, run.text, run.folder / "reference").by_reference()
+    assert run.output() == expected
+
+
+def kill_one(executors: list[int]) -> None:
+    assert len(executors) == 2, "each of one core"
+    os.kill(executors[0], signal.SIGKILL)
+
+
+def test_an_executor_is_killed_and_replaced(cluster: Standalone, text: Path, tmp_path: Path) -> None:
+    disturbed(Run("line_filter", text, tmp_path), cluster.url, lambda _: kill_one(cluster.executors()))
+    cluster.master.until(r"Launching executor app-[\d-]+/2 ")
+
+
+def test_a_master_that_starts_again_replaces_what_a_killed_worker_ran(
+    cluster: Standalone, text: Path, tmp_path: Path
+) -> None:
+    def restart(_: Spoken) -> None:
+        cluster.restart_master()
+        cluster.restart_worker(0)
+        cluster.master.until(r"Launching executor app-[\d-]+/2 ")
+
+    disturbed(Run("word_count", text, tmp_path), cluster.url, restart)
+
+
+def test_an_executor_of_a_local_cluster_is_killed(text: Path, tmp_path: Path) -> None:
+    disturbed(
+        Run("word_count", text, tmp_path),
+        "local-cluster[2,1,1024]",
+        lambda driver: kill_one([*running(EXECUTOR, driver.process.pid)]),
+    )
