@@ -1,4 +1,7 @@
-"""A Spark Connect server on this machine, which runs until its standard input is closed; prints its port."""
+"""A Spark Connect server on this machine, at a free port or at a named one: `connect_server.py [PORT]`.
+
+It prints its port, and runs until its standard input is closed.
+"""
 
 import os
 import socket
@@ -14,7 +17,8 @@ def main() -> None:
     ensure_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
+        free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        free.bind(("127.0.0.1", int(sys.argv[1]) if len(sys.argv) > 1 else 0))
         port = free.getsockname()[1]
     session = (
         SparkSession.builder.master("local[2]")

@@ -51,4 +51,10 @@ def say(line: str) -> None:
 
 if __name__ == "__main__":
     name, master, path, pause, *definitions = sys.argv[1:]
-    run(name, Machine(master=master, settings=SETTINGS), Path(path), int(pause), definitions)
+    run(
+        name,
+        Machine(master=master, settings={} if master.startswith("sc:") else SETTINGS),
+        Path(path),
+        int(pause),
+        definitions,
+    )

@@ -1,7 +1,6 @@
 """Applications on clusters whose processes are killed: the output is that of an undisturbed run of the reference."""
 
 import os
-import random
 import signal
 import sys
 import time
@@ -33,15 +32,6 @@ WRITERS = {"line_filter": "Record-writer", "word_count": "Writer"}
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
     with Standalone(tmp_path_factory.mktemp("standalone")) as started:
         yield started
-
-
-@pytest.fixture
-def text(tmp_path: Path) -> Path:
-    """Some ten blocks of lines, a third of which begin with a dot."""
-    chance = random.Random(21)  # noqa: S311 - no secret
-    lines = (f"{chance.choice(['', '', '.'])}{chance.randrange(50)} words {number}\n" for number in range(900))
-    (path := tmp_path / "lines.txt").write_text("".join(lines))
-    return path
 
 
 @dataclass(frozen=True)

@@ -120,8 +120,8 @@ def session_at(
 
 
 def stop_session(session: SparkSession) -> None:
-    """Stop a session. If its Java has ended, do nothing."""
-    if answers(session):
+    """Stop a session. If the Java of a classic session has ended, do nothing."""
+    if is_connect(session) or answers(session):
         session.stop()
 
 

@@ -23,7 +23,7 @@ class SparkFailed(WindowLost):
 
 
 class SparkEnded(RunFailure):
-    """The Java process of Spark has ended, so no further window can run."""
+    """The Java process of Spark has ended, or a Connect server has lost the session, so no further window can run."""
 
     code = "spark-ended"
     exit_code: ClassVar[int] = 9
@@ -36,6 +36,17 @@ class SparkEnded(RunFailure):
         )
 
 
+class SessionEnded(SparkEnded):
+    """A Spark Connect server no longer has the session, as after its restart."""
+
+    def __init__(self, what: str) -> None:
+        RunFailure.__init__(
+            self,
+            f"{what}: the Spark Connect server has started again or has closed the session",
+            "the ledger is intact; launch again to resume after the last committed window",
+        )
+
+
 @contextmanager
 def spark_errors(what: str, spark: SparkSession) -> Iterator[None]:
     """Convert an error of Spark, or of the connection to it, to an error of dagkit whose message begins with `what`."""
@@ -45,7 +56,7 @@ def spark_errors(what: str, spark: SparkSession) -> Iterator[None]:
         raise
     except Exception as error:
         if not answers(spark):
-            raise SparkEnded(what) from error
+            raise (SessionEnded if is_connect(spark) else SparkEnded)(what) from error
         cause = cause_of(error)
         if cause.missing_module:  # another attempt at the window would fail in the same way
             raise WorkerFailed(f"{what}: {cause}", _help_for_missing(cause)) from error
@@ -55,9 +66,9 @@ def spark_errors(what: str, spark: SparkSession) -> Iterator[None]:
 
 
 def answers(spark: SparkSession) -> bool:
-    """Whether the Java process of a classic session still answers; always True for a Connect session."""
+    """Whether the Java process of a classic session still answers, or a Connect session is not known to have ended."""
     if is_connect(spark):
-        return True
+        return not spark.is_stopped  # type: ignore[attr-defined] # only Connect's sessions have it
     try:
         spark.sparkContext.statusTracker()
     except (Py4JError, OSError, AttributeError):  # an AttributeError: the context was stopped, and has no Java
