@@ -59,7 +59,6 @@ def test_blank_lines_are_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert [record.value for record in outputs["kept"]] == ["to be", "or not"]
 '''
 INPUT = "a first line\n\na second line, after a blank one\n"
-_EXAMPLES = "dagkit_examples"
 
 
 @click.command()
@@ -100,9 +99,9 @@ def _write(place: Path) -> None:
 
 
 def examples() -> dict[str, Path]:
-    """The folders of the examples by name: installed with dagkit, or in its repository."""
-    root = Path(sys.modules["dagkit"].__path__[0]).parent
-    homes = [home for home in (root / _EXAMPLES, root / "apps") if home.is_dir()]
+    """The folders of the examples by name: those of the wheel, or of the repository."""
+    package = Path(sys.modules["dagkit"].__path__[0])
+    homes = [home for home in (package / "examples", package.parent / "apps") if home.is_dir()]
     return {app.parent.name: app.parent for home in homes[:1] for app in sorted(home.glob("*/app.py"))}
 
 
