@@ -70,7 +70,10 @@ def written_to(out: Path) -> list[int]:
 
 
 def copy(home: Path, application: Copy, backend: Backend, steps: Connection, freezes_at: Point | None = None) -> None:
-    """Copy what is there, and send each step before the next begins. Freeze at the first step of a kind."""
+    """Copy what is there, and send each step before the next begins. Freeze at the first step of a kind.
+
+    It takes over from a frozen driver.
+    """
     is_new = True
 
     def probe(point: Point, window_id: int) -> None:
@@ -80,4 +83,5 @@ def copy(home: Path, application: Copy, backend: Backend, steps: Connection, fre
             is_new = False
             os.kill(os.getpid(), signal.SIGSTOP)
 
-    launch(application, until="idle", machine=Machine(backend, cores=2), path=home / "app", probe=probe)
+    machine = Machine(backend, cores=2)
+    launch(application, until="idle", machine=machine, path=home / "app", probe=probe, take_over=True)
