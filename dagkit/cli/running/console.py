@@ -1,6 +1,6 @@
 """`dagkit console`: a page about an application, running or finished."""
 
-import contextlib
+import signal
 import threading
 from collections.abc import Callable
 
@@ -43,5 +43,12 @@ def console(
             output.document("dagkit.console.address/1", {"url": url})
         else:
             output.result(f"console: {url}")
-        with contextlib.suppress(KeyboardInterrupt):
-            threading.Event().wait()
+        _until_interrupted()
+
+
+def _until_interrupted() -> None:
+    """Wait for SIGINT or SIGTERM, also if the first was ignored at the start, as shells do in background."""
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    ended.wait()

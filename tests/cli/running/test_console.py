@@ -24,19 +24,27 @@ def ran(dagkit, word_count, write) -> str:
 
 
 @pytest.mark.slow
-def test_the_console_of_a_folder_answers_until_it_is_interrupted(ran: str, folder: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_console_of_a_folder_answers_until_it_is_interrupted(
+    ran: str, folder: Path, number: signal.Signals
+) -> None:
+    """Also where it was started with interrupts ignored, as a shell starts programs in the background."""
     command = [sys.executable, "-W", "error", "-m", "dagkit.cli", "console", ran]
     path = f"{ROOT}:{ROOT / 'operators'}"
-    with subprocess.Popen(  # noqa: S603 - this very Python
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    console = subprocess.Popen(  # noqa: S603 - this very Python
         command, cwd=folder, env={"PYTHONPATH": path, "HOME": str(folder)}, stdout=subprocess.PIPE, text=True
-    ) as console:
+    )
+    signal.signal(signal.SIGINT, before)
+    with console:
         try:
             (address,) = ADDRESS.findall(console.stdout.readline())
             with urlopen(address) as page:  # noqa: S310 - our own server
                 assert b"<title>dagkit console</title>" in page.read()
+            console.send_signal(number)
+            assert console.wait(timeout=30) == 0
         finally:
-            console.send_signal(signal.SIGINT)
-        assert console.wait(timeout=30) == 0
+            console.kill()
 
 
 def test_a_folder_without_a_ledger_is_refused(dagkit) -> None:
