@@ -9,6 +9,7 @@ from dagkit import Config, Dag, InputOperator
 from dagkit.api.configuration import Entry, Origin, Source
 from dagkit.compiler import compile_application
 from dagkit.errors import ApplicationFaults, Diagnostic, Where
+from dagkit_operators import DirectoryScanner
 
 
 class Range(InputOperator):
@@ -25,7 +26,7 @@ class Range(InputOperator):
         return self
 
 
-def _told(**properties: str) -> Diagnostic:
+def _told(operator: InputOperator | None = None, /, **properties: str) -> Diagnostic:
     entries = [
         Entry(key, value, Origin(Source.FILE, Where("site.xml", line), key))
         for line, (name, value) in enumerate(properties.items(), 1)
@@ -33,7 +34,7 @@ def _told(**properties: str) -> Diagnostic:
     ]
 
     def draw(dag: Dag, conf: Config) -> None:
-        dag.add_operator("range", Range())
+        dag.add_operator("range", operator or Range())
 
     try:
         compile_application(draw, Config(entries))
@@ -73,3 +74,15 @@ def test_a_value_from_a_file_is_reported_with_its_key() -> None:
     with pytest.raises(ApplicationFaults, match=r"bounded\.count cannot be '?-3'?: ") as raised:
         compile_application(draw, Config([entry]))
     assert raised.value.diagnostics[0].help == f"fix the value of {key} at site.xml:4"
+
+
+class Looking(InputOperator):
+    """Must be given where to look."""
+
+    scanner: DirectoryScanner
+
+
+def test_a_part_that_does_not_fit_is_one_fault_at_its_own_key() -> None:
+    told = _told(Looking(), **{"scanner.files": "in", "scanner.filePatternRegularExp": "*.csv"})
+    assert told.problem.startswith("scanner of range cannot be '*.csv': file_pattern_regular_exp: ")
+    assert told.where == Where("site.xml", 2)

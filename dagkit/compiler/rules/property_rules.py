@@ -24,6 +24,8 @@ def property_faults(
     """The faults in the properties of one component, each at the line that set the value."""
     known = origins if isinstance(origins, dict) else {}
     for fault in component.faults:
+        if fault.missing and any(path.startswith(f"{fault.path}.") for path in known):
+            continue  # its parts were set and do not fit together: setting them reported why
         origin = _origin_of(fault, known)
         where = (origin.where if origin else None) or placed
         if "extra inputs" in fault.message:

@@ -225,7 +225,7 @@ class _Setter:
         try:
             return cls(**arguments)
         except ValidationError as invalid:
-            return self.refuse(next(branch.settings()), path, spoken(invalid))
+            return self.refuse(_blamed(cls, branch, invalid), path, spoken(invalid))
 
     def mapping(self, wanted: Any, current: Mapping[Any, Any], branch: _Branch, path: Where) -> Any:
         kinds = get_args(plain(wanted))
@@ -292,6 +292,16 @@ class _Setter:
             )
         )
         return _FAILED
+
+
+def _blamed(cls: type[BaseModel], branch: _Branch, invalid: ValidationError) -> Given:
+    """The setting of the first part that does not fit; if no setting here is of such a part, the first one."""
+    for error in invalid.errors(include_url=False, include_input=False):
+        for step, child in branch.below.items():
+            found = field_named(cls, step) if isinstance(step, str) else None
+            if found is not None and error["loc"][:1] == (found.argument,):
+                return next(child.settings())
+    return next(branch.settings())
 
 
 def _brief(raw: Any) -> str:

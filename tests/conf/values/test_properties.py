@@ -244,6 +244,15 @@ def test_what_cannot_be_converted_is_reported_with_its_line(path, raw, problem):
     assert problem in told.problem
 
 
+def test_a_value_that_its_model_refuses_is_reported_at_the_key_that_set_it():
+    (told,) = configure(("scanner.files", "in"), ("scanner.recursive", "maybe")).diagnostics
+    assert (
+        told.problem
+        == "scanner of reader cannot be 'maybe': recursive: input should be a valid boolean, unable to interpret input"
+    )
+    assert str(told.where) == "conf.xml:2"
+
+
 def test_a_class_that_is_not_there_is_reported_as_such():
     (told,) = configure(("payload", "tests.conf.samples.Beam")).diagnostics
     assert (told.code, told.help) == ("class-not-found", "did you mean 'Bean'?")
