@@ -67,7 +67,9 @@ def _summary(seen: SeenRun) -> Iterator[str]:
         yield f"the next file becomes visible at {now.visible_at.astimezone():%H:%M:%S}"
     if now.error is not None:
         window = f" in window {now.error.window}" if now.error.window is not None else ""
-        yield f"last error, {now.error.at.astimezone():%H:%M:%S}{window}: {printable(now.error.message)}"
+        first, _, rest = now.error.message.partition("\n")
+        more = "; `dagkit logs` prints the rest" if rest else ""
+        yield f"last error, {now.error.at.astimezone():%H:%M:%S}{window}: {printable(first)}{more}"
 
 
 def aligned(rows: list[tuple[str, ...]]) -> str:

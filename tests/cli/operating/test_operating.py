@@ -19,6 +19,7 @@ from dagkit.engine.changes.requests import StopRun, ask, reply_to
 from dagkit.engine.reports.driver_process import RECENT
 from dagkit.engine.reports.run_picture import RunPicture
 from dagkit.engine.reports.seen_run import SeenRun
+from dagkit.engine.reports.snapshot import RunError
 from dagkit.engine.reports.status_file import STATUS, read_status
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
@@ -196,6 +197,13 @@ def test_the_figures_of_a_run_are_lines_and_a_table() -> None:
     ]
     (row,) = [line.split() for line in lines if line.startswith("digits ")]
     assert row == ["digits", "2", "→", "4", "4.0", "40", "800", "B", "4", "40", "3", "50%"]
+
+
+def test_of_an_error_of_several_lines_the_first_is_shown() -> None:
+    error = RunError(at=NOON, window=1, message="Loud failed: IndexError\n  record: 'a'\nTraceback", again=False)
+    seen = SeenRun(first_snapshot().model_copy(update={"error": error}), "here", NOON)
+    (shown,) = [line for line in picture(seen).splitlines() if line.startswith("last error, ")]
+    assert shown.endswith(" in window 1: Loud failed: IndexError; `dagkit logs` prints the rest")
 
 
 @pytest.mark.parametrize(("alias", "command"), ALIASES.items())
