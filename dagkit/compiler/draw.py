@@ -59,8 +59,11 @@ def _populate(author: StreamingApplication | Module) -> Any:
 
 
 def _suspended(author: StreamingApplication | Module) -> Diagnostic | None:
-    """Why calling populate_dag would not run it: it is a generator or a coroutine function. None if neither."""
+    """Why calling populate_dag would not run it: it is a class, a generator or a coroutine function. Else None."""
     populate = _populate(author)
+    if isinstance(populate, type) and issubclass(populate, StreamingApplication):
+        problem, help_ = f"{populate.__name__} is a class, not an application", f"pass {populate.__name__}()"
+        return Diagnostic("populate-failed", problem, help_)
     if inspect.isgeneratorfunction(populate) or inspect.isasyncgenfunction(populate):
         what, help_ = "a generator", "remove yield: Python runs none of its lines otherwise"
     elif inspect.iscoroutinefunction(populate):

@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from dagkit import Config, Dag, Module, OperatorContext, Partition, Partitioner, PartitioningContext
+from dagkit import (
+    Config,
+    Dag,
+    Module,
+    OperatorContext,
+    Partition,
+    Partitioner,
+    PartitioningContext,
+    StreamingApplication,
+)
 from dagkit.compiler import compile_application
 from dagkit.compiler.draw import where_of
 from dagkit.conf.declared.declarative import declared_application
@@ -73,6 +82,17 @@ def test_what_keeps_it_is_reported(populate: Callable[[Dag, Config], Any], probl
     assert problem in fault.problem
     assert fault.where is not None
     assert fault.where.file == "tests/compiler/test_unfinished.py"
+
+
+def test_a_class_in_place_of_an_application_is_reported() -> None:
+    class Words(StreamingApplication):
+        def populate_dag(self, dag: Dag, conf: Config) -> None:
+            """Add nothing."""
+
+    with pytest.raises(ApplicationFaults) as raised:
+        compile_application(Words)
+    (fault,) = raised.value.diagnostics
+    assert (fault.problem, fault.help) == ("Words is a class, not an application", "pass Words()")
 
 
 def test_the_keyboard_interrupts() -> None:

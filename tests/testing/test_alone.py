@@ -111,6 +111,11 @@ class Length(Operator):
         return Batch.of([len(item) for item in batch.items()])
 
 
+def test_a_class_in_place_of_an_operator_is_reported() -> None:
+    with pytest.raises(TypeError, match=r"Twice is a class, not an operator: pass Twice\(…\)"):
+        Alone(Twice)  # type: ignore[type-var]
+
+
 def test_items_and_batches_are_handed_to_whatever_takes_them() -> None:
     one = Alone(Twice())
     one.send("a")
