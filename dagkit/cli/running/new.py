@@ -3,12 +3,13 @@
 import re
 import shutil
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import rich_click as click
 
 from dagkit.cli.application.options import spoken
-from dagkit.cli.terminal.output import Output, WrongUsage
+from dagkit.cli.terminal.output import Output, ResultUnwritable, WrongUsage
 from dagkit.errors import did_you_mean, printable
 
 APPLICATION = '''\
@@ -73,10 +74,14 @@ def new(*, folder: str, example: str | None, output: Output) -> None:
     place = Path(folder)
     if place.exists():
         raise WrongUsage(f"{printable(folder)} exists already; give a folder that does not")
-    if example is None:
-        _write(place)
-    else:
-        shutil.copytree(_example(example), place, ignore=shutil.ignore_patterns("__pycache__"))
+    try:
+        if example is None:
+            _write(place)
+        else:
+            shutil.copytree(_example(example), place, ignore=shutil.ignore_patterns("__pycache__"))
+    except OSError as refused:
+        problem = f"{printable(folder)} cannot be made: {refused.strerror or refused}"
+        raise ResultUnwritable(problem, "give a folder in a place where this user may write") from refused
     files = sorted(file.relative_to(place).as_posix() for file in place.rglob("*") if file.is_file())
     if output.as_json:
         output.document("dagkit.new/1", {"folder": folder, "files": files})
@@ -116,6 +121,8 @@ def _next(folder: str, example: str | None) -> str:
     """The commands to type next."""
     steps = [f"cd {printable(folder)}"]
     if example is None:
+        if find_spec("pytest") is None:
+            steps.append("python -m pip install pytest")
         steps += ["python -m pytest", "dagkit launch app.py --once --reference", "cat output/*"]
     else:
         steps += ["dagkit validate app.py", "dagkit config app.py"]

@@ -1,5 +1,6 @@
 """`dagkit new`: a folder with what one needs to begin, and copies of the examples."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,25 @@ def test_a_new_application_runs_as_the_command_says(dagkit, folder: Path, monkey
     assert dagkit("launch", "app.py", "--once", "--reference").code == 0
     (written,) = (folder / "words" / "output").iterdir()
     assert written.read_text() == "a first line\na second line, after a blank one\n"
+
+
+def test_without_pytest_the_command_says_how_to_install_it(
+    dagkit, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "pip install" not in dagkit("new", "one").err
+    monkeypatch.setitem(sys.modules, "pytest", None)
+    assert "  python -m pip install pytest\n  python -m pytest\n" in dagkit("new", "two").err
+
+
+@pytest.mark.parametrize("example", [(), ("--example", "line_filter")])
+def test_a_folder_that_cannot_be_made_is_reported(dagkit, folder: Path, example: tuple[str, ...]) -> None:
+    (folder / "file").touch()
+    answer = dagkit("new", "file/words", *example)
+    assert answer.code == 5
+    assert answer.err.splitlines() == [
+        "file/words cannot be made: Not a directory [result-unwritable]",
+        "  help: give a folder in a place where this user may write",
+    ]
 
 
 @pytest.mark.slow
