@@ -201,7 +201,7 @@ def _backend(
     """The backend of a launch; reports the steps of its start, and where the earlier run was kept, if it was."""
     starting = Observers(observers)
     if kept is not None:
-        starting.publish(Starting(f"beginning again; the earlier run is in {shown(kept)}"))
+        starting.publish(Starting(f"beginning again; the earlier run is in {shown(kept)}; its output files stay"))
     if machine.backend == "reference":
         from dagkit.backends.reference import ReferenceBackend  # noqa: PLC0415 - only one of the two is loaded
 

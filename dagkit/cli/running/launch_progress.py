@@ -171,7 +171,7 @@ def _differences(event: PlanDiffers) -> str:
             f"the application differs from its last launch, {event.last_launch.astimezone():%Y-%m-%d %H:%M:%S}:",
             *lines,
             f"it resumes after window {event.window_id}: input that was processed is not processed again",
-            "help: --fresh begins again beside the earlier run; another application needs another name or --path",
+            "help: --fresh begins again beside the earlier run; for another application set APPLICATION_NAME or --path",
         ]
     )
 

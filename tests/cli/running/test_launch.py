@@ -159,7 +159,7 @@ def test_a_launch_with_another_input_says_how_it_differs_and_what_that_means(dag
     assert lines[1:4] == [
         "  operator Splitter: property scanner.files changes from ['one'] to ['two']",
         "  it resumes after window 1: input that was processed is not processed again",
-        "  help: --fresh begins again beside the earlier run; another application needs another name or --path",
+        "  help: --fresh begins again beside the earlier run; for another application set APPLICATION_NAME or --path",
     ]
 
 
@@ -181,7 +181,7 @@ def test_fresh_begins_again_and_keeps_the_earlier_run(dagkit, folder, copied: No
     answer = dagkit("launch", "copying.py", "--once", "--reference", "--fresh")
     (kept,) = [found for found in (folder / ".dagkit").iterdir() if found.name != "Copy"]
     assert answer.err.splitlines()[:2] == [
-        f"beginning again; the earlier run is in {kept}",
+        f"beginning again; the earlier run is in {kept}; its output files stay",
         "Copy: starting",
     ]
     assert "1 window, 2 B read" in answer.out
