@@ -8,8 +8,8 @@ from dagkit.cli.application.opening import compiled
 from dagkit.cli.application.options import Asked
 from dagkit.cli.terminal.output import Output
 from dagkit.compiler import Compilation
-from dagkit.errors import ApplicationNotFound
-from dagkit.launching import application_path
+from dagkit.errors import ApplicationNotFound, printable
+from dagkit.launching import HOME, application_path
 from dagkit.urls import absolute, is_url
 
 
@@ -28,7 +28,10 @@ def located(target: str, path: str | None, configuring: Callable[[str], Asked], 
     try:
         compilation = compiled(configuring(target), output)
     except ApplicationNotFound as missing:
+        usual = f"{HOME}/{target}"
         instead = f"{missing.help}; or give the folder that it runs in, which holds a ledger"
+        if holds_a_ledger(usual):
+            instead = f"did you mean {printable(usual)}?"
         raise ApplicationNotFound(missing.problem, instead) from missing
     return Located(absolute(path or application_path(compilation)), compilation)
 

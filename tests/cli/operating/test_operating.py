@@ -121,6 +121,15 @@ def test_without_a_status_the_command_says_what_to_do(dagkit, folder: Path) -> N
     )
 
 
+def test_for_the_name_of_an_application_its_folder_is_suggested(dagkit, folder: Path) -> None:
+    Ledger.create(folder / ".dagkit" / "Times")
+    answer = dagkit("status", "Times")
+    assert (answer.code, answer.err) == (
+        6,
+        "there is no Times [application-missing]\n  help: did you mean .dagkit/Times?\n",
+    )
+
+
 def test_top_ends_with_the_application_and_prints_a_block_each_time(dagkit, folder: Path) -> None:
     launch(multiplied(), {"dt.attr.APPLICATION_NAME": "Times"}, until="once", machine=Machine("reference"), path="app")
     assert dagkit("top", "app").out.count("Times: stopped; process ") == 1
