@@ -88,14 +88,14 @@ def test_a_failure_of_a_run_is_a_document_with_its_code_and_scene(dagkit, write)
         "schema": "dagkit.failure/1",
         "code": "input-unreadable",
         "problem": problem,
-        "help": "make it, or name another place in scanner.files",
+        "help": ELSEWHERE,
         "operator": "Splitter",
         "window": 1,
         "slot": None,
         "source": None,
         "position": None,
         "application": None,
-        "message": f"{problem} [input-unreadable]\n  help: make it, or name another place in scanner.files",
+        "message": f"{problem} [input-unreadable]\n  help: {ELSEWHERE}",
         "exit_code": 5,
         "diagnostics": [],
     }
@@ -358,6 +358,7 @@ def test_an_interrupt_while_a_verb_is_imported_is_reported_as_well(dagkit, monke
     assert (answer.code, answer.out, answer.err) == (130, "", "interrupted\n")
 
 
+ELSEWHERE = "make it, or name another place in scanner.files; relative paths begin in the folder from which you launch"
 READING = """
 from dagkit_operators import FileSplitterInput, Items, LineReader, MatchFiles, PartWriter, ReadFiles
 
@@ -376,7 +377,7 @@ def populate_dag(dag, conf):
 @pytest.mark.parametrize("named", ["nowhere", "a.txt/below"], ids=["a folder that is not there", "a file is no folder"])
 @pytest.mark.parametrize(
     ("finder", "then"),
-    [("Splitter", "make it, or name another place in scanner.files"), ("Match", "make it, or give another pattern")],
+    [("Splitter", ELSEWHERE), ("Match", "make it, or give another pattern")],
 )
 def test_input_that_is_missing_is_reported_in_one_sentence(dagkit, write, finder, then, named):
     path = write("reading.py", READING.replace("FINDER", finder).replace("NAMED", named)).with_name("a.txt")

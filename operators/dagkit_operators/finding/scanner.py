@@ -18,6 +18,7 @@ from dagkit_operators.finding.completeness import CompletenessRules
 _log = logging.getLogger(__name__)
 
 _THEN = "or name another place in scanner.files"
+_RELATIVE = "relative paths begin in the folder from which you launch"
 
 
 class DirectoryScanner(CompletenessRules):
@@ -115,7 +116,7 @@ class DirectoryScanner(CompletenessRules):
             problem = "scanner.files names %s, and there is no such file or directory; each scan looks for it again"
             _log.warning(problem, shown(root))
         else:
-            raise missing(root, _THEN)
+            raise missing(root, _THEN if is_url(root) else f"{_THEN}; {_RELATIVE}")
 
     def would_find(self, paths: Sequence[str]) -> Iterator[str]:
         """The paths, which have no symbolic links, at which a scan would find a file."""
