@@ -154,12 +154,13 @@ class Stored:
         return isinstance(self.keys, Untyped) and type(key) in (str, int, bytes)
 
     def texts_of(self, key: object) -> Iterator[str]:
-        """The texts of a key, and of the bool and the float that are equal to it, if it can be written as a key."""
-        same = [float(key), bool(key)] if type(key) is int and abs(key) < 2**53 else []
+        """The texts of a key, and of the bool and the floats that are equal to it, if it can be written as a key."""
+        same = [float(key), -float(key), bool(key)] if type(key) is int and abs(key) < _ABOVE_FLOATS else []
         with suppress(Unwritable):
             yield from (_text_of(self.keys.dump(each)) for each in (key, *same) if each == key)
 
 
+_ABOVE_FLOATS = 2**1023
 _NOTHING_STORED = Stored({}, Untyped(), Untyped())
 
 

@@ -95,6 +95,18 @@ def test_a_key_of_any_type_is_found_again(key: Hashable) -> None:
 
 
 @pytest.mark.parametrize(
+    ("key", "equal"), [(float(2**60), 2**60), (2**60, float(2**60)), (-0.0, 0), (0, -0.0)], ids=repr
+)
+def test_a_saved_key_is_found_by_an_equal_number_of_another_type(key: float, equal: float) -> None:
+    first = live(Tallies(), {})
+    first.seen.put(key, ["old"], 7)  # type: ignore[attr-defined]
+    again: Any = live(Tallies(), saved(first)).seen
+    again.current_code = 7
+    again[equal].append("new")
+    assert dict(again) == {key: ["old", "new"]}
+
+
+@pytest.mark.parametrize(
     ("state", "value"),
     [
         (State[Any](None), ("a", 1)),
