@@ -40,6 +40,15 @@ def test_the_record_has_the_plan_and_the_configuration_without_secrets(tmp_path:
     assert SECRET not in (tmp_path / LAUNCHED).read_text()
 
 
+def test_an_application_runs_in_a_folder_whose_name_is_not_utf_8(tmp_path: Path) -> None:
+    folder = tmp_path / "a\udcff"
+    settings = {"dt.attr.APPLICATION_PATH": str(folder)}
+    launch(keeping, settings, until="once", machine=Machine("reference"))
+    found = last_launch(Ledger.open(folder).store)
+    assert found is not None
+    assert found.plan == compile_application(keeping, Config.of(settings)).plan
+
+
 def test_a_folder_without_a_record_and_one_of_a_later_dagkit_have_none(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 from dagkit.api.stats import OperatorStats, WorkProgress
@@ -261,4 +262,6 @@ def _underway(work: WorkProgress) -> Underway:
 
 
 def _plain(metrics: Mapping[str, Any]) -> dict[str, float | int | str | None]:
-    return {name: value for name, value in metrics.items() if isinstance(value, float | int | str | None)}
+    """Metrics that are numbers or texts; None for numbers that JSON does not have."""
+    plain = {name: value for name, value in metrics.items() if isinstance(value, float | int | str | None)}
+    return {name: None if isinstance(value, float) and not isfinite(value) else value for name, value in plain.items()}

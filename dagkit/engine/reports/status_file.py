@@ -12,9 +12,8 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import ClassVar
 
-from pydantic import ValidationError
-
 from dagkit.engine.reports.driver_process import BEAT_SECONDS, presence
+from dagkit.engine.reports.folder_documents import bytes_of, document_in
 from dagkit.engine.reports.run_events import Draining, Ended, Failed, Resumed, RunEvent, Starting
 from dagkit.engine.reports.run_picture import RunPicture
 from dagkit.engine.reports.snapshot import RunSnapshot
@@ -47,11 +46,11 @@ class DriverRuns(RunFailure):
 def read_status(store: Store) -> RunSnapshot | None:
     """The last snapshot of an application's driver; None if there is none that this dagkit can read."""
     try:
-        return RunSnapshot.model_validate_json(store.get(STATUS))
+        return document_in(store.get(STATUS), RunSnapshot)
     except KeyMissing:
         return None
-    except ValidationError as error:
-        _log.warning("%s cannot be read: %s", STATUS, error.errors()[0]["msg"])
+    except ValueError as error:
+        _log.warning("%s cannot be read: %s", STATUS, error)
         return None
 
 
@@ -110,7 +109,7 @@ class StatusFile:
             if there is not None and there.driver.launch != snapshot.driver.launch:
                 self._is_overtaken = True
                 return
-            self._store.replace(STATUS, (snapshot.model_dump_json() + "\n").encode())
+            self._store.replace(STATUS, bytes_of(snapshot))
             self._is_begun = True
         except StoreError as error:
             _log.warning("%s cannot be written now: %s", STATUS, error)

@@ -8,9 +8,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from dagkit.compiler import Compilation
+from dagkit.engine.reports.folder_documents import bytes_of, document_in
 from dagkit.engine.reports.run_events import PlanDiffers
 from dagkit.ledger import StoreError
 from dagkit.ledger.stores import KeyMissing, Store
@@ -46,7 +47,7 @@ class LaunchRecord(BaseModel):
     def write(self, store: Store) -> None:
         """Replace the record of the last launch. If the store fails, log a warning: no run depends on it."""
         try:
-            store.replace(LAUNCHED, (self.model_dump_json() + "\n").encode())
+            store.replace(LAUNCHED, bytes_of(self))
         except StoreError as error:
             _logger.warning("%s cannot be written now: %s", LAUNCHED, error)
 
@@ -54,11 +55,11 @@ class LaunchRecord(BaseModel):
 def last_launch(store: Store) -> LaunchRecord | None:
     """The record of the last launch; None if it was made by a dagkit that wrote none, or by one that writes another."""
     try:
-        return LaunchRecord.model_validate_json(store.get(LAUNCHED))
+        return document_in(store.get(LAUNCHED), LaunchRecord)
     except KeyMissing:
         return None
-    except ValidationError as invalid:
-        _logger.warning("%s cannot be read: %s", LAUNCHED, invalid.errors(include_url=False)[0]["msg"])
+    except ValueError as invalid:
+        _logger.warning("%s cannot be read: %s", LAUNCHED, invalid)
         return None
 
 

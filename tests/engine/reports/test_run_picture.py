@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from math import nan
 
 import pytest
 
@@ -151,6 +152,11 @@ def test_the_last_failure_is_kept(picture: RunPicture) -> None:
 
 def test_only_plain_metrics_are_kept(picture: RunPicture) -> None:
     assert seen(picture, *WINDOW).user_metrics == {"digits": {"dropped": 1}}
+
+
+def test_metrics_that_json_does_not_have_are_none(picture: RunPicture) -> None:
+    measured = replace(next(each for each in WINDOW if isinstance(each, Measured)), metrics={"digits": {"mean": nan}})
+    assert seen(picture, measured).user_metrics == {"digits": {"mean": None}}
 
 
 def test_a_snapshot_is_the_same_after_its_json_form(picture: RunPicture) -> None:

@@ -61,6 +61,15 @@ def test_a_failure_is_written_with_its_message(store: MemoryStore, launched: Sta
     assert (found.state, found.error.message) == ("failed", "ValueError: seven")
 
 
+def test_the_file_holds_names_that_are_not_utf_8(store: MemoryStore, launched: Started) -> None:
+    with pytest.raises(ValueError, match="in/a"), launched().kept():
+        raise ValueError("no lines in in/a\udcff.txt")
+    found = read_status(store)
+    assert found is not None
+    assert found.error is not None
+    assert found.error.message == "ValueError: no lines in in/a\udcff.txt"
+
+
 def test_a_launch_that_another_one_took_over_writes_no_more(store: MemoryStore, launched: Started) -> None:
     first, second = launched(), launched()
     with first.kept():
