@@ -1,5 +1,6 @@
-"""The messages between slots and the board: one JSON object a line."""
+"""The messages between slots and the board: one JSON object a line, in ASCII: names of files may not be valid UTF-8."""
 
+import json
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Final, Literal
@@ -88,12 +89,12 @@ Message = FromSlot | ToSlot
 
 def line_of(message: Message) -> bytes:
     """The line that holds a message."""
-    return _adapter().dump_json(message) + b"\n"
+    return json.dumps(_adapter().dump_python(message, mode="json"), separators=(",", ":")).encode() + b"\n"
 
 
 def message_in(line: bytes) -> Message:
     """The message in a line. Raise ValueError if there is none."""
-    return _adapter().validate_json(line)
+    return _adapter().validate_python(json.loads(line))
 
 
 @cache

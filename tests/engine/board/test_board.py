@@ -1,8 +1,16 @@
 """The board decides which busy slot gives work to which idle slot."""
 
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from dagkit import Block
 from dagkit.engine.address import Address
 from dagkit.engine.board.board import Ask, Board, Dismiss, Hand
+from dagkit.engine.board.board_messages import Given, Handed, Hello, Message, Progressed, line_of, message_in
 from dagkit.engine.board.handover import LEAST_HANDED_MILLIS, Handover, Standing
+from tests.engine.items import item_of
 
 HANDOVER = Handover("a", Address("reader.blocks"), 0, ())
 
@@ -90,3 +98,23 @@ def test_a_second_attempt_at_a_task_gets_no_place() -> None:
     found = board(2, slot_0=1000)
     found.end(0)
     assert not found.begin(0)
+
+
+NAME = "in/a\udcff.txt"
+"""The name of a file that is not valid UTF-8."""
+WORK = replace(item_of("reader.blocks", Block(0, NAME, 0, 9)), reached=datetime(2026, 1, 1, tzinfo=UTC), size=0.5)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Hello("a", "b", Address("reader.blocks"), 1),
+        Progressed(Standing(NAME, 0.5, 100.0, None)),
+        Given(None),
+        Handed(replace(HANDOVER, work=(WORK,), cut_from=3)),
+    ],
+)
+def test_a_message_arrives_as_it_was_sent(message: Message) -> None:
+    line = line_of(message)
+    assert line.count(b"\n") == 1
+    assert message_in(line) == message
