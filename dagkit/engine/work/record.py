@@ -72,8 +72,9 @@ class Recorder:
         self._reads = reads
 
     def find(self, item: WorkItem) -> None:
-        """Record work that came from another operator."""
-        self._new[item.number, item.start] = item
+        """Record work that came from another operator. An empty part begins where the next one does."""
+        if item.start < item.end:
+            self._new[item.number, item.start] = item
         source = item.receipt_source if self._reads else None
         if source is not None and (item.ends_source or self._files[source].found is None):
             self._files[source].found = item
@@ -90,7 +91,7 @@ class Recorder:
         if source is not None:
             self._files[source].rows += rows
             self._files[source].element_ids |= {None, item.element_id}
-        if item.source is None or stop == item.start < item.end:
+        if item.source is None or stop == item.start:
             return
         is_settled = stop == item.end and self._new.pop((item.number, item.start), None) is not None
         if not is_settled:

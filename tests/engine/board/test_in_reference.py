@@ -1,6 +1,6 @@
 """Handovers on the reference: whatever is given to later partitions or lost on its way, results stay the same."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -22,9 +22,10 @@ from dagkit.engine.work.split import HANDED
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.stores import MemoryStore
+from dagkit.ranges import OffsetRange
 from tests.engine.cast import lines_through_filter, some_lines
 from tests.engine.restriction_cast import CountFn, ShardReader, TableReader
-from tests.engine.work_cast import Looks, Numbered, numbers_expected, numbers_of_names
+from tests.engine.work_cast import Looks, Named, Numbered, numbers_expected, numbers_of_names
 
 LOOKS: Looks = ((("x", 9), ("y", 2), ("z", 5)), (("w", 7),))
 KINDS = [Numbered, CountFn, TableReader, ShardReader]
@@ -60,6 +61,25 @@ def test_work_of_any_kind_is_handed_over_once(kind: Any, senders: int) -> None:
     ledger, loop = run(draw, 1, gives=0.5, loses=0.0)
     assert collected(loop) == numbers_expected(LOOKS, 0, doubled=senders > 0)
     assert handed_in(ledger)
+
+
+class WithEmptyParts(Numbered):
+    """Is divided into an empty part, a half, another empty part and the rest."""
+
+    kind = "cast.with-empty-parts/1"
+
+    def split(self, element: Named, restriction: OffsetRange) -> Iterator[OffsetRange]:
+        start, middle = restriction.start, (restriction.start + restriction.stop) // 2
+        for each in ((start, start), (start, middle), (middle, middle), (middle, restriction.stop)):
+            yield OffsetRange(*each)
+
+
+@pytest.mark.parametrize("gives", [0.0, 0.5])
+@pytest.mark.parametrize("senders", [0, 2])
+def test_parts_may_be_empty(senders: int, gives: float) -> None:
+    draw = numbers_of_names(LOOKS, readers=3, senders=senders, kind=WithEmptyParts)
+    _, loop = run(draw, 1, gives=gives, loses=0.0)
+    assert collected(loop) == numbers_expected(LOOKS, 0, doubled=senders > 0)
 
 
 @given(SEEDS, st.sampled_from(KINDS), st.integers(1, 4), st.integers(0, 2), st.sampled_from([0.0, 0.3, 1.0]))
