@@ -102,6 +102,6 @@ def test_the_file_of_a_block_is_in_its_order_whichever_slot_took_which_part(seed
         (home / "in" / "0.txt").write_text(text)
         run(lines_through_filter(home, readers=3), seed, gives=0.4, loses=0.3, path=str(home / "app"))
         written = "".join(
-            path.read_text() for path in sorted((home / "out").iterdir(), key=lambda path: int(path.name))
+            path.read_text() for path in sorted((home / "out").iterdir(), key=lambda path: int(path.name, 16))
         )
     assert written == "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
