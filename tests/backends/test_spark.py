@@ -385,8 +385,8 @@ def told_by(program: Program, above: bytes) -> list[SlotReport]:
     """The reports of all slots; the last level received from an attempt of this name at each slot of the first."""
     first, last = (range(program.slots_at(level)) for level in (0, 1))
     return [
-        *(SlotReport(Report(level=0, slot=slot), b"first", {}) for slot in first),
-        *(SlotReport(Report(level=1, slot=slot), b"last", dict.fromkeys(first, above)) for slot in last),
+        *(SlotReport(Report(level=0, slot=slot), None, b"first", {}) for slot in first),
+        *(SlotReport(Report(level=1, slot=slot), None, b"last", dict.fromkeys(first, above)) for slot in last),
     ]
 
 

@@ -131,7 +131,7 @@ def launch(reader: str, *engine: str) -> str:
     """Launch the application, and return its report; empty if it succeeds."""
     write_application(reader)
     answer = CliRunner().invoke(main, ["launch", "app.py", "--once", "--no-sync", *engine])
-    assert (answer.exit_code == 0) == ("[" not in answer.stderr), answer.stderr
+    assert (answer.exit_code == 0) == (re.search(r"\[[a-z-]+\]$", answer.stderr, re.MULTILINE) is None), answer.stderr
     return "" if answer.exit_code == 0 else answer.stderr
 
 

@@ -26,7 +26,7 @@ def main(master: str, mark: str, *words: str) -> None:
         answer = backend.run(WindowTask(window, tuple(outbox.rest()), state))
         state = {(report.level, report.slot): report.state for report in answer.reports}
     kept = [own["counts"]["counts"] for own in state.values() if "counts" in own]
-    counts = {word: number for one in kept for word, number, _ in one}
+    counts = {json.loads(key): number for one in kept for key, (number, _) in one.items()}
     zipped = all(".zip" in own["shouts"]["dagkit_at"] for own in state.values() if "shouts" in own)
     slots = [[report.level, report.slot] for report in answer.reports]
     sys.stdout.write(json.dumps({"counts": counts, "slots": sorted(slots), "zipped": zipped}) + "\n")
