@@ -6,24 +6,14 @@ from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
+from dagkit.ledger.audit.work_audit import Audit, DiscoveredWork, Flaw, Window
 from dagkit.ledger.chain.chain import Chain
 from dagkit.ledger.chain.contents import rows_of
 from dagkit.ledger.format.block import Record
 from dagkit.ledger.format.events import AddData, ExecuteTransform, SetDataSchema
 from dagkit.ledger.format.faults import Fault, LedgerCode, LedgerError
-from dagkit.ledger.format.proof import (
-    Audit,
-    DiscoveredWork,
-    EmittedItem,
-    Flaw,
-    Span,
-    Window,
-    Work,
-    WorkBlock,
-    joined,
-    row_of,
-    work_of,
-)
+from dagkit.ledger.format.spans import joined
+from dagkit.ledger.format.work import EmittedItem, Span, Work, WorkBlock, row_of, work_of
 
 _CODES: dict[str, LedgerCode] = {"missing": "bytes-missing", "doubled": "bytes-doubled", "unread": "bytes-unread"}
 _HELP: dict[str, str] = {

@@ -9,11 +9,11 @@ from dagkit.ledger.audit.content_checks import flaws_of
 from dagkit.ledger.audit.kept_heads import KeptHead, differing
 from dagkit.ledger.audit.presence import missing, missing_inputs
 from dagkit.ledger.audit.replay import replay
+from dagkit.ledger.audit.work_audit import Proven
 from dagkit.ledger.chain.chain import Chain
 from dagkit.ledger.chain.witness import InputChain
 from dagkit.ledger.format.events import DatasetKind, SetTransform
 from dagkit.ledger.format.faults import Fault, LedgerCode, LedgerError
-from dagkit.ledger.format.proof import Proven
 
 LOST: frozenset[LedgerCode] = frozenset({"chain-lost", "chain-swapped"})
 """These faults make every verdict incomplete, also that of one chosen chain."""

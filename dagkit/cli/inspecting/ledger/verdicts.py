@@ -15,7 +15,7 @@ from dagkit.ledger import Ledger
 from dagkit.ledger.audit.kept_heads import KeptHead, heads_in
 from dagkit.ledger.audit.verify import ChainVerdict, Verdict
 from dagkit.ledger.audit.verify import verify as verify_ledger
-from dagkit.ledger.format.proof import Proven
+from dagkit.ledger.audit.work_audit import Proven
 from dagkit.ranges.shares import SHARES
 
 

@@ -1,168 +1,25 @@
-"""Work: ranges of sources, and the proof that every position was consumed exactly as often as it was found.
+"""The proof that every position was consumed exactly as often as it was found, from what windows recorded."""
 
-A root chain's slices list the discovered ranges, one to a line. Between them may stand items that the input operator
-emitted and that are not ranges (`EmittedItem`). A window consumes whole root blocks. Its checkpoint lists under
-`work.inputs`, for each input of a splittable operator, what root chains gave it, what else was found for it in this
-window, what of all that was consumed, and what waits. From these the whole history of every position follows, whether
-an input operator found it or one in the middle of the graph.
-"""
-
-from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Annotated, Any, Literal, Self
+from typing import Literal
 
-from pydantic import Field, JsonValue, model_validator
-
-from dagkit.ledger.format.events import DataField, DataSchema
-from dagkit.ledger.format.wire import Offset, Wire
-from dagkit.ranges.coverage import Bounds, surplus
-from dagkit.ranges.shares import percent
-
-Place = Annotated[int, Field(ge=0)]
-
-
-class Span(Wire):
-    """The range `[start, end)` of a source, or of the shares of an element; without an end it is unbounded."""
-
-    source: str
-    start: Place
-    end: Place | None = None
-    shares: Literal[True] | None = None
-    """Whether `start` and `end` are shares. Up to November 2026 windows did not record that."""
-
-    @model_validator(mode="after")
-    def _forwards(self) -> Self:
-        if self.end is not None and self.end < self.start:
-            raise ValueError(f"{self} ends before it starts")
-        return self
-
-    def __str__(self) -> str:
-        start, end = (percent(at) if self.shares and at is not None else at for at in (self.start, self.end))
-        return f"{self.source}[{start}, {'inf' if end is None else end})"
-
-
-class WorkBlock(Span):
-    """A discovered range: one record of a root chain's data."""
-
-    shares: None = None
-    size: Place | None = None
-    """The length of the whole source, if it is known and final."""
-    extra: Mapping[str, JsonValue] | None = None
-    """Further values that the input operator passes to the reader."""
-
-    @property
-    def span(self) -> Span:
-        return Span(source=self.source, start=self.start, end=self.end)
-
-
-class EmittedItem(Wire):
-    """An item of an input operator that is not a range of a source: a record of a root chain's data, but not work."""
-
-    offset: Offset
-    port: Annotated[str, Field(min_length=1)]
-    """The output port that emitted it; a row with a port is an item, a row without one is work."""
-    item: JsonValue
-
-    def as_json(self) -> dict[str, Any]:
-        """The row; an item may be null, which differs from an absent one."""
-        return {**super().as_json(), "item": self.item}
-
-
-def row_of(row: Any) -> WorkBlock | EmittedItem:
-    """Parse a row of a root chain's slice."""
-    is_item = isinstance(row, Mapping) and "port" in row
-    return EmittedItem.model_validate(row) if is_item else WorkBlock.model_validate(row)
-
-
-class Folded(Wire):
-    """Elements that a window found and did, and that are recorded as a sum because they are many."""
-
-    elements: Place
-    positions: Place
-    """The sum of their positions; shares are none."""
-
-
-class WaitingSum(Wire):
-    """How much waits, which does not depend on how it is cut: the sums of all ends, without all starts."""
-
-    positions: int = 0
-    shares: int = 0
-    endless: Place = 0
-    """The number of stretches without an end: of these, only the starts count."""
-
-
-class InputWork(Wire):
-    """What a window did with the work of one operator's input. A stretch that it had twice is listed twice."""
-
-    input: Annotated[str, Field(min_length=1)]
-    given: tuple[Span, ...] = ()
-    """What came of blocks of root chains that list it."""
-    found: tuple[Span, ...] = ()
-    """What came from elsewhere: from operators in the middle of the graph, or as an item of an input operator."""
-    folded: Folded | None = None
-    """What was found and consumed besides."""
-    retried: tuple[Span, ...] | None = None
-    """What had been set aside, and was put back."""
-    consumed: tuple[Span, ...] = ()
-    aside: tuple[Span, ...] | None = None
-    """What was set aside instead of being consumed; it can be retried."""
-    given_up: tuple[Span, ...] | None = None
-    """What a user gave up for good."""
-    pending: tuple[Span, ...] = ()
-    """What waits after this window; empty if `waits` is set."""
-    waits: WaitingSum | None = None
-    """The sum of what waits, because it is much: that is what waited before and came, and was not settled."""
-
-    @property
-    def had(self) -> tuple[Span, ...]:
-        """What came in this window."""
-        return *self.given, *self.found, *(self.retried or ())
-
-    @property
-    def settled(self) -> tuple[Span, ...]:
-        """What no longer waits after this window."""
-        return *self.consumed, *(self.aside or ()), *(self.given_up or ())
-
-
-class Work(Wire):
-    """What a window did with its spans: the entry `work` of its checkpoint."""
-
-    consumed: tuple[Span, ...] = ()
-    pending: tuple[Span, ...] = ()
-    inputs: tuple[InputWork, ...] | None = None
-    """The work by the input that it is for. Up to November 2026 windows recorded only what root chains list, and that
-    under `consumed` and `pending` for all inputs together.
-    """
-
-    @property
-    def by_input(self) -> Mapping[str, InputWork]:
-        return {part.input: part for part in self.inputs or ()}
-
-
-WORK_SCHEMA = DataSchema(
-    fields=(
-        DataField(name="offset", type="UInt64"),
-        DataField(name="source", type="String"),
-        DataField(name="start", type="UInt64"),
-        DataField(name="end", type={"kind": "Option", "inner": "UInt64"}),
-        DataField(name="size", type={"kind": "Option", "inner": "UInt64"}),
-        DataField(name="extra", type={"kind": "Option", "inner": "String"}),
-        DataField(name="port", type={"kind": "Option", "inner": "String"}),
-        DataField(name="item", type={"kind": "Option", "inner": "String"}),
-    )
+from dagkit.ledger.format.spans import (
+    Stretch,
+    covered,
+    in_shares,
+    joined,
+    merged,
+    more,
+    normal,
+    overlaps,
+    positions_in,
+    shares_in,
+    span_between,
+    without,
 )
-"""The columns of a root chain's data. A row with a port also has an item and an offset, and no other column."""
-
-PARTS_SCHEMA = DataSchema(
-    fields=(
-        DataField(name="part", type="String"),
-        DataField(name="records", type="UInt64"),
-    )
-)
-"""The columns of a derivative chain's data, unless the application declares others."""
+from dagkit.ledger.format.work import InputWork, Span, WaitingSum, Work, WorkBlock
+from dagkit.ranges.coverage import surplus
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,86 +30,6 @@ class Flaw:
     span: Span | str
     """The range; of a sum, what it is of."""
     why: str
-
-
-Stretch = Bounds
-
-
-def more(spans: Iterable[Span], others: Iterable[Span]) -> list[Span]:
-    """What the spans cover more often than the others do."""
-    spans, others = list(spans), list(others)
-    removed, shared = normal(others), _in_shares((*spans, *others))
-    return [
-        _span(source, *stretch, shared)
-        for source, stretches in normal(spans).items()
-        for stretch in surplus(stretches, removed.get(source, ()))
-    ]
-
-
-def normal(spans: Iterable[Span]) -> dict[str, list[Stretch]]:
-    """The ranges of each source, in order; an open end is infinite."""
-    found: dict[str, list[Stretch]] = defaultdict(list)
-    for span in spans:
-        if span.end is None or span.end > span.start:
-            found[span.source].append((span.start, float("inf") if span.end is None else span.end))
-    return {source: sorted(stretches) for source, stretches in sorted(found.items())}
-
-
-def overlaps(spans: Iterable[Span]) -> list[Span]:
-    """The ranges that more than one of the spans cover."""
-    found = []
-    for source, stretches in normal(spans).items():
-        reached: float = 0
-        for start, end in stretches:
-            if start < reached:
-                found.append(_span(source, start, min(end, reached)))
-            reached = max(reached, end)
-    return found
-
-
-def without(spans: Iterable[Span], removed: Iterable[Span]) -> list[Span]:
-    """The spans minus the removed ones."""
-    holes, found = normal(removed), []
-    for source, stretches in normal(spans).items():
-        for start, end in merged(stretches):
-            at: float = start
-            for low, high in merged(holes.get(source, [])):
-                if high <= at or low >= end:
-                    continue
-                if low > at:
-                    found.append(_span(source, at, low))
-                at = max(at, high)
-            if at < end:
-                found.append(_span(source, at, end))
-    return found
-
-
-def merged(stretches: Sequence[Stretch]) -> list[Stretch]:
-    """Merge ranges that touch or overlap."""
-    found: list[Stretch] = []
-    for start, end in stretches:
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], end))
-        else:
-            found.append((start, end))
-    return found
-
-
-def joined(spans: Iterable[Span]) -> list[Span]:
-    """Merge spans that touch or overlap."""
-    spans = list(spans)
-    shared = _in_shares(spans)
-    return [_span(source, *stretch, shared) for source, found in normal(spans).items() for stretch in merged(found)]
-
-
-def _in_shares(spans: Iterable[Span]) -> frozenset[str]:
-    """The sources of spans that are shares. Coverage ignores that: earlier windows did not record it."""
-    return frozenset(span.source for span in spans if span.shares)
-
-
-def _span(source: str, start: float, end: float, shared: frozenset[str] = frozenset()) -> Span:
-    stop = None if end == float("inf") else int(end)
-    return Span(source=source, start=int(start), end=stop, shares=True if source in shared else None)
 
 
 class DiscoveredWork:
@@ -285,24 +62,12 @@ class DiscoveredWork:
             for start, end in self._known.get(source, []):
                 if start > reached:
                     why = "was never discovered, but later bytes were"
-                    flaws.append(Flaw("missing", _span(source, reached, start), why))
+                    flaws.append(Flaw("missing", span_between(source, reached, start), why))
                 reached = end
             size = self._sizes.get(source)
             if size is not None and reached < size:
-                flaws.append(Flaw("unread", _span(source, reached, size), "is not discovered yet"))
+                flaws.append(Flaw("unread", span_between(source, reached, size), "is not discovered yet"))
         return flaws
-
-
-def covered(spans: Iterable[Span], known: Sequence[Stretch]) -> list[Span]:
-    """The parts of one source's spans that lie in known ranges."""
-    found = []
-    for span in spans:
-        end = float("inf") if span.end is None else span.end
-        first = max(0, bisect_left(known, (span.start, -1.0)) - 1)
-        for low, high in islice(known, first, bisect_left(known, (end, -1.0))):
-            if max(low, span.start) < min(high, end):
-                found.append(_span(span.source, max(low, span.start), min(high, end)))
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,18 +95,18 @@ class Left:
     def spans(self) -> list[Span]:
         """What waits."""
         shared = frozenset(self._shared)
-        return [_span(source, *each, shared) for source, found in self._stretches.items() for each in found]
+        return [span_between(source, *each, shared) for source, found in self._stretches.items() for each in found]
 
     def follow(self, work: InputWork) -> list[Flaw]:
         """Take over a window, and return its flaws: first what it lost, then what it had twice."""
         had, settled = normal(work.had), normal([*work.settled, *work.pending])
-        self._share(_in_shares((*work.had, *work.settled, *work.pending)))
+        self._share(in_shares((*work.had, *work.settled, *work.pending)))
         lost, twice, shared = list[Span](), list[Span](), frozenset(self._shared)
         for source in sorted({*had, *settled} if work.waits is not None else {*had, *settled, *self._stretches}):
             there, gone = [*self._stretches.get(source, ()), *had.get(source, ())], settled.get(source, [])
             left = surplus(there, gone)
-            twice += [_span(source, *each, shared) for each in surplus(gone, there)]
-            lost += [_span(source, *each, shared) for each in left] if work.waits is None else []
+            twice += [span_between(source, *each, shared) for each in surplus(gone, there)]
+            lost += [span_between(source, *each, shared) for each in left] if work.waits is None else []
             self._set(source, left)
         flaws = [Flaw("missing", span, f"is neither consumed by {work.input} nor pending") for span in lost]
         flaws += [Flaw("doubled", span, f"is consumed by {work.input} or pending, and was not") for span in twice]
@@ -407,7 +172,7 @@ class Proven:
     @property
     def waiting_shares(self) -> int:
         """Shares that were found and wait; of what has no end, none."""
-        return _shares_in(self.left.spans)
+        return shares_in(self.left.spans)
 
     @property
     def endless(self) -> int:
@@ -422,7 +187,7 @@ class Proven:
             self.given_up = tuple(joined((*self.given_up, *work.given_up)))
         self.sources.update(span.source for span in (*work.given, *work.found))
         self.positions += positions_in(work.consumed)
-        self.shares += _shares_in(work.consumed)
+        self.shares += shares_in(work.consumed)
         if work.folded is not None:
             self.elements += work.folded.elements
             self.positions += work.folded.positions
@@ -519,23 +284,3 @@ class Audit:
     def _note(self, spans: Iterable[Span]) -> None:
         for source, stretches in normal(spans).items():
             self._consumed[source] = merged(sorted([*self._consumed.get(source, []), *stretches]))
-
-
-def positions_in(spans: Iterable[Span]) -> int:
-    """How many positions of sources the spans have; shares are none, and what has no end counts as 0."""
-    return sum(map(length_of, (span for span in spans if not span.shares)))
-
-
-def _shares_in(spans: Iterable[Span]) -> int:
-    return sum(map(length_of, (span for span in spans if span.shares)))
-
-
-def length_of(span: Span) -> int:
-    """Its length in its own unit; of what has no end, 0."""
-    return 0 if span.end is None else span.end - span.start
-
-
-def work_of(checkpoint: Any) -> Work | None:
-    """The entry `work` of a checkpoint, if it has one."""
-    work = checkpoint.get("work") if isinstance(checkpoint, dict) else None
-    return None if work is None else Work.model_validate(work)

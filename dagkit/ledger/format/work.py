@@ -1,0 +1,166 @@
+"""Work as the ledger records it: ranges of sources that were found, and what each window did with them.
+
+A root chain's slices list the discovered ranges, one to a line. Between them may stand items that the input operator
+emitted and that are not ranges (`EmittedItem`). A window consumes whole root blocks. Its checkpoint lists under
+`work.inputs`, for each input of a splittable operator, what root chains gave it, what else was found for it in this
+window, what of all that was consumed, and what waits. From these the whole history of every position follows, whether
+an input operator found it or one in the middle of the graph.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, JsonValue, model_validator
+
+from dagkit.ledger.format.events import DataField, DataSchema
+from dagkit.ledger.format.wire import Offset, Wire
+from dagkit.ranges.shares import percent
+
+Place = Annotated[int, Field(ge=0)]
+
+
+class Span(Wire):
+    """The range `[start, end)` of a source, or of the shares of an element; without an end it is unbounded."""
+
+    source: str
+    start: Place
+    end: Place | None = None
+    shares: Literal[True] | None = None
+    """Whether `start` and `end` are shares. Up to November 2026 windows did not record that."""
+
+    @model_validator(mode="after")
+    def _forwards(self) -> Self:
+        if self.end is not None and self.end < self.start:
+            raise ValueError(f"{self} ends before it starts")
+        return self
+
+    def __str__(self) -> str:
+        start, end = (percent(at) if self.shares and at is not None else at for at in (self.start, self.end))
+        return f"{self.source}[{start}, {'inf' if end is None else end})"
+
+
+class WorkBlock(Span):
+    """A discovered range: one record of a root chain's data."""
+
+    shares: None = None
+    size: Place | None = None
+    """The length of the whole source, if it is known and final."""
+    extra: Mapping[str, JsonValue] | None = None
+    """Further values that the input operator passes to the reader."""
+
+    @property
+    def span(self) -> Span:
+        return Span(source=self.source, start=self.start, end=self.end)
+
+
+class EmittedItem(Wire):
+    """An item of an input operator that is not a range of a source: a record of a root chain's data, but not work."""
+
+    offset: Offset
+    port: Annotated[str, Field(min_length=1)]
+    """The output port that emitted it; a row with a port is an item, a row without one is work."""
+    item: JsonValue
+
+    def as_json(self) -> dict[str, Any]:
+        """The row; an item may be null, which differs from an absent one."""
+        return {**super().as_json(), "item": self.item}
+
+
+def row_of(row: Any) -> WorkBlock | EmittedItem:
+    """Parse a row of a root chain's slice."""
+    is_item = isinstance(row, Mapping) and "port" in row
+    return EmittedItem.model_validate(row) if is_item else WorkBlock.model_validate(row)
+
+
+class Folded(Wire):
+    """Elements that a window found and did, and that are recorded as a sum because they are many."""
+
+    elements: Place
+    positions: Place
+    """The sum of their positions; shares are none."""
+
+
+class WaitingSum(Wire):
+    """How much waits, which does not depend on how it is cut: the sums of all ends, without all starts."""
+
+    positions: int = 0
+    shares: int = 0
+    endless: Place = 0
+    """The number of stretches without an end: of these, only the starts count."""
+
+
+class InputWork(Wire):
+    """What a window did with the work of one operator's input. A stretch that it had twice is listed twice."""
+
+    input: Annotated[str, Field(min_length=1)]
+    given: tuple[Span, ...] = ()
+    """What came of blocks of root chains that list it."""
+    found: tuple[Span, ...] = ()
+    """What came from elsewhere: from operators in the middle of the graph, or as an item of an input operator."""
+    folded: Folded | None = None
+    """What was found and consumed besides."""
+    retried: tuple[Span, ...] | None = None
+    """What had been set aside, and was put back."""
+    consumed: tuple[Span, ...] = ()
+    aside: tuple[Span, ...] | None = None
+    """What was set aside instead of being consumed; it can be retried."""
+    given_up: tuple[Span, ...] | None = None
+    """What a user gave up for good."""
+    pending: tuple[Span, ...] = ()
+    """What waits after this window; empty if `waits` is set."""
+    waits: WaitingSum | None = None
+    """The sum of what waits, because it is much: that is what waited before and came, and was not settled."""
+
+    @property
+    def had(self) -> tuple[Span, ...]:
+        """What came in this window."""
+        return *self.given, *self.found, *(self.retried or ())
+
+    @property
+    def settled(self) -> tuple[Span, ...]:
+        """What no longer waits after this window."""
+        return *self.consumed, *(self.aside or ()), *(self.given_up or ())
+
+
+class Work(Wire):
+    """What a window did with its spans: the entry `work` of its checkpoint."""
+
+    consumed: tuple[Span, ...] = ()
+    pending: tuple[Span, ...] = ()
+    inputs: tuple[InputWork, ...] | None = None
+    """The work by the input that it is for. Up to November 2026 windows recorded only what root chains list, and that
+    under `consumed` and `pending` for all inputs together.
+    """
+
+    @property
+    def by_input(self) -> Mapping[str, InputWork]:
+        return {part.input: part for part in self.inputs or ()}
+
+
+WORK_SCHEMA = DataSchema(
+    fields=(
+        DataField(name="offset", type="UInt64"),
+        DataField(name="source", type="String"),
+        DataField(name="start", type="UInt64"),
+        DataField(name="end", type={"kind": "Option", "inner": "UInt64"}),
+        DataField(name="size", type={"kind": "Option", "inner": "UInt64"}),
+        DataField(name="extra", type={"kind": "Option", "inner": "String"}),
+        DataField(name="port", type={"kind": "Option", "inner": "String"}),
+        DataField(name="item", type={"kind": "Option", "inner": "String"}),
+    )
+)
+"""The columns of a root chain's data. A row with a port also has an item and an offset, and no other column."""
+
+PARTS_SCHEMA = DataSchema(
+    fields=(
+        DataField(name="part", type="String"),
+        DataField(name="records", type="UInt64"),
+    )
+)
+"""The columns of a derivative chain's data, unless the application declares others."""
+
+
+def work_of(checkpoint: Any) -> Work | None:
+    """The entry `work` of a checkpoint, if it has one."""
+    work = checkpoint.get("work") if isinstance(checkpoint, dict) else None
+    return None if work is None else Work.model_validate(work)
