@@ -3,62 +3,40 @@
 import socket
 import threading
 from contextlib import suppress
-from typing import Self
+
+from tests.services.losing_proxy import LosingProxy
 
 _END_TRANSACTION = 26
 """The number of the request that commits or aborts a transaction, in Kafka's protocol."""
 _SIZE_BYTES = 4
 
 
-class LosingCommits:
-    """Passes requests and answers on, except the answers that it is asked to lose: it closes the connection.
+class LosingCommits(LosingProxy):
+    """Loses answers to ends of transactions.
 
     The answers of a broker name its own port. The proxy names its port instead, so clients stay behind it.
     """
 
     def __init__(self, address: str) -> None:
         host, _, port = address.partition(":")
-        self._server = (host, int(port))
-        self._listener = socket.create_server((host, 0))
-        own = self._listener.getsockname()[1]
-        self.address = f"{host}:{own}"
+        super().__init__(host, int(port))
+        self.address = f"{host}:{self.port}"
         """The cluster behind the proxy."""
-        self._theirs, self._ours = (host.encode() + number.to_bytes(4, "big") for number in (int(port), own))
-        self.lost = 0
-        """How many answers it has lost."""
-        self._to_lose = 0
+        self._theirs, self._ours = (host.encode() + number.to_bytes(4, "big") for number in (int(port), self.port))
 
-    def lose(self, count: int) -> None:
-        """Lose the answers to the next ends of transactions."""
-        self._to_lose = count
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._serve, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._listener.close()
-
-    def _serve(self) -> None:
-        with suppress(OSError):  # the listener is closed
-            while True:
-                client, _ = self._listener.accept()
-                threading.Thread(target=self._pass_on, args=(client,), daemon=True).start()
-
-    def _pass_on(self, client: socket.socket) -> None:
-        with client, socket.create_connection(self._server) as server, suppress(OSError):
-            is_lost = threading.Event()
-            answering = threading.Thread(target=self._answer, args=(server, client, is_lost), daemon=True)
-            answering.start()
-            while request := _frame(client):
-                if self._to_lose and int.from_bytes(request[_SIZE_BYTES : _SIZE_BYTES + 2], "big") == _END_TRANSACTION:
-                    self._to_lose -= 1
-                    is_lost.set()
-                    server.sendall(request)
-                    answering.join()
-                    return
+    def pass_on(self, client: socket.socket, server: socket.socket) -> None:
+        is_lost = threading.Event()
+        answering = threading.Thread(target=self._answer, args=(server, client, is_lost), daemon=True)
+        answering.start()
+        while request := _frame(client):
+            if self.to_lose and int.from_bytes(request[_SIZE_BYTES : _SIZE_BYTES + 2], "big") == _END_TRANSACTION:
+                self.to_lose -= 1
+                is_lost.set()
                 server.sendall(request)
-            server.shutdown(socket.SHUT_RDWR)
+                answering.join()
+                return
+            server.sendall(request)
+        server.shutdown(socket.SHUT_RDWR)
 
     def _answer(self, server: socket.socket, client: socket.socket, is_lost: threading.Event) -> None:
         with suppress(OSError):
