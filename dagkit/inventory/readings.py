@@ -13,8 +13,8 @@ from dagkit.engine.history.history import is_named
 from dagkit.ledger import AddData, Chain, DatasetKind, ExecuteTransform, Ledger, Record, Span
 from dagkit.ledger.chain.contents import rows_of
 from dagkit.ledger.format.hashing import canonical
+from dagkit.ledger.format.recorded_work import InputWork
 from dagkit.ledger.format.spans import more
-from dagkit.ledger.format.work import InputWork
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from dagkit.ledger.format.faults import (
     StoreError,
     VersionUnreadable,
 )
-from dagkit.ledger.format.work import EmittedItem, Span, Work, WorkBlock
+from dagkit.ledger.format.recorded_work import EmittedItem, Span, Work, WorkBlock
 
 __all__ = [
     "LEDGER_CODES",

@@ -27,8 +27,8 @@ from dagkit.ledger.format.events import (
 )
 from dagkit.ledger.format.faults import BlockRefused, ChainBroken, ChainNotFound, Fault, VersionUnreadable
 from dagkit.ledger.format.hashing import canonical, hash_of, read_json
+from dagkit.ledger.format.recorded_work import PARTS_SCHEMA, WORK_SCHEMA
 from dagkit.ledger.format.wire import Wire
-from dagkit.ledger.format.work import PARTS_SCHEMA, WORK_SCHEMA
 from dagkit.ledger.stores import KeyMissing, KeyTaken, MemoryStore, Place, Store, open_store
 
 LEDGER_FORMAT: Literal["dagkit.ledger/1"] = "dagkit.ledger/1"

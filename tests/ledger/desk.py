@@ -22,7 +22,7 @@ from dagkit.ledger import (
     transform_of,
 )
 from dagkit.ledger.format.events import DataSchema, Event, SetDataSchema
-from dagkit.ledger.format.work import WORK_SCHEMA
+from dagkit.ledger.format.recorded_work import WORK_SCHEMA
 from dagkit.ledger.stores import MemoryStore, Store
 from dagkit.testing import FakeClock
 

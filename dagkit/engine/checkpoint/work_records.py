@@ -10,7 +10,7 @@ from dagkit.engine.work.record import LISTED, Extent
 from dagkit.engine.work.waiting import Waiting
 from dagkit.engine.worker.protocol import Report
 from dagkit.ledger import Span, Work
-from dagkit.ledger.format.work import Folded, InputWork, WaitingSum
+from dagkit.ledger.format.recorded_work import Folded, InputWork, WaitingSum
 from dagkit.ranges import OFFSET_INFINITY
 from dagkit.ranges.coverage import Bounds, surplus
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from dagkit.ledger.format.recorded_work import InputWork, Span, WaitingSum, Work, WorkBlock
 from dagkit.ledger.format.spans import (
     Stretch,
     covered,
@@ -18,7 +19,6 @@ from dagkit.ledger.format.spans import (
     span_between,
     without,
 )
-from dagkit.ledger.format.work import InputWork, Span, WaitingSum, Work, WorkBlock
 from dagkit.ranges.coverage import surplus
 
 

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from dagkit.ledger.format.work import Span
+from dagkit.ledger.format.recorded_work import Span
 from dagkit.ranges.coverage import Bounds, surplus
 
 Stretch = Bounds

@@ -16,8 +16,8 @@ from dagkit.ledger.application_ledger import folder_of
 from dagkit.ledger.audit.presence import refuse_missing
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.chain.log import HEADS
+from dagkit.ledger.format.recorded_work import WORK_SCHEMA
 from dagkit.ledger.format.segment import SEGMENT_SIZE
-from dagkit.ledger.format.work import WORK_SCHEMA
 from dagkit.ledger.stores import LocalStore, MemoryStore, Store, open_store
 from dagkit.ledger.stores.bucket import BucketStore
 from dagkit.testing.crashes import Crash, CrashAfter

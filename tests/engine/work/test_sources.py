@@ -42,7 +42,7 @@ from dagkit.engine.work.record import LISTED, Extent, WorkRecord
 from dagkit.engine.work.waiting import Waiting
 from dagkit.engine.worker.protocol import Answer, Backend, Report, WindowTask
 from dagkit.ledger.audit.verify import Verdict, verify
-from dagkit.ledger.format.work import Folded
+from dagkit.ledger.format.recorded_work import Folded
 from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit.ranges.shares import SHARES
 from dagkit.scaling import Follower, ScalingSettings

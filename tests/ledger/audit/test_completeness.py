@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from dagkit.ledger import EmittedItem, Span, Work, WorkBlock, checkpoint_of, lines_of, slice_of
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.audit.work_audit import Audit, Window
+from dagkit.ledger.format.recorded_work import InputWork
 from dagkit.ledger.format.spans import joined, overlaps, without
-from dagkit.ledger.format.work import InputWork
 from dagkit.ranges.shares import SHARES
 from tests.ledger.desk import APPLICATION, SPLITTER, Desk
 

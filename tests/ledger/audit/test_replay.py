@@ -12,7 +12,7 @@ from dagkit.ledger.audit.replay import replay
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.format.block import seal, unseal
 from dagkit.ledger.format.hashing import canonical
-from dagkit.ledger.format.work import PARTS_SCHEMA
+from dagkit.ledger.format.recorded_work import PARTS_SCHEMA
 from dagkit.ledger.rules.standing import advance
 from dagkit.ledger.stores import MemoryStore
 from tests.ledger.desk import APPLICATION, SPLITTER, STRANGER, Desk, brings_input, remark

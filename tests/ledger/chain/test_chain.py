@@ -7,7 +7,7 @@ import pytest
 from bench.ledger import SHAPES, TWO_INPUTS, Cost, Measured, lengths_upto, main, measure, unsteady
 from dagkit.ledger import BlockRefused, Chain, DatasetKind, Ledger, SequenceTaken, checkpoint_of, slice_of, transform_of
 from dagkit.ledger.application_ledger import folder_of
-from dagkit.ledger.format.work import PARTS_SCHEMA
+from dagkit.ledger.format.recorded_work import PARTS_SCHEMA
 from dagkit.ledger.stores import MemoryStore
 from tests.ledger.desk import APPLICATION, SPLITTER, Desk, brings_input, new_offsets, remark
 

@@ -18,7 +18,7 @@ from dagkit.ledger.format.events import (
     SetDataSchema,
     SourceState,
 )
-from dagkit.ledger.format.work import WORK_SCHEMA
+from dagkit.ledger.format.recorded_work import WORK_SCHEMA
 from dagkit.ledger.stores import MemoryStore
 from tests.ledger.desk import APPLICATION, SPLITTER, Desk
 
