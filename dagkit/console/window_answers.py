@@ -10,7 +10,7 @@ from dagkit.engine.history.window_pages import Window, block_of, stride, window_
 from dagkit.engine.run.launch_record import LaunchRecord
 from dagkit.ledger import Chain, Span
 from dagkit.ledger.chain.contents import rows_of
-from dagkit.ledger.format.spans import length_of
+from dagkit.ledger.format.span_sets import length_of
 
 LOOKED_AT = 1_000
 """The highest number of blocks that one answer reads."""

@@ -14,7 +14,7 @@ from dagkit.ledger import AddData, Chain, DatasetKind, ExecuteTransform, Ledger,
 from dagkit.ledger.chain.contents import rows_of
 from dagkit.ledger.format.hashing import canonical
 from dagkit.ledger.format.recorded_work import InputWork
-from dagkit.ledger.format.spans import more
+from dagkit.ledger.format.span_sets import more
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from dagkit.errors import RunFailure, did_you_mean
 from dagkit.ledger import AddData, DatasetKind, Ledger, WorkBlock
 from dagkit.ledger.chain.contents import rows_of
 from dagkit.ledger.format.recorded_work import InputWork, row_of
-from dagkit.ledger.format.spans import length_of
+from dagkit.ledger.format.span_sets import length_of
 from dagkit.scaling import ScalingInputs, decide
 from dagkit.scaling.explaining import became, sentence
 

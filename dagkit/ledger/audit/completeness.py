@@ -13,7 +13,7 @@ from dagkit.ledger.format.block import Record
 from dagkit.ledger.format.events import AddData, ExecuteTransform, SetDataSchema
 from dagkit.ledger.format.faults import Fault, LedgerCode, LedgerError
 from dagkit.ledger.format.recorded_work import EmittedItem, Span, Work, WorkBlock, row_of, work_of
-from dagkit.ledger.format.spans import joined
+from dagkit.ledger.format.span_sets import joined
 
 _CODES: dict[str, LedgerCode] = {"missing": "bytes-missing", "doubled": "bytes-doubled", "unread": "bytes-unread"}
 _HELP: dict[str, str] = {

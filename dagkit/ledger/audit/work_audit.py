@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dagkit.ledger.format.recorded_work import InputWork, Span, WaitingSum, Work, WorkBlock
-from dagkit.ledger.format.spans import (
+from dagkit.ledger.format.span_sets import (
     Stretch,
     covered,
     in_shares,

@@ -11,7 +11,7 @@ from dagkit.ledger import EmittedItem, Span, Work, WorkBlock, checkpoint_of, lin
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.audit.work_audit import Audit, Window
 from dagkit.ledger.format.recorded_work import InputWork
-from dagkit.ledger.format.spans import joined, overlaps, without
+from dagkit.ledger.format.span_sets import joined, overlaps, without
 from dagkit.ranges.shares import SHARES
 from tests.ledger.desk import APPLICATION, SPLITTER, Desk
 
