@@ -14,6 +14,7 @@ import shlex
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -101,15 +102,18 @@ def make_in_background(archive: Path) -> "subprocess.Popen[bytes] | None":
     """Start a process that makes the archive, unless one tried that lately."""
     if usable(archive) or _seconds_since(tried(archive)) < RETRIED_AFTER_SECONDS:
         return None
-    with contextlib.suppress(OSError):  # no process can be started: the next launch is slow again
-        return subprocess.Popen(  # noqa: S603 - this Python, with dagkit's own code
+    try:
+        process = subprocess.Popen(  # noqa: S603 - this Python, with dagkit's own code
             [sys.executable, "-c", _MAKER, json.dumps(sys.path)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-    return None
+    except OSError:  # no process can be started: the next launch is slow again
+        return None
+    threading.Thread(target=process.wait, name="dagkit-archive", daemon=True).start()  # a driver that stays reaps it
+    return process
 
 
 @contextlib.contextmanager
