@@ -73,7 +73,10 @@ class Broker(ScriptedServer):
         done(self.admin.incremental_alter_configs([resource]))
 
     def add_partitions(self, topic: str, total: int) -> None:
+        """Add partitions, and wait until clients see them: the broker answers before it has told itself."""
         done(self.admin.create_partitions([confluent().admin.NewPartitions(topic, total)]))
+        while len(self.admin.list_topics(topic, timeout=60).topics[topic].partitions) < total:
+            pass
 
     def delete(self, topic: str) -> None:
         done(self.admin.delete_topics([topic], operation_timeout=10))
@@ -94,11 +97,13 @@ class Broker(ScriptedServer):
 
     def produce(self, topic: str, values: Iterable[Any], partition: int = 0, **properties: Any) -> None:
         """Append values; a pair is a key and a value."""
-        producer = self.producer()
+        producer, lost = self.producer(), list[Any]()
         for value in values:
             key, content = value if isinstance(value, tuple) else (None, value)
+            properties["on_delivery"] = lambda error, _: lost.append(error) if error is not None else None
             producer.produce(topic, as_bytes(content), as_bytes(key), partition=partition, **properties)
         assert producer.flush(60) == 0
+        assert lost == []
 
     def producer(self, **settings: Any) -> Any:
         named = {name.replace("_", "."): value for name, value in settings.items()}
