@@ -15,7 +15,15 @@ from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
 from dagkit.testing import Alone, Crash, CrashAfter
-from dagkit_operators import Map, PartWriter, QueueInput, QueuePaths
+from dagkit_operators import (
+    AcknowledgeFiles,
+    FileSplitterBase,
+    LineReader,
+    Map,
+    PartWriter,
+    QueueInput,
+    QueuePaths,
+)
 from dagkit_operators.queues import consumers
 from dagkit_operators.queues.consumer import QueueRefused
 from dagkit_operators.records.rejecting import ItemRejected
@@ -143,6 +151,36 @@ def test_a_file_of_many_blocks_is_acknowledged_once_all_are_read(queue: str) -> 
     launch(application, conf, **options)
     assert len(lines_in("output")) == 1000
     assert left(MEMORY, queue) == 0
+
+
+class InOneFile(MessageIngest):
+    """Adds the lines of all files to one file, which stays open until the input is drained."""
+
+    def populate_dag(self, dag: Dag, conf: Config) -> None:
+        messages = dag.add_operator("Messages", QueuePaths(queue=self.queue))
+        splitter = dag.add_operator("Splitter", FileSplitterBase())
+        reader = dag.add_operator("Block-reader", LineReader())
+        writer = dag.add_operator("Lines", PartWriter(file_path=self.target, visible_millis=0))
+        acknowledge = dag.add_operator("Acknowledge", AcknowledgeFiles(queue=self.queue))
+        dag.add_stream("paths", messages.output, splitter.input, acknowledge.files)
+        dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
+        dag.add_stream("lines", reader.messages, writer.input)
+        dag.add_stream("files", splitter.files_metadata_output, acknowledge.metadata)
+        dag.add_stream("read", reader.blocks_metadata_output, acknowledge.blocks)
+        dag.add_stream("settled", messages.settled, acknowledge.settled)
+
+
+def test_lines_that_are_acknowledged_and_not_visible_yet_survive_a_crash(queue: str) -> None:
+    options: dict[str, Any] = {"path": "app", "machine": Machine(backend="reference")}
+    send(MEMORY, queue, files(3))
+    with pytest.raises(Crash):
+        launch(InOneFile(queue=queue), {}, until="once", probe=CrashAfter(Point.FINISHED), **options)
+    disconnect()
+    assert left(MEMORY, queue) == 0
+    assert lines_in("output") == []
+    launch(InOneFile(queue=queue), {}, until="drained", **options)
+    assert lines_in("output") == expected(3)
+    assert proven()
 
 
 def copied(queue: str, *, rejected: bool = False) -> Any:
