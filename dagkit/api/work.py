@@ -230,6 +230,14 @@ class SplittableOperator(Operator, Generic[T, R]):
         """Whether the operator is a source of watermarks. By default, if it overrides `watermark`."""
         return type(self).watermark is not SplittableOperator.watermark
 
+    @property
+    def sources_grow(self) -> bool:
+        """Whether a later element may continue the source of one that is done, such as a partition of a topic.
+
+        If so, each source holds back the watermark where its last element left it. By default, a source ends.
+        """
+        return False
+
     def earliest(self, element: T) -> datetime | None:  # noqa: ARG002 - for overrides
         """The earliest event time that a record of an element may have; None if it is unknown.
 

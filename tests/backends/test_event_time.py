@@ -154,6 +154,17 @@ def of_numbers(looks: Looks, *, readers: int = 2, **given: Any) -> Draw:
     return draw
 
 
+@pytest.mark.parametrize(("grows", "reached"), [(False, 8), (True, 3)])
+def test_only_a_source_that_grows_holds_event_time_after_its_work_is_done(
+    make: Make, grows: bool, reached: int
+) -> None:
+    """The second launch knows it from the checkpoint, and finds another element."""
+    ledger = Ledger(MemoryStore())
+    for looks in (((("x", 9), ("y", 4)),), ((("x", 9), ("y", 4)), (("z", 9),))):
+        loop = ran(of_numbers(looks, grows=grows), make, ledger=ledger)
+        assert state_of(loop, "first", "seen")[-1] == reached
+
+
 @pytest.mark.parametrize("readers", [1, 2, 3])
 def test_no_record_of_pending_work_is_late(make: Make, readers: int) -> None:
     """Windows end as soon as they have begun, so that every element waits in the queue, is split and resumed."""

@@ -124,6 +124,11 @@ class TimedNumbers(Timed):
     idle_minutes: int | None = None
     known_from: Mapping[str, int] = Field(default_factory=dict)
     """The first minute of an element, by name, for those that are known before they are read."""
+    grows: bool = False
+
+    @property
+    def sources_grow(self) -> bool:
+        return self.grows
 
     @property
     def idle_after(self) -> timedelta | None:

@@ -335,7 +335,5 @@ class _Window:
         return Figures(taken, sent, read, partition.cpu_nanos, partition.millis, partition.metrics, stretches, underway)
 
 
-def _reached(reading: PlainReading | None) -> dict[str, datetime]:
-    if reading is None or reading.reached is None:
-        return {}
-    return {reading.elements.into: reading.reached}
+def _reached(reading: PlainReading | None) -> dict[str, dict[str, datetime]]:
+    return {reading.elements.into: reading.reached} if reading is not None and reading.reached else {}

@@ -58,8 +58,8 @@ class PlainReading:
     """The amount of work done, in the unit of the operator."""
     begun: int = 0
     """How many elements, or parts of elements, were begun."""
-    reached: datetime | None = None
-    """The latest watermark."""
+    reached: dict[str, datetime] = field(default_factory=dict)
+    """The latest watermark, by source."""
     stretches: list[Stretch] = field(default_factory=list)
     element: Any = None
     """The element that is processed; None between two elements."""
@@ -229,13 +229,15 @@ class PlainReading:
             with code_of(name):
                 times.current_watermark()
                 reached = times.estimator_state()
-            self.reached = max(filter(None, (self.reached, reached)), default=None)
         with code_of(name):
             deferred = tracker.deferred()
         residual = self._taken if deferred is None else deferred.residual
         rest = None if residual is None else self.elements.rest_of(each, element, tracker, residual)
         stop = each.end if rest is None else rest.start
         self.recorder.do(each, stop, self.rows)
+        source = self.elements.source_to_report(each, rest)
+        if reached is not None and source is not None:
+            self.reached[source] = max(filter(None, (self.reached.get(source), reached)))
         self._count(each, stop, began, ended)
         if rest is not None:
             completed = each.completed + self.elements.done_of(each, element, tracker, rest)

@@ -35,6 +35,8 @@ class EventTimes(_Value):
     """The estimates of operators that are not splittable, by operator and partition."""
     latest: Mapping[str, datetime] = {}
     """The latest watermark of any element of a splittable source."""
+    growing: Mapping[str, Mapping[str, Estimate]] = {}
+    """The latest watermark of each source that grows, by operator and source."""
     quiet_since: Mapping[str, datetime] = {}
     """Since when a splittable source of watermarks has had no work, if it can become idle."""
     slid: Mapping[str, tuple[datetime | None, ...]] = {}
@@ -44,14 +46,18 @@ class EventTimes(_Value):
 
     def renewed(self, now: datetime) -> "EventTimes":
         """Return the event times for a new launch: no source is idle yet, as none was asked since the last launch."""
-        if not self.estimates and not self.quiet_since:
+        if not self.estimates and not self.quiet_since and not self.growing:
             return self
         estimates = {
             name: tuple(None if each is None else Estimate(at=each.at, since=now) for each in partitions)
             for name, partitions in self.estimates.items()
         }
+        growing = {
+            name: {source: Estimate(at=each.at, since=now) for source, each in sources.items()}
+            for name, sources in self.growing.items()
+        }
         quiet_since = dict.fromkeys(self.quiet_since, now)
-        return self.model_copy(update={"estimates": estimates, "quiet_since": quiet_since})
+        return self.model_copy(update={"estimates": estimates, "growing": growing, "quiet_since": quiet_since})
 
     @property
     def application(self) -> datetime | None:

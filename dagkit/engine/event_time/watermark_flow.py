@@ -5,10 +5,11 @@ unless it is late. So an operator that acts on watermarks passes on the watermar
 passes on the watermark that reaches it now.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from itertools import chain
 
 from dagkit.api.operators import DelayOperator, InputOperator, Operator
 from dagkit.api.work import SplittableOperator, work_port
@@ -112,6 +113,7 @@ class WatermarkFlow:
         for name in self.sources if self.users else ():
             since = [item.idle_since for item in progress.waiting if item.into.operator == name]
             since += [estimate.since for estimate in times.estimates.get(name, ()) if estimate is not None]
+            since += [estimate.since for estimate in times.growing.get(name, {}).values()]
             since += [times.quiet_since.get(name)]
             instants += idle_instants(since, self.operator(name).idle_after, progress.now)
         return min(instants, default=None)
@@ -131,6 +133,7 @@ class _Computation:
         self._arrived: dict[str, datetime] = {}
         self._estimates: dict[str, tuple[Estimate | None, ...]] = {}
         self._latest: dict[str, datetime] = {}
+        self._growing: dict[str, Mapping[str, Estimate]] = {}
         self._quiet_since: dict[str, datetime] = {}
         self._slid: dict[str, tuple[datetime | None, ...]] = {}
 
@@ -143,6 +146,7 @@ class _Computation:
             idle=tuple(name for name, watermark in sent.items() if watermark.is_idle),
             estimates=self._estimates,
             latest=self._latest,
+            growing=self._growing,
             quiet_since=self._quiet_since,
             slid=self._slid,
             advanced=any(self._arrived.get(name) != before.arrived.get(name) for name in flow.users),
@@ -214,12 +218,16 @@ class _Computation:
         port = work_port(operator)
         into, items = Address.of(name, port), self._items.get(name, ())
         reported = [report.reached[into] for report in self._progress.reports if into in report.reached]
-        latest = later(self._before.latest.get(name), max(reported, default=None))
+        latest = later(self._before.latest.get(name), max((max(each.values()) for each in reported), default=None))
         if latest is not None:
             self._latest[name] = latest
+        growing = self._of_growing(name, reported) if operator.sources_grow else {}
         now, idle_after = self._progress.now, operator.idle_after
         watermark = of_elements(items, latest, idle_after, now)
-        if idle_after is not None and not items:
+        if growing:
+            left = of_partitions(growing.values(), idle_after, now)
+            watermark = _combined([watermark, left]) if items else left
+        elif idle_after is not None and not items:
             since = now if reported else self._before.quiet_since.get(name, now)
             self._quiet_since[name] = since
             watermark = watermark._replace(is_idle=is_idle(since, idle_after, now))
@@ -227,6 +235,16 @@ class _Computation:
         if feeder is None:
             return watermark
         return _lowest([watermark, self._sent(feeder)])._replace(is_idle=watermark.is_idle)
+
+    def _of_growing(self, name: str, reported: Iterable[Mapping[str, datetime]]) -> Mapping[str, Estimate]:
+        """The latest watermark of each source that grows."""
+        growing = dict(self._before.growing.get(name, {}))
+        for source, at in chain.from_iterable(each.items() for each in reported):
+            last = growing.get(source)
+            growing[source] = Estimate(at=at if last is None else max(last.at, at), since=self._progress.now)
+        if growing:
+            self._growing[name] = growing
+        return growing
 
     def _of_partitions(self, name: str, operator: Operator) -> Watermark:
         count = len(self._flow.program.operators[name])

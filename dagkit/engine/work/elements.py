@@ -166,6 +166,16 @@ class Elements:
             return (rest.start - item.start) * item.density
         return self.restrictions.size(element, tracker.current_restriction()) if tracker.is_started() else 0.0
 
+    def source_to_report(self, item: WorkItem, rest: WorkItem | None) -> str | None:
+        """The source whose watermark an item reports when it has been processed; None if it reports none.
+
+        Each source that grows has its own, which only progress renews, so that it can become idle. All others share
+        the name "".
+        """
+        if not self.operator.sources_grow or item.source is None:
+            return ""
+        return item.source if rest is None or rest.start > item.start else None
+
     def halved(self, item: WorkItem, element: Any, tracker: RestrictionTracker[Any, Any]) -> Pieces | None:
         """Divide an item that is processed. Half of the unclaimed work is the second piece. None if impossible."""
         if item.restriction is not None:

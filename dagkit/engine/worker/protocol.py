@@ -126,8 +126,8 @@ class Report:
     """The figures of each operator in this slot, by name."""
     began: datetime | None = None
     """When the slot began, by the clock of its own machine."""
-    reached: Mapping[str, datetime] = field(default_factory=dict)
-    """The latest watermark of the elements, by input."""
+    reached: Mapping[str, Mapping[str, datetime]] = field(default_factory=dict)
+    """The latest watermark of the elements, by input and source; see `source_to_report`."""
     estimated: Mapping[str, datetime] = field(default_factory=dict)
     """The watermark that other operators estimated, by operator."""
     work: float = 0.0

@@ -54,8 +54,8 @@ class Reading:
         """How many positions were read."""
         self.worked = 0.0
         """The amount of that work, in the unit of the operator."""
-        self.reached: datetime | None = None
-        """The latest watermark."""
+        self.reached: dict[str, datetime] = {}
+        """The latest watermark, by source."""
         self.underway: list[WorkProgress] = []
         """How far the items have come that have a rest."""
         self.begun = 0
@@ -170,11 +170,10 @@ class Reading:
             staging.order = 0
         self.order = 0
         reached = None if times is None else _reached(times)
-        if reached is not None:
-            self.reached = reached if self.reached is None else max(self.reached, reached)
         residual = taken if deferred is None else deferred.residual
         rest = None if residual is None else self.elements.rest_of(each, element, tracker, residual)
         self.recorder.do(each, each.end if rest is None else rest.start, self.rows)
+        self._reach(self.elements.source_to_report(each, rest), reached)
         ended = time.monotonic()
         if each.source is not None and len(self.stretches) < MOST_RANGES:
             stop = each.end if rest is None else rest.start
@@ -204,6 +203,10 @@ class Reading:
             self.underway.append(WorkProgress(each.name, completed, rest.amount if rest.has_end else None))
         if deferred is not None:
             self.put_off[self.left[-1].end_key] = deferred
+
+    def _reach(self, source: str | None, reached: datetime | None) -> None:
+        if source is not None and reached is not None:
+            self.reached[source] = max(reached, self.reached.get(source, reached))
 
     def _check_done(self, tracker: RestrictionTracker[Any, Any]) -> None:
         """Raise `OperatorFailed` unless all work was claimed, given back or deferred."""

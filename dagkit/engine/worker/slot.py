@@ -176,7 +176,7 @@ class SlotRun:
             positions=sum(reading.positions for reading in self.readings.values()),
             work=sum(reading.worked for reading in self.readings.values()),
             busy_millis=self._since_start() - sum(each.idle_millis for each in in_hand),
-            reached={each.elements.into: each.reached for each in self.readings.values() if each.reached is not None},
+            reached={each.elements.into: each.reached for each in self.readings.values() if each.reached},
             figures=dict(self._figures()),
             began=self._began,
             estimated=self._estimated,

@@ -74,6 +74,10 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
     def estimates_watermark(self) -> bool:
         return True
 
+    @property
+    def sources_grow(self) -> bool:
+        return True
+
     def process(self, element: KafkaRange, tracker: Tracker) -> Iterator[Batch[Any]]:
         level = "read_uncommitted" if element.uncommitted else "read_committed"
         settings = self.client_settings(**{**DEFAULTS, "isolation.level": level})

@@ -3,7 +3,8 @@
 import logging
 import os
 import signal
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -486,13 +487,14 @@ def test_a_splitter_that_could_lose_messages_is_refused(kafka: Broker, propertie
 # ---- event time
 
 
-def summed(broker: Broker, topic: str, *, endless: bool = True, **reader: Any) -> Draw:
+def summed(broker: Broker, topic: str, *, endless: bool = True, interval_millis: int = 100, **reader: Any) -> Draw:
     """An application that sums messages by ten seconds of their event time."""
 
     def draw(dag: Dag, conf: object) -> None:
-        splitter = dag.add_operator(
-            "splitter", KafkaSplitter(bootstrap_servers=broker.address, topics=[topic], endless=endless)
+        split = KafkaSplitter(
+            bootstrap_servers=broker.address, topics=[topic], endless=endless, interval_millis=interval_millis
         )
+        splitter = dag.add_operator("splitter", split)
         read = dag.add_operator("reader", KafkaReader(bootstrap_servers=broker.address, **reader))
         splitter >> read
         sums = AggregateByTime(
@@ -563,11 +565,14 @@ def test_a_message_without_an_event_time_is_rejected(kafka: Broker, tmp_path: Pa
     assert place.startswith(f"{topic}/0 1 -1 ")
 
 
-def test_the_partition_that_is_furthest_behind_holds_back_the_watermark(kafka: Broker, tmp_path: Path) -> None:
+@pytest.mark.parametrize("endless", [False, True], ids=["ranges", "without an end"])
+def test_the_partition_that_is_furthest_behind_holds_back_the_watermark(
+    kafka: Broker, tmp_path: Path, endless: bool
+) -> None:
     topic = kafka.topic(2)
     at_seconds(kafka, topic, 0, range(40))
     at_seconds(kafka, topic, 1, range(13))
-    desk = Desk(tmp_path, summed(kafka, topic), until=Until.IDLE)
+    desk = Desk(tmp_path, summed(kafka, topic, endless=endless), until=Until.IDLE)
     assert arrived(run_until(desk, 12)) == [[0, 2 * sum(range(10))]]
     at_seconds(kafka, topic, 1, range(13, 35))
     loop = run_until(desk, 34)
@@ -576,18 +581,31 @@ def test_the_partition_that_is_furthest_behind_holds_back_the_watermark(kafka: B
     assert arrived(loop, "late") == []
 
 
-def test_an_idle_partition_is_let_go_and_comes_back(kafka: Broker, tmp_path: Path) -> None:
-    topic, clock = kafka.topic(2), FakeClock()
+class ThreeMinutes(FakeClock):
+    """Stops a run after three minutes."""
+
+    stop: Callable[[], None]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._ends = self.now() + timedelta(minutes=3)
+
+    def wait(self, woken: threading.Event, until: datetime) -> None:
+        super().wait(woken, until)
+        if self.now() > self._ends:
+            self.stop()
+
+
+@pytest.mark.parametrize("endless", [False, True], ids=["ranges", "without an end"])
+def test_an_idle_partition_is_let_go_and_comes_back(kafka: Broker, tmp_path: Path, endless: bool) -> None:
+    topic, clock = kafka.topic(2), ThreeMinutes()
     at_seconds(kafka, topic, 0, range(25))
-    began = clock.now()
-
-    def probe(point: Point, window_id: int) -> None:
-        if clock.now() - began > timedelta(minutes=3):
-            loop.stop()
-
-    draw = summed(kafka, topic, idle_millis=120_000, poll_millis=20_000)
+    if not endless:  # a partition is known from its first message on
+        at_seconds(kafka, topic, 1, range(1))
+    draw = summed(kafka, topic, endless=endless, interval_millis=20_000, idle_millis=120_000, poll_millis=20_000)
     desk = Desk(tmp_path, draw, until=Until.STOPPED, clock=clock)
-    loop = desk.loop(probe=probe)
+    loop = desk.loop()
+    clock.stop = loop.stop
     loop.run()
     assert arrived(loop) == [[0, sum(range(10))], [10, sum(range(10, 20))]]
     at_seconds(kafka, topic, 1, range(25, 45))
