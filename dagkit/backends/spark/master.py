@@ -14,6 +14,9 @@ from dagkit.errors import RunFailure, near
 
 LOCAL = re.compile(r"local(?:\[(\*|0*[1-9]\d*)(?:, *\d+)?\])?")
 """A master in this process, with its number of threads, and of failures that a task may have."""
+_LOCAL_WITH_CORES = re.compile(r"local\W?([1-9]\d*|\*)\W?")
+"""A local master whose number of threads has other brackets, or none."""
+_HOST_AND_PORT = re.compile(r"[\w.-]+:\d+")
 _CLUSTER_HERE = re.compile(r"local-cluster\[ *\d+ *, *\d+ *, *\d+ *\]")
 _FORMS = (
     "local",
@@ -84,7 +87,7 @@ class Master:
             raise _invalid(url, "write local[N] with at least one core, or local[*] for all")
         scheme, slashes, rest = url.partition("://")
         if not slashes:
-            raise _invalid(url, _nearest(re.split(r"[\[:]", url)[0]))
+            raise _invalid(url, _nearest(url))
         match scheme:
             case "spark":
                 return cls(url, Kind.STANDALONE, tuple(_host_in(url, address) for address in rest.split(",")))
@@ -94,7 +97,7 @@ class Master:
                 return cls(url, Kind.KUBERNETES, (_host_in(url, place, 443 if secure else 80),))
             case "sc":
                 return cls(url, Kind.CONNECT, (_host_in(url, rest, _CONNECT_PORT),))
-        raise _invalid(url, _nearest(f"{scheme}://"))
+        raise _invalid(url, _nearest(url))
 
     @property
     def is_local(self) -> bool:
@@ -202,9 +205,15 @@ def _host_in(url: str, place: str, otherwise: int | None = None) -> tuple[str, i
     return host, port
 
 
-def _nearest(beginning: str) -> str:
-    known = {form.partition("[")[0].partition("HOST")[0]: form for form in reversed(_FORMS)}
-    meant = near(beginning, known)
+def _nearest(url: str) -> str:
+    """What an invalid URL may mean. Schemes are compared without `://`, which would make any two of them similar."""
+    numbered = _LOCAL_WITH_CORES.fullmatch(url)
+    if numbered is not None:
+        return f"did you mean local[{numbered[1]}]?"
+    if _HOST_AND_PORT.fullmatch(url):
+        return f"did you mean spark://{url}?"
+    known = {form.partition("[")[0].partition("://")[0]: form for form in reversed(_FORMS)}
+    meant = near(re.split(r"[\[:]", url)[0], known)
     return f"did you mean {known[meant]}?" if meant else f"a master is one of {', '.join(_FORMS)}"
 
 
