@@ -8,6 +8,7 @@ from dagkit.ledger.format.block import MetadataBlock, Pointer, Record
 from dagkit.ledger.format.events import AddData, DatasetKind, ExecuteTransform, Seed, SetDataSchema, SetTransform
 from dagkit.ledger.format.faults import (
     LEDGER_CODES,
+    BlockNotFound,
     BlockRefused,
     ChainBroken,
     ChainNotFound,
@@ -23,6 +24,7 @@ from dagkit.ledger.format.recorded_work import EmittedItem, Span, Work, WorkBloc
 __all__ = [
     "LEDGER_CODES",
     "AddData",
+    "BlockNotFound",
     "BlockRefused",
     "Chain",
     "ChainBroken",

@@ -76,7 +76,11 @@ def test_show_finds_a_block(run, asked, block):
 
 @pytest.mark.parametrize("asked", [("--block", 99), ("--offset", 99), ("--at", "1999-01-01T00:00:00+00:00")])
 def test_show_says_if_there_is_no_such_block(run, asked):
-    assert "no such block" in run("show", "PATH", SPLITTER, *asked, code=1).stderr
+    answer = run("show", "PATH", SPLITTER, *asked, code=6)
+    assert (answer.stdout, answer.stderr) == (
+        "",
+        f"there is no such block [block-unknown]\n  help: there are the blocks of {SPLITTER} 0 to 4\n",
+    )
 
 
 def test_verify_reports_valid_chains_and_unread_bytes(run):

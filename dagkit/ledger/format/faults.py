@@ -68,6 +68,7 @@ LedgerCode = Literal[
     "chain-exists",
     "chain-name-malformed",
     "block-missing",
+    "block-unknown",
     "block-damaged",
     "block-torn",
     "block-misplaced",
@@ -174,6 +175,12 @@ class VersionUnreadable(LedgerError):
 
 class ChainNotFound(LedgerError):
     """There is no ledger, or no such chain, at the given place."""
+
+    exit_code: ClassVar[int] = 6
+
+
+class BlockNotFound(LedgerError):
+    """No chain has the block that a user asks for."""
 
     exit_code: ClassVar[int] = 6
 

@@ -6,7 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from dagkit.ledger import LEDGER_CODES, BlockRefused, ChainNotFound, Fault, SequenceTaken, StoreError, VersionUnreadable
+from dagkit.ledger import (
+    LEDGER_CODES,
+    BlockNotFound,
+    BlockRefused,
+    ChainNotFound,
+    Fault,
+    SequenceTaken,
+    StoreError,
+    VersionUnreadable,
+)
 
 PAGE = Path(__file__).parents[3] / "docs" / "ledger.md"
 
@@ -24,7 +33,9 @@ def test_every_code_says_its_cause_and_its_repair():
         assert "*Repair:*" in body, section[:40]
 
 
-@pytest.mark.parametrize("kind", [BlockRefused, SequenceTaken, StoreError, VersionUnreadable, ChainNotFound])
+@pytest.mark.parametrize(
+    "kind", [BlockRefused, SequenceTaken, StoreError, VersionUnreadable, ChainNotFound, BlockNotFound]
+)
 def test_an_error_travels_between_processes(kind):
     error = kind(Fault("block-missing", "it is gone", "look for it", "c", 3), Fault("link-broken", "it lies", "look"))
     again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
@@ -39,7 +50,14 @@ def test_a_fault_says_where_what_and_what_to_do():
 
 @pytest.mark.parametrize(
     ("error", "code"),
-    [(BlockRefused, 1), (SequenceTaken, 1), (StoreError, 5), (VersionUnreadable, 6), (ChainNotFound, 6)],
+    [
+        (BlockRefused, 1),
+        (SequenceTaken, 1),
+        (StoreError, 5),
+        (VersionUnreadable, 6),
+        (ChainNotFound, 6),
+        (BlockNotFound, 6),
+    ],
 )
 def test_errors_own_their_exit_code(error, code):
     assert error.exit_code == code

@@ -1,18 +1,17 @@
 """`dagkit ledger ls`, `heads` and `show`: chains and their blocks."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
 import rich_click as click
-from click.exceptions import Exit
 
 from dagkit.cli.application.options import spoken
 from dagkit.cli.inspecting.ledger.reported import ReportedFaults, end_with, fault_document, path, report_unborn
 from dagkit.cli.inspecting.ledger.window_lines import window_lines
 from dagkit.cli.terminal.output import Output
 from dagkit.errors import printable
-from dagkit.ledger import Chain, Fault, Ledger, LedgerError, Record
+from dagkit.ledger import BlockNotFound, Chain, Fault, Ledger, LedgerError, Record
 from dagkit.ledger.audit.kept_heads import heads_of
 from dagkit.ledger.exchange.manifests import manifest_of
 
@@ -86,21 +85,25 @@ def show(
 ) -> None:
     """Show the last blocks of each chain, or one chosen block.
 
-    Exits with 1 if a block is missing or damaged, or if there is no such block.
+    Exits with 1 if a block is missing or damaged, and with 6 if there is no such block.
     """
     with ReportedFaults(output):
         opened = Ledger.open(path)
         report_unborn(opened, output)
         names = opened.names() if chain is None else [chain]
         shown = [(name, r) for name in names for r in _asked(opened.chain(name), block, offset, at, last)]
+        if not shown:
+            raise _not_found(opened, names)
         blocks = [_block(name, record) for name, record in shown] if output.as_json else []
     if output.as_json:
         output.document("dagkit.ledger.show/1", {"blocks": blocks})
     else:
         output.result("\n\n".join(_described(opened.chain(name), record) for name, record in shown))
-    if not shown:
-        output.message("there is no such block")
-        raise Exit(1)
+
+
+def _not_found(opened: Ledger, names: Sequence[str]) -> BlockNotFound:
+    lasts = ", ".join(f"{printable(name)} 0 to {opened.chain(name).head.seq}" for name in names)
+    return BlockNotFound(Fault("block-unknown", "there is no such block", f"there are the blocks of {lasts}"))
 
 
 def _asked(chain: Chain, block: int | None, offset: int | None, at: datetime | None, last: int) -> Iterable[Record]:
