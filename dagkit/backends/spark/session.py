@@ -26,6 +26,7 @@ from dagkit.backends.spark.session_settings import (
     users_settings,
 )
 from dagkit.backends.spark.spark_errors import SparkEnded, answers
+from dagkit.backends.spark.workers_python import check_python
 from dagkit.errors import DagkitError, RunFailure
 
 CONNECTED_WITHIN_SECONDS = 10.0
@@ -130,12 +131,15 @@ def _check_environment(master: Master) -> None:
         try:
             import pyspark.sql.connect.client  # noqa: F401, PLC0415 - Spark Connect's packages may be missing
         except ImportError as error:
-            lacking = str(error).partition("\n")[0]
+            lacking = str(error).partition("\n")[0].removeprefix("[PACKAGE_NOT_INSTALLED] ")
             raise SparkIncomplete(
-                f"Spark Connect needs packages that are not installed: {lacking}", "pip install 'pyspark[connect]'"
+                f"Spark Connect needs packages that are not installed: {lacking.partition(';')[0]}",
+                "run: pip install 'pyspark[connect]'",
             ) from error
         return
     ensure_java()
+    if master.kind in (Kind.LOCAL, Kind.CLUSTER_HERE):
+        check_python(os.environ["PYSPARK_PYTHON"])
     if master.kind is Kind.YARN and not {"HADOOP_CONF_DIR", "YARN_CONF_DIR"} & os.environ.keys():
         raise SparkIncomplete(
             "Spark does not know where YARN is",

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from dagkit.backends.spark.causes import Cause, cause_of, is_death
 from dagkit.backends.spark.jobs import is_connect
+from dagkit.backends.spark.workers_python import PythonMismatched
 from dagkit.engine.failures import WindowLost, WorkerDied, WorkerFailed
 from dagkit.errors import DagkitError, RunFailure
 
@@ -58,6 +59,8 @@ def spark_errors(what: str, spark: SparkSession) -> Iterator[None]:
         if not answers(spark):
             raise (SessionEnded if is_connect(spark) else SparkEnded)(what) from error
         cause = cause_of(error)
+        if cause.has_other_python:
+            raise PythonMismatched(f"{what}: {cause}") from error
         if cause.missing_module:  # another attempt at the window would fail in the same way
             raise WorkerFailed(f"{what}: {cause}", _help_for_missing(cause)) from error
         if is_death(error):

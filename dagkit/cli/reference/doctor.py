@@ -3,7 +3,6 @@
 import os
 import secrets
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -15,7 +14,8 @@ from pathlib import Path
 import rich_click as click
 from click.exceptions import Exit
 
-from dagkit.backends.spark.java import JavaNotFound, ensure_java
+from dagkit.backends.spark.java import JavaNotFound, ensure_java, version_of
+from dagkit.backends.spark.workers_python import PythonMismatched, check_python
 from dagkit.cli.application.about import about
 from dagkit.cli.application.options import spoken
 from dagkit.cli.terminal.amounts import in_bytes
@@ -98,43 +98,40 @@ def _versions() -> Iterator[Finding]:
 def java() -> Finding:
     """Whether there is a Java that Spark can start."""
     try:
-        return Finding("Java", ok=True, found=str(ensure_java()))
+        home = ensure_java()
+        return Finding("Java", ok=True, found=f"{version_of(home)}, in {_real(home)}")
     except JavaNotFound as missing:
-        return Finding("Java", ok=False, found=missing.problem, help=f"{missing.help}; --reference runs without Java")
+        return Finding("Java", ok=False, found=missing.problem, help=missing.help)
 
 
-def workers_python(environment: Callable[[str], str | None] = os.environ.get) -> Finding:
+def _real(home: Path) -> Path:
+    """The folder of Java itself: a Java that an extra brings is started by a script elsewhere."""
+    release = home / "release"
+    return release.resolve().parent if release.is_symlink() else home
+
+
+def workers_python() -> Finding:
     """Whether the Python of Spark's workers is of the same version as this one."""
-    program = environment("PYSPARK_PYTHON") or sys.executable
-    own = f"{sys.version_info.major}.{sys.version_info.minor}"
-    code = "import sys; print('%d.%d' % sys.version_info[:2])"
+    program = os.environ.get("PYSPARK_PYTHON") or sys.executable
     try:
-        asked = subprocess.run([program, "-c", code], capture_output=True, text=True, check=True, timeout=20)  # noqa: S603
-    except (OSError, subprocess.SubprocessError) as error:
-        return _other_python(f"{program} does not run: {error}")
-    theirs = asked.stdout.strip()
-    if theirs != own:
-        return _other_python(f"{program} is Python {theirs}, this is {own}")
-    return Finding("workers' Python", ok=True, found=f"{program}, {theirs}")
-
-
-def _other_python(found: str) -> Finding:
-    return Finding(
-        "workers' Python", ok=False, found=found, help=f"unset PYSPARK_PYTHON, or set it to {sys.executable}"
-    )
+        check_python(program)
+    except PythonMismatched as mismatched:
+        return Finding("workers' Python", ok=False, found=mismatched.problem, help=mismatched.help)
+    return Finding("workers' Python", ok=True, found=f"{program}, {sys.version_info.major}.{sys.version_info.minor}")
 
 
 def storage(path: str) -> Iterator[Finding]:
     """Whether the folder's storage creates exclusively, as the ledger requires, and how its clock differs."""
     key = f".doctor-{secrets.token_hex(8)}"
-    store = None
+    store, missing = None, [] if is_url(path) else _missing_folders(Path(absolute(path)))
     try:
         store = open_store(absolute(path))
         began = time.monotonic()
         store.create(key, b"1")
         millis = (time.monotonic() - began) * 1000
         now = datetime.now(UTC)
-        yield _exclusive(path, lambda: store.create(key, b"2"), millis)
+        shown = f"{path}{' (not there yet)' * bool(missing)}"
+        yield _exclusive(shown, lambda: store.create(key, b"2"), millis)
         yield _clock(now, store.modified(key))
     except DagkitError as error:
         explained = error.explained
@@ -143,6 +140,13 @@ def storage(path: str) -> Iterator[Finding]:
     finally:
         if store is not None:
             _delete(store.delete, key)
+        for folder in filter(Path.is_dir, missing):
+            folder.rmdir()
+
+
+def _missing_folders(folder: Path) -> list[Path]:
+    """The folders that do not exist on the way to this one, the innermost first."""
+    return [place for place in (folder, *folder.parents) if not place.exists()]
 
 
 def _exclusive(path: str, create_again: Callable[[], None], millis: float) -> Finding:
