@@ -6,12 +6,13 @@ launch(LineFilter(), {"dt.operator.File-splitter.prop.scanner.files": "input"}, 
 """
 
 import contextlib
+import logging
 import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -23,6 +24,7 @@ from dagkit.api.running import Until
 from dagkit.clock import SystemClock, Timer
 from dagkit.compiler import Compilation, compile_application
 from dagkit.compiler.steps import Author
+from dagkit.engine.checkpoint.journal import refuse_another
 from dagkit.engine.files.checks import output_places
 from dagkit.engine.masking import Masking
 from dagkit.engine.points import Probe
@@ -45,6 +47,10 @@ from dagkit.plan import fingerprint
 from dagkit.urls import absolute, shown
 
 __all__ = ["HOME", "Launched", "Machine", "application_path", "launch", "launch_compiled"]
+
+_LEAST_SET_BACK = timedelta(seconds=20)
+"""The difference between the clocks of two hosts that is taken for no mistake."""
+_log = logging.getLogger(__name__)
 
 HOME = ".dagkit"
 """The folder for the ledgers of applications that set no APPLICATION_PATH."""
@@ -123,6 +129,7 @@ def launch_compiled(
             refuse_second(open_store(place), datetime.now(UTC))
         kept = keep_aside(place, datetime.now(UTC)) if fresh else None
         ledger = Ledger.create(place, clock=clock, durable=durable)
+        refuse_another(ledger, compilation.application)  # before anything in its folder is replaced
         picture = _picture(compilation, machine, place, until)
         status = StatusFile(ledger.store, picture)
         with (
@@ -169,12 +176,24 @@ def application_path(compilation: Compilation) -> str:
 
 
 def _record(state: RunState, version: str, store: Store) -> None:
-    """Record what this launch runs, and report how that differs from the last launch."""
+    """Record what this launch runs, and report how that, and the time, differ from the last launch."""
+    _warn_of_clock(state)
     compilation = state.changing.plan.compilation
     differing = differences(store, compilation.plan, state.checkpoint.window)
     if differing is not None:
         state.publisher.publish(differing)
     LaunchRecord.of(compilation, version, state.clock.now()).write(store)
+
+
+def _warn_of_clock(state: RunState) -> None:
+    """Warn if the clock is behind the ledger, whose blocks keep the time of the last one then."""
+    last, now = state.journal.chain.standing.system_time, state.clock.now()
+    if last is not None and last - now > _LEAST_SET_BACK:
+        _log.warning(
+            "the clock of this machine was set back: it is %s, and the ledger's last block is of %s; set the clock: "
+            "until then, new blocks have the time of that block, and deferred work waits longer",
+            *(f"{time.astimezone():%Y-%m-%d %H:%M:%S}" for time in (now, last)),
+        )
 
 
 def _picture(compilation: Compilation, machine: Machine, place: str, until: Until) -> RunPicture:

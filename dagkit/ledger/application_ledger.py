@@ -255,7 +255,7 @@ def _check(store: Store) -> None:
         ) from error
     named = document.get("format") if isinstance(document, dict) else None
     if named != LEDGER_FORMAT:
-        fault = unreadable(str(named), LEDGER_FORMAT)
+        fault = unreadable(str(named), LEDGER_FORMAT, what=f"the ledger in {store}")
         readers = document.get("readableBy") if isinstance(document, dict) else None
         help_ = f"use {readers}" if readers else fault.help
         raise VersionUnreadable(Fault(fault.code, fault.problem, help_))

@@ -19,7 +19,7 @@ from dagkit.engine.files.staging import Part
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.item import WindowPromise
 from dagkit.engine.worker.instances import SavedState
-from dagkit.errors import RunFailure, Scene
+from dagkit.errors import RunFailure, Scene, printable
 from dagkit.ledger import (
     AddData,
     Chain,
@@ -67,7 +67,8 @@ class Journal:
         while name in program.sources:
             name += " (application)"
         refuse_missing(ledger)
-        _refuse_another(ledger, name, program)
+        refuse_another(ledger, name)
+        _refuse_lost_inputs(ledger, name, program)
         others = {*ledger.names(), *program.sources} - {name}
         self.roots: dict[str, Chain] = {source: ledger.root(source) for source in sorted(program.sources)}
         self.writing = DiscoveryCodec(program, {source for source in self.roots if self._is_named(source, others)})
@@ -279,10 +280,11 @@ class AnotherApplication(RunFailure):
 
     code = "application-mismatched"
 
-    def __init__(self, kept: str, now: str) -> None:
+    def __init__(self, place: str, kept: str, now: str) -> None:
         super().__init__(
-            f"the ledger belongs to {kept}, and this application is called {now}",
-            "give it its old name, or another APPLICATION_PATH",
+            f"the ledger in {printable(place)} belongs to {kept}, and this application is called {now}",
+            f"choose another folder with --path or APPLICATION_PATH; if {kept} was renamed, set APPLICATION_NAME to "
+            "its old name",
         )
 
 
@@ -325,13 +327,17 @@ def _text(state: Any, whose: str) -> str:
         return json.dumps(state, sort_keys=True, separators=(",", ":"), allow_nan=False, default=plain)
 
 
-def _refuse_another(ledger: Ledger, name: str, program: Program) -> None:
-    """Raise if the ledger is another application's, or a missing input operator left discoveries or was renamed."""
+def refuse_another(ledger: Ledger, name: str) -> None:
+    """Raise AnotherApplication if the ledger has the chain of an application with another name."""
     known = ledger.names()
-    if name not in known:
-        kept = next((other for other in known if ledger.chain(other).kind is DatasetKind.DERIVATIVE), None)
-        if kept is not None:
-            raise AnotherApplication(kept, name)
+    kept = next((other for other in known if ledger.chain(other).kind is DatasetKind.DERIVATIVE), None)
+    if name not in known and kept is not None:
+        raise AnotherApplication(str(ledger.store), kept, name)
+
+
+def _refuse_lost_inputs(ledger: Ledger, name: str, program: Program) -> None:
+    """Raise if an input operator is missing and left discoveries, or was renamed."""
+    if name not in ledger.names():
         return
     chain = ledger.chain(name)
     before = ledger.inputs_of(chain)

@@ -185,11 +185,11 @@ def _refuse_outdated(document: Any, chain: str | None, seq: int | None) -> None:
         raise VersionUnreadable(fault)
 
 
-def unreadable(named: str, known: str, chain: str | None = None, seq: int | None = None) -> Fault:
+def unreadable(named: str, known: str, chain: str | None = None, seq: int | None = None, *, what: str = "it") -> Fault:
     """The fault of a format that this dagkit does not read, with the release that does."""
     return Fault(
         code="version-unreadable",
-        problem=f"it is written as {named!r}, but this dagkit reads {known!r}",
+        problem=f"{what} is written as {named!r}, but this dagkit reads {known!r}",
         help=f"use a dagkit that reads {named!r}; ledger.json names the first release that can ('readableBy')",
         chain=chain,
         block=seq,
