@@ -1,5 +1,6 @@
 """`dagkit new`: a folder with an application, its property file and a test that passes."""
 
+import contextlib
 import re
 import shutil
 import sys
@@ -65,13 +66,16 @@ INPUT = "a first line\n\na second line, after a blank one\n"
 @click.command()
 @click.argument("folder", metavar="FOLDER")
 @click.option("--example", metavar="NAME", help="Copy this example of dagkit, such as word_count.")
+@click.option("--launch", "launches", is_flag=True, help="Also launch it once, in plain Python.")
 @spoken
-def new(*, folder: str, example: str | None, output: Output) -> None:
+def new(*, folder: str, example: str | None, launches: bool, output: Output) -> None:
     """Make a folder with an application, its property file and a test that passes.
 
     FOLDER must not exist; the application is named after it.
     """
     place = Path(folder)
+    if launches and (example is not None or output.as_json):
+        raise click.UsageError("--launch goes with neither --example, which brings no input, nor --json")
     if place.exists():
         raise WrongUsage(f"{printable(folder)} exists already; give a folder that does not")
     try:
@@ -87,7 +91,18 @@ def new(*, folder: str, example: str | None, output: Output) -> None:
         output.document("dagkit.new/1", {"folder": folder, "files": files})
         return
     output.result(f"{printable(folder)}: {', '.join(files)}")
+    if launches:
+        output.message(f"in {printable(folder)}: dagkit launch app.py --once --reference")
+        _launch(place)
     output.message(_next(folder, example))
+
+
+def _launch(place: Path) -> None:
+    """Launch the new application in its folder, on what its input holds."""
+    from dagkit.cli.running.launch import launch  # noqa: PLC0415 - most calls do not launch
+
+    with contextlib.chdir(place):
+        launch.main(["app.py", "--once", "--reference"], parent=click.get_current_context(), standalone_mode=False)
 
 
 def _write(place: Path) -> None:

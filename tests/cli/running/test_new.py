@@ -24,6 +24,21 @@ def test_a_new_application_runs_as_the_command_says(dagkit, folder: Path, monkey
     assert written.read_text() == "a first line\na second line, after a blank one\n"
 
 
+def test_a_new_application_can_be_launched_by_the_same_command(dagkit, folder: Path) -> None:
+    answer = dagkit("new", "words", "--launch")
+    assert answer.code == 0
+    assert "\nWords: 1 window, 47 B read, 46 B written to 1 file in " in answer.out
+    (written,) = (folder / "words" / "output").iterdir()
+    assert written.read_text() == "a first line\na second line, after a blank one\n"
+    assert Path.cwd() == folder
+
+
+@pytest.mark.parametrize("other", [("--json",), ("--example", "line_filter")])
+def test_what_cannot_be_launched_is_wrong_usage(dagkit, folder: Path, other: tuple[str, ...]) -> None:
+    assert dagkit("new", "words", "--launch", *other).code == 2
+    assert list(folder.iterdir()) == []
+
+
 def test_without_pytest_the_command_says_how_to_install_it(
     dagkit, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
