@@ -63,6 +63,9 @@ def _summary(seen: SeenRun) -> Iterator[str]:
         for work in operator.underway[:_MOST_NAMED]:
             share = "" if work.fraction is None else f" {work.fraction:.0%}"
             yield f"under way: {operator.name} {printable(work.source)}{share}"
+    if seen.state == "killed":
+        after = f"resumes after window {now.window}" if now.window else "begins again"
+        yield f"its process ended without stopping; the next launch {after}, and no record is lost"
     if now.visible_at is not None and seen.runs:
         yield f"the next file becomes visible at {now.visible_at.astimezone():%H:%M:%S}"
     if now.error is not None:

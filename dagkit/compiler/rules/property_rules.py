@@ -32,9 +32,8 @@ def property_faults(
             help_ = did_you_mean(fault.path, type(component).model_fields)
             yield Diagnostic("property-unknown", f"{name} has no property {fault.path!r}", help_, where)
             continue
-        help_ = f"set {fault.path} where {name} is made, or in a property file"
-        if not fault.path:
-            help_ = f"fix the properties where {name} is made, or in a property file"
+        verb, what = "set" if fault.missing else "fix", fault.path or "the properties"
+        help_ = f"{verb} {what} where {name} is made, or in a property file"
         if origin is not None and origin.key is not None:
             help_ = f"fix the value of {origin.key}" + (f" at {origin.where}" if origin.where else "")
         yield Diagnostic("property-invalid", _problem(name, component, fault, known), help_, where)
@@ -76,10 +75,16 @@ def _problem(name: str, component: Component, fault: Fault, known: dict[str, Ori
     if not secrets and keeps_secret(component, fault.path):
         return f"{name}.{fault.path} cannot be {MASK}: {without_secret(fault.message, fault.value, MASK)}"
     if not secrets:
-        return f"{name}.{fault.path} cannot be {without_credentials(repr(fault.value)):.80}: {fault.message}"
+        return f"{name}.{fault.path} cannot be {without_credentials(_shown(fault.value)):.80}: {fault.message}"
     exact = known.get(fault.path)
     shown = exact.shown if exact is not None and exact.shown is not None else "what was set"
     return f"{name}.{fault.path} cannot be {shown}: {without_secret(fault.message, fault.value, shown)}"
+
+
+def _shown(value: object) -> str:
+    """A value as a message shows it; a function by its name, without its address in memory."""
+    name = getattr(value, "__name__", None) if callable(value) else None
+    return repr(value) if name is None else "a lambda" if name == "<lambda>" else str(name)
 
 
 def kinds_name_one_class(graph: Graph) -> Iterator[Diagnostic]:

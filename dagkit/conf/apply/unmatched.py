@@ -202,7 +202,7 @@ class _Reader:
         fitting = self.usage.fitting(name)
         if name is not None and not fitting:
             known = self.near(name.text, self.usage.operators, self._known_operators())
-            return self._fault(rule, f"there is no operator {name.text!r}", known)
+            return self._fault(rule, f"there is no operator {name.text!r}", known + self._if_shared(rule))
         if rule.position in self.usage.unknown:
             return self._unknown(rule)
         if isinstance(rule.address.sets, Keyword):
@@ -236,6 +236,11 @@ class _Reader:
         return (
             f"operators here: {', '.join(names[:12])}{', …' * (len(names) > 12)}" if names else "there is no operator"
         )
+
+    def _if_shared(self, rule: Rule) -> str:
+        """How a key can be for another application, if its file is read for each one in its folder."""
+        is_shared = rule.origin.source is Source.APPLICATION
+        return "; put keys of another application into a file properties-NAME with its name" if is_shared else ""
 
     def _keyword(self, rule: Rule, keyword: Keyword) -> Diagnostic:
         if keyword.word == "template":

@@ -140,7 +140,11 @@ class NotRunning(Unanswered):
     """The driver's own status says that it does not run, so nothing was requested."""
 
     def __init__(self, application: str, state: str) -> None:
-        RunFailure.__init__(self, f"{application} is not running; its last launch: {state}", "launch it")
+        RunFailure.__init__(
+            self,
+            f"{application} is not running; its last launch: {state}",
+            "there is no process to end; the next launch resumes after the last committed window",
+        )
 
 
 class Refused(RunFailure):

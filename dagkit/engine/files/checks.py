@@ -5,13 +5,14 @@ No file replaces one that this application completed before, and a commit names 
 
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import ClassVar
 
 from dagkit.api.files import output_files
 from dagkit.engine.files.folder import Folder
 from dagkit.engine.files.local_folder import LocalFolder, make_folder
 from dagkit.engine.files.open_folder import folder_at
-from dagkit.engine.files.pieces import look_at
+from dagkit.engine.files.pieces import look_at, remedy_of
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.program import Program
 from dagkit.errors import RunFailure, Scene, printable
@@ -28,9 +29,12 @@ class FolderRefused(RunFailure):
     exit_code: ClassVar[int] = 5
 
     def __init__(self, operator: str, folder: LocalFolder, error: OSError) -> None:
+        path = Path(folder.path)
+        file = next((place for place in (path, *path.parents) if place.is_file()), None)
+        reason = error.strerror if file is None else f"{printable(str(file))} is a file, not a folder"
         super().__init__(
-            f"{operator} cannot write to {printable(str(folder.path))}: {error.strerror}; nothing was read",
-            f"fix this, or set another output folder for {operator}",
+            f"{operator} cannot write to {printable(str(path))}: {reason}; nothing was read",
+            f"{remedy_of(error) if file is None else 'move that file'}, or set another output folder for {operator}",
             Scene(operator),
         )
 

@@ -1,5 +1,6 @@
 """The pieces of files: inspect, read and remove them."""
 
+import errno
 import os
 import shutil
 import stat
@@ -30,6 +31,13 @@ class PiecesLost(RunFailure):
         self.file = file
 
 
+def remedy_of(error: OSError) -> str:
+    """What a user can do so that a refused write succeeds."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return "free some space there"
+    return "let this user write there" if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM) else "fix this"
+
+
 class FileUnplaced(RunFailure):
     """A committed file cannot be put in place; its pieces are kept."""
 
@@ -37,8 +45,9 @@ class FileUnplaced(RunFailure):
 
     def __init__(self, file: str, error: OSError) -> None:
         super().__init__(
-            f"{printable(file)} is committed and cannot be put in place: {error}; nothing of it is lost",
-            "fix this, then launch again",
+            f"{printable(file)} is committed and cannot be put in place: {error.strerror or error}; nothing of it is "
+            "lost",
+            f"{remedy_of(error)}, then launch again",
         )
         self.file, self.error = file, error
 
@@ -49,8 +58,9 @@ class MarkUnwritten(FileUnplaced):
     def __init__(self, folder: str, window: int, error: OSError) -> None:
         RunFailure.__init__(
             self,
-            f"{printable(folder)} cannot be written: {error}; window {window} is committed, and nothing of it is lost",
-            "fix this, then launch again",
+            f"{printable(folder)} cannot be written: {error.strerror or error}; window {window} is committed, and "
+            "nothing of it is lost",
+            f"{remedy_of(error)}, then launch again",
         )
         self.file, self.error = folder, error
 

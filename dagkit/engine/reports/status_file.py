@@ -6,6 +6,7 @@ decides between two drivers is the ledger.
 """
 
 import logging
+import shlex
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,7 +40,8 @@ class DriverRuns(RunFailure):
         super().__init__(
             f"{running.application} is already running: process {driver.pid} of {driver.user} on {driver.host}, "
             f"since {running.since.astimezone():%Y-%m-%d %H:%M:%S}",
-            "stop it with `dagkit stop`, or, if that process cannot write any more, launch with --take-over",
+            f"stop it with `dagkit stop {shlex.quote(running.application_path)}`, or, if that process cannot write any "
+            "more, launch with --take-over",
         )
 
 

@@ -64,8 +64,13 @@ def unmade(place: str, error: OSError) -> StoreError:
     found = refused(place, error)
     if found.code != "store-unreachable":
         return found
-    help_ = "give a place where a folder can be created; nothing was committed"
-    return StoreError(Fault("store-unreachable", f"{place} cannot be created: {error}", help_))
+    help_ = "choose a place where a folder can be created, with --path or APPLICATION_PATH; nothing was committed"
+    return StoreError(Fault("store-unreachable", f"{place} cannot be created: {_reason(error)}", help_))
+
+
+def _reason(error: BaseException) -> str:
+    """The words of an error without its number and its path, which the message names."""
+    return getattr(error, "strerror", None) or str(error)
 
 
 def refused(place: str, error: BaseException, *, action: Literal["read", "written"] = "written") -> StoreError:
@@ -73,15 +78,19 @@ def refused(place: str, error: BaseException, *, action: Literal["read", "writte
     number = getattr(error, "errno", None)
     if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return StoreError(
-            Fault("store-full", f"{place} is full: {error}", "free some space and run again; nothing was committed")
+            Fault(
+                "store-full",
+                f"{place} is full: {_reason(error)}",
+                "free some space and run again; nothing was committed",
+            )
         )
     if number in (errno.EROFS, errno.EACCES, errno.EPERM) or isinstance(error, PermissionError):
         permission = "read" if action == "read" else "write"
         return StoreError(
             Fault(
                 "store-readonly",
-                f"{place} cannot be {action}: {error}",
-                f"give this user {permission} permission there",
+                f"{place} cannot be {action}: {_reason(error)}",
+                f"give this user {permission} permission there, or choose another place",
             )
         )
     return StoreError(

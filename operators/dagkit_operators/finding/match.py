@@ -23,6 +23,7 @@ from dagkit_operators.filesystem.settled import settles_in_millis
 from dagkit_operators.finding.completeness import CompletenessRules, IncompleteFiles, Refused
 from dagkit_operators.finding.contents import AsksForReceipts, StillChanging, receipt_of, settled_hash
 from dagkit_operators.finding.file_states import ignored_kind
+from dagkit_operators.finding.scanner import RELATIVE
 from dagkit_operators.finding.splitter import KEPT_OF_GONE
 from dagkit_operators.payloads import BLOCK_SIZE, FileInfo, QuarantinedFile
 
@@ -222,7 +223,7 @@ class MatchFiles(AsksForReceipts, SplittableOperator[str]):
 @lru_cache(maxsize=4096)  # once in each process, however often a pattern is scanned
 def _log_unmatched(place: str) -> None:
     if is_pattern(place):
-        _log.warning("no file matches %s", shown(place))
+        _log.warning(f"no file matches %s\n  help: check the pattern; {RELATIVE}", shown(place))
     elif exists(place):
         _log.warning("there is no file in %s", shown(place))
     else:

@@ -18,7 +18,11 @@ from dagkit_operators.finding.completeness import CompletenessRules
 _log = logging.getLogger(__name__)
 
 _THEN = "or name another place in scanner.files"
-_RELATIVE = "relative paths begin in the folder from which you launch"
+RELATIVE = "relative paths begin in the folder from which you launch"
+_GONE = (
+    "scanner.files names %s, and there is no such file or directory; each scan looks for it again\n"
+    f"  help: make it, {_THEN}; {RELATIVE}"
+)
 
 
 class DirectoryScanner(CompletenessRules):
@@ -113,10 +117,9 @@ class DirectoryScanner(CompletenessRules):
                 memory=memory,
             )
         elif once_there:
-            problem = "scanner.files names %s, and there is no such file or directory; each scan looks for it again"
-            _log.warning(problem, shown(root))
+            _log.warning(_GONE, shown(root))
         else:
-            raise missing(root, _THEN if is_url(root) else f"{_THEN}; {_RELATIVE}")
+            raise missing(root, _THEN if is_url(root) else f"{_THEN}; {RELATIVE}")
 
     def would_find(self, paths: Sequence[str]) -> Iterator[str]:
         """The paths, which have no symbolic links, at which a scan would find a file."""

@@ -315,6 +315,9 @@ def test_what_an_older_ledger_knows_is_known_by_whatever_name(tree: Path) -> Non
         assert names(alone) == []
 
 
+CHECK = "\n  help: check the pattern; relative paths begin in the folder from which you launch"
+
+
 def test_a_name_that_is_not_there_is_an_error_once_and_a_warning_where_it_may_come(
     tree: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -326,7 +329,7 @@ def test_a_name_that_is_not_there_is_an_error_once_and_a_warning_where_it_may_co
     with caplog.at_level(logging.WARNING):
         assert [looking.look(), looking.look()] == [[], []]
     assert [record.getMessage() for record in caplog.records] == [
-        f"no file matches {tree}/nowhere*",
+        f"no file matches {tree}/nowhere*{CHECK}",
         f"there is no file or directory {tree}/nowhere; each scan looks for it again",
     ]
     (tree / "nowhere").write_text("now\n")
@@ -336,8 +339,8 @@ def test_a_name_that_is_not_there_is_an_error_once_and_a_warning_where_it_may_co
 @pytest.mark.parametrize(
     ("pattern", "words"),
     [
-        ("*.csv", "no file matches {}/*.csv"),
-        ("nowhere/**", "no file matches {}/nowhere/**"),
+        ("*.csv", f"no file matches {{}}/*.csv{CHECK}"),
+        ("nowhere/**", f"no file matches {{}}/nowhere/**{CHECK}"),
         ("empty", "there is no file in {}/empty"),
     ],
 )
