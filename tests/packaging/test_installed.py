@@ -67,6 +67,24 @@ def test_a_picture_needs_no_dot(bare: Place) -> None:
     assert (bare.folder / "graph.svg").read_text().startswith("<svg")
 
 
+MOST_SECONDS = 60.0
+"""The processor time in which the first command after the installation must have ingested a file."""
+
+
+def test_one_command_after_the_installation_ingests_a_first_file(bare: Place) -> None:
+    command = "dagkit new words --launch"
+    assert f"`{command}`" in (ROOT / "README.md").read_text(encoding="utf-8")
+    before = os.times()
+    answer = typed(bare, command)
+    after = os.times()
+    assert answer.returncode == 0, answer.stderr
+    assert "Words: 1 window, 47 B read, 46 B written to 1 file" in answer.stdout
+    (written,) = (bare.folder / "words" / "output").iterdir()
+    assert written.read_text() == "a first line\na second line, after a blank one\n"
+    spent = after.children_user + after.children_system - before.children_user - before.children_system
+    assert spent < MOST_SECONDS
+
+
 @pytest.fixture(scope="module")
 def extended(place: Place) -> Place:
     """The environment with the distribution acme."""
