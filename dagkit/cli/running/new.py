@@ -4,6 +4,7 @@ import contextlib
 import re
 import shutil
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -93,16 +94,18 @@ def new(*, folder: str, example: str | None, launches: bool, output: Output) -> 
     output.result(f"{printable(folder)}: {', '.join(files)}")
     if launches:
         output.message(f"in {printable(folder)}: dagkit launch app.py --once --reference")
-        _launch(place)
+        _launch(place, ("-q",) if output.quiet else ())
     output.message(_next(folder, example))
 
 
-def _launch(place: Path) -> None:
+def _launch(place: Path, options: Sequence[str]) -> None:
     """Launch the new application in its folder, on what its input holds."""
     from dagkit.cli.running.launch import launch  # noqa: PLC0415 - most calls do not launch
 
     with contextlib.chdir(place):
-        launch.main(["app.py", "--once", "--reference"], parent=click.get_current_context(), standalone_mode=False)
+        launch.main(
+            ["app.py", "--once", "--reference", *options], parent=click.get_current_context(), standalone_mode=False
+        )
 
 
 def _write(place: Path) -> None:

@@ -69,7 +69,7 @@ def test_another_python_of_workers_fails(folder: Path, monkeypatch: pytest.Monke
 def test_a_store_whose_creation_is_not_exclusive_fails(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LocalStore, "create", LocalStore.replace)
     (exclusive, _) = doctor.storage("app")
-    assert (exclusive.ok, exclusive.found) == (False, "app: two writers can both create a file")
+    assert (exclusive.ok, exclusive.found) == (False, "app (not there yet): two writers can both create a file")
 
 
 def test_a_folder_that_cannot_be_made_fails(folder: Path) -> None:

@@ -410,7 +410,9 @@ def test_a_folder_remembers_one_application(tmp_path: Path) -> None:
         return Desk(tmp_path, draw)
 
     named("first").run()
-    with pytest.raises(AnotherApplication, match="the ledger belongs to first, and this application is called second"):
+    with pytest.raises(
+        AnotherApplication, match=r"the ledger in .* belongs to first, and this application is called second"
+    ):
         named("second").run()
 
 
