@@ -37,7 +37,9 @@ class Copy(StreamingApplication):
 ONCE = ("--once", "--reference")
 FILES = "dt.operator.Splitter.prop.scanner.files"
 OUTPUT = "dt.operator.Out.prop.filePath"
-WITHOUT = "import sys; sys.modules[{!r}] = None; sys.argv[0] = 'dagkit'; from dagkit.cli import main; main()"
+WITHOUT = (
+    "import runpy, sys; sys.modules[{!r}] = None; runpy.run_module('dagkit.cli', run_name='__main__', alter_sys=True)"
+)
 """Runs the command where a module is not installed."""
 
 
@@ -77,13 +79,13 @@ def says(answer: Answer, code: int, text: str) -> None:
 # ---- what a person writes
 
 
-def test_another_input_says_that_what_was_processed_is_not_processed_again(process, write) -> None:
-    assert process("launch", "upper.py", *ONCE).code == 0
+def test_another_input_says_that_what_was_processed_is_not_processed_again(dagkit, process, write) -> None:
+    assert dagkit("launch", "upper.py", *ONCE).code == 0
     write("two/b.txt", "three\n")
     answer = process("launch", "upper.py", *ONCE, "-D", f"{FILES}=two")
     assert answer.code == 0
     assert "property scanner.files changes from ['in'] to ['two']\n" in answer.err
-    assert "it resumes after window 1: input that was processed is not processed again\n" in answer.err
+    assert re.search(r"it resumes after window \d+: input that was processed is not processed again\n", answer.err)
     assert "help: --fresh begins again beside the earlier run; for another application set" in answer.err
 
 
@@ -234,15 +236,14 @@ def test_a_taken_port_is_named_with_the_port_that_is_always_free(process) -> Non
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a limit on files is set as Linux does")
-def test_without_space_nothing_is_committed(folder: Path) -> None:
+def test_without_space_nothing_is_lost(dagkit, folder: Path) -> None:
     (folder / "in" / "b.txt").write_text("long\n" * 20_000)
     answer = shell(folder, f"ulimit -f 16; dagkit launch upper.py {' '.join(ONCE)} -q")
     assert answer.code
     assert "File too large" in answer.err
     assert "free some space" in answer.err.partition("help: ")[2]
     assert "Traceback" not in answer.err
-    again = shell(folder, f"dagkit launch upper.py {' '.join(ONCE)} -q")
-    assert again.code == 0
+    assert dagkit("launch", "upper.py", *ONCE).code == 0
     lines = [line for path in (folder / "out").iterdir() for line in path.read_text().splitlines()]
     assert sorted(set(lines)) == ["LONG", "ONE", "TWO"]
     assert len(lines) == 20_002
@@ -282,7 +283,7 @@ def running(folder: Path) -> Iterator[subprocess.Popen[str]]:
         driver.communicate()
 
 
-def test_a_second_launch_names_the_first_and_a_killed_one_resumes(process, folder: Path) -> None:
+def test_a_second_launch_names_the_first_and_a_killed_one_resumes(dagkit, process, folder: Path) -> None:
     """A terminal that is closed, and a process that is killed, leave the same."""
     with running(folder) as driver:
         second = process("launch", "upper.py", *ONCE)
@@ -296,27 +297,28 @@ def test_a_second_launch_names_the_first_and_a_killed_one_resumes(process, folde
             f"  help: stop it with `dagkit stop {folder}/.dagkit/Copy`, or, if that process cannot write any more, "
             "launch with --take-over"
         )
-    killed = process("status", "upper.py")
+    killed = dagkit("status", "upper.py")
     assert killed.code == 0
     assert killed.out.startswith("Copy: killed; ")
-    assert "its process ended without stopping; the next launch resumes after window 1, and no record is lost\n" in (
-        killed.out
+    after = re.search(
+        r"its process ended without stopping; the next launch (resumes after window \d+), and no record is lost\n",
+        killed.out,
     )
-    stop = process("stop", "upper.py")
+    assert after is not None, killed.out
     says(
-        stop,
+        dagkit("stop", "upper.py"),
         8,
         "Copy is not running; its last launch: killed [request-unanswered]\n"
         "  help: there is no process to end; the next launch resumes after the last committed window\n",
     )
-    assert process("launch", "upper.py", *ONCE).err.startswith("Copy: resuming after window 1; ")
+    assert dagkit("launch", "upper.py", *ONCE).err.startswith("Copy: resuming after window ")
 
 
 # ---- what the ledger holds
 
 
-def test_the_ledger_of_another_application_is_refused_and_stays_as_it_is(process, folder: Path) -> None:
-    assert process("launch", "upper.py", *ONCE).code == 0
+def test_the_ledger_of_another_application_is_refused_and_stays_as_it_is(dagkit, process, folder: Path) -> None:
+    assert dagkit("launch", "upper.py", *ONCE).code == 0
     kept = {path: path.read_bytes() for path in (folder / ".dagkit").rglob("*") if path.is_file()}
     answer = process("launch", "upper.py", *ONCE, "--path", ".dagkit/Copy", "-D", "dt.attr.APPLICATION_NAME=Other")
     says(
@@ -330,8 +332,8 @@ def test_the_ledger_of_another_application_is_refused_and_stays_as_it_is(process
     assert {path: path.read_bytes() for path in (folder / ".dagkit").rglob("*") if path.is_file()} == kept
 
 
-def test_a_ledger_of_another_version_names_the_one_that_reads_it(process, folder: Path) -> None:
-    assert process("launch", "upper.py", *ONCE).code == 0
+def test_a_ledger_of_another_version_names_the_one_that_reads_it(dagkit, process, folder: Path) -> None:
+    assert dagkit("launch", "upper.py", *ONCE).code == 0
     marker = folder / ".dagkit" / "Copy" / "ledger" / "ledger.json"
     marker.write_text('{"format": "dagkit.ledger/2", "readableBy": "dagkit 2.0 or later"}')
     answer = process("launch", "upper.py", *ONCE)
