@@ -93,9 +93,10 @@ class Progress:
             done = f"no new input since window {launched.window_id}" if launched.window_id else "no input found"
         else:
             rate = f", {in_bytes(totals.read / seconds)}/s" if totals.read and seconds else ""
+            files = f" to {counted(totals.files, 'file')}" if totals.files or not totals.written else ""
             done = (
                 f"{counted(totals.windows, 'window')}, {in_bytes(totals.read)} read, {in_bytes(totals.written)} "
-                f"written to {counted(totals.files, 'file')} in {seconds:.1f} s{rate}{_underway(totals.underway)}"
+                f"written{files} in {seconds:.1f} s{rate}{_underway(totals.underway)}"
             )
         place = shlex.quote(_shown(launched.application_path))
         nothing = [_found_nothing(name, searched) for name, searched in self._without_files.items()]

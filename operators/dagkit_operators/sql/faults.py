@@ -58,9 +58,12 @@ def kind_of(error: Any) -> Kind:
 def text_of(error: Exception) -> str:
     """The text of an error in one line, without what the driver adds."""
     text = re.sub(
-        r"^[A-Z_]+: |\[libpq\] |\. SQLSTATE: \w+$|^failed to execute: |PGRES_FATAL_ERROR ERROR: +", "", str(error)
+        r"^[A-Z_]+: |\[libpq\] |\. SQLSTATE: \w+$|^failed to execute: |PGRES_FATAL_ERROR ERROR: +"
+        r"|(\[SQLite\] )?Failed to prepare query: (ERROR: +)?",
+        "",
+        str(error),
     )
-    return " ".join(text.partition("\nquery was:")[0].split())
+    return " ".join(re.split(r"\n(?:LINE \d+|[Qq]uery(?: was)?): ?", text)[0].split())
 
 
 def failure_of(error: Any, database: str) -> Exception:

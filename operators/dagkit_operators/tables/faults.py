@@ -14,7 +14,9 @@ class TableMismatched(RunFailure):
     """A table does not have the columns or the key that an operator needs."""
 
     code = "table-mismatched"
-    usual_help = "change the table or the operator; what is committed is delivered by the next launch"
+    usual_help = (
+        "create or change the table, or correct the operator; the next launch continues, and delivers what is committed"
+    )
 
 
 class RowRefused(RunFailure):

@@ -103,6 +103,22 @@ def test_a_file_that_only_the_receiver_counted_was_found():
     assert lines[1:-1] == ["Other: found no file to read in in"]
 
 
+@pytest.mark.parametrize(
+    ("read", "written", "files", "summary"),
+    [
+        (1000, 80, 1, "1 window, 1.0 kB read, 80 B written to 1 file in 0.0 s"),
+        (1000, 80, 0, "1 window, 1.0 kB read, 80 B written in 0.0 s"),
+        (1000, 0, 0, "1 window, 1.0 kB read, 0 B written to 0 files in 0.0 s"),
+    ],
+)
+def test_the_summary_counts_no_files_where_a_table_or_topic_was_written(
+    read: int, written: int, files: int, summary: str
+) -> None:
+    progress = Progress(Output(verbosity=-1), {}, {})
+    progress(Committed(1, 0.0, read, files, written, 0, 0))
+    assert progress.summary(Launched("app", "place", 1)).splitlines()[0] == f"app: {summary}"
+
+
 def test_an_interrupt_is_answered_at_once_and_says_what_a_second_one_does(capsys):
     Progress(Output(), {}, {})(Draining(3))
     assert capsys.readouterr().err == ("stopping: the windows in flight end first; a second interrupt stops at once\n")

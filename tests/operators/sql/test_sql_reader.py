@@ -144,6 +144,7 @@ def test_a_table_that_does_not_fit_is_named(tmp_path: Path, filled: TestDatabase
     with pytest.raises(OperatorFailed) as raised:
         Desk(tmp_path, rows_read(filled)).run()
     assert (raised.value.code, problem in raised.value.problem) == ("table-mismatched", True)
+    assert "query:" not in raised.value.problem
 
 
 def test_a_splitter_reads_a_table_or_a_query() -> None:
