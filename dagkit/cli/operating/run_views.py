@@ -6,6 +6,7 @@ from typing import Any
 
 from dagkit.cli.terminal.amounts import in_bytes, in_time
 from dagkit.cli.terminal.output import counted
+from dagkit.cli.terminal.slots_at_work import slots_at_work
 from dagkit.engine.reports.seen_run import SeenRun
 from dagkit.engine.reports.snapshot import OperatorFigures
 from dagkit.errors import ApplicationNotFound, printable
@@ -59,6 +60,8 @@ def _summary(seen: SeenRun) -> Iterator[str]:
     if now.pending_elements:
         left = f", about {in_time(now.eta_seconds)} left" if now.eta_seconds and seen.runs else ""
         yield f"pending: {counted(now.pending_elements, 'element')}, {in_bytes(now.pending_positions)}{left}"
+    if seen.runs:
+        yield from (f"at work: {text}" for text in slots_at_work(now.working, seen.at))
     for operator in now.operators:
         for work in operator.underway[:_MOST_NAMED]:
             share = "" if work.fraction is None else f" {work.fraction:.0%}"

@@ -10,6 +10,7 @@ from pathlib import Path
 from dagkit.api.stats import WorkProgress
 from dagkit.cli.terminal.amounts import in_bytes, in_time
 from dagkit.cli.terminal.output import Output, counted, shown_path, shown_value
+from dagkit.cli.terminal.slots_at_work import slots_at_work
 from dagkit.engine.facts import Changed, Scaled
 from dagkit.engine.reports.run_events import (
     Committed,
@@ -21,7 +22,9 @@ from dagkit.engine.reports.run_events import (
     Reshaped,
     Resumed,
     RunEvent,
+    SlotAtWork,
     Starting,
+    Working,
 )
 from dagkit.errors import printable
 from dagkit.launching import Launched
@@ -33,6 +36,8 @@ MOST_CHANGES = 8
 """How many differences from the last launch are printed."""
 _SECONDS_BETWEEN = 2.0
 """The shortest time between two lines of progress."""
+_SECONDS_WITHOUT_WINDOW = 10.0
+"""After this time without a committed window, a line names what slots process."""
 
 
 @dataclass
@@ -81,6 +86,8 @@ class Progress:
             case Committed(visible=visible):
                 self._count(event)
                 self._announce(visible)
+            case Working(work=work):
+                self._note_work(work)
             case Draining():
                 self.output.message("stopping: the windows in flight end first; a second interrupt stops at once")
             case Ended():
@@ -143,6 +150,12 @@ class Progress:
             if visible is not None:
                 self.output.message(f"the next file becomes visible at {visible.astimezone():%H:%M:%S}")
 
+    def _note_work(self, working: Sequence[SlotAtWork]) -> None:
+        """Print what slots process, if no line came for a long time: a window may take long, and it prints none."""
+        if self.output.verbose or time.monotonic() - self._printed >= _SECONDS_WITHOUT_WINDOW:
+            self._printed = time.monotonic()
+            self.output.message(f"at work: {'; '.join(slots_at_work(working, datetime.now(UTC)))}")
+
     def _count(self, committed: Committed) -> None:
         totals, now = self.totals, time.monotonic()
         totals.windows += 1
@@ -185,7 +198,7 @@ def _left(committed: Committed) -> str:
 
 
 def _underway(underway: Mapping[str, Sequence[WorkProgress]]) -> str:
-    """How far unfinished work has come: `; under way: Count a 40 %`. Work without an end is left out."""
+    """How far unfinished work has come: `; under way: Count a 40%`. Work without an end is left out."""
     found = [
         f"{name} {printable(work.source):.60} {work.fraction:.0%}"
         for name, works in underway.items()

@@ -102,10 +102,23 @@ function operators(status) {
     ["Read", (each) => (each.positions ? (live ? perSecond(each.positions_per_second) : bytes(each.positions)) : null), "number"],
     ...(live ? [["Busy", (each) => meter(each.busy), "number"]] : []),
     ["Waiting", (each) => (each.pending.length ? bytes(each.pending.reduce((sum, one) => sum + one.positions, 0)) : null), "number"],
-    ...(!live ? [] : [["In progress", (each) => each.underway.slice(0, 1).map((one) => `${one.source.split("/").at(-1)} ${one.remaining === null ? "" : percent(one.completed / (one.completed + one.remaining || 1))}`).join("") || null],
+    ...(!live ? [] : [["In progress", (each) => inProgress(each, status)],
     ["Time left", (each) => duration(each.eta_seconds), "number"]]),
   ], status.operators));
 }
+
+// The element that takes longest now, or, if slots do not report it, one that the last window did not finish.
+function inProgress(operator, status) {
+  const now = status.working.find((each) => each.operator === operator.name);
+  if (now) {
+    const took = duration((new Date(status.at) - new Date(now.since)) / 1000);
+    return `${shortened(now.source)} ${now.fraction === null ? "" : percent(now.fraction)} for ${took}`;
+  }
+  const left = operator.underway[0];
+  return left ? `${shortened(left.source)} ${left.remaining === null ? "" : percent(left.completed / (left.completed + left.remaining || 1))}` : null;
+}
+
+const shortened = (source) => source.split("/").at(-1);
 
 function drawn(series) {
   if (series.at.length < 2) return [];

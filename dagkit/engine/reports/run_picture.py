@@ -19,8 +19,10 @@ from dagkit.engine.reports.run_events import (
     Reshaped,
     Resumed,
     RunEvent,
+    SlotAtWork,
     Started,
     Starting,
+    Working,
 )
 from dagkit.engine.reports.snapshot import (
     OperatorFigures,
@@ -30,7 +32,6 @@ from dagkit.engine.reports.snapshot import (
     RunSnapshot,
     RunTotals,
     StageFigures,
-    Underway,
 )
 from dagkit.engine.reports.statistics import AVERAGED, Lately
 from dagkit.errors import DagkitError
@@ -54,7 +55,7 @@ class _OperatorPicture:
     elements_begun: int = 0
     busy: float = 0.0
     pending: tuple[PendingInput, ...] = ()
-    underway: tuple[Underway, ...] = ()
+    underway: tuple[WorkProgress, ...] = ()
 
     def measured(self, window: Measured, partitions: Sequence[OperatorStats]) -> None:
         """Add a committed window."""
@@ -144,6 +145,8 @@ class RunPicture:
                 self._committed(event)
             case Measured():
                 self._measured(event)
+            case Working(work=work):
+                self._set(working=tuple(work))
             case Reshaped(fact=Scaled() as fact):
                 self._scaled(fact)
 
@@ -163,7 +166,7 @@ class RunPicture:
             message=message,
             again=False,
         )
-        self._set(state="failed", step="", in_flight=(), error=last)
+        self._set(state="failed", step="", in_flight=(), working=(), error=last)
 
     # ---- single events
 
@@ -177,7 +180,7 @@ class RunPicture:
             case Draining():
                 self._set(state="draining")
             case Ended(window_id=window_id):
-                self._set(state="stopped", window=window_id, in_flight=())
+                self._set(state="stopped", window=window_id, in_flight=(), working=())
 
     def _started(self, event: Started) -> None:
         window = RunningWindow(
@@ -193,17 +196,18 @@ class RunPicture:
             message=event.message,
             again=event.again,
         )
-        self._set(error=error)
+        self._set(error=error, working=self._work_of_others(event.window_id))
 
     def _committed(self, event: Committed) -> None:
         for name, operator in self._operators.items():
-            operator.underway = tuple(map(_underway, event.underway.get(name, ())))
+            operator.underway = tuple(event.underway.get(name, ()))
         self._count(windows=1, positions=event.positions, written=event.written, files=event.files)
         self._set(
             window=event.window_id,
             block=event.block,
             committed_at=self.clock.now(),
             in_flight=self._others(event.window_id),
+            working=self._work_of_others(event.window_id),
             pending_elements=event.waiting,
             pending_positions=event.waiting_positions,
             visible_at=event.visible,
@@ -241,6 +245,10 @@ class RunPicture:
         """The windows in flight without this one."""
         return tuple(window for window in self._now.in_flight if window.window != window_id)
 
+    def _work_of_others(self, window_id: int) -> tuple[SlotAtWork, ...]:
+        """What slots process in other windows than this one."""
+        return tuple(work for work in self._now.working if work.window_id != window_id)
+
     def _count(self, **added: int) -> None:
         totals = self._now.totals.model_dump()
         self._set(totals=RunTotals(**{name: count + added.get(name, 0) for name, count in totals.items()}))
@@ -255,10 +263,6 @@ def _eta(positions: int, rate: float) -> float | None:
 
 def _pending(queue: Queue) -> PendingInput:
     return PendingInput(port=queue.port, elements=queue.blocks, positions=queue.positions)
-
-
-def _underway(work: WorkProgress) -> Underway:
-    return Underway(source=work.source, completed=work.completed, remaining=work.remaining)
 
 
 def _plain(metrics: Mapping[str, Any]) -> dict[str, float | int | str | None]:

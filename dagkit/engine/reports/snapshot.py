@@ -6,6 +6,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from dagkit.api.stats import WorkProgress
+from dagkit.engine.reports.run_events import SlotAtWork
+
 State = Literal["starting", "running", "draining", "stopped", "failed"]
 """A driver writes one of these. `draining` waits for the windows in flight; `stopped` and `failed` are final."""
 
@@ -46,22 +49,6 @@ class PendingInput(_Part):
     positions: int
 
 
-class Underway(_Part):
-    """An element that was begun and is not finished, as of the last window."""
-
-    source: str
-    completed: float
-    remaining: float | None = None
-
-    @property
-    def fraction(self) -> float | None:
-        """The fraction that is done; None if the work has no end."""
-        if self.remaining is None:
-            return None
-        whole = self.completed + self.remaining
-        return self.completed / whole if whole else 1.0
-
-
 class OperatorFigures(_Part):
     """The figures of one operator. Rates are averages over the last ten seconds, totals those of this launch."""
 
@@ -81,8 +68,8 @@ class OperatorFigures(_Part):
     """The share of the last window in which its slots worked, 0 to 1. Fused operators have the same value."""
     elements_begun: int = 0
     pending: tuple[PendingInput, ...] = ()
-    underway: tuple[Underway, ...] = ()
-    """At most ten, the least complete first."""
+    underway: tuple[WorkProgress, ...] = ()
+    """Elements that were begun and not finished by the last window: at most ten, the least complete first."""
     eta_seconds: float | None = None
     """The time that its pending work takes at the present rate; None if there is none, or no rate."""
 
@@ -146,6 +133,8 @@ class RunSnapshot(_Part):
     """The number of its block in the application's chain of the ledger."""
     committed_at: datetime | None = None
     in_flight: tuple[RunningWindow, ...] = ()
+    working: tuple[SlotAtWork, ...] = ()
+    """The elements that slots process in these windows: at most ten, those that take longest first."""
     stages: tuple[StageFigures, ...] = ()
     operators: tuple[OperatorFigures, ...] = ()
     totals: RunTotals = RunTotals()

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from dagkit.cli.operating.run_views import picture
 from dagkit.compiler import compile_application
 from dagkit.engine.changes.requests import StopRun, ask, reply_to
 from dagkit.engine.reports.driver_process import RECENT
+from dagkit.engine.reports.run_events import Working
 from dagkit.engine.reports.run_picture import RunPicture
 from dagkit.engine.reports.seen_run import SeenRun
 from dagkit.engine.reports.snapshot import RunError
@@ -27,7 +29,7 @@ from dagkit.ledger.stores import LocalStore
 from tests.engine.cast import numbers_collected
 from tests.engine.changes.test_requests import multiplied
 from tests.engine.reports.launches import SetClock, first_snapshot
-from tests.engine.reports.test_run_picture import WINDOW
+from tests.engine.reports.test_run_picture import AT_WORK, WINDOW
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -194,14 +196,15 @@ def test_a_driver_of_another_host_that_fell_silent_is_shown_as_silent(folder: Pa
 def test_the_figures_of_a_run_are_lines_and_a_table() -> None:
     plan = compile_application(numbers_collected(((3,),), readers=2)).plan
     run = RunPicture(SetClock(), first_snapshot(), plan)
-    for event in WINDOW:
+    for event in (*WINDOW, Working([AT_WORK, replace(AT_WORK, slot=0, fraction=None)])):
         run(event)
     seen = SeenRun(run.snapshot(), "here", NOON + timedelta(seconds=75))
     lines = picture(seen).splitlines()
-    assert lines[1:5] == [
+    assert lines[1:6] == [
         "window 3 committed 1 min 15 s ago (block 7 of the ledger)",
         "this launch: 1 window, 800 B read, 800 B/s, 80 B written to 1 file",
         "pending: 3 elements, 1.6 kB, about 2 s left",
+        "at work: digits b 25% for 1 min 15 s, b for 1 min 15 s",
         "under way: digits a 40%",
     ]
     (row,) = [line.split() for line in lines if line.startswith("digits ")]

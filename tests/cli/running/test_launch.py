@@ -1,13 +1,13 @@
 """What `dagkit launch` prints of work that a window did not finish, and of operators that found no file."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from dagkit.api.stats import OperatorStats, PortStats
 from dagkit.cli.running.launch_progress import Progress
 from dagkit.cli.terminal.output import Output
-from dagkit.engine.reports.run_events import Committed, Draining, Measured, Resumed
+from dagkit.engine.reports.run_events import Committed, Draining, Measured, Resumed, SlotAtWork, Working
 from dagkit.launching import Launched
 
 COUNTING = """
@@ -129,6 +129,17 @@ def test_a_line_of_progress_says_how_long_the_pending_work_takes(capsys):
     assert capsys.readouterr().err == (
         "window 3: 1.0 kB read, 80 B written in 1.5 s; 4 elements pending, 40.0 kB, about 1 min 0 s left\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("verbosity", "printed"), [(0, ""), (1, "at work: Reader a.txt 40% for 5 s, b for 5 s; Other c for 5 s\n")]
+)
+def test_a_line_of_progress_names_what_slots_process_if_no_line_came_for_long(capsys, verbosity: int, printed: str):
+    began = datetime.now(UTC) - timedelta(seconds=5)
+    work = [("Reader", "a.txt", 0.4), ("Other", "c", None), ("Reader", "b", None)]
+    slots = [SlotAtWork(3, operator, 0, source, began, fraction) for operator, source, fraction in work]
+    Progress(Output(verbosity=verbosity), {}, {})(Working(slots))
+    assert capsys.readouterr().err == printed
 
 
 @pytest.mark.parametrize(

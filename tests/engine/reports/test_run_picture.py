@@ -20,8 +20,10 @@ from dagkit.engine.reports.run_events import (
     Reshaped,
     Resumed,
     RunEvent,
+    SlotAtWork,
     Started,
     Starting,
+    Working,
 )
 from dagkit.engine.reports.run_picture import RunPicture
 from dagkit.engine.reports.snapshot import OperatorFigures, RunSnapshot, State
@@ -47,6 +49,9 @@ WINDOW: tuple[RunEvent, ...] = (
         facts=[Scaled(operator="digits", at=NOON, before=2, after=4, policy="drain", rule="much waits")],
     ),
 )
+
+AT_WORK = SlotAtWork(4, "digits", 1, "b", NOON, 0.25)
+RUNNING: tuple[RunEvent, ...] = (Started(4, 1, None), Working([AT_WORK, replace(AT_WORK, window_id=5, fraction=None)]))
 
 
 @pytest.fixture
@@ -159,14 +164,32 @@ def test_metrics_that_json_does_not_have_are_none(picture: RunPicture) -> None:
     assert seen(picture, measured).user_metrics == {"digits": {"mean": None}}
 
 
+def test_what_slots_process_is_known_while_its_window_runs(picture: RunPicture) -> None:
+    assert [each.window_id for each in seen(picture, *WINDOW, *RUNNING).working] == [4, 5]
+    assert [each.window_id for each in seen(picture, Failed(5, "digits", "no", again=True)).working] == [4]
+    assert seen(picture, Committed(4, 1.0, 1, 0, 0, 0, 0)).working == ()
+
+
+@pytest.mark.parametrize("end", [Ended(4), None], ids=["without a fault", "by a fault"])
+def test_no_slot_is_at_work_after_a_run_has_ended(picture: RunPicture, end: Ended | None) -> None:
+    seen(picture, *WINDOW, *RUNNING)
+    if end is None:
+        picture.ended(KeyboardInterrupt())
+    else:
+        picture(end)
+    assert picture.snapshot().working == ()
+
+
 def test_a_snapshot_is_the_same_after_its_json_form(picture: RunPicture) -> None:
-    now = seen(picture, *WINDOW)
+    now = seen(picture, *WINDOW, *RUNNING)
     assert RunSnapshot.model_validate_json(now.model_dump_json()) == now
 
 
-def test_a_later_dagkit_may_write_more(picture: RunPicture) -> None:
-    text = picture.snapshot().model_dump_json()
-    assert RunSnapshot.model_validate_json(text.replace('"state"', '"mood": 1, "state"')) == picture.snapshot()
+@pytest.mark.parametrize("place", ["state", "slot", "completed"])
+def test_a_later_dagkit_may_write_more(picture: RunPicture, place: str) -> None:
+    now = seen(picture, *WINDOW, *RUNNING)
+    text = now.model_dump_json().replace(f'"{place}"', f'"mood": 1, "{place}"')
+    assert RunSnapshot.model_validate_json(text) == now
 
 
 def test_an_interrupted_launch_failed(picture: RunPicture) -> None:
