@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from socketserver import StreamRequestHandler, ThreadingTCPServer
-from threading import RLock, Thread
+from threading import Lock, Thread
 from typing import Final
 
 from dagkit.engine.address import Address
@@ -42,6 +42,15 @@ _Seat = tuple[Address, int]
 """An input and a slot."""
 
 
+@dataclass(frozen=True)
+class _Line:
+    """The connection to one slot."""
+
+    connection: socket.socket
+    sending: Lock = field(default_factory=Lock)
+    """Held while a message is sent: a slow slot delays only those who send to it."""
+
+
 @dataclass
 class _Window:
     """The slots of one attempt at a window."""
@@ -50,7 +59,7 @@ class _Window:
     boards: Mapping[Address, Board]
     first: frozenset[Address]
     """The inputs whose slots are the first to run."""
-    connections: dict[_Seat, socket.socket] = field(default_factory=dict)
+    connections: dict[_Seat, "_Line"] = field(default_factory=dict)
 
     @property
     def waits(self) -> bool:
@@ -64,7 +73,7 @@ class BoardServer:
     def __init__(self, host: str, bind: str) -> None:
         self._host = host
         self._token = secrets.token_hex(16)
-        self._lock = RLock()
+        self._lock = Lock()
         """Guards the windows and their boards."""
         self._windows: dict[str, _Window] = {}
         self._server = _Server((bind, 0), partial(_Connection, self), bind_and_activate=True)
@@ -87,8 +96,8 @@ class BoardServer:
         finally:
             with self._lock:
                 del self._windows[name]
-                for connection in window.connections.values():
-                    _shut(connection)
+                for line in window.connections.values():
+                    _shut(line.connection)
 
     def is_reached(self, place: BoardPlace) -> bool:
         """Whether a slot of this attempt at a window has connected."""
@@ -112,8 +121,8 @@ class BoardServer:
         self._server.server_close()
         with self._lock:
             for window in self._windows.values():
-                for connection in window.connections.values():
-                    _shut(connection)
+                for line in window.connections.values():
+                    _shut(line.connection)
 
     def _others_wait(self, name: str) -> bool:
         return any(window.waits for other, window in self._windows.items() if other != name)
@@ -129,7 +138,7 @@ class BoardServer:
             board = None if window is None else window.boards.get(hello.into)
             if window is None or board is None or not board.begin(hello.slot):
                 return None
-            window.connections[hello.into, hello.slot] = connection
+            window.connections[hello.into, hello.slot] = _Line(connection)
             return window
 
     def take(self, window: _Window, seat: _Seat, message: Message) -> None:
@@ -146,22 +155,27 @@ class BoardServer:
                     moves = board.answered(slot, handover)
                 case _:
                     raise ValueError(f"a slot does not send {message.kind}")
-            self._send(window, into, moves)
+        self._send(window, into, moves)
 
     def end(self, window: _Window, seat: _Seat) -> None:
         """Note that a slot has ended, or that its connection was cut."""
         into, slot = seat
         with self._lock:
-            self._send(window, into, window.boards[into].end(slot))
+            moves = window.boards[into].end(slot)
+        self._send(window, into, moves)
 
     def _send(self, window: _Window, into: Address, moves: list[Move]) -> None:
-        """Send messages. If a slot does not accept one, its connection is cut, and its thread ends it on the board."""
+        """Send messages. If a slot does not accept one, its connection is cut, and its thread ends it on the board.
+
+        Messages to a slot may overtake each other: it answers an Ask that comes late as any other.
+        """
         for move in moves:
-            connection = window.connections[into, move.slot]
+            line = window.connections[into, move.slot]
             try:
-                self.deliver(connection, _message(move))
+                with line.sending:
+                    self.deliver(line.connection, _message(move))
             except OSError:
-                _shut(connection)
+                _shut(line.connection)
 
     def deliver(self, connection: socket.socket, message: ToSlot) -> None:
         """Send one message to a slot. Raise OSError if it does not accept it."""

@@ -115,6 +115,27 @@ def test_an_idle_slot_takes_work_in_the_same_window_and_the_ledger_records_it() 
     assert (first.source, first.start, first.end) == ('["x",40]', 0, COUNT)
 
 
+class Asking(BoardServer):
+    """A board that is asked for what slots process while it sends a message."""
+
+    answered: list[bool]
+
+    def deliver(self, connection: socket.socket, message: ToSlot) -> None:
+        asking = threading.Thread(target=self.running, daemon=True)
+        asking.start()
+        asking.join(10)
+        self.answered.append(not asking.is_alive())
+        super().deliver(connection, message)
+
+
+def test_a_slot_that_takes_its_message_slowly_does_not_hold_up_the_board() -> None:
+    board = Asking("127.0.0.1", "127.0.0.1")
+    board.answered = []
+    run_with(board)
+    assert board.answered
+    assert all(board.answered)
+
+
 @pytest.mark.slow
 def test_observers_see_what_slots_process() -> None:
     seen: list[SlotAtWork] = []
