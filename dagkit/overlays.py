@@ -1,7 +1,7 @@
 """Overlays: large mappings of JSON values, each of which shares with an earlier one what did not change. Pure."""
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 Entries = Mapping[str, Any]
 LARGE = 1000
@@ -29,7 +29,7 @@ class Overlay(Mapping[str, Any]):
         self.version = version
         """Identifies this mapping, among those that changes lead to."""
         self.before = before
-        """The version that `last` was a change of."""
+        """The version that `last` was a change of; `_FIRST` if it was none."""
         self.last = last
 
     @classmethod
@@ -37,7 +37,7 @@ class Overlay(Mapping[str, Any]):
         """An overlay with these entries, which are not copied; itself if it is one."""
         if isinstance(entries, Overlay):
             return entries
-        return cls((Layer((), entries),), len(entries), entries, None, _NOTHING)
+        return cls((Layer((), entries),), len(entries), entries, _FIRST, _NOTHING)
 
     def changed(self, gone: Collection[str], entries: Entries) -> "Overlay":
         """The same without these names, then with these entries."""
@@ -99,6 +99,8 @@ class Overlay(Mapping[str, Any]):
 
 
 _NOTHING = Layer((), {})
+_FIRST: Final = object()
+"""The version before an overlay that is no change of another mapping: no mapping has it."""
 
 
 def _together(lower: Layer, upper: Layer, *, is_lowest: bool) -> Layer:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit.engine.differences import applied, composed, difference
+from dagkit.overlays import Overlay
 
 LEAVES = st.none() | st.booleans() | st.integers(-1, 2) | st.sampled_from([0.0, -0.0, 1.0]) | st.text("ab", max_size=4)
 VALUES = st.recursive(
@@ -83,3 +84,9 @@ def test_a_change_of_a_long_list_is_short_wherever_it_is() -> None:
     after = [*before[:3000], "another", *before[3001:7000], *before[7001:], "new"]
     assert len(json.dumps(difference(before, after))) < 120
     assert changed(before, after) == after
+
+
+def test_a_mapping_that_came_is_a_change() -> None:
+    change = difference(None, Overlay.of({"a": 1}))
+    assert change is not None
+    assert dict(change["="]) == {"a": 1}
