@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.console.conftest import Served, serious_faults
+from tests.console.conftest import FILES, Served, serious_faults
 
 playwright = pytest.importorskip("playwright.sync_api", reason="no browser driver: pip install 'dagkit[dev]'")
 
@@ -38,6 +38,9 @@ def test_a_finished_run_opens_and_the_token_leaves_the_address(console: Served, 
     playwright.expect(page.locator("h1")).to_have_text("Copying")
     playwright.expect(page.locator("#state")).to_have_text("stopped")
     playwright.expect(page.locator(".chart canvas").first).to_be_visible()
+    playwright.expect(page.locator(".figures").first).to_contain_text(f"{FILES} elements found")
+    playwright.expect(page.locator(".figures").first).to_contain_text("1 file")
+    playwright.expect(page.locator(".figures").first).not_to_contain_text("1 files")
     assert page.url == f"http://{console.address}/"
     assert page.evaluate("document.cookie") == ""
     page.reload()

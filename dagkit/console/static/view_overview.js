@@ -3,7 +3,7 @@
 import { ask } from "./answers.js";
 import { chart } from "./charts.js";
 import { figures, h, section, table } from "./dom.js";
-import { bytes, count, duration, moment, percent, rate, time } from "./format.js";
+import { bytes, count, counted, duration, moment, percent, rate, time } from "./format.js";
 import { isLive } from "./view_graph.js";
 import { rowsOfWindows } from "./view_windows.js";
 
@@ -54,8 +54,8 @@ function summed({ overview: known, status }) {
   const spark = /^https?:/.test(status.spark_page ?? "") ? [["Spark", h("a", { href: status.spark_page, rel: "noreferrer", target: "_blank" }, "its own page")]] : [];
   const driver = ["Driver", `${status.driver.host} ${status.driver.pid}`, status.master];
   const windows = ["Last window", count(status.window), time(status.committed_at)];
-  const waiting = ["Waiting", bytes(status.pending_positions), `${count(status.pending_elements)} elements`];
-  const written = ["Written", bytes(totals.written), `${count(totals.files)} files`];
+  const waiting = ["Waiting", bytes(status.pending_positions), counted(status.pending_elements, "element")];
+  const written = ["Written", bytes(totals.written), counted(totals.files, "file")];
   if (isLive(status)) {
     return section("Run", figures([
       windows,
@@ -70,7 +70,7 @@ function summed({ overview: known, status }) {
   return section("Last launch", figures([
     windows,
     ["Windows", count(totals.windows), `since ${moment(status.since)}`],
-    ["Read", bytes(totals.positions), `${count(totals.elements_found)} elements found`],
+    ["Read", bytes(totals.positions), `${counted(totals.elements_found, "element")} found`],
     written, waiting,
     ["Took", duration((new Date(status.at) - new Date(status.since)) / 1000), known.version && `dagkit ${known.version}`],
     driver,
