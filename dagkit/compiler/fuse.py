@@ -4,13 +4,14 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import networkx as nx
+
 from dagkit.api.attributes import PortContext
 from dagkit.api.operators import InputOperator, Operator, batch_handler_name
 from dagkit.api.work import SplittableOperator
 from dagkit.compiler.partition import Partitioning, takes_work
 from dagkit.compiler.unify import slides
 from dagkit.graph import End, Graph, Stream
-from dagkit.graph.orders import upstream_first
 from dagkit.plan.model import Cut, CutKind, Place, PlannedEnd, Routing, Stage
 
 
@@ -98,7 +99,7 @@ def _why_cut(graph: Graph, partitioned: Mapping[str, Partitioning], wire: Wire) 
 
 def _why_not_a_chain(graph: Graph, wire: Wire) -> Cut | None:
     source, sink = wire.source.node, wire.sink.node
-    readers, feeders = len(graph.receivers_of(source)), len(graph.senders_to(sink))
+    readers, feeders = graph.network.out_degree(source), graph.network.in_degree(sink)
     if graph.by_name[sink].is_delay:
         return _cut(wire, CutKind.DELAY, f"{sink} holds items back until the next window")
     if readers > 1:
@@ -184,14 +185,16 @@ def _takes_batches(graph: Graph, name: str, entries: Mapping[str, str]) -> bool:
 def _levelled(graph: Graph, stages: tuple[Stage, ...], cuts: tuple[Cut, ...]) -> tuple[Stage, ...]:
     """The stages with their level: the most exchanges on any path to them, without wires that leave delays."""
     home = {operator: stage.name for stage in stages for operator in stage.operators}
-    above: dict[str, dict[str, int]] = {stage.name: {} for stage in stages}
+    between: nx.DiGraph[str] = nx.DiGraph()
+    between.add_nodes_from(stage.name for stage in stages)
     for cut in cuts:
         if not graph.by_name[cut.source.operator].is_delay:
-            sender, receiver = home[cut.source.operator], home[cut.sink.operator]
-            above[receiver][sender] = max(above[receiver].get(sender, 0), int(cut.exchange))
-    ordered = upstream_first(above, ((sender, name) for name, senders in above.items() for sender in senders))
-    assert ordered is not None, "a checked graph has no loop without a delay"
+            edge = home[cut.source.operator], home[cut.sink.operator]
+            weight = between.edges[edge]["exchanges"] if between.has_edge(*edge) else 0
+            between.add_edge(*edge, exchanges=max(weight, int(cut.exchange)))
     levels: dict[str, int] = {}
-    for name in ordered:
-        levels[name] = max((levels[sender] + exchanges for sender, exchanges in above[name].items()), default=0)
+    for name in nx.topological_sort(between):
+        levels[name] = max(
+            (levels[above] + between.edges[above, name]["exchanges"] for above in between.predecessors(name)), default=0
+        )
     return tuple(stage.model_copy(update={"level": levels[stage.name]}) for stage in stages)

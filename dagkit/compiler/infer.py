@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import networkx as nx
+
 from dagkit.api.operators import Operator
 from dagkit.graph import Graph
 from dagkit.schema import arguments_of_class, bind
@@ -31,5 +33,6 @@ def infer(graph: Graph) -> Graph:
 
 
 def _upstream_first(graph: Graph) -> list[str]:
-    ordered = graph.upstream_first
-    return [node.name for node in graph.nodes] if ordered is None else list(ordered)
+    if nx.is_directed_acyclic_graph(graph.forward):
+        return list(nx.topological_sort(graph.forward))
+    return [node.name for node in graph.nodes]

@@ -15,7 +15,7 @@ def settle_modes(graph: Graph) -> tuple[Graph, list[Diagnostic]]:
     spreading = deque(name for name, node in nodes.items() if _may_lose(graph, node))
     while spreading:
         source = spreading.popleft()
-        for name in dict.fromkeys(graph.receivers_of(source)):
+        for name in graph.network.successors(source):
             if OperatorContext.PROCESSING_MODE in nodes[name].attributes or _is_set_for_all(graph):
                 continue
             setting = Setting(ProcessingMode.AT_MOST_ONCE, _mode(graph, nodes[source]).origin)

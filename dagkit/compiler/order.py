@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import networkx as nx
 from pydantic import BaseModel
 
 from dagkit.api.attributes import OperatorContext, PortContext
@@ -29,8 +30,9 @@ from dagkit.schema import spelled
 
 def running_order(graph: Graph) -> list[str]:
     """The operators, upstream first, ties by name. If there is an undelayed loop, by name only."""
-    ordered = graph.upstream_first
-    return sorted(graph.by_name) if ordered is None else list(ordered)
+    if nx.is_directed_acyclic_graph(graph.forward):
+        return list(nx.lexicographical_topological_sort(graph.forward))
+    return sorted(graph.forward.nodes)
 
 
 def order(fused: Fused) -> Plan:

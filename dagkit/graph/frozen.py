@@ -1,9 +1,11 @@
 """Graph, Node and Stream: frozen values. A pass takes a graph and returns another."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
+
+import networkx as nx
 
 from dagkit.api.application import Module
 from dagkit.api.attributes import Attribute, Locality
@@ -12,11 +14,7 @@ from dagkit.api.configuration import DEFAULT, Origin
 from dagkit.api.operators import DelayOperator
 from dagkit.api.ports import InputPort, OutputPort, input_ports, output_ports
 from dagkit.errors import Where
-from dagkit.graph.orders import upstream_first
 from dagkit.schema import Bindings, substitute
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 T = TypeVar("T")
 
@@ -192,54 +190,24 @@ class Graph:
         return self.attributes[attribute].value if attribute in self.attributes else attribute.default
 
     @cached_property
-    def forward(self) -> "nx.DiGraph[str]":
-        """The graph for networkx, without the edges that leave delay operators."""
-        import networkx as nx  # noqa: PLC0415 - a fifth of the time of `dagkit validate`; only faults need it
+    def network(self) -> "nx.MultiDiGraph[str]":
+        """The graph for networkx: one edge for each pair of a source and a sink, keyed by stream and ports."""
+        network: nx.MultiDiGraph[str] = nx.MultiDiGraph()
+        network.add_nodes_from(node.name for node in self.nodes)
+        network.add_edges_from(
+            (source.node, sink.node, (stream.name, source.port, sink.port)) for stream, source, sink in self.edges()
+        )
+        return network
 
+    @cached_property
+    def forward(self) -> "nx.DiGraph[str]":
+        """The network without the edges that leave delay operators. It is acyclic in a graph that compiles."""
         forward: nx.DiGraph[str] = nx.DiGraph()
         forward.add_nodes_from(node.name for node in self.nodes)
-        forward.add_edges_from(self._forward_edges())
+        forward.add_edges_from(
+            (source.node, sink.node) for _, source, sink in self.edges() if not self.by_name[source.node].is_delay
+        )
         return forward
-
-    @cached_property
-    def upstream_first(self) -> tuple[str, ...] | None:
-        """The operators in an order in which items flow, ties by name; None if there is a loop without a delay."""
-        return upstream_first((node.name for node in self.nodes), self._forward_edges())
-
-    def _forward_edges(self) -> Iterator[tuple[str, str]]:
-        return ((source.node, sink.node) for _, source, sink in self.edges() if not self.by_name[source.node].is_delay)
-
-    @cached_property
-    def _receivers(self) -> Mapping[str, list[str]]:
-        receivers: dict[str, list[str]] = {}
-        for _, source, sink in self.edges():
-            receivers.setdefault(source.node, []).append(sink.node)
-        return receivers
-
-    @cached_property
-    def _senders(self) -> Mapping[str, list[str]]:
-        senders: dict[str, list[str]] = {}
-        for _, source, sink in self.edges():
-            senders.setdefault(sink.node, []).append(source.node)
-        return senders
-
-    def receivers_of(self, node: str) -> Sequence[str]:
-        """The operators that receive from this one, once for each pair of ports."""
-        return self._receivers.get(node, ())
-
-    def senders_to(self, node: str) -> Sequence[str]:
-        """The operators that send to this one, once for each pair of ports."""
-        return self._senders.get(node, ())
-
-    def upstream_of(self, node: str, *, behind_delays: bool = True) -> set[str]:
-        """The operators that lead to this one; unless `behind_delays`, only those that do without a delay between."""
-        found, ahead = set[str](), [node]
-        while ahead:
-            for sender in self.senders_to(ahead.pop()):
-                if sender not in found and (behind_delays or not self.by_name[sender].is_delay):
-                    found.add(sender)
-                    ahead.append(sender)
-        return found - {node}
 
     def with_nodes(self, nodes: Mapping[str, Node]) -> "Graph":
         """The same graph with these nodes replacing the nodes of the same names."""

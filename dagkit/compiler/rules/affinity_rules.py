@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
+import networkx as nx
+
 from dagkit.api.affinity import AffinityRule, AffinityRulesSet, AffinityType
 from dagkit.api.attributes import DagContext, Locality, OperatorContext, PortContext
 from dagkit.api.operators import InputOperator
@@ -48,7 +50,8 @@ def _why_not_one_thread(node: Node, sources: Sequence[Node], all_threaded: bool,
 def _thread_owners(graph: Graph) -> dict[str, str]:
     """For each operator, the upstream operator whose thread it runs in by THREAD_LOCAL streams, or itself."""
     owners: dict[str, str] = {}
-    for name in graph.upstream_first or ():
+    order = nx.topological_sort(graph.forward) if nx.is_directed_acyclic_graph(graph.forward) else ()
+    for name in order:
         streams = [stream for _, stream in graph.connected_inputs(name)]
         above = {owners.get(s.source.node, s.source.node) for s in streams if s.source is not None}
         shares = streams and all(s.locality is Locality.THREAD_LOCAL for s in streams) and len(above) == 1
@@ -119,7 +122,8 @@ def affinity_agrees_with_the_streams(graph: Graph) -> Iterator[Diagnostic]:
     for rule, pair in _pairs(graph, AffinityType.ANTI_AFFINITY):
         if rule.relax_locality:
             continue
-        if _are_together(graph, rule.locality, pair):
+        together = _together(graph, rule.locality)
+        if together.has_node(pair[0]) and together.has_node(pair[1]) and nx.has_path(together, *pair):
             yield _conflict(
                 graph, pair, f"must run apart ({rule.locality}), but streams or other rules keep them together"
             )
@@ -147,7 +151,7 @@ def hosts_agree_with_affinity(graph: Graph) -> Iterator[Diagnostic]:
 def thread_affinity_joins_connected_operators(graph: Graph) -> Iterator[Diagnostic]:
     """Only operators that a stream connects can share a thread."""
     for rule, pair in _pairs(graph, AffinityType.AFFINITY):
-        joined = pair[1] in graph.receivers_of(pair[0]) or pair[0] in graph.receivers_of(pair[1])
+        joined = graph.network.has_edge(*pair) or graph.network.has_edge(*reversed(pair))
         if rule.locality is Locality.THREAD_LOCAL and not (joined or graph.has_gaps):
             yield _conflict(graph, pair, "must share a thread, but no stream joins them")
 
@@ -172,10 +176,8 @@ def _pairs(graph: Graph, wanted: AffinityType) -> Iterator[tuple[AffinityRule, P
                 yield from ((rule, pair) for pair in combinations(members, 2))
 
 
-def _are_together(graph: Graph, locality: Locality, pair: Pair) -> bool:
-    """Whether streams and rules keep two operators at least as near as this locality."""
-    import networkx as nx  # noqa: PLC0415 - only for applications with rules of affinity
-
+def _together(graph: Graph, locality: Locality) -> "nx.Graph[str]":
+    """The pairs of operators that streams and rules keep at least as near as this locality."""
     near = _TIGHTNESS[: _TIGHTNESS.index(min(locality, Locality.NODE_LOCAL, key=_TIGHTNESS.index)) + 1]
     together: nx.Graph[str] = nx.Graph()
     together.add_edges_from(
@@ -184,7 +186,7 @@ def _are_together(graph: Graph, locality: Locality, pair: Pair) -> bool:
     together.add_edges_from(
         pair for rule, pair in _pairs(graph, AffinityType.AFFINITY) if rule.locality in near and not rule.relax_locality
     )
-    return together.has_node(pair[0]) and together.has_node(pair[1]) and bool(nx.has_path(together, *pair))
+    return together
 
 
 def _pinned_apart(hosts: dict[str, str | None], pair: Pair) -> bool:

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import networkx as nx
+
 from dagkit.api.attributes import OperatorContext
 from dagkit.api.operators import InputOperator, Operator
 from dagkit.errors import Diagnostic
@@ -139,7 +141,7 @@ def _reached(graph: Graph) -> set[str]:
     reached |= {node.name for node in _roots(graph)} | {name for loop in _undelayed_loops(graph) for name in loop}
     ahead = list(reached)
     while ahead:
-        new = set(graph.receivers_of(ahead.pop())) - reached
+        new = set(graph.network.successors(ahead.pop())) - reached
         reached |= new
         ahead += new
     return reached
@@ -176,7 +178,7 @@ def _misplaced(graph: Graph, delay: Node) -> Iterator[Diagnostic]:
         )
     if graph.has_gaps:
         return  # the path back may contain the missing end
-    upstream = graph.upstream_of(delay.name, behind_delays=False)
+    upstream = nx.ancestors(graph.forward, delay.name)
     for _, source, sink in graph.edges():
         if source.node == delay.name and sink.node not in upstream and sink.node != delay.name:
             yield Diagnostic(
@@ -193,25 +195,16 @@ def _roots(graph: Graph) -> list[Node]:
 
 def _undelayed_loops(graph: Graph) -> list[set[str]]:
     """The loops without a delay, as sets of names. An operator that feeds itself is one, even if it is a delay."""
-    parts = [] if graph.upstream_first is not None else _strongly_connected(graph)
+    parts = [part for part in nx.strongly_connected_components(graph.forward) if len(part) > 1]
     within = set().union(*parts) if parts else set()
-    selves = [{node.name} for node in graph.nodes if node.name in graph.receivers_of(node.name)]
-    return [*parts, *(own for own in selves if not own & within)]
-
-
-def _strongly_connected(graph: Graph) -> list[set[str]]:
-    """The sets of several operators that all lead to each other, without a delay."""
-    import networkx as nx  # noqa: PLC0415 - only for graphs with a loop
-
-    return [part for part in nx.strongly_connected_components(graph.forward) if len(part) > 1]
+    selves = [{name} for name in dict.fromkeys(nx.nodes_with_selfloops(graph.network)) if name not in within]
+    return [*parts, *selves]
 
 
 def _path_around(graph: Graph, start: str, loop: set[str]) -> list[str]:
     """The names along one path around the loop, from `start` back to itself."""
     if len(loop) == 1:
         return [start, start]
-    import networkx as nx  # noqa: PLC0415 - only for graphs with a loop
-
     part = graph.forward.subgraph(loop)
     back = min((nx.shortest_path(part, follower, start) for follower in part.successors(start)), key=len)
     return [start, *back]

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+import networkx as nx
+
 from dagkit.api.attributes import PortContext
 from dagkit.api.ports import InputPort, OutputPort
 from dagkit.errors import Diagnostic
@@ -55,8 +57,7 @@ def _candidate(
         if (
             within
             and assignable(other.payload(output), wanted)
-            and node.name != other.name
-            and node.name not in graph.upstream_of(other.name, behind_delays=False)
+            and not nx.has_path(graph.forward, node.name, other.name)
         ):
             return f"connect {other.name}.{output.name} to it"
     return f"connect an output of {spelled(wanted)} to it"

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import networkx as nx
+
 from dagkit.api.attributes import OperatorContext, ProcessingMode
 from dagkit.api.operators import InputOperator, Operator
 from dagkit.api.work import SplittableOperator
@@ -75,7 +77,7 @@ def every_watermark_has_a_source(graph: Graph) -> Iterator[Diagnostic]:
         return  # the missing end may be a source
     sources = {node.name for node in graph.nodes if _estimates(node)}
     for node in graph.nodes:
-        if getattr(node.operator, "uses_watermark", False) and not sources & graph.upstream_of(node.name):
+        if getattr(node.operator, "uses_watermark", False) and not sources & nx.ancestors(graph.network, node.name):
             yield Diagnostic(
                 "watermark-missing",
                 f"{node.name} acts on watermarks, and no operator above it estimates one",
