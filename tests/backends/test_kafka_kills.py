@@ -153,18 +153,31 @@ def test_processes_that_are_killed_again_and_again(
     trial.check()
 
 
-@pytest.mark.parametrize("point", [Point.STAGED, Point.APPENDED, Point.DELIVERED])
-def test_a_driver_that_was_frozen_and_overtaken_doubles_nothing(own: Broker, tmp_path: Path, point: Point) -> None:
+@pytest.mark.parametrize(
+    ("backend", "point"),
+    [
+        ("reference", Point.STAGED),
+        ("reference", Point.APPENDED),
+        ("reference", Point.DELIVERED),
+        pytest.param("spark", Point.APPENDED, marks=pytest.mark.spark),
+    ],
+)
+def test_a_driver_that_was_frozen_and_overtaken_doubles_nothing(
+    own: Broker, tmp_path: Path, backend: Backend, point: Point
+) -> None:
     trial = Trials(own, tmp_path)
     trial.produce()
-    frozen, steps = trial.begin("reference", point)
-    assert any(step.endswith(point) for step in iter(steps.recv, None))
-    trial.produce()
-    trial.end("reference")
-    assert frozen.pid is not None
-    os.kill(frozen.pid, signal.SIGCONT)
-    assert not [step for step in steps_of(steps) if step.endswith(Point.DELIVERED)]
-    frozen.join()
+    frozen, steps = trial.begin(backend, point)
+    try:
+        assert any(step.endswith(point) for step in iter(steps.recv, None))
+        trial.produce()
+        trial.end(backend)
+        assert frozen.pid is not None
+        os.kill(frozen.pid, signal.SIGCONT)
+        assert not [step for step in steps_of(steps) if step.endswith(Point.DELIVERED)]
+        frozen.join()
+    finally:
+        frozen.kill()
     assert frozen.exitcode == 1
     trial.check()
 
