@@ -436,6 +436,12 @@ def report(application: str, diagnostics: Sequence[Diagnostic]) -> str:
     return "\n".join([headline, *("  " + str(d).replace("\n", "\n  ") for d in diagnostics)])
 
 
+def reason_of(error: BaseException) -> str:
+    """The words of an error with the paths that it names, without the system's number of it."""
+    number = f"[Errno {getattr(error, 'errno', None)}] "
+    return str(error).removeprefix(number)
+
+
 def near(name: str, known: Iterable[str]) -> str | None:
     """The known name that is most similar; None if none is similar."""
     by_folded = {candidate.casefold(): candidate for candidate in reversed(list(dict.fromkeys(known)))}

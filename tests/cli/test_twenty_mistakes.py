@@ -255,7 +255,7 @@ def test_a_folder_in_which_nothing_can_be_made_is_named(process) -> None:
     says(
         answer,
         5,
-        "/proc/dagkit/ledger cannot be created: No such file or directory [store-unreachable]\n"
+        "/proc/dagkit/ledger cannot be created: No such file or directory: '/proc/dagkit' [store-unreachable]\n"
         "  help: choose a place where a folder can be created, with --path or APPLICATION_PATH; nothing was "
         "committed\n",
     )

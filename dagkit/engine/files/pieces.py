@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from dagkit.errors import RunFailure, printable
+from dagkit.errors import RunFailure, printable, reason_of
 from dagkit.urls import is_url, local_path, resolved
 
 BUFFER_BYTES = 256 << 10
@@ -45,8 +45,7 @@ class FileUnplaced(RunFailure):
 
     def __init__(self, file: str, error: OSError) -> None:
         super().__init__(
-            f"{printable(file)} is committed and cannot be put in place: {error.strerror or error}; nothing of it is "
-            "lost",
+            f"{printable(file)} is committed and cannot be put in place: {reason_of(error)}; nothing of it is lost",
             f"{remedy_of(error)}, then launch again",
         )
         self.file, self.error = file, error
@@ -58,7 +57,7 @@ class MarkUnwritten(FileUnplaced):
     def __init__(self, folder: str, window: int, error: OSError) -> None:
         RunFailure.__init__(
             self,
-            f"{printable(folder)} cannot be written: {error.strerror or error}; window {window} is committed, and "
+            f"{printable(folder)} cannot be written: {reason_of(error)}; window {window} is committed, and "
             "nothing of it is lost",
             f"{remedy_of(error)}, then launch again",
         )

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Literal, Protocol, runtime_checkable
 
+from dagkit.errors import reason_of
 from dagkit.ledger.format.faults import Fault, StoreError
 
 
@@ -65,12 +66,7 @@ def unmade(place: str, error: OSError) -> StoreError:
     if found.code != "store-unreachable":
         return found
     help_ = "choose a place where a folder can be created, with --path or APPLICATION_PATH; nothing was committed"
-    return StoreError(Fault("store-unreachable", f"{place} cannot be created: {_reason(error)}", help_))
-
-
-def _reason(error: BaseException) -> str:
-    """The words of an error without its number and its path, which the message names."""
-    return getattr(error, "strerror", None) or str(error)
+    return StoreError(Fault("store-unreachable", f"{place} cannot be created: {reason_of(error)}", help_))
 
 
 def refused(place: str, error: BaseException, *, action: Literal["read", "written"] = "written") -> StoreError:
@@ -80,7 +76,7 @@ def refused(place: str, error: BaseException, *, action: Literal["read", "writte
         return StoreError(
             Fault(
                 "store-full",
-                f"{place} is full: {_reason(error)}",
+                f"{place} is full: {reason_of(error)}",
                 "free some space and run again; nothing was committed",
             )
         )
@@ -89,7 +85,7 @@ def refused(place: str, error: BaseException, *, action: Literal["read", "writte
         return StoreError(
             Fault(
                 "store-readonly",
-                f"{place} cannot be {action}: {_reason(error)}",
+                f"{place} cannot be {action}: {reason_of(error)}",
                 f"give this user {permission} permission there, or choose another place",
             )
         )
