@@ -48,6 +48,7 @@ wheels:
 # What the tests against real services download. Without it, those tests are skipped, and their reports name the command.
 services:
 	-tests/services/kafka.sh fetch
+	-tests/services/yarn.sh fetch
 
 SOURCES := pyproject.toml hatch_build.py $(wildcard operators/dagkit_operators/native/*.c)
 

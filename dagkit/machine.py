@@ -4,6 +4,7 @@ This module imports little, so that `dagkit launch` starts Spark before it impor
 """
 
 import contextlib
+import os
 import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
@@ -19,7 +20,7 @@ class Machine:
     spark: Any = None
     """An existing session to use; it is not stopped."""
     master: str | None = None
-    """Where to start a session: the URL of a master or of a Connect server."""
+    """Where to start a session: the URL of a master or of a Connect server; None: that of `spark-submit`, else here."""
     cores: int | None = None
     """The cores of a local session; None: all."""
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -34,7 +35,16 @@ class Machine:
             return "reference"
         if self.spark is not None:
             return str(self.spark.conf.get("spark.master", "a given session"))
-        return self.master or f"local[{self.cores or '*'}]"
+        return self.master or self._default_master()
+
+    def _default_master(self) -> str:
+        """The master that `spark-submit` was given if it started this process, else a local one."""
+        submitted = None
+        if "PYSPARK_GATEWAY_PORT" in os.environ and self.cores is None:
+            from dagkit.backends.spark import submitted_master  # noqa: PLC0415 - imports PySpark
+
+            submitted = submitted_master()
+        return submitted or f"local[{self.cores or '*'}]"
 
     def with_spark_starting(self) -> "Machine":
         """This machine, whose session starts now in another thread; unless it has one or needs none."""
@@ -74,10 +84,9 @@ def _in_thread(machine: Machine) -> Future[Any]:
 
     def run() -> None:
         try:
-            from dagkit.backends.spark import local_master, session_at  # noqa: PLC0415 - imported while others work
+            from dagkit.backends.spark import session_at  # noqa: PLC0415 - imported while others work
 
-            address = machine.master or local_master(machine.cores)
-            made.set_result(session_at(address, machine.settings))
+            made.set_result(session_at(machine.name, machine.settings))
         except BaseException as error:  # noqa: BLE001 - raised in the waiting thread
             made.set_exception(error)
 

@@ -1,4 +1,4 @@
-"""Launches an application: `driver.py APPLICATION MASTER PATH WINDOW KEY=VALUE…`.
+"""Launches an application: `driver.py APPLICATION MASTER PATH WINDOW KEY=VALUE…`; MASTER is `-` for none.
 
 It prints the windows that start and that are committed, and before WINDOW waits for a line.
 """
@@ -53,7 +53,7 @@ if __name__ == "__main__":
     name, master, path, pause, *definitions = sys.argv[1:]
     run(
         name,
-        Machine(master=master, settings={} if master.startswith("sc:") else SETTINGS),
+        Machine(master=None if master == "-" else master, settings={} if master.startswith("sc:") else SETTINGS),
         Path(path),
         int(pause),
         definitions,

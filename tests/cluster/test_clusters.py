@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,24 +58,32 @@ class Run:
         run(self.application, Machine(backend="reference"), self.folder / "ledger", 0, self.definitions())
         return self.output()
 
-    def launched(self, master: str) -> Spoken:
+    def words(self, master: str, pause: int = DISTURBED) -> list[str]:
+        """The command that launches it at a master, and waits before a window."""
+        return [DRIVER, self.application, master, str(self.folder / "ledger"), str(pause), *self.definitions()]
+
+    def launched(self, master: str, environment: Mapping[str, str] | None = None) -> Spoken:
         """A launch at a master, as a process; it waits before the disturbed window."""
-        words = [self.application, master, str(self.folder / "ledger"), str(DISTURBED), *self.definitions()]
-        return Spoken([sys.executable, DRIVER, *words], {"PYTHONPATH": os.pathsep.join(sys.path)})
+        variables = {"PYTHONPATH": os.pathsep.join(sys.path), **(environment or {})}
+        return Spoken([sys.executable, *self.words(master)], variables)
 
     def output(self) -> dict[str, bytes]:
         """The content of each file, by its path below the output folder."""
         place = self.folder / "output"
         return {str(file.relative_to(place)): file.read_bytes() for file in place.rglob("*") if file.is_file()}
 
-    def verify(self) -> None:
+    def check(self) -> None:
+        """Verify the ledger, and compare the output with that of the reference."""
         answer = CliRunner().invoke(main, ["ledger", "verify", "--complete", str(self.folder / "ledger")])
         assert answer.exit_code == 0, answer.output
+        assert self.output() == Run(self.application, self.text, self.folder / "reference").by_reference()
 
 
-def disturbed(run: Run, master: str, disturb: Callable[[Spoken], None]) -> None:
+def disturbed(
+    run: Run, master: str, disturb: Callable[[Spoken], None], environment: Mapping[str, str] | None = None
+) -> None:
     """Launch, disturb one window, and compare with the reference. Print when the window after it was committed."""
-    driver = run.launched(master)
+    driver = run.launched(master, environment)
     try:
         driver.until(f"^started {DISTURBED}$")
         began = time.monotonic()
@@ -86,9 +94,7 @@ def disturbed(run: Run, master: str, disturb: Callable[[Spoken], None]) -> None:
         assert driver.process.wait() == 0, "".join(driver.lines[-40:])
     finally:
         driver.kill()
-    run.verify()
-    expected = Run(run.application, run.text, run.folder / "reference").by_reference()
-    assert run.output() == expected
+    run.check()
 
 
 def kill_one(executors: list[int]) -> None:

@@ -10,29 +10,19 @@
 # a temporary folder. The listeners with TLS exist if the folder has `server.pem`, a private key and its certificate.
 set -euo pipefail
 
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-cache=${DAGKIT_SERVICES:-$here/../../.services}/kafka-4.1.1
-java=${JAVA_HOME:+$JAVA_HOME/bin/}java
-missing=69 # what sysexits.h calls "unavailable"
+# shellcheck source=tests/services/server.sh
+. "$(dirname "${BASH_SOURCE[0]}")/server.sh"
+cache=$services/kafka-4.1.1
 
 fetch() {
-    test ! -e "$cache/ready" || return 0
-    for tool in "$java" mvn; do
-        command -v "$tool" > /dev/null && continue
-        echo "kafka.sh needs $tool: sudo apt-get install maven default-jre-headless" >&2
-        exit $missing
-    done
-    mkdir -p "$cache"
-    exec 9> "$cache/lock"
-    flock 9
-    test ! -e "$cache/ready" || return 0
-    rm -rf "$cache/jars" "$cache/formatted"
-    mvn --quiet --batch-mode --file "$here/kafka.xml" dependency:copy-dependencies "-DoutputDirectory=$cache/jars" >&2
-    # Formatting takes longer than starting: each broker gets a copy of one formatted folder.
+    fetch_jars "$cache" kafka.xml format_data
+}
+
+format_data() { # formatting takes longer than starting: each broker gets a copy of one formatted folder
+    rm -rf "$cache/formatted"
     settings "$cache" "$cache/formatted" 1 2 3 4 5 > "$cache/format.properties"
     "$java" -cp "$cache/jars/*" kafka.tools.StorageTool format --ignore-formatted \
         --cluster-id ZGFna2l0LXRlc3RzLWthZg --config "$cache/format.properties" >&2
-    touch "$cache/ready"
 }
 
 settings() { # FOLDER DATA PORT SASL CONTROLLER TLS TLS_SASL
@@ -84,25 +74,14 @@ END
     test -z "$tls" || printf 'listener.name.%s.ssl.keystore.location=%s\n' tls "$1/server.pem" tls_login "$1/server.pem"
 }
 
-free_ports() { # five ports that no process listens on
-    python3 - << 'END'
-import socket
-held = [socket.create_server(("127.0.0.1", 0)) for _ in range(5)]
-print(*(one.getsockname()[1] for one in held))
-END
-}
-
 run() {
     fetch
-    local folder=${1:-} made=
-    if test -z "$folder"; then
-        folder=$(mktemp -d) made=yes
-    fi
+    local folder made
+    open_folder "${1:-}"
     if test -z "${2:-}"; then
         # shellcheck disable=SC2046
-        set -- "$folder" $(free_ports)
+        set -- "$folder" $(free_ports 5)
     fi
-    mkdir -p "$folder"
     test -e "$folder/data" || cp -r "$cache/formatted" "$folder/data"
     settings "$folder" "$folder/data" "${@:2}" > "$folder/broker.properties"
     local with=()

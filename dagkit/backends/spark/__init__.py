@@ -7,12 +7,12 @@ from dagkit.deferred_names import deferred
 _HOMES = {
     "SparkBackend": "backend",
     "SparkFailed": "spark_errors",
-    "local_master": "session",
     "local_session": "session",
     "running_session": "session",
     "session_at": "session",
     "start_faster_next_time": "session",
     "stop_session": "session",
+    "submitted_master": "session",
     "web_page": "session",
 }
 """The module of each public name. It is imported on first use, because workers need none of these modules."""
@@ -25,6 +25,7 @@ __all__ = [
     "session_at",
     "start_faster_next_time",
     "stop_session",
+    "submitted_master",
     "web_page",
 ]
 

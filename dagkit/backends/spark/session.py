@@ -91,12 +91,26 @@ def running_session(
 
 def local_session(cores: int | None = None) -> SparkSession:
     """A Spark session on this machine: the running one, else a new one with these cores or with all."""
-    return session_at(local_master(cores))
+    return session_at(f"local[{cores or '*'}]")
 
 
-def local_master(cores: int | None = None) -> str:
-    """The master of a local session with these cores, or with all."""
-    return f"local[{cores or '*'}]"
+def submitted_master() -> str | None:
+    """The master of the `spark-submit` that started this process."""
+    from pyspark import SparkConf  # noqa: PLC0415 - a Connect client may lack it
+
+    _connect_to_java()
+    return SparkConf().get("spark.master")
+
+
+def _is_submitted() -> bool:
+    """Whether `spark-submit` started this process, and before it Java, which has the user's settings."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _connect_to_java() -> None:
+    from pyspark import SparkContext  # noqa: PLC0415 - a Connect client may lack it
+
+    SparkContext._ensure_initialized()  # noqa: SLF001 - nothing public connects to it without a context
 
 
 def session_at(
@@ -140,7 +154,8 @@ def _check_environment(master: Master) -> None:
     ensure_java()
     if master.kind in (Kind.LOCAL, Kind.CLUSTER_HERE):
         check_python(os.environ["PYSPARK_PYTHON"])
-    if master.kind is Kind.YARN and not {"HADOOP_CONF_DIR", "YARN_CONF_DIR"} & os.environ.keys():
+    knows_yarn = _is_submitted() or {"HADOOP_CONF_DIR", "YARN_CONF_DIR"} & os.environ.keys()
+    if master.kind is Kind.YARN and not knows_yarn:
         raise SparkIncomplete(
             "Spark does not know where YARN is",
             "set HADOOP_CONF_DIR to the folder that holds the cluster's yarn-site.xml and core-site.xml",
@@ -169,8 +184,8 @@ def _connected(master: Master, settings: Mapping[str, str]) -> SparkSession:
 def _started(master: Master, settings: Mapping[str, str], recording: Path | None) -> SparkSession:
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - a Connect client may lack them
 
-    if "PYSPARK_GATEWAY_PORT" in os.environ:  # `spark-submit` has started Java with the user's settings
-        SparkContext._ensure_initialized()  # noqa: SLF001 - nothing public connects to it without a context
+    if _is_submitted():
+        _connect_to_java()
     there = dict(SparkConf().getAll())  # empty as long as no Java runs
     users = {**(dict(there.items() - _given.items()) if there else users_settings()), **settings}
     own = settings_for(master, users, logs=not has_own_logging(), own_python=_runs_workers_itself(users))

@@ -1,0 +1,79 @@
+"""Applications on YARN, whose executors have no dagkit: the output is that of an undisturbed run of the reference."""
+
+import json
+import os
+import signal
+import sys
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dagkit.backends.spark.java import ensure_java
+from dagkit.backends.spark.session_settings import spark_home
+from tests.backends.test_spark_cluster import without_dagkit
+from tests.cluster.standalone import EXECUTOR, Spoken
+from tests.cluster.test_clusters import Run, disturbed
+from tests.services.yarn import Yarn
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.spark,
+    pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="only Linux shows its processes as files"),
+]
+
+
+@pytest.fixture(scope="module")
+def yarn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yarn]:
+    started = Yarn(tmp_path_factory.mktemp("yarn"))
+    try:
+        yield started.start()
+    finally:
+        started.stop()
+
+
+def packed(folder: Path) -> Path:
+    """An archive with a Python that has no dagkit, as an environment is packed."""
+    without_dagkit(folder)
+    (python := folder / "python").write_text(
+        '#!/bin/sh\nhere=$(cd "$(dirname "$0")/.." && pwd)\n'
+        f'export PYTHONPATH="$here/packages:$PYTHONPATH"\nexec {sys.executable} -S "$@"\n'
+    )
+    with tarfile.open(folder / "environment.tar.gz", "w:gz") as archive:
+        archive.add(python, "bin/python")
+        archive.add(folder / "packages", "packages")
+    return folder / "environment.tar.gz"
+
+
+def test_a_container_is_killed_and_replaced(yarn: Yarn, text: Path, tmp_path: Path) -> None:
+    def kill_one(_: Spoken) -> None:
+        for process in yarn.processes(EXECUTOR)[:2]:  # the shell of a container, and its Java
+            os.kill(process, signal.SIGKILL)
+
+    python = without_dagkit(tmp_path)
+    disturbed(
+        Run("line_filter", text, tmp_path),
+        "yarn",
+        kill_one,
+        {**yarn.environment(executors=2), "PYSPARK_PYTHON": python},
+    )
+
+
+def test_a_driver_in_a_container_takes_its_master_from_spark_submit(yarn: Yarn, text: Path, tmp_path: Path) -> None:
+    """Its executors run the Python of an archive."""
+    run = Run("line_filter", text, tmp_path)
+    submit = [str(spark_home() / "bin" / "spark-submit"), "--master", "yarn", "--deploy-mode", "cluster"]
+    archive = ["--archives", f"{packed(tmp_path)}#environment"]
+    pythons = {"PYSPARK_PYTHON": "./environment/bin/python", "PYSPARK_DRIVER_PYTHON": sys.executable}
+    submitted = Spoken(
+        [*submit, *archive, *run.words("-", pause=0)],
+        {**yarn.environment(executors=1), "JAVA_HOME": str(ensure_java()), **pythons},
+    )
+    try:
+        status = submitted.until(r"final status: (SUCCEEDED|FAILED)")[1]
+    finally:
+        submitted.kill()
+    assert status == "SUCCEEDED", yarn.logs()
+    assert json.loads((tmp_path / "ledger" / "status.json").read_text())["master"] == "yarn"
+    run.check()

@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# Runs YARN with one NodeManager on free ports, for tests or by hand. It needs no rights, only Java and Maven.
+#
+#   yarn.sh fetch          download Hadoop's jars, once
+#   yarn.sh run [FOLDER]   run YARN until the standard input ends
+#
+# `run` prints `READY PORT PID`: the port of the ResourceManager's web page, and its process. HADOOP_CONF_DIR of clients is
+# FOLDER/conf. The logs of containers are in FOLDER/logs. Without a folder, everything is in a temporary one; `run` prints
+# its path to the standard error.
+set -euo pipefail
+
+# shellcheck source=tests/services/server.sh
+. "$(dirname "${BASH_SOURCE[0]}")/server.sh"
+cache=$services/yarn-3.5.0
+
+fetch() {
+    fetch_jars "$cache" yarn.xml
+}
+
+site() { # NAME=VALUE... prints a configuration file
+    echo '<configuration>'
+    for each; do
+        echo "<property><name>${each%%=*}</name><value>${each#*=}</value></property>"
+    done
+    echo '</configuration>'
+}
+
+settings() { # FOLDER WEB ADDRESS SCHEDULER TRACKER ADMIN
+    local manager=yarn.resourcemanager node=yarn.nodemanager
+    mkdir -p "$1/conf"
+    site fs.defaultFS=file:/// "hadoop.tmp.dir=$1/tmp" > "$1/conf/core-site.xml"
+    site yarn.scheduler.capacity.root.queues=default yarn.scheduler.capacity.root.default.capacity=100 \
+        yarn.scheduler.capacity.maximum-am-resource-percent=1.0 > "$1/conf/capacity-scheduler.xml"
+    # Containers are small and may be many; heartbeats are short, because nothing happens between two of them.
+    site $manager.webapp.address="127.0.0.1:$2" $manager.address="127.0.0.1:$3" \
+        $manager.scheduler.address="127.0.0.1:$4" $manager.resource-tracker.address="127.0.0.1:$5" \
+        $manager.admin.address="127.0.0.1:$6" $manager.nodemanagers.heartbeat-interval-ms=100 \
+        $node.hostname=127.0.0.1 $node.address=127.0.0.1:0 $node.localizer.address=127.0.0.1:0 \
+        $node.webapp.address=127.0.0.1:0 $node.local-dirs="$1/local" $node.log-dirs="$1/logs" \
+        $node.resource.memory-mb=8192 $node.resource.cpu-vcores=8 yarn.scheduler.minimum-allocation-mb=128 \
+        $node.pmem-check-enabled=false $node.vmem-check-enabled=false \
+        $node.disk-health-checker.max-disk-utilization-per-disk-percentage=100 > "$1/conf/yarn-site.xml"
+    cat > "$1/conf/log4j.properties" << END
+log4j.rootLogger=INFO,out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=%d %p %c{1}: %m%n
+END
+}
+
+start() { # NAME CLASS starts a server, whose process is `$!`
+    local with=()
+    if command -v setpriv > /dev/null; then
+        with=(setpriv --pdeathsig KILL) # also if this script is killed
+    fi
+    "${with[@]}" "$java" -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto -XX:-UsePerfData \
+        -cp "$folder/conf:$cache/jars/*" "org.apache.hadoop.yarn.server.$2" > "$folder/$1.log" 2>&1 < /dev/null &
+}
+
+run() {
+    fetch
+    local folder made
+    open_folder "${1:-}"
+    test -z "$made" || echo "$folder" >&2
+    # shellcheck disable=SC2046
+    set -- $(free_ports 5)
+    settings "$folder" "$@"
+    JAVA_HOME=$(dirname "$(dirname "$(readlink -f "$(command -v "$java")")")")
+    export JAVA_HOME # containers get it
+    start resourcemanager resourcemanager.ResourceManager
+    local manager=$!
+    start nodemanager nodemanager.NodeManager
+    local node=$!
+    # shellcheck disable=SC2064
+    trap "stop $manager $node '$folder' '$made'" EXIT
+    until grep -qs 'Registered with ResourceManager' "$folder/nodemanager.log"; do
+        if ! kill -0 $manager $node 2> /dev/null; then
+            cat "$folder/resourcemanager.log" "$folder/nodemanager.log" >&2
+            exit 1
+        fi
+        sleep 0.1
+    done
+    echo "READY $1 $manager"
+    cat > /dev/null # until the process that started this one closes the pipe or ends
+}
+
+stop() { # MANAGER NODE FOLDER MADE
+    kill -9 "$1" "$2" 2> /dev/null || true
+    wait "$1" "$2" 2> /dev/null || true
+    # Each container is a session of its own, and outlives its NodeManager.
+    find "$3/local/nmPrivate" -name '*.pid' -exec cat {} + 2> /dev/null | while read -r container; do
+        kill -9 -- "-$container" 2> /dev/null || true
+    done
+    test -z "$4" || rm -rf "$3"
+}
+
+case ${1:-run} in
+    fetch) fetch ;;
+    run) run "${@:2}" ;;
+    *) echo "usage: $0 fetch | run [FOLDER]" >&2; exit 64 ;;
+esac
