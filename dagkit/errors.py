@@ -110,6 +110,7 @@ RunCode = Literal[
     "java-missing",
     "spark-unavailable",
     "spark-incomplete",
+    "workers-unprepared",
     "session-mismatched",
     "python-mismatched",
     "address-taken",

@@ -139,7 +139,7 @@ def launch_compiled(
             contextlib.ExitStack() as stack,
         ):
             everyone: list[Observer] = [status, *log, *observers, *tracing()]
-            backend = stack.enter_context(_backend(compilation, machine, everyone, kept))
+            backend = stack.enter_context(_backend(compilation, machine, place, everyone, kept))
             state = RunState(
                 compilation,
                 backend,
@@ -215,7 +215,7 @@ def _picture(compilation: Compilation, machine: Machine, place: str, until: Unti
 
 @contextlib.contextmanager
 def _backend(
-    compilation: Compilation, machine: Machine, observers: list[Observer], kept: str | None
+    compilation: Compilation, machine: Machine, place: str, observers: list[Observer], kept: str | None
 ) -> Iterator[Backend]:
     """The backend of a launch; reports the steps of its start, and where the earlier run was kept, if it was."""
     starting = Observers(observers)
@@ -232,6 +232,7 @@ def _backend(
     with machine.session() as session:
         starting.publish(Starting("sending code to Spark's workers", web_page(session)))
         with contextlib.closing(SparkBackend(compilation, session)) as backend:
+            backend.check_workers(place)
             starting.publish(Starting("reading the ledger"))
             yield backend
 

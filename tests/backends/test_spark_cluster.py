@@ -33,11 +33,11 @@ def ran(master: str, mark: Path, *words: str, **environment: str) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def without_dagkit(folder: Path) -> str:
+def without_dagkit(folder: Path, needed: Iterable[str] = NEEDED) -> str:
     """A Python that finds what workers must have, and neither dagkit nor anything else that it depends on."""
     packages = folder / "packages"
     packages.mkdir()
-    for name in _with_what_they_need(NEEDED):
+    for name in _with_what_they_need(needed):
         found = distribution(name)
         for top in {file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}:
             (packages / top).symlink_to(str(found.locate_file(top)))

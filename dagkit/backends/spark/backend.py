@@ -19,6 +19,7 @@ from dagkit.backends.spark.frames import Frames
 from dagkit.backends.spark.jobs import Jobs, is_connect
 from dagkit.backends.spark.kept_state import Kept, KeptState, SentState, overlaid
 from dagkit.backends.spark.placing import Placing
+from dagkit.backends.spark.preflight import WorkersUnprepared, ask, check
 from dagkit.backends.spark.rows import ARROW_SCHEMA, SPARK_SCHEMA, Kind, rows_in
 from dagkit.backends.spark.shipping import by_value, modules_of, shipped
 from dagkit.backends.spark.spark_errors import SparkFailed, spark_errors
@@ -77,6 +78,16 @@ class SparkBackend:
         self.program = program
         self.shipped, self._known = shipped(program, modules)
         self._frames = Frames(self._known, program.targets)
+
+    def check_workers(self, application_path: str) -> None:
+        """Raise WorkersUnprepared if workers on other machines lack what windows need. Local ones are this Python."""
+        if self._workers_are_here:
+            return
+        with spark_errors("Spark's workers do not answer", self.spark), self._jobs.tagged():
+            answers = ask(self.spark, self._cores.count().now, application_path)
+        failed = [finding for finding in check(answers.facts) if not finding.ok]
+        if failed:
+            raise WorkersUnprepared(failed)
 
     def cores(self) -> Cores:
         """The number of cores that the session's cluster has, and the number that it can get."""

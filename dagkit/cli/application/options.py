@@ -32,6 +32,17 @@ def definitions(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -
     return tuple((text.partition("=")[0].strip(), text.partition("=")[2]) for text in given)
 
 
+def spark_settings(
+    ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+) -> tuple[tuple[str, str], ...]:
+    """Each `key=value`, where each key is one of Spark's."""
+    pairs = definitions(ctx, parameter, given)
+    foreign = [name for name, _ in pairs if not name.startswith("spark.")]
+    if foreign:
+        raise click.UsageError(f"--spark {foreign[0]}: the names of Spark's settings begin with 'spark.'")
+    return pairs
+
+
 _CONFIGURING = (
     click.option(
         "--app",

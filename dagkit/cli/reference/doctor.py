@@ -1,4 +1,4 @@
-"""`dagkit doctor`: check what dagkit needs on this machine, and say what to do."""
+"""`dagkit doctor`: check what dagkit needs on this machine and on the workers of a cluster, and say what to do."""
 
 import os
 import secrets
@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,14 +15,18 @@ import rich_click as click
 from click.exceptions import Exit
 
 from dagkit.backends.spark.java import JavaNotFound, ensure_java, version_of
+from dagkit.backends.spark.machine_finding import Finding
 from dagkit.backends.spark.workers_python import PythonMismatched, check_python
 from dagkit.cli.application.about import about
-from dagkit.cli.application.options import spoken
+from dagkit.cli.application.opening import compiled
+from dagkit.cli.application.operator_lookup import packages
+from dagkit.cli.application.options import Asked, configured, spark_settings, spoken
 from dagkit.cli.terminal.amounts import in_bytes
 from dagkit.cli.terminal.output import Output
 from dagkit.errors import DagkitError, printable
-from dagkit.launching import HOME
+from dagkit.launching import HOME, application_path
 from dagkit.ledger.stores import KeyTaken, open_store
+from dagkit.machine import Machine
 from dagkit.urls import absolute, is_url
 
 LEAST_SPACE = 1_000_000_000
@@ -32,26 +36,43 @@ LACKING = 5
 """The exit code if something is missing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The result of one check."""
-
-    check: str
-    ok: bool
-    found: str
-    help: str = ""
-    """What to do if it is not OK."""
-
-
 @click.command()
-@click.option("--path", metavar="FOLDER", default=HOME, help="The folder of applications to check; default .dagkit.")
+@click.argument("target", metavar="[APP]", type=click.Path(), required=False)
+@click.option("--path", metavar="FOLDER", help="The folder whose storage is checked; default: that of APP, or .dagkit.")
+@click.option("--master", metavar="URL", help="Check the workers of this Spark, too.")
+@click.option(
+    "--spark",
+    "settings",
+    metavar="KEY=VALUE",
+    callback=spark_settings,
+    multiple=True,
+    help="A setting of that Spark; overrides `spark-defaults.conf`.",
+)
+@configured
 @spoken
-def doctor(*, path: str, output: Output) -> None:
+def doctor(
+    *,
+    target: str | None,
+    path: str | None,
+    master: str | None,
+    settings: tuple[tuple[str, str], ...],
+    configuring: Callable[[str], Asked],
+    output: Output,
+) -> None:
     """Check what dagkit needs on this machine, and say what to do about each problem.
 
-    It writes a small file into the folder of applications and deletes it. It exits with 5 if a check fails.
+    With --master, start a session there, and check its workers. It writes small files into the folder of the
+    application and deletes them. It exits with 5 if a check fails.
     """
+    if settings and master is None:
+        raise click.UsageError("--spark needs --master")
+    if path is None:
+        path = HOME if target is None else application_path(compiled(configuring(target), output))
     findings = list(_findings(path))
+    if master is None:
+        findings.append(workers_python())
+    else:
+        findings += workers(Machine(master=master, settings=dict(settings)), absolute(path))
     if output.as_json:
         output.document("dagkit.doctor/1", {"findings": [asdict(finding) for finding in findings]})
     else:
@@ -69,7 +90,6 @@ def _line(finding: Finding, width: int) -> str:
 def _findings(path: str) -> Iterator[Finding]:
     yield from _versions()
     yield java()
-    yield workers_python()
     yield from storage(path)
     folders = (
         {"temporary files": tempfile.gettempdir()}
@@ -118,6 +138,23 @@ def workers_python() -> Finding:
     except PythonMismatched as mismatched:
         return Finding("workers' Python", ok=False, found=mismatched.problem, help=mismatched.help)
     return Finding("workers' Python", ok=True, found=f"{program}, {sys.version_info.major}.{sys.version_info.minor}")
+
+
+def workers(machine: Machine, path: str) -> list[Finding]:
+    """What the workers of a Spark find about themselves, and whether they can use the storage of a folder."""
+    from dagkit.backends.spark.preflight import examine  # noqa: PLC0415 - imports PySpark
+
+    missing = [] if is_url(path) else _missing_folders(Path(path))
+    try:
+        with machine.session() as session:
+            return examine(session, path, packages())
+    except DagkitError as error:
+        explained = error.explained
+        problem, help_ = (explained.problem, explained.help) if explained else (str(error), "see Spark's logs")
+        return [Finding("Spark", ok=False, found=problem, help=help_)]
+    finally:
+        for folder in filter(Path.is_dir, missing):
+            folder.rmdir()
 
 
 def storage(path: str) -> Iterator[Finding]:

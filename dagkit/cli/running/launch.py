@@ -6,7 +6,7 @@ import rich_click as click
 
 from dagkit.api.running import Until
 from dagkit.backends.spark.master import Master
-from dagkit.cli.application.options import Asked, application, definitions, spoken
+from dagkit.cli.application.options import Asked, application, spark_settings, spoken
 from dagkit.cli.terminal.output import Output
 from dagkit.machine import Machine
 
@@ -50,7 +50,7 @@ class LaunchCommand(click.RichCommand):
     "--spark",
     "settings",
     metavar="KEY=VALUE",
-    callback=definitions,
+    callback=spark_settings,
     multiple=True,
     help="A setting of Spark; overrides `spark-defaults.conf`.",
 )
@@ -152,9 +152,6 @@ def _machine(master: str | None, cores: int | None, settings: dict[str, str], *,
     """The machine for these options; raise if the master's URL is malformed, before anything is started."""
     if reference and (cores or master or settings):
         raise click.UsageError("--reference runs without Spark: leave out --cores, --master and --spark")
-    foreign = [name for name in settings if not name.startswith("spark.")]
-    if foreign:
-        raise click.UsageError(f"--spark {foreign[0]}: the names of Spark's settings begin with 'spark.'")
     if master is not None:
         Master.of(master)
     return Machine("reference" if reference else "spark", master=master, cores=cores, settings=settings)

@@ -14,11 +14,11 @@ CHECKS = [
     "versions",
     "compiled C",
     "Java",
-    "workers' Python",
     "storage",
     "clock",
     "space for applications",
     "space for temporary files",
+    "workers' Python",
 ]
 
 
@@ -39,6 +39,24 @@ def test_the_folders_on_the_way_to_a_place_that_does_not_exist_are_not_left_behi
     found = findings(dagkit("doctor", "--path", "there/not/yet", "--json"))["storage"]
     assert (found[0], found[1].partition(":")[0]) == (True, "there/not/yet (not there yet)")
     assert [path.name for path in folder.rglob("*")] == ["there"]
+
+
+def test_the_folder_of_an_application_is_checked(dagkit, word_count: str, folder: Path) -> None:
+    answer = dagkit("doctor", word_count, "-D", f"dt.attr.APPLICATION_PATH={folder}/elsewhere", "--json")
+    assert findings(answer)["storage"][1].startswith(f"{folder}/elsewhere (not there yet): creates exclusively")
+
+
+def test_settings_of_spark_need_a_master(dagkit) -> None:
+    answer = dagkit("doctor", "--spark", "spark.executor.memory=1g")
+    assert (answer.code, "--spark needs --master" in answer.err) == (2, True)
+
+
+def test_a_master_that_does_not_answer_is_a_finding(dagkit) -> None:
+    answer = dagkit("doctor", "--json", "--master", "spark://master.invalid:7077")
+    assert answer.code == 5
+    ok, found, help_ = findings(answer)["Spark"]
+    assert (ok, found) == (False, "no Spark at spark://master.invalid:7077: there is no host 'master.invalid'")
+    assert help_.startswith("check the host and the port")
 
 
 def test_a_failed_check_says_what_to_do_and_has_an_exit_code(dagkit, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,233 @@
+"""The preflight: what workers find out about themselves, and what the driver concludes from it."""
+
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import fsspec
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+from dagkit.backends.spark.preflight import Answers, WorkersUnprepared, check, check_more, fits
+from dagkit.backends.spark.worker_facts import Facts, Visit
+from tests.backends.test_spark_cluster import NEEDED, without_dagkit
+
+ROOT = Path(__file__).parents[2]
+VERSIONS = {"cloudpickle": "3.1.1", "numpy": "2.3.0", "pyarrow": "22.0.0", "pydantic": "2.12.4"}
+FIT = Facts("worker-1", platform.python_version(), VERSIONS, clock=1000.0, free_bytes=10**12, libraries=("c: 1",))
+
+
+def failed(*facts: Facts) -> dict[str, str]:
+    return {finding.check: finding.found for finding in check(facts) if not finding.ok}
+
+
+def visited(place: Path | str, **options: Any) -> Facts:
+    visit = Visit(application_path=str(place), folder=".preflight-1", file="driver", **options)
+    return Facts(**json.loads(visit.facts()))
+
+
+# ---- on a worker
+
+
+def test_a_worker_reads_what_the_driver_wrote_and_writes_beside_it(tmp_path: Path) -> None:
+    (folder := tmp_path / ".preflight-1").mkdir()
+    (folder / "driver").touch()
+    facts = visited(tmp_path)
+    assert (facts.storage, facts.python) == ("", platform.python_version())
+    assert {each.name for each in folder.iterdir()} == {"driver", facts.file}
+
+
+def test_a_worker_that_sees_another_folder_says_so(tmp_path: Path) -> None:
+    assert visited(tmp_path).storage == "a file that the driver wrote is not there"
+
+
+class Hanging(MemoryFileSystem):
+    """A storage that answers only at the end of the test."""
+
+    protocol = "hanging"
+    cachable = False
+    answering: ClassVar[threading.Event]
+
+    def info(self, path: str, **kwargs: Any) -> Any:
+        self.answering.wait()
+        return super().info(path, **kwargs)
+
+
+@pytest.fixture
+def hanging() -> Iterator[str]:
+    Hanging.answering = threading.Event()
+    fsspec.register_implementation("hanging", Hanging, clobber=True)
+    yield "hanging://folder"
+    Hanging.answering.set()
+
+
+def test_a_storage_that_does_not_answer_is_given_up(hanging: str) -> None:
+    assert visited(hanging, within=0.05).storage.startswith("no answer within 0.05 s")
+
+
+class Refusing(BaseHTTPRequestHandler):
+    """An object store that knows none who asks."""
+
+    def do_HEAD(self) -> None:
+        self.send_response(403)
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture
+def refusing() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.slow
+def test_a_worker_without_credentials_says_so(refusing: str) -> None:
+    """As an executor does whose environment lacks the driver's variables."""
+    code = (
+        "from dagkit.backends.spark.worker_facts import Visit; "
+        "print(Visit('s3://bucket/app', '.preflight-1', 'driver').facts())"
+    )
+    without = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    own = {"AWS_ENDPOINT_URL": refusing, "AWS_EC2_METADATA_DISABLED": "true", "HOME": "/nonexistent"}
+    done = subprocess.run(  # noqa: S603 - our own code
+        [sys.executable, "-c", code], env={**without, **own}, capture_output=True, text=True, check=True
+    )
+    (storage,) = (each for each in check([Facts(**json.loads(done.stdout))]) if not each.ok)
+    assert "ACCESS_DENIED" in storage.found
+    assert "give executors its credentials, as by --spark spark.executorEnv.NAME=VALUE" in storage.help
+
+
+def test_libraries_report_about_themselves(tmp_path: Path) -> None:
+    facts = visited(tmp_path, libraries=("dagkit_operators", "no_such_library"))
+    assert [line.partition(":")[0] for line in facts.libraries] == ["byte scanning", "ModuleNotFoundError"]
+
+
+# ---- on the driver
+
+
+def test_nothing_fails_where_workers_are_like_the_driver() -> None:
+    assert failed(FIT, replace(FIT, host="worker-2")) == {}
+    python, *_ = check_more(Answers((FIT, replace(FIT, host="worker-2")), began=999.0, ended=1001.0))
+    assert (python.ok, python.found) == (True, f"{platform.python_version()} (on worker-1, worker-2)")
+
+
+@pytest.mark.parametrize(
+    ("versions", "found"),
+    [
+        ({"pydantic": None}, "pydantic is missing (on b)"),
+        ({"pydantic": "2.11.9"}, "pydantic is 2.11.9 (on b)"),
+        ({"numpy": None, "pyarrow": "17.1"}, "numpy is missing (on b); pyarrow is 17.1 (on b)"),
+    ],
+    ids=["missing", "too old", "two packages"],
+)
+def test_packages_that_are_missing_or_of_other_versions_fail(versions: dict[str, str | None], found: str) -> None:
+    packages = {name: version for name, version in {**VERSIONS, **versions}.items() if version is not None}
+    assert failed(FIT, replace(FIT, host="b", packages=packages)) == {"workers' packages": found}
+
+
+@pytest.mark.parametrize(
+    ("version", "bounds", "fit"),
+    [
+        ("2.12.0", ">=2.12,<3", True),
+        ("2.9", ">=2.12,<3", False),
+        ("3.0.1", "<3,>=2.12", False),
+        ("2025.2.0", ">=2025.2", True),
+        ("?", ">=2.12", True),
+        ("1.0", "", True),
+    ],
+)
+def test_versions_are_compared_as_numbers(version: str, bounds: str, fit: bool) -> None:
+    assert fits(version, bounds) is fit
+
+
+def test_the_packages_to_install_are_named_with_the_versions_that_fit() -> None:
+    lacking = replace(FIT, packages={name: version for name, version in VERSIONS.items() if name != "cloudpickle"})
+    (packages,) = (finding for finding in check([lacking]) if not finding.ok)
+    assert packages.help.startswith("pip install 'cloudpickle>=3.1' for the Python of every worker")
+
+
+def test_the_error_of_a_launch_lists_every_failed_check() -> None:
+    lacking = {name: version for name, version in VERSIONS.items() if name != "numpy"}
+    refused = [replace(FIT, storage="PermissionError: no"), replace(FIT, host="b", packages=lacking)]
+    error = WorkersUnprepared([finding for finding in check(refused) if not finding.ok])
+    assert error.code == "workers-unprepared"
+    assert error.problem == (
+        "Spark's workers cannot run dagkit: numpy is missing (on b); PermissionError: no (on worker-1)"
+    )
+    assert "spark.executorEnv" in error.help
+
+
+@pytest.mark.parametrize(
+    ("change", "check_name"),
+    [
+        ({"clock": 990.0}, "workers' clocks"),
+        ({"clock": 1010.0}, "workers' clocks"),
+        ({"free_bytes": 5}, "workers' space"),
+    ],
+    ids=["a clock that is late", "a clock that is early", "a full disk"],
+)
+def test_clocks_and_space_fail_only_for_the_doctor(change: dict[str, Any], check_name: str) -> None:
+    facts = replace(FIT, **change)
+    assert failed(facts) == {}
+    findings = check_more(Answers((facts,), began=999.0, ended=1001.0))
+    assert [finding.check for finding in findings if not finding.ok] == [check_name]
+
+
+# ---- on a cluster
+
+
+def on_cluster(python: str, *words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A command at a cluster with one worker, which runs another Python."""
+    quick = "spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1"
+    options = ["--master", "local-cluster[1,1,1024]", "--spark", quick]
+    return subprocess.run(  # noqa: S603 - our own command
+        [sys.executable, "-m", "dagkit.cli", *words, *options],
+        env={**os.environ, "PYTHONPATH": "", "PYSPARK_PYTHON": python},  # workers would import what is on this path
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_launch_ends_before_its_first_window_if_workers_lack_a_package(tmp_path: Path) -> None:
+    lacking = without_dagkit(tmp_path, [name for name in NEEDED if name != "pydantic"])
+    (tmp_path / "input").write_text("a line\n")
+    definitions = ("File-splitter.prop.scanner.files=input", "Record-writer.prop.filePath=output")
+    launched = on_cluster(
+        lacking,
+        *("launch", str(ROOT / "apps" / "line_filter"), "--once", "--path", f"{tmp_path}/app"),
+        *(word for each in definitions for word in ("-D", f"dt.operator.{each}")),
+        folder=tmp_path,
+    )
+    assert launched.returncode == 5, launched.stderr
+    assert "Spark's workers cannot run dagkit: pydantic is missing (on " in launched.stderr
+    assert re.search(r"pip install 'pydantic[<>].*2\.12", launched.stderr)
+    assert not (tmp_path / "app" / "chains").exists()
+    assert not [*(tmp_path / "app").glob(".preflight-*")]
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_the_doctor_examines_the_workers_of_a_master(tmp_path: Path) -> None:
+    examined = on_cluster(without_dagkit(tmp_path), "doctor", "--json", "--path", "app", folder=tmp_path)
+    findings = {each["check"]: each for each in json.loads(examined.stdout)["findings"]}
+    workers = [name for name in findings if name.startswith("workers' ")]
+    assert workers == [f"workers' {what}" for what in ("packages", "storage", "Python", "clocks", "space", "libraries")]
+    assert all(findings[name]["ok"] for name in workers if name != "workers' space"), findings
+    assert "byte scanning: numpy" in findings["workers' libraries"]["found"]
