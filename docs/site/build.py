@@ -29,7 +29,7 @@ PARTS = {
     "Coming from": ["coming-from-apex", "coming-from-spark", "coming-from-beam", "coming-from-flink"],
     "Write": ["writing-operators", "operators", "testing", "file-policy", "properties"],
     "Connect": ["kafka", "queues", "dataframes", "tables", "time"],
-    "Operate": ["cli", "console", "reliability", "bad-records", "metrics", "ledger", "security", "errors"],
+    "Operate": ["cli", "clusters", "console", "reliability", "bad-records", "metrics", "ledger", "security", "errors"],
     "Reference": ["reference/api", "reference/commands", "reference/operators", "reference/attributes"],
     "Explain": ["architecture", "benchmarks", "open-ends", "decisions/index"],
 }

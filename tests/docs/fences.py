@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 ROLES = ("", "shared", "fault", "repair", "output")
-PROGRAMS = ("python", "xml", "properties", "toml", "json")
+PROGRAMS = ("python", "xml", "properties", "toml", "json", "yaml", "dockerfile")
 PROSE = ("text", "text steps", "layers", "rooms", "mermaid", "java")
 """Fences that nothing runs; what a test reads in them is said beside the test."""
 
