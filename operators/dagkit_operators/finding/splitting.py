@@ -21,6 +21,10 @@ from dagkit_operators.payloads import FileInfo, FileMetadata
 
 BLOCKS_THRESHOLD = 1000
 """The default number of blocks for each window."""
+MOST_SMALL_BLOCKS = 10_000
+"""The most blocks of small files for each window by default."""
+SMALL_BYTES = 64 << 20
+"""With fewer bytes, the blocks of a window are small: reading them takes less time than the window itself."""
 
 _log = logging.getLogger(__name__)
 
@@ -108,7 +112,11 @@ class SplitsFiles(Operator):
     block_size: PositiveInt | None = None
     """Bytes of a block; None: what the filesystem reports for the file, 128 MiB on HDFS, else 64 MiB."""
     blocks_threshold: PositiveInt | None = None
-    """The most blocks, and the most files, sent in one window; None: 1000."""
+    """The most blocks, and the most files, sent in one window.
+
+    None: 1000. If they have less than 64 MiB together, `FileSplitterInput` sends as many as there were before, at most
+    10,000: with many small files, windows get larger.
+    """
     compression: Compression = "auto"
     """How files are compressed, as for the reader. A compressed file is one block.
 
@@ -197,21 +205,22 @@ class SplitsFiles(Operator):
         )
         count = 0 if status.is_directory else cut.count(self._size_of(cut))
         self.files_processed += 1
-        self.files_metadata_output.emit(
-            FileMetadata(
-                status.path,
-                status.length,
-                status.modified_millis,
-                count,
-                identity,
-                content_length,
-                relative_path=name_as_text(relative_path or plain(status.path).rstrip("/").rpartition("/")[2]),
-                is_directory=status.is_directory,
-                discovered_millis=int(self._now().timestamp() * 1000),
-                data_offset=offset,
-                first_block_id=self.next_block_id,
+        if self.files_metadata_output.is_connected:
+            self.files_metadata_output.emit(
+                FileMetadata(
+                    status.path,
+                    status.length,
+                    status.modified_millis,
+                    count,
+                    identity,
+                    content_length,
+                    relative_path=name_as_text(relative_path or plain(status.path).rstrip("/").rpartition("/")[2]),
+                    is_directory=status.is_directory,
+                    discovered_millis=int(self._now().timestamp() * 1000),
+                    data_offset=offset,
+                    first_block_id=self.next_block_id,
+                )
             )
-        )
         return cut if count else None
 
     def _split_next(self, cut: Cut, most: int) -> tuple[list[Block], Cut | None]:
@@ -239,17 +248,19 @@ class AbstractFileSplitter(SplitsFiles, InputOperator):
 
     def process_files(self) -> None:
         """Describe as many blocks and files as a window may have."""
-        blocks = files = 0
-        while blocks < self._most:
+        blocks = files = size = 0
+        many = min(max(self._most, self.next_block_id), MOST_SMALL_BLOCKS)
+        while blocks < (most := many if self.blocks_threshold is None and size < SMALL_BYTES else self._most):
             if self.cut is None:
-                info = self.get_file_info() if files < self._most else None
+                info = self.get_file_info() if files < most else None
                 if info is None:
                     return
                 # an empty file counts only if its metadata is sent: otherwise this call would produce nothing for it
                 files += self._begin(info) and self.files_metadata_output.is_connected
             if self.cut is not None:
-                described, self.cut = self._split_next(self.cut, self._most - blocks)
+                described, self.cut = self._split_next(self.cut, most - blocks)
                 blocks += len(described)
+                size += sum(block.end - block.start for block in described)
                 for block in described:
                     self.blocks_metadata_output.emit(block)
 
@@ -261,7 +272,8 @@ class AbstractFileSplitter(SplitsFiles, InputOperator):
         if status is None or not self._accepts(status):
             return False
         receipt = self._receipt_for(status)
-        self.cut = self._begin_file(status, self._version(), self._relative_path(status), receipt=receipt)
+        relative_path = self._relative_path(status) if self.files_metadata_output.is_connected else ""
+        self.cut = self._begin_file(status, self._version(), relative_path, receipt=receipt)
         return True
 
     def _accepts(self, status: Found) -> bool:  # noqa: ARG002 - for the scanning splitter

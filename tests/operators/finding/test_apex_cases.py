@@ -27,6 +27,7 @@ from dagkit_operators import (
     Record,
 )
 from dagkit_operators.filesystem.access import Found
+from dagkit_operators.finding import splitting
 from tests.engine.cast import Collect, Desk, arrived
 
 INTERVAL = 100
@@ -155,6 +156,21 @@ def test_blocks_threshold(data: Path) -> None:
     counts = [case.counts() for _ in range(8)]
     assert [blocks for _, blocks in counts] == [10] * 7 + [2]
     assert sum(files for files, _ in counts) == 12
+
+
+@pytest.mark.parametrize(
+    ("small_bytes", "counts"),
+    [(1000, [2, 2, 4, 4]), (25, [2, 2, 3, 3, 2]), (0, [2] * 6)],
+    ids=["small", "some", "large"],
+)
+def test_a_window_has_as_many_small_blocks_as_there_were_before(
+    data: Path, monkeypatch: pytest.MonkeyPatch, small_bytes: int, counts: list[int]
+) -> None:
+    monkeypatch.setattr(splitting, "BLOCKS_THRESHOLD", 2)
+    monkeypatch.setattr(splitting, "MOST_SMALL_BLOCKS", 6)
+    monkeypatch.setattr(splitting, "SMALL_BYTES", small_bytes)
+    case = Case(data, blocks_threshold=None)
+    assert [case.counts()[1] for _ in counts] == counts
 
 
 def test_files_processed_are_those_that_were_begun_in_a_window(data: Path) -> None:
