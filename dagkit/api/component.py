@@ -8,7 +8,7 @@ values, and `faults` lists what is wrong with them.
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
@@ -102,6 +102,15 @@ class Component(BaseModel):
         why = "a property" if name in type(self).model_fields else "declared, but not as State"
         help_ = "keep a changing value in State under another name, or in an attribute whose name begins with _"
         return f"{attribute} is {why}: {help_}"
+
+    if not TYPE_CHECKING:  # a type checker would accept every name
+
+        def __getattr__(self, name: str) -> Any:
+            """Look up a private attribute. pydantic takes ten times as long, and operators use them for each item."""
+            try:
+                return object.__getattribute__(self, "__pydantic_private__")[name]
+            except (AttributeError, KeyError, TypeError):  # not a private attribute, or `__init__` did not run
+                return super().__getattr__(name)
 
     def __eq__(self, other: object) -> bool:
         """Whether both are of the same class and have equal properties, however these were set."""

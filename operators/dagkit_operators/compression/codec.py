@@ -22,6 +22,7 @@ ENDINGS: dict[str, Codec] = {
     ".lz4": "lz4",
 }
 """The codec for each file name extension."""
+_ANY_ENDING = tuple(ENDINGS)
 MAGIC: Mapping[bytes, Codec] = {
     b"\x1f\x8b\x08": "gzip",
     b"\xfd7zXZ\x00": "xz",
@@ -71,6 +72,8 @@ class CompressedBlock(RunFailure):
 def codec_of(path: str, compression: Compression) -> Codec | None:
     """The codec of a file by its name; None if it has none of the endings, or if `compression` is `none`."""
     if compression == "auto":
+        if not path.lower().endswith(_ANY_ENDING):
+            return None
         return next((codec for ending, codec in ENDINGS.items() if path.lower().endswith(ending)), None)
     return None if compression == "none" else compression
 

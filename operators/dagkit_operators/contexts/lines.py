@@ -91,6 +91,8 @@ def chunks(
     """
     import numpy as np  # noqa: PLC0415
 
+    if end is not None:  # a small file needs no large buffer; with the byte behind its end, its end is noticed at once
+        size = min(size, end - start + len(delimiter) + 1)
     reading = _Reading(stream, delimiter, escape, size, longest)
     if not reading.begin(start, at_line=at_line):
         return

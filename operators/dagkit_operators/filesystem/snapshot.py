@@ -16,7 +16,7 @@ from dagkit_operators.filesystem.access import (
     opened,
     opened_in,
     reading_from,
-    refuse_special,
+    to_read,
 )
 
 _log = logging.getLogger(__name__)
@@ -39,11 +39,7 @@ def open_snapshot(block: Block, filesystem: Any = None) -> Iterator[Seekable]:
     """
     facts = block.facts or {}
     with reading_from(block.path):
-        if filesystem is None:
-            refuse_special(block.path)
-            now = looked_up(block.path)
-        else:
-            now = looked_up_in(filesystem, block.path, block.path)
+        now = to_read(block.path) if filesystem is None else looked_up_in(filesystem, block.path, block.path)
     if now is None:
         raise FileChanged(
             f"{shown(block.path)} is gone, and {_of(block)} is still to be read",

@@ -48,7 +48,7 @@ class FileOutput(RolledFiles, Generic[T]):
         name = self.file_name(item)
         if name:
             content = self.bytes_for(item)
-            self._write(name_as_text(name), content, (len(content),))
+            self._write(name_as_text(name), content, 1, lambda: (len(content),))
 
     def process_batch(self, batch: Batch[T]) -> None:
         by_name: dict[str, tuple[bytearray, list[int]]] = {}
@@ -59,7 +59,7 @@ class FileOutput(RolledFiles, Generic[T]):
                 content += self.bytes_for(item)
                 ends.append(len(content))
         for name, (content, ends) in by_name.items():
-            self._write(name_as_text(name), content, ends)
+            self._write(name_as_text(name), content, len(ends), ends.copy)
 
     def _part_name(self, name: str, part: OpenPart) -> str:
         return self.part_name(local_path(name), part.number)  # the state holds names as text

@@ -81,17 +81,17 @@ class PartWriter(RolledFiles, Generic[T]):
 
     def process(self, item: T) -> None:
         content = self._bytes(item)
-        self._write(_ONLY, content, [len(content)])
+        self._write(_ONLY, content, 1, lambda: [len(content)])
 
     def process_batch(self, batch: Batch[T]) -> None:
         if not len(batch):
             return
         column = None if self.format is not None else processed_column(batch, None)
         if isinstance(column, Lines) and column.delimiter == self.record_separator.encode():
-            self._write(_ONLY, column.content, _ends(column))
+            self._write(_ONLY, column.content, len(column), lambda: _ends(column))
             return
         contents = [self._bytes(item) for item in (batch.items() if column is None else column.values())]
-        self._write(_ONLY, b"".join(contents), list(accumulate(map(len, contents))))
+        self._write(_ONLY, b"".join(contents), len(contents), lambda: list(accumulate(map(len, contents))))
 
     def _bytes(self, item: Any) -> bytes:
         made = processed_value(item, None) if self.format is None else self.format(item)

@@ -1,7 +1,7 @@
 """Files that are written part by part: when a part is finished, shared by all operators that roll their files."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -141,13 +141,25 @@ class RolledFiles(Operator):
         self._compressed.clear()
 
     def _write(
-        self, name: str, content: bytes | bytearray | memoryview, ends: "Sequence[int] | npt.NDArray[np.int64]"
+        self,
+        name: str,
+        content: bytes | bytearray | memoryview,
+        count: int,
+        ends_of: Callable[[], "Sequence[int] | npt.NDArray[np.int64]"],
     ) -> None:
-        """Write consecutive items, whose ends are given, to as many parts of a file as they need."""
+        """Write this many consecutive items to as many parts of a file as they need.
+
+        `ends_of` computes where they end; only limits need that.
+        """
         part = self.parts.get(name)
         if part is None:
             part = self.parts[name] = OpenPart()
         view = memoryview(content)
+        if self.max_length is None and self.max_count is None:
+            if count:
+                self._add(name, part, view, count)
+            return
+        ends = ends_of()
         place = index = 0
         while index < len(ends):
             last = len(ends)

@@ -1,6 +1,7 @@
 """Chunks of lines: where they start, what they know before it is asked for, and what is refused."""
 
 import io
+from typing import Any
 
 import pytest
 
@@ -77,3 +78,24 @@ def test_nothing_is_read_beyond_a_stretch_that_ends_with_a_line() -> None:
     stream = io.BytesIO(b"aaa\nbbb\nccc\n")
     assert [chunk.data.tobytes() for chunk in chunks(stream, 0, 8, size=8)] == [b"aaa\nbbb\n"]
     assert stream.tell() == 8
+
+
+class Watched(io.BytesIO):
+    """A stream that notes how many bytes it is asked for."""
+
+    asked = 0
+
+    def readinto(self, buffer: Any, /) -> int:
+        self.asked = max(self.asked, len(buffer))
+        return super().readinto(buffer)
+
+
+def test_lines_of_a_small_file_are_read_into_a_small_buffer() -> None:
+    stream = Watched(b"one\ntwo\n")
+    (chunk,) = chunks(stream, 0, 8)
+    assert (bytes(chunk.data), stream.asked) == (b"one\ntwo\n", 10)
+
+
+def test_a_line_that_exceeds_its_block_is_read_to_its_end() -> None:
+    stream = io.BytesIO(b"one\n" + b"x" * 100 + b"\nend")
+    assert [bytes(chunk.data) for chunk in chunks(stream, 0, 5)] == [b"one\n", b"x" * 100 + b"\n"]
