@@ -2,6 +2,7 @@
 
 import ctypes
 import faulthandler
+import gc
 import multiprocessing
 import os
 import resource
@@ -149,6 +150,7 @@ def poisoned_names(looks: Looks, *poison: int, kind: Any, by_now: int = 0, way: 
 
 def killed(desk: Desk) -> int:
     """Run a driver in a process of its own, and return its exit code: below 0 is a signal."""
+    gc.collect()  # the child may not release clients of Kafka that earlier tests left
     process = multiprocessing.get_context("fork").Process(target=desk.run)
     process.start()
     process.join(120)
