@@ -15,4 +15,7 @@ def bytes_of(document: BaseModel) -> bytes:
 
 def document_in(content: bytes, kind: type[T]) -> T:
     """The document that a file with this content holds. Raise ValueError if it holds none of this kind."""
-    return kind.model_validate(json.loads(content))
+    try:
+        return kind.model_validate(json.loads(content))
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error

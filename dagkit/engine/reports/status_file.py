@@ -1,8 +1,8 @@
 """The snapshot of a run as a file in the application's folder, for other processes: `PATH/status.json`.
 
 The driver replaces the file at each change of state, otherwise at most once a second, and at least every five seconds.
-Its last content is the state in which the run ended. The file also keeps a second driver from starting by mistake; what
-decides between two drivers is the ledger.
+Its last content is the state in which the run ended, unless its storage does not answer then. The file also keeps a
+second driver from starting by mistake; what decides between two drivers is the ledger.
 """
 
 import logging
@@ -66,9 +66,11 @@ def refuse_second(store: Store, now: datetime) -> None:
 class StatusFile:
     """Writes the snapshots of one launch. It is an observer of the launch, and keeps the picture of it."""
 
-    def __init__(self, store: Store, picture: RunPicture) -> None:
+    def __init__(self, store: Store, picture: RunPicture, *, last_write_seconds: float = BEAT_SECONDS) -> None:
         self._store = store
         self._picture = picture
+        self._last_write_seconds = last_write_seconds
+        """How long the end of the launch waits for the last write."""
         self._is_begun = False
         self._is_overtaken = False
         """Whether another launch has written the file, which then belongs to it."""
@@ -98,8 +100,9 @@ class StatusFile:
         finally:
             self._over.set()
             self._urgent.set()
-            writer.join()
-            self.write()
+            writer.join(self._last_write_seconds)
+            if writer.is_alive():
+                _log.warning("%s keeps an earlier state: its storage does not answer", STATUS)
 
     def write(self) -> None:
         """Write the snapshot, unless another launch has begun to write. If the store fails, a later write succeeds."""
@@ -117,7 +120,7 @@ class StatusFile:
             _log.warning("%s cannot be written now: %s", STATUS, error)
 
     def _keep(self) -> None:
-        """Write until the launch is over."""
+        """Write until the launch is over, and then how it ended."""
         waited = 0.0
         while not self._over.is_set():
             is_urgent = self._urgent.wait(_SECONDS_BETWEEN)
@@ -127,3 +130,4 @@ class StatusFile:
                 self._changed.clear()
                 self.write()
                 waited = 0.0
+        self.write()

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -78,17 +79,52 @@ def test_a_launch_that_another_one_took_over_writes_no_more(store: MemoryStore, 
     assert state_in(store) == "starting"
 
 
+class Stalling(MemoryStore):
+    """Storage that does not answer a request to write, after the first one, until it is released."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.released = threading.Event()
+        self._has_written = False
+
+    def replace(self, name: str, content: bytes) -> None:
+        if self._has_written:
+            self.released.wait()
+        self._has_written = True
+        super().replace(name, content)
+
+
+def test_a_launch_ends_although_its_storage_does_not_answer(caplog: pytest.LogCaptureFixture) -> None:
+    plan, store = compile_application(numbers_collected(((3,),), readers=1)).plan, Stalling()
+    status = StatusFile(store, RunPicture(SetClock(), first_snapshot(), plan), last_write_seconds=0.01)
+    launch = threading.Thread(target=lambda: ended(status), daemon=True)
+    launch.start()
+    launch.join(20)
+    assert not launch.is_alive()
+    assert caplog.messages == ["status.json keeps an earlier state: its storage does not answer"]
+    (writer,) = (thread for thread in threading.enumerate() if thread.name == "dagkit-status")
+    store.released.set()
+    writer.join()
+    assert state_in(store) == "stopped"
+
+
+def ended(status: StatusFile) -> None:
+    """A launch that ends at once."""
+    with status.kept():
+        status(Ended(1))
+
+
 def test_a_second_launch_is_refused_while_the_first_runs(store: MemoryStore, launched: Started) -> None:
     first = launched()
     with first.kept(), pytest.raises(DriverRuns, match=rf"App is already running: process {os.getpid()} of .* since"):
         refuse_second(store, NOON)
-    with first.kept():
-        first(Ended(1))
+    ended(launched())
     refuse_second(store, NOON)
 
 
-def test_an_unreadable_file_refuses_nothing(store: MemoryStore) -> None:
-    store.replace(STATUS, b'{"format": "dagkit.status/9"}')
+@pytest.mark.parametrize("content", [b'{"format": "dagkit.status/9"}', b"[" * 99999, b"\xff"])
+def test_an_unreadable_file_refuses_nothing(store: MemoryStore, content: bytes) -> None:
+    store.replace(STATUS, content)
     refuse_second(store, NOON)
     assert read_status(store) is None
 
