@@ -60,7 +60,7 @@ class Files(Protocol):
         """Declare that the file written with `write_at` under a key is complete, with so many bytes.
 
         It gets its name after this window, by a rename if possible. With `replace`, it may replace a complete file of
-        this name; a name must be adopted once in a window.
+        this name; a name must be adopted once in a window. The operator's `OutputFiles` must declare `incomplete`.
         """
 
     @property
@@ -88,12 +88,16 @@ class OutputFiles(Service[Files]):
         of_blocks: bool = True,
         examples: Callable[[Any], Iterable[str]] = lambda _: ("file",),
         content: Callable[[Any, bytes], bytes] = lambda _, piece: piece,
+        incomplete: Callable[[Any], Iterable[str]] | None = None,
     ) -> None:
         self.directory = directory
         self.content = content
         """Returns what the operator wrote to a piece of a file before it compressed it; here, the piece itself."""
         self.examples = examples
         """Gives examples of file names, with which the compiler checks that no input would read these files."""
+        self.incomplete = incomplete
+        """Gives the keys of the files that it will adopt, from its state. An operator that calls `adopt` declares this:
+        a launch removes files of `write_at` that no operator will adopt."""
         self.of_blocks = of_blocks
         """Whether a file may belong to a block. Such a file holds the results of the block, in the block's order."""
 

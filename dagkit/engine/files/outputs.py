@@ -21,6 +21,7 @@ from dagkit.engine.files.publish import (
     sweep_attempts,
     sweep_windows,
 )
+from dagkit.engine.files.regions import region_name
 from dagkit.engine.files.staging import Part, StagingPlace, by_file
 from dagkit.engine.points import Point
 
@@ -123,11 +124,16 @@ class Outputs:
         """Forget the attempts at an ended window: one is committed or the window had no effect; no other will be."""
         self._uncommitted = [place for place in self._uncommitted if place.window != window_id]
 
-    def sweep(self) -> None:
-        """Remove what earlier runs left. Call it only after a commit, which fences off other drivers."""
+    def sweep(self, incomplete: Callable[[], Iterable[str]] | None) -> None:
+        """Remove what earlier runs left. Call it only after a commit, which fences off other drivers.
+
+        `incomplete` gives the keys of the files that slots write together; None if a window in flight may write others.
+        """
         if self._unswept:
             needed = self._needed() | staged_in(self._committed.finished)
-            self._unswept = bool(sweep(self._path, needed, self._committed.window))
+            needed |= set() if incomplete is None else set(map(region_name, incomplete()))
+            later = sweep(self._path, needed, self._committed.window, regions=incomplete is not None)
+            self._unswept = bool(later)
 
     @property
     def unplaced(self) -> Mapping[str, list[Part]]:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dagkit.engine.files import open_folder
 from dagkit.engine.files.open_folder import folder_at
 from dagkit.engine.files.pieces import MarkUnwritten, Piece, is_in_place, look_at, remove
+from dagkit.engine.files.regions import TOGETHER
 from dagkit.engine.files.staging import Part, StagingPlace, in_order
 
 _logger = logging.getLogger(__name__)
@@ -103,14 +104,17 @@ def staged_in(parts: Iterable[Part]) -> set[str]:
     return {part.part.split("/")[1] for part in parts if part.part}
 
 
-def sweep(application_path: str, needed: Iterable[str], upto: int) -> list[str]:
+def sweep(application_path: str, needed: Iterable[str], upto: int, *, regions: bool = False) -> list[str]:
     """Remove the staging folders of windows up to `upto` except the needed ones; return the names of later folders.
 
-    Later folders stay, since another driver may have committed those windows.
+    Later folders stay, since another driver may have committed those windows. With `regions`, also remove the files
+    that slots wrote together, except the needed ones.
     """
     staging, kept, later = folder_at(application_path).below("staging"), set(needed), []
     for window in staging.folders():
-        if not window.isdecimal():  # a folder that dagkit did not create
+        if regions and window.startswith(TOGETHER) and window not in kept:
+            staging.below(window).remove()
+        if not window.isdecimal():  # such a file, or a folder that dagkit did not create
             continue
         if int(window) > upto:
             later.append(window)

@@ -16,6 +16,8 @@ from dagkit.engine.files.open_folder import folder_at
 from dagkit.engine.files.sync import Syncing
 from dagkit.urls import local_path
 
+TOGETHER = "together-"
+"""Begins the name of each folder with such a file."""
 MOST_OPEN = 64
 """The highest number of open files of a slot."""
 CHUNK = 64 << 10
@@ -24,9 +26,14 @@ _CANNOT = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPER
 _NAME = "file"
 
 
+def region_name(key: str) -> str:
+    """The name of the folder in which a file is staged."""
+    return f"{TOGETHER}{hashlib.blake2b(key.encode(errors='surrogateescape'), digest_size=16).hexdigest()}"
+
+
 def region_folder(key: str) -> str:
     """The folder of a file below the application's folder; it contains nothing else."""
-    return f"staging/together-{hashlib.blake2b(key.encode(errors='surrogateescape'), digest_size=16).hexdigest()}/whole"
+    return f"staging/{region_name(key)}/whole"
 
 
 def region_path(key: str) -> str:

@@ -159,9 +159,10 @@ class Staging:
         """When a window is wanted for a file, by operator and file."""
         self._count = 0
 
-    def files(self, operator: str, directory: Any, *, of_blocks: bool = True) -> "StagedFiles":
+    def files(self, operator: str, directory: Any, *, of_blocks: bool = True, adopts: bool = False) -> "StagedFiles":
         """The files of one operator."""
-        return StagedFiles(self, operator, folder_at(directory, self.place.home), of_blocks=of_blocks)
+        folder = folder_at(directory, self.place.home)
+        return StagedFiles(self, operator, folder, of_blocks=of_blocks, adopts=adopts)
 
     def close_element(self, element_id: int) -> None:
         """Close the pieces of an element that this window has finished reading."""
@@ -375,8 +376,9 @@ class _Piece:
 class StagedFiles:
     """The files of one operator in one slot, as its author sees them."""
 
-    def __init__(self, staging: Staging, operator: str, directory: Folder, *, of_blocks: bool = True) -> None:
+    def __init__(self, staging: Staging, operator: str, directory: Folder, *, of_blocks: bool, adopts: bool) -> None:
         self._staging = staging
+        self._adopts = adopts
         self._operator = operator
         self._of_blocks = of_blocks
         self._path_of = lru_cache(maxsize=MOST_OPEN)(directory.path_of)  # called for every batch
@@ -397,6 +399,9 @@ class StagedFiles:
         return self._staging.copy_at(key, offset, path, length)
 
     def adopt(self, name: str, key: str, length: int, *, replace: bool = False) -> None:
+        if not self._adopts:
+            problem = f"{self._operator} adopts a file, and declares no keys of files that it will adopt"
+            raise ValueError(f"{problem}: pass incomplete to its OutputFiles")
         self._staging.adopt(self._operator, self._path_of(name), key, length, replace=replace)
 
     @property
@@ -421,5 +426,6 @@ def serve_files(staging: Staging | None, name: str, operator: Operator) -> None:
     """Give the operator the files that it declares."""
     for service, declared in output_files(type(operator)).items():
         assert staging is not None, f"{name} writes files, and the window has no place to stage them"
-        files = staging.files(name, declared.directory(operator), of_blocks=declared.of_blocks)
+        adopts = declared.incomplete is not None
+        files = staging.files(name, declared.directory(operator), of_blocks=declared.of_blocks, adopts=adopts)
         operator._services[service] = files  # noqa: SLF001 - services are bound here

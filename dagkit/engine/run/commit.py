@@ -1,6 +1,7 @@
 """Commit windows: one append to the ledger commits a window; then its files and external outputs become visible."""
 
 import logging
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -22,6 +23,7 @@ from dagkit.engine.run.searching import is_halving, leaves_next, search_after
 from dagkit.engine.work.item import Number, WorkItem
 from dagkit.engine.work.split import Allocation, all_in, split_at_the_end
 from dagkit.engine.worker.finalizers import call_back
+from dagkit.engine.worker.instances import incomplete_keys
 from dagkit.engine.worker.protocol import Answer, Leaving, Report
 from dagkit.errors import DagkitError
 
@@ -131,7 +133,13 @@ class Committer:
         self._run.beat = self._run.clock.now() + timedelta(milliseconds=self._run.summary.millis)
         self._run.driver_inputs.commit(window.window_id)
         call_back(callback for report in answer.reports for callback in report.finalizers)
-        self._run.outputs.sweep()
+        self._run.outputs.sweep(None if self._run.in_flight else self._incomplete_keys)
+
+    def _incomplete_keys(self) -> Iterator[str]:
+        """The keys of the files that slots write together, and that operators will adopt."""
+        for name, slots in self._run.state.items():
+            for saved in slots:
+                yield from incomplete_keys(self._run.program.operators[name][0], saved)
 
     def _publish(self, outcome: WindowOutcome, window: InFlightWindow, ended: datetime) -> None:
         """Publish a committed window and its measurements; its work was over at `ended`."""

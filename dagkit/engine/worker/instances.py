@@ -1,12 +1,13 @@
 """Create live operators: separate instances with restored state and bound inputs and outputs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import JsonValue
 
 from dagkit.api.adapters import copied
+from dagkit.api.files import output_files
 from dagkit.api.keyed import Keyed
 from dagkit.api.operators import Operator, batch_handler_of, handler_name, handler_of, sending
 from dagkit.api.ports import input_ports
@@ -86,6 +87,15 @@ def live(
             mine = copied(value) if is_copied else value
             Declared.values_of(operator)[name] = _restored(operator, name, declared[name], mine)
     return operator
+
+
+def incomplete_keys(configured: Operator, saved: SavedState) -> Iterator[str]:
+    """The keys of the files that slots write together, and that this operator will adopt."""
+    given = [files.incomplete for files in output_files(type(configured)).values() if files.incomplete is not None]
+    if given:
+        operator = live(configured, saved)
+        for keys in given:
+            yield from keys(operator)
 
 
 def _restored(operator: Operator, name: str, declared: Declared[Any], value: JsonValue) -> Any:

@@ -61,7 +61,11 @@ class FileMerger(Operator):
     metadata = InputPort(FileMetadata)
     written = InputPort(Stretch)
     merged = OutputPort(MergedFile, main=True)
-    files = OutputFiles(lambda merger: merger.file_path, of_blocks=False)
+    files = OutputFiles(
+        lambda merger: merger.file_path,
+        of_blocks=False,
+        incomplete=lambda merger: {*merger.expected, *merger.stretches},
+    )
 
     file_path: FolderPath = Field(default=...)
     """The directory that the files are copied to: a path or a URL."""

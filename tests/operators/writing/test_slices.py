@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dagkit import Block, Dag
 from dagkit.engine.files.regions import Regions
+from dagkit.engine.files.staging import Staging, StagingPlace
 from dagkit.engine.files.sync import Syncing
 from dagkit.testing import Alone
 from dagkit_operators import (
@@ -188,6 +189,39 @@ def test_a_disk_that_is_full_is_reported_with_file_and_byte_and_nothing_is_lost(
     desk.run()
     assert desk.outputs() == {"in/a": content}
     assert (desk.faults(), desk.leftovers()) == ([], [])
+
+
+def together(desk: Desk) -> set[str]:
+    """The folders of the files that slots write together."""
+    return {path.name for path in Path(desk.place, "staging").glob("together-*")}
+
+
+def test_a_launch_removes_slices_that_no_file_will_be_made_of_and_keeps_those_of_incomplete_files(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "in").mkdir()
+    content = bytes(range(256)) * 1000
+    (tmp_path / "in" / "a").write_bytes(content)
+    desk = Desk(tmp_path, copying(tmp_path), conf={"dt.operator.splitter.prop.blocksThreshold": 1})
+    desk.run(windows=2)
+    incomplete = together(desk)
+    assert len(incomplete) == 1
+    overtaken = Regions(desk.place, Syncing(), lambda key, offset, error: error, durable=False)
+    overtaken.write_at(KEY, 0, b"abcdef")
+    overtaken.close()
+    assert len(together(desk)) == 2
+    desk.run(windows=1)
+    assert together(desk) == incomplete
+    desk.run()
+    assert (desk.outputs(), together(desk)) == ({"in/a": content}, set())
+    assert (desk.faults(), desk.leftovers()) == ([], [])
+
+
+def test_an_operator_that_adopts_files_declares_which(tmp_path: Path) -> None:
+    staging = Staging(StagingPlace(str(tmp_path), 1, "a", durable=False), 0)
+    files = staging.files("merger", str(tmp_path / "out"))
+    with pytest.raises(ValueError, match=r"merger adopts a file.* pass incomplete to its OutputFiles"):
+        files.adopt("a", KEY, 6)
 
 
 def test_an_earlier_state_of_a_file_does_not_replace_a_later_one() -> None:
