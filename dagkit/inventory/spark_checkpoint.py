@@ -146,7 +146,7 @@ class _Checkpoint:
         try:
             entry = json.loads(line)
             return _unquoted(entry["path"]), int(entry["timestamp"]), int(entry["batchId"])
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise self._unreadable(name, f"a line names no file: {line[:100]!r}") from error
 
     def _offsets(self, batch: int) -> list[str]:
@@ -161,7 +161,7 @@ class _Checkpoint:
         """A file that is one JSON object."""
         try:
             found = json.loads(self._text(name))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise self._unreadable(name, "it is not JSON") from error
         return found if isinstance(found, dict) else {}
 
@@ -204,7 +204,7 @@ def _log_offset(text: str) -> int | None:
     """The offset of a file source; None for another source, and before the first file."""
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     is_of_files = isinstance(found, dict) and found.keys() == {"logOffset"}
     return int(found["logOffset"]) if is_of_files else None

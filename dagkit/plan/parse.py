@@ -21,7 +21,7 @@ def read_plan(text: str, source: str = "the text") -> Plan:
     """Read a plan that `write_plan` wrote. Raise `PlanUnreadable` if the text is not a plan, or not of this version."""
     try:
         data = json.loads(text)
-    except ValueError as malformed:
+    except (ValueError, RecursionError) as malformed:
         raise PlanUnreadable(f"{source} is not a plan: {malformed}", _WRITE_AGAIN) from malformed
     found = data.get("schema") if isinstance(data, dict) else None
     if found != PLAN_SCHEMA:

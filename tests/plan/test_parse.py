@@ -73,6 +73,7 @@ def _twice(part: str) -> str:
         (_twice("streams"), "plan.json is not a plan: two streams are called 'read'"),
         (_without("stages"), "plan.json is not a plan: operator 'read' names stage 'read', which does not contain it"),
         (_without("streams"), "which does not exist"),
+        ("[" * 99999, "plan.json is not a plan: maximum recursion depth exceeded"),
     ],
     ids=[
         "nothing",
@@ -88,6 +89,7 @@ def _twice(part: str) -> str:
         "a stream twice",
         "operators without a stage",
         "cuts of no stream",
+        "too many lists in each other",
     ],
 )
 def test_what_is_no_plan_is_refused_with_a_reason(text: str, said: str) -> None:

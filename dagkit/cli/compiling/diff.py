@@ -68,7 +68,7 @@ def _claims_to_be_a_plan(text: str) -> bool:
     """Whether the text has the schema of a plan, of any version; other JSON may be a declared application."""
     try:
         data = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     family = PLAN_SCHEMA.partition("/")[0]
     return isinstance(data, dict) and str(data.get("schema", "")).partition("/")[0] == family

@@ -5,7 +5,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import rich_click as click
 
@@ -18,6 +18,7 @@ from dagkit.observers.run_log import BACKUPS, LOG
 from dagkit.urls import is_url
 
 _PAUSE_SECONDS = 0.2
+_SHOWN_FIRST = ("ts", "level", "event")
 _ALWAYS = ("ts", "level", "logger", "app", "event", "message")
 
 
@@ -45,12 +46,12 @@ def logs(
     """
     place = located(target, path, configuring, output).place
     newest = Path(place) / LOG
-    if is_url(place) or not newest.exists():
+    if is_url(place) or not newest.is_file():
         raise ApplicationNotFound(
             f"{printable(place)} holds no log", "only launches whose folder is on this machine keep one, in logs/"
         )
     shown = (lambda line: line) if output.as_json else _as_text
-    with newest.open(encoding="utf-8") as file:
+    with _opened(newest) as file:
         for line in deque(_all_lines(newest, file), maxlen=lines):
             output.result(shown(line.rstrip("\n")))
         if follow:
@@ -58,12 +59,17 @@ def logs(
                 output.result(shown(line.rstrip("\n")))
 
 
+def _opened(path: Path) -> TextIO:
+    """A file of the log; other bytes than UTF-8 are shown escaped."""
+    return path.open(encoding="utf-8", errors="backslashreplace")
+
+
 def _all_lines(newest: Path, file: Any) -> Iterator[str]:
     """The lines of the older files, the oldest first, then those of the open one."""
     for number in range(BACKUPS, 0, -1):
         older = newest.with_name(f"{newest.name}.{number}")
-        if older.exists():
-            with older.open(encoding="utf-8") as lines:
+        if older.is_file():
+            with _opened(older) as lines:
                 yield from lines
     yield from file
 
@@ -88,13 +94,23 @@ def _new_lines(file: Any, is_running: Callable[[], bool]) -> Iterator[str]:
 
 def _as_text(line: str) -> str:
     """A line of JSON as text: `2026-11-23T09:10:11.000Z info committed window=3 …`."""
-    try:
-        fields = json.loads(line)
-    except ValueError:  # its driver was killed while it wrote the line
-        return line
+    fields = _fields(line)
+    if fields is None:
+        return printable(line)
     rest = [f"{name}={_value(value)}" for name, value in fields.items() if name not in _ALWAYS]
     message = [fields["message"]] if "message" in fields else []
-    return " ".join([fields["ts"], fields["level"], fields["event"], *message, *rest])
+    return " ".join([*(fields[name] for name in _SHOWN_FIRST), *message, *rest])
+
+
+def _fields(line: str) -> dict[str, Any] | None:
+    """The fields of a line; None if no driver wrote it, or one that was killed meanwhile."""
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(fields, dict) or not all(isinstance(fields.get(name), str) for name in _SHOWN_FIRST):
+        return None
+    return fields if isinstance(fields.get("message", ""), str) else None
 
 
 def _value(value: Any) -> str:

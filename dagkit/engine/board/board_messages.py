@@ -94,7 +94,10 @@ def line_of(message: Message) -> bytes:
 
 def message_in(line: bytes) -> Message:
     """The message in a line. Raise ValueError if there is none."""
-    return _adapter().validate_python(json.loads(line))
+    try:
+        return _adapter().validate_python(json.loads(line))
+    except RecursionError as error:
+        raise ValueError("the message is nested too deeply") from error
 
 
 @cache

@@ -38,6 +38,17 @@ def test_a_line_is_shown_as_text(dagkit, folder: Path) -> None:
     assert line.split()[3].startswith("window=")
 
 
+def test_lines_that_no_driver_wrote_are_shown_as_they_are(dagkit, folder: Path) -> None:
+    launched()
+    lines = [b'{"ts": 1, "level": "info", "event": "ended"}', b"[]", b'{"event": "en', b"\xff\x1b[2J", b"[" * 9999]
+    with (folder / "app" / "logs" / "driver.log").open("ab") as log:
+        log.write(b"\n".join(lines))
+    shown = dagkit("logs", "app", "-n", "5")
+    assert shown.code == 0
+    expected = [line.decode(errors="backslashreplace").replace("\x1b", r"\u001b") for line in lines]
+    assert shown.out.splitlines() == expected
+
+
 def test_following_ends_with_the_application(dagkit, folder: Path) -> None:
     launched()
     assert events(dagkit("logs", "app", "-f", "-n", "1", "--json").out) == ["ended"]

@@ -118,3 +118,8 @@ def test_a_message_arrives_as_it_was_sent(message: Message) -> None:
     line = line_of(message)
     assert line.count(b"\n") == 1
     assert message_in(line) == message
+
+
+def test_a_message_that_is_nested_too_deeply_is_none() -> None:
+    with pytest.raises(ValueError, match="nested too deeply"):
+        message_in(b"[" * 99999)
