@@ -1,6 +1,7 @@
 """Whatever disturbs a run, the next one ends by itself with the output of an undisturbed run.
 
-`--trials 60` tries each fault thirty times on each application; docs/reliability.md has the figures of a long run.
+`--trials 60` tries each fault thirty times on each application, and thirty pairs of both on Spark; docs/reliability.md
+has the figures of long runs.
 """
 
 import json
@@ -9,36 +10,60 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.faults.applications import TRIED
-from tests.faults.trials import FAULTS
+from tests.faults.served import SERVED
+from tests.faults.trials import FAULTS, UNAVAILABLE
 
 ROOT = Path(__file__).parents[2]
-PAIRS = [(application, fault) for application in TRIED for fault in FAULTS]
-NEEDS_A_FOLDER = {("file_copy", "storage_fails")}
-"""file_copy refuses an application's folder that is not mounted."""
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="only Linux shows processes as files")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("application", "fault"), [pair for pair in PAIRS if pair not in NEEDS_A_FOLDER])
-def test_after_a_fault_the_next_run_ends_with_the_same_output(
-    tmp_path: Path, application: str, fault: str, trials: int
-) -> None:
-    count = -(-trials // 2)
+def results_of(folder: Path, *words: object) -> list[dict[str, Any]]:
+    """What a program of trials printed; skip the test if a service is not installed."""
     done = subprocess.run(  # noqa: S603 - our own program
-        [sys.executable, "-m", "tests.faults.trials", application, fault, "0", str(count)],
-        cwd=tmp_path,
+        [sys.executable, "-m", *map(str, words)],
+        cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,
     )
+    if done.returncode == UNAVAILABLE:
+        pytest.skip(done.stderr.splitlines()[-1])
     assert done.returncode == 0, done.stderr[-4000:]
     results = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(results) == count
+    sys.stdout.write("".join(f"{result}\n" for result in results))
     assert [result for result in results if result["problems"]] == [], done.stderr[-4000:]
+    return results
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("application", TRIED)
+def test_after_a_fault_the_next_run_ends_with_the_same_output(tmp_path: Path, application: str, trials: int) -> None:
+    count = len(FAULTS) * -(-trials // 2)
+    assert len(results_of(tmp_path, "tests.faults.trials", application, 0, count)) == count
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("application", SERVED)
+def test_after_a_fault_an_application_behind_a_broker_ends_with_the_same_output(
+    tmp_path: Path, application: str, trials: int
+) -> None:
+    assert len(results_of(tmp_path, "tests.faults.trials", application, 0, trials)) == trials
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_after_a_fault_on_spark_the_next_run_ends_with_the_same_output(tmp_path: Path, trials: int) -> None:
+    results = results_of(tmp_path, "tests.faults.spark_trials", 0, -(-trials // 2))
+    assert len(results) == -(-trials // 2)
+    assert results[0]["fault"] == "python_worker_killed"
+    assert results[0]["disturbed"]
 
 
 def test_the_page_of_faults_names_tests_that_exist() -> None:

@@ -1,33 +1,47 @@
 """Trials: disturb runs of an application in processes of their own, let a last run end, and compare what came out.
 
-Run as a program in an empty folder: `python -m tests.faults.trials APPLICATION FAULT FIRST COUNT`. It prints one line
-of JSON for each trial.
+Run as a program in an empty folder: `python -m tests.faults.trials APPLICATION FIRST COUNT [FAULT]` tries one fault
+after another, or one fault, and prints one line of JSON for each trial.
 """
 
+import ctypes
 import json
 import os
+import pickle
 import shutil
 import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
+
+import pytest
 
 from dagkit.clock import SystemClock
 from dagkit.engine.points import Point
+from dagkit.errors import DagkitError
+from dagkit.launching import Machine
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
 from tests.faults.applications import TRIED, Tried
+from tests.faults.served import SERVED
 from tests.faults.unreliable import SCHEME, Unreliable
 from tests.operators.driver_kills import KillAfter
 
+T = TypeVar("T")
+PR_SET_PDEATHSIG = 1
 STATE = "state"
 MOST_KILLS = 3
+APPLICATIONS = TRIED | SERVED
+NEEDS_A_FOLDER = {("file_copy", "storage_fails")}
+"""file_copy refuses an application's folder that is not mounted."""
+UNCODED, UNAVAILABLE = 3, 69
+"""Exit codes: of a driver that failed without a code, and of trials whose service is not installed."""
 
 
 @dataclass
@@ -38,18 +52,21 @@ class Trial:
     chance: Random
     number: int
     seconds: float
+    machine: Machine
 
     def start(self, path: str = STATE, **options: Any) -> int:
         """Start a driver in a child process; return its number."""
         child = os.fork()
         if child:
             return child
+        end_with_parent()
         status = 1
         try:
-            self.tried.launch(path, **options)
+            self.tried.launch(path, options.pop("machine", self.machine), **options)
             status = 0
-        except BaseException:  # noqa: BLE001 - the child must not return into the program of its parent
+        except BaseException as error:  # noqa: BLE001 - the child must not return into the program of its parent
             traceback.print_exc()
+            status = 1 if isinstance(error, DagkitError) else UNCODED
         finally:
             sys.stderr.flush()
             os._exit(status)
@@ -57,6 +74,11 @@ class Trial:
     def moment(self) -> None:
         """Wait for a random part of the time of a run."""
         time.sleep(self.chance.random() * self.seconds)
+
+
+def end_with_parent() -> None:
+    """Let this process be killed when its parent ends."""
+    assert ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL) == 0
 
 
 def ended(child: int) -> int:
@@ -142,6 +164,29 @@ FAULTS: dict[str, Callable[[Trial], str]] = {
 """Each disturbs runs, and returns the application's folder for the last one."""
 
 
+def apart(work: Callable[[], T]) -> T:
+    """The result of work that a child process does: clients of brokers leave threads, and then no fork is safe."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            with os.fdopen(writer, "wb") as sink:
+                pickle.dump(work(), sink)
+            status = 0
+        except BaseException:  # noqa: BLE001 - as in `Trial.start`
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(status)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as source:
+        content = source.read()
+    assert ended(child) == 0
+    result: T = pickle.loads(content)  # noqa: S301 - from our own child
+    return result
+
+
 def problems(tried: Tried, place: str) -> Iterator[str]:
     """What is wrong after the last run."""
     if tried.written() != tried.expected():
@@ -152,24 +197,21 @@ def problems(tried: Tried, place: str) -> Iterator[str]:
         yield f"staged files remain: {left}"
 
 
-def tried_once(tried: Tried, fault: str, number: int, seconds: float) -> dict[str, Any]:
+def tried_once(trial: Trial, name: str, disturb: Callable[[Trial], str]) -> dict[str, Any]:
     """One trial in the working directory, which is empty."""
-    trial = Trial(tried, Random(f"{fault} {number}"), number, seconds)  # noqa: S311 - no secret
-    tried.write_input(trial.chance)
-    place = FAULTS[fault](trial)
+    place = disturb(trial)
     began = time.monotonic()
     code = ended(trial.start(place))
     recovery = time.monotonic() - began
-    found = list(problems(tried, place)) if code == 0 else [f"the last run ended with {code}"]
-    return {"fault": fault, "trial": number, "recovery_seconds": round(recovery, 3), "problems": found}
+    found = apart(lambda: list(problems(trial.tried, place))) if code == 0 else [f"the last run ended with {code}"]
+    return {"fault": name, "trial": trial.number, "recovery_seconds": round(recovery, 3), "problems": found}
 
 
-def undisturbed_seconds(tried: Tried) -> float:
+def undisturbed_seconds(tried: Tried, machine: Machine) -> float:
     """How long an undisturbed run takes."""
-    trial = Trial(tried, Random(0), 0, 0)  # noqa: S311 - no secret
-    tried.write_input(trial.chance)
+    apart(lambda: tried.write_input(Random(0)))  # noqa: S311 - no secret
     began = time.monotonic()
-    assert ended(trial.start()) == 0
+    assert ended(Trial(tried, Random(0), 0, 0, machine).start()) == 0  # noqa: S311 - no secret
     return time.monotonic() - began
 
 
@@ -186,15 +228,29 @@ def in_folders() -> Iterator[str]:
         number += 1
 
 
-def main(application: str, fault: str, first: int, count: int) -> None:
-    tried, folders = TRIED[application], in_folders()
-    next(folders)
-    seconds = undisturbed_seconds(tried)
-    for number in range(first, first + count):
+def say(result: Mapping[str, Any]) -> None:
+    sys.stdout.write(f"{json.dumps(result)}\n")
+    sys.stdout.flush()
+
+
+def main(application: str, first: int, count: int, only: str | None = None) -> None:
+    tried, folders = APPLICATIONS[application], in_folders()
+    faults = [only] if only else [fault for fault in FAULTS if (application, fault) not in NEEDS_A_FOLDER]
+    with tried.service(Path.cwd() / "service"):
         next(folders)
-        sys.stdout.write(f"{json.dumps(tried_once(tried, fault, number, seconds))}\n")
-        sys.stdout.flush()
+        seconds = undisturbed_seconds(tried, Machine("reference"))
+        for number in range(first, first + count):
+            next(folders)
+            fault = faults[number % len(faults)]
+            chance = Random(f"{fault} {number}")  # noqa: S311 - no secret
+            apart(lambda chance=chance: tried.write_input(chance))  # type: ignore[misc] # not generic
+            say(tried_once(Trial(tried, chance, number, seconds, Machine("reference")), fault, FAULTS[fault]))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    end_with_parent()
+    try:
+        main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:])
+    except pytest.skip.Exception as missing:
+        sys.stderr.write(str(missing))
+        sys.exit(UNAVAILABLE)

@@ -1,6 +1,10 @@
 """A filesystem of fsspec on which operations fail, or succeed without an answer, or return too little."""
 
 import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from random import Random
 from typing import Any, ClassVar
 
@@ -8,6 +12,8 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 SCHEME = "unreliable"
+SEED = "UNRELIABLE_SEED"
+"""The variable with which the storage fails in a process that imports this module."""
 
 
 class Unreliable(LocalFileSystem):
@@ -15,7 +21,7 @@ class Unreliable(LocalFileSystem):
 
     protocol = SCHEME
     cachable = False
-    chance: ClassVar[Random | None] = None
+    chance: ClassVar[Random | None] = Random(os.environ[SEED]) if SEED in os.environ else None  # noqa: S311 - no secret
     """Decides what fails; None: nothing does."""
     share: ClassVar[float] = 0.04
     """The share of operations that fail."""
@@ -57,3 +63,21 @@ def _timeout(path: str) -> OSError:
 
 
 fsspec.register_implementation(SCHEME, Unreliable, clobber=True)
+
+
+@contextmanager
+def failing_everywhere(folder: Path, seed: float) -> Iterator[None]:
+    """Let the storage fail in this process and its children. Workers of Spark find it by the entry point."""
+    entry = folder / "unreliable-1.dist-info"
+    entry.mkdir(exist_ok=True)
+    (entry / "METADATA").write_text("Metadata-Version: 2.1\nName: unreliable\nVersion: 1\n")
+    (entry / "entry_points.txt").write_text(f"[fsspec.specs]\n{SCHEME} = {__name__}:Unreliable\n")
+    root = Path(__file__).parents[2]
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(folder), str(root)])
+    os.environ[SEED] = str(seed)
+    Unreliable.chance = Random(seed)  # noqa: S311 - no secret
+    try:
+        yield
+    finally:
+        del os.environ[SEED]
+        Unreliable.chance = None
