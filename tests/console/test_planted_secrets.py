@@ -1,0 +1,129 @@
+"""Secrets that are planted in an application are nowhere afterwards.
+
+They are not in its folder, its output, what commands print, what the console answers, or the list of processes.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.console.conftest import Served
+
+ROOT = Path(__file__).parents[2]
+PLANTED = ("planted-in-the-environment", "planted-in-a-file", "planted-in-a-property-file")
+
+APP = """
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from dagkit import *
+from dagkit_operators import Items, PartWriter
+
+
+class Login(Operator):
+    input = InputPort[str]()
+    output = OutputPort[str]()
+    user: SecretStr
+    password: SecretStr
+    token: SecretStr
+    logins = State[dict[str, int]](dict)
+
+    def process(self, item: str) -> None:
+        secrets = [each.get_secret_value() for each in (self.user, self.password, self.token)]
+        assert all(each.startswith("planted-") for each in secrets)
+        self.logins[item] = len(secrets)
+        shown = [path for path in Path("/proc").glob("[0-9]*/cmdline") if self._holds_any(path, secrets)]
+        self.output.emit(f"{item}: in the command lines of {len(shown)} processes")
+
+    def _holds_any(self, path: Path, secrets: list[str]) -> bool:
+        try:
+            content = path.read_bytes()
+        except OSError:
+            return False
+        return any(each.encode() in content for each in secrets)
+
+
+class App(StreamingApplication):
+    def populate_dag(self, dag, conf):
+        dag.add_operator("Items", Items(items=("a", "b"))) >> dag.add_operator("Login", Login(
+            user=SecretStr(""), password=SecretStr(""), token=SecretStr("")
+        )) >> dag.add_operator("Writer", PartWriter(file_path="out"))
+"""
+PROPERTIES = """
+dt.operator.Login.prop.user = ${env:PLANTED}
+dt.operator.Login.prop.password = ${file:planted.txt}
+dt.operator.Login.prop.token = planted-in-a-property-file
+"""
+COMMANDS = [
+    *(f"{verb} keeping.py -c keeping.properties" for verb in ("config", "explain", "graph", "plan", "validate")),
+    *(
+        f"{verb} app"
+        for verb in ("items", "ledger show", "ledger verify", "logs", "scale explain", "status", "work ls")
+    ),
+]
+ANSWERS = "overview windows windows/1 decisions splits items given-up series work files configuration graph graph.svg"
+
+
+def run(folder: Path, *words: str) -> str:
+    """What a command prints."""
+    done = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-m", "dagkit.cli", *words],
+        cwd=folder,
+        env={**os.environ, "PLANTED": PLANTED[0], "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def secrets_in(content: str | bytes) -> list[str]:
+    text = content if isinstance(content, bytes) else content.encode()
+    return [secret for secret in PLANTED if secret.encode() in text]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["--reference", pytest.param("--cores=1", marks=pytest.mark.spark)])
+def test_planted_secrets_are_nowhere(tmp_path: Path, backend: str, serve: Callable[..., Any]) -> None:
+    (tmp_path / "keeping.py").write_text(APP)
+    (tmp_path / "keeping.properties").write_text(PROPERTIES)
+    (tmp_path / "planted.txt").write_text(PLANTED[1])
+    launched = run(tmp_path, "launch", "keeping.py", "-c", "keeping.properties", "--once", backend, "--path", "app")
+    found = {"launch": secrets_in(launched)}
+    for command in COMMANDS if backend == "--reference" else []:
+        found[command] = secrets_in(run(tmp_path, *command.split()))
+    for place in ("app", "out"):
+        for path in (tmp_path / place).rglob("*"):
+            found[str(path)] = secrets_in(path.read_bytes()) if path.is_file() else []
+    with serve(tmp_path / "app") as url:
+        console = Served(url)
+        answers = {name: console.request(f"/api/v1/{name}") for name in ANSWERS.split()}
+    assert {name: answer.status for name, answer in answers.items() if answer.status != 200} == {}
+    found |= {name: secrets_in(answer.body) for name, answer in answers.items()}
+    assert {place: secrets for place, secrets in found.items() if secrets} == {}
+    lines = sorted(line for path in (tmp_path / "out").rglob("part-*") for line in path.read_text().splitlines())
+    assert lines == [f"{item}: in the command lines of 0 processes" for item in "ab"]
+
+
+@pytest.mark.slow
+def test_what_a_launch_makes_is_writable_by_its_user_alone(tmp_path: Path) -> None:
+    """Under a usual umask; a stricter one is respected."""
+    (tmp_path / "keeping.py").write_text(APP)
+    (tmp_path / "keeping.properties").write_text(PROPERTIES)
+    (tmp_path / "planted.txt").write_text(PLANTED[1])
+    for mask, forbidden in ((0o022, 0o022), (0o077, 0o077)):
+        app = tmp_path / f"app-{mask:o}"
+        before = os.umask(mask)
+        try:
+            run(tmp_path, *f"launch keeping.py -c keeping.properties --once --reference --path {app}".split())
+        finally:
+            os.umask(before)
+        made = [app, *app.rglob("*")]
+        assert [path for path in made if path.lstat().st_mode & forbidden] == []
