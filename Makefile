@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: all run check test format lint types fast services site wheels clean
+.PHONY: all run check test soak audit format lint types fast services site wheels clean
 
 all: lint types test
 
@@ -22,6 +22,17 @@ test: $(VENV)/ready lint types services
 format: $(VENV)/ready
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# A long run, and many faults on Spark and on the reference: about two hours. SOAK="--minutes 60" lets the run last longer.
+soak: $(VENV)/ready services
+	$(BIN)/python -m tests.soak $(SOAK)
+	$(PYTEST) -m slow tests/faults --trials 224
+
+# Whether a vulnerability of what is installed is known. It fails if no database of advisories answers.
+audit: $(VENV)/ready
+	$(PYTHON) -m venv $(VENV)/audit
+	$(VENV)/audit/bin/python -m pip install --quiet pip-audit
+	$(VENV)/audit/bin/pip-audit --strict --skip-editable --path "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 
 lint: $(VENV)/ready
 	$(BIN)/ruff format --check .
