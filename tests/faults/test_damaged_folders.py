@@ -16,7 +16,8 @@ import pytest
 from click.testing import CliRunner
 
 from dagkit.cli import main
-from tests.faults.applications import TRIED, Machine
+from dagkit.launching import Machine
+from tests.faults.applications import TRIED
 
 ROOT = Path(__file__).parents[2]
 EXIT_CODES = {*range(12)}

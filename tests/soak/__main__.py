@@ -11,11 +11,14 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
+from typing import TypeVar
 
 from tests.soak.soaking import Sample, Soak, Window
 
+T = TypeVar("T")
 ALLOWED: Mapping[str, tuple[float, float]] = {
     "driver_mb": (1.1, 16),
     "largest_worker_mb": (1.15, 16),
@@ -36,11 +39,11 @@ def thirds(samples: Sequence[Sample], windows: Sequence[Window]) -> dict[str, li
         for name in Sample.__annotations__:
             figures[name].append(median(getattr(sample, name) for sample in part))
     for share in _parts(windows):
-        figures["window_cpu_millis"].append((share[-1].cpu_millis - share[0].cpu_millis) / (len(share) - 1))
+        figures["window_cpu_millis"].append(median(each.cpu_millis - last.cpu_millis for last, each in pairwise(share)))
     return {name: [round(value, 1) for value in values] for name, values in figures.items()}
 
 
-def _parts(values: Sequence[object]) -> list[Sequence[object]]:
+def _parts(values: Sequence[T]) -> list[Sequence[T]]:
     size = len(values) // 3
     assert size > 3, "the run was too short to compare its parts"
     return [values[at * size : (at + 1) * size] for at in range(3)]

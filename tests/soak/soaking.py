@@ -23,6 +23,10 @@ ROOT = Path(__file__).parents[2]
 MEGABYTE = 1 << 20
 SECONDS_BETWEEN = 2.0
 """Between two actions, each of which follows a sample."""
+ENDED_WITHIN_SECONDS = 60
+"""Java and its workers end after the driver."""
+FILES_OF_A_FOLDER = 200
+"""A look examines all files of a folder in which one arrived."""
 STOPPED_AT = (0.08, 0.16)
 """When, as parts of the time, the driver is killed, and stopped. The figures are those of the last driver."""
 WARM_AFTER = 0.3
@@ -113,7 +117,7 @@ class Soak:
         """How many bytes of the log of windows earlier drivers wrote."""
         self.samples: list[Sample] = []
         self.totals: Counter[str] = Counter()
-        for name in ("input/new", "output", "temporary"):
+        for name in ("input", "output", "temporary"):
             (home / name).mkdir(parents=True)
 
     def put_known(self, count: int) -> None:
@@ -189,7 +193,10 @@ class Soak:
         processes = below(self._driver.pid)
         self._driver.send_signal(signal.SIGTERM)
         assert self._driver.wait(300) == 0, (self._home / "driver.log").read_text(errors="replace")[-4000:]
-        self.totals["outliving_processes"] += sum(_is_running(each) for each in processes)
+        until = time.monotonic() + ENDED_WITHIN_SECONDS
+        while any(map(_is_running, processes)) and time.monotonic() < until:
+            time.sleep(0.1)
+        self.totals["outliving_processes"] += sum(map(_is_running, processes))
 
     def _kill(self) -> None:
         assert self._driver is not None
@@ -201,7 +208,7 @@ class Soak:
         """Some files arrive at once."""
         for _ in range(self._chance.choice((1, 3, 10, 40))):
             self._files += 1
-            self._write(f"{self._files}.txt")
+            self._write(f"new-{self._files // FILES_OF_A_FOLDER}/{self._files}.txt")
 
     def _overwrite(self) -> None:
         """A file whose lines are all in the output gets other content."""
@@ -215,8 +222,9 @@ class Soak:
         self.totals["files_written"] += 1
         mark = self.totals["files_written"]
         lines = [f"{name} {mark} line {number}" for number in range(self._chance.randint(1, 150))]
-        path = self._home / "input" / "new" / name
-        hidden = path.with_name(f".{name}")
+        path = self._home / "input" / name
+        path.parent.mkdir(exist_ok=True)
+        hidden = path.with_name(f".{path.name}")
         hidden.write_text("".join(f"{line}\n.comment\n" for line in lines), encoding="utf-8")
         hidden.replace(path)
         self._expected.update(lines)
