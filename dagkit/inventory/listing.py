@@ -16,6 +16,7 @@ from dagkit.engine.checkpoint.journal import stored_in
 from dagkit.engine.history.history import newest_checkpoint
 from dagkit.engine.program.program import Program
 from dagkit.engine.worker.instances import SavedState, live
+from dagkit.inventory.arrivals import Arrival, arrivals, is_there
 from dagkit.inventory.readings import path_in, slices
 from dagkit.ledger import DatasetKind, Ledger
 from dagkit.ledger.format.hashing import read_json
@@ -44,15 +45,34 @@ def listed(compilation: Compilation, ledger: Ledger, home: str = "") -> Iterator
     """Hashes of paths, which take less memory."""
     for name, state in states(compilation, ledger, home):
         if state.state != "ignored":
-            there.add(hash((name, state.path)))
+            there |= {hash((name, state.path)), hash(state.path)}
         yield ListedFile(name, state.path, state.state, state.reason)
-    for file in recorded(ledger):
+    for file in _from_roots(ledger):
+        there.add(hash(file.path))
         if hash((file.finder, file.path)) not in there:
             yield replace(file, state="gone") if file.finder in finders else file
+    for arrival in arrivals(ledger, compilation):
+        if hash(arrival.path) not in there:
+            yield _listed(arrival, is_gone=not is_there(arrival.path))
 
 
 def recorded(ledger: Ledger) -> Iterator[ListedFile]:
-    """The files that input operators found, as the ledger records them; each once, in order."""
+    """The files that operators found, as the ledger records them: those of each input operator once, in order."""
+    there: set[int] = set()
+    for file in _from_roots(ledger):
+        there.add(hash(file.path))
+        yield file
+    yield from (_listed(arrival, is_gone=False) for arrival in arrivals(ledger) if hash(arrival.path) not in there)
+
+
+def _listed(arrival: Arrival, *, is_gone: bool) -> ListedFile:
+    if arrival.waits_for:
+        return ListedFile(arrival.finder, arrival.path, "pending", f"it waits for {arrival.waits_for}")
+    return ListedFile(arrival.finder, arrival.path, "gone" if is_gone else "seen")
+
+
+def _from_roots(ledger: Ledger) -> Iterator[ListedFile]:
+    """The files that input operators found, as their chains record them."""
     known: set[int] = set()
     for name, chain, record in slices(ledger):
         for line in (chain.data(record) or b"").splitlines():
@@ -61,6 +81,14 @@ def recorded(ledger: Ledger) -> Iterator[ListedFile]:
             if path is not None and hash((name, path)) not in known:
                 known.add(hash((name, path)))
                 yield ListedFile(name, path, "seen")
+
+
+def states_at(compilation: Compilation, ledger: Ledger, path: str) -> list[ListedFile]:
+    """What becomes of the file at a path now: for each operator that would find it, or where it arrived before."""
+    found = [ListedFile(name, at.path, at.state, at.reason) for name, at in states(compilation, ledger, path=path)]
+    if not found and is_there(path):
+        found = [_listed(arrival, is_gone=False) for arrival in arrivals(ledger, compilation) if arrival.path == path]
+    return found
 
 
 def states(

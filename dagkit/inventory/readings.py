@@ -2,19 +2,21 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from dagkit.api.work import SplittableOperator
+from dagkit.compiler import Compilation
 from dagkit.engine.address import Address
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.checkpoint.stored_checkpoint import own_of
-from dagkit.engine.history.history import is_named
-from dagkit.ledger import AddData, Chain, DatasetKind, ExecuteTransform, Ledger, Record, Span
+from dagkit.engine.history.history import OwnWindow, is_named, own_windows
+from dagkit.inventory.arrivals import senders
+from dagkit.ledger import AddData, Chain, DatasetKind, Ledger, Record, Span
 from dagkit.ledger.chain.contents import rows_of
 from dagkit.ledger.format.hashing import canonical
 from dagkit.ledger.format.recorded_work import InputWork
 from dagkit.ledger.format.span_sets import more
+from dagkit.retracing.window_again import NotFoundAgain, RunAgain, WindowAgain, past_windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +35,8 @@ class WindowRead:
     window: int
     operator: str
     """The reader."""
-    bytes: int
-    """How many positions it read; bytes, for files."""
+    bytes: int | None
+    """How many positions it read; bytes, for files. None if the operator reads no content, but divides files."""
     rows: int | None
     """How many items the reader sent; None if it read other sources in this window, too."""
     outputs: tuple[str, ...]
@@ -48,10 +50,14 @@ class Reading:
     source: str
     """The name in the ledger: the path, and a version or an identity if there is one."""
     finder: str = ""
-    """The input operator that found it; empty if an operator in the middle of the graph did."""
+    """The operator that found it; empty if only the application knows it, since it is in the middle of the graph."""
     found: datetime | None = None
     found_by: int | None = None
     """The block of the finder's chain that records it."""
+    found_in: list[int] = field(default_factory=list)
+    """The windows in which an operator in the middle of the graph found it, or further blocks of it."""
+    receiver: str = ""
+    """The operator that took its work."""
     taken_by: int | None = None
     """The first window that was given its work."""
     blocks: list[BlockRead] = field(default_factory=list)
@@ -65,10 +71,44 @@ def readings(ledger: Ledger, path: str) -> list[Reading]:
     noted = _Noted(path)
     for reading in _found(ledger, path):
         noted.readings.setdefault(reading.source, reading)
-    for checkpoint, written in _windows(ledger, path):
-        for work in checkpoint.work.inputs or ():
-            noted.add(checkpoint, work, written)
+    for window in own_windows(ledger, json.dumps(path)[1:-1].encode()):
+        rows = rows_of(window.chain.data(window.record) or b"")
+        written = tuple(dict.fromkeys(row["file"] for row in rows if "file" in row))
+        for work in window.checkpoint.work.inputs or ():
+            noted.add(window, work, written)
     return list(noted.readings.values())
+
+
+def readings_of(compilation: Compilation, ledger: Ledger, path: str) -> list[Reading]:
+    """All readings of a file, with what the application knows of those that were found in the middle of its graph."""
+    found, operators = readings(ledger, path), RunAgain.of(compilation)
+    order = list(operators.program.operators)
+    found_inside = [reading for reading in found if reading.found_in and reading.receiver in order]
+    for reading in found_inside:
+        reading.finder = senders(compilation, reading.receiver)
+        operator = operators.operator(reading.receiver)
+        if isinstance(operator, SplittableOperator) and not operator.reads_positions:
+            reading.windows = [replace(window, bytes=None, outputs=()) for window in reading.windows]
+    for past in past_windows(ledger, {window for reading in found_inside for window in reading.found_in}):
+        again = WindowAgain(operators, ledger, past)
+        for reading in found_inside:
+            if past.window in reading.found_in:
+                reading.blocks += _blocks(again, reading)
+    return sorted(found, key=lambda reading: order.index(reading.receiver) if reading in found_inside else -1)
+
+
+def _blocks(again: WindowAgain, reading: Reading) -> list[BlockRead]:
+    """The blocks of a reading that were found in a window; none if they cannot be found again."""
+    try:
+        work = [item for item in again.taken(reading.receiver) if item.source == reading.source]
+    except NotFoundAgain:
+        return []
+    known = {block.number for block in reading.blocks}
+    return [
+        BlockRead(item.element_id, item.start, item.end if item.has_end else None)
+        for item in work
+        if item.element_id is not None and item.element_id not in known
+    ]
 
 
 def _found(ledger: Ledger, path: str) -> Iterator[Reading]:
@@ -87,22 +127,6 @@ def _found(ledger: Ledger, path: str) -> Iterator[Reading]:
         yield from readings.values()
 
 
-def _windows(ledger: Ledger, path: str) -> Iterator[tuple[Checkpoint, tuple[str, ...]]]:
-    """The checkpoints that name a path, without what is carried, and the files that each of these windows wrote to."""
-    needle = json.dumps(path)[1:-1].encode()
-    for name in ledger.names():
-        chain = ledger.chain(name)
-        if chain.kind is not DatasetKind.DERIVATIVE:
-            continue
-        for record in chain.records():
-            if isinstance(record.block.event, ExecuteTransform):
-                content = chain.checkpoint_at(record) or b""
-                if needle in content:
-                    rows = rows_of(chain.data(record) or b"")
-                    files = tuple(dict.fromkeys(row["file"] for row in rows if "file" in row))
-                    yield Checkpoint.model_validate(own_of(json.loads(content))), files
-
-
 @dataclass(slots=True)
 class _Noted:
     """The readings of one file, while the windows that name it are added to them."""
@@ -112,14 +136,17 @@ class _Noted:
     left: dict[tuple[str, str], list[Span]] = field(default_factory=dict)
     """What waits, by input and source."""
 
-    def add(self, checkpoint: Checkpoint, work: InputWork, written: tuple[str, ...]) -> None:
+    def add(self, window: OwnWindow, work: InputWork, written: tuple[str, ...]) -> None:
         """Add what one window did with the file at one input."""
-        reader = Address(work.input).operator
+        checkpoint, reader = window.checkpoint, Address(work.input).operator
         listed = (*work.had, *work.settled, *work.pending)
         for source in dict.fromkeys(span.source for span in listed if is_named(span.source, self.path)):
             reading = self.readings.setdefault(source, Reading(source))
             if reading.taken_by is None:
-                reading.taken_by = checkpoint.window
+                reading.taken_by, reading.receiver = checkpoint.window, reader
+            if any(span.source == source for span in work.found):
+                reading.found = reading.found or window.committed
+                reading.found_in.append(checkpoint.window)
             reading.pending = _positions(self._left_after(work, source), source)
             consumed = _positions(work.consumed, source)
             if consumed:

@@ -39,11 +39,11 @@ WITHOUT_CODE: Mapping[str, str] = {
     "conf.values.object_making.CodeRefused": "property-invalid",
     "conf.values.object_text.Unfit": "property-invalid",
     "observers.named_observers.ObserverUnknown": "WrongUsage in `dagkit launch`",
-    "retracing.LineUnknown": "WrongUsage in `dagkit trace`",
+    "retracing.retrace.LineUnknown": "WrongUsage in `dagkit trace`",
     "scaling.registry.PolicyUnknown": "property-invalid; WrongUsage in `dagkit scale`",
     # dagkit catches these where it raises them, and reports failures with codes
     "api.tagged.Unwritable": "item-unwritable, state-unwritable",
-    "retracing.NotOneRecord": "the reason in the answer of `dagkit trace`",
+    "retracing.window_again.NotFoundAgain": "the reason in the answer of `dagkit trace`",
     "backends.spark.forms.NoForm": "such items are pickled",
     "backends.spark.master._Closing": "ends a thread that waits for a port",
     "backends.spark.task._FailedAbove": "the task above reports its own failure",

@@ -6,7 +6,7 @@ import pytest
 
 from dagkit import Config
 from dagkit.compiler import compile_application
-from dagkit.retracing import trace
+from dagkit.retracing.retrace import trace
 from tests.engine.cast import Desk, Hurried, lines_through_filter, some_lines
 
 

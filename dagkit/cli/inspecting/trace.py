@@ -11,8 +11,8 @@ from dagkit.cli.terminal.output import Output, shown_path
 from dagkit.errors import printable
 from dagkit.launching import application_path
 from dagkit.ledger import Ledger
-from dagkit.retracing import LineUnknown, Source, Traced
-from dagkit.retracing import trace as retrace
+from dagkit.retracing.retrace import LineUnknown, Source, Traced
+from dagkit.retracing.retrace import trace as retrace
 from dagkit.urls import absolute, is_url
 
 

@@ -8,8 +8,18 @@ from functools import partial
 
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.journal import last_checkpoint, stored_at
-from dagkit.engine.checkpoint.stored_checkpoint import CheckpointReader
-from dagkit.ledger import Chain, DatasetKind, ExecuteTransform, Ledger
+from dagkit.engine.checkpoint.stored_checkpoint import CheckpointReader, own_of
+from dagkit.ledger import Chain, DatasetKind, ExecuteTransform, Ledger, Record
+
+
+@dataclass(frozen=True, slots=True)
+class OwnWindow:
+    """One committed window, without what its checkpoint carries from window to window."""
+
+    committed: datetime
+    checkpoint: Checkpoint
+    chain: Chain
+    record: Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +62,15 @@ def history(ledger: Ledger, first: int = 0) -> Iterator[Entry]:
             if content is not None:
                 whole = reader.whole(json.loads(content), record.seq)
                 yield Entry(record.block.system_time, Checkpoint.model_validate(whole))
+
+
+def own_windows(ledger: Ledger, needle: bytes = b"") -> Iterator[OwnWindow]:
+    """Yield the windows whose stored checkpoints contain these bytes, oldest first."""
+    chain = application_chain(ledger)
+    if chain is None:
+        return
+    for record in chain.records():
+        content = chain.checkpoint_at(record) if isinstance(record.block.event, ExecuteTransform) else None
+        if content is not None and needle in content:
+            own = Checkpoint.model_validate(own_of(json.loads(content)))
+            yield OwnWindow(record.block.system_time, own, chain, record)

@@ -3,15 +3,18 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any, NamedTuple
 
-from dagkit.engine.checkpoint.discoveries import DiscoveryCodec
+from dagkit.api.controls import Stamped
+from dagkit.api.work import is_sourced
+from dagkit.engine.checkpoint.discoveries import DiscoveryCodec, Emitted
 from dagkit.engine.facts import Split
 from dagkit.engine.files.staging import Part, in_order
 from dagkit.engine.history.history import history
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import WorkItem
-from dagkit.ledger import AddData, DatasetKind, Ledger, Work
+from dagkit.ledger import AddData, Ledger, Work
 from dagkit.ledger.chain.contents import rows_of
 from dagkit.ranges import OFFSET_INFINITY
 
@@ -50,30 +53,54 @@ def written_file(ledger: Ledger, file: str) -> WrittenFile:
     return WrittenFile(tuple(in_order(parts)), work, {source: frozenset(places) for source, places in cuts.items()})
 
 
+class Found(NamedTuple):
+    """What an input operator emitted, and its place: the block of the operator's chain, and the row there."""
+
+    emitted: Emitted
+    seq: int
+    line: int
+    row: Mapping[str, Any]
+
+
+def found_in_root(ledger: Ledger, program: Program, name: str) -> Iterator[Found]:
+    """Yield all items that an input operator emitted, in order."""
+    if name not in ledger.names():
+        return
+    codec, chain = DiscoveryCodec(program, ()), ledger.chain(name)
+    for record in chain.records():
+        if isinstance(record.block.event, AddData):
+            rows = rows_of(chain.data(record) or b"")
+            emitted = codec.discovery(name, record.seq, rows).emitted
+            for index, (each, row) in enumerate(zip(emitted, rows, strict=True)):
+                if not isinstance(each.item, Stamped):
+                    yield Found(each, record.seq, index, row)
+
+
 def work_in_roots(ledger: Ledger, program: Program, elements: Elements) -> Iterator[WorkItem]:
     """Yield all work that input operators found for one input, as it was found."""
-    codec = DiscoveryCodec(program, ())
-    for name in ledger.names():
-        chain = ledger.chain(name)
-        if chain.kind is not DatasetKind.ROOT or name not in program.sources:
-            continue
-        for record in chain.records():
-            if not isinstance(record.block.event, AddData):
-                continue
-            rows = [row for row in rows_of(chain.data(record) or b"") if "source" in row]
-            discovery = codec.discovery(name, record.block.sequence_number, rows)
-            for row, emitted in zip(rows, discovery.emitted, strict=True):
-                targets = program.sources[name].get(emitted.port, ())
-                if any(target.address == elements.into for target in targets):
-                    yield from elements.work_of(emitted.item, (emitted.item.number,), row["source"])
+    for name in program.sources:
+        for found in found_in_root(ledger, program, name):
+            item = found.emitted.item
+            if any(target.address == elements.into for target in program.sources[name].get(found.emitted.port, ())):
+                number = (item.number,) if is_sourced(item) else (found.seq, found.line)
+                yield from elements.work_of(item, number, found.row.get("source"))
 
 
 def stretches(work: Work, into: str, item: WorkItem, cuts: frozenset[int]) -> Iterator[WorkItem]:
     """Yield the parts of a work item that a window consumed, divided at the cuts."""
-    consumed = work.by_input[into].consumed if into in work.by_input else ()
-    for span in consumed:
-        start, end = max(item.start, span.start), min(item.end, OFFSET_INFINITY if span.end is None else span.end)
-        if span.source != item.source or span.shares or start >= end:
-            continue
+    for start, end in consumed_of(work, into, item):
         bounds = [start, *sorted(at for at in cuts if start < at < end), end]
         yield from (item.part(low, high) for low, high in pairwise(bounds))
+
+
+def consumed_of(work: Work, into: str, item: WorkItem) -> Iterator[tuple[int, int]]:
+    """The ranges of a work item that a window consumed: the whole, if the window counts its element among others."""
+    done = work.by_input.get(into)
+    if done is None:
+        return
+    if done.folded is not None and all(span.source != item.source for span in (*done.had, *done.pending)):
+        yield item.start, item.end
+    for span in done.consumed:
+        start, end = max(item.start, span.start), min(item.end, OFFSET_INFINITY if span.end is None else span.end)
+        if span.source == item.source and not span.shares and start < end:
+            yield start, end

@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from typing import Any, Generic, Self, TypeVar, get_args
 
 from pydantic import model_validator
@@ -10,7 +9,6 @@ from pydantic import model_validator
 from dagkit import Batch, Block, InputPort, OutputPort, SplittableOperator, auto_metric
 from dagkit.ranges import OffsetRange, SequentialRestrictionTracker
 from dagkit_operators.contexts.reader_context import Tracker
-from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.following import FollowsBacklog
 from dagkit_operators.payloads import VALUE, Record
 from dagkit_operators.reading.reader import Reader
@@ -63,16 +61,3 @@ class BlockReader(FollowsBacklog, Reader[T], SplittableOperator[Block], Generic[
         self.bytes_read += done.stop - start if done.is_bounded() else 0
         if done.is_bounded() and done.stop > start:
             self.blocks_metadata_output.emit(element.part(start, done.stop))
-
-    def opened_content(self, element: Block) -> AbstractContextManager[Seekable]:
-        """Open the file of a block; if it is compressed, its content."""
-        return self._open_content(element)
-
-    def decompresses(self, element: Block) -> bool:
-        """Whether the records of a block have positions of the decompressed content of its file."""
-        return self._codec_of(element) is not None
-
-    def record_end(self, element: Block, start: int) -> int | None:
-        """The end of the record that starts at a position of the content of a block; None if its line ends it."""
-        with self._open_content(element) as stream:
-            return self.context_for(element.path).record_end(stream, self._content_block(element), start)

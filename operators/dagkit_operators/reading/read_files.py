@@ -37,22 +37,22 @@ class ReadFiles(TextForm[T], SplittableOperator[FileInfo], Generic[T]):
     """Bytes of the parts into which a file is divided at first."""
 
     def initial_restriction(self, element: FileInfo) -> OffsetRange:
-        return OffsetRange(0, self._block(element).end)
+        return OffsetRange(0, self.block_of(element).end)
 
     def split(self, element: FileInfo, restriction: OffsetRange) -> Iterable[OffsetRange]:
-        if self.is_read_whole(self._block(element)):
+        if self.is_read_whole(self.block_of(element)):
             return [restriction]
         return self.context_for(element.path).parts_of(restriction, self.part_size)
 
     def tracker(self, element: FileInfo, restriction: OffsetRange) -> Tracker:
-        return self.tracker_of(self._block(element).part(restriction.start, restriction.stop))
+        return self.tracker_of(self.block_of(element).part(restriction.start, restriction.stop))
 
     def process(self, element: FileInfo, tracker: Tracker) -> Iterator[Batch[T]]:
         granted = tracker.current_restriction()
-        block = self._block(element).part(granted.start, granted.stop)
+        block = self.block_of(element).part(granted.start, granted.stop)
         yield from self.items(block, self.read(block, tracker))
 
-    def _block(self, element: FileInfo) -> Block:
+    def block_of(self, element: FileInfo) -> Block:
         """The whole file as a block: of its content, if that can be divided."""
         is_content = self.compression in ("auto", "gzip")
         content_length = element.content_length if is_content else None

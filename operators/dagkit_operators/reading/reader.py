@@ -209,6 +209,24 @@ class Reader(TimedFiles, Generic[T]):
     def _drop(self, count: int) -> None:
         self.records_dropped += count
 
+    def block_of(self, element: Any) -> Block:
+        """The block that an element describes; here, the element is one."""
+        return cast("Block", element)
+
+    def opened_content(self, element: Any) -> AbstractContextManager[Seekable]:
+        """Open the file of an element; if it is compressed, its content."""
+        return self._open_content(self.block_of(element))
+
+    def decompresses(self, element: Any) -> bool:
+        """Whether the records of an element have positions of the decompressed content of its file."""
+        return self._codec_of(self.block_of(element)) is not None
+
+    def record_end(self, element: Any, start: int) -> int | None:
+        """The end of the record that starts at a position of the content of an element; None if its line ends it."""
+        block = self.block_of(element)
+        with self._open_content(block) as stream:
+            return self.context_for(block.path).record_end(stream, self._content_block(block), start)
+
     def begin_window(self, window_id: int) -> None:  # noqa: ARG002 - the same for every window
         self._stream.keeps = True
 

@@ -32,6 +32,24 @@ def populate_dag(dag: Dag, conf) -> None:
     patterns >> match >> read >> dag.add_operator("Writer", PartWriter(file_path="out"))
 """
 
+ARRIVING = """
+from dagkit import Dag
+from dagkit_operators import FileInfo, FileSplitterBase, Items, LineReader, Map, RecordWriter
+
+
+def checked(line: str) -> str:
+    assert line != "bad"
+    return line
+
+
+def populate_dag(dag: Dag, conf) -> None:
+    names = dag.add_operator("Names", Items[str](items=NAMES))
+    infos = names >> dag.add_operator("Infos", Map[str, FileInfo](FileInfo))
+    splitter = dag.add_operator("Splitter", FileSplitterBase(block_size=4, blocks_threshold=2))
+    reader, check = dag.add_operator("Reader", LineReader()), dag.add_operator("Check", Map(checked))
+    infos >> splitter >> reader >> check >> dag.add_operator("Writer", RecordWriter(file_path="out"))
+"""
+
 
 @pytest.fixture
 def files(dagkit, write: Callable[[str, str], Path]):
@@ -210,6 +228,41 @@ def test_a_file_that_an_operator_in_the_graph_matched_is_explained(dagkit, files
     assert document["now"] == [{"finder": "Match", "state": "seen", "reason": ""}]
     (reading,) = document["readings"]
     assert [(read["operator"], read["bytes"], read["rows"]) for read in reading["windows"]] == [("Read", 8, 2)]
+
+
+def test_files_that_arrive_at_a_splitter_in_the_graph_are_listed_and_explained(dagkit, files, write) -> None:
+    write("in/a@b", "one\ntwo\nsix\n")
+    write("in/gone", "x\n")
+    here = Path("in").absolute()
+    of = files(ARRIVING.replace("NAMES", repr([f"{here}/a@b", "in/gone"])))
+    assert of("ls", "--json").document["files"] == []
+    launch(dagkit)
+    Path("in/gone").unlink()
+    assert states(of("ls", "--json")) == {"a@b": ("seen", ""), "gone": ("gone", "")}
+    assert {file["finder"] for file in of("ls", "--json").document["files"]} == {"Splitter"}
+    recorded = dagkit("files", "ls", "place", "--json").document["files"]
+    assert {(file["path"], file["state"]) for file in recorded} == {(f"{here}/a@b", "seen"), (f"{here}/gone", "seen")}
+    document = of("explain", "in/a@b", "--json").document
+    assert document["now"] == [{"finder": "Splitter", "state": "seen", "reason": ""}]
+    arrived, read = document["readings"]
+    assert (arrived["finder"], arrived["source"], arrived["receiver"]) == ("Infos", f"{here}/a@b", "Splitter")
+    assert [(window["bytes"], window["outputs"]) for window in arrived["windows"]] == [(None, []), (None, [])]
+    assert (read["finder"], read["source"], read["found_in"]) == ("Splitter", f"{here}/a@b@0", [1, 2])
+    assert read["blocks"] == [{"number": n, "start": 4 * n, "end": 4 * n + 4} for n in range(3)]
+    assert sum(window["bytes"] for window in read["windows"]) == 12
+    text = of("explain", "in/a@b").out
+    assert "found by Infos at" in text
+    assert "Splitter passed it on" in text
+
+
+def test_a_file_that_a_splitter_in_the_graph_has_not_begun_is_pending(dagkit, files, write) -> None:
+    here = Path("in").absolute()
+    of = files(ARRIVING.replace("NAMES", repr([f"{here}/{number}" for number in range(4)])))
+    for number, line in enumerate(("one", "two", "bad", "six")):
+        write(f"in/{number}", f"{line}\n")
+    assert dagkit("launch", "app.py", "--once", "--reference", "--no-sync", "--path", "place").code
+    waits = ("pending", "it waits for Splitter")
+    assert states(of("ls", "--json")) == {"0": ("seen", ""), "1": ("seen", ""), "2": waits, "3": waits}
 
 
 @pytest.mark.parametrize("source", [APP, MATCHING], ids=["FileSplitterInput", "MatchFiles"])

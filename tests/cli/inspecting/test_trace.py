@@ -248,26 +248,83 @@ dag.add_stream("counted", count.output, writer.input)
     assert "in/a.txt:byte 0-4" in out
 
 
-def test_files_that_an_operator_in_the_middle_found_are_named_as_wholes(dagkit, write) -> None:
-    write("in/a.txt", "x\ny\n")
-    write(
-        "app.py",
-        """
-from dagkit import Dag
-from dagkit_operators import Items, MatchFiles, PartWriter, ReadFiles
+INSIDE = """
+from dagkit import Dag, InputOperator, OutputPort, State
+from dagkit_operators import (
+    FileInfo, FileSplitterBase, FixedLengthReader, Items, LineReader, Map, MatchFiles, PartWriter, ReadFiles,
+    RecordWriter
+)
+
+
+class Sent(InputOperator):
+    infos = OutputPort(FileInfo)
+    done = State(False)
+
+    def emit_tuples(self) -> None:
+        if not self.done:
+            self.done = True
+            self.infos.emit(FileInfo("in/a.txt"))
+            self.infos.emit(FileInfo("in/b.txt"))
 
 
 def populate_dag(dag: Dag, conf) -> None:
-    found = dag.add_operator("Patterns", Items(items=("in/*.txt",))) >> dag.add_operator("Match", MatchFiles())
-    found >> dag.add_operator("Read", ReadFiles()) >> dag.add_operator("Writer", PartWriter(file_path="out"))
-""",
-    )
+    patterns, names = Items[str](items=("in/*.txt",)), Items[str](items=("in/a.txt", "in/b.txt"))
+    writer = RecordWriter(file_path="out") if "Splitter" in "CHAIN" else PartWriter(file_path="out")
+    last = dag
+    for operator in (CHAIN):
+        this = dag.add_operator(type(operator).__name__, operator)
+        last = this if last is dag else last >> this
+    last >> dag.add_operator("Writer", writer)
+"""
+CHAINS = {
+    "patterns to a splitter": "patterns, MatchFiles(), FileSplitterBase(block_size=100), LineReader()",
+    "few blocks for each window": (
+        "patterns, MatchFiles(), FileSplitterBase(block_size=100, blocks_threshold=2), LineReader()"
+    ),
+    "an input operator to a splitter": "Sent(), FileSplitterBase(block_size=100), LineReader()",
+    "a map to a splitter": "names, Map[str, FileInfo](FileInfo), FileSplitterBase(block_size=100), LineReader()",
+    "patterns to a reader of files": "patterns, MatchFiles(), ReadFiles(part_size=100)",
+}
+
+
+@pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
+def test_files_that_an_operator_in_the_middle_found_are_traced(dagkit, write, chain: str) -> None:
+    write("in/a.txt", LINES)
+    write("in/b.txt", "one\ntwo\n" * 20)
+    write("app.py", INSIDE.replace("CHAIN", chain))
     assert dagkit("launch", "app.py", "--once", "--reference", "--no-sync").code == 0
+    traced = 0
+    for file in Path("out").rglob("*"):
+        for number, line in enumerate(file.read_text().splitlines(), 1):
+            if line in ("31 apple", "59 apple"):
+                answer = dagkit("trace", "app.py", f"{file}:{number}", "--json")
+                start, end = position(line)
+                (source,) = sources(answer)
+                assert source[0].startswith("a.txt@")
+                assert source[1:] == (start, end, line)
+                traced += 1
+    assert traced == 2
+
+
+def test_blocks_of_a_splitter_in_the_middle_end_where_they_did(dagkit, write) -> None:
+    write("in/a.txt", "0123456789")
+    chain = "patterns, MatchFiles(), FileSplitterBase(block_size=6), FixedLengthReader(length=4)"
+    write("app.py", INSIDE.replace("CHAIN", chain))
+    assert dagkit("launch", "app.py", "--once", "--reference", "--no-sync").code == 0
+    assert Path("out/0").read_text() == "0123\n45\n"
+    (source,) = dagkit("trace", "app.py", "out/0:2", "--json").document["sources"]
+    assert (source["start"], source["end"], source["text"]) == (4, 6, "45")
+
+
+def test_a_line_is_traced_although_another_file_of_its_window_is_gone(traced, write) -> None:
+    write("in/a.txt", "one\n")
+    write("in/b.txt", "two\n")
+    answer = traced(PARTS.replace("SETTINGS", ""))
+    Path("in/a.txt").unlink()
     (file,) = Path("out").iterdir()
-    answer = dagkit("trace", "app.py", f"{file}:2")
-    assert answer.code == 0, answer.err
-    assert "no single record: no input operator found the work of Read itself" in answer.out
-    assert "in/a.txt" in answer.out
+    places = {line: f"{file}:{number}" for number, line in enumerate(file.read_text().splitlines(), 1)}
+    assert sources(answer(places["TWO"], "--json")) == [("b.txt", 0, 4, "two")]
+    assert "in/a.txt is gone" in " ".join(answer(places["ONE"]).out.split())
 
 
 def test_an_input_that_changed_is_reported(traced, write) -> None:

@@ -12,8 +12,8 @@ from dagkit.cli.inspecting.files.forgetting import forget
 from dagkit.cli.inspecting.files.targets import ledger_of, of_application
 from dagkit.cli.terminal.output import Output, counted
 from dagkit.errors import printable
-from dagkit.inventory.listing import ListedFile, State, listed, recorded, states
-from dagkit.inventory.readings import Reading, readings
+from dagkit.inventory.listing import ListedFile, State, listed, recorded, states_at
+from dagkit.inventory.readings import Reading, WindowRead, readings, readings_of
 from dagkit.patterns import is_whole, refusal
 from dagkit.urls import absolute, shown
 
@@ -69,14 +69,16 @@ def explain(*, there: Located, output: Output, file: str) -> None:
     """Show what became of a file: its state and rule, its blocks, the windows that read it, and their output files."""
     path = absolute(file)
     ledger = ledger_of(there)
-    now = [] if there.compilation is None else list(states(there.compilation, ledger, path=path))
-    read = readings(ledger, path)
+    if there.compilation is None:
+        now, read = [], readings(ledger, path)
+    else:
+        now, read = states_at(there.compilation, ledger, path), readings_of(there.compilation, ledger, path)
     if output.as_json:
-        found = [{"finder": finder, "state": state.state, "reason": state.reason} for finder, state in now]
+        found = [{"finder": file.finder, "state": file.state, "reason": file.reason} for file in now]
         body = {"path": path, "now": found, "readings": [asdict(reading) for reading in read]}
         output.document("dagkit.file/1", body)
         return
-    described = [f"{finder}: {state.state}{_because(state.reason)}" for finder, state in now]
+    described = [f"{file.finder}: {file.state}{_because(file.reason)}" for file in now]
     if there.compilation is not None and not now:
         described = ["no operator finds a file there now"]
     if not read:
@@ -105,14 +107,22 @@ def _lines_of(read: list[Reading]) -> Iterator[str]:
         yield f"reading {number}: {printable(reading.source)}"
         if reading.found is not None:
             at = f"{reading.found:%Y-%m-%dT%H:%M:%SZ}"
-            yield f"  found by {reading.finder} at {at}, in block {reading.found_by} of its chain"
+            by = f" by {printable(reading.finder)}" if reading.finder else ""
+            where = f"window {reading.found_in[0]}" if reading.found_in else f"block {reading.found_by} of its chain"
+            yield f"  found{by} at {at}, in {where}"
         yield f"  given to window {reading.taken_by}" if reading.taken_by else "  no window has taken it yet"
         for block in reading.blocks:
             yield f"  block {block.number}: bytes {block.start}-{'' if block.end is None else block.end}"
         for window in reading.windows:
-            rows = "" if window.rows is None else f", {counted(window.rows, 'row')}"
-            yield f"  window {window.window}: {window.operator} read {counted(window.bytes, 'byte')}{rows}"
+            yield f"  window {window.window}: {_done(window)}"
             yield from (f"    which wrote to {_shown(output)}" for output in window.outputs)
         pending = "work without an end" if reading.pending is None else f"{counted(reading.pending, 'byte')}"
         if reading.pending != 0:
             yield f"  {pending} waits"
+
+
+def _done(window: WindowRead) -> str:
+    if window.bytes is None:
+        return f"{window.operator} passed it on"
+    rows = "" if window.rows is None else f", {counted(window.rows, 'row')}"
+    return f"{window.operator} read {counted(window.bytes, 'byte')}{rows}"

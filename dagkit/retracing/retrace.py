@@ -6,7 +6,7 @@ writer, and its output is compared with the file: where both agree around the li
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -14,25 +14,22 @@ from typing import Any
 from dagkit.api.external import external_outputs
 from dagkit.api.files import content_of_piece, output_files
 from dagkit.api.operators import Operator
-from dagkit.api.ports import output_ports
 from dagkit.api.state import declared_state
 from dagkit.api.work import ShowsContent, SplittableOperator
-from dagkit.backends.reference.one_partition import OnePartition, Origin, Placed
-from dagkit.backends.reference.plain_reading import PlainReading
+from dagkit.backends.reference.one_partition import Origin, Placed
 from dagkit.compiler import Compilation
-from dagkit.compiler.fuse import Fused, Wire
+from dagkit.compiler.fuse import Wire
 from dagkit.engine.entrances import code_of
 from dagkit.engine.files.pieces import opened
 from dagkit.engine.files.staging import Part
-from dagkit.engine.history.written_file import WrittenFile, stretches, work_in_roots, written_file
-from dagkit.engine.program.lower import keying_of, program_of
+from dagkit.engine.history.written_file import WrittenFile, stretches, written_file
 from dagkit.engine.program.program import Program
-from dagkit.engine.work.elements import elements_of
 from dagkit.engine.work.item import WorkItem
-from dagkit.engine.worker.protocol import WindowTask
+from dagkit.errors import RunFailure
 from dagkit.ledger import Ledger
 from dagkit.plan.model import Routing
 from dagkit.ranges import OFFSET_INFINITY
+from dagkit.retracing.window_again import NotFoundAgain, RunAgain, WindowAgain, past_windows
 from dagkit.urls import as_text, shown
 
 _MOST = 10
@@ -75,23 +72,16 @@ class Traced:
     """Why no single record is reported; empty if the sources are records."""
 
 
-class NotOneRecord(Exception):
-    """No single record can be found; the message gives the reason."""
-
-
 def trace(compilation: Compilation, ledger: Ledger, file: str, line: int) -> Traced:
     """Return the origin of a line of an output file, the first being line 1. Raise LineUnknown if there is none."""
     found = written_file(ledger, as_text(file))
-    program = program_of(compilation)
-    part, content, place, is_plain = _located(program, found, file, line)
+    operators = RunAgain.of(compilation)
+    part, content, place, is_plain = _located(operators.program, found, file, line)
     end = content.find(b"\n", place) + 1 or len(content)
     text = content[place:end].decode(errors="backslashreplace").removesuffix("\n")
     try:
-        sources, reason = (
-            _Rerun(compilation, program, ledger, found, part, is_plain=is_plain).sources(content, place, end),
-            "",
-        )
-    except NotOneRecord as why:
+        sources, reason = _Rerun(operators, ledger, found, part, is_plain=is_plain).sources(content, place, end), ""
+    except NotFoundAgain as why:
         sources, reason = list(_consumed(found, part)), str(why)
     return Traced(text, part.operator, part.window, part.slot, tuple(sources), reason)
 
@@ -173,79 +163,66 @@ class _Output:
 class _Rerun:
     """Reads the work of one window again, and follows it to the writer of one piece."""
 
-    def __init__(
-        self,
-        compilation: Compilation,
-        program: Program,
-        ledger: Ledger,
-        found: WrittenFile,
-        part: Part,
-        *,
-        is_plain: bool,
-    ) -> None:
-        fused = compilation.steps["fused"]
-        assert isinstance(fused, Fused), "the application is compiled to the end"
-        self.fused, self.program = fused, program
+    def __init__(self, operators: RunAgain, ledger: Ledger, found: WrittenFile, part: Part, *, is_plain: bool) -> None:
+        self.operators, self.program = operators, operators.program
         self.ledger, self.found, self.part = ledger, found, part
         self.has_order = is_plain and part.order > 0
         """Whether the piece comes from the stretch that starts at its order; a compressed one may come from several."""
-        self.fed = {(wire.source.node, wire.source.port) for wire in fused.wires}
 
     def sources(self, content: bytes, place: int, end: int) -> list[Source]:
         """The records from which the line at this place of the piece was made."""
         chain = self._chain()
         name = chain[0].source.node
         reader = self.program.operators[name][0]
-        places = [
-            place_of
-            for item in self._work(name)
-            for place_of in _places(reader, self._output(item, chain), content, place, end)
-        ]
+        places: list[Source] = []
+        (past,) = past_windows(self.ledger, [self.part.window])
+        again = WindowAgain(self.operators, self.ledger, past)
+        for item in self._work(name, again.taken(name)):
+            try:
+                output = self._output(item, chain)
+            except RunFailure as failure:  # another file of the window may be gone
+                again.failures.append(failure)
+            else:
+                places += _places(reader, output, content, place, end)
         if not places:
-            raise NotOneRecord(
+            raise NotFoundAgain(
                 "reading the blocks again did not give this line: the application, its configuration or its input "
-                "has changed"
+                f"has changed{''.join(f'; {failure}' for failure in again.failures[:1])}"
             )
-        return places[:_MOST]
+        return list(dict.fromkeys(places))[:_MOST]
 
     def _chain(self) -> list[Wire]:
         """The wires from a reader to the writer."""
         if self.part.operator not in self.program.operators:
-            raise NotOneRecord(f"the application has no operator {self.part.operator} any more")
+            raise NotFoundAgain(f"the application has no operator {self.part.operator} any more")
         chain: list[Wire] = []
         node = self.part.operator
         while not (chain and isinstance(self.program.operators[node][0], SplittableOperator)):
             if chain and declared_state(type(self.program.operators[node][0])):
-                raise NotOneRecord(f"{node} keeps state, so that several records can make one item")
-            wires = [wire for wire in self.fused.wires if wire.sink.node == node]
+                raise NotFoundAgain(f"{node} keeps state, so that several records can make one item")
+            wires = self.operators.into(node)
             if len(wires) != 1:
-                raise NotOneRecord(f"{node} has {len(wires)} streams that lead to it")
+                raise NotFoundAgain(f"{node} has {len(wires)} streams that lead to it")
             wire = wires[0]
             target = next((t for t in self.program.targets.values() if t.into == (node, wire.sink.port)), None)
             is_sliding = (wire.source.node, wire.source.port) in self.program.sliders
             if wire.routing is Routing.DELAYED or is_sliding or (target is not None and target.unifier is not None):
-                raise NotOneRecord(f"a delay, a unifier or a sliding window lies before {node}")
+                raise NotFoundAgain(f"a delay, a unifier or a sliding window lies before {node}")
             chain.insert(0, wire)
             node = wire.source.node
             if node in self.program.sources:
-                raise NotOneRecord(f"{node} emitted the items itself")
+                raise NotFoundAgain(f"{node} emitted the items itself")
         return chain
 
-    def _work(self, reader: str) -> Iterator[WorkItem]:
-        """The stretches of blocks that the window consumed and that may have become this piece."""
-        elements = elements_of(self.program, reader, self.program.operators[reader][0])
-        assert elements is not None, "the input of a reader is connected"
-        cuts = self.found.cuts
-        known = False
-        for item in work_in_roots(self.ledger, self.program, elements):
-            known = True
+    def _work(self, reader: str, taken: Iterable[WorkItem]) -> Iterator[WorkItem]:
+        """The stretches of work that the window consumed and that may have become this piece."""
+        into, work, cuts = self.operators.elements(reader).into, self.found.work[self.part.window], self.found.cuts
+        for item in taken:
             if self.part.element_id in (None, item.element_id):
                 places = cuts.get(item.source or "", frozenset()) | {self.part.order}
-                for stretch in stretches(self.found.work[self.part.window], elements.into, item, places):
+                for stretch in stretches(work, into, item, places):
                     if not self.has_order or stretch.start == self.part.order:
                         yield stretch
-        if not known:
-            raise NotOneRecord(f"no input operator found the work of {reader} itself")
 
     def _output(self, item: WorkItem, chain: Sequence[Wire]) -> _Output:
         placed = self._read(item, chain[0].source.node, chain[0].source.port)
@@ -254,57 +231,42 @@ class _Rerun:
             placed = self._passed(wire, following.source.port, placed)
         return self._written(item, chain[-1], placed, records)
 
-    def _started(self, name: str) -> OnePartition:
-        configured = self.program.operators[name][0]
-        fed = [port for port in output_ports(type(configured)) if (name, port) in self.fed]
-        return OnePartition.started(name, configured, {}, fed)
-
-    def _begin(self, name: str, partition: OnePartition, *, begins: bool = True) -> None:
-        partition.begin(self.program.context_of(name, 0, self.part.window), 0, begins=begins)
-
     def _read(self, item: WorkItem, name: str, port: str) -> list[Placed]:
-        partition = self._started(name)
-        elements = elements_of(self.program, name, partition.operator)
-        assert elements is not None, "the input of a reader is connected"
-        partition.reading = PlainReading(elements, 0, WindowTask(self.part.window), None)
-        self._begin(name, partition)
-        partition.reading.work([item], [])
-        with code_of(name):
-            partition.operator.end_window()
-        partition.end()
+        partition = self.operators.partition(name, {})
+        self.operators.begin(partition, self.part.window)
+        self.operators.process(partition, self.part.window, item)
+        self.operators.end(partition)
         return partition.sent[port]
 
     def _passed(self, wire: Wire, port: str, placed: Sequence[Placed]) -> list[Placed]:
         """Send items through one operator; what it sends for an item has the origin of the item."""
         name = wire.sink.node
-        partition, keying = self._started(name), keying_of(self.fused.graph.by_name[name], wire.sink.port)
-        self._begin(name, partition)
+        partition = self.operators.partition(name, {})
+        self.operators.begin(partition, self.part.window)
         sent = partition.sent[port]
         for one in placed:
             before = len(sent)
-            partition.take(wire.sink.port, [one], keying)
+            self.operators.take(partition, wire, [one])
             sent[before:] = [Placed(made.item, one.origin) for made in sent[before:]]
         before = len(sent)
-        with code_of(name):
-            partition.operator.end_window()
-        partition.end()
+        self.operators.end(partition)
         if len(sent) > before:
-            raise NotOneRecord(f"{name} sends items at the end of a window, of which each may come from many records")
+            raise NotFoundAgain(f"{name} sends items at the end of a window, of which each may come from many records")
         return sent
 
     def _written(self, item: WorkItem, wire: Wire, placed: Sequence[Placed], records: Sequence[int]) -> _Output:
         """Write each item in a window of its own, so that everything of it is written before the next one."""
         name, files = wire.sink.node, _RecordedFiles()
-        partition, keying = self._started(name), keying_of(self.fused.graph.by_name[name], wire.sink.port)
+        partition = self.operators.partition(name, {})
         operator = partition.operator
         declared = [*output_files(type(operator)), *external_outputs(type(operator))]
         operator._services.update(dict.fromkeys(declared, files))  # noqa: SLF001 - bound there
-        self._begin(name, partition, begins=False)
+        self.operators.begin(partition, self.part.window, begins=False)
         content, starts = bytearray(), list[int]()
         for one in placed:
             with code_of(name):
                 operator.begin_window(self.part.window)
-            partition.take(wire.sink.port, [one], keying)
+            self.operators.take(partition, wire, [one])
             with code_of(name):
                 operator.end_window()
                 operator.before_checkpoint(self.part.window)

@@ -1,0 +1,96 @@
+"""The files that arrived at operators in the middle of the graph, as the windows of a ledger name them."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dagkit.api.work import SplittableOperator
+from dagkit.compiler import Compilation
+from dagkit.engine.address import Address
+from dagkit.engine.checkpoint.checkpoint import Checkpoint
+from dagkit.engine.history.history import newest_checkpoint, own_windows
+from dagkit.ledger import Ledger
+from dagkit.urls import is_url, local_path, resolved
+
+_LOCAL_IDENTITY = re.compile(r"(.+)@[0-9a-f]+\.[0-9a-f]+-[0-9]+-[0-9a-f]{16}(?:-[0-9a-f]+)*", re.DOTALL)
+"""The name of a source that is a local file with an identity."""
+_VERSION = re.compile(r"(.+)@[0-9a-f]+", re.DOTALL)
+"""The name of a source that is a file with the number of its first block; perhaps a path that ends so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A file that arrived at an operator in the middle of the graph."""
+
+    finder: str
+    path: str
+    waits_for: str = ""
+    """The operator that has not begun with it; empty if it has."""
+
+
+def senders(compilation: Compilation, receiver: str) -> str:
+    """The operators that send items to an operator."""
+    graph = compilation.graph
+    ends = (end for _, stream in graph.connected_inputs(receiver) for end in (stream.source, *stream.further_sources))
+    return " and ".join(sorted({end.node for end in ends if end is not None}))
+
+
+def _finder(compilation: Compilation | None, receiver: str) -> str:
+    """The operator that found what arrived: its sender, unless its receiver divides files instead of reading them."""
+    if compilation is None or receiver not in compilation.graph.by_name:
+        return receiver
+    operator = compilation.graph.by_name[receiver].operator
+    reads = isinstance(operator, SplittableOperator) and operator.reads_positions
+    return senders(compilation, receiver) if reads else receiver
+
+
+def arrivals(ledger: Ledger, compilation: Compilation | None = None) -> Iterator[Arrival]:
+    """Yield the files that arrived, each once. A window lists at most a thousand of those that it found and read.
+
+    Without the application, each counts as found by its receiver.
+    """
+    receivers: dict[str, str] = {}
+    """The operator at which each source arrived first."""
+    for window in own_windows(ledger, b'"found":[{'):  # most windows of most applications have none
+        for work in window.checkpoint.work.inputs or ():
+            for span in work.found:
+                receivers.setdefault(span.source, Address(work.input).operator)
+    waiting = _waiting(newest_checkpoint(ledger))
+    known: set[str] = set()
+    # paths that end like a version: only the longer name of the same file shows that this is none
+    for source in sorted(receivers, key=len, reverse=True):
+        path = source if source in known else path_of(source)
+        if path not in known and is_path(path):
+            known.add(path)
+            yield Arrival(_finder(compilation, receivers[source]), path, waiting.get(source, ""))
+
+
+def path_of(source: str) -> str:
+    """The path in the name of a source of the ledger, without an identity or a version."""
+    if is_url(source):  # the identity of a remote file begins with its name
+        names = (source[: mark.start()] for mark in re.finditer("@", source))
+        name = next((name for name in names if source.startswith(name, len(name) + 1)), None)
+        if name is not None:
+            return name
+    match = _LOCAL_IDENTITY.fullmatch(source) or _VERSION.fullmatch(source)
+    return source if match is None else match[1]
+
+
+def is_path(name: str) -> bool:
+    """Whether the name of a source is that of a file: an absolute path or a URL."""
+    return name.startswith(("/", "file:")) or is_url(name)
+
+
+def is_there(path: str) -> bool:
+    """Whether a file exists."""
+    if not is_url(path):
+        return Path(local_path(path)).exists()
+    filesystem, inner, _ = resolved(path)
+    return bool(filesystem.get_file_info(inner).is_file)
+
+
+def _waiting(checkpoint: Checkpoint) -> dict[str, str]:
+    """The receivers of the files of which nothing was processed, by source."""
+    untouched = (item for item in checkpoint.queue if item.element_id is None and not item.start)
+    return {item.source: Address(item.into).operator for item in untouched if item.source is not None}
