@@ -41,7 +41,10 @@ class Batch(Generic[T]):
     @classmethod
     def of_column(cls, column: Column) -> "Batch[T]":
         """A batch whose items are the values of a column. They stay in the column unless it is a list."""
-        return cls.of(column.values()) if isinstance(column, Listed) else cls({ITEM: column})
+        batch = cls({ITEM: column})
+        if isinstance(column, Listed):
+            batch._items = column.listed
+        return batch
 
     def __len__(self) -> int:
         for column in self.columns.values():

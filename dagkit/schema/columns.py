@@ -4,8 +4,9 @@ A column is valid as long as its batch. To keep values longer, take them as Pyth
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from itertools import accumulate
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import accumulate, compress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -141,16 +142,22 @@ class Lines(Column):
     Lines that were read are filtered and written without being decoded, copied or joined.
     """
 
-    __slots__ = ("base", "delimiter", "ended")
+    __slots__ = ("_starts", "base", "delimiter", "ended")
 
     def __init__(
-        self, ended: "pa.BinaryArray | pa.LargeBinaryArray", delimiter: bytes = b"\n", base: int | None = None
+        self,
+        ended: "pa.BinaryArray | pa.LargeBinaryArray",
+        delimiter: bytes = b"\n",
+        base: int | None = None,
+        starts: Callable[[], Sequence[int] | None] = lambda: None,
     ) -> None:
         self.ended = ended
         """The lines as bytes, delimiters included."""
         self.delimiter = delimiter
         self.base = base
         """The byte offset of the first line in the input that was read; None once lines were filtered out."""
+        self._starts = starts
+        """Computes the offsets of all lines without `base`, when they are needed."""
 
     def __len__(self) -> int:
         return len(self.ended)
@@ -187,14 +194,28 @@ class Lines(Column):
         return bare.cast(pa.large_string() if pa.types.is_large_binary(bare.type) else pa.string())
 
     def where(self, mask: "pa.BooleanArray") -> Column:
-        return Lines(self.ended.filter(mask), self.delimiter)
+        return Lines(self.ended.filter(mask), self.delimiter, starts=lambda: kept_of(self.starts(), mask.to_pylist()))
 
     def sliced(self, start: int, count: int) -> Column:
-        return Lines(self.ended.slice(start, count), self.delimiter)
+        starts = partial(sliced_of, self.starts, start, count)
+        return Lines(self.ended.slice(start, count), self.delimiter, starts=starts)
 
     def starts(self) -> Sequence[int] | None:
-        if self.base is None or not len(self.ended):
+        if self.base is None:
+            return self._starts()
+        if not len(self.ended):
             return None
         import pyarrow.compute as pc  # noqa: PLC0415 - compiling must not load Arrow
 
         return list(accumulate(pc.binary_length(self.ended).to_pylist()[:-1], initial=self.base))
+
+
+def kept_of(starts: Sequence[int] | None, kept: Iterable[Any]) -> Sequence[int] | None:
+    """The offsets of the values that were kept."""
+    return None if starts is None else list(compress(starts, kept))
+
+
+def sliced_of(starts: Callable[[], Sequence[int] | None], start: int, count: int) -> Sequence[int] | None:
+    """The offsets of so many values from one on."""
+    known = starts()
+    return None if known is None else known[start : start + count]

@@ -215,6 +215,23 @@ def test_lines_travel_with_their_delimiters() -> None:
     assert list(read.items()) == [Point(7, "one"), Point(7, "\udcff"), Point(7, "")]
 
 
+@pytest.mark.parametrize("count", [3, LARGEST_BYTES // 4])
+def test_lines_as_they_were_read_travel_with_their_place(count: int) -> None:
+    both = frames()
+    column = Lines(pa.array([b"abcdefg\n"] * count), base=100)
+    batch = Batch({"x": Constant(7, count, "in/a"), "y": column}, Point)
+    sent = [frame for whole in (batch, batch.where(pa.array([True] * count))) for frame in both.of(whole, 0)]
+    places = []
+    for frame in sent:
+        ((_, read),) = both.read(pa.py_buffer(b"".join(map(bytes, frame.pieces(0)))))
+        constant = read.columns["x"]
+        assert isinstance(constant, Constant)
+        assert constant.path == "in/a"
+        places.append(read.columns["y"].starts())
+    known = list(range(100, 100 + 8 * count, 8)) if count == 3 else None
+    assert places == [known, *[None] * (len(sent) - 1)]
+
+
 def test_what_is_more_than_its_fields_is_pickled() -> None:
     loose = Named("a", Point(1, 2))
     loose.more = 3  # type: ignore[attr-defined]

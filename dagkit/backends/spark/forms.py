@@ -7,7 +7,7 @@ types. The batch is then written as pickled items.
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -38,6 +38,10 @@ class Form(ABC):
     def column(self, arrays: Arrays) -> Column:
         """Restore the column. It consumes the next arrays."""
 
+    def of_part(self) -> "Form":
+        """The form of a part of the batch."""
+        return self
+
 
 @dataclass(frozen=True, slots=True)
 class AsArrow(Form):
@@ -52,9 +56,14 @@ class AsLines(Form):
     """One array of lines with their delimiters."""
 
     delimiter: bytes
+    base: int | None = None
+    """The byte offset of the first line in the file that was read; None once lines were filtered out."""
 
     def column(self, arrays: Arrays) -> Column:
-        return Lines(next(arrays.left), self.delimiter)
+        return Lines(next(arrays.left), self.delimiter, self.base)
+
+    def of_part(self) -> Form:
+        return replace(self, base=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +84,9 @@ class AsFields(Form):
 
     made_by: Callable[..., Any]
     fields: tuple[tuple[str, Form], ...]
+
+    def of_part(self) -> Form:
+        return replace(self, fields=tuple((name, form.of_part()) for name, form in self.fields))
 
     def columns(self, arrays: Arrays) -> dict[str, Column]:
         return {name: form.column(arrays) for name, form in self.fields}
@@ -106,7 +118,7 @@ def read(form: Form, arrays: Arrays) -> Batch[Any]:
 def _column(column: Column, arrays: list[pa.Array]) -> Form:
     if isinstance(column, Lines):
         arrays.append(column.ended)
-        return AsLines(column.delimiter)
+        return AsLines(column.delimiter, column.base)
     if isinstance(column, Arrowed):
         arrays.append(column.arrow)
         return AsArrow()

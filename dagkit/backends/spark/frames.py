@@ -116,10 +116,9 @@ class Frames:
             yield Frame(Writing.PICKLED, content)
 
     def _arrow(self, writing: Writing, form: Form, arrays: list[pa.Array]) -> Iterator[Frame]:
-        metadata = {_FORM: self._form_bytes(form)}
-        schema = pa.schema([pa.field(str(i), array.type) for i, array in enumerate(arrays)], metadata)
-        whole = pa.RecordBatch.from_arrays(arrays, schema=schema)
-        yield from (Frame(writing, _stream(part)) for part in _parts(whole))
+        parts = list(_parts(pa.RecordBatch.from_arrays(arrays, names=list(map(str, range(len(arrays)))))))
+        metadata = {_FORM: self._form_bytes(form if len(parts) == 1 else form.of_part())}
+        yield from (Frame(writing, _stream(part.replace_schema_metadata(metadata))) for part in parts)
 
 
 def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

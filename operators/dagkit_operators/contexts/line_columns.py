@@ -1,10 +1,12 @@
 """Columns of lines over the bytes that were read. Values are decoded, and line ends computed, on first use."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from dagkit import Column, Lines, Listed
-from dagkit.schema.columns import TEXT_ERRORS
+from dagkit.schema.columns import TEXT_ERRORS, kept_of, sliced_of
 from dagkit_operators.contexts.chunk import Chunk, unescaped
 from dagkit_operators.contexts.reader_context import binary_array
 
@@ -94,6 +96,47 @@ class ListedAt(Listed):
 
     def part_start(self) -> int | None:
         return self._part_start
+
+    def where(self, mask: "pa.BooleanArray") -> Column:
+        kept = mask.to_pylist()
+        return ListedAt(list(compress(self.listed, kept)), lambda: kept_of(self._starts(), kept), self._part_start)
+
+    def sliced(self, start: int, count: int) -> Column:
+        return ListedAt(
+            self.listed[start : start + count], partial(sliced_of, self._starts, start, count), self._part_start
+        )
+
+
+def made_of(column: Column, made: Sequence[Any]) -> ListedAt:
+    """Values that were made of those of a column one by one, with their positions."""
+    return ListedAt(made, column.starts, column.part_start())
+
+
+def picked_of(column: Column, made: Sequence[Any], indexes: Sequence[int]) -> ListedAt:
+    """Values that were made of those of a column at these indexes, with their positions."""
+
+    def starts() -> Sequence[int] | None:
+        known = column.starts()
+        return None if known is None else [known[index] for index in indexes]
+
+    return ListedAt(made, starts, column.part_start())
+
+
+def kept_values_of(column: Column, values: Sequence[Any], kept: Sequence[Any]) -> ListedAt:
+    """Some of the values of a column, in order, with their positions: they are the same objects."""
+
+    def starts() -> Sequence[int] | None:
+        known, remaining = column.starts(), iter(kept)
+        if known is None:
+            return None
+        wanted, places = next(remaining, remaining), []
+        for value, start in zip(values, known, strict=True):
+            if value is wanted:
+                places.append(start)
+                wanted = next(remaining, remaining)
+        return places
+
+    return ListedAt(kept, starts, column.part_start())
 
 
 def starts_of(chunk: Chunk) -> list[int]:

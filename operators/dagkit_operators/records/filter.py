@@ -9,7 +9,7 @@ from pydantic import model_validator
 from typing_extensions import TypeVar
 
 from dagkit import Batch, Column, Constant, InputPort, Listed, OutputPort, Rows
-from dagkit_operators.contexts.line_columns import ReadLines
+from dagkit_operators.contexts.line_columns import ReadLines, kept_values_of, picked_of
 from dagkit_operators.records.rejecting import ItemsOf, RejectingRowOperator
 from dagkit_operators.values.expressions import Expression
 from dagkit_operators.values.inlined import keeping
@@ -100,9 +100,10 @@ class Filter(RejectingRowOperator, Generic[T]):
         """
         values = column.values()
         with suppress(ValueError):  # the next line finds the items that raise it
-            return remade(batch, field, Listed(keeping(predicate)(values)))
+            return remade(batch, field, kept_values_of(column, values, keeping(predicate)(values)))
         results, taken = self.tried(predicate, column, ItemsOf(remade(batch, field, column)))
-        return remade(batch, field, Listed([values[index] for index in compress(taken, results)]))
+        passing = list(compress(taken, results))
+        return remade(batch, field, picked_of(column, [values[index] for index in passing], passing))
 
     def _asked(self, column: Column) -> Any:
         assert self.batch is not None, "the validator refuses a filter without a predicate"

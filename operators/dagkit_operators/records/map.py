@@ -10,6 +10,7 @@ from pydantic import model_validator
 from typing_extensions import TypeVar
 
 from dagkit import Arrowed, Batch, Column, Constant, InputPort, Listed, OutputPort, Rows
+from dagkit_operators.contexts.line_columns import made_of, picked_of
 from dagkit_operators.payloads import VALUE, Record
 from dagkit_operators.records.rejecting import ItemsOf, RejectingRowOperator
 from dagkit_operators.values.expressions import Expression
@@ -87,7 +88,7 @@ class Map(RejectingRowOperator, Generic[S, T]):
         with suppress(ValueError):  # the next line finds the items that raise it
             return _with(batch, field, _made_by(self.function, column))
         results, taken = self.tried(self.function, column, ItemsOf(batch))
-        return _with(only(batch, taken), field, Listed(results))
+        return _with(only(batch, taken), field, picked_of(column, results, taken))
 
     def _made_at_once(self, column: Column) -> Column:
         assert self.batch is not None, "the validator refuses a map without a function"
@@ -139,12 +140,13 @@ class FlatMap(RejectingRowOperator, Generic[S, T]):
         made, taken = self.tried(self._listed, column, ItemsOf(batch))
         batch = batch if len(taken) == len(batch) else only(batch, taken)
         flat = list(chain.from_iterable(made))
-        if field is None:
-            return Batch.of(flat)
-        fielded = batch.fielded()
         counts = [len(some) for some in made]
+        values = picked_of(column, flat, list(chain.from_iterable(map(repeat, taken, counts))))
+        if field is None:
+            return Batch.of_column(values)
+        fielded = batch.fielded()
         repeated = {name: _repeated(column, counts) for name, column in fielded.columns.items()}
-        return Batch(repeated, fielded.made_by).replaced(field, Listed(flat))
+        return Batch(repeated, fielded.made_by).replaced(field, values)
 
     def _listed(self, value: Any) -> list[Any]:
         return list(_no_text(self.function(value)))
@@ -152,13 +154,15 @@ class FlatMap(RejectingRowOperator, Generic[S, T]):
 
 def _with(batch: Batch[Any], field: str | None, made: Column) -> Batch[Any]:
     """The batch with these values in one field, or as its items if no field is given."""
-    return Batch.of(made.values()) if field is None else batch.replaced(field, made)
+    if field is None:
+        return Batch.of_column(made if isinstance(made, Listed) else Listed(made.values()))
+    return batch.replaced(field, made)
 
 
 def _made_by(function: Callable[[Any], Any], column: Column) -> Column:
     if isinstance(function, Expression):
         return function.of(column)
-    return Listed(making(function)(column.values()))
+    return made_of(column, making(function)(column.values()))
 
 
 def as_column(made: Any) -> Column:

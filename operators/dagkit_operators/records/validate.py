@@ -8,7 +8,8 @@ from typing import Any, Generic
 from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypeVar
 
-from dagkit import Batch, InputPort, Listed, OutputPort, Rows
+from dagkit import Batch, InputPort, OutputPort, Rows
+from dagkit_operators.contexts.line_columns import picked_of
 from dagkit_operators.payloads import VALUE, Record
 from dagkit_operators.records.rejecting import ItemsOf, RejectingRowOperator
 from dagkit_operators.values.masks import only
@@ -53,10 +54,12 @@ class Validate(RejectingRowOperator, Generic[S, T]):
         if not len(batch):
             return batch
         field = processed_field(batch, self.on)
-        valid, taken = self.tried(self._validated, column_of(batch, field), ItemsOf(batch))
+        column = column_of(batch, field)
+        valid, taken = self.tried(self._validated, column, ItemsOf(batch))
+        values = picked_of(column, valid, taken)
         if field is None:
-            return Batch.of(valid)
-        return (batch if len(taken) == len(batch) else only(batch, taken)).replaced(field, Listed(valid))
+            return Batch.of_column(values)
+        return (batch if len(taken) == len(batch) else only(batch, taken)).replaced(field, values)
 
     def _validated(self, value: Any) -> Any:
         model: Any = self.model

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dagkit import Arrowed, Column, Lines, Listed
 from dagkit.errors import did_you_mean
+from dagkit.schema.columns import kept_of
 from dagkit_operators.native.bytewise import begin_with, kept_by_beginning
 from dagkit_operators.values.masks import mask_by_value, mask_of
 
@@ -345,8 +346,14 @@ def _kept(asked: Expression, column: Column, *, wanted: bool) -> Column | None:
             found = _beginning(operation, text, column.delimiter)
             if found is not None:
                 beginning, begin = found
-                return Lines(kept_by_beginning(column.ended, beginning, wanted=wanted == begin), column.delimiter)
+                kept = kept_by_beginning(column.ended, beginning, wanted=wanted == begin)
+                return Lines(kept, column.delimiter, starts=lambda: _kept_starts(asked, column, wanted=wanted))
     return None
+
+
+def _kept_starts(asked: Expression, column: Column, *, wanted: bool) -> Sequence[int] | None:
+    """The positions of the values for which the expression is `wanted`."""
+    return kept_of(column.starts(), (holds == wanted for holds in asked.mask(column).to_pylist()))
 
 
 def _bytes_of(text: Any) -> bytes | None:

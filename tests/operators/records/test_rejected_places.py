@@ -4,11 +4,27 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
-from dagkit import Dag
+from dagkit import Batch, Constant, Dag, Lines
 from dagkit.engine.failures import OperatorFailed
-from dagkit_operators import FileSplitterInput, Filter, LineReader, Map, PartWriter, Rejected, Validate, value
+from dagkit.testing import Alone
+from dagkit_operators import (
+    FileSplitterInput,
+    Filter,
+    FlatMap,
+    LineReader,
+    Map,
+    PartWriter,
+    Record,
+    Rejected,
+    Validate,
+    value,
+)
+from dagkit_operators.contexts.chunk import Chunk
+from dagkit_operators.contexts.line_columns import ReadLines
 from tests.engine.cast import Desk
 
 FILES = {"a.txt": "1\nx\n22\n", "b.txt": "y\n3\n"}
@@ -66,3 +82,45 @@ def test_a_rejected_item_names_its_file_and_byte(chain: tuple[Any, ...], home: P
 def test_a_run_that_fails_for_an_item_names_its_file(home: Path) -> None:
     with pytest.raises(OperatorFailed, match=r"a\.txt, byte 2 .*the item 'x' of .*a\.txt is rejected"):
         Desk(home, rejecting(home, Map(int), is_connected=False)).run()
+
+
+TEXTS = ["1", "x", "22", "", "1", "3", "y"]
+
+
+def lines() -> Lines:
+    return Lines(pa.array([f"{text}\n".encode() for text in TEXTS], pa.binary()), base=100)
+
+
+def read_lines() -> Lines:
+    content = "".join(f"{text}\n" for text in TEXTS).encode()
+    return ReadLines(Chunk(np.frombuffer(content, np.uint8), 100, b"\n"))
+
+
+EARLIER: dict[str, Any] = {
+    "a predicate": Filter(lambda text: text != "22"),
+    "a predicate that raises for one": Filter(lambda text: text != "22" or bool(int("no"))),
+    "an expression": Filter(value != "22"),
+    "a test of beginnings": Filter(~value.starts_with("22")),
+    "both": Filter(~value.starts_with("22") & (value != "1")),
+    "a batch function": Filter(batch=lambda column: [text != "22" for text in column.values()]),
+    "a map": Map(lambda text: text.strip()),
+    "a map of which one fails": Map(lambda text: text if text != "22" else str(int("no"))),
+    "a flat map": FlatMap(lambda text: [text] if text != "22" else [text, text]),
+}
+
+
+@pytest.mark.parametrize("as_records", [True, False], ids=["records", "texts"])
+@pytest.mark.parametrize("read", [lines, read_lines])
+@pytest.mark.parametrize("earlier", EARLIER.values(), ids=EARLIER)
+def test_places_are_known_behind_an_operator_that_takes_batches(earlier: Any, read: Any, as_records: bool) -> None:
+    column = read()
+    fields = {"block_id": Constant(7, len(TEXTS), "in/a"), "value": column}
+    batch: Batch[Any] = Batch(fields, Record) if as_records else Batch.of_column(column)
+    last = Alone(Map(int))
+    before = Alone(earlier)
+    passed = before.operator.process_batch(batch)
+    for part in [passed] if isinstance(passed, Batch) else passed:
+        last.send_batch(part)
+    path = "in/a" if as_records else ""
+    places = [(rejected.text, rejected.path, rejected.start) for rejected in last.sent("rejected")]
+    assert places == [("x", path, 102), ("", path, 107), ("y", path, 112)]
