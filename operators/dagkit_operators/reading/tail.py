@@ -121,12 +121,23 @@ class TailFiles(ReadFiles[T], Generic[T]):
         self, element: FileInfo, there: Found, stream: Stream, block: Block, tracker: Tracker
     ) -> Iterator[Batch[Record[Any]] | Rejected]:
         """The complete lines; all lines if the file is finished."""
-        lines = self.reader_context
+        lines, part = self.reader_context, tracker.current_restriction()
         if self._is_over(element, there):
             yield from lines.batches(stream, block, tracker)
             tracker.try_claim(OFFSET_INFINITY)
         elif not (yield from lines.ended_batches(stream, block, tracker)):
-            tracker.defer_remainder(timedelta(milliseconds=self.interval_millis))
+            if part.is_bounded():
+                self._lose_rest(element, there, stream, part, tracker)
+            else:
+                tracker.defer_remainder(timedelta(milliseconds=self.interval_millis))
+
+    def _lose_rest(self, element: FileInfo, there: Found, stream: Stream, part: OffsetRange, tracker: Tracker) -> None:
+        """Report a part whose last line was complete when the part was made, and is not any more."""
+        ended = self.reader_context.last_end(stream, part.start, there.length)
+        start = part.start if ended is None else ended
+        if tracker.try_claim(start):
+            self._lose(Lost(element.path, start, f"was rewritten: no line ends at byte {part.stop} or later"))
+            tracker.try_claim(part.stop)
 
     def _is_over(self, element: FileInfo, there: Found) -> bool:
         limits = [self.ends_after_millis, RENAMED_MILLIS if there.path != element.path else None]

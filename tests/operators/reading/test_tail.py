@@ -2,10 +2,11 @@
 
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from dagkit import Dag
 from dagkit.api.running import Until
+from dagkit.engine.failures import OperatorFailed
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange
 from dagkit.testing import Alone, FakeClock, check_every_split_of
 from dagkit_operators import FileChanged, FileInfo, Items, Lost, MatchFiles, TailFiles
@@ -184,14 +186,38 @@ def test_a_launch_does_not_wait_for_the_end_of_a_line_however_the_parts_lie(tmp_
     assert arrived(desk.run()) == ["12345", "12345678901"]
 
 
-def test_a_part_whose_last_line_is_not_ended_waits_for_its_end(tmp_path: Path) -> None:
-    log = Log(tmp_path, "12345678")
-    log.left = OffsetRange(0, 4)
-    assert log.read() == []
-    log.write("9\nnext\n")
-    assert log.left == OffsetRange(0, 4)
-    assert log.read() == ["123456789"]
+def test_a_part_whose_last_line_lost_its_end_is_lost_from_the_start_of_that_line(tmp_path: Path) -> None:
+    log = Log(tmp_path, "one\n12345678")
+    log.left = OffsetRange(0, 8)
+    assert log.read() == ["one"]
+    assert log.alone.sent("lost") == [Lost(log.file.path, 4, "was rewritten: no line ends at byte 8 or later")]
     assert log.left is None
+
+
+class Rewritten(TailFiles[str]):
+    """A tail whose file loses its first line end after it was divided into parts."""
+
+    kind = "test.rewritten/1"
+
+    def process(self, element: FileInfo, tracker: Any) -> Iterator[Any]:
+        path = Path(element.path)
+        path.write_bytes(path.read_bytes().replace(b"\n", b"z"))
+        yield from super().process(element, tracker)
+
+
+def test_a_launch_ends_at_a_part_whose_last_line_lost_its_end(tmp_path: Path) -> None:
+    path, content = tmp_path / "app.log", "x" * 600 + "\n" + "y" * 300
+    path.write_text(content)
+
+    def draw(dag: Dag, conf: object) -> None:
+        patterns = dag.add_operator("patterns", Items(items=(str(path),)))
+        match, tail = dag.add_operator("match", MatchFiles()), dag.add_operator("tail", Rewritten(part_size=400))
+        patterns >> match >> tail >> dag.add_operator("collect", Collect())
+
+    desk = Desk(tmp_path, draw, until=Until.ONCE, clock=FakeClock())
+    with pytest.raises(OperatorFailed, match="was rewritten: no line ends at byte 400 or later") as raised:
+        desk.run(windows=9)
+    assert isinstance(raised.value.__cause__, FileChanged)
 
 
 def test_a_part_in_which_no_line_starts_is_done(tmp_path: Path) -> None:
