@@ -58,6 +58,8 @@ class Identities:
         """
         self._by_inode: dict[str, list[str]] = {}
         self._identified: set[str] = set()
+        self.unchanged: dict[str, None] = {}
+        """What was recorded of the files that `is_unchanged` recognised."""
         self._by_time = by_time
         for identity in recorded:
             self.add(identity)
@@ -70,6 +72,15 @@ class Identities:
             found = self._unchanged(path) or self._identify_opened(path)
         self._identified.update(found.earlier)
         return found
+
+    def is_unchanged(self, status: os.stat_result) -> bool:
+        """Whether the local file of this status is known, and has the times that were recorded with it."""
+        recorded = self._recorded_of(status)
+        if recorded is None:
+            return False
+        self._identified.add(recorded)
+        self.unchanged[recorded] = None
+        return True
 
     def was_identified(self, recorded: str) -> bool:
         """Whether `identify` has found a file of this identity."""
@@ -90,16 +101,21 @@ class Identities:
     def _unchanged(self, path: str) -> Recognised | None:
         """The file if it has the times that were recorded with it; None if it must be opened."""
         status = status_of(local_path(path))
-        if status is None:
+        recorded = None if status is None else self._recorded_of(status)
+        if recorded is None:
             return None
-        candidates = set(self._by_inode.get(f"{status.st_ino:x}", ()))
-        if len(candidates) != 1:
+        return Recognised(recorded.partition(_TIMES)[0], True, (recorded,), (recorded,))
+
+    def _recorded_of(self, status: os.stat_result) -> str | None:
+        """What was recorded of the only known file with this inode, if it has these times and this length."""
+        candidates = self._by_inode.get(f"{status.st_ino:x}", ())
+        if not candidates or (len(candidates) > 1 and len(set(candidates)) > 1):
             return None
-        (recorded,) = candidates
-        identity, _, times = recorded.partition(_TIMES)
-        if times != _times(status) or not identity.startswith(f"{_number(status)}-{status.st_size}-"):
-            return None
-        return Recognised(identity, True, (recorded,), (recorded,))
+        recorded = candidates[0]
+        is_same = recorded.endswith(f"{_TIMES}{_times(status)}") and recorded.startswith(
+            f"{_number(status)}-{status.st_size}-"
+        )
+        return recorded if is_same else None
 
     def _identify_opened(self, path: str) -> Recognised:
         with _opened(path) as file:

@@ -79,13 +79,14 @@ def files_below(
     directories: bool = False,
     memory: FolderMemory | None = None,
     unreadable: Callable[[str, str], Any] | None = None,
+    is_known: Callable[[os.stat_result], bool] | None = None,
 ) -> Iterator[Found]:
     """The files in a folder, with `recursive` also in its subfolders, whose path relative to the folder is `wanted`.
 
     With `skip_unfinished`, hidden and unfinished files are skipped, and hidden folders are not entered. With
     `directories`, the subfolders are yielded too, and the folder itself if it is empty. `unreadable` is called with the
     path and the kind of each wanted FIFO, device, socket or dangling link; by default, it is logged once. Local folders
-    that `memory` knows unchanged are not listed.
+    that `memory` knows unchanged are not listed. Local files for whose status `is_known` holds are left out.
     """
     if is_url(folder):
         for below_it, found in _remote_files(folder, recursive=recursive):
@@ -93,7 +94,7 @@ def files_below(
                 yield found
         return
     skip = unreadable or _log_skipped
-    walk = _Walk(local_path(folder), recursive, wanted, skip_unfinished, directories, memory, skip)
+    walk = _Walk(local_path(folder), recursive, wanted, skip_unfinished, directories, memory, skip, is_known)
     yield from walk.files()
 
 
@@ -129,6 +130,7 @@ class _Walk:
     memory: FolderMemory | None
     skip: Callable[[str, str], Any]
     """Called with the path and the kind of what cannot be read."""
+    is_known: Callable[[os.stat_result], bool] | None = None
     _entered: set[tuple[int, int]] = field(default_factory=set)
     _linked: list[str] = field(default_factory=list)
     """Links to folders that are still to be followed."""
@@ -174,7 +176,7 @@ class _Walk:
             entries = [entry for entry in entries if not entry.name.endswith(UNFINISHED)]
         if self.wanted is not None:
             entries = [entry for entry in entries if self.wanted(entry.path[len(self.root) :].lstrip("/"))]
-        found = _files_of(entries, self.skip)
+        found = _files_of(entries, self.skip, self.is_known)
         for entry in inner:
             (self._linked if entry.is_symlink() else folders).append(entry.path)
         if self.memory is not None:
@@ -184,8 +186,15 @@ class _Walk:
         return found
 
 
-def _files_of(entries: list[os.DirEntry[str]], skip: Callable[[str, str], Any]) -> list[Found]:
-    """The regular files of these entries. Others are passed to `skip`, and those that are gone are left out."""
+def _files_of(
+    entries: list[os.DirEntry[str]],
+    skip: Callable[[str, str], Any],
+    is_known: Callable[[os.stat_result], bool] | None,
+) -> list[Found]:
+    """The regular files of these entries that are not known.
+
+    Others are passed to `skip`, and those that are gone are left out.
+    """
     found: list[Found] = []
     for entry in entries:
         try:
@@ -197,6 +206,8 @@ def _files_of(entries: list[os.DirEntry[str]], skip: Callable[[str, str], Any]) 
                 skip(entry.path, DANGLING)
             continue
         if status.st_mode & 0o170000 == stat.S_IFREG:  # `stat.S_ISREG`, without a call for each file
+            if is_known is not None and is_known(status):
+                continue
             path = entry.path
             text = path if path.isascii() else as_text(path)
             found.append(_NEW(Found, (text, status.st_size, status.st_mtime_ns // 1_000_000, "", False)))

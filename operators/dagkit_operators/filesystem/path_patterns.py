@@ -1,5 +1,6 @@
 """Patterns of paths: the files that a pattern with wildcards matches."""
 
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -28,12 +29,16 @@ def would_match(pattern: str, paths: Sequence[str]) -> Iterator[str]:
             yield path
 
 
-def files_like(pattern: str, unreadable: Callable[[str, str], Any] | None = None) -> Iterator[Found]:
+def files_like(
+    pattern: str,
+    unreadable: Callable[[str, str], Any] | None = None,
+    is_known: Callable[[os.stat_result], bool] | None = None,
+) -> Iterator[Found]:
     """The files that a pattern matches: the file of this name; all files in the folder of this name; else all matches.
 
     `*` and `?` match characters of one name, `**` also matches folders. In URLs `?` begins the options as usual. Below
     the part of the pattern without wildcards, hidden and unfinished files are skipped. See `files_below`
-    for `unreadable`.
+    for `unreadable` and `is_known`, which is not asked about a file of this name.
     """
     place = absolute(pattern)
     refuse_special(place)
@@ -44,7 +49,12 @@ def files_like(pattern: str, unreadable: Callable[[str, str], Any] | None = None
     folder, likeness = _folder_and_likeness(place)
     recursive = not likeness or "/" in likeness or "**" in likeness
     yield from files_below(
-        folder, recursive=recursive, wanted=matching(likeness), skip_unfinished=True, unreadable=unreadable
+        folder,
+        recursive=recursive,
+        wanted=matching(likeness) if likeness else None,
+        skip_unfinished=True,
+        unreadable=unreadable,
+        is_known=is_known,
     )
 
 

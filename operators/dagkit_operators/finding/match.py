@@ -156,15 +156,20 @@ class MatchFiles(AsksForReceipts, SplittableOperator[str]):
 
     def _new(self, pattern: str, place: str, *, first: bool) -> tuple[list[FileInfo], list[Refused], bool]:
         """The files that were not known before, those that are to be quarantined, and whether others are pending."""
-        there = sorted(files_like(place), key=lambda file: (file.modified_millis, file.path))
-        if not there and first and not self.continuously and not is_pattern(pattern) and not exists(place):
+        known = self._identities()
+        there = sorted(
+            files_like(place, is_known=known.is_unchanged), key=lambda file: (file.modified_millis, file.path)
+        )
+        is_empty = not there and not known.unchanged
+        if is_empty and first and not self.continuously and not is_pattern(pattern) and not exists(place):
             raise missing(place, _THEN)
-        if not there and not self.known.get(pattern):
+        if is_empty and not self.known.get(pattern):
             _log_unmatched(place)
-        time.sleep(max((settles_in_millis(file, self._now_millis()) for file in there), default=0) / 1000)
+        now_millis = self._now_millis()
+        time.sleep(max((settles_in_millis(file, now_millis) for file in there), default=0) / 1000)
         incomplete = IncompleteFiles(self.completeness, self.refused, self.unchanged.get(pattern))
         incomplete.begin_scan()
-        found = list(self._recognised(pattern, there, incomplete))
+        found = list(self._recognised(pattern, there, known, incomplete))
         self._logged = incomplete.log(self._logged)
         refused = incomplete.take_refused()
         self.refused = incomplete.refused
@@ -173,10 +178,14 @@ class MatchFiles(AsksForReceipts, SplittableOperator[str]):
             self.unchanged[pattern] = incomplete.unchanged
         return found, refused, incomplete.pending > 0
 
-    def _recognised(self, pattern: str, there: Iterable[Found], incomplete: IncompleteFiles) -> Iterator[FileInfo]:
-        """The files that were not known before and are complete. They are known from now on."""
-        known = self._identities()
-        recorded: dict[str, None] = {}
+    def _recognised(
+        self, pattern: str, there: Iterable[Found], known: Identities, incomplete: IncompleteFiles
+    ) -> Iterator[FileInfo]:
+        """The files that were not known before and are complete. They are known from now on.
+
+        `there` leaves out those that the scan recognised as unchanged.
+        """
+        recorded = known.unchanged
         for file in there:
             recognised = known.identify(file.path, file.version)
             if recognised.identity is None:
