@@ -307,14 +307,34 @@ def test_batches_need_types(context: Any, problem: str) -> None:
 BATCHES = """
 from dataclasses import dataclass
 
-from dagkit_operators import CsvContext, CsvReader, FileSplitterInput, ParquetPartWriter
+from dagkit_operators import (
+    AvroReader, AvroReaderContext, CsvContext, CsvReader, FileSplitterInput, JsonLinesContext, JsonLinesReader,
+    ParquetContext, ParquetPartWriter, ParquetReader
+)
+
+
+@dataclass
+class Trip:
+    id: int
+    name: str
+    price: float | None
+
+
+READERS = {
+    "avro": AvroReader(reader_context=AvroReaderContext(record_type=Trip, sends="batches")),
+    "csv": CsvReader(
+        reader_context=CsvContext(types={"id": "int64", "name": "string", "price": "float64"}, sends="batches")
+    ),
+    "jsonl": JsonLinesReader(reader_context=JsonLinesContext(record_type=Trip, sends="batches")),
+    "parquet": ParquetReader(reader_context=ParquetContext(record_type=Trip, sends="batches")),
+}
 
 
 def populate_dag(dag, conf) -> None:
-    splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}))
-    context = CsvContext(types={"id": "int64", "name": "string", "price": "float64"}, sends="batches")
-    reader = dag.add_operator("Reader", CsvReader(reader_context=context, min_readers=2, max_readers=2))
-    splitter >> reader >> dag.add_operator("Writer", ParquetPartWriter(file_path="out"))
+    for name, reader in READERS.items():
+        splitter = dag.add_operator(f"Split {name}", FileSplitterInput(scanner={"files": [f"in/trips.{name}"]}))
+        readers = dag.add_operator(f"Read {name}", reader.configured({"min_readers": 2, "max_readers": 2}))
+        splitter >> readers >> dag.add_operator(f"Write {name}", ParquetPartWriter(file_path=f"out/{name}"))
 """
 
 
@@ -322,12 +342,15 @@ def populate_dag(dag, conf) -> None:
 @pytest.mark.parametrize("engine", [["--reference"], pytest.param(["--cores", "2"], marks=pytest.mark.spark)])
 def test_arrow_batches_cross_an_exchange(engine: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    contents = {"avro": avro(), "csv": CSV, "jsonl": JSON, "parquet": content_of(ParquetContext, tmp_path)}
     Path("in").mkdir()
-    Path("in/trips.csv").write_bytes(CSV)
+    for name, content in contents.items():
+        Path(f"in/trips.{name}").write_bytes(content)
     Path("app.py").write_text(BATCHES)
     answer = CliRunner().invoke(main, ["launch", "app.py", "--once", "--no-sync", *engine])
     assert answer.exit_code == 0, answer.stderr
-    assert pa_parquet.read_table("out").to_pylist() == [vars(trip) for trip in TRIPS]
+    for name in contents:
+        assert pa_parquet.read_table(f"out/{name}").to_pylist() == [vars(trip) for trip in TRIPS]
 
 
 BAD_JSON = [
