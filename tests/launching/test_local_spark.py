@@ -133,7 +133,7 @@ def test_without_the_packages_of_spark_connect_a_launch_says_what_to_install(
     first, second = done.stderr.splitlines()
     assert first.startswith("Spark Connect needs packages that are not installed: ")
     assert "grpcio" in first
-    assert second == "  help: pip install 'pyspark[connect]'"
+    assert second == "  help: run: pip install 'pyspark[connect]'"
 
 
 def test_a_launch_that_cannot_be_compiled_leaves_no_java(environment: dict[str, str], tmp_path: Path) -> None:
