@@ -137,9 +137,9 @@ class Committer:
 
     def _incomplete_keys(self) -> Iterator[str]:
         """The keys of the files that slots write together, and that operators will adopt."""
-        for name, slots in self._run.state.items():
-            for saved in slots:
-                yield from incomplete_keys(self._run.program.operators[name][0], saved)
+        for name, (operator, *_) in self._run.program.operators.items():
+            for saved in self._run.state.get(name, ()):
+                yield from incomplete_keys(operator, saved)
 
     def _publish(self, outcome: WindowOutcome, window: InFlightWindow, ended: datetime) -> None:
         """Publish a committed window and its measurements; its work was over at `ended`."""
