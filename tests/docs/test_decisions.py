@@ -57,6 +57,11 @@ class Join(Operator):
     right = InputPort(str)
 
 
+def test_no_two_records_have_one_number() -> None:
+    numbers = [record.stem[:4] for record in RECORDS]
+    assert sorted(numbers) == sorted(set(numbers))
+
+
 @pytest.mark.parametrize("record", RECORDS, ids=lambda r: r.stem)
 def test_a_record_says_context_choice_and_cost(record: Path) -> None:
     text = record.read_text(encoding="utf-8")
