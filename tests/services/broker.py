@@ -73,7 +73,7 @@ class Broker(ScriptedServer):
         done(self.admin.incremental_alter_configs([resource]))
 
     def add_partitions(self, topic: str, total: int) -> None:
-        """Add partitions, and wait until clients see them: the broker answers before it has told itself."""
+        """Add partitions, and wait until clients see them: the broker answers before it knows them itself."""
         done(self.admin.create_partitions([confluent().admin.NewPartitions(topic, total)]))
         while len(self.admin.list_topics(topic, timeout=60).topics[topic].partitions) < total:
             pass

@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -144,46 +145,48 @@ def workers(machine: Machine, path: str) -> list[Finding]:
     """What the workers of a Spark find about themselves, and whether they can use the storage of a folder."""
     from dagkit.backends.spark.preflight import examine  # noqa: PLC0415 - imports PySpark
 
-    missing = [] if is_url(path) else _missing_folders(Path(path))
     try:
-        with machine.session() as session:
+        with _leaving_no_folder(path), machine.session() as session:
             return examine(session, path, packages())
     except DagkitError as error:
         explained = error.explained
         problem, help_ = (explained.problem, explained.help) if explained else (str(error), "see Spark's logs")
         return [Finding("Spark", ok=False, found=problem, help=help_)]
-    finally:
-        for folder in filter(Path.is_dir, missing):
-            folder.rmdir()
 
 
 def storage(path: str) -> Iterator[Finding]:
     """Whether the folder's storage creates exclusively, as the ledger requires, and how its clock differs."""
     key = f".doctor-{secrets.token_hex(8)}"
-    store, missing = None, [] if is_url(path) else _missing_folders(Path(absolute(path)))
+    store = None
+    with _leaving_no_folder(absolute(path)) as is_missing:
+        try:
+            store = open_store(absolute(path))
+            began = time.monotonic()
+            store.create(key, b"1")
+            millis = (time.monotonic() - began) * 1000
+            now = datetime.now(UTC)
+            shown = f"{path}{' (not there yet)' * is_missing}"
+            yield _exclusive(shown, lambda: store.create(key, b"2"), millis)
+            yield _clock(now, store.modified(key))
+        except DagkitError as error:
+            explained = error.explained
+            help_ = explained.help if explained else "give a folder that can be written"
+            yield Finding("storage", ok=False, found=explained.problem if explained else str(error), help=help_)
+        finally:
+            if store is not None:
+                _delete(store.delete, key)
+
+
+@contextmanager
+def _leaving_no_folder(path: str) -> Iterator[bool]:
+    """Delete the folders that are made meanwhile on the way to a place. Yield whether any is missing."""
+    place = Path(path)
+    missing = [] if is_url(path) else [each for each in (place, *place.parents) if not each.exists()]
     try:
-        store = open_store(absolute(path))
-        began = time.monotonic()
-        store.create(key, b"1")
-        millis = (time.monotonic() - began) * 1000
-        now = datetime.now(UTC)
-        shown = f"{path}{' (not there yet)' * bool(missing)}"
-        yield _exclusive(shown, lambda: store.create(key, b"2"), millis)
-        yield _clock(now, store.modified(key))
-    except DagkitError as error:
-        explained = error.explained
-        help_ = explained.help if explained else "give a folder that can be written"
-        yield Finding("storage", ok=False, found=explained.problem if explained else str(error), help=help_)
+        yield bool(missing)
     finally:
-        if store is not None:
-            _delete(store.delete, key)
         for folder in filter(Path.is_dir, missing):
             folder.rmdir()
-
-
-def _missing_folders(folder: Path) -> list[Path]:
-    """The folders that do not exist on the way to this one, the innermost first."""
-    return [place for place in (folder, *folder.parents) if not place.exists()]
 
 
 def _exclusive(path: str, create_again: Callable[[], None], millis: float) -> Finding:
