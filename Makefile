@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: all run check test soak audit format lint types fast services site wheels clean
+.PHONY: all run check test soak audit bench bench-check format lint types fast services site wheels clean
 
 all: lint types test
 
@@ -33,6 +33,14 @@ audit: $(VENV)/ready
 	$(PYTHON) -m venv $(VENV)/audit
 	$(VENV)/audit/bin/python -m pip install --quiet pip-audit
 	$(VENV)/audit/bin/pip-audit --strict --skip-editable --path "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+
+# All benchmarks, in less than 40 minutes; writes docs/benchmarks.md and its charts.
+bench: $(VENV)/ready services
+	$(BIN)/python -m bench every
+
+# Whether this tree is slower than a commit: make bench-check COMMIT=main~1
+bench-check: $(VENV)/ready
+	$(BIN)/python -m bench check $(COMMIT)
 
 lint: $(VENV)/ready
 	$(BIN)/ruff format --check .

@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import median
 
 from apps.file_copy.app import FileCopy
+from bench._chart import Bar, Chart
 from bench._page import machine_in_words, write_part
 from dagkit.backends.spark import local_session
 from dagkit.launching import launch
@@ -50,7 +51,9 @@ def main(arguments: Sequence[str]) -> int:
     else:
         print(table(seconds, asked.gib))
     if asked.write_docs:
-        write_part("copying", page(seconds, asked.gib, asked.rounds))
+        bars = [Bar(name, [asked.gib * 2**30 / 1e6 / each for each in took]) for name, took in seconds.items()]
+        chart = Chart("bench-copying", "Copying a file, MB/s", bars)
+        write_part("copying", page(seconds, asked.gib, asked.rounds), chart)
     return 0 if all(ratio(seconds, ours, theirs) >= LEAST for ours, theirs in BOUND.items()) else 1
 
 

@@ -6,7 +6,6 @@ them to its `noop` sink; dagkit sends them to an operator that counts them. Both
 
 import argparse
 import json
-import statistics
 import sys
 import tempfile
 import time
@@ -16,6 +15,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,8 @@ import pyarrow.parquet as pa_parquet
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col
 
-from bench._page import machine_in_words, write_part
+from bench._chart import Bar, Chart
+from bench._page import machine_in_words, spread, write_part
 from bench.ingesting.sizes import cores
 from bench.ingesting.with_spark import _session as spark_session
 from dagkit import Batch, Config, Dag, DagContext, InputPort, Operator, PortContext, StreamingApplication, auto_metric
@@ -51,13 +52,16 @@ class Reading:
 
     format: str
     megabytes: float
-    dagkit: float
-    spark: float
+    dagkit: Sequence[float]
+    spark: Sequence[float]
 
     @property
     def ratio(self) -> float:
-        """The rate of dagkit, in rates of Spark."""
-        return self.dagkit / self.spark
+        """The median rate of dagkit, in those of Spark."""
+        return median(self.dagkit) / median(self.spark)
+
+    def bars(self) -> list[Bar]:
+        return [Bar(f"dagkit, {self.format}", self.dagkit), Bar(f"Spark, {self.format}", self.spark)]
 
 
 class CountRows(Operator):
@@ -155,7 +159,7 @@ def readings(paths: dict[str, Path], rounds: int) -> Iterator[Reading]:
                 native.append(spark.submit(with_spark, name, path).result())
                 dagkit.append(with_dagkit(name, path, path.parent / f"application-{name}-{number}"))
             size = path.stat().st_size / 1e6
-            yield Reading(name, size, *(size / statistics.median(runs[WARMING:]) for runs in (dagkit, native)))
+            yield Reading(name, size, *([size / seconds for seconds in runs[WARMING:]] for runs in (dagkit, native)))
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -171,7 +175,8 @@ def main(arguments: Sequence[str]) -> int:
     report = in_words(found, options.rows, options.rounds)
     print(json.dumps([asdict(one) for one in found], indent=1) if options.json else report)
     if options.write_docs:
-        write_part("formats", report)
+        bars = [bar for one in found for bar in one.bars()]
+        write_part("formats", report, Chart("bench-formats", "Formats with columns, MB/s of the file", bars))
     return int(any(one.ratio < LEAST_RATIO for one in found))
 
 
@@ -198,7 +203,7 @@ def in_words(found: Sequence[Reading], rows: int, rounds: int) -> str:
     ]
     for one in found:
         verdict = "holds" if one.ratio >= LEAST_RATIO else "falls short"
-        figures = f"{one.megabytes:.0f} | {one.dagkit:.0f} | {one.spark:.0f} | {one.ratio:.2f} | {LEAST_RATIO}"
+        figures = f"{one.megabytes:.0f} | {spread(one.dagkit)} | {spread(one.spark)} | {one.ratio:.2f} | {LEAST_RATIO}"
         lines.append(f"| {one.format} | {figures} | {verdict} |")
     return "\n".join([*lines, ""])
 

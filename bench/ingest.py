@@ -11,11 +11,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bench._page import PAGE, write_part
+from bench.ingesting.asking import ROOT
 from bench.ingesting.contestants import CONTESTANTS, NAMES, Contestant
 from bench.ingesting.environments import cache_folder
 from bench.ingesting.laws import Verdict, judged
-from bench.ingesting.race import ROOT, Effort, Measured, Missing, Place, race
-from bench.ingesting.report import Line, line_of, machine, page, tables
+from bench.ingesting.race import Effort, Measured, Missing, Place, race
+from bench.ingesting.report import Line, charts, line_of, machine, page, tables
 from bench.ingesting.sizes import cores
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of ours is made in it
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     if not asked.json:
         print("\n".join(tables(lines)))
     if asked.write_docs:
-        write_part("ingest", page(lines))
+        write_part("ingest", page(lines), *charts(lines))
         _say(f"wrote {PAGE.relative_to(ROOT)}")
     return 0 if _is_passed(lines) else 1
 
@@ -45,7 +46,7 @@ def _found(contestants: Sequence[Contestant], place: Place, effort: Effort) -> I
     """The results of all contestants in one place, then the verdicts."""
     raced = race(contestants, place, effort, _say)
     yield from raced
-    rates = {found.contestant.name: found.rate for found in raced if isinstance(found, Measured)}
+    rates = {found.contestant.name: found.compared for found in raced if isinstance(found, Measured)}
     asked = frozenset(contestant.name for contestant in contestants)
     yield from judged(rates, asked, place.name, cores())
 

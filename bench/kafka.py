@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,16 +20,19 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 
+from bench._chart import Bar, Chart
+from bench._jars import jars
 from bench._page import machine_in_words, write_part
+from bench.ingesting.asking import process_of
 from bench.ingesting.contestants import Contestant
-from bench.ingesting.environments import Environment, cache_folder
-from bench.ingesting.race import process_of
+from bench.ingesting.environments import Environment
 from bench.messages.cluster import PARTITIONS, VALUE_BYTES, Cluster
 from bench.messages.task import Task
 from tests.services.broker import running
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of ours is made in it
-POM = Path(__file__).parent / "messages" / "pom.xml"
+SPARK_JARS = ("spark-sql-kafka", "spark-token-provider-kafka", "kafka-clients", "commons-pool2")
+"""The jars of the Kafka source of Structured Streaming; Spark has the others that it needs."""
 BROKER = "-Xmx1g -Xms1g -XX:+UseG1GC"
 """The options of the broker's Java: those of a server, not of a test."""
 BYTEWAX = Environment("bytewax-kafka", ("bytewax>=0.21", "confluent-kafka>=2.6"))
@@ -104,19 +106,6 @@ class Found:
                 yield law, ratio
 
 
-def jars() -> str:
-    """The jars of the Kafka source of Structured Streaming, from Maven. Spark has the others that it needs."""
-    folder = cache_folder() / "spark-sql-kafka"
-    if not folder.exists():
-        made = folder.with_suffix(".part")
-        shutil.rmtree(made, ignore_errors=True)
-        command = ["mvn", "--quiet", "--batch-mode", "--file", str(POM), "dependency:copy-dependencies"]
-        subprocess.run([*command, f"-DoutputDirectory={made}"], check=True)  # noqa: S603
-        made.rename(folder)
-    wanted = ("spark-sql-kafka", "spark-token-provider-kafka", "kafka-clients", "commons-pool2")
-    return ",".join(sorted(str(jar) for jar in folder.iterdir() if jar.name.startswith(wanted)))
-
-
 @contextmanager
 def cluster(home: Path) -> Iterator[Cluster]:
     """A broker with its data in a folder."""
@@ -172,7 +161,7 @@ def measured(home: Path, options: argparse.Namespace) -> Found:
     asked = [one for one in COPIES if one.name in options.only]
     for one in asked:
         one.environment.make(_say)
-    os.environ["DAGKIT_BENCH_JARS"] = jars()
+    os.environ["DAGKIT_BENCH_JARS"] = jars(*SPARK_JARS)
     with cluster(home) as at:
         late = latencies(RUNNING, at, home, options.seconds) if options.seconds else {}
         return Found(rates(asked, at, home, options.messages, options.rounds) if asked else {}, late)
@@ -237,7 +226,10 @@ def main(arguments: Sequence[str]) -> int:
     report = in_words(found, options.messages, options.rounds)
     print(json.dumps(asdict(found), indent=1) if options.json else report)
     if options.write_docs:
-        write_part("kafka", report)
+        titles = {one.name: one.title for one in COPIES}
+        bars = [Bar(titles[name], each) for name, each in found.rates.items()]
+        charts = [Chart("bench-kafka", "From topic to topic, thousand messages/s", bars)] if bars else []
+        write_part("kafka", report, *charts)
     return int(not all(law.holds(ratio) for law, ratio in found.verdicts()))
 
 

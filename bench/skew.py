@@ -15,6 +15,7 @@ from statistics import median
 
 from pyspark.sql import SparkSession
 
+from bench._chart import Bar, Chart
 from bench._page import machine_in_words, write_part
 from bench.skewing.contestants import CONTESTANTS, Contestant, clear, written
 from bench.skewing.work import SKEWS, Skew, Work, digest_of, ideal, rounds_for
@@ -49,6 +50,10 @@ class Race:
     @property
     def holds(self) -> bool:
         return self.ratio(CONTESTANTS[0].name) <= LARGEST_RATIO
+
+    def chart(self) -> Chart:
+        bars = [Bar("ideal", self.ideals), *(Bar(name, seconds) for name, seconds in self.seconds.items())]
+        return Chart(f"bench-skew-{self.skew.name.replace(' ', '-')}", f"{self.skew.name.capitalize()}, seconds", bars)
 
     def as_json(self) -> dict[str, object]:
         times = {"ideals": self.ideals, "seconds": self.seconds, "windows": self.windows, "splits": self.splits}
@@ -158,7 +163,7 @@ def main(arguments: Sequence[str]) -> int:
     else:
         print("\n".join(tables(races)))
     if asked.write_docs:
-        write_part("skew", page(races, asked.seconds, asked.rounds))
+        write_part("skew", page(races, asked.seconds, asked.rounds), *(race.chart() for race in races))
     return 0 if kept else 1
 
 

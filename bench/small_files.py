@@ -18,6 +18,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
+from bench._chart import Bar, Chart
 from bench._page import machine_in_words, write_part
 from bench.ingesting.sizes import cores
 from bench.ingesting.text import NOTHING, Text, left_in, write_text
@@ -195,7 +196,8 @@ def main(arguments: Sequence[str]) -> int:
     else:
         print(page(measured))
     if asked.write_docs:
-        write_part("small_files", page(measured))
+        bars = [Bar(name, [asked.files / each for each in taken]) for name, taken in measured.seconds.items()]
+        write_part("small_files", page(measured), Chart("bench-small-files", "Small files, files/s", bars))
     return 0 if measured.holds else 1
 
 

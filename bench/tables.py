@@ -2,14 +2,12 @@
 
 Each contestant reads all rows and adds them to PostgreSQL, to a Delta table or to a folder of Parquet files, with all
 cores of one machine. Spark uses its JDBC writer for PostgreSQL, and its Parquet writer for the others: delta-spark has
-no build for this version of Spark, and would add a log to the same files. `--driver` is the JDBC driver of PostgreSQL,
-as Maven downloads it.
+no build for this version of Spark, and would add a log to the same files. Maven downloads the JDBC driver.
 """
 
 import argparse
 import json
 import os
-import statistics
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -19,13 +17,16 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 from pyspark.sql import SparkSession
 
-from bench._page import machine_in_words, write_part
+from bench._chart import Bar, Chart
+from bench._jars import jars
+from bench._page import machine_in_words, spread, write_part
 from bench.ingesting.sizes import cores
 from bench.ingesting.with_spark import _session as spark_session
 from dagkit import Config, Dag, DagContext, PortContext, StreamingApplication
@@ -53,13 +54,16 @@ class Writing:
     """The rates of both for one kind of table, in thousands of rows a second."""
 
     kind: str
-    dagkit: float
-    spark: float
+    dagkit: Sequence[float]
+    spark: Sequence[float]
 
     @property
     def ratio(self) -> float:
-        """The rate of dagkit, in rates of Spark."""
-        return self.dagkit / self.spark
+        """The median rate of dagkit, in those of Spark."""
+        return median(self.dagkit) / median(self.spark)
+
+    def bars(self) -> list[Bar]:
+        return [Bar(f"dagkit, {self.kind}", self.dagkit), Bar(f"Spark, {self.kind}", self.spark)]
 
 
 class Write(StreamingApplication):
@@ -125,16 +129,15 @@ def with_spark(kind: str, source: Path, target: str, folder: Path) -> float:
 
 
 def _use_driver(jar: str) -> None:
-    if jar:
-        os.environ["PYSPARK_SUBMIT_ARGS"] = f"--jars {jar} pyspark-shell"
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f"--jars {jar} pyspark-shell"
 
 
-def writings(home: Path, kinds: Sequence[str], rows: int, rounds: int, driver: str) -> Iterator[Writing]:
+def writings(home: Path, kinds: Sequence[str], rows: int, rounds: int) -> Iterator[Writing]:
     """The median rates of warm runs, by turns."""
     source = home / "rows.parquet"
     write_rows(source, rows)
     with ExitStack() as stack:
-        spark = stack.enter_context(ProcessPoolExecutor(1, get_context("spawn"), _use_driver, (driver,)))
+        spark = stack.enter_context(ProcessPoolExecutor(1, get_context("spawn"), _use_driver, (jars("postgresql"),)))
         target = stack.enter_context(postgres.running()).url if "PostgreSQL" in kinds else ""
         for kind in kinds:
             dagkit, native = [], []
@@ -142,7 +145,7 @@ def writings(home: Path, kinds: Sequence[str], rows: int, rounds: int, driver: s
                 folders = [home / f"{who}_{kind.lower()}_{number}" for who in ("spark", "dagkit")]
                 native.append(spark.submit(with_spark, kind, source, target, folders[0]).result())
                 dagkit.append(with_dagkit(kind, source, target, folders[1]))
-            yield Writing(kind, *(rows / 1e3 / statistics.median(runs[WARMING:]) for runs in (dagkit, native)))
+            yield Writing(kind, *([rows / 1e3 / seconds for seconds in runs[WARMING:]] for runs in (dagkit, native)))
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -151,16 +154,16 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--kinds", nargs="+", choices=LEAST_RATIO, default=list(LEAST_RATIO))
-    parser.add_argument("--driver", default="")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--write-docs", action="store_true")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
-        found = list(writings(Path(folder), options.kinds, options.rows, options.rounds, options.driver))
+        found = list(writings(Path(folder), options.kinds, options.rows, options.rounds))
     report = in_words(found, options.rows, options.rounds)
     print(json.dumps([asdict(one) for one in found], indent=1) if options.json else report)
     if options.write_docs:
-        write_part("tables", report)
+        bars = [bar for one in found for bar in one.bars()]
+        write_part("tables", report, Chart("bench-tables", "Tables, thousand rows/s", bars))
     return int(any(one.ratio < LEAST_RATIO[one.kind] for one in found))
 
 
@@ -179,7 +182,7 @@ def in_words(found: Sequence[Writing], rows: int, rounds: int) -> str:
         "## Tables",
         "",
         "```sh",
-        "python -m bench tables --driver postgresql.jar --write-docs",
+        "python -m bench tables --write-docs",
         "```",
         "",
         about,
@@ -190,5 +193,6 @@ def in_words(found: Sequence[Writing], rows: int, rounds: int) -> str:
     for one in found:
         least = LEAST_RATIO[one.kind]
         verdict = "holds" if one.ratio >= least else "falls short"
-        lines.append(f"| {one.kind} | {one.dagkit:.0f} | {one.spark:.0f} | {one.ratio:.2f} | {least} | {verdict} |")
+        rates = f"{spread(one.dagkit)} | {spread(one.spark)}"
+        lines.append(f"| {one.kind} | {rates} | {one.ratio:.2f} | {least} | {verdict} |")
     return "\n".join(lines)

@@ -44,6 +44,7 @@ Code = Literal[
     "port-schema-missing",
     "input-unconnected",
     "input-unhandled",
+    "method-undefined",
     "handler-mismatched",
     "output-unconnected",
     "wiring-ambiguous",
@@ -208,7 +209,12 @@ RunCode = Literal[
     # asking a run
     "request-refused",
     "request-unanswered",
+    "restart-refused",
+    "replay-refused",
     "decision-missing",
+    # a warm driver
+    "serve-failed",
+    "warm-driver-ended",
 ]
 
 RUN_CODES: tuple[RunCode, ...] = get_args(RunCode)

@@ -13,11 +13,13 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from inspect import signature
 from pathlib import Path
 from types import FrameType
 from typing import Any
 from urllib.parse import quote
 
+from dagkit.api.application import HOME
 from dagkit.api.attributes import DagContext
 from dagkit.api.configuration import Config
 from dagkit.api.running import Until
@@ -30,7 +32,7 @@ from dagkit.engine.masking import Masking
 from dagkit.engine.points import Probe
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.reports.driver_process import this_process
-from dagkit.engine.reports.run_events import Observer, Observers, Starting
+from dagkit.engine.reports.run_events import Observer, Observers, PlanDiffers, RunEvent, Starting
 from dagkit.engine.reports.run_picture import RunPicture
 from dagkit.engine.reports.snapshot import RunSnapshot
 from dagkit.engine.reports.status_file import StatusFile, refuse_second
@@ -38,10 +40,13 @@ from dagkit.engine.run.launch_record import LaunchRecord, differences, keep_asid
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.worker.protocol import Backend
+from dagkit.errors import did_you_mean
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import Store, open_store
 from dagkit.machine import Machine
+from dagkit.observers.live_figures import in_notebook
 from dagkit.observers.run_log import logged
+from dagkit.observers.run_text import figures_of
 from dagkit.observers.spans import tracing
 from dagkit.plan import fingerprint
 from dagkit.urls import absolute, shown
@@ -52,11 +57,8 @@ _LEAST_SET_BACK = timedelta(seconds=20)
 """The difference between the clocks of two hosts that is taken for no mistake."""
 _log = logging.getLogger(__name__)
 
-HOME = ".dagkit"
-"""The folder for the ledgers of applications that set no APPLICATION_PATH."""
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Launched:
     """The result of a launch."""
 
@@ -68,6 +70,13 @@ class Launched:
     """The folders, or URLs, into which each operator writes files."""
     status: RunSnapshot | None = None
     """The figures of this launch: totals, and each operator's items, positions and partitions."""
+
+    def __repr__(self) -> str:
+        """What the launch did, and where its results are: short, since a notebook shows it below the cell."""
+        done = "" if self.status is None else figures_of(self.status)
+        written = "; ".join(f"{name} wrote to {', '.join(folders)}" for name, folders in self.outputs.items())
+        parts = [f"Launched {self.application}, window {self.window_id}", done, written]
+        return f"<{'; '.join(filter(None, parts))}>"
 
     def to_dataframe(self, spark: Any, operator: str | None = None) -> Any:
         """A DataFrame of the files that an operator wrote, which is checked against the ledger when it is read.
@@ -98,8 +107,15 @@ def launch(
     what earlier launches found, without scanning; or "stopped": until the process is interrupted. `path` overrides the
     application's own APPLICATION_PATH. Further options are those of `launch_compiled`.
     """
+    ends, unknown = Until(until), next((name for name in options if name not in _OPTIONS), None)
+    if unknown == "reference":
+        raise TypeError("launch has no option 'reference'; did you mean machine=Machine('reference')?")
+    if unknown is not None:
+        known = [*_OPTIONS, "spark", "until", "path", "machine"]
+        raise TypeError(f"launch has no option {unknown!r}; {did_you_mean(unknown, known)}")
     compilation = compile_application(application, conf if isinstance(conf, Config) else Config.of(conf or {}))
-    return launch_compiled(compilation, machine or Machine(spark=spark), until=Until(until), path=path, **options)
+    options["observers"] = [_warn_if_it_differs, *options.get("observers", ())]
+    return launch_compiled(compilation, machine or Machine(spark=spark), until=ends, path=path, **options)
 
 
 def launch_compiled(
@@ -123,6 +139,7 @@ def launch_compiled(
     Raise `DriverRuns` if another process runs the application, unless this one is to `take_over`. If `fresh`, begin
     again beside the earlier run, whose folder is renamed.
     """
+    compilation.check_it_can_run()
     place, version = absolute(str(path or application_path(compilation))), sys.modules["dagkit"].__version__
     with _signals() as interrupts:
         if not take_over:
@@ -138,7 +155,7 @@ def launch_compiled(
             Masking.of(lambda: program_of(compilation)).masked(),
             contextlib.ExitStack() as stack,
         ):
-            everyone: list[Observer] = [status, *log, *observers, *tracing()]
+            everyone: list[Observer] = [status, *in_notebook(picture), *log, *observers, *tracing()]
             backend = stack.enter_context(_backend(compilation, machine, place, everyone, kept))
             state = RunState(
                 compilation,
@@ -164,6 +181,11 @@ def launch_compiled(
             loop.run()
     outputs = output_places(state.program, state.settings.home)
     return Launched(compilation.application, place, loop.checkpoint.window, outputs, picture.snapshot())
+
+
+_OPTIONS = {
+    name for name, option in signature(launch_compiled).parameters.items() if option.kind == option.KEYWORD_ONLY
+}
 
 
 def application_path(compilation: Compilation) -> str:
@@ -193,6 +215,19 @@ def _warn_of_clock(state: RunState) -> None:
             "the clock of this machine was set back: it is %s, and the ledger's last block is of %s; set the clock: "
             "until then, new blocks have the time of that block, and deferred work waits longer",
             *(f"{time.astimezone():%Y-%m-%d %H:%M:%S}" for time in (now, last)),
+        )
+
+
+def _warn_if_it_differs(event: RunEvent) -> None:
+    """Log how the application differs from its last launch: it may be another one that has the same name."""
+    if isinstance(event, PlanDiffers):
+        _log.warning(
+            "the application differs from its last launch, %s: %s. It resumes after window %d: input that was "
+            "processed is not processed again. To begin again, pass fresh=True; for another application, set "
+            "APPLICATION_NAME or pass path",
+            f"{event.last_launch.astimezone():%Y-%m-%d %H:%M:%S}",
+            "; ".join(event.changes),
+            event.window_id,
         )
 
 

@@ -52,6 +52,12 @@ class Machine:
             return self
         return replace(self, starting=_in_thread(self))
 
+    def started(self) -> Any:
+        """A session that starts now, unless one runs."""
+        from dagkit.backends.spark import session_at  # noqa: PLC0415 - imported while others work
+
+        return session_at(self.name, self.settings)
+
     @contextlib.contextmanager
     def session(self) -> Iterator[Any]:
         """The Spark session. At the end, stop it if dagkit started it."""
@@ -84,9 +90,7 @@ def _in_thread(machine: Machine) -> Future[Any]:
 
     def run() -> None:
         try:
-            from dagkit.backends.spark import session_at  # noqa: PLC0415 - imported while others work
-
-            made.set_result(session_at(machine.name, machine.settings))
+            made.set_result(machine.started())
         except BaseException as error:  # noqa: BLE001 - raised in the waiting thread
             made.set_exception(error)
 

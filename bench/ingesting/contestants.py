@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from bench.ingesting.environments import BEAM, OWN, PEERS, Environment
+from bench.ingesting.maven import APEX
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,8 @@ class Contestant:
     share: float = 1.0
     """Its share of the text: only rates are compared, and slow contestants would take too long."""
     one_core: bool = False
+    repeats: int = 0
+    """How often a process with a wrong output is repeated: some engines lose records now and then."""
 
 
 _SPARK = ("pyspark", "pyarrow", "numpy")
@@ -103,6 +106,16 @@ CONTESTANTS = (
         ("apache-beam",),
         BEAM,
         share=0.125,
+    ),
+    Contestant(
+        "apex",
+        "Apache Apex",
+        "`FileSplitterInput`, block readers of lines, a filter and a file writer in each reader's thread, local mode; "
+        "its **inner rate** is that from its first record to its last, without launch and shutdown",
+        "bench.ingesting.with_apex:local",
+        environment=APEX,
+        share=0.25,
+        repeats=2,
     ),
     Contestant(
         "kernel",

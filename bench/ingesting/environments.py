@@ -8,7 +8,7 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +35,16 @@ class Environment:
         return self.folder / "bin" / "python" if self.requirements else Path(sys.executable)
 
     @property
+    def versions(self) -> Mapping[str, str]:
+        """The versions to report of what is no Python package."""
+        return {}
+
+    @property
+    def recipe(self) -> str:
+        """What it is made from: if this changes, it is created again."""
+        return "\n".join(self.requirements)
+
+    @property
     def commands(self) -> tuple[tuple[str, ...], ...]:
         """The commands that create it."""
         pip = (str(self.python), "-m", "pip", "--disable-pip-version-check")
@@ -43,7 +53,7 @@ class Environment:
 
     def make(self, say: Callable[[str], None]) -> None:
         """Create the environment, unless it exists with the current requirements."""
-        made, wanted = self.folder / "requirements.txt", "\n".join(self.requirements)
+        made, wanted = self.folder / "requirements.txt", self.recipe
         if self.requirements and not (made.exists() and made.read_text(encoding="utf-8") == wanted):
             say(f"creating an environment for {', '.join(self.requirements)}")
             for command in self.commands:
@@ -53,7 +63,7 @@ class Environment:
     def _run(self, command: tuple[str, ...]) -> None:
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1800)  # noqa: S603
-            failed, why = done.returncode != 0, (done.stderr or done.stdout).strip()
+            failed, why = done.returncode != 0, (done.stdout + done.stderr).strip()
         except (OSError, subprocess.TimeoutExpired) as fault:
             failed, why = True, str(fault)
         if failed:

@@ -28,6 +28,8 @@ LAWS = (
     Law("per record over a loop by hand, per core", "dagkit-record", "hand-loop", 0.8, per_core=True),
     Law("per record over native Spark", "dagkit-record", "native-spark", 1.2),
     Law("per record over Beam", "dagkit-record", "beam", 10.0),
+    Law("batch over Apex's inner rate", "dagkit-batch", "apex", 10.0),
+    Law("per record over Apex's inner rate", "dagkit-record", "apex", 5.0),
 )
 
 

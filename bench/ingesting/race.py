@@ -1,39 +1,29 @@
 """Runs contestants, each in its own process, in turns, round after round, and checks their output."""
 
-import json
 import os
-import select
 import shutil
-import signal
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import IO, Any
 
+from bench.ingesting.asking import Wrong, process_of
 from bench.ingesting.at_hand import memory_at_hand
 from bench.ingesting.contestants import Contestant
 from bench.ingesting.environments import Unavailable
 from bench.ingesting.text import NOTHING, Text, left_in, write_text
 
-ROOT = Path(__file__).parents[2]
-PATIENCE_SECONDS = 900
-"""The longest allowed run."""
-
 ROOM = 3 << 30
 """Bytes of memory for contestants in addition to their input and output."""
-FAREWELL_SECONDS = 30
-"""The time that a process has to end after its last question."""
 
 Say = Callable[[str], None]
 
 
-class Wrong(Exception):
-    """A contestant failed, or its output is wrong."""
+class WrongOutput(Wrong):
+    """The output has other lines than those to keep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +60,11 @@ class Timed:
     """Seconds from the start of the process to the end of its first run."""
     warm: tuple[float, ...]
     """Seconds of each further run."""
+    inner: tuple[float, ...]
+    """The part of them from the first record to the last, by the contestant's own clock, if it has one."""
     versions: Mapping[str, str]
+    lost: int = 0
+    """Earlier processes whose output was wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +78,19 @@ class Measured:
     cold: tuple[float, ...]
     warm: tuple[float, ...]
     versions: Mapping[str, str]
+    inner: tuple[float, ...] = ()
+    """The rates from the first record to the last, for a contestant that measures them."""
+    lost: int = 0
+    """Processes whose output was wrong, and which were repeated."""
 
     @property
     def rate(self) -> float:
         return median(self.warm)
+
+    @property
+    def compared(self) -> float:
+        """The rate for ratios: without its launches for a contestant that measures this."""
+        return median(self.inner or self.warm)
 
     @property
     def cold_rate(self) -> float:
@@ -101,38 +104,6 @@ class Missing:
     contestant: Contestant
     where: str
     why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """The process of a contestant, which answers questions."""
-
-    process: "subprocess.Popen[str]"
-    stderr: IO[str]
-    """The file with its stderr."""
-
-    def ask(self, question: Mapping[str, str]) -> Mapping[str, Any]:
-        """Its answer; raise `Wrong` with the last line of stderr if there is none."""
-        questions, answers = self.process.stdin, self.process.stdout
-        assert questions is not None, "questions go to the contestant's stdin"
-        assert answers is not None, "answers come from the contestant's stdout"
-        with suppress(BrokenPipeError):  # then there is no answer either
-            questions.write(json.dumps(question) + "\n")
-            questions.flush()
-        if not select.select([answers], [], [], PATIENCE_SECONDS)[0]:
-            self.process.kill()
-            raise Wrong(f"it took longer than {PATIENCE_SECONDS} seconds")
-        line = answers.readline()
-        if not line:
-            raise Wrong(self._last_words())
-        answer: Mapping[str, Any] = json.loads(line)
-        return answer
-
-    def _last_words(self) -> str:
-        self.process.wait(FAREWELL_SECONDS)
-        self.stderr.seek(0)
-        lines = [line.strip() for line in self.stderr if line.strip()]
-        return lines[-1] if lines else "it ended without an answer"
 
 
 def race(contestants: Sequence[Contestant], place: Place, effort: Effort, say: Say) -> list[Measured | Missing]:
@@ -160,8 +131,10 @@ def race(contestants: Sequence[Contestant], place: Place, effort: Effort, say: S
                     say(f"{place.name}, round {number} of {effort.rounds}: {contestant.name}")
                     place.settle()
                     try:
-                        timed = _timed(contestant, texts[contestant.share], folder / "run", effort.runs, place.settle)
-                        found[contestant.name].append(timed)
+                        text = texts[contestant.share]
+                        found[contestant.name].append(
+                            _tried(contestant, text, folder / "run", effort.runs, place.settle)
+                        )
                     except Wrong as fault:
                         miss(contestant, fault)
         return [
@@ -194,77 +167,51 @@ def _measured(contestant: Contestant, where: str, text: Text, timed: Sequence[Ti
         lines=text.all.lines,
         cold=tuple(megabytes / one.cold for one in timed),
         warm=tuple(megabytes / seconds for one in timed for seconds in one.warm),
-        versions=timed[-1].versions,
+        versions={**timed[-1].versions, **contestant.environment.versions},
+        inner=tuple(megabytes / seconds for one in timed for seconds in one.inner),
+        lost=sum(one.lost for one in timed),
     )
+
+
+def _tried(contestant: Contestant, text: Text, folder: Path, runs: int, settle: Callable[[], None]) -> Timed:
+    """Time one process; repeat it as often as this contestant may, if its output is wrong."""
+    lost = 0
+    while True:
+        try:
+            return replace(_timed(contestant, text, folder, runs, settle), lost=lost)
+        except WrongOutput:
+            lost += 1
+            if lost > contestant.repeats:
+                raise
 
 
 def _timed(contestant: Contestant, text: Text, folder: Path, runs: int, settle: Callable[[], None]) -> Timed:
     """Time one process: a first run, and `runs` warm ones."""
     begun = time.perf_counter()
     with process_of(contestant, folder) as asking:
-        cold, warm, versions = 0.0, list[float](), dict[str, str]()
+        cold, warm, inner, versions = 0.0, list[float](), list[float](), dict[str, str]()
         for number in range(runs + 1):
             target = folder / f"run-{number}" / "out"
             target.mkdir(parents=True)
             answer = asking.ask({"source": str(text.path), "target": str(target)})
             if number:
                 warm.append(answer["seconds"])
+                inner.extend([] if answer["inner"] is None else [answer["inner"]])
             else:
                 cold = time.perf_counter() - begun
             versions = answer["versions"]
             _look_at(target, text)
             shutil.rmtree(target.parent)
             settle()
-    return Timed(cold, tuple(warm), versions)
-
-
-@contextmanager
-def process_of(contestant: Contestant, folder: Path) -> Iterator[Asking]:
-    """The contestant's process, with a folder that is deleted at its end."""
-    folder.mkdir()
-    paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    command = [str(contestant.environment.python), "-m", "bench.ingesting.serve", contestant.call, *contestant.packages]
-    try:
-        with (folder / "stderr").open("w+", encoding="utf-8", errors="replace") as stderr:
-            process = subprocess.Popen(  # noqa: S603 - one of our own modules
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                text=True,
-                cwd=folder,
-                env={**os.environ, "PYTHONPATH": paths, "SPARK_LOCAL_DIRS": str(folder)},
-                start_new_session=True,
-            )
-            try:
-                yield Asking(process, stderr)
-            finally:
-                _end(process)
-    finally:
-        shutil.rmtree(folder)
-
-
-def _end(process: "subprocess.Popen[str]") -> None:
-    """End the process and all its children; kill them if they do not end by themselves."""
-    with suppress(BrokenPipeError, subprocess.TimeoutExpired):
-        process.communicate(timeout=FAREWELL_SECONDS)
-    for _ in range(FAREWELL_SECONDS * 10):
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, 0)
-            time.sleep(0.1)
-            continue
-        return
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    return Timed(cold, tuple(warm), tuple(inner), versions)
 
 
 def _look_at(target: Path, text: Text) -> None:
-    """Raise `Wrong` unless the output has exactly the lines to keep."""
+    """Raise `WrongOutput` unless the output has exactly the lines to keep."""
     left, dotted = left_in(target)
     if dotted != NOTHING:
-        raise Wrong(f"it kept {dotted.lines} lines that begin with a dot")
+        raise WrongOutput(f"it kept {dotted.lines} lines that begin with a dot")
     if left != text.kept:
-        raise Wrong(
+        raise WrongOutput(
             f"it kept {left.lines} lines of {left.bytes} bytes; there were {text.kept.lines} of {text.kept.bytes}"
         )

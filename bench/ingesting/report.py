@@ -3,8 +3,10 @@
 import os
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import median
 from typing import Any
 
+from bench._chart import Bar, Chart
 from bench.ingesting.contestants import CONTESTANTS
 from bench.ingesting.laws import LAWS, Verdict
 from bench.ingesting.race import Effort, Measured, Missing
@@ -14,6 +16,7 @@ from dagkit_operators.native.compiled import compiled
 Line = Mapping[str, Any]
 
 SCHEMA = "dagkit.bench.ingest/1"
+INNER = ", inner rate"
 _ABOUT = {contestant.name: contestant for contestant in CONTESTANTS}
 _LAWS = {law.name: law for law in LAWS}
 
@@ -59,6 +62,8 @@ def line_of(found: Measured | Missing | Verdict) -> Line:
         "cold_mb_per_second": round(found.cold_rate, 1),
         "warm": [round(rate, 1) for rate in found.warm],
         "cold": [round(rate, 1) for rate in found.cold],
+        "inner": [round(rate, 1) for rate in found.inner],
+        "lost": found.lost,
         "versions": dict(found.versions),
     }
 
@@ -72,14 +77,26 @@ def tables(lines: Sequence[Line]) -> Iterator[str]:
             warm = line["warm_mb_per_second"]
             yield (
                 f"{line['contestant']:24}{warm:>8.0f}{min(line['warm']):>9.0f}{max(line['warm']):>9.0f}"
-                f"{line['cold_mb_per_second']:>8.0f}{line['bytes'] / 2**20:>8.0f}{_lines_rate(line):>10.2f}"
+                f"{line['cold_mb_per_second']:>8.0f}{line['bytes'] / 2**20:>8.0f}{_lines_rate(line, warm):>10.2f}"
             )
+            if inner := line["inner"]:
+                rates = f"{median(inner):>8.0f}{min(inner):>9.0f}{max(inner):>9.0f}"
+                yield f"{line['contestant'] + INNER:24}{rates}{'':16}{_lines_rate(line, median(inner)):>10.2f}"
+            yield from _losses(line)
         yield ""
         for line in _of(lines, "ratio", where):
             yield f"{line['name'] + ', ' + where:56}{_ratio(line):>8} >= {line['at_least']:<6g}{line['verdict']}"
         yield ""
         for line in _of(lines, "missing", where):
             yield f"NOT MEASURED, {where}: {line['contestant']}: {line['why']}"
+
+
+def charts(lines: Sequence[Line]) -> Iterator[Chart]:
+    """The warm rates in each place."""
+    for where in _places(lines):
+        bars = [Bar(title, rates) for line in _of(lines, "rate", where) for title, rates in _rates(line)]
+        if bars:
+            yield Chart(f"bench-ingest-{where}", f"Files {_place(where)}, warm, MB/s", bars)
 
 
 def page(lines: Sequence[Line]) -> str:
@@ -122,20 +139,26 @@ def _page(lines: Sequence[Line], machine_line: Line) -> Iterator[str]:
             ("", "warm, MB/s", "slowest to fastest", "million lines/s", "cold, MB/s", "text, MiB"),
             (
                 (
-                    _ABOUT[line["contestant"]].title + (", one core" if _ABOUT[line["contestant"]].one_core else ""),
-                    f"{line['warm_mb_per_second']:.0f}",
-                    f"{min(line['warm']):.0f} to {max(line['warm']):.0f}",
-                    f"{_lines_rate(line):.2f}",
-                    f"{line['cold_mb_per_second']:.0f}",
+                    title,
+                    f"{median(rates):.0f}",
+                    f"{min(rates):.0f} to {max(rates):.0f}",
+                    f"{_lines_rate(line, median(rates)):.2f}",
+                    f"{line['cold_mb_per_second']:.0f}" if rates is line["warm"] else "",
                     f"{line['bytes'] / 2**20:.0f}",
                 )
                 for line in _of(lines, "rate", where)
+                for title, rates in _rates(line)
             ),
         )
+        for line in _of(lines, "rate", where):
+            yield from (f"{loss}\n" for loss in _losses(line))
         for line in _of(lines, "missing", where):
             yield f"Not measured: {_ABOUT[line['contestant']].title}.\n"
     yield "## Required ratios\n"
-    yield "The benchmark fails if one of these ratios is not met. Ratios compare the warm medians.\n"
+    yield (
+        "The benchmark fails if one of these ratios is not met. Ratios compare the warm medians, for Apache Apex those "
+        "of its inner rate.\n"
+    )
     yield from _table(
         ("", "files", "ratio", "at least", ""),
         (
@@ -153,6 +176,23 @@ def _page(lines: Sequence[Line], machine_line: Line) -> Iterator[str]:
     yield "## Contestants\n"
     measured = {line["contestant"] for line in lines if line["kind"] == "rate"}
     yield from _table(("", "how"), ((c.title, c.about) for c in CONTESTANTS if c.name in measured), last=True)
+
+
+def _title(line: Line) -> str:
+    contestant = _ABOUT[line["contestant"]]
+    return contestant.title + (", one core" if contestant.one_core else "")
+
+
+def _rates(line: Line) -> Iterator[tuple[str, Sequence[float]]]:
+    """The rates of whole warm runs, and those without launch and shutdown if they were measured, with titles."""
+    yield _title(line), line["warm"]
+    if line["inner"]:
+        yield _title(line) + INNER, line["inner"]
+
+
+def _losses(line: Line) -> Iterator[str]:
+    if line["lost"]:
+        yield f"{_title(line)} lost or changed lines in {line['lost']} of its processes, which were started again."
 
 
 def _place(where: str) -> str:
@@ -181,9 +221,9 @@ def _of(lines: Sequence[Line], kind: str, where: str) -> list[Line]:
     return [line for line in lines if line["kind"] == kind and line["where"] == where]
 
 
-def _lines_rate(line: Line) -> float:
-    """Million lines a second."""
-    rate: float = line["warm_mb_per_second"] * line["lines"] / line["bytes"]
+def _lines_rate(line: Line, megabytes: float) -> float:
+    """Million lines a second at this rate."""
+    rate: float = megabytes * line["lines"] / line["bytes"]
     return rate
 
 

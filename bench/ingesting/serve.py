@@ -1,8 +1,9 @@
 """The process of a contestant: `python -m bench.ingesting.serve MODULE:FUNCTION PACKAGE…`.
 
-It reads lines of JSON, `{"source": …, "target": …}`, and answers each with `{"seconds": …, "versions": …}` when the
-function has written the kept lines of `source` to the folder `target`. It needs only the standard library, because the
-environments of contestants do not contain dagkit. What a contestant prints goes to stderr.
+It reads lines of JSON, `{"source": …, "target": …}`, and answers each with `{"seconds": …, "inner": …, "versions": …}`
+when the function has written the kept lines of `source` to the folder `target`. `inner` is what the function returns:
+None, or the part of the seconds between its first record and its last. This module needs only the standard library,
+because the environments of contestants do not contain dagkit. What a contestant prints goes to stderr.
 """
 
 import json
@@ -14,7 +15,7 @@ from importlib import import_module, metadata
 from pathlib import Path
 from typing import cast
 
-Ingest = Callable[[Path, Path], None]
+Ingest = Callable[[Path, Path], float | None]
 
 
 def main(arguments: list[str]) -> int:
@@ -26,10 +27,10 @@ def main(arguments: list[str]) -> int:
         for question in sys.stdin:
             asked = json.loads(question)
             begun = time.perf_counter()
-            ingest(Path(asked["source"]), Path(asked["target"]))
+            inner = ingest(Path(asked["source"]), Path(asked["target"]))
             seconds = time.perf_counter() - begun
             versions = {package: metadata.version(package) for package in packages}
-            print(json.dumps({"seconds": seconds, "versions": versions}), file=answers)
+            print(json.dumps({"seconds": seconds, "inner": inner, "versions": versions}), file=answers)
     return 0
 
 

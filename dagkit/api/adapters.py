@@ -1,6 +1,5 @@
 """Adapters: convert values of a type to JSON and back."""
 
-import json
 import math
 from collections.abc import Iterator
 from functools import lru_cache
@@ -26,8 +25,9 @@ def copied(data: JsonValue) -> JsonValue:
 
     pydantic passes on members without a declared type as they are, and a change of the value would change them.
     """
-    copy: JsonValue = json.loads(json.dumps(data)) if isinstance(data, list | dict) else data
-    return copy
+    if isinstance(data, dict):
+        return {name: copied(member) for name, member in data.items()}
+    return [copied(member) for member in data] if isinstance(data, list) else data
 
 
 class Untyped:

@@ -1,12 +1,18 @@
 """The base classes of applications and of modules, which are reusable parts of a graph."""
 
+import os
+import sys
 from abc import abstractmethod
 from collections.abc import Callable
+from pathlib import Path
 from typing import ClassVar
 
 from dagkit.api.component import Component
 from dagkit.api.configuration import Config
 from dagkit.api.dag import Dag
+
+HOME = ".dagkit"
+"""The folder for the ledgers of applications that set no APPLICATION_PATH."""
 
 
 class StreamingApplication(Component):
@@ -41,7 +47,36 @@ class FunctionApplication(StreamingApplication):
 
     @property
     def application_name(self) -> str:
-        return self.called or getattr(self.populate, "__module__", "application")
+        if self.called:
+            return self.called
+        module: str = getattr(self.populate, "__module__", "application")
+        return name_of_program() if module == "__main__" else module
 
     def populate_dag(self, dag: Dag, conf: Config) -> None:
         self.populate(dag, conf)
+
+
+def name_of_program() -> str:
+    """The name of an application that a function of this program or notebook makes.
+
+    It is that of the file, as on the command line, so that programs do not share a ledger; without one, `interactive`.
+    Up to November 2026 all were called `__main__`: where a ledger has that name, they still are, and resume in it.
+    """
+    if Path(HOME, "__main__").is_dir():
+        return "__main__"
+    main = sys.modules["__main__"]
+    files = (
+        getattr(main, "__file__", None),
+        getattr(main, "__vsc_ipynb_file__", None),
+        os.environ.get("JPY_SESSION_NAME"),
+    )
+    file = next((Path(file).absolute() for file in files if file), None)
+    if file is None:
+        return "interactive"
+    return file.parent.name if file.stem == "__main__" else name_after(file)
+
+
+def name_after(file: Path) -> str:
+    """The name of an application that a file defines: that of the folder for `app.py`."""
+    file = file.absolute()
+    return file.parent.name if file.stem == "app" else file.stem

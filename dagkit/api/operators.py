@@ -68,7 +68,8 @@ class Operator(Component):
     def item_origin(self) -> tuple[Any, int | None]:
         """The element that the present item was read from, such as a block of a file, and its position if known.
 
-        The element is None if it is unknown: on Spark it is known up to the first exchange, in the slot that reads it.
+        What is unknown is None. On Spark, both are known only if an output of the operator has `names_origins` and is
+        connected, or if the element is read in the same slot.
         """
         origin = self._services.get("item_origin")
         known: tuple[Any, int | None] = (None, None) if origin is None else origin()

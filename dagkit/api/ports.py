@@ -130,6 +130,7 @@ class OutputPort(_Port[T]):
         unifier: Callable[[], Any] | None = None,
         unified_by: str | None = None,
         controls: Sequence[type[Control]] = (),
+        names_origins: bool = False,
     ) -> None:
         super().__init__(payload, optional=optional, schema_required=schema_required, main=main)
         self.unifier = unifier
@@ -138,6 +139,11 @@ class OutputPort(_Port[T]):
         """The name of a method of the operator that creates the unifier, if it depends on properties."""
         self.controls = tuple(controls)
         """The classes of control tuples that an input operator sends. The ledger refers to them by name."""
+        self.names_origins = names_origins
+        """Whether what is sent here names where the present item was read, as `item_origin` returns it.
+
+        If the port is connected, the origins of items are taken along on all streams that lead to the operator.
+        """
 
     def unifier_in(self, operator: Any) -> Callable[[], Any] | None:
         """The function that creates the unifier behind this port of an operator; None if it declares none."""

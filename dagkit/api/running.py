@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from dagkit.api.attributes import Attribute
+from dagkit.errors import did_you_mean
 from dagkit.ranges import BundleFinalizer
 
 
@@ -22,6 +23,10 @@ class Until(StrEnum):
     """When all work found before is done. Inputs do not look for more, and endless work is truncated."""
     STOPPED = "stopped"
     """Only when it is stopped."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> "Until":
+        raise ValueError(f"there is no until={value!r}; {did_you_mean(str(value), [each.value for each in cls])}")
 
 
 @dataclass(frozen=True)

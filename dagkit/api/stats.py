@@ -9,14 +9,27 @@ live on the driver as long as the launch, so they can keep values between two ca
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final, TypeVar
 
 from pydantic import JsonValue
 
 from dagkit.ranges import Progress
+
+BYTE: Final = "byte"
+"""The unit of positions that are those of bytes."""
+_N = TypeVar("_N", int, float)
+
+
+def by_unit(amounts: Iterable[tuple[str, _N]]) -> dict[str, _N]:
+    """The sum of the amounts of each unit, without those that are 0."""
+    sums: dict[str, _N] = {}
+    for unit, amount in amounts:
+        if amount:
+            sums[unit] = sums[unit] + amount if unit in sums else amount
+    return sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +75,9 @@ class OperatorStats:
     busy_millis: float = 0.0
     """Time for which the slot worked, including waits for disks and networks."""
     positions: int = 0
-    """The number of positions of blocks that were read. For files, positions are bytes."""
+    """The number of positions of blocks that were read, in `unit`."""
+    unit: str = BYTE
+    """The noun for one position."""
     metrics: Mapping[str, Any] = field(default_factory=dict)
     """The metrics of the operator, by name."""
     underway: tuple[WorkProgress, ...] = ()

@@ -13,6 +13,7 @@ from typing_extensions import TypeIs, TypeVar
 
 from dagkit.api.operators import Operator
 from dagkit.api.ports import input_ports
+from dagkit.api.stats import BYTE
 from dagkit.ranges import (
     OFFSET_INFINITY,
     ByteKeyRange,
@@ -162,6 +163,9 @@ class SplittableOperator(Operator, Generic[T, R]):
     Set it to False if they only number steps, such as scans of a folder.
     """
 
+    position_unit: ClassVar[str] = BYTE
+    """The noun for one position, in which reports count what was read and what waits, such as `offset`."""
+
     restriction_type: ClassVar[Any] = OffsetRange
     """The type of restrictions, if it is the author's own. Ranges of offsets and of byte keys need not be declared.
 
@@ -279,6 +283,11 @@ def work_port(operator: SplittableOperator[Any, Any]) -> str:
     return next((name for name, port in ports.items() if port.main), next(iter(ports)))
 
 
+def unit_of(operator: object) -> str:
+    """The unit in which reports count the positions of an operator, or of a module, which has none of its own."""
+    return operator.position_unit if isinstance(operator, SplittableOperator) else BYTE
+
+
 __all__ = [
     "OFFSET_INFINITY",
     "Block",
@@ -287,6 +296,7 @@ __all__ = [
     "SplittableOperator",
     "is_placed",
     "is_sourced",
+    "unit_of",
     "work_port",
 ]
 

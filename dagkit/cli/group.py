@@ -59,12 +59,15 @@ class Command:
 
 COMMANDS: tuple[Command, ...] = (
     Command("launch", "Run an application; resume after the last window in its ledger.", RUNNING),
+    Command("restart", "Make an application resume after an earlier window than its last.", RUNNING),
+    Command("serve", "Keep Spark running, so that launches from this directory start at once.", RUNNING),
     Command("console", "Serve a page about an application, running or finished.", RUNNING),
     Command("new", "Make a folder with an application, its property file and a test.", RUNNING),
     Command("set", "Change a property while its application runs.", RUNNING),
     Command("ls", "List the applications in a folder, with their states.", OPERATING),
     Command("status", "Show what an application does now, or how its last launch ended.", OPERATING),
     Command("top", "Show the figures of a running application, renewed each second.", OPERATING),
+    Command("tap", "Show items that pass on a stream of a running application.", OPERATING),
     Command("logs", "Print the log of an application's drivers, and follow it.", OPERATING),
     Command("stop", "Stop a running application after its windows in flight.", OPERATING),
     Command("kill", "Kill the process of a running application.", OPERATING),
@@ -80,6 +83,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("files", "List the input files of an application, and explain what became of each.", INSPECTING),
     Command("work", "List the work that is not done; give it up, or retry what was set aside.", INSPECTING),
     Command("trace", "Find the input from which a line of an output file was made.", INSPECTING),
+    Command("replay", "Run a window again with the present code, and compare what it writes.", INSPECTING),
     Command("doctor", "Check what dagkit needs on this machine, and say what to do.", REFERENCE),
     Command("config", "Show the configuration of an application, and where it comes from.", REFERENCE),
     Command("describe", "Show an operator's ports and properties, or list all operators.", REFERENCE),
@@ -89,6 +93,7 @@ COMMANDS: tuple[Command, ...] = (
 
 ALIASES: Mapping[str, str] = {
     "run": "launch",
+    "start": "launch",
     "list-apps": "ls",
     "get-app-info": "status",
     "shutdown-app": "stop",
@@ -97,7 +102,7 @@ ALIASES: Mapping[str, str] = {
     "show-logical-plan": "graph",
     "show-physical-plan": "plan",
 }
-"""Other names of commands: `run`, and those of Apex."""
+"""Other names of commands: the usual ones, and those of Apex."""
 
 
 COMMAND_GROUP = "dagkit.commands"
@@ -142,6 +147,11 @@ class CommandGroup(click.RichGroup):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
+        if name == "help" and name not in _installed():
+            if len(args) == 1:
+                click.echo(self.get_help(ctx))
+                ctx.exit()
+            args, name = [*args[1:], "--help"], args[1]
         if not ctx.resilient_parsing and not name.startswith("-") and not _is_own(name) and name not in _installed():
             known = [*self.list_commands(ctx), *ALIASES]
             ctx.fail(f"there is no command {name!r}; {did_you_mean(name, known)}")

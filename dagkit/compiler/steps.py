@@ -24,6 +24,7 @@ from dagkit.compiler.order import order, running_order
 from dagkit.compiler.partition import Partitioning, partition
 from dagkit.compiler.resolve import Resolver
 from dagkit.compiler.rules import check
+from dagkit.compiler.rules.handler_rules import why_it_cannot_run
 from dagkit.errors import ApplicationFaults, Diagnostic, Severity, errors_among
 from dagkit.graph import Graph, graph_of
 from dagkit.plan.model import Plan
@@ -64,6 +65,12 @@ class Compilation:
         plan = self.steps["ordered"]
         assert isinstance(plan, Plan), "the last step makes a plan"
         return plan
+
+    def check_it_can_run(self) -> None:
+        """Raise `ApplicationFaults` if an operator is not written yet, so that it can only be planned."""
+        faults = why_it_cannot_run(self.graph)
+        if faults:
+            raise ApplicationFaults(self.application, faults)
 
     def __repr__(self) -> str:
         reached, held = [*self.steps][-1], f"operators: {len(self.graph.nodes)}, streams: {len(self.graph.streams)}"
@@ -186,12 +193,17 @@ class _Run:
 
 
 def _in_order(diagnostics: Sequence[Diagnostic], graph: Graph) -> tuple[Diagnostic, ...]:
-    """Errors, then warnings, then advisories, each in the order of the lines that they are about."""
+    """Errors, then warnings, then advisories, each in the order of the lines that they are about.
+
+    A file that cannot be read comes first: what it does not set may be the cause of other faults.
+    """
     files = dict.fromkeys(node.where.file for node in graph.nodes)
     rank = {file: index for index, file in enumerate(([graph.where.file] if graph.where else []) + list(files))}
 
     def position(diagnostic: Diagnostic) -> tuple[int, int, str, int]:
         severity = list(Severity).index(diagnostic.severity)
+        if diagnostic.where is not None and diagnostic.code == "file-unreadable":
+            return severity, -1, diagnostic.where.file, diagnostic.where.line or 0
         if diagnostic.where is None:
             return severity, len(rank) + 1, "", 0
         return severity, rank.get(diagnostic.where.file, len(rank)), diagnostic.where.file, diagnostic.where.line or 0

@@ -18,6 +18,6 @@ def overview(folder: RunFolder, *, allows_control: bool) -> Row:
         "version": None if launched is None else launched.version,
         "status": status_of(run),
         "allows_control": allows_control,
-        "last": None if last is None else row_of(last),
+        "last": None if last is None else row_of(last, folder.units()),
         "chains": chains,
     }

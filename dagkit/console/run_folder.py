@@ -1,7 +1,7 @@
 """The application's folder as the console reads it, by several threads in turn."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -61,6 +61,11 @@ class RunFolder:
         """The last launch, as its driver wrote it; None if no driver has written a status."""
         with self.ledger() as ledger:
             return None if ledger is None else SeenRun.of(ledger.store)
+
+    def units(self) -> Mapping[str, str]:
+        """The unit of the positions of each operator, as the last driver wrote it."""
+        run = self.run()
+        return {} if run is None else {operator.name: operator.unit for operator in run.snapshot.operators}
 
 
 def status_of(run: SeenRun | None) -> dict[str, Any] | None:

@@ -1,15 +1,18 @@
 """Answers about windows: pages of them, one of them, and series over all."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dagkit.api.stats import BYTE, by_unit
 from dagkit.console.run_folder import RunFolder
+from dagkit.engine.address import Address
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.history.window_pages import Window, block_of, stride, window_at, windows_between
 from dagkit.engine.run.launch_record import LaunchRecord
 from dagkit.ledger import Chain, Span
 from dagkit.ledger.chain.contents import rows_of
+from dagkit.ledger.format.recorded_work import InputWork
 from dagkit.ledger.format.span_sets import length_of
 
 LOOKED_AT = 1_000
@@ -44,21 +47,27 @@ def page(chain: Chain, before: int | None, limit: int, rows: Callable[[Window], 
 
 def windows(folder: RunFolder, before: int | None, limit: int) -> Row:
     """A page of windows."""
+    units = folder.units()
     with folder.windows() as chain:
-        return {"rows": [], "next": None} if chain is None else page(chain, before, limit, lambda one: [row_of(one)])
+        if chain is None:
+            return {"rows": [], "next": None}
+        return page(chain, before, limit, lambda one: [row_of(one, units)])
 
 
-def row_of(window: Window) -> Row:
-    """A window in one line."""
+def row_of(window: Window, units: Mapping[str, str]) -> Row:
+    """A window in one line, given the unit of the positions of each operator."""
     checkpoint, rows = window.checkpoint, window.checkpoint.rows.operators.values()
-    waiting = _pending(checkpoint)
+    waiting, works = _pending(checkpoint), checkpoint.work.inputs or ()
+    in_units = [(units.get(Address(work.input).operator, BYTE), work) for work in works]
     return {
         "window": checkpoint.window,
         "block": window.record.seq,
         "committed": window.committed.isoformat(),
-        "positions": positions_in(checkpoint),
+        "positions": sum(map(_read_in, works)),
+        "read": by_unit((unit, _read_in(work)) for unit, work in in_units),
         "waiting": len(waiting),
         "waiting_positions": _positions(waiting),
+        "pending": by_unit((unit, _positions(work.pending)) for unit, work in in_units),
         "items": sum(each.received for each in rows),
         "rejected": sum(each.rejected for each in rows),
         "files": len({part.file for part in checkpoint.finished}),
@@ -76,7 +85,7 @@ def one_window(folder: RunFolder, window_id: int) -> Row | None:
             return None
         written = rows_of(chain.data(found.record) or b"")
     checkpoint = found.checkpoint
-    return row_of(found) | {
+    return row_of(found, folder.units()) | {
         "hash": found.record.hash,
         "previous_hash": found.record.block.prev_block_hash,
         "inputs": [
@@ -155,7 +164,7 @@ class Series:
 
 
 def _point(window: Window) -> Row:
-    row = row_of(window)
+    row = row_of(window, {})
     return {
         "at": window.committed.timestamp(),
         **{name: row[name] for name in ("window", "waiting", "waiting_positions", "positions", "items")},
@@ -163,11 +172,9 @@ def _point(window: Window) -> Row:
     }
 
 
-def positions_in(checkpoint: Checkpoint) -> int:
-    """How many positions a window read."""
-    works = checkpoint.work.inputs or ()
-    folded = sum(work.folded.positions for work in works if work.folded is not None)
-    return folded + _positions(span for work in works for span in work.consumed)
+def _read_in(work: InputWork) -> int:
+    """How many positions of an input a window read."""
+    return (0 if work.folded is None else work.folded.positions) + _positions(work.consumed)
 
 
 def _pending(checkpoint: Checkpoint) -> list[Span]:

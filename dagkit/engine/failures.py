@@ -144,12 +144,12 @@ def failure_of(
     if cause is None or cause.caused_by_author:
         raised = error if cause is None else error.__cause__ or error  # the author's code raised the cause of a failure
         lines = "".join(_from_the_author_on(raised).format())
-        failure = replace(failure, traceback=lines, record="".join(map(_shown, record_of(error))))
+        failure = replace(failure, traceback=lines, record="".join(map(shown_record, record_of(error))))
     failure = _masked(failure, secrets_in(instance, is_secret_name))
     return InputRefused(failure, cause) if isinstance(cause, InputUnreadable) else OperatorFailed(failure, cause)
 
 
-def _shown(record: object) -> str:
+def shown_record(record: object) -> str:
     """Return the repr of a record, shortened."""
     try:
         shown = repr(record)

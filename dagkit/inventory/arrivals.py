@@ -56,7 +56,7 @@ def arrivals(ledger: Ledger, compilation: Compilation | None = None) -> Iterator
         for work in window.checkpoint.work.inputs or ():
             for span in work.found:
                 receivers.setdefault(span.source, Address(work.input).operator)
-    waiting = _waiting(newest_checkpoint(ledger))
+    waiting = _waiting(newest_checkpoint(ledger)) if receivers else {}
     known: set[str] = set()
     # paths that end like a version: only the longer name of the same file shows that this is none
     for source in sorted(receivers, key=len, reverse=True):
@@ -78,8 +78,8 @@ def path_of(source: str) -> str:
 
 
 def is_path(name: str) -> bool:
-    """Whether the name of a source is that of a file: an absolute path or a URL."""
-    return name.startswith(("/", "file:")) or is_url(name)
+    """Whether the name of a source is that of a file: an absolute path or a URL. That of other elements is JSON."""
+    return name.startswith(("/", "file:")) or (is_url(name) and name[0].isalpha())
 
 
 def is_there(path: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
-from dagkit.api.stats import OperatorStats
+from dagkit.api.stats import BYTE, OperatorStats
 from dagkit.engine.facts import Fact, Scaled, Split
 from dagkit.engine.reports.run_events import Committed, Failed, Found, Measured, Reshaped, Resumed, RunEvent
 from dagkit.errors import AddressTaken
@@ -74,7 +74,8 @@ class Prometheus:
             self._worked(name, partitions, seconds)
         for queue in measured.queues:
             self._of("dagkit_queue_blocks", queue.operator, queue.port).set(queue.blocks)
-            self._of("dagkit_queue_bytes", queue.operator, queue.port).set(queue.positions)
+            waiting = "dagkit_queue_bytes" if queue.unit == BYTE else "dagkit_queue_positions"
+            self._of(waiting, queue.operator, queue.port).set(queue.positions)
         for name, stretches in (found for stage in measured.stages for found in stage.blocks.items()):
             for stretch in stretches:
                 self._of("dagkit_block_duration_seconds", name).observe(stretch.millis / 1000)
@@ -93,7 +94,8 @@ class Prometheus:
             for port in stats.output_ports:
                 self._of("dagkit_tuples_total", name, port.port, "out").inc(port.tuple_count)
         if positions := sum(stats.positions for stats in partitions):
-            self._of("dagkit_read_bytes_total", name).inc(positions)
+            read = "dagkit_read_bytes_total" if partitions[0].unit == BYTE else "dagkit_read_positions_total"
+            self._of(read, name).inc(positions)
 
     def _decided(self, fact: Fact) -> None:
         match fact:

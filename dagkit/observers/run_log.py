@@ -7,6 +7,7 @@ Only a folder on this machine holds a log: object stores append nothing.
 """
 
 import logging
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from logging.handlers import RotatingFileHandler
@@ -21,6 +22,30 @@ LONGEST_BYTES = 10_000_000
 BACKUPS = 3
 
 _logger = logging.getLogger(__name__)
+
+
+class _LogFile(RotatingFileHandler):
+    """The log. If it cannot be written, as on a full disk, the launch goes on, and one warning says so."""
+
+    _is_incomplete = False
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        error = sys.exc_info()[1]
+        if isinstance(error, OSError):
+            self._warn(error)
+        else:
+            super().handleError(record)
+
+    def close(self) -> None:
+        try:
+            super().close()
+        except OSError as error:
+            self._warn(error)
+
+    def _warn(self, error: OSError) -> None:
+        if not self._is_incomplete:
+            self._is_incomplete = True
+            _logger.warning("the log of this launch is incomplete: %s", error)
 
 
 @contextmanager
@@ -46,7 +71,7 @@ def logged(place: str, application: str) -> Iterator[list[Observer]]:
         handler.close()
 
 
-def _append(handler: RotatingFileHandler, line: str) -> None:
+def _append(handler: logging.Handler, line: str) -> None:
     handler.handle(logging.LogRecord(_logger.name, logging.INFO, "", 0, line, (), None))
 
 
@@ -60,6 +85,6 @@ def _without_figures(lines: Lines) -> Observer:
     return write
 
 
-def _file(path: Path) -> RotatingFileHandler:
+def _file(path: Path) -> logging.Handler:
     path.parent.mkdir(parents=True, exist_ok=True)
-    return RotatingFileHandler(path, maxBytes=LONGEST_BYTES, backupCount=BACKUPS, encoding="utf-8")
+    return _LogFile(path, maxBytes=LONGEST_BYTES, backupCount=BACKUPS, encoding="utf-8")

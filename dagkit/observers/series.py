@@ -21,13 +21,17 @@ class Series:
 ALL = (
     Series("dagkit_build_info", "gauge", ("version",), "always 1; the version of dagkit that runs"),
     Series("dagkit_tuples_total", "counter", (*OPERATOR, "port", "direction"), "items that passed a port"),
-    Series("dagkit_read_bytes_total", "counter", OPERATOR, "positions of blocks that were read; for files, bytes"),
+    Series("dagkit_read_bytes_total", "counter", OPERATOR, "bytes that were read"),
+    Series(
+        "dagkit_read_positions_total", "counter", OPERATOR, "other positions that were read, such as offsets of Kafka"
+    ),
     Series("dagkit_written_bytes_total", "counter", ("app",), "bytes that committed windows wrote"),
     Series("dagkit_files_written_total", "counter", ("app",), "files that were completed"),
     Series("dagkit_blocks_found_total", "counter", OPERATOR, "blocks that an input operator found"),
     Series("dagkit_items_found_total", "counter", OPERATOR, "other items that an input operator found"),
     Series("dagkit_queue_blocks", "gauge", (*OPERATOR, "port"), "blocks waiting to be read"),
     Series("dagkit_queue_bytes", "gauge", (*OPERATOR, "port"), "total length of the waiting blocks"),
+    Series("dagkit_queue_positions", "gauge", (*OPERATOR, "port"), "the same for positions that are no bytes"),
     Series("dagkit_block_duration_seconds", "histogram", OPERATOR, "time to read a block, or a part of one"),
     Series("dagkit_block_splits_total", "counter", (*OPERATOR, "reason"), "splits of work, by rule"),
     Series("dagkit_operator_partitions", "gauge", OPERATOR, "partitions in the last window"),

@@ -33,10 +33,12 @@ class SplitRestriction(NamedTuple, Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class Deferred(Generic[R]):
-    """Work that the function deferred, because there is nothing to read yet."""
+    """Work that the function deferred, because there is nothing to read yet, or because its source does not answer."""
 
     residual: R
     delay: timedelta | datetime
+    unanswered: bool = False
+    """Whether the source did not answer, so that it is unknown whether there is anything to read."""
 
     def due(self, now: datetime) -> datetime:
         """The time at which to resume work that was deferred at `now`."""
@@ -105,13 +107,17 @@ class RestrictionTracker(ABC, Generic[R, P]):
     def check_done(self) -> None:
         """Raise if the function returned while unclaimed work is left that it did not defer."""
 
-    def defer_remainder(self, delay: timedelta | datetime | None = None) -> None:
-        """Defer the unclaimed work, for some time or until an instant. The function must return after this call."""
+    def defer_remainder(self, delay: timedelta | datetime | None = None, *, unanswered: bool = False) -> None:
+        """Defer the unclaimed work, for some time or until an instant. The function must return after this call.
+
+        A launch that ends when nothing is left to read does not resume work without an end that is deferred. If the
+        source did not answer, set `unanswered`: every launch then resumes the work, and its source is not idle.
+        """
         delay = timedelta() if delay is None else delay
         _refuse_unless_time(delay)
         split = self.try_split(0.0)
         if split is not None:
-            self._deferred = Deferred(split.residual, delay)
+            self._deferred = Deferred(split.residual, delay, unanswered)
 
     def deferred(self) -> Deferred[R] | None:
         """The deferred work; None if the function deferred none."""

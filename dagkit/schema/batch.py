@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from dagkit.schema.columns import Column, Constant, Listed
+from dagkit.schema.columns import Column, Constant, Listed, Starts
 from dagkit.schema.objects import objects_of, whole_by_fields
 
 if TYPE_CHECKING:
@@ -65,7 +65,20 @@ class Batch(Generic[T]):
         """One field of all items."""
         if name in self.columns:
             return self.columns[name]
-        return Listed([getattr(item, name) for item in self.items()])
+        return Listed([getattr(item, name) for item in self.items()], self.places)
+
+    def places(self) -> Sequence[int] | None:
+        """The byte offset of each item in the input that was read, or of the part that holds it; None: unknown."""
+        known = (column.places() for column in self.columns.values())
+        return next((places for places in known if places is not None), None)
+
+    def placed(self, starts: Starts, part_start: int | None = None) -> "Batch[T]":
+        """The same items, read from elsewhere. `starts` computes the offset of each, when they are needed."""
+        placed = {
+            name: column if isinstance(column, Constant) else column.placed(starts, part_start)
+            for name, column in self.columns.items()
+        }
+        return Batch.of_column(placed[ITEM]) if self.made_by is None else Batch(placed, self.made_by)
 
     def where(self, mask: "pa.BooleanArray") -> "Batch[T]":
         """The items for which the mask is true."""
@@ -77,7 +90,8 @@ class Batch(Generic[T]):
     def sliced(self, start: int, count: int) -> "Batch[T]":
         """The items from `start` on, at most `count`."""
         if self.made_by is None and self._items is not None:
-            return Batch.of(self._items[start : start + count])
+            column = self.columns[ITEM]
+            return Batch.of_column(Listed(self._items, column.starts, column.part_start()).sliced(start, count))
         return Batch({name: column.sliced(start, count) for name, column in self.columns.items()}, self.made_by)
 
     def replaced(self, name: str, column: Column) -> "Batch[Any]":
@@ -86,7 +100,8 @@ class Batch(Generic[T]):
         if fielded.made_by is None:
             items: Sequence[Any] = self.items()
             values = zip(items, column.values(), strict=True)
-            return Batch.of([dataclasses.replace(item, **{name: value}) for item, value in values])
+            made = [dataclasses.replace(item, **{name: value}) for item, value in values]
+            return Batch.of_column(Listed(made, column.places))
         return Batch({**fielded.columns, name: column}, fielded.made_by)
 
     def fielded(self) -> "Batch[T]":
@@ -98,7 +113,7 @@ class Batch(Generic[T]):
         names = whole_by_fields(made_by)
         if not names:
             return self
-        return Batch({name: Listed([getattr(item, name) for item in self.items()]) for name in names}, made_by)
+        return Batch({name: self.column(name) for name in names}, made_by)
 
     def grouped(self, name: str) -> Iterator[tuple[Any, "Batch[T]"]]:
         """The items grouped by the value of one field, in the order in which the values first appear."""

@@ -4,7 +4,7 @@ A column is valid as long as its batch. To keep values longer, take them as Pyth
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import accumulate, compress
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,13 @@ if TYPE_CHECKING:
 
 TEXT_ERRORS = "surrogateescape"
 """Bytes that are not UTF-8 become lone surrogates, and encode back to the same bytes."""
+
+Starts = Callable[[], Sequence[int] | None]
+"""Computes the byte offset of each value of a column; None if they are unknown."""
+
+
+def unknown() -> None:
+    """Return None: the offsets of these values are unknown."""
 
 
 class Column(ABC):
@@ -47,6 +54,15 @@ class Column(ABC):
     def part_start(self) -> int | None:
         """The byte offset of the part of the input, such as a row group, that holds the values; None: unknown."""
         return None
+
+    def places(self) -> Sequence[int] | None:
+        """The byte offset of each value, or of the part of the input that holds it; None: unknown."""
+        starts, part = self.starts(), self.part_start()
+        return [part] * len(self) if starts is None and part is not None else starts
+
+    def placed(self, starts: "Starts", part_start: int | None = None) -> "Column":
+        """The same values, read from elsewhere. `starts` computes the offset of each, when they are needed."""
+        return Listed(self.values(), starts, part_start)
 
 
 class Constant(Column):
@@ -82,13 +98,39 @@ class Constant(Column):
         return Constant(self.value, count, self.path)
 
 
-class Listed(Column):
+class _Placed(Column):
+    """Values that may know where they were read."""
+
+    __slots__ = ("_part_start", "_starts")
+
+    _starts: Starts
+    _part_start: int | None
+
+    def starts(self) -> Sequence[int] | None:
+        return self._starts()
+
+    def part_start(self) -> int | None:
+        return self._part_start
+
+    def _starts_where(self, mask: "pa.BooleanArray") -> Starts:
+        return unknown if self._starts is unknown else partial(kept_of, self._starts, mask)
+
+    def _starts_in(self, start: int, count: int) -> Starts:
+        return unknown if self._starts is unknown else partial(sliced_of, self._starts, start, count)
+
+
+class Listed(_Placed):
     """Values in a list."""
 
     __slots__ = ("listed",)
 
-    def __init__(self, listed: Sequence[Any]) -> None:
+    def __init__(self, listed: Sequence[Any], starts: Starts = unknown, part_start: int | None = None) -> None:
         self.listed = listed
+        self._starts = starts
+        self._part_start = part_start
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Listed, (self.listed,)
 
     def __len__(self) -> int:
         return len(self.listed)
@@ -105,19 +147,24 @@ class Listed(Column):
         import numpy as np  # noqa: PLC0415 - compiling must not load Arrow
 
         kept = np.flatnonzero(mask.to_numpy(zero_copy_only=False)).tolist()
-        return Listed([self.listed[index] for index in kept])
+        return Listed([self.listed[index] for index in kept], self._starts_where(mask), self._part_start)
 
     def sliced(self, start: int, count: int) -> Column:
-        return Listed(self.listed[start : start + count])
+        return Listed(self.listed[start : start + count], self._starts_in(start, count), self._part_start)
 
 
-class Arrowed(Column):
+class Arrowed(_Placed):
     """Values in an Arrow array."""
 
     __slots__ = ("arrow",)
 
-    def __init__(self, arrow: "pa.Array") -> None:
+    def __init__(self, arrow: "pa.Array", starts: Starts = unknown, part_start: int | None = None) -> None:
         self.arrow = arrow
+        self._starts = starts
+        self._part_start = part_start
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Arrowed, (self.arrow,)
 
     def __len__(self) -> int:
         return len(self.arrow)
@@ -130,26 +177,30 @@ class Arrowed(Column):
         return self.arrow
 
     def where(self, mask: "pa.BooleanArray") -> Column:
-        return Arrowed(self.arrow.filter(mask))
+        return Arrowed(self.arrow.filter(mask), self._starts_where(mask), self._part_start)
 
     def sliced(self, start: int, count: int) -> Column:
-        return Arrowed(self.arrow.slice(start, count))
+        return Arrowed(self.arrow.slice(start, count), self._starts_in(start, count), self._part_start)
+
+    def placed(self, starts: Starts, part_start: int | None = None) -> Column:
+        return Arrowed(self.arrow, starts, part_start)
 
 
-class Lines(Column):
+class Lines(_Placed):
     """Texts stored one after the other as bytes, each ended by the delimiter.
 
     Lines that were read are filtered and written without being decoded, copied or joined.
     """
 
-    __slots__ = ("_starts", "base", "delimiter", "ended")
+    __slots__ = ("base", "delimiter", "ended")
 
     def __init__(
         self,
         ended: "pa.BinaryArray | pa.LargeBinaryArray",
         delimiter: bytes = b"\n",
         base: int | None = None,
-        starts: Callable[[], Sequence[int] | None] = lambda: None,
+        starts: Starts = unknown,
+        part_start: int | None = None,
     ) -> None:
         self.ended = ended
         """The lines as bytes, delimiters included."""
@@ -157,7 +208,7 @@ class Lines(Column):
         self.base = base
         """The byte offset of the first line in the input that was read; None once lines were filtered out."""
         self._starts = starts
-        """Computes the offsets of all lines without `base`, when they are needed."""
+        self._part_start = part_start
 
     def __len__(self) -> int:
         return len(self.ended)
@@ -194,11 +245,15 @@ class Lines(Column):
         return bare.cast(pa.large_string() if pa.types.is_large_binary(bare.type) else pa.string())
 
     def where(self, mask: "pa.BooleanArray") -> Column:
-        return Lines(self.ended.filter(mask), self.delimiter, starts=lambda: kept_of(self.starts(), mask.to_pylist()))
+        starts = partial(kept_of, self.starts, mask)
+        return Lines(self.ended.filter(mask), self.delimiter, None, starts, self._part_start)
 
     def sliced(self, start: int, count: int) -> Column:
         starts = partial(sliced_of, self.starts, start, count)
-        return Lines(self.ended.slice(start, count), self.delimiter, starts=starts)
+        return Lines(self.ended.slice(start, count), self.delimiter, None, starts, self._part_start)
+
+    def placed(self, starts: Starts, part_start: int | None = None) -> Column:
+        return Lines(self.ended, self.delimiter, None, starts, part_start)
 
     def starts(self) -> Sequence[int] | None:
         if self.base is None:
@@ -210,12 +265,13 @@ class Lines(Column):
         return list(accumulate(pc.binary_length(self.ended).to_pylist()[:-1], initial=self.base))
 
 
-def kept_of(starts: Sequence[int] | None, kept: Iterable[Any]) -> Sequence[int] | None:
-    """The offsets of the values that were kept."""
-    return None if starts is None else list(compress(starts, kept))
+def kept_of(starts: Starts, mask: "pa.BooleanArray") -> Sequence[int] | None:
+    """The offsets of the values for which the mask is true."""
+    known = starts()
+    return None if known is None else list(compress(known, mask.to_pylist()))
 
 
-def sliced_of(starts: Callable[[], Sequence[int] | None], start: int, count: int) -> Sequence[int] | None:
+def sliced_of(starts: Starts, start: int, count: int) -> Sequence[int] | None:
     """The offsets of so many values from one on."""
     known = starts()
     return None if known is None else known[start : start + count]

@@ -25,7 +25,7 @@ ROOT = HERE.parents[1]
 BUILD = ROOT / "build"
 
 PARTS = {
-    "Start": ["tutorial", "files-end-to-end", "installing", "recipes"],
+    "Start": ["first-look", "tutorial", "files-end-to-end", "installing", "recipes"],
     "Coming from": ["coming-from-apex", "coming-from-spark", "coming-from-beam", "coming-from-flink"],
     "Write": ["writing-operators", "operators", "testing", "file-policy", "properties"],
     "Connect": ["kafka", "queues", "dataframes", "tables", "time"],

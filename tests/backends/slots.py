@@ -11,7 +11,7 @@ from dagkit.engine.board.handover import SlotStanding
 from dagkit.engine.files.publish import put_in_place
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.lower import program_of
-from dagkit.engine.worker.outbox import Sent
+from dagkit.engine.worker.outbox import Arrived, Sent
 from dagkit.engine.worker.protocol import Answer, Cores, Report, WindowTask
 from dagkit.engine.worker.slot import SlotRun
 
@@ -98,5 +98,7 @@ class SlotsAtOnce(InSlots):
 
 
 def _run(slot: SlotRun, arriving: Mapping[tuple[int, int], list[Sent]]) -> tuple[list[Sent], Report]:
-    left = list(slot.run((sent.wire, sent.batch) for sent in arriving.get((slot.level, slot.slot), ())))
+    left = list(
+        slot.run(Arrived(sent.wire, sent.batch, sent.element) for sent in arriving.get((slot.level, slot.slot), ()))
+    )
     return left, slot.report()

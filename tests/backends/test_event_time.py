@@ -183,8 +183,21 @@ def test_an_element_that_is_known_to_begin_later_lets_event_time_advance(make: M
     assert state_of(loop, "first", "seen")[-1] == 3
 
 
-@pytest.mark.parametrize(("idles", "expected"), [(1, []), (3, [0, 1, 2, 3])])
-def test_endless_work_that_is_idle_is_let_go(make: Make, idles: int, expected: list[int]) -> None:
+@pytest.mark.parametrize("until", [Until.ONCE, Until.IDLE])
+def test_a_launch_waits_for_endless_work_whose_source_does_not_answer(make: Make, until: Until) -> None:
+    looks: Looks = ((("tail", -1),),)
+    loop = ran(of_numbers(looks, readers=1, by_now=5, unanswered_at=2), make, until, clock=FakeClock())
+    assert [each.start for each in loop.checkpoint.queue] == [5]
+
+
+@pytest.mark.parametrize(
+    ("idles", "given", "expected"),
+    [(1, {}, []), (3, {}, [0, 1, 2, 3]), (3, {"unanswered_at": 0}, [])],
+    ids=["too short", "long enough", "without an answer"],
+)
+def test_endless_work_that_is_idle_is_let_go(
+    make: Make, idles: int, given: dict[str, Any], expected: list[int]
+) -> None:
     looks: Looks = ((("x", 5), ("tail", -1)),)
     clock = FakeClock()
     began = clock.now()
@@ -193,7 +206,7 @@ def test_endless_work_that_is_idle_is_let_go(make: Make, idles: int, expected: l
         if clock.now() - began > timedelta(minutes=idles):
             loop.stop()
 
-    draw = of_numbers(looks, readers=1, by_now=0, idle_minutes=2)
+    draw = of_numbers(looks, readers=1, by_now=0, idle_minutes=2, **given)
     loop = loop_of(draw, make, Until.STOPPED, clock=clock, probe=probe)
     loop.run()
     assert state_of(loop, "collect", "arrived") == expected

@@ -150,7 +150,7 @@ def carried(batch: Batch[Any], codec: StreamCodec[Any] | None = None) -> list[An
     """The items as they come out on the other side, several frames in one row."""
     both = frames(codec)
     row = b"".join(b"".join(map(bytes, frame.pieces(0))) for frame in both.of(batch, 0))
-    return [item for _, read in both.read(pa.py_buffer(row)) for item in read.items()]
+    return [item for arrived in both.read(pa.py_buffer(row)) for item in arrived.batch.items()]
 
 
 def same(left: Any, right: Any) -> bool:
@@ -195,7 +195,7 @@ def test_a_constant_keeps_its_type(value: Any) -> None:
     for constant in (value, 1, True, 1.0):  # equal ones must not be taken for each other
         batch = Batch({"x": Listed(["a", "b"]), "y": Constant(constant, 2)}, Point)
         ((frame, *_),) = [list(both.of(batch, 0))]
-        ((_, read),) = both.read(pa.py_buffer(b"".join(map(bytes, frame.pieces(0)))))
+        ((_, read, _),) = both.read(pa.py_buffer(b"".join(map(bytes, frame.pieces(0)))))
         assert same(list(read.items()), [Point("a", constant), Point("b", constant)])
 
 
@@ -207,7 +207,7 @@ def test_lines_travel_with_their_delimiters() -> None:
     both = frames()
     batch = Batch({"x": Constant(7, 3), "y": lines(b"one\n\xff\n\n").sliced(0, 3)}, Point)
     (frame,) = both.of(batch, 0)
-    ((_, read),) = both.read(pa.py_buffer(b"".join(map(bytes, frame.pieces(0)))))
+    ((_, read, _),) = both.read(pa.py_buffer(b"".join(map(bytes, frame.pieces(0)))))
     assert frame.writing is Writing.ARROW
     assert isinstance(read.columns["x"], Constant)
     assert isinstance(read.columns["y"], Lines)
@@ -223,7 +223,7 @@ def test_lines_as_they_were_read_travel_with_their_place(count: int) -> None:
     sent = [frame for whole in (batch, batch.where(pa.array([True] * count))) for frame in both.of(whole, 0)]
     places = []
     for frame in sent:
-        ((_, read),) = both.read(pa.py_buffer(b"".join(map(bytes, frame.pieces(0)))))
+        ((_, read, _),) = both.read(pa.py_buffer(b"".join(map(bytes, frame.pieces(0)))))
         constant = read.columns["x"]
         assert isinstance(constant, Constant)
         assert constant.path == "in/a"
@@ -323,3 +323,47 @@ def test_a_batch_is_shared_out_as_its_items_are(keys: list[PartitionKeys], const
         slot: [item for item in batch.items() if slot in routed.slots_of(item, 0, 0)] for slot in range(len(keys))
     }
     assert shares == {slot: owned for slot, owned in expected.items() if owned}
+
+
+def origins(batch: Batch[Any], codec: StreamCodec[Any] | None = None, *, placed: bool = True) -> list[Any]:
+    """The element and the positions that come out on the other side, and how many frames say where they were read."""
+    both = Frames(Known([Point, Named]), {0: dataclasses.replace(target(codec), placed=placed)})
+    sent = list(both.of(batch, 0, "in/a"))
+    row = pa.py_buffer(b"".join(b"".join(map(bytes, frame.pieces(0))) for frame in sent))
+    read = [(arrived.element, list(arrived.batch.places() or ())) for arrived in both.read(row)]
+    return [sum(bool(frame.origin) for frame in sent), *read]
+
+
+AT = [5, 9, 70]
+
+
+@pytest.mark.parametrize(
+    ("batch", "codec"),
+    [
+        (Batch.of_column(Listed(["a", "b", "c"], lambda: AT)), None),
+        (Batch.of_column(Listed([object, None, 1], lambda: AT)), None),
+        (Batch.of_column(Listed(["a", "b", "c"], lambda: AT)), Reversed()),
+        (Batch({"x": Constant(7, 3), "y": Listed(["a", "b", "c"], lambda: AT)}, Point), None),
+        (Batch.of_column(Lines(pa.array([b"a\n"] * 3, pa.binary()), starts=lambda: AT)), None),
+        (Batch.of_column(Lines(pa.array([b"abc\n", b"x" * 60 + b"\n", b"\n"], pa.binary()), base=5)), None),
+    ],
+    ids=["arrow", "pickled", "by a codec", "fields", "lines that were filtered", "lines as they were read"],
+)
+def test_the_origin_travels_if_the_target_takes_it_along(batch: Batch[Any], codec: StreamCodec[Any] | None) -> None:
+    assert origins(batch, codec) == [1, ("in/a", AT)]
+    is_free = isinstance(batch.columns.get("item"), Lines) and batch.columns["item"].base is not None
+    assert origins(batch, codec, placed=False) == [0, (None, AT if is_free else [])]
+
+
+def test_the_origin_of_a_part_of_a_file_travels_once() -> None:
+    batch: Batch[Any] = Batch.of_column(Listed(["a", "b"], part_start=400))
+    assert origins(batch) == [1, ("in/a", [400, 400])]
+
+
+@pytest.mark.parametrize("made", ["{:0999}".format, lambda number: (f"{number:0999}",)], ids=["arrow", "pickled"])
+def test_each_frame_of_a_large_batch_has_its_origins(made: Any) -> None:
+    count = LARGEST_BYTES // 400
+    batch: Batch[Any] = Batch.of_column(Listed(list(map(made, range(count))), lambda: range(count)))
+    frames, *read = origins(batch)
+    assert frames == len(read) > 1
+    assert [place for _, places in read for place in places] == list(range(count))

@@ -34,6 +34,7 @@ from dagkit.engine.changes.reconfiguration import Scaling
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.run.run_state import RunSettings, RunState
+from dagkit.engine.worker.outbox import Arrived
 from dagkit.engine.worker.protocol import Backend, WindowTask
 from dagkit.engine.worker.slot import SlotRun
 from dagkit.ledger import Ledger
@@ -322,7 +323,9 @@ def test_a_control_tuple_ends_at_a_delay() -> None:
     program = program_of(compile_application(draw))
     (into,) = [target for target in program.targets.values() if target.into[0] == "delay"]
     run = SlotRun(program, into.level, 0, WindowTask(1), {})
-    sent = list(run.run([(into.wire, Batch.of([Stamped(Hurry("now"), "1")])), (into.wire, Batch.of([7]))]))
+    sent = list(
+        run.run([Arrived(into.wire, Batch.of([Stamped(Hurry("now"), "1")])), Arrived(into.wire, Batch.of([7]))])
+    )
     assert {item for each in sent for item in each.batch.items()} == {7}
     assert run.report().state["delay"]["heard"] == ["setup", "begin 1", "end"]
 
@@ -436,5 +439,5 @@ def test_an_immediate_one_keeps_its_place_among_the_items_in_a_stage() -> None:
     (into,) = [target for outputs in program.sources.values() for ends in outputs.values() for target in ends]
     run = SlotRun(program, 0, 0, WindowTask(1), {})
     batches = [Batch.of(["a"]), Batch.of([Stamped(Hurry("now"), "1")]), Batch.of(["b"])]
-    assert list(run.run((into.wire, batch) for batch in batches)) == []
+    assert list(run.run(Arrived(into.wire, batch) for batch in batches)) == []
     assert run.report().state["collect"] == {"arrived": ["A", "now", "B"]}

@@ -24,6 +24,8 @@ def test_the_files_of_all_formats_hold_the_same_rows(name: str, tmp_path: Path) 
 
 
 def test_the_page_says_whether_the_bound_holds() -> None:
-    page = formats.in_words([formats.Reading("csv", 10, 30, 20), formats.Reading("json", 10, 20, 20)], 5, 1)
-    assert "| csv | 10 | 30 | 20 | 1.50 | 1.5 | holds |" in page
-    assert "| json | 10 | 20 | 20 | 1.00 | 1.5 | falls short |" in page
+    page = formats.in_words(
+        [formats.Reading("csv", 10, [30, 31, 20], [20]), formats.Reading("json", 10, [20], [20])], 5, 1
+    )
+    assert "| csv | 10 | 30 (20 to 31) | 20 (20 to 20) | 1.50 | 1.5 | holds |" in page
+    assert "| json | 10 | 20 (20 to 20) | 20 (20 to 20) | 1.00 | 1.5 | falls short |" in page

@@ -1,6 +1,7 @@
 """Contestants are timed fairly and checked, and reported if they cannot run; ratios decide."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,11 @@ from bench.ingesting.contestants import CONTESTANTS, NAMES, Contestant
 from bench.ingesting.environments import Environment, Unavailable
 from bench.ingesting.laws import LAWS, Law, Verdict, judged
 from bench.ingesting.race import Effort, Measured, Missing, Place, race
-from bench.ingesting.report import line_of, machine, page, tables
+from bench.ingesting.report import charts, line_of, machine, page, tables
 
 EVERYBODY = frozenset(NAMES)
 SMALL = Effort(size=100_000, rounds=2, runs=2)
-GREP, KERNEL = (next(c for c in CONTESTANTS if c.name == name) for name in ("grep", "kernel"))
+GREP, KERNEL, APEX = (next(c for c in CONTESTANTS if c.name == name) for name in ("grep", "kernel", "apex"))
 
 
 def verdict(name: str, rates: dict[str, float], asked: frozenset[str] = EVERYBODY) -> Verdict | None:
@@ -47,6 +48,11 @@ def test_a_rate_per_core_is_shared_out_before_it_is_compared() -> None:
     assert found.ratio == 1.0
 
 
+def test_ratios_compare_the_rate_without_launches_where_it_is_measured() -> None:
+    assert told("kernel", 900.0).compared == 900.0
+    assert replace(told("apex", 40.0), inner=(90.0, 80.0, 100.0)).compared == 90.0
+
+
 def test_a_law_about_an_engine_that_was_not_measured_does_not_hold() -> None:
     found = verdict("batch over Polars", {"dagkit-batch": 1000.0})
     assert found is not None
@@ -75,6 +81,16 @@ def test_the_page_shows_rates_ratios_and_versions_and_no_paths() -> None:
     assert "numpy 2" in text
     assert "Not measured: `grep -v`." in text
     assert "/home" not in text
+
+
+def test_an_inner_rate_has_a_row_a_bar_and_a_line_and_losses_are_reported() -> None:
+    found = line_of(replace(told("apex", 40.0), inner=(90.0, 80.0, 100.0), lost=1))
+    lines = [machine(SMALL), found]
+    assert "| Apache Apex | 40 | 39 to 41 | 0.41 | 20 | 1024 |" in page(lines)
+    assert "| Apache Apex, inner rate | 90 | 80 to 100 | 0.92 |  | 1024 |" in page(lines)
+    assert "Apache Apex lost or changed lines in 1 of its processes, which were started again." in page(lines)
+    assert [bar.name for chart in charts(lines) for bar in chart.bars] == ["Apache Apex", "Apache Apex, inner rate"]
+    assert any(line.split() == ["apex,", "inner", "rate", "90", "80", "100", "0.92"] for line in tables(lines))
 
 
 def test_the_table_names_what_is_missing_and_why() -> None:
@@ -118,6 +134,18 @@ def test_an_engine_that_fails_is_reported_and_the_others_continue(tmp_path: Path
     assert isinstance(missing, Missing)
     assert why in missing.why
     assert isinstance(measured, Measured)
+
+
+@pytest.mark.slow
+def test_a_process_that_lost_lines_is_repeated_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("APEX_JAVA_HOME", str(tmp_path / "nowhere"))
+    losing = Contestant("losing", "losing", "", "tests.bench.liars:loses_the_last_line_once", repeats=1)
+    without_java, measured = race([APEX, losing], Place("disk", tmp_path / "disk"), Effort(100_000, 1, 2), print)
+    assert isinstance(without_java, Missing)
+    assert "APEX_JAVA_HOME" in without_java.why
+    assert isinstance(measured, Measured)
+    assert (measured.lost, len(measured.warm), len(measured.inner)) == (1, 2, 2)
+    assert measured.compared > measured.rate
 
 
 @pytest.mark.slow

@@ -14,6 +14,6 @@ def test_the_rows_are_those_of_the_record_type(tmp_path: Path) -> None:
 
 
 def test_the_page_says_whether_each_bound_holds() -> None:
-    page = tables.in_words([tables.Writing("PostgreSQL", 90, 100), tables.Writing("Delta", 90, 100)], 5, 1)
-    assert "| PostgreSQL | 90 | 100 | 0.90 | 1.0 | falls short |" in page
-    assert "| Delta | 90 | 100 | 0.90 | 0.8 | holds |" in page
+    page = tables.in_words([tables.Writing("PostgreSQL", [90], [100]), tables.Writing("Delta", [90], [100])], 5, 1)
+    assert "| PostgreSQL | 90 (90 to 90) | 100 (100 to 100) | 0.90 | 1.0 | falls short |" in page
+    assert "| Delta | 90 (90 to 90) | 100 (100 to 100) | 0.90 | 0.8 | holds |" in page

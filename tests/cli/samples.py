@@ -24,6 +24,9 @@ class Lines(InputOperator):
     lines = OutputPort(Line)
     folder: str = "in"
 
+    def emit_tuples(self) -> None:
+        """There are none."""
+
 
 class Split(RowOperator):
     """Splits lines into words.

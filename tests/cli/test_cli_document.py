@@ -5,7 +5,6 @@ import re
 import click
 import pytest
 
-import dagkit.ledger  # noqa: F401 - whose failures own exit codes, too
 from dagkit.cli import main
 from dagkit.cli.compiling.diff import CHANGED
 from dagkit.cli.compiling.graph import graph
@@ -13,6 +12,7 @@ from dagkit.cli.group import COMMANDS
 from dagkit.cli.reference.config import config
 from dagkit.errors import DagkitError
 from tests.cli.conftest import ROOT
+from tests.exceptions import exceptions
 
 DOCUMENT = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", DOCUMENT, re.DOTALL | re.MULTILINE))
@@ -77,12 +77,8 @@ def test_every_command_of_a_group_is_listed_with_its_options(group):
 
 def test_every_exit_code_is_listed():
     told = {int(code) for code in re.findall(r"^\| (\d+) \|", SECTIONS["Exit codes"], re.MULTILINE)}
-    owned = {each.exit_code for each in _all_failures(DagkitError)}
+    owned = {each.exit_code for each in exceptions() if issubclass(each, DagkitError)}
     assert told == owned | {0, click.UsageError.exit_code, CHANGED}
-
-
-def _all_failures(failure):
-    return {failure, *(each for below in failure.__subclasses__() for each in _all_failures(below))}
 
 
 def test_every_schema_is_listed():

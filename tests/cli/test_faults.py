@@ -102,8 +102,10 @@ def test_a_failure_of_a_run_is_a_document_with_its_code_and_scene(dagkit, write)
 
 
 def test_a_failure_of_a_ledger_is_a_document_with_its_code(dagkit, tmp_path):
-    document = dagkit("splits", str(tmp_path / "nowhere"), "--json").document
-    assert (document["code"], document["exit_code"]) == ("chain-missing", 6)
+    (tmp_path / "broken" / "ledger").mkdir(parents=True)
+    (tmp_path / "broken" / "ledger" / "ledger.json").write_text("{}")
+    document = dagkit("splits", str(tmp_path / "broken"), "--json").document
+    assert (document["code"], document["exit_code"]) == ("version-unreadable", 6)
     assert document["problem"]
     assert document["help"]
 
@@ -138,7 +140,7 @@ def test_faults_are_documents_too(dagkit, disconnected):
 def test_not_found_is_a_document_too(dagkit):
     answer = dagkit("plan", "nowhere.py", "--json")
     assert (answer.code, answer.document["exit_code"]) == (6, 6)
-    assert answer.document["message"].startswith("there is no nowhere.py")
+    assert answer.document["message"].startswith("there is no file or folder 'nowhere.py'")
 
 
 @pytest.mark.parametrize("arguments", [["nonsense"], ["plan"], ["plan", "a.py", "--nonsense"], ["diff", "a"], ["-D"]])
@@ -160,6 +162,16 @@ def test_a_definition_without_a_value_is_wrong_usage(dagkit, word_count):
 
 BROKEN = {
     "an undefined name": ("nonsense\n", 1, "NameError"),
+    "a property without a type": (
+        "from dagkit import Operator\nclass A(Operator):\n    count = 0\n",
+        2,
+        "write `count: TYPE = …` if users may set it, or `count = State(…)` if it changes while it runs",
+    ),
+    "a port that is not called": (
+        "from dagkit import InputPort, Operator\nclass A(Operator):\n    words = InputPort[str]\n",
+        2,
+        "call the port: words = InputPort[str]()",
+    ),
     "a module that is not installed": ("import no_such_module\n", 1, "install 'no_such_module' for this Python"),
     "Python that cannot be read": ("x = 1\ndef f(:\n", 2, "SyntaxError"),
     "an exit": ("import sys\nsys.exit(7)\n", 2, 'as a program under if __name__ == "__main__"'),

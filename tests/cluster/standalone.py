@@ -1,4 +1,4 @@
-"""A standalone Spark cluster: a master and two workers with one core each, as processes of this machine."""
+"""A standalone Spark cluster: a master and workers with one core each, as processes of this machine."""
 
 import os
 import queue
@@ -72,12 +72,12 @@ class Spoken:
 class Standalone:
     """The cluster. Each of its processes can be killed and started again."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, workers: int = 2) -> None:
         self.folder = folder
         self.master = self._master(port=0)
         self.url = self.master.until(r"Starting Spark master at (spark://\S+)")[1]
         self.master.until("New state: ALIVE")
-        self.workers = [self._worker(number) for number in range(2)]
+        self.workers = [self._worker(number) for number in range(workers)]
         for worker in self.workers:
             worker.until("Successfully registered with master")
 
@@ -106,6 +106,11 @@ class Standalone:
         self.workers[number] = self._worker(number)
         self.workers[number].until("Successfully registered with master")
 
+    def decommission_worker(self, number: int) -> None:
+        """Announce the end of a worker to Spark, as a machine does that is taken away soon."""
+        self.workers[number].process.send_signal(signal.SIGPWR)
+        self.master.until("Decommissioning worker")
+
     def _master(self, port: int) -> Spoken:
         recovery = f"-Dspark.deploy.recoveryMode=FILESYSTEM -Dspark.deploy.recoveryDirectory={self.folder / 'recovery'}"
         words = ["--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]
@@ -114,7 +119,7 @@ class Standalone:
     def _worker(self, number: int) -> Spoken:
         work = str(self.folder / f"worker-{number}")
         words = ["--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--webui-port", "0", "--work-dir", work]
-        return self._started("worker.Worker", [*words, self.url])
+        return self._started("worker.Worker", [*words, self.url], SPARK_WORKER_OPTS="-Dspark.decommission.enabled=true")
 
     def _started(self, name: str, words: list[str], **options: str) -> Spoken:
         environment = {

@@ -80,7 +80,7 @@ class Run:
 
 
 def disturbed(
-    run: Run, master: str, disturb: Callable[[Spoken], None], environment: Mapping[str, str] | None = None
+    run: Run, master: str, disturb: Callable[[Spoken], object], environment: Mapping[str, str] | None = None
 ) -> None:
     """Launch, disturb one window, and compare with the reference. Print when the window after it was committed."""
     driver = run.launched(master, environment)
@@ -116,6 +116,41 @@ def test_a_master_that_starts_again_replaces_what_a_killed_worker_ran(
         cluster.master.until(r"Launching executor app-[\d-]+/2 ")
 
     disturbed(Run("word_count", text, tmp_path), cluster.url, restart)
+
+
+def settings(folder: Path, **values: str) -> dict[str, str]:
+    """The variable that lets a launch read Spark's settings from a file."""
+    lines = (f"spark.{name} {value}\n" for name, value in values.items())
+    (folder / "conf").mkdir()
+    (folder / "conf" / "spark-defaults.conf").write_text("".join(lines))
+    return {"SPARK_CONF_DIR": str(folder / "conf")}
+
+
+def test_executors_leave_without_a_backlog_and_return_with_it(cluster: Standalone, text: Path, tmp_path: Path) -> None:
+    elastic = {
+        "dynamicAllocation.enabled": "true",
+        "dynamicAllocation.shuffleTracking.enabled": "true",
+        "dynamicAllocation.executorIdleTimeout": "1s",
+        "dynamicAllocation.schedulerBacklogTimeout": "1s",
+    }
+
+    disturbed(
+        Run("line_filter", text, tmp_path),  # its executors hold nothing that a later window needs
+        cluster.url,
+        lambda _: cluster.master.until("requests to kill executors"),
+        settings(tmp_path, **elastic),
+    )
+    cluster.master.until(r"Launching executor app-[\d-]+/2 ")
+
+
+def test_a_launch_goes_on_when_a_worker_announces_its_end(cluster: Standalone, text: Path, tmp_path: Path) -> None:
+    disturbed(
+        Run("word_count", text, tmp_path),
+        cluster.url,
+        lambda _: cluster.decommission_worker(0),
+        settings(tmp_path, **{"decommission.enabled": "true"}),
+    )
+    cluster.restart_worker(0)
 
 
 def test_an_executor_of_a_local_cluster_is_killed(text: Path, tmp_path: Path) -> None:

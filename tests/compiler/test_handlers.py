@@ -9,6 +9,7 @@ from dagkit import Dag, InputOperator, InputPort, Operator, OutputPort, RowOpera
 from dagkit.api.operators import NotYielded, handler_of
 from dagkit.compiler import compile_application
 from dagkit.errors import ApplicationFaults, Diagnostic, Severity
+from dagkit.launching import Machine, launch_compiled
 
 
 class Texts(InputOperator):
@@ -29,6 +30,22 @@ class Misspelt(Operator):
     words = InputPort(str)
 
     def proccess(self, item: str) -> None: ...
+
+
+class Misnamed(InputOperator):
+    """An input operator whose method has another name than the engine calls."""
+
+    out = OutputPort(str)
+
+    def emit(self) -> None: ...
+
+
+class Idle(InputOperator):
+    """An input operator that emits in another method than `emit_tuples`."""
+
+    out = OutputPort(str)
+
+    def handle_idle_time(self) -> None: ...
 
 
 class HalfServed(Operator):
@@ -148,6 +165,7 @@ def _told(operator: Any) -> list[Diagnostic]:
     [
         (Mute(), "input-unhandled", Severity.WARNING, "flows into S.words", "def process(self, item)"),
         (Misspelt(), "input-unhandled", Severity.ERROR, "it has no 'process'", "did you mean 'proccess'"),
+        (Misnamed(), "method-undefined", Severity.ERROR, "S never emits an item", "did you mean 'emit' to be 'emit_t"),
         (HalfServed(), "input-unhandled", Severity.ERROR, "flows into S.more", "@more.process"),
         (Renamed(), "input-unhandled", Severity.ERROR, "it has no '<lambda>'", "@words.process"),
         (Greedy(), "handler-mismatched", Severity.ERROR, "Greedy.process(self, item, port)", "one item"),
@@ -169,9 +187,38 @@ def test_an_operator_that_cannot_work_is_reported(
     assert told.where is not None
 
 
-@pytest.mark.parametrize("operator", [SharingOnPurpose(), Served(), Knowing()], ids=lambda case: type(case).__name__)
+@pytest.mark.parametrize(
+    "operator", [SharingOnPurpose(), Served(), Knowing(), Idle()], ids=lambda case: type(case).__name__
+)
 def test_what_can_work_is_not_reported(operator: Operator) -> None:
     assert _told(operator) == []
+
+
+@pytest.mark.parametrize(
+    ("operator", "code", "help_"),
+    [(Mute(), "input-unhandled", "def process(self, item)"), (Texts(), "method-undefined", "def emit_tuples(self)")],
+    ids=["no handler", "no emit_tuples"],
+)
+def test_what_is_not_written_yet_can_be_planned_and_is_refused_before_it_runs(
+    operator: Operator, code: str, help_: str
+) -> None:
+    dag, sink = Dag(), Mute() if isinstance(operator, Mute) else Written()
+    source = operator if isinstance(operator, Texts) else Idle()
+    dag.add_stream("words", dag.add_operator("Source", source).out, dag.add_operator("Sink", sink).words)
+    compilation = compile_application(dag)
+    with pytest.raises(ApplicationFaults) as refused:
+        launch_compiled(compilation, Machine("reference"))
+    (fault,) = refused.value.diagnostics
+    assert (fault.code, fault.severity) == (code, Severity.ERROR)
+    assert help_ in fault.help
+
+
+class Written(Operator):
+    """One that can run."""
+
+    words = InputPort(str)
+
+    def process(self, item: str) -> None: ...
 
 
 class Returning(RowOperator):

@@ -9,7 +9,7 @@ from dagkit import Config, Dag, InputOperator
 from dagkit.api.configuration import Entry, Origin, Source
 from dagkit.compiler import compile_application
 from dagkit.errors import ApplicationFaults, Diagnostic, Where
-from dagkit_operators import DirectoryScanner
+from dagkit_operators import DirectoryScanner, FileSplitterInput
 
 
 class Range(InputOperator):
@@ -86,3 +86,31 @@ def test_a_part_that_does_not_fit_is_one_fault_at_its_own_key() -> None:
     told = _told(Looking(), **{"scanner.files": "in", "scanner.filePatternRegularExp": "*.csv"})
     assert told.problem.startswith("scanner of range cannot be '*.csv': file_pattern_regular_exp: ")
     assert told.where == Where("site.xml", 2)
+
+
+def _with_files(dag: Dag, conf: Config) -> None:
+    dag.add_operator("split", FileSplitterInput(files=["in"]))  # type: ignore[call-arg] # the mistake under test
+
+
+def test_a_part_that_is_set_as_a_property_is_answered_by_its_place() -> None:
+    with pytest.raises(ApplicationFaults) as wrong:
+        compile_application(_with_files)
+    helps = {diagnostic.code: diagnostic.help for diagnostic in wrong.value.diagnostics}
+    assert helps["property-unknown"] == "did you mean 'scanner.files'? In code: scanner=DirectoryScanner(files=…)"
+    assert helps["property-invalid"].startswith("set scanner, a DirectoryScanner, where split is made")
+
+
+def test_a_key_of_a_part_without_the_part_is_answered_by_its_place() -> None:
+    def draw(dag: Dag, conf: Config) -> None:
+        dag.add_operator("split", FileSplitterInput(scanner=DirectoryScanner(files=("in",))))
+
+    with pytest.raises(ApplicationFaults, match=r"has no property 'files'(.|\n)*did you mean 'scanner\.files'\?"):
+        compile_application(draw, Config.of({"dt.operator.split.prop.files": "other"}))
+
+
+def test_a_file_that_cannot_be_read_is_reported_before_what_it_did_not_set() -> None:
+    unread = Diagnostic("file-unreadable", "it is not TOML", "fix the line", Where("properties.toml"))
+    with pytest.raises(ApplicationFaults) as wrong:
+        compile_application(_with_files, conf_faults=[unread])
+    assert wrong.value.codes[0] == "file-unreadable"
+    assert len(wrong.value.codes) > 1

@@ -63,7 +63,7 @@ class Fence:
         if self.language in PROGRAMS:
             return self.role in ROLES or bool(self.file_name or self.excerpt_of)
         return self.info in (*PROSE, "sh", "console", "text output") or bool(
-            re.fullmatch(r"console exits \d", self.info)
+            re.fullmatch(r"console exits \d+", self.info)
         )
 
     def holds(self, line: int | None) -> bool:

@@ -1,27 +1,23 @@
 """The second part of `docs/errors.md`: each cause gives its code, and its cure, in the same folder, succeeds."""
 
-import importlib
 import json
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-import dagkit
-import dagkit_operators
 from dagkit.errors import CODES, RUN_CODES, ApplicationFaults, DagkitError, RunFailure
 from dagkit.ledger import LedgerError
 from dagkit.ranges import RangeFault
 from tests.docs.fences import ROOT, Fence, fences_in, headings_in
 from tests.docs.running import Room
+from tests.exceptions import exceptions
 
 PAGE = ROOT / "docs/errors.md"
 FENCES = fences_in(PAGE)
 SHARED = [fence for fence in FENCES if fence.role == "shared"]
-PACKAGES = ("dagkit", "dagkit_operators")
 BASES = (DagkitError, RunFailure, RangeFault)
 """Nothing raises these themselves."""
 ON_SPARK = {"codec-failed", "session-mismatched", "spark-failed", "spark-ended", "spark-incomplete", "worker-failed"}
@@ -43,7 +39,7 @@ WITHOUT_CODE: Mapping[str, str] = {
     "scaling.registry.PolicyUnknown": "property-invalid; WrongUsage in `dagkit scale`",
     # dagkit catches these where it raises them, and reports failures with codes
     "api.tagged.Unwritable": "item-unwritable, state-unwritable",
-    "retracing.window_again.NotFoundAgain": "the reason in the answer of `dagkit trace`",
+    "retracing.window_again.NotFoundAgain": "the reason in the answer of `dagkit trace`; replay-refused",
     "backends.spark.forms.NoForm": "such items are pickled",
     "backends.spark.master._Closing": "ends a thread that waits for a port",
     "backends.spark.task._FailedAbove": "the task above reports its own failure",
@@ -86,7 +82,7 @@ def test_every_code_has_a_heading_in_the_order_of_the_lists() -> None:
 
 
 def test_every_exception_has_a_code_of_its_own_and_every_code_an_exception() -> None:
-    kinds = [kind for kind in _exceptions() if issubclass(kind, RunFailure) and kind not in BASES]
+    kinds = [kind for kind in exceptions() if issubclass(kind, RunFailure) and kind not in BASES]
     assert {kind.code for kind in kinds} == set(RUN_CODES)
     owners = {code: {k for k in kinds if k.code == code and "code" in vars(k)} for code in RUN_CODES}
     shared = {code: {kind.__name__ for kind in owned} for code, owned in owners.items() if len(owned) != 1}
@@ -94,7 +90,7 @@ def test_every_exception_has_a_code_of_its_own_and_every_code_an_exception() -> 
 
 
 def test_every_exception_without_a_code_is_listed_with_the_reason() -> None:
-    uncoded = [kind for kind in _exceptions() if not issubclass(kind, RunFailure | LedgerError | ApplicationFaults)]
+    uncoded = [kind for kind in exceptions() if not issubclass(kind, RunFailure | LedgerError | ApplicationFaults)]
     names = {f"{kind.__module__}.{kind.__qualname__}".removeprefix("dagkit.") for kind in uncoded if kind not in BASES}
     assert names == set(WITHOUT_CODE)
 
@@ -136,21 +132,6 @@ def test_on_spark_the_cause_gives_its_code_and_the_cure_succeeds(code: str, tmp_
         [sys.executable, "-c", ALONE], input=programs, cwd=tmp_path, check=True, capture_output=True, text=True
     )
     assert answer.stdout.split() == [code, "cured"]
-
-
-def _exceptions() -> list[Any]:
-    """Every exception class of dagkit and of the operator library."""
-    for package in (dagkit, dagkit_operators):
-        root = Path(package.__path__[0])
-        for file in root.rglob("*.py"):
-            if file.name != "__main__.py":
-                importlib.import_module(".".join(file.relative_to(root.parent).with_suffix("").parts))
-    return [kind for kind in _below(BaseException) if kind.__module__.split(".")[0] in PACKAGES]
-
-
-def _below(kind: type[BaseException]) -> set[type[BaseException]]:
-    """All subclasses, however deep."""
-    return {found for below in kind.__subclasses__() for found in (below, *_below(below))}
 
 
 def _under(code: str) -> list[Fence]:

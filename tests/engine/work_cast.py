@@ -73,6 +73,8 @@ class Numbered(SplittableOperator[Named]):
     """Where the numbers end that have no end."""
     defers_at: tuple[int, ...] = ()
     """Before these numbers the rest is put off, once: the next window goes on."""
+    unanswered_at: int | None = None
+    """Before this number of endless work its source does not answer, once; at `by_now`, each time."""
 
     def initial_restriction(self, element: Named) -> OffsetRange:
         return OffsetRange(0, element[1] if element[1] >= 0 else OFFSET_INFINITY)
@@ -84,7 +86,10 @@ class Numbered(SplittableOperator[Named]):
         start = number = tracker.current_restriction().start
         while True:
             if element[1] < 0 and number >= self.by_now:
-                tracker.defer_remainder(timedelta(seconds=1))
+                tracker.defer_remainder(timedelta(seconds=1), unanswered=number == self.unanswered_at)
+                return
+            if element[1] < 0 and start < number == self.unanswered_at:
+                tracker.defer_remainder(timedelta(seconds=1), unanswered=True)
                 return
             if number in self.defers_at and number > start:
                 tracker.defer_remainder(timedelta(seconds=1))

@@ -238,10 +238,9 @@ def disk_full(trial: SparkTrial) -> str:
     """A disk with little room for ledger, staged files and output, until there is room again."""
     filler = Path("filler")
     room = trial.chance.randrange(4, 160) << 10
-    with filler.open("wb") as sink, suppress(OSError):
-        while True:
-            sink.write(bytes(4096))
-            sink.flush()
+    with filler.open("wb", buffering=0) as sink, suppress(OSError):
+        while sink.write(bytes(4096)):
+            pass
     with filler.open("r+b") as sink:
         sink.truncate(max(0, filler.stat().st_size - room))
     trial.end(trial.reach())

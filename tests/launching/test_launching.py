@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -350,3 +351,26 @@ assert running_session() is None
 assert local_session(1).range(3).count() == 3
 """
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)  # noqa: S603 - our own program
+
+
+@pytest.mark.parametrize(
+    ("options", "raised"),
+    [
+        ({"until": "onec"}, "there is no until='onec'; did you mean 'once'?"),
+        ({"reference": True}, "launch has no option 'reference'; did you mean machine=Machine('reference')?"),
+        ({"frsh": True}, "launch has no option 'frsh'; did you mean 'fresh'?"),
+    ],
+    ids=["until", "reference", "another"],
+)
+def test_a_wrong_argument_is_answered_by_the_right_one(options: dict[str, object], raised: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=re.escape(raised)):
+        launch(summing, **options)  # type: ignore[arg-type] # the mistakes under test
+
+
+def test_the_result_is_shown_in_a_line_with_what_was_done_and_where(tmp_path: Path) -> None:
+    first, again = (launch(summing, until="once", machine=REFERENCE, path=tmp_path, durable=False) for _ in range(2))
+    assert (
+        repr(first)
+        == "<Launched tests.launching.test_launching, window 3; 3 windows, 0 B read, 0 B written to 0 files>"
+    )
+    assert repr(again).endswith("window 3; no new input since window 3>")

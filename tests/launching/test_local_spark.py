@@ -45,6 +45,23 @@ class Endless(StreamingApplication):
 """
 """Its third window creates the file `working`, then waits for ever."""
 
+ENDS_MEANWHILE = """
+from pyspark import SparkContext
+from dagkit.backends.spark import local_session, stop_session
+
+session = local_session(1)
+stop = session.stop
+
+def stop_without_java():
+    SparkContext._gateway.proc.kill()
+    SparkContext._gateway.proc.wait()
+    stop()
+
+session.stop = stop_without_java
+stop_session(session)
+"""
+"""Java ends after it was asked whether it runs."""
+
 
 def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "dagkit.cli", *arguments]
@@ -120,6 +137,13 @@ def test_when_java_ends_the_launch_says_so_in_a_sentence_and_the_next_one_resume
     ):
         again = subprocess.run(command(*arguments), check=True, capture_output=True, text=True, env=environment)  # noqa: S603
     assert json.loads(again.stdout)["window_id"] == 4
+
+
+def test_java_may_end_while_its_session_is_stopped(environment: dict[str, str]) -> None:
+    program = [sys.executable, "-c", ENDS_MEANWHILE]
+    done = subprocess.run(program, check=False, capture_output=True, text=True, env=environment)  # noqa: S603
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_without_the_packages_of_spark_connect_a_launch_says_what_to_install(

@@ -85,7 +85,7 @@ def test_show_says_if_there_is_no_such_block(run, asked):
 
 def test_verify_reports_valid_chains_and_unread_bytes(run):
     answer = run("verify", "PATH")
-    assert f"{APPLICATION}: OK (5 blocks verified; some bytes are not read yet)" in answer.stdout
+    assert f"{APPLICATION}: OK (5 blocks verified; some input is not read yet)" in answer.stdout
     assert "a.txt[20, 30) is not consumed yet [bytes-unread]" in answer.stderr
 
 

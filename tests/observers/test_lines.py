@@ -39,14 +39,17 @@ HAPPENINGS: Mapping[str, tuple[RunEvent, Mapping[str, Any]]] = {
         {"window": 2, "last_launch": "2026-01-01T12:00:00.000Z", "changes": ["operator in is gone"]},
     ),
     "resumed": (Resumed("App", 2, 5, promised=False), {"window": 2, "waiting": 5, "promised": False}),
-    "found": (Found("in", 1, 10, 0), {"operator": "in", "blocks": 1, "positions": 10, "items": 0}),
+    "found": (
+        Found("in", 1, 10, 0, {"offset": 10}),
+        {"operator": "in", "blocks": 1, "positions": 10, "items": 0, "amounts": {"offset": 10}},
+    ),
     "started": (Started(3, 4, 5.0), {"window": 3, "blocks": 4, "lasts_millis": 5.0}),
     "failed": (
         Failed(3, "op", "ValueError: no", again=True),
         {"window": 3, "operator": "op", "message": "ValueError: no", "again": True},
     ),
     "committed": (
-        Committed(3, 1.5, 10, 1, 8, 0, 0, {"op": [WorkProgress("a", 4, 6)]}, NOON, 7),
+        Committed(3, 1.5, 10, 1, 8, 0, 0, {"op": [WorkProgress("a", 4, 6)]}, NOON, 7, {"byte": 10}, {}),
         {
             "window": 3,
             "millis": 1.5,
@@ -58,6 +61,8 @@ HAPPENINGS: Mapping[str, tuple[RunEvent, Mapping[str, Any]]] = {
             "underway": {"op": [{"source": "a", "completed": 4, "remaining": 6}]},
             "visible": "2026-01-01T12:00:00.000Z",
             "block": 7,
+            "read": {"byte": 10},
+            "pending": {},
         },
     ),
     "measured": (

@@ -1,6 +1,7 @@
 """Series as Prometheus scrapes them."""
 
 import urllib.request
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -85,6 +86,14 @@ def test_what_was_read_and_what_waits_is_reported_by_operator(metrics: Prometheu
     assert value(metrics, "dagkit_queue_bytes", operator="reader", port="blocks") == 4096
     assert value(metrics, "dagkit_block_duration_seconds_count", operator="reader") == 2
     assert value(metrics, "dagkit_block_duration_seconds_sum", operator="reader") == 0.05
+
+
+def test_positions_that_are_no_bytes_have_series_of_their_own(metrics: Prometheus) -> None:
+    read = replace(partition(1, 1, positions=20), unit="offset")
+    metrics(measured(operators={"reader": [read]}, queues=[Queue("reader", "ranges", 7, 4096, "offset")]))
+    assert value(metrics, "dagkit_read_positions_total", operator="reader") == 20
+    assert value(metrics, "dagkit_queue_positions", operator="reader", port="ranges") == 4096
+    assert value(metrics, "dagkit_read_bytes_total", operator="reader") is None
 
 
 def test_what_was_decided_is_counted(metrics: Prometheus) -> None:

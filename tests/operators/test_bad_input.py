@@ -6,6 +6,7 @@ import io
 import lzma
 import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -321,6 +322,37 @@ def test_a_circle_of_folders_ends(folder: Path) -> None:
     (folder / "self").symlink_to(folder / "self")
     assert launch("LineReader()", "--reference") == ""
     assert written() == ["1"]
+
+
+@pytest.mark.parametrize("kind", ["a FIFO", "a character device", "a socket"])
+def test_what_is_no_regular_file_is_named_and_others_are_read_then(kind: str, folder: Path) -> None:
+    special = folder.with_name("special")
+    (folder / "a.txt").write_bytes(b"1\n")
+    with socket.socket(socket.AF_UNIX) as server:
+        if kind == "a socket":
+            server.bind("special")
+        elif kind == "a FIFO":
+            os.mkfifo(special)
+        else:
+            special.symlink_to("/dev/zero")
+        report = launch("LineReader()", "--reference", "-D", "dt.operator.Splitter.prop.scanner.files=in,special")
+        assert f"{special}: it is {kind}, and only regular files are read" in report
+        assert "[input-unreadable]" in report
+        assert written() == []
+        special.unlink()
+    special.write_bytes(b"2\n")
+    assert launch("LineReader()", "--reference", "-D", "dt.operator.Splitter.prop.scanner.files=in,special") == ""
+    assert written() == ["1", "2"]
+
+
+def test_a_pattern_that_backtracks_takes_no_longer(folder: Path) -> None:
+    """Python's matcher would take years, and no signal could interrupt it."""
+    for name in ("a" * 100 + "!", "a" * 100):
+        (folder / name).write_bytes(f"{name[-1]}\n".encode())
+    pattern = "dt.operator.Splitter.prop.scanner.filePatternRegularExp=.*/(a+)+"
+    assert launch("LineReader()", "--reference", "-D", pattern) == ""
+    assert written() == ["a"]
+    assert "[property-invalid]" in launch("LineReader()", "--reference", "-D", f"{pattern}(?!b)")
 
 
 FULL = """

@@ -1,4 +1,4 @@
-"""An installed dagkit runs what README shows without Java and `dot`, and takes extensions of other distributions."""
+"""An installed dagkit runs the first pages without Java and `dot`, and takes extensions of other distributions."""
 
 import json
 import os
@@ -44,8 +44,8 @@ def shown(bare: Place, fence: Fence) -> str:
     return text
 
 
-def test_what_the_readme_shows_happens(bare: Place) -> None:
-    fences = fences_in(ROOT / "README.md")
+def test_what_the_first_pages_show_happens(bare: Place) -> None:
+    fences = [*fences_in(ROOT / "README.md"), *fences_in(ROOT / "docs" / "first-look.md")]
     ran, imports = 0, ""
     for fence, following in zip(fences, (*fences[1:], None), strict=True):
         if fence.language == "console":

@@ -3,7 +3,8 @@
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar, Self
 
@@ -55,6 +56,16 @@ class ScriptedServer:
         assert self._process is not None
         os.kill(self._server, signal.SIGKILL)
         self.stop()
+
+    @contextmanager
+    def paused(self) -> Iterator[Callable[[], None]]:
+        """Pause the server, until the function that it returns is called, or to the end: it answers nothing."""
+        server = self._server
+        os.kill(server, signal.SIGSTOP)
+        try:
+            yield lambda: os.kill(server, signal.SIGCONT)
+        finally:
+            os.kill(server, signal.SIGCONT)
 
     def stop(self) -> None:
         if self._process is not None:

@@ -12,9 +12,9 @@ import traceback
 from collections.abc import Callable
 from typing import IO, NoReturn
 
+from dagkit.engine.aside.watchdog import deaths_reported_to
 from dagkit.engine.failures import WorkerDied
 from dagkit.engine.worker.protocol import Answer
-from dagkit.engine.worker.watchdog import deaths_reported_to
 from dagkit.errors import DagkitError
 
 _FORKING = threading.Lock()

@@ -24,10 +24,11 @@ from dagkit.backends.reference.plain_board import PlainBoard
 from dagkit.backends.reference.plain_reading import PlainReading
 from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Fused, Wire
+from dagkit.engine.aside.watchdog import ended_without_progress
 from dagkit.engine.board.handover import SlotStanding
 from dagkit.engine.delivery.entries import serve_outputs
 from dagkit.engine.entrances import code_of, noting_item, operator_of
-from dagkit.engine.failures import failure_of, spot_of
+from dagkit.engine.failures import failure_of, shown_record, spot_of
 from dagkit.engine.files.publish import put_in_place
 from dagkit.engine.files.staging import Part, Staging
 from dagkit.engine.program.lower import keying_of, numbered, program_of
@@ -35,9 +36,8 @@ from dagkit.engine.program.program import Keying, Program
 from dagkit.engine.work.elements import Elements, elements_of
 from dagkit.engine.worker.instances import saved
 from dagkit.engine.worker.outbox import Sent
-from dagkit.engine.worker.protocol import Answer, Cores, Figures, Report, WindowTask
+from dagkit.engine.worker.protocol import Answer, Cores, Figures, Report, Sample, WindowTask
 from dagkit.engine.worker.sliding import Panes, slider_name
-from dagkit.engine.worker.watchdog import ended_without_progress
 from dagkit.graph import Node
 from dagkit.plan.model import Routing
 from dagkit.ranges import aware
@@ -320,7 +320,16 @@ class _Window:
                     gave=() if reading is None else tuple(reading.gave),
                     took=() if reading is None else tuple(reading.took),
                     began=partition.began,
+                    samples=tuple(self._samples(name, slot, partition)),
                 )
+
+    def _samples(self, name: str, slot: int, partition: OnePartition) -> Iterator[Sample]:
+        """Samples of what the tapped outputs of a partition sent."""
+        for tap in self.task.taps:
+            if tap.operator == name:
+                for placed in partition.sent[tap.port][:: tap.every][: tap.most]:
+                    place = spot_of(placed.origin.element, placed.origin.offset).place
+                    yield Sample(tap.request, name, slot, shown_record(placed.item), place)
 
     def _figures(self, name: str, partition: OnePartition) -> Figures:
         stage, reading = self.program.stage_of[name], partition.reading

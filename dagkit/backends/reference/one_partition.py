@@ -16,7 +16,6 @@ from dagkit.api.running import Context
 from dagkit.api.state import KeyedState, declared_state
 from dagkit.backends.reference.plain_reading import PlainReading
 from dagkit.engine.entrances import code_of, failing_among, note
-from dagkit.engine.failures import offsets_in
 from dagkit.engine.files.staging import Staging
 from dagkit.engine.program.program import Keying
 from dagkit.engine.worker.finalizers import ReportedFinalizer
@@ -118,7 +117,7 @@ class OnePartition:
 
         def keep_each(batch: Batch[Any]) -> None:
             order, element, offset = self.origin
-            offsets = offsets_in(batch) or repeat(offset)
+            offsets = batch.places() or repeat(offset)
             sent.extend(
                 Placed(item, Origin(order, element, at)) for item, at in zip(batch.items(), offsets, strict=False)
             )
@@ -205,7 +204,9 @@ class OnePartition:
         def hand_on(these: Sequence[Placed]) -> None:
             for state in self._keyed():
                 state.code_of = routing_code
-            by_batch(Batch.of([each.item for each in these]))
+            batch: Batch[Any] = Batch.of([each.item for each in these])
+            starts = [each.origin.offset for each in these if each.origin.offset is not None]
+            by_batch(batch.placed(lambda: starts) if len(starts) == len(these) else batch)
             for state in self._keyed():
                 state.code_of = None
 

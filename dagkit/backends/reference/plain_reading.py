@@ -256,7 +256,8 @@ class PlainReading:
     def _count(self, each: WorkItem, stop: int, began: float, ended: float) -> None:
         whole = stop == each.end
         done = each.length if whole else stop - each.start
-        self.positions += done if self.operator.reads_positions and each.restriction is None else 0
+        if self.operator.reads_positions and each.restriction is None:
+            self.positions += each.positions if whole else done  # the end may be unknown
         self.worked += each.amount if whole else done * each.density
         if each.source is not None:
             after, millis = (began - self._began) * 1000, (ended - began) * 1000
@@ -275,6 +276,7 @@ class PlainReading:
             rest,
             due=None,
             in_vain=deferred is not None and not done,
+            unanswered=deferred is not None and deferred.unanswered,
             turn=self.task.window_id,
             reached=reached,
             idle_since=None if done else each.idle_since,

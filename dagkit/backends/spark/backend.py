@@ -209,8 +209,9 @@ class SparkBackend:
         return Answer(tuple(_with_state(one, state) for one in reports), tuple(delayed))
 
     def _delayed(self, slot: int, payload: pa.Buffer) -> Iterator[Sent]:
-        for wire, batch in self._frames.read(payload):
-            yield Sent(wire, slot, self.program.targets[wire].level, delayed=True, batch=batch)
+        for arrived in self._frames.read(payload):
+            level = self.program.targets[arrived.wire].level
+            yield Sent(arrived.wire, slot, level, delayed=True, batch=arrived.batch)
 
     def _check(self, assignment: WindowTask, reports: list[SlotReport]) -> None:
         """Raise SparkFailed if a slot received from an attempt other than the one that reported.

@@ -4,11 +4,14 @@ Spark starts it as `python -m dagkit.backends.spark.daemon pyspark.worker`. PySp
 archive without bytecode, and each of its workers imports pyarrow and dagkit again.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 MODULE = __name__ if __name__ != "__main__" else "dagkit.backends.spark.daemon"
+KEPT = "DAGKIT_KEPT_JAVA"
+"""The environment variable of a Java that outlives launches. Workers do not see it."""
 
 
 def without_archives(path: Sequence[str]) -> list[str]:
@@ -33,6 +36,10 @@ def main() -> None:
 
     import dagkit.backends.spark.task  # noqa: F401, PLC0415 - as above
 
+    if os.environ.pop(KEPT, None):
+        from dagkit.backends.spark.kept_workers import prepare  # noqa: PLC0415 - as above
+
+        prepare()
     gc.freeze()
     daemon.manager()
 

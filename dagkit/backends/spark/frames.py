@@ -2,10 +2,13 @@
 
 A frame is a complete Arrow stream, whose schema holds the form of the batch. If Arrow would change a value, the frame
 is a pickle of the items. If the stream has a codec, the codec writes the items.
+
+If the target takes origins along, a frame that says where the items were read precedes that of the items.
 """
 
 import functools
 import struct
+from array import array
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntEnum
@@ -18,7 +21,9 @@ from dagkit.backends.spark.forms import Arrays, AsArrow, Form, NoForm, read, wri
 from dagkit.backends.spark.shipping import Known
 from dagkit.engine.failures import CodecFailed
 from dagkit.engine.program.program import Target
+from dagkit.engine.worker.outbox import Arrived
 from dagkit.schema.batch import Batch
+from dagkit.schema.columns import Lines, unknown
 
 LARGEST_BYTES = 4 << 20
 """A larger batch is split, unless it is a single item."""
@@ -34,6 +39,8 @@ class Writing(IntEnum):
     ARROW = 0
     PICKLED = 1
     CODED = 2
+    ORIGIN = 3
+    """The origin of the items in the next frame."""
 
 
 class Frame(NamedTuple):
@@ -42,11 +49,43 @@ class Frame(NamedTuple):
     writing: Writing
     content: Any
     """An object with the buffer protocol."""
+    origin: bytes = b""
+    """What the frame before this one holds; empty: there is none."""
 
     def pieces(self, wire: int) -> list[Any]:
         """The header, the content, and padding up to the start of the next frame."""
         length = memoryview(self.content).nbytes
-        return [_HEADER.pack(wire, self.writing, length), self.content, bytes(-length % ALIGNED)]
+        before = Frame(Writing.ORIGIN, self.origin).pieces(wire) if self.origin else []
+        return [*before, _HEADER.pack(wire, self.writing, length), self.content, bytes(-length % ALIGNED)]
+
+
+class _Origin(NamedTuple):
+    """Where the items of a frame were read."""
+
+    element: Any = None
+    starts: bytes | None = None
+    """The offset of each item, as 64-bit integers; None: the columns know them, or they are unknown."""
+    part_start: int | None = None
+    """The offset of the part of the input that holds all items."""
+
+    @classmethod
+    def of(cls, batch: Batch[Any], element: Any, writing: Writing) -> "_Origin":
+        columns = batch.columns.values()
+        if writing is Writing.ARROW and any(
+            isinstance(column, Lines) and column.base is not None for column in columns
+        ):
+            return cls(element)
+        starts = next((starts for column in columns if (starts := column.starts()) is not None), None)
+        if starts is not None:
+            return cls(element, array("q", starts).tobytes())
+        return cls(element, None, next((part for column in columns if (part := column.part_start()) is not None), None))
+
+    def given_to(self, batch: Batch[Any]) -> Batch[Any]:
+        """The batch with the offsets that the origin holds."""
+        starts = self.starts
+        if starts is None:
+            return batch if self.part_start is None else batch.placed(unknown, self.part_start)
+        return batch.placed(lambda: array("q", starts).tolist())
 
 
 class Frames:
@@ -58,8 +97,24 @@ class Frames:
         self._form_bytes = functools.lru_cache(maxsize=256)(known.dumps)
         self._form = functools.lru_cache(maxsize=256)(known.loads)
 
-    def of(self, batch: Batch[Any], wire: int) -> Iterator[Frame]:
-        """The frames of a batch: one, or several if it is larger than LARGEST_BYTES."""
+    def of(self, batch: Batch[Any], wire: int, element: Any = None) -> Iterator[Frame]:
+        """The frames of a batch: one, or several if it is larger than LARGEST_BYTES.
+
+        All its items were read from the element, which only a target that takes origins along receives.
+        """
+        if not self._targets[wire].placed or controls_in(batch):
+            yield from self._of(batch, wire)
+            return
+        frames = list(self._of(batch, wire))
+        if len(frames) == 1:
+            origin = _Origin.of(batch, element, frames[0].writing)
+            yield frames[0]._replace(origin=self._known.dumps(origin) if any(origin) else b"")
+        else:
+            half = len(batch) // 2
+            yield from self.of(batch.sliced(0, half), wire, element)
+            yield from self.of(batch.sliced(half, len(batch) - half), wire, element)
+
+    def _of(self, batch: Batch[Any], wire: int) -> Iterator[Frame]:
         codec = self._targets[wire].keying.codec
         if codec is not None and not controls_in(batch):
             with self._by_codec(wire):
@@ -76,14 +131,18 @@ class Frames:
             else:  # all columns are constant, so no array holds the number of items
                 yield from self._pickled(batch)
 
-    def read(self, payload: pa.Buffer) -> Iterator[tuple[int, Batch[Any]]]:
+    def read(self, payload: pa.Buffer) -> Iterator[Arrived]:
         """The batches of a row, each with the number of its wire."""
-        at = 0
+        at, origin = 0, _Origin()
         while at < payload.size:
             wire, writing, length = _HEADER.unpack_from(payload, at)
             content = payload.slice(at + _HEADER.size, length)
-            yield wire, self._batch(Writing(writing), content, wire)
             at += _HEADER.size + length + -length % ALIGNED
+            if writing == Writing.ORIGIN:
+                origin = self._known.loads(content)
+            else:
+                yield Arrived(wire, origin.given_to(self._batch(Writing(writing), content, wire)), origin.element)
+                origin = _Origin()
 
     def _batch(self, writing: Writing, content: pa.Buffer, wire: int) -> Batch[Any]:
         if writing is Writing.PICKLED:

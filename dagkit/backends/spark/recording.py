@@ -30,7 +30,7 @@ def record() -> None:
 def recorded(archive: Path) -> None:
     """Run windows like those of an application in a Java that writes this archive when it ends."""
     session = session_at(f"local[{_SLOTS}]", recording=archive)
-    _run_windows(session)
+    run_windows(session)
     gateway: Any = SparkContext._gateway  # noqa: SLF001 - Java must end before this process does
     session.stop()
     gateway.shutdown()
@@ -38,7 +38,7 @@ def recorded(archive: Path) -> None:
     gateway.proc.wait()
 
 
-def _run_windows(session: SparkSession) -> None:
+def run_windows(session: SparkSession) -> None:
     """A window with one exchange, and one whose slots get their input as rows."""
     rows = [(slot, 0, slot, 0, b"") for slot in range(_SLOTS)]
     for first in (session.range(0, _SLOTS, 1, _SLOTS), session.createDataFrame(rows, SPARK_SCHEMA)):

@@ -49,7 +49,7 @@ class Sending:
         """The frames of a batch. A batch for many slots is written only once."""
         batch, wire, written = self._last
         if batch is not sent.batch or wire != sent.wire:
-            written = [frame.pieces(sent.wire) for frame in self._frames.of(sent.batch, sent.wire)]
+            written = [frame.pieces(sent.wire) for frame in self._frames.of(sent.batch, sent.wire, sent.element)]
             self._last = sent.batch, sent.wire, written
         return written
 

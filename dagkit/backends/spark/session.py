@@ -1,9 +1,8 @@
 """Spark sessions: find the running one of this process, or start one locally, at a master or with Spark Connect."""
 
-import logging
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from types import MappingProxyType
@@ -15,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from dagkit.backends.spark import class_archive
 from dagkit.backends.spark.causes import cause_of
+from dagkit.backends.spark.gateway import find_numpy_without_pandas, ignore_ended_java
 from dagkit.backends.spark.java import ensure_java, without_warning
 from dagkit.backends.spark.jobs import is_connect
 from dagkit.backends.spark.master import Kind, Master, SparkUnavailable, reach
@@ -34,6 +34,9 @@ CONNECTED_WITHIN_SECONDS = 10.0
 
 _given: dict[str, str] = {}
 """The settings that dagkit started Java with. Spark later lists them as if the user had set them."""
+
+_kept: list[Mapping[str, Any]] = []
+"""The address of the Java that another process keeps, if this process is to use it."""
 
 _missing: list[Path] = []
 """The archives of Java's classes that were not there when Java started."""
@@ -124,6 +127,9 @@ def session_at(
     """
     master = Master.of(address)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    find_numpy_without_pandas()
+    if _kept:
+        return _on_kept_java()
     _check_environment(master)
     reach(master)
     try:
@@ -134,10 +140,20 @@ def session_at(
         raise SparkUnavailable(f"Spark did not start at {address}: {cause_of(error)}") from error
 
 
+def use_java(java: Mapping[str, Any]) -> None:
+    """Let the session of this process be one on a Java that another process keeps."""
+    _kept.append(java)
+
+
 def stop_session(session: SparkSession) -> None:
-    """Stop a session. If the Java of a classic session has ended, do nothing."""
-    if is_connect(session) or answers(session):
+    """Stop a session. If the Java of a classic session has ended, or another process keeps it, do nothing."""
+    if not is_connect(session) and (_kept or not answers(session)):
+        return
+    try:
         session.stop()
+    except (Py4JError, OSError):
+        if is_connect(session) or answers(session):
+            raise
 
 
 def _check_environment(master: Master) -> None:
@@ -181,6 +197,17 @@ def _connected(master: Master, settings: Mapping[str, str]) -> SparkSession:
     return remote
 
 
+def _on_kept_java() -> SparkSession:
+    from dagkit.backends.spark.kept_java import adopted  # noqa: PLC0415 - only in a launch of a warm driver
+
+    try:
+        session = adopted(_kept[0])
+    except (Py4JError, OSError) as error:
+        raise SparkEnded("Spark cannot be used") from error
+    ignore_ended_java(session.sparkContext)
+    return session
+
+
 def _started(master: Master, settings: Mapping[str, str], recording: Path | None) -> SparkSession:
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - a Connect client may lack them
 
@@ -196,7 +223,7 @@ def _started(master: Master, settings: Mapping[str, str], recording: Path | None
     conf = SparkConf(loadDefaults=False).setAll([*users.items(), *own.items()])
     with without_warning() if master.is_local and not there else nullcontext():
         context = SparkContext.getOrCreate(conf.setMaster(master.url).setAppName("dagkit"))
-    _ignore_ended_java(context)
+    ignore_ended_java(context)
     return SparkSession.builder.getOrCreate()
 
 
@@ -230,23 +257,3 @@ def _with_archive(options: str, users: Mapping[str, str], recording: Path | None
         return options
     class_archive.note_use(archive)
     return f"{options} {class_archive.options_to_use(archive, ensure_java())}"
-
-
-def _ignore_ended_java(context: Any) -> None:
-    """Suppress the tracebacks of PySpark and its gateway when Java ends: dagkit reports that in one sentence."""
-    logging.getLogger().addFilter(_is_other_error)
-    server = getattr(context, "_accumulatorServer", None)
-    if server is not None:
-        server.handle_error = _other_errors(server.handle_error)
-
-
-def _is_other_error(record: logging.LogRecord) -> bool:
-    return not (record.module == "java_gateway" and record.msg == "Exception while sending command.")
-
-
-def _other_errors(handle: Callable[..., None]) -> Callable[..., None]:
-    def handle_error(*where: Any) -> None:
-        if not isinstance(sys.exception(), EOFError | ConnectionError):
-            handle(*where)
-
-    return handle_error

@@ -3,7 +3,7 @@
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -16,10 +16,10 @@ from dagkit.backends.spark.worker import at_work, hold_memory, settle
 from dagkit.engine.differences import Change
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.item import WorkItem
+from dagkit.engine.worker.outbox import Arrived
 from dagkit.engine.worker.protocol import Report, SlotState, WindowTask
 from dagkit.engine.worker.slot import SlotRun
 from dagkit.errors import DagkitError
-from dagkit.schema.batch import Batch
 
 if TYPE_CHECKING:
     from pyspark import Broadcast
@@ -168,7 +168,7 @@ class _Task:
                 known = self.slot = slot
                 yield row
 
-    def _arriving(self) -> Iterator[tuple[int, Batch[Any]] | None]:
+    def _arriving(self) -> Iterator[Arrived | None]:
         """The batches from the driver, then those from the levels above, with their wires; None for a row passed on.
 
         Raise _FailedAbove if a task above failed.

@@ -1,5 +1,6 @@
 """The worker process: its standard error, its memory and its garbage collection."""
 
+import atexit
 import ctypes
 import gc
 import os
@@ -38,7 +39,9 @@ def at_work() -> Iterator[None]:
 
 @cache
 def _null() -> TextIO:
-    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - it stays open as long as the worker runs
+    null = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - it stays open
+    atexit.register(null.close)
+    return null
 
 
 @cache

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from pydantic import BaseModel
+from pydantic import BaseModel, InstanceOf
 from pydantic.fields import FieldInfo
 
 from dagkit.api.application import Module
 from dagkit.api.component import Component
-from dagkit.api.metrics import Metric, MetricField, declared_metrics
+from dagkit.api.metrics import MetricField, declared_metrics
 from dagkit.api.operators import InputOperator, Operator
 from dagkit.api.partitioning import Partitioner
 from dagkit.api.ports import InputPort, OutputPort, input_ports, output_ports
@@ -88,7 +88,7 @@ def anatomy_of(component: type[Component]) -> Anatomy:
         where=line_of(component),
         ports=(*map(_port, input_ports(component).values()), *map(_port, output_ports(component).values())),
         properties=tuple(_properties(component)),
-        metrics=tuple(_metric(component, metric) for metric in declared_metrics(component).values()),
+        metrics=tuple(_metrics(component)),
         annotations=_annotations(component),
     )
 
@@ -113,11 +113,13 @@ def _port(port: InputPort[Any] | OutputPort[Any]) -> PortSheet:
     return PortSheet(port.name, "output", *sheet, unifier=port.unified_by or _called(port.unifier))
 
 
-def _metric(component: type[Component], metric: Metric) -> MetricSheet:
-    by = ("sum",) if metric.aggregators is None else tuple(_called(function) or "" for function in metric.aggregators)
-    declared = getattr(component, metric.name)
-    doc = "" if isinstance(declared, MetricField) else inspect.getdoc(declared) or ""
-    return MetricSheet(metric.name, by, doc.partition("\n")[0])
+def _metrics(component: type[Component]) -> Iterator[MetricSheet]:
+    docs = _field_docs(component)
+    for metric in declared_metrics(component).values():
+        by = ("sum",) if metric.aggregators is None else tuple(_called(each) or "" for each in metric.aggregators)
+        declared = getattr(component, metric.name)
+        doc = docs.get(metric.name, "") if isinstance(declared, MetricField) else inspect.getdoc(declared) or ""
+        yield MetricSheet(metric.name, by, doc.partition("\n")[0])
 
 
 def _called(function: Any) -> str | None:
@@ -151,7 +153,7 @@ def _property(name: str, field: FieldInfo, doc: str) -> PropertySheet:
         type=spelled(field.annotation),
         required=field.is_required(),
         default=None if field.is_required() else portable(_default(field)),
-        constraints=tuple(_constraint(constraint) for constraint in field.metadata),
+        constraints=tuple(_constraint(note) for note in field.metadata if not _is_code(note)),
         doc=" ".join((field.description or doc).split()),
     )
 
@@ -161,6 +163,11 @@ def _default(field: FieldInfo) -> Any:
     if field.default_factory_takes_validated_data:
         return None
     return field.get_default(call_default_factory=True)
+
+
+def _is_code(note: Any) -> bool:
+    """Whether a note on a type is a function or a class that checks values, and says nothing to a reader."""
+    return hasattr(note, "func") or isinstance(note, type | InstanceOf)
 
 
 _SIGNS = {"gt": ">", "ge": ">=", "lt": "<", "le": "<=", "multiple_of": "a multiple of"}
@@ -194,11 +201,18 @@ def _strings_below_fields(component: type) -> dict[str, str]:
         return {}
     body = tree.body[0].body if tree.body and isinstance(tree.body[0], ast.ClassDef) else []
     return {
-        above.target.id: below.value.value
+        target.id: below.value.value
         for above, below in itertools.pairwise(body)
-        if isinstance(above, ast.AnnAssign)
-        and isinstance(above.target, ast.Name)
+        for target in _targets(above)
+        if isinstance(target, ast.Name)
         and isinstance(below, ast.Expr)
         and isinstance(below.value, ast.Constant)
         and isinstance(below.value.value, str)
     }
+
+
+def _targets(statement: ast.stmt) -> list[ast.expr]:
+    """What a statement in the body of a class assigns to: a property, or a metric."""
+    if isinstance(statement, ast.AnnAssign):
+        return [statement.target]
+    return statement.targets if isinstance(statement, ast.Assign) else []

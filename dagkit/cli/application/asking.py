@@ -52,8 +52,12 @@ def answered(place: str, asks: Asks, seconds: float) -> Reply:
     store = Ledger.open(place).store
     request = ask(store, asks, datetime.now(UTC))
     until = time.monotonic() + seconds
-    while (reply := reply_to(store, request)) is None and time.monotonic() < until:
-        time.sleep(_PAUSE_SECONDS)
+    try:
+        while (reply := reply_to(store, request)) is None and time.monotonic() < until:
+            time.sleep(_PAUSE_SECONDS)
+    except KeyboardInterrupt:
+        withdraw(store, request)
+        raise
     if reply is None:
         withdraw(store, request)
         reply = reply_to(store, request)  # the answer may have come in this moment

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeGuard
 
-from dagkit.api.application import FunctionApplication, StreamingApplication
+from dagkit.api.application import FunctionApplication, StreamingApplication, name_after
 from dagkit.api.traces import shown_path
 from dagkit.cli.application.importing import authored, importable, imported, module_of
 from dagkit.conf.declared.declarative import ENDINGS, declared_application
@@ -103,7 +103,7 @@ def _referred(target: str, path: Path) -> Iterator[Place]:
             return
     if file.endswith(".py") or not _is_reference(target):
         near = did_you_mean(str(path), [str(path.parent / name) for name in _names_in(path.parent)], _FORMS)
-        raise ApplicationNotFound(f"there is no {path if file.endswith('.py') else target}", near)
+        raise ApplicationNotFound(f"there is no file or folder {str(path if file.endswith('.py') else target)!r}", near)
     with importable(Path.cwd()):
         yield _member(imported(file), name, file, target)
 
@@ -130,7 +130,7 @@ def _app_in(folder: Path, target: str) -> Path:
             return folder / name
     others = [name for name in _names_in(folder) if name.endswith((".py", ".json"))]
     instead = f"name one of its files: {', '.join(others[:8])}" if others else _FORMS
-    raise ApplicationNotFound(f"the folder {target} holds no app.py", instead)
+    raise ApplicationNotFound(f"the folder {target!r} holds no app.py", instead)
 
 
 def _is_reference(target: str) -> bool:
@@ -150,7 +150,7 @@ def _candidates(module: ModuleType, path: Path, target: str) -> tuple[Candidate,
         return tuple(_of_class(value) for value in defined)
     function = vars(module).get(FUNCTION)
     if inspect.isfunction(function):
-        return (_of_function(function, _named_after(path)),)
+        return (_of_function(function, name_after(path)),)
     instead = [f"it imports {found.__name__}: write {found.__module__}:{found.__name__}" for found in applications]
     instead += _almost(module)
     instead = instead or [f"define a subclass of StreamingApplication, or a function {FUNCTION}(dag, conf)"]
@@ -208,11 +208,6 @@ def _of_function(function: Any, name: str) -> Candidate:
     return Candidate(names, line_of(function), lambda: FunctionApplication(populate=function, called=name))
 
 
-def _named_after(path: Path) -> str:
-    path = path.absolute()
-    return path.parent.name if path.stem == "app" else path.stem
-
-
 def line_of(defined: Any) -> Where | None:
     """The first line of a class or a function, if its source is available."""
     try:
@@ -228,7 +223,7 @@ def _member(module: ModuleType, name: str, module_name: str, target: str) -> Pla
     if is_application(value):
         return Place(target, file, (_of_class(value),), module)
     if inspect.isfunction(value):
-        own = _named_after(file) if file and name == FUNCTION else name
+        own = name_after(file) if file and name == FUNCTION else name
         return Place(target, file, (_of_function(value, own),), module)
     fitting = [n for n, v in vars(module).items() if is_application(v) or n == FUNCTION]
     what = "is not an application" if name in vars(module) else "does not exist"

@@ -81,11 +81,17 @@ def _advice(raised: BaseException) -> str:
         return f"install {raised.name!r} for this Python, or put it beside the application"
     if isinstance(raised, SyntaxError):
         return "fix the line: Python cannot parse the file"
+    if (unannotated := _NO_TYPE.search(spoken(raised))) is not None:
+        name, value = unannotated["name"], unannotated["value"]
+        if "Port[" in value:
+            return f"call the port: {name} = {value.rpartition('.')[2]}()"
+        return f"write `{name}: TYPE = …` if users may set it, or `{name} = State(…)` if it changes while it runs"
     if isinstance(raised, SystemExit):
         return 'put code that runs the file as a program under if __name__ == "__main__"'
     return "fix the last of the lines below"
 
 
+_NO_TYPE = re.compile(r"non-annotated attribute was detected: `(?P<name>\w+) = (?P<value>.*?)`")
 _NO_NAME = re.compile(r"cannot import name '(?P<name>[^']+)' from '(?P<module>[^']+)'")
 
 

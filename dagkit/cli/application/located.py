@@ -1,11 +1,16 @@
 """The folder of the application that a command works on, given as an application or as its folder."""
 
+import functools
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import rich_click as click
 
 from dagkit.cli.application.opening import compiled
-from dagkit.cli.application.options import Asked
+from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.terminal.output import Output
 from dagkit.compiler import Compilation
 from dagkit.errors import ApplicationNotFound, printable
@@ -33,7 +38,27 @@ def located(target: str, path: str | None, configuring: Callable[[str], Asked], 
         if holds_a_ledger(usual):
             instead = f"did you mean {printable(usual)}?"
         raise ApplicationNotFound(missing.problem, instead) from missing
-    return Located(absolute(path or application_path(compilation)), compilation)
+    place = path or application_path(compilation)
+    beside = Path(target if Path(target).is_dir() else Path(target).parent) / place
+    if not holds_a_ledger(place) and holds_a_ledger(str(beside)):
+        raise ApplicationNotFound(
+            f"{compilation.application} was launched in another folder: {printable(place)} does not exist here",
+            f"did you mean {shlex.quote(str(beside))}?",
+        )
+    return Located(absolute(place), compilation)
+
+
+def of_application(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add APP|PATH and the options of an application; the command receives them as `there`."""
+
+    @functools.wraps(command)
+    def wrapped(
+        *args: Any, target: str, path: str | None, configuring: Callable[[str], Asked], output: Output, **kwargs: Any
+    ) -> Any:
+        return command(*args, there=located(target, path, configuring, output), output=output, **kwargs)
+
+    option = click.option("--path", metavar="FOLDER", help="The application's folder, if APP is launched with --path.")
+    return click.argument("target", metavar="APP|PATH")(option(configured(spoken(wrapped))))
 
 
 def holds_a_ledger(target: str) -> bool:

@@ -10,11 +10,12 @@ from dagkit.api.configuration import Config
 from dagkit.cli.application.finding import Place, place_of
 from dagkit.cli.application.importing import authored
 from dagkit.cli.application.options import Asked
-from dagkit.cli.terminal.output import Output, counted
+from dagkit.cli.terminal.output import Output
 from dagkit.compiler import Compilation, Step, compile_until
 from dagkit.conf.formats.property_files import ENDINGS
 from dagkit.conf.sources.sources import COMMAND_LINE, ENVIRONMENT, Sources, files_of, load
 from dagkit.errors import ApplicationFaults, Code, ConfigurationFaults, Diagnostic, errors_among
+from dagkit.observers.amounts import counted
 
 CONFIGURATION_CODES: frozenset[Code] = frozenset(
     {

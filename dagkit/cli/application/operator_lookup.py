@@ -20,6 +20,7 @@ from dagkit.errors import ApplicationNotFound, did_you_mean
 GROUP = "dagkit.operators"
 """The entry-point group in which libraries register packages of operators; these are found by simple names."""
 _OWN = ("dagkit_operators", "dagkit")
+_LIST = "`dagkit describe` lists all"
 _KINDS = (Operator, InputOperator, RowOperator, Unifier, Module)
 """The base classes, which are not operators to list."""
 
@@ -112,7 +113,9 @@ def _in_libraries(name: str) -> type[Component]:
     for library in found:
         if name in library.operators:
             return library.operators[name]
-    near = did_you_mean(name, (known for library in found for known in library.operators))
+    known = [known for library in found for known in library.operators]
+    containing = [each for each in known if name.casefold() in each.casefold()]
+    near = f"did you mean {' or '.join(map(repr, containing))}?" if containing else did_you_mean(name, known, _LIST)
     raise OperatorNotFound(
         f"no library has an operator {name!r}",
         f"{near}; name your own operator as file.py:Class or module:Class",

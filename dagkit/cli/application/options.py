@@ -32,15 +32,26 @@ def definitions(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -
     return tuple((text.partition("=")[0].strip(), text.partition("=")[2]) for text in given)
 
 
-def spark_settings(
-    ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]
-) -> tuple[tuple[str, str], ...]:
+def _spark_pairs(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """Each `key=value`, where each key is one of Spark's."""
     pairs = definitions(ctx, parameter, given)
     foreign = [name for name, _ in pairs if not name.startswith("spark.")]
     if foreign:
         raise click.UsageError(f"--spark {foreign[0]}: the names of Spark's settings begin with 'spark.'")
     return pairs
+
+
+def spark_settings(command: Command) -> Command:
+    """Decorate a command with `--spark KEY=VALUE`: it gets the pairs as `settings`."""
+    option = click.option(
+        "--spark",
+        "settings",
+        metavar="KEY=VALUE",
+        callback=_spark_pairs,
+        multiple=True,
+        help="A setting of Spark; overrides `spark-defaults.conf`.",
+    )
+    return option(command)
 
 
 _CONFIGURING = (

@@ -1,7 +1,8 @@
 """`dagkit diff`: what changes between two applications or plans."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import rich_click as click
@@ -10,10 +11,15 @@ from click.exceptions import Exit
 from dagkit.cli.application.located import holds_a_ledger
 from dagkit.cli.application.opening import compiled
 from dagkit.cli.application.options import Asked, configured, spoken
-from dagkit.cli.terminal.output import Output, counted
+from dagkit.cli.terminal.output import Output
+from dagkit.compiler import Compilation
+from dagkit.engine.changes.running_plan import RunningPlan
+from dagkit.engine.history.history import newest_checkpoint
+from dagkit.engine.history.state_verdicts import Fate, Verdict, verdicts
 from dagkit.engine.run.launch_record import last_launch
-from dagkit.errors import ApplicationNotFound
+from dagkit.errors import ApplicationNotFound, printable
 from dagkit.ledger import Ledger
+from dagkit.observers.amounts import counted
 from dagkit.plan import Plan, fingerprint, read_plan
 from dagkit.plan import diff as changes_between
 from dagkit.plan.model import PLAN_SCHEMA
@@ -33,35 +39,57 @@ def diff(*, old: str, new: str, coded: bool, configuring: Callable[[str], Asked]
 
     Each is an application, a plan that `dagkit plan --json` printed, or the folder of an application that runs or ran.
 
+    If OLD is such a folder and NEW an application, also show what its next launch does with the state in the folder.
+
     The options that configure apply to both. Explanations in a plan, such as the reason of a cut, are not compared.
     """
-    before, after = (planned(configuring(side), output) for side in (old, new))
+    (before, _), (after, compilation) = (planned(configuring(side), output) for side in (old, new))
     changes = changes_between(before, after)
+    judged = _judged(old, compilation) if holds_a_ledger(old) and compilation is not None else None
     if output.as_json:
         listed = [{"kind": change.kind, "subject": change.subject, "text": change.text} for change in changes]
         described = {"old": _side(old, before), "new": _side(new, after)}
-        output.document("dagkit.diff/1", {**described, "changed": bool(changes), "changes": listed})
+        state = None if judged is None else [asdict(verdict) for verdict in judged]
+        output.document("dagkit.diff/1", {**described, "changed": bool(changes), "changes": listed, "state": state})
     else:
         if changes:
             output.result("\n".join(map(str, changes)))
         output.message(_verdict(before, after, len(changes)))
-    if changes and coded:
+        if judged is not None:
+            output.result("\n".join(_fates(judged)))
+    if coded and (changes or any(verdict.fate is Fate.REFUSED for verdict in judged or ())):
         raise Exit(CHANGED)
 
 
-def planned(asked: Asked, output: Output) -> Plan:
-    """The plan in the file, that of the last launch in the folder, or the compiled plan of the application there."""
+def _judged(place: str, compilation: Compilation) -> list[Verdict]:
+    """What a launch of the application does with the state in the folder."""
+    ledger = Ledger.open(place)
+    plan = RunningPlan.resumed(compilation, newest_checkpoint(ledger))
+    return verdicts(plan.program, ledger)
+
+
+def _fates(judged: list[Verdict]) -> Iterator[str]:
+    """The verdicts as lines."""
+    yield "state:" if judged else "state: there is none"
+    for verdict in judged:
+        code = f" [{verdict.code}]" if verdict.code else ""
+        yield printable(f"  {verdict.operator}: {verdict.fate}: {verdict.detail}{code}")
+
+
+def planned(asked: Asked, output: Output) -> tuple[Plan, Compilation | None]:
+    """The plan in the file, that of the last launch in the folder, or that of the application, which is compiled."""
     path = Path(asked.target)
     if holds_a_ledger(asked.target):
         record = last_launch(Ledger.open(asked.target).store)
         if record is None:
             raise ApplicationNotFound(f"{asked.target} has no plan: no launch has recorded one", "launch it once")
-        return record.plan
+        return record.plan, None
     if path.is_file() and path.suffix != ".py":
         text = path.read_text(encoding="utf-8", errors="replace")
         if _claims_to_be_a_plan(text):
-            return read_plan(text, asked.target)
-    return compiled(asked, output).plan
+            return read_plan(text, asked.target), None
+    compilation = compiled(asked, output)
+    return compilation.plan, compilation
 
 
 def _claims_to_be_a_plan(text: str) -> bool:

@@ -6,9 +6,10 @@ import rich_click as click
 
 from dagkit.cli.application.opening import compiled
 from dagkit.cli.application.options import Asked, application, spoken
-from dagkit.cli.terminal.output import Output, counted, diagnostic_fields, failure_fields, severity_counts
+from dagkit.cli.terminal.output import Output, diagnostic_fields, failure_fields, severity_counts
 from dagkit.compiler import Compilation
 from dagkit.errors import ApplicationFaults
+from dagkit.observers.amounts import counted
 
 
 @click.command()

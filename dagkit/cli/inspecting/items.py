@@ -5,7 +5,7 @@ from typing import Any
 
 import rich_click as click
 
-from dagkit.cli.application.options import spoken
+from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.checkpoint.row_account import OperatorRows
 from dagkit.engine.history.row_history import WindowRows, row_history
@@ -16,16 +16,15 @@ _HEADER = ("window", "operator", "received", "sent", "rejected", "dropped", "add
 
 
 @click.command()
-@click.argument("path", metavar="PATH")
+@of_application
 @click.option("--operator", metavar="NAME", help="Only this operator.")
-@spoken
-def items(*, path: str, operator: str | None, output: Output) -> None:
+def items(*, there: Located, operator: str | None, output: Output) -> None:
     """List the items that each operator received, sent, rejected and dropped, window by window.
 
     PATH is an application's folder (or URL); the application may be running. The command fails if the items of a
     window do not add up.
     """
-    windows = list(row_history(Ledger.open(path)))
+    windows = list(row_history(Ledger.open(there.place)))
     if output.as_json:
         output.document("dagkit.items/1", {"windows": [_document(window, operator) for window in windows]})
     else:

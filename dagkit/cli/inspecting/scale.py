@@ -1,5 +1,6 @@
 """`dagkit scale`: explain, simulate and set numbers of partitions."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any
@@ -7,21 +8,20 @@ from typing import Any
 import rich_click as click
 
 from dagkit.cli.application.asking import answered, waiting
-from dagkit.cli.application.options import spoken
-from dagkit.cli.terminal.output import Output, counted
+from dagkit.cli.application.grouping import DefaultGroup
+from dagkit.cli.application.located import Located, of_application
+from dagkit.cli.terminal.output import Output
 from dagkit.conf.grammar.names import snake
 from dagkit.engine.changes.requests import SetCount
 from dagkit.engine.history.backlogs import Decided, Recorded, backlog_millis, decisions, recorded
 from dagkit.ledger import Ledger
+from dagkit.observers.amounts import counted
 from dagkit.scaling import ScalingSettings, decide
 from dagkit.scaling.policy import in_a_line
 from dagkit.simulation import Course, following, simulated, world_of
-from dagkit.urls import absolute
-
-path = click.argument("path", metavar="PATH")
 
 
-@click.group()
+@click.group(cls=DefaultGroup, default="explain")
 def scale() -> None:
     """Explain, simulate and set how many partitions operators have.
 
@@ -30,15 +30,14 @@ def scale() -> None:
 
 
 @scale.command()
-@path
+@of_application
 @click.option("--operator", metavar="NAME", help="Only this operator.")
 @click.option("--changes", is_flag=True, help="Only decisions that changed something.")
-@spoken
-def explain(*, path: str, operator: str | None, changes: bool, output: Output) -> None:
+def explain(*, there: Located, operator: str | None, changes: bool, output: Output) -> None:
     """List every decision of a run, with its inputs, the deciding rule, and the result."""
     made = [
         decided
-        for decided in decisions(Ledger.open(path), operator)
+        for decided in decisions(Ledger.open(there.place), operator)
         if not changes or decided.fact.before != decided.fact.after
     ]
     if output.as_json:
@@ -48,13 +47,12 @@ def explain(*, path: str, operator: str | None, changes: bool, output: Output) -
 
 
 @scale.command()
-@path
+@of_application
 @click.option("--operator", metavar="NAME", help="Which operator, if several follow their backlogs.")
 @click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="Simulate with this setting; repeatable.")
-@spoken
-def simulate(*, path: str, operator: str | None, settings: Sequence[str], output: Output) -> None:
+def simulate(*, there: Located, operator: str | None, settings: Sequence[str], output: Output) -> None:
     """Compare what other settings would have done with the recorded backlog to what was done."""
-    record = recorded(Ledger.open(path), operator)
+    record = recorded(Ledger.open(there.place), operator)
     as_it_was = record.inputs[-1].settings
     other = _with(as_it_was, settings)
     courses = {"simulated, as it was": as_it_was, **({"simulated, as set": other} if settings else {})}
@@ -77,24 +75,28 @@ def simulate(*, path: str, operator: str | None, settings: Sequence[str], output
 
 
 @scale.command("set")
-@path
+@of_application
 @click.argument("operator")
 @click.argument("count", metavar="N", type=click.IntRange(min=1))
 @waiting
-@spoken
-def set_count(*, path: str, operator: str, count: int, seconds: float, output: Output) -> None:
+def set_count(*, there: Located, operator: str, count: int, seconds: float, output: Output) -> None:
     """Set the partitions of an operator to N while its application runs, from the next window on.
 
     An operator that follows its backlog may soon change the number again; for a reader, prevent that with
     `dagkit set PATH OPERATOR collect_stats false`.
     """
-    reply = answered(absolute(path), SetCount(operator=operator, count=count), seconds)
+    reply = answered(there.place, SetCount(operator=operator, count=count), seconds)
     if output.as_json:
         body = {"operator": operator, "window": reply.window, "before": reply.before, "after": reply.after}
         output.document("dagkit.scale.set/1", body)
         return
     partitions = counted(count, "partition")
     output.result(f"{operator} has {partitions} from window {reply.window} on (before: {reply.before})")
+    if next(iter(decisions(Ledger.open(there.place), operator)), None) is not None:
+        keep = f"dagkit set {shlex.quote(there.place)} {shlex.quote(operator)} collect_stats false"
+        output.message(
+            f"{operator} follows its backlog, which may soon change the number again; `{keep}` prevents that"
+        )
 
 
 def _described(decided: Decided) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import rich_click as click
 
-from dagkit.cli.application.options import spoken
+from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.facts import Split
 from dagkit.engine.history.history import history
@@ -17,21 +17,20 @@ from dagkit.ranges.shares import percent, share_of
 
 
 @click.command()
-@click.argument("path", metavar="PATH")
+@of_application
 @click.option("--source", metavar="TEXT", default="", help="Only sources whose name contains this.")
 @click.option("--waiting", "is_waiting", is_flag=True, help="List the pending work and its expected time.")
-@spoken
-def splits(*, path: str, source: str, is_waiting: bool, output: Output) -> None:
+def splits(*, there: Located, source: str, is_waiting: bool, output: Output) -> None:
     """List every split of a run, window by window: the source, the place, the rule and its reason.
 
     PATH is an application's folder (or URL); the application may be running.
     """
     if is_waiting:
-        _print_pending(path, source, output)
+        _print_pending(there.place, source, output)
         return
     found = [
         {"window": entry.checkpoint.window, **fact.as_row()}
-        for entry in history(Ledger.open(path))
+        for entry in history(Ledger.open(there.place))
         for fact in entry.checkpoint.facts
         if isinstance(fact, Split) and source in fact.source
     ]

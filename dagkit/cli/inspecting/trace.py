@@ -1,19 +1,18 @@
 """`dagkit trace`: from a line of an output file to the record of its input."""
 
 from dataclasses import asdict
-from pathlib import Path
 
 import rich_click as click
 
 from dagkit.cli.application.opening import opened
 from dagkit.cli.application.options import Asked, application, spoken
-from dagkit.cli.terminal.output import Output, shown_path
+from dagkit.cli.terminal.output import Output, shown_place
 from dagkit.errors import printable
 from dagkit.launching import application_path
 from dagkit.ledger import Ledger
 from dagkit.retracing.retrace import LineUnknown, Source, Traced
 from dagkit.retracing.retrace import trace as retrace
-from dagkit.urls import absolute, is_url
+from dagkit.urls import absolute
 
 
 @click.command()
@@ -53,5 +52,4 @@ def _answer(traced: Traced) -> list[str]:
 def _line(source: Source) -> str:
     of = " of the decompressed content" if source.decompressed else ""
     text = "" if source.text is None else f": {printable(source.text)}"
-    name = source.source if is_url(source.source) else shown_path(Path(source.source))
-    return f"{printable(name)}:byte {source.start}-{'' if source.end is None else source.end}{of}{text}"
+    return f"{shown_place(source.source)}:byte {source.start}-{'' if source.end is None else source.end}{of}{text}"

@@ -30,7 +30,7 @@ def kill(*, target: str, path: str | None, configuring: Callable[[str], Asked], 
     """
     seen = seen_at(located(target, path, configuring, output).place)
     if not seen.runs:
-        raise NotRunning(seen.snapshot.application, seen.state)
+        raise NotRunning.no_process(seen.snapshot.application, seen.state)
     driver = seen.snapshot.driver
     if seen.presence != "here":
         raise WrongUsage(f"{seen.snapshot.application} runs on {driver.host}, not on this host, {socket.gethostname()}")

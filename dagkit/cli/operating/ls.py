@@ -1,16 +1,18 @@
 """`dagkit ls`: the applications in a folder, with their states."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import rich_click as click
 
 from dagkit.cli.application.options import spoken
-from dagkit.cli.operating.run_views import aligned, document
+from dagkit.cli.operating.run_views import document
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.reports.seen_run import SeenRun
 from dagkit.errors import printable
 from dagkit.launching import HOME
 from dagkit.ledger.stores import open_store
+from dagkit.observers.run_text import aligned
 from dagkit.urls import absolute, is_url
 
 _HEADER = ("application", "state", "window", "pending", "since", "folder")
@@ -20,7 +22,9 @@ _HEADER = ("application", "state", "window", "pending", "since", "folder")
 @click.argument("folder", metavar="[FOLDER]", default=HOME)
 @spoken
 def ls(*, folder: str, output: Output) -> None:
-    """List the applications whose folders lie in a folder, by default in `.dagkit`, with their states.
+    """List the applications that were launched in a folder, by default in this one, with their states.
+
+    FOLDER may also be the folder that holds the folders of applications, `.dagkit` by default.
 
     An application that never launched since it writes its status has the state `unknown`.
     """
@@ -38,6 +42,8 @@ def ls(*, folder: str, output: Output) -> None:
 
 def _seen(folder: str) -> Iterator[tuple[str, SeenRun | None]]:
     """Each application's folder, with what is there to see."""
+    if Path(folder, HOME).is_dir():
+        folder = str(Path(folder, HOME))
     place = absolute(folder)
     store = open_store(place)
     names = [""] if store.exists("ledger/ledger.json") else sorted(store.folders(""))

@@ -6,8 +6,9 @@ import rich_click as click
 
 from dagkit.cli.application.located import located
 from dagkit.cli.application.options import Asked, configured, spoken
-from dagkit.cli.operating.run_views import document, picture, seen_at
+from dagkit.cli.operating.run_views import document, seen_at
 from dagkit.cli.terminal.output import Output
+from dagkit.observers.run_text import picture
 
 
 @click.command()

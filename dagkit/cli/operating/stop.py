@@ -30,7 +30,7 @@ def stop(*, target: str, path: str | None, seconds: float, configuring: Callable
     until = time.monotonic() + seconds
     seen = seen_at(place)
     if not seen.runs:
-        raise NotRunning(seen.snapshot.application, seen.state)
+        raise NotRunning.no_process(seen.snapshot.application, seen.state)
     launch = seen.snapshot.driver.launch
     answered(place, StopRun(launch=launch), seconds)
     while (seen := seen_at(place)).runs and seen.snapshot.driver.launch == launch:

@@ -9,10 +9,11 @@ import rich_click as click
 
 from dagkit.cli.application.located import located
 from dagkit.cli.application.options import Asked, configured, spoken
-from dagkit.cli.operating.run_views import document, picture, seen_at
+from dagkit.cli.operating.run_views import document, seen_at
 from dagkit.cli.terminal.output import Output, is_terminal
 from dagkit.engine.reports.seen_run import SeenRun
 from dagkit.errors import printable
+from dagkit.observers.run_text import picture
 
 
 @click.command()

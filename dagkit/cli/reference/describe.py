@@ -1,6 +1,6 @@
 """`dagkit describe`: an operator's ports and properties, or the list of operators or attributes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -8,7 +8,7 @@ import rich_click as click
 
 from dagkit.api.attributes import BY_SCOPE, Attribute, Described, Instance, Scope, Standing
 from dagkit.api.component import Component
-from dagkit.cli.application.anatomy import Anatomy, PortSheet, anatomy_of
+from dagkit.cli.application.anatomy import Anatomy, PortSheet, PropertySheet, anatomy_of
 from dagkit.cli.application.opening import opened
 from dagkit.cli.application.operator_lookup import (
     Library,
@@ -21,7 +21,7 @@ from dagkit.cli.application.operator_lookup import (
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.application.placed_values import Value, property_values
 from dagkit.cli.terminal.output import Output
-from dagkit.cli.terminal.pages import as_json, heading, paragraph, section, table
+from dagkit.cli.terminal.pages import as_json, entry, heading, paragraph, section, table
 from dagkit.compiler import Compilation
 from dagkit.errors import did_you_mean
 from dagkit.graph import Graph, Node
@@ -148,23 +148,30 @@ def _with(port: PortSheet) -> str:
 
 
 def _property_section(anatomy: Anatomy, values: Mapping[str, Value]) -> list[Any]:
-    described = [
-        (p.name, p.type, "required" if p.required else as_json(p.default), ", ".join(p.constraints), p.doc)
-        for p in anatomy.properties
-    ]
-    if not values:
-        return section("Properties", ("name", "type", "default", "must be", "meaning"), described)
-    rows = [(*row[:3], *_held_by(values, row[0]), *row[3:]) for row in described]
-    return section("Properties", ("name", "type", "default", "value", "set by", "must be", "meaning"), rows)
+    entries = [entry(p.name, "; ".join(_facts(anatomy, p, values)), p.doc) for p in anatomy.properties]
+    return ["", heading("Properties"), *entries] if entries else []
 
 
-def _held_by(values: Mapping[str, Value], name: str) -> tuple[str, str]:
-    """The value of a property and its origin; for a part of a property, the origin of the whole."""
-    whole, *parts = name.split(".")
-    value, origin = values[whole].value, values[whole].origin
-    for part in parts:
-        value, origin = value.get(part) if isinstance(value, Mapping) else None, ""
-    return as_json(value), origin
+def _facts(anatomy: Anatomy, described: PropertySheet, values: Mapping[str, Value]) -> Iterator[str]:
+    """The type of a property, its limits, its default, and its value with the origin unless that is the default."""
+    yield described.type
+    if described.constraints:
+        yield f"must be {', '.join(described.constraints)}"
+    has_parts = any(other.name.startswith(f"{described.name}.") for other in anatomy.properties)
+    yield "required" if described.required else f"default {_shown(described.default, has_parts=has_parts)}"
+    whole, *parts = described.name.split(".")
+    if whole in values and values[whole].origin != "default":
+        value = values[whole].value
+        for part in parts:
+            value = value.get(part) if isinstance(value, Mapping) else None
+        yield f"value {_shown(value, has_parts=has_parts)}" + ("" if parts else f", set by {values[whole].origin}")
+
+
+def _shown(value: object, *, has_parts: bool) -> str:
+    """A value; of an object whose parts are listed, too, only its class."""
+    if has_parts and isinstance(value, Mapping):
+        return str(value.get("class", "…")).rpartition(".")[2]
+    return as_json(value)
 
 
 # -- lists -----------------------------------------------------------------------------------------------------------

@@ -22,12 +22,12 @@ from dagkit.cli.application.about import about
 from dagkit.cli.application.opening import compiled
 from dagkit.cli.application.operator_lookup import packages
 from dagkit.cli.application.options import Asked, configured, spark_settings, spoken
-from dagkit.cli.terminal.amounts import in_bytes
 from dagkit.cli.terminal.output import Output
 from dagkit.errors import DagkitError, printable
 from dagkit.launching import HOME, application_path
 from dagkit.ledger.stores import KeyTaken, open_store
 from dagkit.machine import Machine
+from dagkit.observers.amounts import in_bytes
 from dagkit.urls import absolute, is_url
 
 LEAST_SPACE = 1_000_000_000
@@ -41,14 +41,7 @@ LACKING = 5
 @click.argument("target", metavar="[APP]", type=click.Path(), required=False)
 @click.option("--path", metavar="FOLDER", help="The folder whose storage is checked; default: that of APP, or .dagkit.")
 @click.option("--master", metavar="URL", help="Check the workers of this Spark, too.")
-@click.option(
-    "--spark",
-    "settings",
-    metavar="KEY=VALUE",
-    callback=spark_settings,
-    multiple=True,
-    help="A setting of that Spark; overrides `spark-defaults.conf`.",
-)
+@spark_settings
 @configured
 @spoken
 def doctor(

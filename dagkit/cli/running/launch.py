@@ -1,14 +1,14 @@
 """`dagkit launch`: run an application; resume after the last window in its ledger."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
+from click.exceptions import Exit
 
-from dagkit.api.running import Until
-from dagkit.backends.spark.master import Master
 from dagkit.cli.application.options import Asked, application, spark_settings, spoken
 from dagkit.cli.terminal.output import Output
 from dagkit.machine import Machine
+from dagkit.warm.handing_over import Declined, hand_over
 
 if TYPE_CHECKING:
     from dagkit.engine.reports.run_events import Observer
@@ -46,14 +46,7 @@ class LaunchCommand(click.RichCommand):
 @click.option(
     "--master", metavar="URL", help="The Spark to use: `spark://…`, `yarn`, `k8s://…`, or `sc://…` for Connect."
 )
-@click.option(
-    "--spark",
-    "settings",
-    metavar="KEY=VALUE",
-    callback=spark_settings,
-    multiple=True,
-    help="A setting of Spark; overrides `spark-defaults.conf`.",
-)
+@spark_settings
 @click.option("--reference", is_flag=True, help="Run in plain single-threaded Python, without Spark.")
 @click.option("--windows", metavar="N", type=click.IntRange(min=1), help="Stop after N windows.")
 @click.option("--fresh", is_flag=True, help="Begin again; rename the folder of the earlier run.")
@@ -123,8 +116,12 @@ def launch(
         raise click.UsageError("--metrics-address needs --metrics-port")
     if allow_control and console_port is None:
         raise click.UsageError("--allow-control needs --console")
-    machine = _machine(master, cores, dict(settings), reference=reference).with_spark_starting()
-    from dagkit.cli.running.run_application import Wanted, run  # noqa: PLC0415 - imported while Spark starts
+    machine = _machine(master, cores, dict(settings), reference=reference)
+    if (code := _handed_over(machine, output)) is not None:
+        raise Exit(code)
+    machine = machine.with_spark_starting()
+    from dagkit.api.running import Until  # noqa: PLC0415 - imported while Spark starts
+    from dagkit.cli.running.run_application import Wanted, run  # noqa: PLC0415 - as above
 
     until = Until.ONCE if once else Until.IDLE if until_idle else Until.DRAINED if drain else Until.STOPPED
     serving = None if metrics_port is None else (metrics_address or LOCAL, metrics_port)
@@ -148,10 +145,25 @@ def launch(
     )
 
 
+def _handed_over(machine: Machine, output: Output) -> int | None:
+    """The exit code of the launch if a warm driver ran it; None if it is to run here."""
+    if machine.backend == "reference":
+        return None
+    context: Any = click.get_current_context()
+    ended = hand_over(machine, context.find_root().info_name or "dagkit")
+    if isinstance(ended, Declined):
+        if ended.reason is not None:
+            output.detail(f"the warm driver does not run this launch: {ended.reason}")
+        return None
+    return ended
+
+
 def _machine(master: str | None, cores: int | None, settings: dict[str, str], *, reference: bool) -> Machine:
     """The machine for these options; raise if the master's URL is malformed, before anything is started."""
     if reference and (cores or master or settings):
         raise click.UsageError("--reference runs without Spark: leave out --cores, --master and --spark")
     if master is not None:
+        from dagkit.backends.spark.master import Master  # noqa: PLC0415 - imports much, and few launches name a master
+
         Master.of(master)
     return Machine("reference" if reference else "spark", master=master, cores=cores, settings=settings)

@@ -5,12 +5,9 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 
-from dagkit.api.stats import WorkProgress
-from dagkit.cli.terminal.amounts import in_bytes, in_time
-from dagkit.cli.terminal.output import Output, counted, shown_path, shown_value
-from dagkit.cli.terminal.slots_at_work import slots_at_work
+from dagkit.api.stats import WorkProgress, by_unit
+from dagkit.cli.terminal.output import Output, shown_place, shown_value
 from dagkit.engine.facts import Changed, Scaled
 from dagkit.engine.reports.run_events import (
     Committed,
@@ -28,7 +25,9 @@ from dagkit.engine.reports.run_events import (
 )
 from dagkit.errors import printable
 from dagkit.launching import Launched
-from dagkit.urls import is_url, shown
+from dagkit.observers.amounts import counted, in_bytes, in_time, in_units
+from dagkit.observers.slots_at_work import slots_at_work
+from dagkit.urls import shown
 
 MOST_PRINTED = 3
 """How much a line of progress or of the summary names."""
@@ -46,6 +45,8 @@ class Totals:
 
     windows: int = 0
     read: int = 0
+    amounts: Mapping[str, int] = field(default_factory=dict)
+    """The positions that were read, by their unit."""
     written: int = 0
     files: int = 0
     millis: float = 0.0
@@ -99,13 +100,14 @@ class Progress:
         if not totals.windows:
             done = f"no new input since window {launched.window_id}" if launched.window_id else "no input found"
         else:
-            rate = f", {in_bytes(totals.read / seconds)}/s" if totals.read and seconds else ""
+            speed = {unit: count / seconds for unit, count in totals.amounts.items()} if seconds else {}
+            rate = f", {in_units(speed)}/s" if speed else ""
             files = f" to {counted(totals.files, 'file')}" if totals.files or not totals.written else ""
             done = (
-                f"{counted(totals.windows, 'window')}, {in_bytes(totals.read)} read, {in_bytes(totals.written)} "
+                f"{counted(totals.windows, 'window')}, {in_units(totals.amounts)} read, {in_bytes(totals.written)} "
                 f"written{files} in {seconds:.1f} s{rate}{_underway(totals.underway)}"
             )
-        place = shlex.quote(_shown(launched.application_path))
+        place = shlex.quote(shown_place(launched.application_path))
         nothing = [_found_nothing(name, searched) for name, searched in self._without_files.items()]
         written = _written(launched.outputs) if totals.files else []
         return "\n".join([f"{launched.application}: {done}", *nothing, *written, f"ledger: dagkit ledger show {place}"])
@@ -129,7 +131,7 @@ class Progress:
         if found.blocks or found.items:
             self._without_files.pop(found.operator, None)
         if found.blocks:
-            self.output.detail(f"{found.operator}: found {counted(found.blocks, 'block')}, {in_bytes(found.positions)}")
+            self.output.detail(f"{found.operator}: found {counted(found.blocks, 'block')}, {in_units(found.amounts)}")
 
     def _note_sent(self, measured: Measured) -> None:
         """Note which operators in the graph found files: those whose receivers got items.
@@ -160,13 +162,14 @@ class Progress:
         totals, now = self.totals, time.monotonic()
         totals.windows += 1
         totals.read += committed.positions
+        totals.amounts = by_unit((*totals.amounts.items(), *committed.read.items()))
         totals.written += committed.written
         totals.files += committed.files
         totals.underway = committed.underway
-        waiting = f"{counted(committed.waiting, 'element')} pending, {in_bytes(committed.waiting_positions)}"
+        waiting = f"{counted(committed.waiting, 'element')} pending, {in_units(committed.pending)}"
         pending = f"; {waiting}{_left(committed)}"
         line = (
-            f"window {committed.window_id}: {in_bytes(committed.positions)} read, {in_bytes(committed.written)} "
+            f"window {committed.window_id}: {in_units(committed.read)} read, {in_bytes(committed.written)} "
             f"written in {committed.millis / 1000:.1f} s{pending if committed.waiting else ''}"
             f"{_underway(committed.underway)}"
         )
@@ -211,7 +214,7 @@ def _underway(underway: Mapping[str, Sequence[WorkProgress]]) -> str:
 
 def _written(outputs: Mapping[str, Sequence[str]]) -> list[str]:
     """A line for each operator that writes files, with their place."""
-    lines = [f"output: {_shown(place)} ({name})" for name, places in outputs.items() for place in places]
+    lines = [f"output: {shown_place(place)} ({name})" for name, places in outputs.items() for place in places]
     more = [f"output: and {len(lines) - MOST_PRINTED} more folders"] if len(lines) > MOST_PRINTED else []
     return [*lines[:MOST_PRINTED], *more]
 
@@ -221,7 +224,3 @@ def _found_nothing(operator: str, searched: Sequence[str]) -> str:
     named = [shown(place) for place in searched[:MOST_PRINTED]]
     more = [f"and {len(searched) - MOST_PRINTED} more"] if len(searched) > MOST_PRINTED else []
     return f"{operator}: found no file to read{' in ' if named else ''}{', '.join([*named, *more])}"
-
-
-def _shown(place: str) -> str:
-    return printable(place if is_url(place) else shown_path(Path(place)))

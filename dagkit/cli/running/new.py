@@ -4,7 +4,7 @@ import contextlib
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -62,6 +62,22 @@ def test_blank_lines_are_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert [record.value for record in outputs["kept"]] == ["to be", "or not"]
 '''
 INPUT = "a first line\n\na second line, after a blank one\n"
+WORDS = "to be or not to be\n.a line that begins with a dot\nthat is the question\n"
+SAMPLES: Mapping[str, tuple[str, str]] = {
+    "count": ("", ""),
+    "file_copy": ("input/words.txt", WORDS),
+    "line_filter": ("input/words.txt", WORDS),
+    "log_levels": (
+        "input/disks.log",
+        "INFO storage 8 disks\nWARNING storage disk 7 is slow\nERROR storage disk 7 is full\n",
+    ),
+    "tail": (
+        "logs/disks.log",
+        "2024-05-01T12:00:00+00:00 ERROR disk 7 is full\n2024-05-01T12:00:01+00:00 INFO 8 disks\n",
+    ),
+    "word_count": ("input/words.txt", WORDS),
+}
+"""The examples that can be launched at once, with a first input; the others read what takes a program to make."""
 
 
 @click.command()
@@ -75,15 +91,18 @@ def new(*, folder: str, example: str | None, launches: bool, output: Output) -> 
     FOLDER must not exist; the application is named after it.
     """
     place = Path(folder)
-    if launches and (example is not None or output.as_json):
-        raise click.UsageError("--launch goes with neither --example, which brings no input, nor --json")
+    if launches and output.as_json:
+        raise click.UsageError("--launch does not go with --json")
+    if launches and example in examples() and example not in SAMPLES:
+        raise click.UsageError(f"--launch does not go with {example}, which brings no input; see its app.py")
     if place.exists():
-        raise WrongUsage(f"{printable(folder)} exists already; give a folder that does not")
+        raise WrongUsage(f"{printable(folder)!r} exists already; name a folder that does not exist")
     try:
         if example is None:
             _write(place)
         else:
             shutil.copytree(_example(example), place, ignore=shutil.ignore_patterns("__pycache__"))
+            _write_sample(place, example)
     except OSError as refused:
         problem = f"{printable(folder)} cannot be made: {refused.strerror or refused}"
         raise ResultUnwritable(problem, "give a folder in a place where this user may write") from refused
@@ -121,6 +140,14 @@ def _write(place: Path) -> None:
     (place / "input" / "lines.txt").write_text(INPUT, encoding="utf-8")
 
 
+def _write_sample(place: Path, example: str) -> None:
+    """Write a first input of an example, if it has one."""
+    file, text = SAMPLES.get(example, ("", ""))
+    if file:
+        (place / file).parent.mkdir()
+        (place / file).write_text(text, encoding="utf-8")
+
+
 def examples() -> dict[str, Path]:
     """The folders of the examples by name: those of the wheel, or of the repository."""
     package = Path(sys.modules["dagkit"].__path__[0])
@@ -142,6 +169,8 @@ def _next(folder: str, example: str | None) -> str:
         if find_spec("pytest") is None:
             steps.append("python -m pip install pytest")
         steps += ["python -m pytest", "dagkit launch app.py --once --reference", "cat output/*"]
+    elif example in SAMPLES:
+        steps += ["dagkit graph app.py", "dagkit launch app.py --once --reference", "ls -R output"]
     else:
-        steps += ["dagkit validate app.py", "dagkit config app.py"]
+        steps += ["dagkit graph app.py", "dagkit config app.py"]
     return "next:\n" + "\n".join(f"  {step}" for step in steps)

@@ -19,6 +19,7 @@ from click.exceptions import Exit
 
 from dagkit.api.traces import author_lines
 from dagkit.errors import ApplicationFaults, DagkitError, Diagnostic, RunFailure, Scene, Severity, printable
+from dagkit.urls import is_url
 
 _UNLIMITED = 10_000
 """The page width for pipes and files, so that each row stays on one line."""
@@ -218,9 +219,9 @@ def shown_path(path: Path) -> str:
     return str(absolute.relative_to(Path.cwd())) if absolute.is_relative_to(Path.cwd()) else str(absolute)
 
 
-def counted(count: int, noun: str) -> str:
-    """`1 stage`, `2 stages`."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+def shown_place(place: str) -> str:
+    """A path or a URL in a message: relative if it lies below the working directory, control characters escaped."""
+    return printable(place if is_url(place) else shown_path(Path(place)))
 
 
 def shown_value(value: Any) -> str:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from rich.console import Group
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -34,6 +35,12 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Padding:
 def section(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[Any]:
     """A heading with a table; empty if there are no rows."""
     return ["", heading(title), table(columns, rows)] if rows else []
+
+
+def entry(name: str, beside: str, text: str) -> Padding:
+    """A name with what is known of it, and text below."""
+    below = [Padding(Text(printable(text)), (0, 0, 0, 2))] if text else []
+    return Padding(Group(heading(name, beside), *below), (0, 0, 0, 2), expand=False)
 
 
 def paragraph(text: str) -> Padding:

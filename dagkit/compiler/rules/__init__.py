@@ -32,6 +32,7 @@ from dagkit.compiler.rules.graph_rules import (
 from dagkit.compiler.rules.handler_rules import (
     every_connected_input_has_a_handler,
     every_handler_takes_one_item,
+    every_input_operator_emits,
     inputs_are_distinguished,
     yielded_items_have_an_output,
 )
@@ -81,6 +82,7 @@ RULES: tuple[Rule, ...] = (
     every_required_output_is_read,
     every_connected_input_has_a_handler,
     every_handler_takes_one_item,
+    every_input_operator_emits,
     every_restriction_can_be_written,
     every_restriction_has_a_tracker,
     inputs_are_distinguished,

@@ -2,13 +2,17 @@
 
 import inspect
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
-from dagkit.api.operators import Operator, RowOperator, handler_name, main_outlet
+from dagkit.api.operators import InputOperator, Operator, RowOperator, handler_name, main_outlet
 from dagkit.api.ports import InputPort, Outlet
 from dagkit.api.work import SplittableOperator, work_port
 from dagkit.errors import Code, Diagnostic, Severity, near
 from dagkit.graph import Graph, Node
+
+_LOOK = ("begin_window", "emit_tuples", "handle_idle_time", "end_window", "before_checkpoint")
+"""The methods of an input operator that the engine calls in each look."""
 
 
 def every_connected_input_has_a_handler(graph: Graph) -> Iterator[Diagnostic]:
@@ -32,6 +36,42 @@ def every_connected_input_has_a_handler(graph: Graph) -> Iterator[Diagnostic]:
             help_,
             Severity.ERROR if named_wrong else Severity.WARNING,
         )
+
+
+def every_input_operator_emits(graph: Graph) -> Iterator[Diagnostic]:
+    """An input operator none of whose methods the engine calls would find nothing, without a word.
+
+    A class without any method of its own is not written yet: its graph can be drawn and planned, as with inputs.
+    """
+    for node in _silent_inputs(graph):
+        if _own_methods(type(node.operator)) and not node.input_ports:  # with inputs, it is `root-fed` or a handler's
+            yield _silent(node)
+
+
+def why_it_cannot_run(graph: Graph) -> list[Diagnostic]:
+    """What is not written yet in a graph that can be drawn and planned."""
+    handled = [replace(note, severity=Severity.ERROR) for note in every_connected_input_has_a_handler(graph)]
+    return [*handled, *map(_silent, _silent_inputs(graph))]
+
+
+def _silent_inputs(graph: Graph) -> list[Node]:
+    """The input operators whose class has no method that the engine calls in a look, and that can emit items."""
+    inputs = [node for node in graph.nodes if isinstance(node.operator, InputOperator)]
+    return [
+        node
+        for node in inputs
+        if all(getattr(type(node.operator), name) is getattr(InputOperator, name) for name in _LOOK)
+    ]
+
+
+def _silent(node: Node) -> Diagnostic:
+    meant = near("emit_tuples", own := _own_methods(type(node.operator))) or next(iter(own), None)
+    return _fault(
+        "method-undefined",
+        node,
+        f"{_class(node)} has no 'emit_tuples', so {node.name} never emits an item",
+        f"did you mean {meant!r} to be 'emit_tuples'? Rename it" if meant else "define `def emit_tuples(self)`",
+    )
 
 
 def every_handler_takes_one_item(graph: Graph) -> Iterator[Diagnostic]:
@@ -125,7 +165,9 @@ def _has_handlers(node: Node) -> bool:
 
 def _own_methods(operator: type) -> list[str]:
     """The methods that an author wrote, on the class or a base."""
-    return [n for n in dir(operator) if not n.startswith("_") and not hasattr(Operator, n) and _is_method(operator, n)]
+    return [
+        n for n in dir(operator) if not n.startswith("_") and not hasattr(InputOperator, n) and _is_method(operator, n)
+    ]
 
 
 def _is_method(operator: type, name: str) -> bool:

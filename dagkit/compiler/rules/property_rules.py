@@ -7,8 +7,9 @@ from dagkit.api.configuration import Origin
 from dagkit.api.operators import Operator
 from dagkit.api.secrets import without_credentials
 from dagkit.conf.sources.references import MASK, without_secret
+from dagkit.conf.values.property_types import meant_property, model_in
 from dagkit.conf.values.secret_types import keeps_secret
-from dagkit.errors import Diagnostic, Severity, Where, did_you_mean
+from dagkit.errors import Diagnostic, Severity, Where
 from dagkit.graph import Graph
 
 
@@ -29,11 +30,13 @@ def property_faults(
         origin = _origin_of(fault, known)
         where = (origin.where if origin else None) or placed
         if "extra inputs" in fault.message:
-            help_ = did_you_mean(fault.path, type(component).model_fields)
+            help_ = meant_property(type(component), fault.path)
             yield Diagnostic("property-unknown", f"{name} has no property {fault.path!r}", help_, where)
             continue
         verb, what = "set" if fault.missing else "fix", fault.path or "the properties"
-        help_ = f"{verb} {what} where {name} is made, or in a property file"
+        whole = model_in(type(component), fault.path) if fault.missing else None
+        kind = f", a {whole.__name__}," if whole is not None else ""
+        help_ = f"{verb} {what}{kind} where {name} is made, or in a property file"
         if origin is not None and origin.key is not None:
             help_ = f"fix the value of {origin.key}" + (f" at {origin.where}" if origin.where else "")
         yield Diagnostic("property-invalid", _problem(name, component, fault, known), help_, where)

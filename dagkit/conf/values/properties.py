@@ -11,15 +11,14 @@ from pydantic import BaseModel, ValidationError
 
 from dagkit.api.component import Component
 from dagkit.api.configuration import Origin
-from dagkit.conf.grammar.names import bare
 from dagkit.conf.grammar.property_keys import LONGEST_INDEX, MapKey, PropertyPath, Step
 from dagkit.conf.sources.references import MASK, without_secret
 from dagkit.conf.values.classes import ClassNotFound
 from dagkit.conf.values.conversion import Conversion
 from dagkit.conf.values.object_making import set_on, spoken
-from dagkit.conf.values.property_types import Field, class_in, field_named, fields_of, plain
+from dagkit.conf.values.property_types import Field, class_in, field_named, fields_of, meant_property, plain
 from dagkit.conf.values.secret_types import keeps_secret
-from dagkit.errors import Diagnostic, did_you_mean
+from dagkit.errors import Diagnostic
 
 ComponentT = TypeVar("ComponentT", bound=Component)
 
@@ -203,8 +202,7 @@ class _Setter:
         owner = self.owner if issubclass(cls, Component) else f"{cls.__name__} of {self.owner}"
         for given in branch.settings():
             problem = f"{given.origin.key or given.path}: {owner} has no property {name!r}"
-            near = {bare(field_name): field_name for field_name in cls.model_fields}
-            self.unknown.append(Unknown(given, problem, did_you_mean(name, near.values(), self.instead(cls))))
+            self.unknown.append(Unknown(given, problem, meant_property(cls, name, self.instead(cls))))
 
     def instead(self, cls: type[BaseModel]) -> str:
         return f"{cls.__name__} has {', '.join(cls.model_fields)}" if cls.model_fields else f"{cls.__name__} has none"

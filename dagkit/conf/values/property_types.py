@@ -8,6 +8,7 @@ from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 from pydantic import BaseModel, ImportString, PydanticSchemaGenerationError, TypeAdapter, ValidationError
 
 from dagkit.conf.grammar.names import bare
+from dagkit.errors import did_you_mean
 
 IMPORT: Any = ImportString
 """Annotated as Any, since type checkers read it as the type of the imported object."""
@@ -76,3 +77,18 @@ def accepts(member: Any, value: Any) -> bool:
     except (ValidationError, PydanticSchemaGenerationError):
         return False
     return True
+
+
+def model_in(owner: type[BaseModel], name: str) -> type[BaseModel] | None:
+    """The model that a property holds; None if it holds something else, or does not exist."""
+    held = owner.model_fields[name].annotation if name in owner.model_fields else None
+    return held if inspect.isclass(held) and issubclass(held, BaseModel) else None
+
+
+def meant_property(owner: type[BaseModel], name: str, otherwise: str = "") -> str:
+    """What to write instead of a property that does not exist: the part of that name, or the most similar property."""
+    for field in owner.model_fields:
+        whole = model_in(owner, field)
+        if whole is not None and name in whole.model_fields:
+            return f"did you mean '{field}.{name}'? In code: {field}={whole.__name__}({name}=…)"
+    return did_you_mean(name, owner.model_fields, otherwise)

@@ -2,7 +2,7 @@
 
 import { ask } from "./answers.js";
 import { button, figures, h, section, table } from "./dom.js";
-import { bytes, count, duration, percent, rate } from "./format.js";
+import { amount, amounts, count, duration, percent, rate, waiting } from "./format.js";
 
 export const graph = { id: "graph", title: "Graph", open };
 
@@ -86,8 +86,7 @@ function annotate(drawing, streams, status) {
     const each = known.get(box.dataset.name);
     box.classList.toggle("busiest", each?.busy === most);
     if (!each) continue;
-    const waiting = each.pending.reduce((sum, one) => sum + one.positions, 0);
-    box.setAttribute("aria-label", `${each.name}: receives ${rate(each.received_per_second)}, sends ${rate(each.sent_per_second)}, busy ${percent(each.busy)}, ${bytes(waiting)} wait`);
+    box.setAttribute("aria-label", `${each.name}: receives ${rate(each.received_per_second)}, sends ${rate(each.sent_per_second)}, busy ${percent(each.busy)}, ${amount(waiting(each), each.unit)} wait`);
     const edge = box.querySelector("rect");
     const [x, y, wide] = ["x", "y", "width"].map((name) => Number(edge.getAttribute(name)));
     if (each.busy >= 0.05) box.append(word(percent(each.busy), x + wide, y - 4, "end", "live"));
@@ -106,8 +105,12 @@ function flow(label, stream, known) {
   const [x, y] = ["x", "y"].map((name) => Number(texts[texts.length - 1].getAttribute(name)));
   const source = known.get(stream.tails[0]?.box), sink = known.get(stream.heads[0]?.box);
   const flows = stream.leaving === 1 ? source?.sent_per_second : stream.entering === 1 ? sink?.received_per_second : null;
-  const waiting = stream.heads.flatMap((head) => known.get(head.box)?.pending.filter((one) => one.port === head.port) ?? []).reduce((sum, one) => sum + one.positions, 0);
-  const lines = [flows ? [rate(flows), "live"] : null, waiting ? [`${bytes(waiting)} wait`, "live queue"] : null].filter(Boolean);
+  const sums = {};
+  for (const head of stream.heads)
+    for (const one of known.get(head.box)?.pending ?? [])
+      if (one.port === head.port && one.positions) sums[known.get(head.box).unit] = (sums[known.get(head.box).unit] ?? 0) + one.positions;
+  const queued = Object.keys(sums).length;
+  const lines = [flows ? [rate(flows), "live"] : null, queued ? [`${amounts(sums)} wait`, "live queue"] : null].filter(Boolean);
   return lines.map(([text, kind], index) => word(text, x, y + 12 * (index + 1), "middle", kind));
 }
 
@@ -134,7 +137,7 @@ function lately(each) {
     ["Received", count(each.received), rate(each.received_per_second)],
     ["Sent", count(each.sent), rate(each.sent_per_second)],
     ["Busy", percent(each.busy), "of the last window"],
-    ["Waiting", bytes(each.pending.reduce((sum, one) => sum + one.positions, 0)), each.eta_seconds === null ? null : `${duration(each.eta_seconds)} left`],
+    ["Waiting", amount(waiting(each), each.unit), each.eta_seconds === null ? null : `${duration(each.eta_seconds)} left`],
   ]);
 }
 

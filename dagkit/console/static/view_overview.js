@@ -3,7 +3,7 @@
 import { ask } from "./answers.js";
 import { chart } from "./charts.js";
 import { figures, h, section, table } from "./dom.js";
-import { bytes, count, counted, duration, moment, percent, rate, time } from "./format.js";
+import { amount, amounts, bytes, byUnit, count, counted, duration, moment, percent, rate, time, waiting } from "./format.js";
 import { isLive } from "./view_graph.js";
 import { rowsOfWindows } from "./view_windows.js";
 
@@ -26,7 +26,7 @@ async function open(main, run) {
     const recent = ask("windows", { limit: 10 });
     if (first) recent.then((page) => windows.replaceChildren(section("Last windows", rowsOfWindows(page.rows))));
     const series = await ask("series");
-    charts.replaceChildren(...drawn(series));
+    charts.replaceChildren(...drawn(series, run.status));
     windows.replaceChildren(section("Last windows", rowsOfWindows((await recent).rows)));
   }
   await update();
@@ -45,7 +45,7 @@ function summed({ overview: known, status }) {
   if (!status) {
     return section("Run", figures([
       ["Last window", count(last?.window ?? 0), moment(last?.committed)],
-      ["Waiting", bytes(last?.waiting_positions ?? 0), `${count(last?.waiting ?? 0)} ranges`],
+      ["Waiting", amounts(last?.pending), `${count(last?.waiting ?? 0)} ranges`],
       ["Launched", moment(known.launched), known.version && `dagkit ${known.version}`],
       ["Folder", h("span", { class: "path" }, known.path)],
     ]));
@@ -54,13 +54,14 @@ function summed({ overview: known, status }) {
   const spark = /^https?:/.test(status.spark_page ?? "") ? [["Spark", h("a", { href: status.spark_page, rel: "noreferrer", target: "_blank" }, "its own page")]] : [];
   const driver = ["Driver", `${status.driver.host} ${status.driver.pid}`, status.master];
   const windows = ["Last window", count(status.window), time(status.committed_at)];
-  const waiting = ["Waiting", bytes(status.pending_positions), counted(status.pending_elements, "element")];
+  const pending = ["Waiting", amounts(byUnit(status.operators, waiting)), counted(status.pending_elements, "element")];
+  const read = amounts(byUnit(status.operators, (each) => each.positions));
   const written = ["Written", bytes(totals.written), counted(totals.files, "file")];
   if (isLive(status)) {
     return section("Run", figures([
       windows,
-      ["Reading", perSecond(status.positions_per_second), `${bytes(totals.positions)} so far`],
-      waiting,
+      ["Reading", `${amounts(byUnit(status.operators, (each) => each.positions_per_second))}/s`, `${read} so far`],
+      pending,
       ["Time left", duration(status.eta_seconds), "at the present rate"],
       written,
       ["Windows", count(totals.windows), `since ${moment(status.since)}`],
@@ -70,15 +71,13 @@ function summed({ overview: known, status }) {
   return section("Last launch", figures([
     windows,
     ["Windows", count(totals.windows), `since ${moment(status.since)}`],
-    ["Read", bytes(totals.positions), `${counted(totals.elements_found, "element")} found`],
-    written, waiting,
+    ["Read", read, `${counted(totals.elements_found, "element")} found`],
+    written, pending,
     ["Took", duration((new Date(status.at) - new Date(status.since)) / 1000), known.version && `dagkit ${known.version}`],
     driver,
     ["Folder", h("span", { class: "path" }, known.path)],
   ]));
 }
-
-const perSecond = (number) => `${bytes(number)}/s`;
 
 export function failures(status) {
   const error = status?.error;
@@ -99,9 +98,9 @@ function operators(status) {
     ["Partitions", (each) => (each.wanted === each.partitions ? count(each.partitions) : `${each.partitions} → ${each.wanted}`), "number"],
     ["Received", (each) => flow(live ? each.received_per_second : each.received), "number"],
     ["Sent", (each) => flow(live ? each.sent_per_second : each.sent), "number"],
-    ["Read", (each) => (each.positions ? (live ? perSecond(each.positions_per_second) : bytes(each.positions)) : null), "number"],
+    ["Read", (each) => (each.positions ? (live ? `${amount(each.positions_per_second, each.unit)}/s` : amount(each.positions, each.unit)) : null), "number"],
     ...(live ? [["Busy", (each) => meter(each.busy), "number"]] : []),
-    ["Waiting", (each) => (each.pending.length ? bytes(each.pending.reduce((sum, one) => sum + one.positions, 0)) : null), "number"],
+    ["Waiting", (each) => (each.pending.length ? amount(waiting(each), each.unit) : null), "number"],
     ...(!live ? [] : [["In progress", (each) => inProgress(each, status)],
     ["Time left", (each) => duration(each.eta_seconds), "number"]]),
   ], status.operators));
@@ -120,12 +119,14 @@ function inProgress(operator, status) {
 
 const shortened = (source) => source.split("/").at(-1);
 
-function drawn(series) {
+function drawn(series, status) {
   if (series.at.length < 2) return [];
+  const units = new Set((status?.operators ?? []).filter((each) => each.positions || each.pending.length).map((each) => each.unit));
+  const shown = units.size === 1 ? (number) => amount(number, [...units][0]) : units.size ? count : bytes;
   const partitions = Object.entries(series.partitions);
   return [
-    chart("Backlog", series.at, [["waiting", series.waiting_positions]], bytes),
-    chart("Read in a window", series.at, [["read", series.positions]], bytes),
+    chart("Backlog", series.at, [["waiting", series.waiting_positions]], shown),
+    chart("Read in a window", series.at, [["read", series.positions]], shown),
     ...(partitions.length ? [chart("Partitions", series.at, partitions.slice(0, 4), count, { stepped: true, least: 4 })] : []),
   ];
 }

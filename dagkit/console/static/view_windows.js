@@ -2,7 +2,7 @@
 
 import { ask } from "./answers.js";
 import { figures, h, section, table } from "./dom.js";
-import { bytes, count, moment } from "./format.js";
+import { amounts, bytes, count, moment } from "./format.js";
 import { paged } from "./paging.js";
 
 export const windows = { id: "windows", title: "Windows", open };
@@ -12,13 +12,13 @@ export function rowsOfWindows(rows) {
   return table("Windows", [
     ["Window", (row) => h("a", { href: `#/windows/${row.window}` }, count(row.window)), "number"],
     ["Committed", (row) => moment(row.committed)],
-    ["Read", (row) => bytes(row.positions), "number"],
+    ["Read", (row) => amounts(row.read), "number"],
     ["Items handled", (row) => count(row.items), "number"],
     ["Rejected", (row) => (row.rejected ? count(row.rejected) : null), "number"],
     ["Adds up", (row) => (row.adds_up ? "yes" : h("strong", { class: "amiss" }, "no"))],
     ["Files done", (row) => (row.files ? count(row.files) : null), "number"],
     ["Decisions", (row) => (row.decisions ? count(row.decisions) : null), "number"],
-    ["Waiting", (row) => bytes(row.waiting_positions), "number"],
+    ["Waiting", (row) => amounts(row.pending), "number"],
   ], rows, "No window was committed yet.");
 }
 
@@ -33,10 +33,10 @@ async function openOne(main, number) {
     h("p", {}, h("a", { href: "#/windows" }, "All windows")),
     section(`Window ${found.window}`, figures([
       ["Committed", moment(found.committed)],
-      ["Read", bytes(found.positions)],
+      ["Read", amounts(found.read)],
       ["Items handled", count(found.items), found.rejected ? `${count(found.rejected)} rejected` : null],
       ["Files done", count(found.files)],
-      ["Waiting after it", bytes(found.waiting_positions), `${count(found.waiting)} ranges`],
+      ["Waiting after it", amounts(found.pending), `${count(found.waiting)} ranges`],
       ["Block", count(found.block)],
     ]), h("p", { class: "hash" }, found.hash)),
     section("Work", ...found.inputs.map((input) => h("div", {},

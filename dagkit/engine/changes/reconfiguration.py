@@ -19,8 +19,10 @@ from dagkit.engine.changes.requests import (
     SetCount,
     SetValue,
     StopRun,
+    TapStream,
 )
 from dagkit.engine.changes.running_plan import RunningPlan
+from dagkit.engine.changes.taps import Taps
 from dagkit.engine.checkpoint.outcome import ChangesInForce
 from dagkit.engine.facts import Changed, Decided, Fact, Forgotten, Scaled
 from dagkit.errors import ApplicationFaults, DagkitError
@@ -117,6 +119,8 @@ class Reconfiguration:
     def __init__(self, plan: RunningPlan, inbox: RequestInbox) -> None:
         self.plan = plan
         self.inbox = inbox
+        self.taps = Taps(inbox)
+        """The requests to see items that pass on a stream."""
         self._pending: list[PendingChange] = []
         self._waiting: list[Forgetting] = []
         """Requests that wait until no input operator scans beside the loop."""
@@ -155,12 +159,14 @@ class Reconfiguration:
             if isinstance(each.asks, StopRun):
                 self.stop_requested = True
                 self.inbox.reply(Reply(id=each.id, done=True, window=window_id))
+            elif isinstance(each.asks, TapStream):
+                self.taps.add(each, each.asks, self.plan.compilation.graph)
         changes = [
             *self._waiting,
             *(
                 _change_of(request, asks)
                 for request in requests
-                if not isinstance(asks := request.asks, OnWork | StopRun)
+                if not isinstance(asks := request.asks, OnWork | StopRun | TapStream)
             ),
         ]
         self._waiting = [change for change in changes if busy and isinstance(change, Forgetting)]

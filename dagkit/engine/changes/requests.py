@@ -93,8 +93,20 @@ class StopRun(_Document):
     """The launch, as its status names it: the request may outlive it."""
 
 
+class TapStream(_Document):
+    """Show items that pass on a stream in one window."""
+
+    ask: Literal["tap"] = "tap"
+    stream: str
+    """The stream, or the operator that feeds it, or the output as `operator.port`."""
+    most: int = Field(ge=1, le=1000)
+    """The highest number of items to show."""
+    every: int = Field(ge=1)
+    """Show each n-th item of each slot."""
+
+
 OnWork = GiveUp | Retry
-Asks = SetValue | SetCount | ForgetFile | StopRun | OnWork
+Asks = SetValue | SetCount | ForgetFile | StopRun | TapStream | OnWork
 
 
 class Request(_Document):
@@ -104,6 +116,17 @@ class Request(_Document):
     id: str
     at: datetime
     asks: Annotated[Asks, Field(discriminator="ask")]
+
+
+class ShownItem(_Document):
+    """An item that passed on a stream."""
+
+    operator: str
+    slot: int
+    item: str
+    """Its repr, shortened and masked."""
+    place: str
+    """Where it was read, in words; empty if that is unknown."""
 
 
 class Reply(_Document):
@@ -120,6 +143,8 @@ class Reply(_Document):
     after: JsonValue = None
     refused: str | None = None
     """Why it was not done, and what to do."""
+    items: tuple[ShownItem, ...] = Field(default=(), exclude_if=lambda items: not items)
+    """The items of a tapped stream."""
 
 
 class Unanswered(RunFailure):
@@ -139,11 +164,14 @@ class Unanswered(RunFailure):
 class NotRunning(Unanswered):
     """The driver's own status says that it does not run, so nothing was requested."""
 
-    def __init__(self, application: str, state: str) -> None:
-        RunFailure.__init__(
-            self,
-            f"{application} is not running; its last launch: {state}",
-            "there is no process to end; the next launch resumes after the last committed window",
+    def __init__(self, application: str, state: str, instead: str) -> None:
+        RunFailure.__init__(self, f"{application} is not running; its last launch: {state}", instead)
+
+    @classmethod
+    def no_process(cls, application: str, state: str) -> "NotRunning":
+        """For requests that end the process."""
+        return cls(
+            application, state, "there is no process to end; the next launch resumes after the last committed window"
         )
 
 
@@ -247,6 +275,13 @@ class RequestInbox:
     def is_there(self, request: str) -> bool:
         """Whether a request has not been withdrawn."""
         return self._store.exists(f"{ASKED}/{request}.json")
+
+    def drop(self, request: str) -> None:
+        """Delete a request without an answer. If the store fails, it stays, unread."""
+        try:
+            self._store.delete([f"{ASKED}/{request}.json"])
+        except StoreError as error:
+            _log.warning("request %s cannot be deleted now: %s", request, error)
 
     def reply(self, reply: Reply) -> None:
         """Write a reply and delete its request. If the store fails, try again at the next look."""

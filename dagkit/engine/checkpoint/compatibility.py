@@ -34,8 +34,9 @@ class OperatorRenamed(RunFailure):
     def __init__(self, before: str, now: str, what: str, consequence: str) -> None:
         super().__init__(
             f"{before} is gone and {now} is new, and the {what} of {before} is kept under its name",
-            f"if they are the same operator, give it its old name. If {now} is another one, launch without both until "
-            f"a window is committed, then with {now}: {consequence}",
+            f"if they are the same operator, give it its old name. If {now} is of another application, set "
+            f"APPLICATION_NAME or --path; --fresh begins again beside the earlier run. To keep all other state, "
+            f"launch without both until a window is committed, then with {now}: {consequence}",
             Scene(now),
         )
 

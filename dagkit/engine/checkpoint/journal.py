@@ -63,12 +63,10 @@ class Journal:
     """The root chain of each input operator, and the chain of the application itself."""
 
     def __init__(self, ledger: Ledger, program: Program, fingerprint: str, version: str) -> None:
-        name = program.application
-        while name in program.sources:
-            name += " (application)"
+        name = chain_name(program)
         refuse_missing(ledger)
         refuse_another(ledger, name)
-        _refuse_lost_inputs(ledger, name, program)
+        refuse_lost_inputs(ledger, program)
         others = {*ledger.names(), *program.sources} - {name}
         self.roots: dict[str, Chain] = {source: ledger.root(source) for source in sorted(program.sources)}
         self.writing = DiscoveryCodec(program, {source for source in self.roots if self._is_named(source, others)})
@@ -327,6 +325,14 @@ def _text(state: Any, whose: str) -> str:
         return json.dumps(state, sort_keys=True, separators=(",", ":"), allow_nan=False, default=plain)
 
 
+def chain_name(program: Program) -> str:
+    """The name of the application's own chain."""
+    name = program.application
+    while name in program.sources:
+        name += " (application)"
+    return name
+
+
 def refuse_another(ledger: Ledger, name: str) -> None:
     """Raise AnotherApplication if the ledger has the chain of an application with another name."""
     known = ledger.names()
@@ -335,8 +341,9 @@ def refuse_another(ledger: Ledger, name: str) -> None:
         raise AnotherApplication(str(ledger.store), kept, name)
 
 
-def _refuse_lost_inputs(ledger: Ledger, name: str, program: Program) -> None:
+def refuse_lost_inputs(ledger: Ledger, program: Program) -> None:
     """Raise if an input operator is missing and left discoveries, or was renamed."""
+    name = chain_name(program)
     if name not in ledger.names():
         return
     chain = ledger.chain(name)

@@ -18,7 +18,7 @@ from dagkit.engine.program.program import Program
 from dagkit.errors import RunFailure, Scene, printable
 from dagkit.urls import absolute
 
-_BEGAN = "began"
+BEGAN = "began"
 """A folder whose only entry is named by the time of the application's first write, by the clock of its storage."""
 
 
@@ -141,7 +141,7 @@ def refuse_written_again(parts: Iterable[Part], began: int) -> list[str]:
 def when_began(application_path: str) -> int:
     """Return when the application first wrote, by the clock of its storage; the first call records it."""
     try:
-        return _noted_in(folder_at(application_path).below(_BEGAN))
+        return _noted_in(folder_at(application_path).below(BEGAN))
     except OSError as error:
         raise BeginUnnoted(application_path, error) from error
 

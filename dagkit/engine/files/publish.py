@@ -13,7 +13,7 @@ from dagkit.engine.files.staging import Part, StagingPlace, in_order
 _logger = logging.getLogger(__name__)
 _BEGUN = "finishing"
 """A folder whose entry names the window whose files are being put in place."""
-_FINISHED = "finished"
+FINISHED = "finished"
 """A folder whose entry names the last window whose files are all in place."""
 
 
@@ -80,10 +80,10 @@ def is_begun(application_path: str, window_id: int) -> bool:
 def note_finished(application_path: str, window_id: int) -> None:
     """Record that the files of this window are in place; dagkit no longer needs them there."""
     home = folder_at(application_path)
-    before = home.below(_FINISHED).folders()
+    before = home.below(FINISHED).folders()
     with _noting(application_path, window_id):
-        home.below(_FINISHED).below(str(window_id)).make()
-    for noted, windows, upto in ((_FINISHED, before, window_id - 1), (_BEGUN, home.below(_BEGUN).folders(), window_id)):
+        home.below(FINISHED).below(str(window_id)).make()
+    for noted, windows, upto in ((FINISHED, before, window_id - 1), (_BEGUN, home.below(_BEGUN).folders(), window_id)):
         for window in windows:
             if int(window) <= upto:  # later ones are another driver's, which has gone on
                 home.below(noted).below(window).remove()
@@ -91,7 +91,7 @@ def note_finished(application_path: str, window_id: int) -> None:
 
 def is_finished(application_path: str, window_id: int) -> bool:
     """Whether all files of this window were put in place before."""
-    return str(window_id) in folder_at(application_path).below(_FINISHED).folders()
+    return str(window_id) in folder_at(application_path).below(FINISHED).folders()
 
 
 def attempts_in(parts: Iterable[Part]) -> set[str]:

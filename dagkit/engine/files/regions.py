@@ -41,6 +41,11 @@ def region_path(key: str) -> str:
     return f"{region_folder(key)}/{_NAME}"
 
 
+def is_region_path(path: str) -> bool:
+    """Whether a path below the application's folder is that of such a file, or of its folder."""
+    return path.startswith(f"staging/{TOGETHER}")
+
+
 class Regions:
     """The files of this kind that one slot has open."""
 

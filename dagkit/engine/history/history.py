@@ -28,12 +28,19 @@ class Entry:
 
     committed: datetime
     checkpoint: Checkpoint
+    block: int
+    """The number of its block in the application's chain."""
 
 
 def is_named(source: str, path: str) -> bool:
-    """Whether a name in the ledger is that of a file: perhaps with its finder, and a version or an identity."""
+    """Whether a name in the ledger is that of a file: perhaps with its finder, and a version or an identity.
+
+    The identity of a remote file begins with the name of the file.
+    """
     name = source if source.startswith(path) else source.partition(": ")[2]
-    return name == path or (name.startswith(f"{path}@") and "/" not in name[len(path) :])
+    if name == path:
+        return True
+    return name.startswith(f"{path}@") and ("/" not in name[len(path) :] or name.startswith(path, len(path) + 1))
 
 
 def application_chain(ledger: Ledger) -> Chain | None:
@@ -61,7 +68,7 @@ def history(ledger: Ledger, first: int = 0) -> Iterator[Entry]:
             content = chain.checkpoint_at(record)
             if content is not None:
                 whole = reader.whole(json.loads(content), record.seq)
-                yield Entry(record.block.system_time, Checkpoint.model_validate(whole))
+                yield Entry(record.block.system_time, Checkpoint.model_validate(whole), record.seq)
 
 
 def own_windows(ledger: Ledger, needle: bytes = b"") -> Iterator[OwnWindow]:

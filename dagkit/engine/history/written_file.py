@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from dagkit.api.controls import Stamped
 from dagkit.api.work import is_sourced
-from dagkit.engine.checkpoint.discoveries import DiscoveryCodec, Emitted
+from dagkit.engine.checkpoint.discoveries import Discovery, DiscoveryCodec, Emitted
 from dagkit.engine.facts import Split
 from dagkit.engine.files.staging import Part, in_order
 from dagkit.engine.history.history import history
@@ -62,18 +62,25 @@ class Found(NamedTuple):
     row: Mapping[str, Any]
 
 
-def found_in_root(ledger: Ledger, program: Program, name: str) -> Iterator[Found]:
-    """Yield all items that an input operator emitted, in order."""
+def discovered(
+    ledger: Ledger, program: Program, name: str, first: int = 0, last: int | None = None
+) -> Iterator[tuple[Discovery, list[Any]]]:
+    """Yield what an input operator found, with its rows: the blocks from `first` to `last` of its chain."""
     if name not in ledger.names():
         return
     codec, chain = DiscoveryCodec(program, ()), ledger.chain(name)
-    for record in chain.records():
+    for record in chain.records(first, last):
         if isinstance(record.block.event, AddData):
             rows = rows_of(chain.data(record) or b"")
-            emitted = codec.discovery(name, record.seq, rows).emitted
-            for index, (each, row) in enumerate(zip(emitted, rows, strict=True)):
-                if not isinstance(each.item, Stamped):
-                    yield Found(each, record.seq, index, row)
+            yield codec.discovery(name, record.seq, rows), rows
+
+
+def found_in_root(ledger: Ledger, program: Program, name: str) -> Iterator[Found]:
+    """Yield all items that an input operator emitted, in order."""
+    for discovery, rows in discovered(ledger, program, name):
+        for index, (each, row) in enumerate(zip(discovery.emitted, rows, strict=True)):
+            if not isinstance(each.item, Stamped):
+                yield Found(each, discovery.seq, index, row)
 
 
 def work_in_roots(ledger: Ledger, program: Program, elements: Elements) -> Iterator[WorkItem]:

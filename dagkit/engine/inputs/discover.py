@@ -145,11 +145,15 @@ class DriverInputs:
         """The number of the last discovery that no window has taken, by input operator."""
         return {discovery.operator: discovery.seq for discovery in self.found}
 
+    def upto_these(self, upto: Mapping[str, int]) -> list[Discovery]:
+        """The discoveries up to these that no window has taken."""
+        return [discovery for discovery in self.found if discovery.seq <= upto.get(discovery.operator, -1)]
+
     def given(
         self, program: Program, elements: Mapping[Address, Elements], upto: Mapping[str, int]
     ) -> tuple[list[Sent], list[WorkItem]]:
         """Give a window the discoveries up to these: items for the workers, and work for the queue."""
-        mine = [discovery for discovery in self.found if discovery.seq <= upto.get(discovery.operator, -1)]
+        mine = self.upto_these(upto)
         self.found = deque(discovery for discovery in self.found if discovery not in mine)
         waiting = self.work_in(program, elements, *sorted(mine, key=lambda discovery: discovery.operator))
         for discovery in mine:

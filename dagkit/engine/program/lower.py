@@ -1,6 +1,7 @@
 """Lowering: a compiled application becomes the program that its workers run."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from dagkit.api.attributes import OperatorContext, PortContext
@@ -24,6 +25,7 @@ def program_of(compilation: Compilation) -> Program:
     home = {operator: stage for stage in plan.stages for operator in stage.operators}
     links: dict[str, dict[Port, Port]] = {}
     targets: dict[str, dict[Port, tuple[Target, ...]]] = {}
+    placed = placed_inputs(graph)
     for number, wire in enumerate(numbered(fused)):
         source, sink = (wire.source.node, wire.source.port), (wire.sink.node, wire.sink.port)
         stage = home[source[0]]
@@ -32,6 +34,8 @@ def program_of(compilation: Compilation) -> Program:
         else:
             leaving = targets.setdefault(stage.name, {})
             target = _target(fused, number, wire, home[sink[0]].level, keyings[sink])
+            if sink in placed and stage.place is Place.WORKERS and not target.delayed:
+                target = replace(target, placed=True)
             leaving[source] = (*leaving.get(source, ()), target)
     return Program(
         application=graph.application,
@@ -69,6 +73,7 @@ def program_of(compilation: Compilation) -> Program:
             if isinstance(node.operator, InputOperator)
             for port in node.output_ports.values()
         },
+        placed=placed,
         types={
             node.name: node.bindings for node in graph.nodes if node.bindings and declared_state(type(node.operator))
         },
@@ -99,6 +104,31 @@ def _sliding(graph: Graph, node: Node, port: str) -> Sliding:
         port=f"{node.name}.{port}",
         payload=node.payload(node.output_ports[port]) if port else Any,
     )
+
+
+def placed_inputs(graph: Graph) -> frozenset[Port]:
+    """The inputs for whose items the origins are taken along: they lead to a connected output that names origins.
+
+    What an operator reads has its own origin, and items that a delay held have none.
+    """
+    asking = {node.name for node in graph.nodes if _names_origins(graph, node)}
+    following = list(asking)
+    found: set[Port] = set()
+    while following:
+        node = graph.by_name[following.pop()]
+        for port, stream in () if node.is_delay else graph.connected_inputs(node.name):
+            if stream.source is None or takes_work(node, port):
+                continue
+            found.add((node.name, port))
+            if stream.source.node not in asking:
+                asking.add(stream.source.node)
+                following.append(stream.source.node)
+    return frozenset(found)
+
+
+def _names_origins(graph: Graph, node: Node) -> bool:
+    ports = node.output_ports.values()
+    return any(port.names_origins and graph.streams_from(node.name, port.name) for port in ports)
 
 
 def numbered(fused: Fused) -> list[Wire]:

@@ -6,7 +6,7 @@ A worker loads this module and not the compiler, which makes programs in `lower.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from math import gcd
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +78,8 @@ class Target:
     """Makes the operator that merges the items of several senders before the input."""
     delayed: bool = False
     """Whether the items arrive in the next window."""
+    placed: bool = False
+    """Whether the origins of the items are taken along."""
     queued: bool = False
     """Whether the items are elements; work that a window leaves waits on the driver and is allocated again."""
 
@@ -111,9 +113,10 @@ class Target:
             case Routing.DISTRIBUTED:
                 items = batch.items()
                 for slot in range(self.slots):
-                    share = items[(slot - sender - number) % self.slots :: self.slots]
-                    if share:
-                        yield slot, Batch.of(share)
+                    own = slice((slot - sender - number) % self.slots, None, self.slots)
+                    share = Batch.of(items[own])
+                    if len(share):
+                        yield slot, share.placed(partial(_every, batch, own)) if self.placed else share
             case Routing.KEYED:
                 yield from self._by_owner(batch)
             case _:
@@ -148,6 +151,12 @@ def _owned(keys: tuple[PartitionKeys, ...], codes: "npt.NDArray[np.int64]") -> "
         return
     owners = table[codes & (len(table) - 1)]
     yield from ((slot, owners == slot) for slot in range(len(keys)))
+
+
+def _every(batch: Batch[Any], own: slice) -> Sequence[int] | None:
+    """The positions of a share of a batch."""
+    known = batch.places()
+    return None if known is None else known[own]
 
 
 LARGEST_TABLE = 1 << 16
@@ -217,6 +226,8 @@ class Program:
     """The attributes of each operator and of the application, by qualified name."""
     outputs: Mapping[Port, Any]
     """The payload of every output of the input operators."""
+    placed: frozenset[Port]
+    """The inputs for whose items the origins are taken along."""
     types: Mapping[str, Bindings]
     """The types that the type variables of each operator stand for, by operator."""
 

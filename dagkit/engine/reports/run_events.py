@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from dagkit.api.stats import OperatorStats, WorkProgress
+from dagkit.api.stats import BYTE, OperatorStats, WorkProgress
 from dagkit.engine.facts import Fact
 from dagkit.engine.worker.protocol import Stretch
 
@@ -52,6 +52,8 @@ class Found:
     blocks: int
     positions: int
     items: int
+    amounts: Mapping[str, int] = field(default_factory=dict)
+    """The positions by their unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,10 @@ class Committed:
     """When the next incomplete file will be completed and become visible, if a limit of time applies to any."""
     block: int | None = None
     """The number of the window's block in the application's chain of the ledger."""
+    read: Mapping[str, int] = field(default_factory=dict)
+    """The positions that were read, by their unit."""
+    pending: Mapping[str, int] = field(default_factory=dict)
+    """The positions that wait, by their unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +127,7 @@ class Queue:
     port: str
     blocks: int
     positions: int
+    unit: str = BYTE
 
 
 @dataclass(frozen=True, slots=True)

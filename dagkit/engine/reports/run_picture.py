@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
-from dagkit.api.stats import OperatorStats, WorkProgress
+from dagkit.api.stats import BYTE, OperatorStats, WorkProgress
 from dagkit.clock import Clock
 from dagkit.engine.facts import Scaled
 from dagkit.engine.reports.run_events import (
@@ -52,6 +52,7 @@ class _OperatorPicture:
     received: int = 0
     sent: int = 0
     positions: int = 0
+    unit: str = BYTE
     elements_begun: int = 0
     busy: float = 0.0
     pending: tuple[PendingInput, ...] = ()
@@ -67,6 +68,7 @@ class _OperatorPicture:
             self.received += sum(port.tuple_count for port in stats.input_ports)
             self.sent += sum(port.tuple_count for port in stats.output_ports)
             self.positions += stats.positions
+            self.unit = stats.unit
             self.elements_begun += sum(port.tuple_count for port in stats.input_ports if port.port in queued)
         self.partitions = len(partitions)
         busy = sum(stats.busy_millis for stats in partitions)
@@ -83,6 +85,7 @@ class _OperatorPicture:
             received=self.received,
             sent=self.sent,
             positions=self.positions,
+            unit=self.unit,
             received_per_second=lately.processed_per_second if lately else 0.0,
             sent_per_second=lately.emitted_per_second if lately else 0.0,
             positions_per_second=rate,

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from dagkit.api.stats import WorkProgress
+from dagkit.api.stats import BYTE, WorkProgress, by_unit
 from dagkit.engine.reports.run_events import SlotAtWork
 
 State = Literal["starting", "running", "draining", "stopped", "failed"]
@@ -60,7 +60,9 @@ class OperatorFigures(_Part):
     received: int = 0
     sent: int = 0
     positions: int = 0
-    """How many positions were read; for files, bytes."""
+    """How many positions were read, in `unit`."""
+    unit: str = BYTE
+    """The noun for one position, in which `pending` counts, too."""
     received_per_second: float = 0.0
     sent_per_second: float = 0.0
     positions_per_second: float = 0.0
@@ -147,6 +149,20 @@ class RunSnapshot(_Part):
     user_metrics: Mapping[str, Mapping[str, float | int | str | None]] = {}
     """The metrics that operators declare, by operator; only those that are numbers or texts."""
     error: RunError | None = None
+
+    @property
+    def read(self) -> Mapping[str, int]:
+        """The positions that this launch read, by their unit."""
+        return by_unit((each.unit, each.positions) for each in self.operators)
+
+    @property
+    def read_per_second(self) -> Mapping[str, float]:
+        return by_unit((each.unit, each.positions_per_second) for each in self.operators)
+
+    @property
+    def pending(self) -> Mapping[str, int]:
+        """The positions that wait, by their unit."""
+        return by_unit((each.unit, one.positions) for each in self.operators for one in each.pending)
 
     @property
     def is_over(self) -> bool:

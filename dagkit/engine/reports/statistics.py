@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 from dagkit.api.operators import Operator
 from dagkit.api.ports import input_ports, output_ports
-from dagkit.api.stats import OperatorStats, PortStats
-from dagkit.api.work import SplittableOperator, work_port
+from dagkit.api.stats import BYTE, OperatorStats, PortStats
+from dagkit.api.work import SplittableOperator, unit_of, work_port
 from dagkit.engine.program.program import Program
 from dagkit.engine.worker.protocol import Figures, Report
 
@@ -50,11 +50,11 @@ def stats_of(
     operator: Operator, figures: Figures, *, window_id: int, busy_millis: float, ended: datetime, waiting: int = 0
 ) -> OperatorStats:
     """The statistics of one partition in one window, by port; `waiting` is its share of the queue."""
-    queued = work_port(operator) if isinstance(operator, SplittableOperator) else None
+    queued, unit = work_port(operator) if isinstance(operator, SplittableOperator) else None, unit_of(operator)
     inputs = {port: PortStats(port, count, end_window_timestamp=ended) for port, count in figures.taken.items()}
     outputs = {port: PortStats(port, count, end_window_timestamp=ended) for port, count in figures.sent.items()}
     if queued in inputs:
-        inputs[queued] = replace(inputs[queued], queue_size=waiting, bytes=figures.read)
+        inputs[queued] = replace(inputs[queued], queue_size=waiting, bytes=figures.read if unit == BYTE else 0)
     return OperatorStats(
         window_id=window_id,
         input_ports=tuple(inputs[port] for port in input_ports(type(operator)) if port in inputs),
@@ -62,6 +62,7 @@ def stats_of(
         cpu_nanos=figures.cpu_nanos,
         busy_millis=busy_millis,
         positions=figures.read,
+        unit=unit,
         metrics=figures.metrics,
         underway=figures.underway,
     )

@@ -58,6 +58,9 @@ class Committer:
         self._run.journal.commit(checkpoint, answer.parts)
         self._run.probe(Point.APPENDED, window.window_id)
         self._continue_from(checkpoint, window, answer)
+        if window.assignment.taps:
+            samples = [*window.samples, *answer.samples]
+            self._run.changing.taps.committed(window.window_id, samples, self._run.masking.hide)
         for breach in breaches(window.window_id, checkpoint.rows):
             _logger.warning("%s", breach)
         self._publish(outcome, window, ended)
@@ -244,7 +247,7 @@ def _with_due_time(report: Report, now: datetime) -> Report:
 
 
 def _idle_since(item: WorkItem, now: datetime) -> datetime | None:
-    return (item.idle_since or now) if item.in_vain else None
+    return (item.idle_since or now) if item.in_vain and not item.unanswered else None
 
 
 def _stretch(item: WorkItem) -> tuple[str, Number, int, int]:

@@ -14,7 +14,7 @@ from dagkit.engine.program.program import Program
 from dagkit.engine.work.item import WindowPromise, WorkItem
 from dagkit.engine.work.schedule import WindowSchedule
 from dagkit.engine.work.split import all_in
-from dagkit.engine.worker.protocol import Answer, Backend, WindowTask
+from dagkit.engine.worker.protocol import Answer, Backend, Sample, WindowTask
 
 ATTEMPTS_AT_LOST_WINDOWS = 2
 """How often the engine retries a window that was lost with a machine and not by an operator's failure."""
@@ -39,6 +39,8 @@ class InFlightWindow:
     promised: bool = False
     asks: bool = False
     """Whether the window only polls endless inputs."""
+    samples: Sequence[Sample] = ()
+    """Samples of what tapped input operators sent to it."""
     failures: int = 0
     cause: OperatorFailed | WindowLost | None = None
     """The last failure."""

@@ -6,6 +6,7 @@ One thread decides, looks for work and writes the ledger. It works on the `RunSt
 """
 
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -13,6 +14,7 @@ from dagkit.api.stats import Backlog
 from dagkit.engine.address import Address
 from dagkit.engine.changes.reconfiguration import PendingChange, Scaling
 from dagkit.engine.changes.running_plan import RunningPlan
+from dagkit.engine.changes.taps import sent_by_inputs
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.next_checkpoint import state_by_slot, work_by_slot
 from dagkit.engine.entrances import operator_of
@@ -279,6 +281,8 @@ class Loop:
         promised = self.run_state.promise is not None
         upto = dict(self.run_state.driver_inputs.upto if self.run_state.promise is None else self.run_state.promise[1])
         queued = self.run_state.queue.ends()
+        taps = self.run_state.changing.taps.wanted(self.run_state.clock.now())
+        samples = sent_by_inputs(taps, self.run_state.driver_inputs.upto_these(upto)) if taps else ()
         sent, given = self._given(upto)
         if self.run_state.promise is not None:
             retry_promised(self.run_state, self.run_state.promise[0])
@@ -296,9 +300,9 @@ class Loop:
             self.run_state.journal.promise(upto, promise)
             promised = True
         self.run_state.probe(Point.PLANNED, window_id)
-        task = self._task(window_id, share, sent, last=last)
+        task = replace(self._task(window_id, share, sent, last=last), taps=taps)
         began = self.run_state.clock.now()
-        window = InFlightWindow(task, upto, given, queued, share, promise, began, is_alone, promised, asks)
+        window = InFlightWindow(task, upto, given, queued, share, promise, began, is_alone, promised, asks, samples)
         self.run_state.in_flight.submit(window)
         self.run_state.held = []
         if not asks:  # a window that only polls may end without a commit

@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 from heapq import nlargest
 from math import inf
 
-from dagkit.api.stats import WorkProgress
+from dagkit.api.stats import WorkProgress, by_unit
+from dagkit.api.work import unit_of
 from dagkit.engine.board.handover import SlotStanding
 from dagkit.engine.checkpoint.discoveries import Discovery
 from dagkit.engine.checkpoint.outcome import WindowOutcome
@@ -41,14 +42,16 @@ class EventPublisher:
     def __init__(self, observers: Sequence[Observer], graph: Graph) -> None:
         self._observers = Observers(list(observers))
         self._measuring = Measuring(aggregators_of(graph))
+        self._units = {node.name: unit_of(node.operator) for node in graph.nodes}
 
     def publish(self, event: RunEvent) -> None:
         self._observers.publish(event)
 
     def found(self, discovery: Discovery, waiting: Sequence[WorkItem]) -> None:
         """Publish a discovery; `waiting` is its part that goes to the queue."""
-        positions = sum(each.positions for each in waiting)
-        self.publish(Found(discovery.operator, len(waiting), positions, len(discovery.emitted) - len(waiting)))
+        amounts = self._by_unit((each.into.operator, each.positions) for each in waiting)
+        items = len(discovery.emitted) - len(waiting)
+        self.publish(Found(discovery.operator, len(waiting), sum(amounts.values()), items, amounts))
 
     def started(self, window: InFlightWindow) -> None:
         """Publish the start of a window; later calls for the same window do nothing."""
@@ -93,8 +96,14 @@ class EventPublisher:
                 underway=underway_in(answer.reports),
                 visible=visible,
                 block=block,
+                read=self._by_unit((name, each.read) for one in answer.reports for name, each in one.figures.items()),
+                pending=self._by_unit((into.operator, length) for into, (_, length) in queue.lengths().items()),
             )
         )
+
+    def _by_unit(self, positions: Iterable[tuple[str, int]]) -> Mapping[str, int]:
+        """The sums of positions, given by operator, in each unit."""
+        return by_unit((self._units[operator], count) for operator, count in positions)
 
     def measured(
         self,
@@ -146,4 +155,7 @@ def _how_far(work: WorkProgress) -> float:
 
 def queues_of(queue: WorkQueue, summary: ProgramSummary) -> list[Queue]:
     """The length of the queue of each input."""
-    return [Queue(*summary.addresses[into].into, *lengths) for into, lengths in queue.lengths().items()]
+    return [
+        Queue(*summary.addresses[into].into, *lengths, unit_of(summary.elements[into].operator))
+        for into, lengths in queue.lengths().items()
+    ]

@@ -2,7 +2,8 @@
 
 Deferred work without an end has nothing to do now. A launch that processes the available input leaves such work to the
 next launch; a launch that runs until it is idle polls it when it is due, until a poll finds nothing; a launch that runs
-until it is stopped polls for ever. Every launch waits for deferred work that has an end.
+until it is stopped polls for ever. Every launch waits for deferred work that has an end, and for work whose source did
+not answer: it may have more to read.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -28,7 +29,7 @@ class DrainPolicy:
 
     def asks_again(self, item: WorkItem) -> bool:
         """Whether this launch resumes a deferred item once it is due, and does not end before."""
-        if item.has_end or self._until is Until.STOPPED:
+        if item.has_end or item.unanswered or self._until is Until.STOPPED:
             return True
         return self._until is Until.IDLE and not item.in_vain
 

@@ -79,7 +79,9 @@ class WorkItem:
     not_before: datetime | None = None
     """The earliest event time of its records, as far as that was known when it was found."""
     idle_since: datetime | None = None
-    """When it was first deferred without progress; None if it made progress since."""
+    """When it was first deferred without progress; None if it made progress since, or if its source did not answer."""
+    unanswered: Annotated[bool, Field(exclude_if=lambda unanswered: not unanswered)] = False
+    """Whether it was deferred because its source did not answer."""
 
     @property
     def key(self) -> ItemKey:
@@ -204,6 +206,7 @@ class WorkItem:
             self.restriction,
             self.not_before,
             self.idle_since,
+            self.unanswered,
         )
 
 

@@ -16,10 +16,12 @@ from dagkit.engine.program.program import Keying, Port, Program, StageProgram, T
 from dagkit.engine.worker.control_tuples import Controls
 from dagkit.engine.worker.instances import Receiver, SavedState, bind_output, live, of_items, receiver, to_all
 from dagkit.engine.worker.lifecycle import Life
+from dagkit.engine.worker.origins import Origins
 from dagkit.engine.worker.outbox import Outbox
 from dagkit.engine.worker.protocol import SlotState, WindowTask
 from dagkit.engine.worker.reading import Reading
 from dagkit.engine.worker.sliding import Panes, slider_name
+from dagkit.engine.worker.tapped import Tapping
 from dagkit.plan.model import Routing
 from dagkit.schema.batch import Batch
 
@@ -37,6 +39,8 @@ class Binding:
         operators: Mapping[str, Operator],
         readings: Mapping[str, Reading],
         kept: SlotState,
+        taps: Mapping[Port, Tapping],
+        origins: Origins,
     ) -> None:
         self.program = program
         self.level = level
@@ -44,6 +48,8 @@ class Binding:
         self.window = window
         self.operators = operators
         self.readings = readings
+        self.taps = taps
+        self.origins = origins
         self.stages = [stage for stage in program.stages_at(level) if outbox.slot < stage.slots]
         self.leaving: dict[Port, Callable[[], int]] = {}
         """Counts the items that left by each connected output."""
@@ -60,13 +66,13 @@ class Binding:
         for stage in reversed(self.stages):
             self._bind(stage)
 
-    def take(self, target: Target, batch: Batch[Any]) -> None:
-        """Deliver a batch that arrived on a wire."""
+    def take(self, target: Target, batch: Batch[Any], element: Any) -> None:
+        """Deliver a batch that arrived on a wire, and whose items were read from an element."""
         controls, name = controls_in(batch), target.into[0]
         for stamped in controls if not isinstance(self.operators[name], DelayOperator) else ():  # delays drop them
             self._controls[name].take(stamped)
         if not controls:
-            self._receiver_of(target).batch(batch)
+            self.origins.deliver(batch, element, self._receiver_of(target).batch)
 
     def end_controls(self, name: str) -> None:
         """Deliver the control tuples that waited until all items of an operator were processed."""
@@ -127,7 +133,9 @@ class Binding:
             unifier = live(target.unifier(), {})
             bind_output(unifier, "unified", [self._receivers[target.into]])
             life, window = Life(unifier, name=target.into[0]), self.window
-            self._merging[target.wire] = life, receiver(unifier, "parts", Keying(), target.into[0])
+            parts = receiver(unifier, "parts", Keying(), target.into[0])
+            parts = self.origins.into(parts, unifier, "parts", Keying()) if target.placed else parts
+            self._merging[target.wire] = life, parts
             life.set_up(self.program.context_of(target.into[0], self.outbox.slot, window.window_id, window.home))
             life.begin(window.window_id)
         return self._merging[target.wire][1]
@@ -138,6 +146,8 @@ class Binding:
             operator = self.operators[name]
             for port in output_ports(type(operator)):
                 sinks = list(self._sinks(stage, (name, port)))
+                if sinks and (name, port) in self.taps:
+                    sinks.append(self.taps[name, port].receiver)
                 if sinks and (name, port) in self.program.sliders:
                     sinks = [self._into_panes((name, port), sinks)]
                 if sinks:  # all are sent the same
@@ -154,7 +164,9 @@ class Binding:
         reading = self.readings.get(name)
         if reading is not None and port == work_port(reading.operator):
             return of_items(reading.take, lambda: reading.taken)
-        return receiver(operator, port, self.program.keyings[name, port], name)
+        keying = self.program.keyings[name, port]
+        into = receiver(operator, port, keying, name)
+        return self.origins.into(into, operator, port, keying) if (name, port) in self.program.placed else into
 
     def _held_by(self, delay: str) -> list[Any]:
         return self._held.setdefault(delay, [])

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from dagkit.api.controls import Stamped
 from dagkit.engine.entrances import made_by, note
 from dagkit.engine.program.program import Target
 from dagkit.engine.worker.instances import GATHERED_ITEMS, Receiver, Take, of_batches
+from dagkit.engine.worker.origins import Origins
 from dagkit.plan.model import Routing
 from dagkit.schema.batch import Batch
 
@@ -21,6 +22,17 @@ class Sent:
     level: int
     delayed: bool
     batch: Batch[Any]
+    element: Any = None
+    """The element that all items were read from, if the target takes origins along and it is known."""
+
+
+class Arrived(NamedTuple):
+    """A batch that arrived on a wire."""
+
+    wire: int
+    batch: Batch[Any]
+    element: Any = None
+    """The element that all items were read from; None if it is unknown."""
 
 
 NOTHING_SENT = Sent(wire=-1, slot=-1, level=-1, delayed=False, batch=Batch.of([]))
@@ -29,14 +41,16 @@ NOTHING_SENT = Sent(wire=-1, slot=-1, level=-1, delayed=False, batch=Batch.of([]
 
 def owned(sent: Sent) -> Sent:
     """Copy the batch to Python values: the memory of its columns may be reused once the call returns."""
-    return replace(sent, batch=Batch.of(sent.batch.items()))
+    batch, places = Batch.of(sent.batch.items()), None if sent.element is None else sent.batch.places()
+    return replace(sent, batch=batch if places is None else batch.placed(lambda: places))
 
 
 class Outbox:
     """The batches that one slot, or the driver, sends; writing and reading it alternate."""
 
-    def __init__(self, slot: int) -> None:
+    def __init__(self, slot: int, origins: Origins | None = None) -> None:
         self.slot = slot
+        self._origins = origins or Origins()
         self.keep: Callable[[Sent], Sent] = owned
         """Converts a batch for later sending; a backend that sends bytes replaces it."""
         self._full: list[Sent] = []
@@ -44,7 +58,10 @@ class Outbox:
 
     def channel(self, target: Target) -> Receiver:
         """Return the receiver for the items of one target."""
-        channel = self._by_item(target) if target.routing is Routing.KEYED else of_batches(self._sender(target))
+        if target.placed:
+            channel = self._origins.batches(self._sender(target))
+        else:
+            channel = self._by_item(target) if target.routing is Routing.KEYED else of_batches(self._sender(target))
         channel = replace(channel, control=self._control_sender(target, channel))
         self._channels.append(channel)
         return channel
@@ -68,8 +85,9 @@ class Outbox:
             nonlocal number
             if not len(batch):  # a delay that holds nothing must not make another window for it
                 return
+            batch, element = self._origins.of(batch) if target.placed else (batch, None)
             for slot, share in made_by(target.into[0], target.shares(batch, self.slot, number)):
-                self._full.append(self.keep(Sent(target.wire, slot, target.level, target.delayed, share)))
+                self._full.append(self.keep(Sent(target.wire, slot, target.level, target.delayed, share, element)))
             number += len(batch)
 
         return send

@@ -67,8 +67,36 @@ class WindowTask:
     """The watermarks after the last committed window, by operator; only of operators that can have one."""
     movable: frozenset[Address] = frozenset()
     """The inputs whose work busy slots may hand over to idle ones while the window runs."""
+    taps: tuple["Tap", ...] = ()
+    """The outputs of which the window takes samples, because a user watches them."""
     board: BoardPlace | None = None
     """Where slots report progress and hand work over; set by the backend, if it has a board."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tap:
+    """A request to take samples of what an output sends."""
+
+    request: str
+    operator: str
+    port: str
+    most: int
+    """The highest number of samples of a slot."""
+    every: int
+    """Take each item whose number, from 0 on, is divisible by this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One item that a tapped output sent."""
+
+    request: str
+    operator: str
+    slot: int
+    item: str
+    """Its repr, shortened."""
+    place: str = ""
+    """Where it was read, in words; empty if that is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +120,7 @@ class Figures:
     sent: Mapping[str, int] = field(default_factory=dict)
     """Items sent, by connected output port."""
     read: int = 0
-    """How many positions of blocks were read: for files, bytes."""
+    """How many positions of blocks were read, in the unit of the operator."""
     cpu_nanos: int = 0
     """CPU time of its thread; each of the operators that share a slot reports the whole time."""
     millis: float = 0.0
@@ -140,6 +168,8 @@ class Report:
     """The work that it handed over, which is not in its record or in `left`; in the order of time."""
     took: tuple[str, ...] = ()
     """The tokens of the handovers that it took; their work is in its record, in `left` or in `gave`."""
+    samples: tuple[Sample, ...] = ()
+    """Samples of what tapped outputs sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +184,11 @@ class Answer:
     def parts(self) -> list[Part]:
         """The pieces of files that the window staged."""
         return [part for report in self.reports for part in report.parts]
+
+    @property
+    def samples(self) -> list[Sample]:
+        """The samples of what tapped outputs sent."""
+        return [sample for report in self.reports for sample in report.samples]
 
     @property
     def has_handovers(self) -> bool:

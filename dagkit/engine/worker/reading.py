@@ -180,7 +180,8 @@ class Reading:
             after, millis = (began - self._made) * 1000, (ended - began) * 1000
             self.stretches.append(Stretch(each.source, each.start, stop, after, millis))
         done = each.length if rest is None else rest.start - each.start
-        self.positions += done if self.operator.reads_positions and each.restriction is None else 0
+        if self.operator.reads_positions and each.restriction is None:
+            self.positions += each.positions if rest is None else done  # the end may be unknown
         if rest is None:
             self.worked += each.amount
             return
@@ -191,6 +192,7 @@ class Reading:
             completed=completed,
             due=None,
             in_vain=deferred is not None and not done,
+            unanswered=deferred is not None and deferred.unanswered,
             turn=self._assignment.window_id,
             reached=reached,
             idle_since=None if done else each.idle_since,

@@ -10,6 +10,7 @@ from dagkit.api.metrics import metrics_of
 from dagkit.api.ports import input_ports
 from dagkit.api.work import work_port
 from dagkit.engine.address import Address
+from dagkit.engine.aside.watchdog import ended_without_progress
 from dagkit.engine.board.handover import BoardLink
 from dagkit.engine.board.slot_link import SlotLink
 from dagkit.engine.delivery.entries import serve_outputs
@@ -23,15 +24,12 @@ from dagkit.engine.worker.binding import Binding
 from dagkit.engine.worker.finalizers import ReportedFinalizer
 from dagkit.engine.worker.instances import SavedState, live, saved
 from dagkit.engine.worker.lifecycle import Life
-from dagkit.engine.worker.outbox import NOTHING_SENT, Outbox, Sent
+from dagkit.engine.worker.origins import Origins
+from dagkit.engine.worker.outbox import NOTHING_SENT, Arrived, Outbox, Sent
 from dagkit.engine.worker.protocol import Figures, Report, SlotState, WindowTask
 from dagkit.engine.worker.reading import Reading
-from dagkit.engine.worker.watchdog import ended_without_progress
+from dagkit.engine.worker.tapped import Tapping
 from dagkit.ranges import aware
-from dagkit.schema.batch import Batch
-
-Arrived = tuple[int, Batch[Any]] | None
-"""A batch and its wire; None gives the caller control back."""
 
 
 class SlotRun:
@@ -61,7 +59,6 @@ class SlotRun:
             name: live(program.operators[name][slot], state.get(name, {}), program.types.get(name), takes_saved=True)
             for name in names
         }
-        self.outbox = Outbox(slot)
         self.staging = None if assignment.staging is None else Staging(assignment.staging, slot)
         self.readings = {
             name: Reading(
@@ -77,6 +74,8 @@ class SlotRun:
             if (elements := elements_of(program, name, operator)) is not None
         }
         """The reading of each splittable operator."""
+        self.origins = Origins(self._element)
+        self.outbox = Outbox(slot, self.origins)
         self._lives = {name: Life(operator, program.windows[name], name) for name, operator in self.operators.items()}
         self._last = assignment.last
         self._timeout_millis = assignment.timeout_millis
@@ -91,6 +90,7 @@ class SlotRun:
         self._began = datetime.now(UTC)
         self._started = time.monotonic()
         self._cpu_nanos = time.thread_time_ns()
+        self._taps = {(tap.operator, tap.port): Tapping(tap, slot, self._spot) for tap in assignment.taps}
         self.binding = Binding(
             program,
             level,
@@ -99,12 +99,14 @@ class SlotRun:
             operators=self.operators,
             readings=self.readings,
             kept=state,
+            taps=self._taps,
+            origins=self.origins,
         )
         for name, operator in self.operators.items():
             serve_outputs(self.staging, name, operator)
-            operator._services["item_origin"] = self._item_origin  # noqa: SLF001 - the engine knows what is read
+            operator._services["item_origin"] = self.origins.now  # noqa: SLF001 - the engine knows what is read
 
-    def run(self, arriving: Iterable[Arrived]) -> Iterator[Sent]:
+    def run(self, arriving: Iterable[Arrived | None]) -> Iterator[Sent]:
         """Process arriving batches wire by wire, and yield results as they get ready.
 
         The caller passes None to get control back: the answer is `NOTHING_SENT`.
@@ -135,7 +137,7 @@ class SlotRun:
         finally:
             self._waits = False
 
-    def _awaited(self, arriving: Iterable[Arrived]) -> Iterator[Arrived]:
+    def _awaited(self, arriving: Iterable[Arrived | None]) -> Iterator[Arrived | None]:
         """The batches that arrive, and the slot waits for each."""
         batches = iter(arriving)
         while True:
@@ -184,6 +186,7 @@ class SlotRun:
             is_linked=any(each.is_linked for each in in_hand),
             gave=tuple(handover for each in in_hand for handover in each.gave),
             took=tuple(token for each in in_hand for token in each.took),
+            samples=tuple(sample for tapping in self._taps.values() for sample in tapping.samples),
         )
 
     def _figures(self) -> Iterator[tuple[str, Figures]]:
@@ -204,7 +207,7 @@ class SlotRun:
     def _since_start(self) -> float:
         return (time.monotonic() - self._started) * 1000
 
-    def _run(self, arriving: Iterable[Arrived]) -> Iterator[Sent]:
+    def _run(self, arriving: Iterable[Arrived | None]) -> Iterator[Sent]:
         for name, life in self._lives.items():
             life.set_up(
                 self.program.context_of(
@@ -223,9 +226,8 @@ class SlotRun:
             if arrived is None:
                 yield NOTHING_SENT
                 continue
-            wire, batch = arrived
             self._steps += 1
-            self.binding.take(self.program.targets[wire], batch)
+            self.binding.take(self.program.targets[arrived.wire], arrived.batch, arrived.element)
             yield from self.outbox.ready()
         self.binding.flush()
         for name in self.operators:
@@ -255,9 +257,9 @@ class SlotRun:
             if watermark is not None:
                 self._estimated[name] = aware(watermark)
 
-    def _item_origin(self) -> tuple[Any, int | None]:
+    def _element(self) -> Any:
         """The element that is read, whose items the operators of this slot process at once."""
-        return next((each.element for each in self.readings.values() if each.element is not None), None), None
+        return next((each.element for each in self.readings.values() if each.element is not None), None)
 
     def _flush(self) -> None:
         self.binding.flush()
@@ -269,9 +271,14 @@ class SlotRun:
         name = operator_of(error)
         if name is None:
             return error
-        reading = next((each for each in self.readings.values() if each.element is not None), None)
-        spot = Spot() if reading is None else spot_of(reading.element, reading.offset)
-        return failure_of(error, name, self.window_id, self.slot, spot=spot, instance=self.operators.get(name))
+        return failure_of(error, name, self.window_id, self.slot, spot=self._spot(), instance=self.operators.get(name))
+
+    def _spot(self, position: int | None = None) -> Spot:
+        """The place of the present item, or of the one at a position in the same element."""
+        element, known = self.origins.now()
+        reading = next((each for each in self.readings.values() if each.element is element is not None), None)
+        found = known if reading is None or reading.offset is None else reading.offset
+        return spot_of(element, found if position is None else position)
 
 
 def _link(assignment: WindowTask, into: Address, slot: int) -> BoardLink | None:

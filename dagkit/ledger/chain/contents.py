@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from dagkit.ledger.format.block import Record, unwritable
-from dagkit.ledger.format.events import Checkpoint, DataSlice, OffsetInterval
+from dagkit.ledger.format.events import AddData, Checkpoint, DataSlice, Event, ExecuteTransform, OffsetInterval
 from dagkit.ledger.format.faults import ChainBroken, Fault, LedgerCode
 from dagkit.ledger.format.hashing import canonical, hash_of, read_json
 from dagkit.ledger.stores.local import LocalStore
@@ -80,6 +80,17 @@ class Objects:
 
     def _fault(self, code: LedgerCode, problem: str, record: Record) -> Fault:
         return Fault(code, problem, "restore the file from a backup of the folder", self._chain, record.seq)
+
+
+def contents_named(event: Event) -> Iterator[tuple[Shelf, str]]:
+    """Yield the contents that a block adds to its chain: its slice, and its checkpoint unless it is the one before."""
+    if not isinstance(event, AddData | ExecuteTransform):
+        return
+    if event.new_data is not None:
+        yield "data", event.new_data.physical_hash
+    left = event.new_checkpoint
+    if left is not None and left.physical_hash != event.prev_checkpoint:
+        yield "checkpoints", left.physical_hash
 
 
 def is_small(content: bytes) -> bool:

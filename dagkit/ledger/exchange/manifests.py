@@ -17,8 +17,9 @@ import yaml
 
 from dagkit.ledger.application_ledger import Ledger
 from dagkit.ledger.chain.chain import Chain
+from dagkit.ledger.chain.contents import contents_named
 from dagkit.ledger.format.block import MetadataBlock, Record, parse
-from dagkit.ledger.format.events import AddData, DataEvent, DatasetKind, ExecuteTransform, Seed
+from dagkit.ledger.format.events import DatasetKind, ExecuteTransform, Seed
 from dagkit.ledger.format.faults import BlockRefused, ChainBroken, Fault, VersionUnreadable
 from dagkit.ledger.format.hashing import canonical, read_json
 from dagkit.ledger.format.outdated import outdated
@@ -123,15 +124,8 @@ def _text(manifest: dict[str, Any], form: Form) -> str:
 
 
 def _export_contents(chain: Chain, record: Record, folder: Path) -> None:
-    event = record.block.event
-    if not isinstance(event, AddData | ExecuteTransform):
-        return
-    if event.new_data is not None:
-        name = event.new_data.physical_hash
-        _keep(folder / "data" / name, chain.objects.get("data", name, record))
-    left = event.new_checkpoint
-    if left is not None and left.physical_hash != event.prev_checkpoint:
-        _keep(folder / "checkpoints" / left.physical_hash, chain.objects.get("checkpoints", left.physical_hash, record))
+    for shelf, name in contents_named(record.block.event):
+        _keep(folder / shelf / name, chain.objects.get(shelf, name, record))
 
 
 def _keep(path: Path, content: bytes) -> None:
@@ -238,21 +232,11 @@ def _is_written_so(manifest: Manifest, document: Any) -> bool:
 
 
 def _contents(block: MetadataBlock, folder: Path) -> list[bytes]:
-    event = block.event
-    if not isinstance(event, AddData | ExecuteTransform):
-        return []
+    paths = [folder / shelf / name for shelf, name in contents_named(block.event)]
     try:
-        return [path.read_bytes() for path in _named(event, folder) if path.exists()]
+        return [path.read_bytes() for path in paths if path.exists()]
     except OSError as error:
         raise ChainBroken(_unreadable(str(folder), str(error))) from error
-
-
-def _named(event: DataEvent, folder: Path) -> Iterator[Path]:
-    if event.new_data is not None:
-        yield folder / "data" / event.new_data.physical_hash
-    left = event.new_checkpoint
-    if left is not None and left.physical_hash != event.prev_checkpoint:
-        yield folder / "checkpoints" / left.physical_hash
 
 
 def _numbers(ledger: Ledger, block: MetadataBlock, cursors: dict[str, Iterator[Record]]) -> dict[str, int]:

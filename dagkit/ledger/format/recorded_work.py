@@ -10,10 +10,10 @@ an input operator found it or one in the middle of the graph.
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, model_validator
 
 from dagkit.ledger.format.events import DataField, DataSchema
-from dagkit.ledger.format.wire import Offset, Wire
+from dagkit.ledger.format.wire import Json, Offset, Wire
 from dagkit.ranges.shares import percent
 
 Place = Annotated[int, Field(ge=0)]
@@ -45,12 +45,17 @@ class WorkBlock(Span):
     shares: None = None
     size: Place | None = None
     """The length of the whole source, if it is known and final."""
-    extra: Mapping[str, JsonValue] | None = None
+    extra: Mapping[str, Json] | None = None
     """Further values that the input operator passes to the reader."""
 
     @property
     def span(self) -> Span:
         return Span(source=self.source, start=self.start, end=self.end)
+
+    def as_json(self) -> dict[str, Any]:
+        """The row. Its further values stay as they are: pydantic would write null for an infinite number."""
+        row = super().as_json()
+        return row if self.extra is None else {**row, "extra": dict(self.extra)}
 
 
 class EmittedItem(Wire):
@@ -59,7 +64,7 @@ class EmittedItem(Wire):
     offset: Offset
     port: Annotated[str, Field(min_length=1)]
     """The output port that emitted it; a row with a port is an item, a row without one is work."""
-    item: JsonValue
+    item: Json
 
     def as_json(self) -> dict[str, Any]:
         """The row; an item may be null, which differs from an absent one."""

@@ -1,9 +1,9 @@
 """The base of stored values: frozen, with camelCase names and aware instants; absent fields are omitted."""
 
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, PlainSerializer
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, PlainSerializer
 from pydantic.alias_generators import to_camel
 
 
@@ -28,6 +28,12 @@ def _in_utc(instant: datetime) -> datetime:
 
 Instant = Annotated[AwareDatetime, AfterValidator(_in_utc), PlainSerializer(rfc3339, return_type=str)]
 """An aware instant in UTC."""
+
+if TYPE_CHECKING:
+    Json = JsonValue
+else:
+    Json = Any
+    """A value that an encoder or a parser made, so it is JSON: pydantic would examine each member of a JsonValue."""
 
 Offset = Annotated[int, Field(ge=0, lt=2**64)]
 """The number of a record in a chain's data: from 0, without gaps."""

@@ -1,12 +1,10 @@
 """Columns of lines over the bytes that were read. Values are decoded, and line ends computed, on first use."""
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from itertools import compress
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dagkit import Column, Lines, Listed
-from dagkit.schema.columns import TEXT_ERRORS, kept_of, sliced_of
+from dagkit.schema.columns import TEXT_ERRORS
 from dagkit_operators.contexts.chunk import Chunk, unescaped
 from dagkit_operators.contexts.reader_context import binary_array
 
@@ -25,6 +23,7 @@ class ReadLines(Lines):
     def __init__(self, chunk: Chunk) -> None:
         self.delimiter = chunk.delimiter
         self.base = chunk.base
+        self._part_start = None
         self._chunk = chunk if chunk.is_ended else with_end(chunk)
         self._ended: pa.BinaryArray | pa.LargeBinaryArray | None = None
 
@@ -75,54 +74,22 @@ class CopiedLines(Lines):
         return starts_of(self._chunk)
 
 
-class ListedAt(Listed):
-    """Values in a list, with their positions in the file, or that of the part that holds them."""
-
-    __slots__ = ("_part_start", "_starts")
-
-    def __init__(
-        self, listed: Sequence[Any], starts: Callable[[], Sequence[int] | None], part_start: int | None = None
-    ) -> None:
-        super().__init__(listed)
-        self._starts = starts
-        """Computes the positions, when they are needed."""
-        self._part_start = part_start
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Listed, (self.listed,)
-
-    def starts(self) -> Sequence[int] | None:
-        return self._starts()
-
-    def part_start(self) -> int | None:
-        return self._part_start
-
-    def where(self, mask: "pa.BooleanArray") -> Column:
-        kept = mask.to_pylist()
-        return ListedAt(list(compress(self.listed, kept)), lambda: kept_of(self._starts(), kept), self._part_start)
-
-    def sliced(self, start: int, count: int) -> Column:
-        return ListedAt(
-            self.listed[start : start + count], partial(sliced_of, self._starts, start, count), self._part_start
-        )
-
-
-def made_of(column: Column, made: Sequence[Any]) -> ListedAt:
+def made_of(column: Column, made: Sequence[Any]) -> Listed:
     """Values that were made of those of a column one by one, with their positions."""
-    return ListedAt(made, column.starts, column.part_start())
+    return Listed(made, column.starts, column.part_start())
 
 
-def picked_of(column: Column, made: Sequence[Any], indexes: Sequence[int]) -> ListedAt:
+def picked_of(column: Column, made: Sequence[Any], indexes: Sequence[int]) -> Listed:
     """Values that were made of those of a column at these indexes, with their positions."""
 
     def starts() -> Sequence[int] | None:
         known = column.starts()
         return None if known is None else [known[index] for index in indexes]
 
-    return ListedAt(made, starts, column.part_start())
+    return Listed(made, starts, column.part_start())
 
 
-def kept_values_of(column: Column, values: Sequence[Any], kept: Sequence[Any]) -> ListedAt:
+def kept_values_of(column: Column, values: Sequence[Any], kept: Sequence[Any]) -> Listed:
     """Some of the values of a column, in order, with their positions: they are the same objects."""
 
     def starts() -> Sequence[int] | None:
@@ -136,7 +103,7 @@ def kept_values_of(column: Column, values: Sequence[Any], kept: Sequence[Any]) -
                 wanted = next(remaining, remaining)
         return places
 
-    return ListedAt(kept, starts, column.part_start())
+    return Listed(kept, starts, column.part_start())
 
 
 def starts_of(chunk: Chunk) -> list[int]:

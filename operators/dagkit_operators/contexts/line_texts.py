@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Literal, Protocol
 
-from dagkit import Batch, Block, Column
+from dagkit import Batch, Block, Column, Listed
 from dagkit_operators.contexts.chunk import Chunk
 from dagkit_operators.contexts.encodings import MARKED, UTF_8, Encoding, TextUndecodable
 from dagkit_operators.contexts.line_columns import (
     CopiedLines,
-    ListedAt,
     ReadLines,
     bare_lines,
     line_of,
@@ -74,13 +73,13 @@ class LineTexts:
         if self._encoding.name != UTF_8:
             recoded = self._encoding.to_utf_8(bare)
             if recoded is None:
-                return ListedAt([self._encoding.decoded(line) for line in bare_lines(bare)], starts)
+                return Listed([self._encoding.decoded(line) for line in bare_lines(bare)], starts)
             bare = recoded
         if not form.keep_returns:
             bare = without_returns(bare)
         if form.escape:
             # values may hold escaped delimiters, so a column of bytes would be split wrongly downstream
-            return ListedAt(texts(bare), starts)
+            return Listed(texts(bare), starts)
         bare = bare if bare.is_ended else with_end(bare)
         return CopiedLines(binary_array(bare.data, bare.offsets), bare.delimiter, chunk)
 
@@ -99,4 +98,4 @@ class LineTexts:
             else:
                 reason = f"it is not {self._encoding.name}: {fault}"
                 yield Rejected(self._block.path, start, self._encoding.decoded(line), reason)
-        yield records_of(self._block, ListedAt(values, starts.copy))
+        yield records_of(self._block, Listed(values, starts.copy))

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Generic, TypeVar
 
-from dagkit import Batch, Block
+from dagkit import Batch, Block, Listed
 from dagkit.errors import RunFailure
 from dagkit.urls import shown
-from dagkit_operators.contexts.line_columns import ListedAt
 from dagkit_operators.contexts.lines import filled
 from dagkit_operators.contexts.portions import Pace
 from dagkit_operators.contexts.reader_context import ReaderContext, Splits, Tracker, records_of
@@ -163,7 +162,7 @@ class RecordByRecordContext(ReaderContext[T]):
             starts: list[int] = []
             records, is_over = self._claimed(block, tracker, min(pace.most or MOST_RECORDS, MOST_RECORDS), starts)
             if records:
-                yield records_of(block, ListedAt(records, starts.copy))
+                yield records_of(block, Listed(records, starts.copy))
                 pace.took(len(records), time.perf_counter() - began)
 
     def _claimed(self, block: Block, tracker: Tracker, most: int, starts: list[int]) -> tuple[list[T], bool]:

@@ -55,6 +55,7 @@ class AggregateByTime(Rejecting, Aggregating[T, K, V], Generic[T, K, V]):
     late = OutputPort[T]()
     """Items that were late; dropped if it is not connected."""
     records_late = auto_metric(0)
+    """Records that came after the end of their window."""
 
     time: Key = Field(default=...)
     """The event time of an item: a function of its value, or a field of it."""

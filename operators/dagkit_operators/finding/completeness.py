@@ -69,9 +69,11 @@ class CompletenessRules(BaseModel):
 
     def setting_beside(self, path: str) -> str:
         """The setting that says that the file at a path is beside another one, and is not read; "" if none does."""
-        settings = ("marker_file", "checksum_file", "control_file")
-        templates = [(setting, getattr(self, setting)) for setting in settings]
-        return next((name for name, template in templates if template and _is_named_by(template, path)), "")
+        for setting in ("marker_file", "checksum_file", "control_file"):
+            template = getattr(self, setting)
+            if template and _is_named_by(template, path):
+                return setting
+        return ""
 
     @property
     def reads_content(self) -> bool:

@@ -25,9 +25,10 @@ def states_of(
     """The states of all files in the scanned places, or of the one at a path. A file in two places is listed twice."""
     for place in map(absolute, scanner.files):
         unreadable: dict[str, str] = {}
+        root = plain(place)
         with reading_from(place):
             for found in _there(place, path, unreadable):
-                rule = scanner.rule_against(plain(place), below(place, found.path))
+                rule = scanner.rule_against(root, _below(root, found.path))
                 if rule:
                     yield FileState(found.path, "ignored", rule)
                 elif seen.has(found):
@@ -45,7 +46,7 @@ def ignored_kind(unreadable: tuple[str, str]) -> FileState:
 
 def _there(place: str, path: str | None, unreadable: dict[str, str]) -> Iterator[Found]:
     """The files at and below a place, or the one at a path if it is there. Adds the kinds of what cannot be read."""
-    if path is not None and path != place and not below(place, path):
+    if path is not None and path != place and not _below(plain(place), path):
         return
     at = place if path is None else path
     named, kind = looked_up(at), unreadable_kind(at)
@@ -57,11 +58,10 @@ def _there(place: str, path: str | None, unreadable: dict[str, str]) -> Iterator
         yield from files_below(place, recursive=True, unreadable=unreadable.__setitem__)
 
 
-def below(place: str, path: str) -> str:
-    """The path of a file relative to a place; empty if it is not below it."""
-    root = plain(place).rstrip("/") + "/"
-    name = plain(path)
-    return name[len(root) :] if name.startswith(root) else ""
+def _below(root: str, path: str) -> str:
+    """The path of a file relative to a place, as people read it; empty if it is not below it."""
+    start, name = f"{root.rstrip('/')}/", plain(path)
+    return name[len(start) :] if name.startswith(start) else ""
 
 
 def _unseen(

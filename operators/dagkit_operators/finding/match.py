@@ -51,6 +51,7 @@ class MatchFiles(AsksForReceipts, SplittableOperator[str]):
     kind = "files.match/1"
     partitionable = False
     reads_positions = False
+    position_unit = "scan"
     patterns = InputPort(str)
     files = OutputPort(FileInfo, main=True)
     quarantined = OutputPort(QuarantinedFile)

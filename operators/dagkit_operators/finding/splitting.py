@@ -128,6 +128,7 @@ class SplitsFiles(Operator):
 
     next_block_id = State(0)
     files_processed = auto_metric(0)
+    """Files that were divided into blocks."""
 
     _context: Context | None = PrivateAttr(default=None)
     _indexes: IndexFolder = PrivateAttr(default=IndexFolder(""))

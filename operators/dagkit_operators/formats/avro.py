@@ -11,11 +11,10 @@ from typing import Any, ClassVar
 
 from pydantic import PositiveInt
 
-from dagkit import Block, OutputPort
+from dagkit import Block, Listed, OutputPort
 from dagkit.errors import RunFailure
 from dagkit.urls import shown
 from dagkit_operators.compression.codec import CompressionBroken
-from dagkit_operators.contexts.line_columns import ListedAt
 from dagkit_operators.contexts.lines import CHUNK_SIZE
 from dagkit_operators.contexts.reader_context import Broken, Tracker
 from dagkit_operators.filesystem.access import Seekable
@@ -86,7 +85,7 @@ class AvroReaderContext(TabularContext):
             if self.selects:
                 yield from self._selected(records, block, place)
             elif records:
-                yield self.records(block, ListedAt(records, lambda: None, place))
+                yield self.records(block, Listed(records, lambda: None, place))
             place = source.tell()
         tracker.try_claim(block.end)
 
@@ -137,7 +136,7 @@ class AvroReaderContext(TabularContext):
             else:
                 yield Rejected(block.path, place, repr(row), reason)
         if records:
-            yield self.records(block, ListedAt(records, lambda: None, place))
+            yield self.records(block, Listed(records, lambda: None, place))
 
     def _kept(self, rows: list[Any]) -> list[Any]:
         import numpy as np  # noqa: PLC0415 - not loaded when only compiling

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from pydantic import model_validator
 
-from dagkit import Block
-from dagkit_operators.contexts.line_columns import ListedAt
+from dagkit import Block, Listed
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.formats.line_format import LineFormat, RowRefused, one_batch
 from dagkit_operators.formats.parts import Part
@@ -105,7 +104,7 @@ class JsonLinesContext(LineFormat):
                 records.append(record)
                 places.append(start)
         if records:
-            yield self.records(block, ListedAt(records, lambda: places))
+            yield self.records(block, Listed(records, lambda: places))
 
     def _projected(self, row: Any) -> Any:
         """The columns of a record."""

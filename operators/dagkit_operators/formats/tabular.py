@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import field_validator, model_validator
 
-from dagkit import Batch, Block, Column
+from dagkit import Batch, Block, Column, Listed
 from dagkit.errors import RunFailure, did_you_mean
 from dagkit.schema.columns import TEXT_ERRORS
 from dagkit.urls import shown
-from dagkit_operators.contexts.line_columns import ListedAt
 from dagkit_operators.contexts.reader_context import Broken, ReaderContext, records_of
 from dagkit_operators.formats.record_types import FieldType, Maker, arrow_type, checked_fields_of, maker_of
 from dagkit_operators.formats.rows import Rows
@@ -105,7 +104,7 @@ class TabularContext(ReaderContext[Any]):
         """The records of a block, or one record whose value is an Arrow record batch of them."""
         if self.sends == "records":
             return records_of(block, values)
-        return records_of(block, ListedAt([self._arrow(values)], lambda: _first(values.starts()), values.part_start()))
+        return records_of(block, Listed([self._arrow(values)], lambda: _first(values.starts()), values.part_start()))
 
     def _arrow(self, values: Column) -> "pa.RecordBatch":
         """Records as an Arrow record batch."""
@@ -195,7 +194,7 @@ class TabularContext(ReaderContext[Any]):
                 records.append(record)
                 kept.append(place)
         if records:
-            yield self.records(block, ListedAt(records, lambda: _picked(places.starts(), kept), places.start))
+            yield self.records(block, Listed(records, lambda: _picked(places.starts(), kept), places.start))
 
     def _shaped(self, batch: "pa.RecordBatch") -> "pa.RecordBatch":
         """The columns of a record, in order. A column that the file lacks, and that may be None, is null."""

@@ -20,9 +20,9 @@ KEPT_CONSUMERS = 8
 NOTICED_SECONDS = 0.1
 """How long one wait lasts, before it is checked whether the cluster is away."""
 FIRST_SECONDS = 3.0
-"""How long to wait for the first messages, if the cluster reports no error."""
+"""How long to wait for an answer, if the cluster reports no error."""
 IDLE_SECONDS = 0.02
-"""How long to wait for new messages at the end of a partition."""
+"""How long to wait for new messages at the end of a partition, before the cluster is asked whether it is the end."""
 SKIPPED_MESSAGES = 10_000
 """How many messages a consumer skips at most. Beyond them, it is quicker to fetch from another offset."""
 
@@ -133,18 +133,24 @@ class Positioned:
         self.consumer.close()
 
     def fetch(self, most: int) -> Fetched:
-        """Return messages, as soon as there are any. Wait until the partition ends or the cluster fails."""
-        until = time.monotonic() + (FIRST_SECONDS if self._end is None else IDLE_SECONDS)
-        while not self._ahead and (left := until - time.monotonic()) > 0 and not self.failures.are_total:
-            self._ahead = self._still_wanted(self._taken(most, min(NOTICED_SECONDS, left)))
-            if self._ahead:
-                self.failures.clear()
+        """Return messages, as soon as there are any. Wait until the partition ends or the cluster fails.
+
+        The client reports the end of a partition once. If it did so before this call, the cluster is asked for the end:
+        that no message arrived may mean that the cluster does not answer.
+        """
+        known, self._end = self._end, None
+        self._wait(most, FIRST_SECONDS if known is None else IDLE_SECONDS)
+        if known is not None and not self._ahead and not self.failures.are_total:
+            if self._asked_end() == known:
+                self._end = known
+                return Fetched(end=known)
+            self._wait(most, FIRST_SECONDS)
         while self._ahead:
             fetched = self._ahead.pop(0)
             self._end = fetched.end
             if fetched.end is None or not self._ahead:
                 return fetched
-        return Fetched(end=None if self.failures.are_total else self._end)
+        return Fetched()
 
     def use(self, messages: Messages, count: int) -> None:
         """Record that so many of the fetched messages were used. The next fetch returns the others."""
@@ -152,6 +158,25 @@ class Positioned:
             self._ahead.insert(0, Fetched(messages.sliced(count, len(messages) - count)))
         if count:
             self.offset = messages.offsets[count - 1] + 1
+
+    def _wait(self, most: int, seconds: float) -> None:
+        """Wait until something is fetched or the cluster fails, but not longer than this."""
+        until = time.monotonic() + seconds
+        while not self._ahead and (left := until - time.monotonic()) > 0 and not self.failures.are_total:
+            self._ahead = self._still_wanted(self._taken(most, min(NOTICED_SECONDS, left)))
+            if self._ahead:
+                self.failures.clear()
+
+    def _asked_end(self) -> int | None:
+        """Where the cluster says that the partition ends now; None if it does not answer."""
+        library = confluent()
+        place = library.TopicPartition(self.topic, self.partition)
+        try:
+            _, end = self.consumer.get_watermark_offsets(place, timeout=FIRST_SECONDS)
+        except library.KafkaException as failed:
+            self.failures.note(failed.args[0])
+            return None
+        return int(end)
 
     def _still_wanted(self, fetched: Iterable[Fetched]) -> list[Fetched]:
         """What was fetched and concerns the present offset or later ones."""

@@ -11,7 +11,6 @@ from typing_extensions import TypeVar
 from dagkit import Batch, Constant, InputPort, Listed, OutputPort, SplittableOperator, auto_metric
 from dagkit.errors import Scene
 from dagkit.ranges import OffsetRange, RestrictionTracker
-from dagkit_operators.contexts.line_columns import ListedAt
 from dagkit_operators.following import FollowsBacklog
 from dagkit_operators.kafka.client import KafkaClient, text_of
 from dagkit_operators.kafka.consumers import CONSUMERS, DEFAULTS, Fetched, Messages, Positioned
@@ -42,14 +41,18 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
 
     kind = "kafka.reader/1"
     stateless = True
-    reads_positions = False
+    position_unit = "offset"
     ranges = InputPort(KafkaRange, main=True)
     messages = OutputPort[T](main=True)
     rejected = OutputPort(Rejected)
     messages_removed = auto_metric(0)
+    """Offsets that were skipped because their messages were removed."""
 
     parse: Callable[[KafkaMessage], T] | None = None
-    """Makes an item of a KafkaMessage, and raises ValueError if it is invalid; None: the messages are sent."""
+    """Makes an item of a KafkaMessage, and raises ValueError if it is invalid; None: the messages are sent.
+
+    A message has `topic`, `partition`, `offset`, `timestamp_millis`, `headers`, and as bytes or None `key` and `value`.
+    """
     on_removed: Literal["fail", "skip"] = "fail"
     """What to do if messages were removed before they were read: fail, or continue at the first that is there."""
     batch_size: PositiveInt = 10_000
@@ -60,14 +63,14 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
     """The event time of an item: a function of it, or a field of it. None: the timestamp of the message."""
 
     def truncate(self, element: KafkaRange, restriction: OffsetRange) -> OffsetRange | None:
-        """The range up to the current end of the partition."""
+        """The range up to the current end of the partition; the range itself if the cluster does not answer."""
         if restriction.is_bounded():
             return restriction
         one = Partition(element.topic, element.partition)
         try:
             end = self._topics().ends([one], uncommitted=element.uncommitted)[one]
         except Unanswered:
-            return None
+            return restriction
         return restriction.truncate(end) if end > restriction.start else None
 
     @property
@@ -182,7 +185,7 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
         source.failures.check(self.bootstrap_servers)
         source.leave()
         pause = outage_of(f"Kafka at {self.bootstrap_servers}").failed(source.failures.last or reason)
-        tracker.defer_remainder(timedelta(seconds=pause))
+        tracker.defer_remainder(timedelta(seconds=pause), unanswered=True)
 
     def _batch(self, element: KafkaRange, messages: Messages) -> Batch[Any]:
         """The items of messages."""
@@ -192,7 +195,7 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
             {
                 "topic": Constant(element.topic, count),
                 "partition": Constant(element.partition, count),
-                "offset": ListedAt(offsets, lambda: offsets),
+                "offset": Listed(offsets, lambda: offsets),
                 "timestamp_millis": Listed(messages.times),
                 "key": messages.key,
                 "value": messages.value,
@@ -224,7 +227,7 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
                 items.append(item)
                 offsets.append(message.offset)
         self.observe(times)
-        return Batch.of_column(ListedAt(items, lambda: offsets))
+        return Batch.of_column(Listed(items, lambda: offsets))
 
     def _reject(self, message: KafkaMessage, fault: ValueError) -> None:
         text = "" if message.value is None else as_text(message.value)

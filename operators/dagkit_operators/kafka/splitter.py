@@ -57,9 +57,15 @@ class KafkaSplitter(KafkaClient, InputOperator):
     pattern: str | None = None
     """Further topics: those whose whole name matches this regular expression of RE2. Internal topics never match."""
     start: Literal["earliest", "latest"] | AwareDatetime = "earliest"
-    """Where the first look begins in each partition: at the first message, after the last, or at an instant."""
+    """Where the first look begins in each partition: at the first message, after the last, or at an instant.
+
+    An instant has a time zone, as in `2026-01-31T12:00:00Z`.
+    """
     endless: bool = False
-    """Whether a partition is sent once, as a range without an end."""
+    """Whether a partition is sent once, as a range without an end, which one reader reads in order.
+
+    Otherwise each look sends the messages since the last one as ranges, which readers may read at the same time.
+    """
     range_size: PositiveInt = 100_000
     """The most offsets of one range."""
     uncommitted: bool = False

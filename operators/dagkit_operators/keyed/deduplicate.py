@@ -31,7 +31,9 @@ class Deduplicate(Operator, Generic[T]):
     duplicates = OutputPort[T]()
     """The dropped items."""
     duplicates_dropped = auto_metric(0)
+    """Items that were not sent, because their key was known."""
     keys_forgotten = auto_metric(0)
+    """Keys that were forgotten."""
 
     key: Key = None
     """The key: a function of an item's value, or a field of it; None: the value of a record, any other item whole."""

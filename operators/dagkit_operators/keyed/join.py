@@ -28,6 +28,7 @@ class _TwoSides(Operator, Generic[L, R]):
     left = InputPort[L](keyed_by="left_routing_key", main=True)
     right = InputPort[R](keyed_by="right_routing_key", keys_of="left")
     items_kept = auto_metric(0)
+    """Items that wait for their partner."""
     unpaired_forgotten = auto_metric(0)
     """Items that were forgotten and never sent."""
 

@@ -45,6 +45,7 @@ class Watch(TimedElements, SplittableOperator[T, Watched], Generic[T, V]):
 
     kind = "polling.watch/1"
     reads_positions: ClassVar[bool] = False
+    position_unit: ClassVar[str] = "poll"
     restriction_type: ClassVar[Any] = Watched
     input = InputPort[T]()
     found = OutputPort[V]()

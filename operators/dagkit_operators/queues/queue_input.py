@@ -38,7 +38,7 @@ class AbstractQueueInput(InputOperator, Generic[T]):
     rejected = OutputPort(Rejected)
 
     url: SecretStr = SecretStr("memory://")
-    """The URL of the broker, such as amqp://user:password@host/vhost. `memory://` is a broker within this process."""
+    """The URL of the broker, such as amqp://user:password@host/vhost. The default is a broker in this process."""
     queue: str = Field(default=..., min_length=1)
     """The name of the queue, which must exist."""
     most_unacknowledged: PositiveInt = 1000

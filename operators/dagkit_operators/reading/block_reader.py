@@ -31,6 +31,7 @@ class BlockReader(FollowsBacklog, Reader[T], SplittableOperator[Block], Generic[
     blocks_metadata_output = OutputPort(Block)
     messages = OutputPort[Record[T]](main=True)
     bytes_read = auto_metric(0)
+    """Bytes of blocks that were read."""
 
     @model_validator(mode="after")
     def _sends_what_its_context_reads(self) -> Self:

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
 
-from dagkit import Column
+from dagkit import Column, Listed
 from dagkit.errors import RunFailure
 from dagkit.schema.columns import TEXT_ERRORS
 from dagkit.urls import shown
-from dagkit_operators.contexts.line_columns import ListedAt
 from dagkit_operators.payloads import Rejected
 
 
@@ -36,7 +35,7 @@ class Conversion:
     drop: Callable[[int], None] | None = None
     """Called with the number of records of which None was made, and which are dropped; without it, None is an item."""
 
-    def of(self, column: Column, given: Sequence[Any]) -> ListedAt:
+    def of(self, column: Column, given: Sequence[Any]) -> Listed:
         """Convert the values of a column, which are given in the form that the conversion takes. Reject the invalid."""
         items: list[Any] = []
         rejected: list[int] = []
@@ -64,7 +63,7 @@ class Conversion:
         if self.drop is not None and dropped:
             self.drop(len(dropped))
             items = _without(items, dropped)
-        return ListedAt(items, lambda: _starts_of(starts(), rejected, dropped), column.part_start())
+        return Listed(items, lambda: _starts_of(starts(), rejected, dropped), column.part_start())
 
 
 def as_text(value: object) -> str:

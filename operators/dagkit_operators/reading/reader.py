@@ -41,6 +41,7 @@ class Reader(TimedFiles, Generic[T]):
 
     rejected = OutputPort(Rejected)
     records_dropped = auto_metric(0)
+    """Records of which a conversion made None, and which were dropped."""
 
     reader_context: ReaderContext[Any] = Field(default=...)
     """How the bytes of a block become records."""

@@ -62,13 +62,13 @@ class TimedFiles(TimedElements):
         return batch
 
     def _timed_one_by_one(self, path: str, batch: Batch[T], values: Column) -> Batch[T]:
-        starts, taken = values.starts(), []
+        places, taken = values.places(), []
         for index, item in enumerate(batch.items()):
             try:
                 self.observe([self.time_of(item)])
             except ValueError as fault:
                 text = as_text(processed_value(item, None))
-                start = values.part_start() if starts is None else starts[index]
+                start = None if places is None else places[index]
                 self.reject(Rejected(path, start, text, str(fault), item), fault)
             else:
                 taken.append(index)

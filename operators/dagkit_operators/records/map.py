@@ -95,7 +95,7 @@ class Map(RejectingRowOperator, Generic[S, T]):
         made = as_column(self.batch(column))
         if len(made) != len(column):
             raise ValueError(f"the batch function made {len(made)} values of {len(column)}; one for each is needed")
-        return made
+        return made.placed(column.starts, column.part_start())
 
 
 class FlatMap(RejectingRowOperator, Generic[S, T]):
@@ -161,7 +161,7 @@ def _with(batch: Batch[Any], field: str | None, made: Column) -> Batch[Any]:
 
 def _made_by(function: Callable[[Any], Any], column: Column) -> Column:
     if isinstance(function, Expression):
-        return function.of(column)
+        return function.of(column).placed(column.starts, column.part_start())
     return made_of(column, making(function)(column.values()))
 
 

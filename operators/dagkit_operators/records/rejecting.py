@@ -30,7 +30,7 @@ class ItemRejected(RunFailure):
 class Rejecting(Operator):
     """An operator that rejects the items for which its function raises ValueError."""
 
-    rejected = OutputPort(Rejected)
+    rejected = OutputPort(Rejected, names_origins=True)
     """Items that the operator refused. If it is not connected, the first such item fails the run."""
 
     def reject(self, item: Any, value: Any, fault: ValueError, start: int | None = None, path: str = "") -> None:
@@ -49,14 +49,13 @@ class Rejecting(Operator):
         """
         results: list[Any] = []
         taken: list[int] = []
-        starts = cache(column.starts)  # computed for the first item that is rejected
+        places = cache(column.places)  # computed for the first item that is rejected
         for index, value in enumerate(column.values()):
             try:
                 result = function(value)
             except ValueError as fault:
-                known = starts()
-                start = column.part_start() if known is None else known[index]
-                self.reject(item_at(index), value, fault, start, item_at.path)
+                known = places()
+                self.reject(item_at(index), value, fault, None if known is None else known[index], item_at.path)
             else:
                 results.append(result)
                 taken.append(index)

@@ -12,7 +12,8 @@ class SqlClient(Operator):
     url: str = Field(default=...)
     """The database: `sqlite:///` and a path, or `postgresql://user@host:port/database` with options after a `?`.
 
-    A relative path of SQLite starts from the working directory of the launch. `?timeout_millis=100` says how long
+    A relative path of SQLite starts from the working directory of the launch. Only a writer that may create its table
+    creates the file. `?timeout_millis=100` says how long
     SQLite waits for a lock, by default five seconds.
     """
     password: SecretStr | None = None
@@ -23,6 +24,7 @@ class SqlClient(Operator):
     def _names_a_database(cls, url: str) -> str:
         return check_url(url)
 
-    def connected(self, home: str = "") -> Connection:
-        """Connect to the database."""
-        return connected(self.url, None if self.password is None else self.password.get_secret_value(), home)
+    def connected(self, home: str = "", *, creates: bool = False) -> Connection:
+        """Connect to the database. A missing file of SQLite is created if `creates` is set, else refused."""
+        password = None if self.password is None else self.password.get_secret_value()
+        return connected(self.url, password, home, creates=creates)

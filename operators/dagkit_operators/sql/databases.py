@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit, urlunsplit
 
 from dagkit_operators.libraries import library
 from dagkit_operators.sql.faults import Kind, failure_of, kind_of, text_of
-from dagkit_operators.tables.faults import RowRefused
+from dagkit_operators.tables.faults import DatabaseRefused, RowRefused
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -164,13 +164,15 @@ class Postgres(Connection):
 class Sqlite(Connection):
     """A connection to a file of SQLite."""
 
-    def __init__(self, url: str, home: str) -> None:
+    def __init__(self, url: str, home: str, *, creates: bool) -> None:
         driver = library("adbc_driver_sqlite.dbapi", "sql")
         path = Path(home) / unquote(urlsplit(url).path.removeprefix("/"))
+        if not creates and not path.exists():
+            raise DatabaseRefused(f"{url}: there is no file {path}", "correct the url; only a writer creates a file")
         (millis,) = parse_qs(urlsplit(url).query).get("timeout_millis", [_BUSY_MILLIS])
 
         def connect() -> Any:
-            connection = driver.connect(str(path))
+            connection = driver.connect(str(path) if creates else f"file:{quote(str(path))}?mode=rw")
             with connection.cursor() as cursor:
                 cursor.execute(f"PRAGMA busy_timeout = {int(millis)}")
             return connection
@@ -178,9 +180,9 @@ class Sqlite(Connection):
         super().__init__(url, connect)
 
 
-def connected(url: str, password: str | None = None, home: str = "") -> Connection:
+def connected(url: str, password: str | None = None, home: str = "", *, creates: bool = True) -> Connection:
     """Connect to the database at a URL. A relative path of SQLite starts from `home`."""
-    return Sqlite(url, home) if urlsplit(url).scheme == _SQLITE else Postgres(url, password)
+    return Sqlite(url, home, creates=creates) if urlsplit(url).scheme == _SQLITE else Postgres(url, password)
 
 
 def columns(names: Iterable[str]) -> str:

@@ -35,7 +35,7 @@ class SqlReader(SqlClient, FollowsBacklog, SplittableOperator[SqlQuery], Generic
 
     kind = "sql.reader/1"
     stateless = True
-    reads_positions = False
+    position_unit = "position"  # values of a key, or steps: rows may have the same, and values may be missing
     queries = InputPort(SqlQuery, main=True)
     records = OutputPort[T](main=True)
 
@@ -81,7 +81,7 @@ class SqlReader(SqlClient, FollowsBacklog, SplittableOperator[SqlQuery], Generic
                     yield from reading(element, connection, tracker)
             outage.is_over()
         except Unavailable as error:
-            tracker.defer_remainder(timedelta(seconds=outage.failed(error.problem)))
+            tracker.defer_remainder(timedelta(seconds=outage.failed(error.problem)), unanswered=True)
 
     def _whole(
         self, element: SqlQuery, connection: Connection, tracker: RestrictionTracker[OffsetRange, int]

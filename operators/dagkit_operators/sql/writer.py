@@ -1,5 +1,6 @@
 """Writing records to a table of a database, each of them once."""
 
+from functools import partial
 from typing import Any
 
 from pydantic import Field
@@ -25,7 +26,7 @@ class SqlWriter(SqlClient, TableWriter[T]):
     kind = "sql.writer/1"
     staged = ExternalOutput(
         lambda writer: WindowedTable(
-            writer.connected,
+            partial(writer.connected, creates=writer.creates_table),
             writer.table,
             key=writer.key,
             window_table=writer.window_table,

@@ -353,7 +353,10 @@ def _kept(asked: Expression, column: Column, *, wanted: bool) -> Column | None:
 
 def _kept_starts(asked: Expression, column: Column, *, wanted: bool) -> Sequence[int] | None:
     """The positions of the values for which the expression is `wanted`."""
-    return kept_of(column.starts(), (holds == wanted for holds in asked.mask(column).to_pylist()))
+    import pyarrow.compute as pc  # noqa: PLC0415 - not loaded when only compiling
+
+    mask = asked.mask(column)
+    return kept_of(column.starts, mask if wanted else pc.invert(mask))
 
 
 def _bytes_of(text: Any) -> bytes | None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar, get_origin, get_type_hints
 
 from pydantic import AfterValidator
 
-from dagkit import Batch, Column
+from dagkit import Batch, Column, Listed
 from dagkit.schema import bind
 from dagkit.schema.batch import ITEM
 from dagkit_operators.payloads import VALUE, Record
@@ -105,4 +105,4 @@ def column_of(batch: Batch[Any], field: str | None) -> Column:
     """One field of a batch as a column; None: the items themselves."""
     if field is not None:
         return batch.column(field)
-    return batch.columns[ITEM] if batch.made_by is None else Batch.of(batch.items()).columns[ITEM]
+    return batch.columns[ITEM] if batch.made_by is None else Listed(batch.items(), batch.places)

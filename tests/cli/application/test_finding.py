@@ -154,7 +154,7 @@ def test_a_misspelt_name_is_answered_with_the_nearest(dagkit, write):
         ("word_cuont.py", "did you mean 'word_count.py'?"),
         (
             "word_cuont.py:WordCount",
-            "there is no word_cuont.py [application-missing]\n  help: did you mean 'word_count.py'?",
+            "there is no file or folder 'word_cuont.py' [application-missing]\n  help: did you mean 'word_count.py'?",
         ),
         (
             "word_count.py:WordCuont",

@@ -1,9 +1,11 @@
 """`dagkit files`: the input files of an application, and what became of each."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import fsspec
 import pytest
 
 pytestmark = pytest.mark.slow
@@ -32,6 +34,7 @@ def populate_dag(dag: Dag, conf) -> None:
     patterns >> match >> read >> dag.add_operator("Writer", PartWriter(file_path="out"))
 """
 
+REMOTE = MATCHING.replace('"in/*.txt"', '"memory://explained/**/*.txt"')
 ARRIVING = """
 from dagkit import Dag
 from dagkit_operators import FileInfo, FileSplitterBase, Items, LineReader, Map, RecordWriter
@@ -228,6 +231,31 @@ def test_a_file_that_an_operator_in_the_graph_matched_is_explained(dagkit, files
     assert document["now"] == [{"finder": "Match", "state": "seen", "reason": ""}]
     (reading,) = document["readings"]
     assert [(read["operator"], read["bytes"], read["rows"]) for read in reading["windows"]] == [("Read", 8, 2)]
+
+
+@pytest.fixture
+def bucket() -> Iterator[Any]:
+    """A folder of an object store."""
+    memory = fsspec.filesystem("memory")
+    memory.pipe("/explained/a.txt", b"one\ntwo\n")
+    memory.pipe("/explained/a.txt@b/c.txt", b"another\n")
+    yield memory
+    memory.rm("/explained", recursive=True)
+
+
+@pytest.mark.usefixtures("bucket")
+@pytest.mark.parametrize("source", [APP.replace('"in"', '"memory://explained"'), REMOTE], ids=["splitter", "match"])
+def test_a_remote_file_is_explained(source: str, dagkit, files) -> None:
+    of, path = files(source), "memory://explained/a.txt"
+    launch(dagkit)
+    document = of("explain", path, "--json").document
+    assert [(now["state"], now["reason"]) for now in document["now"]] == [("seen", "")]
+    (reading,) = document["readings"]
+    assert (sum(window["bytes"] for window in reading["windows"]), reading["taken_by"], reading["pending"]) == (8, 1, 0)
+    assert "  no window has taken it yet" not in of("explain", path).out.splitlines()
+    (recorded,) = dagkit("files", "explain", "place", path, "--json").document["readings"]
+    assert recorded["source"] == reading["source"]
+    assert {file["state"] for file in of("ls", "--json").document["files"]} == {"seen"}
 
 
 def test_files_that_arrive_at_a_splitter_in_the_graph_are_listed_and_explained(dagkit, files, write) -> None:

@@ -54,6 +54,18 @@ def test_following_ends_with_the_application(dagkit, folder: Path) -> None:
     assert events(dagkit("logs", "app", "-f", "-n", "1", "--json").out) == ["ended"]
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full: use Linux")
+def test_a_full_disk_costs_the_log_and_not_the_launch(
+    folder: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "app" / "logs").mkdir(parents=True)
+    (folder / "app" / "logs" / "driver.log").symlink_to("/dev/full")
+    launched()
+    warnings = [record.getMessage() for record in caplog.records if "log of this launch" in record.getMessage()]
+    assert warnings == ["the log of this launch is incomplete: [Errno 28] No space left on device"]
+    assert "Traceback" not in capfd.readouterr().err
+
+
 def test_a_failure_and_the_warnings_before_it_are_kept(dagkit, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     def warn(_: object) -> None:
         logging.getLogger("dagkit.test").warning("%s is late", "it")

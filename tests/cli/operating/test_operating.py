@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,7 +14,6 @@ import pytest
 
 from dagkit.cli import main
 from dagkit.cli.group import ALIASES
-from dagkit.cli.operating.run_views import picture
 from dagkit.compiler import compile_application
 from dagkit.engine.changes.requests import StopRun, ask, reply_to
 from dagkit.engine.reports.driver_process import RECENT
@@ -26,6 +25,7 @@ from dagkit.engine.reports.status_file import STATUS, read_status
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import LocalStore
+from dagkit.observers.run_text import picture
 from tests.engine.cast import numbers_collected
 from tests.engine.changes.test_requests import multiplied
 from tests.engine.reports.launches import SetClock, first_snapshot
@@ -37,14 +37,15 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 class Running:
     """An application that runs in a thread of this process, until it is asked to stop."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, looks: Sequence[tuple[int, ...]] = ((1,), (2,), (3,), (4,))) -> None:
         self.folder = folder
+        self.looks = looks
         self.begun = threading.Event()
         self.thread = threading.Thread(target=self._run, daemon=True)
 
     def _run(self) -> None:
         launch(
-            multiplied(),
+            multiplied(self.looks),
             {"dt.attr.APPLICATION_NAME": "Times"},
             machine=Machine("reference"),
             path=self.folder,
@@ -54,7 +55,11 @@ class Running:
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Running]:
-    run = Running(tmp_path / "app")
+    yield from until_stopped(Running(tmp_path / "app"))
+
+
+def until_stopped(run: Running) -> Iterator[Running]:
+    """Start the application, yield it, and stop it."""
     run.thread.start()
     assert run.begun.wait(30)
     yield run
@@ -128,7 +133,19 @@ def test_for_the_name_of_an_application_its_folder_is_suggested(dagkit, folder: 
     answer = dagkit("status", "Times")
     assert (answer.code, answer.err) == (
         6,
-        "there is no Times [application-missing]\n  help: did you mean .dagkit/Times?\n",
+        "there is no file or folder 'Times' [application-missing]\n  help: did you mean .dagkit/Times?\n",
+    )
+
+
+def test_an_application_that_was_launched_in_another_folder_is_suggested(dagkit, folder: Path) -> None:
+    dagkit("new", "words", "--launch")
+    assert "words/.dagkit/Words" in dagkit("ls", "words").out
+    assert "words/.dagkit/Words" in dagkit("ls", "words/.dagkit").out
+    answer = dagkit("status", "words")
+    assert answer.code == 6
+    assert answer.err == (
+        "Words was launched in another folder: .dagkit/Words does not exist here [application-missing]\n"
+        "  help: did you mean words/.dagkit/Words?\n"
     )
 
 

@@ -106,16 +106,19 @@ def test_a_file_that_only_the_receiver_counted_was_found():
 @pytest.mark.parametrize(
     ("read", "written", "files", "summary"),
     [
-        (1000, 80, 1, "1 window, 1.0 kB read, 80 B written to 1 file in 0.0 s"),
-        (1000, 80, 0, "1 window, 1.0 kB read, 80 B written in 0.0 s"),
-        (1000, 0, 0, "1 window, 1.0 kB read, 0 B written to 0 files in 0.0 s"),
+        ({"byte": 1000}, 80, 1, "1 window, 1.0 kB read, 80 B written to 1 file in 0.0 s"),
+        ({"byte": 1000}, 80, 0, "1 window, 1.0 kB read, 80 B written in 0.0 s"),
+        ({"byte": 1000}, 0, 0, "1 window, 1.0 kB read, 0 B written to 0 files in 0.0 s"),
+        ({}, 0, 0, "1 window, 0 B read, 0 B written to 0 files in 0.0 s"),
+        ({"offset": 1}, 8, 0, "1 window, 1 offset read, 8 B written in 0.0 s"),
+        ({"offset": 12345, "byte": 9}, 8, 0, "1 window, 9 B and 12,345 offsets read, 8 B written in 0.0 s"),
     ],
 )
 def test_the_summary_counts_no_files_where_a_table_or_topic_was_written(
-    read: int, written: int, files: int, summary: str
+    read: dict[str, int], written: int, files: int, summary: str
 ) -> None:
     progress = Progress(Output(verbosity=-1), {}, {})
-    progress(Committed(1, 0.0, read, files, written, 0, 0))
+    progress(Committed(1, 0.0, sum(read.values()), files, written, 0, 0, read=read))
     assert progress.summary(Launched("app", "place", 1)).splitlines()[0] == f"app: {summary}"
 
 
@@ -124,10 +127,14 @@ def test_an_interrupt_is_answered_at_once_and_says_what_a_second_one_does(capsys
     assert capsys.readouterr().err == ("stopping: the windows in flight end first; a second interrupt stops at once\n")
 
 
-def test_a_line_of_progress_says_how_long_the_pending_work_takes(capsys):
-    Progress(Output(verbosity=1), {}, {})(Committed(3, 1500.0, 1000, 1, 80, 4, 40000))
+@pytest.mark.parametrize(
+    ("unit", "read", "pending"), [("byte", "1.0 kB", "40.0 kB"), ("key", "1,000 keys", "40,000 keys")]
+)
+def test_a_line_of_progress_says_how_long_the_pending_work_takes(capsys, unit, read, pending):
+    amounts = {"read": {unit: 1000}, "pending": {unit: 40000}}
+    Progress(Output(verbosity=1), {}, {})(Committed(3, 1500.0, 1000, 1, 80, 4, 40000, **amounts))
     assert capsys.readouterr().err == (
-        "window 3: 1.0 kB read, 80 B written in 1.5 s; 4 elements pending, 40.0 kB, about 1 min 0 s left\n"
+        f"window 3: {read} read, 80 B written in 1.5 s; 4 elements pending, {pending}, about 1 min 0 s left\n"
     )
 
 
@@ -250,5 +257,8 @@ def test_an_application_is_compared_with_the_one_that_its_folder_ran(dagkit, cop
     answer = dagkit("diff", ".dagkit/Copy", "copying.py", "-D", f"{FILES}two", "--exit-code")
     assert (answer.code, answer.out) == (
         10,
-        "operator Splitter: property scanner.files changes from ['one'] to ['two']\n",
+        (
+            "operator Splitter: property scanner.files changes from ['one'] to ['two']\n"
+            "state:\n  Splitter: carried over: what it found so far\n"
+        ),
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dagkit.cli.running.new import examples
+from dagkit.cli.running.new import SAMPLES, examples
 from tests.cli.conftest import ROOT
 
 
@@ -33,7 +33,15 @@ def test_a_new_application_can_be_launched_by_the_same_command(dagkit, folder: P
     assert Path.cwd() == folder
 
 
-@pytest.mark.parametrize("other", [("--json",), ("--example", "line_filter")])
+@pytest.mark.slow
+@pytest.mark.parametrize("example", [*SAMPLES])
+def test_an_example_with_input_can_be_launched_by_the_same_command(dagkit, folder: Path, example: str) -> None:
+    answer = dagkit("new", "mine", "--launch", "--example", example)
+    assert (answer.code, "no input found" in answer.out) == (0, False), answer.err
+    assert [file for file in (folder / "mine" / "output").rglob("*") if file.is_file() and file.stat().st_size]
+
+
+@pytest.mark.parametrize("other", [("--json",), ("--example", "avro_blocks")])
 def test_what_cannot_be_launched_is_wrong_usage(dagkit, folder: Path, other: tuple[str, ...]) -> None:
     assert dagkit("new", "words", "--launch", *other).code == 2
     assert list(folder.iterdir()) == []
@@ -78,7 +86,7 @@ def test_every_application_of_the_repository_is_an_example() -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("there",), "there exists already; give a folder that does not"),
+        (("there",), "'there' exists already; name a folder that does not exist"),
         (("new", "--example", "line_filtre"), "there is no example 'line_filtre'; did you mean 'line_filter'?"),
         (("1st",), "'1st' makes no name of a class: begin it with a letter of A to Z"),
     ],

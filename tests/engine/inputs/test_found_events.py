@@ -16,8 +16,8 @@ def test_each_look_reports_the_work_that_it_found(tmp_path: Path) -> None:
     found: list[RunEvent] = []
     loop = Desk(tmp_path, draw).run(observers=[found.append])
     assert [event for event in found if isinstance(event, Found)] == [
-        Found("ranges", 1, 5, 0),
-        Found("ranges", 3, 6, 0),
-        Found("ranges", 2, 8, 0),
+        Found("ranges", 1, 5, 0, {"byte": 5}),
+        Found("ranges", 3, 6, 0, {"byte": 6}),
+        Found("ranges", 2, 8, 0, {"byte": 8}),
     ]
     assert loop.run_state.driver_inputs._work == {}

@@ -46,6 +46,7 @@ from dagkit.engine.program.program import Keying
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.worker.instances import StateUnreadable, StateUnwritable, receiver
+from dagkit.engine.worker.outbox import Arrived
 from dagkit.engine.worker.protocol import WindowTask
 from dagkit.engine.worker.slot import SlotRun
 from dagkit.errors import DagkitError, InputUnreadable
@@ -797,7 +798,7 @@ def test_a_slot_tears_down_what_it_set_up_though_the_window_failed() -> None:
     program = program_of(compile_application(draw))
     (wire,) = program.targets
     with pytest.raises(OperatorFailed, match="ValueError: no"):
-        list(SlotRun(program, 0, 0, WindowTask(1), {}).run([(wire, Batch.of([1]))]))
+        list(SlotRun(program, 0, 0, WindowTask(1), {}).run([Arrived(wire, Batch.of([1]))]))
     assert TORN_DOWN == ["Holding"]
 
 
@@ -869,7 +870,7 @@ def test_a_slot_leaves_no_file_open_though_its_report_failed(tmp_path: Path) -> 
     (wire,) = program.targets
     place = StagingPlace(str(tmp_path / "app"), 1, "attempt")
     run = SlotRun(program, 0, 0, WindowTask(1, staging=place), {})
-    list(run.run([(wire, Batch.of([1]))]))
+    list(run.run([Arrived(wire, Batch.of([1]))]))
     piece = Unsaved.opened.pop()
     assert not piece.stream.closed
     with pytest.raises(StateUnwritable, match=r"unsaved \(Unsaved\).kept holds"):

@@ -33,6 +33,7 @@ ITEM = WorkItem(
     restriction=["b", "c"],
     not_before=NOON,
     idle_since=NOON,
+    unanswered=True,
 )
 """No field has its default."""
 

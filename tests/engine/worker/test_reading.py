@@ -155,7 +155,7 @@ def test_what_has_no_end_comes_last_and_waits_for_those_that_had_no_turn() -> No
 def test_what_has_no_end_shares_the_window() -> None:
     slot = Slot()
     work = [item_of(INTO, Block(n, "a", 0, OFFSET_INFINITY), "a") for n in range(4)]
-    reading = Reading(slot.elements, 0, WindowTask(1, lasts_millis=200.0), work)
+    reading = Reading(slot.elements, 0, WindowTask(1, lasts_millis=2000.0), work)
     for _ in reading.work():
         pass
     assert [each.number for each in reading.left] == [(0,), (1,), (2,), (3,)]

@@ -19,7 +19,7 @@ from dagkit.ledger import (
     slice_of,
     transform_of,
 )
-from dagkit.ledger.audit.replay import ReplayWitness
+from dagkit.ledger.audit.chain_replay import ReplayWitness
 from dagkit.ledger.chain.chain import Chain
 from dagkit.ledger.format.events import (
     DataField,

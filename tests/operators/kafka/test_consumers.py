@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dagkit_operators.kafka import consumers
-from dagkit_operators.kafka.consumers import DEFAULTS, SKIPPED_MESSAGES, Consumers, Positioned
+from dagkit_operators.kafka.consumers import DEFAULTS, SKIPPED_MESSAGES, Consumers, Fetched, Positioned
 from tests.services.broker import QUIET, Broker
 
 pytestmark = pytest.mark.slow
@@ -72,3 +72,16 @@ def test_a_consumer_is_assigned_again_where_it_cannot_skip(kafka: Broker, kept: 
     with kept.at(settings(kafka), topic, 0, offset, 100) as again:
         assert again is source, "one consumer for each partition"
         assert again.fetch(100).messages.offsets[0] == offset
+
+
+def test_a_broker_that_does_not_answer_has_reported_no_end(
+    kafka: Broker, kept: Consumers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumers, "FIRST_SECONDS", 0.3)
+    topic = kafka.topic()
+    kafka.produce(topic, range(3))
+    with kept.at(settings(kafka), topic, 0, 0, 100) as source:
+        assert read(source, 3) == [0, 1, 2]
+        assert [source.fetch(100).end, source.fetch(100).end] == [3, 3]
+        with kafka.paused():
+            assert source.fetch(100) == Fetched()

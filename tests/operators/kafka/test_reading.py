@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,12 @@ from dagkit.ledger.audit.verify import verify
 from dagkit.testing import Alone, FakeClock
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import AggregateByTime, KafkaMessage, KafkaReader, KafkaSplitter, Map, TumblingWindows
+from dagkit_operators.kafka import consumers, topics
 from dagkit_operators.kafka.faults import OffsetsRemoved
 from tests.engine.cast import Collect, Desk, Draw, Hurried, arrived
 from tests.engine.poison_cast import killed, set_aside
 from tests.operators.looking import look_for_long, looks
+from tests.operators.outages import at_outage
 from tests.services.broker import Broker
 
 pytestmark = pytest.mark.slow
@@ -157,15 +159,17 @@ def test_a_compacted_topic_is_read_without_the_messages_that_are_gone(kafka: Bro
     assert read[-1] == latest
 
 
-def test_messages_after_an_open_transaction_wait_for_its_end(kafka: Broker, tmp_path: Path) -> None:
+@pytest.mark.parametrize("endless", [False, True], ids=["ranges", "without an end"])
+def test_messages_after_an_open_transaction_wait_for_its_end(kafka: Broker, tmp_path: Path, endless: bool) -> None:
     topic = kafka.topic()
-    desk = Desk(tmp_path, collected(kafka, topic))
+    desk = Desk(tmp_path, collected(kafka, topic, endless=endless))
     kafka.produce(topic, [1])
     with kafka.transaction("open") as producer:
         producer.produce(topic, b"2")
         producer.flush()
         kafka.produce(topic, [3])
         assert numbers(desk.run()) == [1]
+        assert numbers(desk.run()) == [1]  # the kept consumer asks where the partition ends
     assert numbers(desk.run()) == [1, 2, 3]
 
 
@@ -296,6 +300,50 @@ def test_a_launch_that_drains_reads_a_range_without_an_end_up_to_its_current_end
     kafka.produce(topic, range(5, 9))
     drains = Desk(tmp_path, collected(kafka, topic, endless=True), until=Until.DRAINED)
     assert numbers(drains.run()) == list(range(9))
+
+
+# ---- outages
+
+
+@contextmanager
+def answers_after_a_report(broker: Broker) -> Iterator[None]:
+    """The broker answers nothing until an outage is reported."""
+    with broker.paused() as resume, at_outage(resume):
+        yield
+
+
+def ask_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
+    for asking in (consumers, topics):
+        monkeypatch.setattr(asking, "FIRST_SECONDS", 0.3)
+
+
+@pytest.mark.parametrize("until", [Until.ONCE, Until.IDLE])
+def test_a_launch_waits_for_a_broker_that_does_not_answer(
+    kafka: Broker, tmp_path: Path, until: Until, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask_briefly(monkeypatch)
+    topic = kafka.topic()
+    kafka.produce(topic, range(5))
+    desk = Desk(tmp_path, collected(kafka, topic, endless=True), until=until)
+    with ExitStack() as outage:
+
+        def begins(point: Point, window: int) -> None:
+            if (point, window) == (Point.PLANNED, 1):
+                outage.enter_context(answers_after_a_report(kafka))
+
+        assert numbers(desk.run(probe=begins)) == list(range(5))
+
+
+def test_a_launch_that_drains_waits_for_a_broker_that_does_not_answer(
+    kafka: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask_briefly(monkeypatch)
+    topic = kafka.topic()
+    draw = collected(kafka, topic, endless=True)
+    assert numbers(Desk(tmp_path, draw).run()) == []
+    kafka.produce(topic, range(5))
+    with answers_after_a_report(kafka):
+        assert numbers(Desk(tmp_path, draw, until=Until.DRAINED).run()) == list(range(5))
 
 
 # ---- crashes
@@ -523,15 +571,6 @@ def reached(loop: Any) -> float | None:
     return None if watermark is None else watermark.timestamp()
 
 
-def run_until(desk: Desk, second: int) -> Any:
-    """Launch until the watermark is there: a launch may end while a broker does not answer."""
-    for _ in range(20):
-        loop = desk.run()
-        if reached(loop) == 60 + second:
-            return loop
-    raise AssertionError(f"the watermark is {reached(loop)}")
-
-
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
@@ -573,9 +612,9 @@ def test_the_partition_that_is_furthest_behind_holds_back_the_watermark(
     at_seconds(kafka, topic, 0, range(40))
     at_seconds(kafka, topic, 1, range(13))
     desk = Desk(tmp_path, summed(kafka, topic, endless=endless), until=Until.IDLE)
-    assert arrived(run_until(desk, 12)) == [[0, 2 * sum(range(10))]]
+    assert arrived(desk.run()) == [[0, 2 * sum(range(10))]]
     at_seconds(kafka, topic, 1, range(13, 35))
-    loop = run_until(desk, 34)
+    loop = desk.run()
     assert [start for start, _ in arrived(loop)] == [0, 10, 20]
     assert arrived(loop)[2] == [20, 2 * sum(range(20, 30))]
     assert arrived(loop, "late") == []
@@ -611,7 +650,7 @@ def test_an_idle_partition_is_let_go_and_comes_back(kafka: Broker, tmp_path: Pat
     at_seconds(kafka, topic, 1, range(25, 45))
     at_seconds(kafka, topic, 0, range(25, 35))
     desk.until = Until.IDLE
-    loop = run_until(desk, 34)
+    loop = desk.run()
     assert arrived(loop)[2:] == [[20, sum(range(20, 30)) + sum(range(25, 30))]]
     assert arrived(loop, "late") == []
 

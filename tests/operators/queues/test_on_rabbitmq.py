@@ -13,10 +13,22 @@ from random import Random
 import pytest
 from pydantic import SecretStr
 
+from dagkit import Dag
+from dagkit.errors import RunFailure
+from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
 from dagkit.testing import Alone
-from dagkit_operators import QueueInput
+from dagkit_operators import (
+    AcknowledgeFiles,
+    FileSplitterBase,
+    LineReader,
+    Map,
+    PartWriter,
+    QueueInput,
+    QueuePaths,
+    RecordWriter,
+)
 from dagkit_operators.queues.consumer import QueueRefused
 from tests.operators.looking import look_for_long, looks
 from tests.services.certificates import Authority
@@ -128,6 +140,50 @@ def test_brokers_that_are_killed_lose_no_message_and_double_none(tmp_path: Path,
     assert Driver(broker, "files", "once").end() == 0
     check(broker, "files", count)
     broker.stop()
+
+
+def ingest(broker: RabbitMQ, queue: str, *, takes_rejected: bool) -> None:
+    """Launch an application that copies the lines of the files that messages name, and fails if a file is missing."""
+
+    def draw(dag: Dag, conf: object) -> None:
+        url = SecretStr(broker.url)
+        messages = dag.add_operator("messages", QueuePaths(url=url, queue=queue))
+        splitter = dag.add_operator("splitter", FileSplitterBase())
+        acknowledge = dag.add_operator("acknowledge", AcknowledgeFiles(url=url, queue=queue))
+        reader = dag.add_operator("reader", LineReader())
+        dag.add_stream("paths", messages.output, splitter.input, acknowledge.files)
+        dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
+        dag.add_stream("files", splitter.files_metadata_output, acknowledge.metadata)
+        dag.add_stream("read", reader.blocks_metadata_output, acknowledge.blocks)
+        dag.add_stream("settled", messages.settled, acknowledge.settled)
+        dag.add_stream("lines", reader.messages, dag.add_operator("lines", RecordWriter(file_path="output")).input)
+        if takes_rejected:
+            texts = dag.add_operator("texts", Map(lambda rejected: f"{rejected.reason}: {rejected.text}"))
+            dag.add_stream("rejected", messages.rejected, texts.input)
+            texts >> dag.add_operator("letters", PartWriter(file_path="letters"))
+
+    launch(draw, until="once", path="app", machine=Machine("reference"))
+
+
+def test_messages_that_name_no_file_are_reported_with_their_ids_and_stay(broker: RabbitMQ) -> None:
+    missing = Path("file-0").absolute()
+    broker.send("without-files", ["no\tpath", str(missing)])
+    with pytest.raises(RunFailure, match=r"the message is no path \(message without-files-0-no\tpath") as rejected:
+        ingest(broker, "without-files", takes_rejected=False)
+    assert "of the queue without-files" in rejected.value.problem
+    assert rejected.value.code == "item-rejected"
+    assert broker.left("without-files") == 2
+    with pytest.raises(RunFailure, match=f"cannot read {missing}: there is no such file") as unreadable:
+        ingest(broker, "without-files", takes_rejected=True)
+    assert unreadable.value.code == "input-unreadable"
+    assert files(0, 1) == [str(missing)]
+    ingest(broker, "without-files", takes_rejected=True)
+    check(broker, "without-files", 1)
+    (letter,) = Path("letters").iterdir()
+    assert (
+        letter.read_text()
+        == "the message is no path (message without-files-0-no\tpath of the queue without-files): no\tpath\n"
+    )
 
 
 @pytest.mark.parametrize(

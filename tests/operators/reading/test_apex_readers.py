@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 from pyarrow import fs as pa_fs
 
-from dagkit import Block
-from dagkit.testing import Alone
+from dagkit import Block, Dag, Until
+from dagkit.engine.reports.run_events import Measured, RunEvent
+from dagkit.testing import Alone, FakeClock
 from dagkit_operators import (
     BlockReader,
     FileSliceReader,
@@ -26,6 +27,8 @@ from dagkit_operators import (
     ReadAheadLineReaderContext,
     RecordReader,
 )
+from tests.engine.cast import Desk, Hurried, some_lines
+from tests.engine.changes.test_listeners import Roomy
 
 LINES = [f"{1 + n % 28:02}/{1 + n % 12:02}/2014,{n:05},".ljust(122, "abcdefghij"[n % 10]) for n in range(1000)]
 """A thousand lines of 123 bytes, newline included, that begin with a date."""
@@ -263,3 +266,30 @@ def test_runs_of_line_ends_collapse_as_in_malhar(tmp_path: Path) -> None:
         context = ReadAheadLineReaderContext(collapse_line_ends=True, chunk_size=chance.randint(1, 20))
         blocks = blocks_of(path, chance.randint(1, 20))
         assert read(LineReader(reader_context=context), blocks) == list(runs(content)), content
+
+
+@pytest.mark.slow
+def test_counters_transfer(tmp_path: Path) -> None:
+    """In Malhar, a reader that stays takes over the counters of those that are removed; here, each window counts."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "one.txt").write_text(some_lines(300))
+
+    def draw(dag: Dag, conf: object) -> None:
+        scanner = {"files": [str(tmp_path / "in")]}
+        splitter = dag.add_operator("Find", FileSplitterInput(scanner=scanner, block_size=200))
+        splitter >> dag.add_operator("Read", LineReader(policy="apex", max_readers=8, interval_millis=0))
+
+    windows: list[Measured] = []
+
+    def observe(happening: RunEvent) -> None:
+        if isinstance(happening, Measured):
+            windows.append(happening)
+            counts = [len(each.operators["Read"]) for each in windows]
+            if 8 in counts and counts[-1] == 1:
+                loop.stop()
+
+    desk = Desk(tmp_path, draw, backend=lambda b: Hurried(Roomy(b, 8)), clock=FakeClock(), until=Until.STOPPED)
+    loop = desk.loop(observers=[observe])
+    loop.run()
+    assert {len(each.operators["Read"]) for each in windows} >= {8, 1}
+    assert sum(each.metrics["Read"]["bytes_read"] for each in windows) == len(some_lines(300))

@@ -11,7 +11,7 @@ from dagkit.errors import RUN_CODES
 from dagkit.testing import Alone
 from dagkit_operators import Filter, FlatMap, ItemRejected, Map, Record, Rejected
 from dagkit_operators.contexts.chunk import Chunk
-from dagkit_operators.contexts.line_columns import ListedAt, ReadLines
+from dagkit_operators.contexts.line_columns import ReadLines
 
 TEXTS = ["1", "x", "22", "", "3"]
 BAD = {"x": "invalid literal for int() with base 10: 'x'", "": "invalid literal for int() with base 10: ''"}
@@ -72,7 +72,7 @@ def test_a_rejected_line_has_its_record_and_its_position(operator: Any, expected
 @pytest.mark.parametrize(("operator", "expected"), OPERATORS, ids=["filter", "map", "flat map"])
 def test_an_item_without_a_position_has_that_of_its_part_of_the_file(operator: Any, expected: list[Any]) -> None:
     alone = Alone(operator)
-    column = ListedAt(TEXTS, lambda: None, 100)
+    column = Listed(TEXTS, lambda: None, 100)
     alone.send_batch(Batch({"block_id": Constant(7, len(TEXTS)), "value": column}, Record))
     assert alone.sent() == as_records(expected)
     assert [(one.start, one.text) for one in alone.sent("rejected")] == [(100, "x"), (100, "")]

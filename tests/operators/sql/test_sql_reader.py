@@ -1,11 +1,12 @@
 """Each row of a table or a query is read once, however its keys are divided."""
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -19,6 +20,7 @@ from dagkit_operators import Items, Map, SqlQuery, SqlRange, SqlReader, SqlSplit
 from dagkit_operators.outage import outage_of
 from dagkit_operators.sql.databases import connected
 from tests.engine.cast import Collect, Desk, Hurried, arrived
+from tests.operators.outages import at_outage
 from tests.operators.sql.sql_cast import TestDatabase
 
 KEYS = [3, 4, 4, 7, 20, 21, 21, 21, 90]
@@ -147,6 +149,41 @@ def test_a_table_that_does_not_fit_is_named(tmp_path: Path, filled: TestDatabase
     assert "query:" not in raised.value.problem
 
 
+class Removing(RowOperator):
+    """Passes on queries, and removes the database before."""
+
+    kind = "sql.removing/1"
+    input = InputPort(SqlRange)
+    output = OutputPort(SqlRange)
+    removed: str = ""
+
+    def process(self, item: SqlRange) -> Iterator[SqlRange]:
+        Path(self.removed).unlink()
+        yield item
+
+
+@pytest.mark.parametrize("reading", ["splitter", "reader"])
+def test_a_file_that_is_not_there_is_reported_and_not_created(tmp_path: Path, reading: str) -> None:
+    file = tmp_path / "strange ?%#.db"
+    database = TestDatabase(f"sqlite:///{quote(str(file))}")
+    database.rows("CREATE TABLE numbers (number INTEGER, text TEXT)")
+    database.rows("INSERT INTO numbers VALUES (1, 'one')")
+    assert numbers_and_texts(Desk(tmp_path / "there", rows_read(database)).run()) == [Named(1, "one")]
+
+    def draw(dag: Dag, conf: object) -> None:
+        split = dag.add_operator("split", SqlSplitter(table="numbers", key="number", **database.settings))
+        removing = dag.add_operator("removing", Removing(removed=str(file)))
+        read = dag.add_operator("read", SqlReader(**database.settings, record_type=Named))
+        split >> removing >> read >> dag.add_operator("collect", Collect())
+
+    if reading == "splitter":
+        file.unlink()
+    with pytest.raises(OperatorFailed, match=re.escape(f"there is no file {file}")) as raised:
+        Desk(tmp_path / "away", draw).run()
+    assert raised.value.code == "database-refused"
+    assert not file.exists()
+
+
 def test_a_splitter_reads_a_table_or_a_query() -> None:
     for properties in ({}, {"table": "t", "query": "SELECT 1"}):
         (fault,) = SqlSplitter(url="sqlite:///a.db", key="k", **properties).faults
@@ -164,28 +201,6 @@ def test_a_row_without_a_key_is_not_left_out_silently(tmp_path: Path, filled: Te
 
 
 AWAY = {"url": "postgresql://dagkit@127.0.0.1:1/none", "password": "hunter2"}
-
-
-class AtOutage(logging.Handler):
-    """Does something when an outage is reported."""
-
-    def __init__(self, act: Callable[[], object]) -> None:
-        super().__init__(logging.WARNING)
-        self._act = act
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if "does not answer" in record.getMessage():
-            self._act()
-
-
-@contextmanager
-def at_outage(act: Callable[[], object]) -> Iterator[None]:
-    handler, logger = AtOutage(act), logging.getLogger("dagkit.api.outage")
-    logger.addHandler(handler)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
 
 
 @pytest.mark.parametrize(

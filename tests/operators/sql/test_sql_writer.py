@@ -356,6 +356,20 @@ def test_a_database_that_refuses_is_named_and_no_secret_is(
     assert "hunter2" not in f"{failure} {caplog.text} {failure.__cause__}"
 
 
+@pytest.mark.parametrize("creates", [True, False])
+def test_a_file_is_created_only_by_a_writer_that_may_create_its_table(
+    tmp_path: Path, sqlite: TestDatabase, creates: bool
+) -> None:
+    desk = desk_of(tmp_path, sqlite, creates_table=creates)
+    if creates:
+        desk.run()
+        assert sqlite.rows(NUMBERS) == ALL
+        return
+    failure = failure_in(desk)
+    assert (failure.code, "there is no file " in failure.problem) == ("database-refused", True)
+    assert not (tmp_path / "rows.db").exists()
+
+
 @pytest.mark.parametrize(
     ("url", "problem"),
     [

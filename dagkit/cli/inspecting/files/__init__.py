@@ -7,13 +7,15 @@ from pathlib import Path
 
 import rich_click as click
 
-from dagkit.cli.application.located import Located
+from dagkit.cli.application.grouping import DefaultGroup
+from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.inspecting.files.forgetting import forget
-from dagkit.cli.inspecting.files.targets import ledger_of, of_application
-from dagkit.cli.terminal.output import Output, counted
+from dagkit.cli.inspecting.files.targets import ledger_of
+from dagkit.cli.terminal.output import Output
 from dagkit.errors import printable
 from dagkit.inventory.listing import ListedFile, State, listed, recorded, states_at
 from dagkit.inventory.readings import Reading, WindowRead, readings, readings_of
+from dagkit.observers.amounts import counted
 from dagkit.patterns import is_whole, refusal
 from dagkit.urls import absolute, shown
 
@@ -22,7 +24,7 @@ _AT_ONCE = 1000
 """The lines that are printed at once."""
 
 
-@click.group()
+@click.group(cls=DefaultGroup, default="ls")
 def files() -> None:
     """List the input files of an application, explain one, or let it be read again.
 
@@ -53,8 +55,8 @@ def ls(*, there: Located, output: Output, wanted: tuple[State, ...], operator: s
     if output.as_json:
         output.long_document("dagkit.files/1", "files", map(asdict, chosen))
         return
-    count = 0
-    while lines := [_line(file) for file in islice(chosen, _AT_ONCE)]:
+    count, here = 0, f"{Path.cwd()}/"
+    while lines := [_line(file, here) for file in islice(chosen, _AT_ONCE)]:
         count += len(lines)
         output.result("\n".join(lines))
     output.message(counted(count, "file"))
@@ -89,8 +91,9 @@ def explain(*, there: Located, output: Output, file: str) -> None:
 files.add_command(forget)
 
 
-def _line(file: ListedFile) -> str:
-    return f"{file.state:<11}  {printable(file.finder)}  {_shown(file.path)}{_because(file.reason)}"
+def _line(file: ListedFile, here: str) -> str:
+    place = shown(file.path).removeprefix(here)
+    return f"{file.state:<11}  {printable(file.finder)}  {place}{_because(file.reason)}"
 
 
 def _shown(path: str) -> str:

@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 import rich_click as click
 
 from dagkit.cli.application.asking import answered, waiting
-from dagkit.cli.application.located import Located
-from dagkit.cli.inspecting.files.targets import of_application
+from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.changes.requests import ForgetFile, ask
 from dagkit.inventory.listing import states

@@ -7,13 +7,14 @@ import rich_click as click
 from dagkit.api.files import AdoptsFiles
 from dagkit.cli.application.located import located
 from dagkit.cli.application.options import Asked, configured, spoken
-from dagkit.cli.terminal.output import Output, counted
+from dagkit.cli.terminal.output import Output
 from dagkit.compiler import Compilation
 from dagkit.inventory.adoption import Adoption, AdoptionRefused, Doubt
 from dagkit.inventory.adoption import adopt as adopt_files
 from dagkit.inventory.spark_checkpoint import files_read
 from dagkit.ledger import ChainNotFound, Ledger
 from dagkit.ledger.stores.memory import MemoryStore
+from dagkit.observers.amounts import counted
 from dagkit.urls import shown
 
 _READ = click.Choice(["read", "unread"])

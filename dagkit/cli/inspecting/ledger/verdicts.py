@@ -8,7 +8,7 @@ from click.exceptions import Exit
 
 from dagkit.cli.application.options import spoken
 from dagkit.cli.inspecting.ledger.reported import ReportedFaults, fault_document, path, report_unborn
-from dagkit.cli.terminal.output import Output, counted
+from dagkit.cli.terminal.output import Output
 from dagkit.engine.address import Address
 from dagkit.errors import printable
 from dagkit.ledger import Ledger
@@ -16,6 +16,7 @@ from dagkit.ledger.audit.kept_heads import KeptHead, heads_in
 from dagkit.ledger.audit.verify import ChainVerdict, Verdict
 from dagkit.ledger.audit.verify import verify as verify_ledger
 from dagkit.ledger.audit.work_audit import Proven
+from dagkit.observers.amounts import counted
 from dagkit.ranges.shares import SHARES
 
 
@@ -26,7 +27,7 @@ from dagkit.ranges.shares import SHARES
 @click.option(
     "--head", "heads", metavar="FILE", type=click.File(), help="Check that the heads kept in FILE are in the chains."
 )
-@click.option("--complete", is_flag=True, help="Treat bytes that are not read yet as a fault.")
+@click.option("--complete", is_flag=True, help="Treat input that is not read yet as a fault.")
 @spoken
 def verify(
     *, path: str, chain: str | None, contents: bool, heads: TextIO | None, complete: bool, output: Output
@@ -126,5 +127,5 @@ def _elements(shares: int) -> str:
 
 def _sentence(verdict: ChainVerdict) -> str:
     state = "OK" if verdict.is_valid else "NOT OK"
-    unread = "" if not verdict.is_valid or not verdict.faults else "; some bytes are not read yet"
+    unread = "" if not verdict.is_valid or not verdict.faults else "; some input is not read yet"
     return f"{verdict.name}: {state} ({counted(verdict.blocks, 'block')} verified{unread})"

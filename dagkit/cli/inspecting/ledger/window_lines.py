@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from json import loads
 
-from dagkit.cli.terminal.output import counted
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.journal import stored_at
 from dagkit.engine.checkpoint.stored_checkpoint import CheckpointReader
@@ -13,6 +12,7 @@ from dagkit.ledger import Chain, ExecuteTransform, LedgerError, Record
 from dagkit.ledger.audit.completeness import blocks_of
 from dagkit.ledger.chain.contents import rows_of
 from dagkit.ledger.format.events import AddData
+from dagkit.observers.amounts import counted
 
 MOST_NAMED = 5
 

@@ -4,15 +4,17 @@ from collections.abc import Sequence
 
 import rich_click as click
 
-from dagkit.cli.application.located import Located
-from dagkit.cli.inspecting.files.targets import ledger_of, of_application
+from dagkit.cli.application.grouping import DefaultGroup
+from dagkit.cli.application.located import Located, of_application
+from dagkit.cli.inspecting.files.targets import ledger_of
 from dagkit.cli.inspecting.work.requesting import give_up, of_operator, retry
-from dagkit.cli.terminal.output import Output, counted
+from dagkit.cli.terminal.output import Output
 from dagkit.engine.history.work_history import ListedWork, listed_work
 from dagkit.errors import printable
+from dagkit.observers.amounts import counted
 
 
-@click.group()
+@click.group(cls=DefaultGroup, default="ls")
 def work() -> None:
     """List the work of an application that is not done; give it up, or retry what was set aside.
 
@@ -32,7 +34,7 @@ def ls(*, there: Located, output: Output, operator: str | None) -> None:
         return
     if found:
         output.result("\n".join(map(_line, found)))
-    output.message(counted(len(found), "range"))
+    output.message(counted(len(found), "range") if found else "no work waits, was set aside or was given up")
 
 
 work.add_command(give_up)

@@ -9,8 +9,7 @@ from typing import Any
 import rich_click as click
 
 from dagkit.cli.application.asking import answered, waiting
-from dagkit.cli.application.located import Located
-from dagkit.cli.inspecting.files.targets import of_application
+from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.changes.requests import GiveUp, OnWork, Retry, ask
 from dagkit.errors import printable

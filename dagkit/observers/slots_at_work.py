@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from dagkit.cli.terminal.amounts import in_time
 from dagkit.engine.reports.run_events import SlotAtWork
 from dagkit.errors import printable
+from dagkit.observers.amounts import in_time
 
 _MOST_NAMED = 3
 

@@ -10,8 +10,9 @@ from dagkit.backends.reference.child import run_in_child
 from dagkit.compiler import compile_application
 from dagkit.engine.failures import WorkerDied
 from dagkit.engine.program.lower import program_of
+from dagkit.engine.worker.outbox import Arrived
 from dagkit.engine.worker.protocol import Answer, WindowTask
-from dagkit.engine.worker.slot import Arrived, SlotRun
+from dagkit.engine.worker.slot import SlotRun
 from dagkit.schema.batch import Batch
 from tests.engine.cast import Desk, Script
 from tests.engine.poison_cast import TIMEOUT, Poisoned
@@ -28,7 +29,7 @@ def in_a_slot(home: Path) -> None:
 
     def run() -> Answer:
         slot = SlotRun(program, 0, 0, WindowTask(1, timeout_millis=50), {})
-        list(slot.run([(wire, Batch.of([1]))]))
+        list(slot.run([Arrived(wire, Batch.of([1]))]))
         return Answer((slot.report(),), ())
 
     run_in_child(run, 1)
@@ -67,8 +68,8 @@ def test_a_slot_that_waits_for_its_input_or_for_the_reader_of_its_output_is_not_
     def draw(dag: Dag, conf: object) -> None:
         dag.add_operator("numbers", Script(looks=((1,),))) >> dag.add_operator("watched", Watched())
 
-    def arriving(wire: int) -> Iterator[Arrived]:
-        for each in [(wire, Batch.of([1])), None]:
+    def arriving(wire: int) -> Iterator[Arrived | None]:
+        for each in [Arrived(wire, Batch.of([1])), None]:
             assert makes_progress()
             yield each
         assert makes_progress()

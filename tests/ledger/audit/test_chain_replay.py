@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagkit.ledger import ChainBroken, LedgerError, checkpoint_of, transform_of
-from dagkit.ledger.audit.replay import replay
+from dagkit.ledger.audit.chain_replay import replay
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.format.block import seal, unseal
 from dagkit.ledger.format.hashing import canonical

@@ -1,0 +1,132 @@
+"""`dagkit replay`: run a window again with the present code, and compare what it writes."""
+
+import difflib
+import itertools
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import rich_click as click
+from click.exceptions import Exit
+
+from dagkit.cli.application.opening import opened
+from dagkit.cli.application.options import Asked, application, spoken
+from dagkit.cli.terminal.output import Output, WrongUsage, shown_place
+from dagkit.errors import printable
+from dagkit.launching import application_path
+from dagkit.ledger import Ledger
+from dagkit.observers.amounts import counted
+from dagkit.replaying import Compared, replayed, windows_of
+from dagkit.urls import absolute
+
+_DIFFERS = 10
+"""The exit code if the output differs."""
+
+
+@click.command()
+@application
+@click.option("--window", metavar="N", type=click.IntRange(min=1), help="The window to run again.")
+@click.option("--file", metavar="PATH", help="Run the windows again that read this input file.")
+@click.option("--into", metavar="FOLDER", help="Keep what the replay writes, in a new folder.")
+@click.option(
+    "--limit", metavar="N", type=click.IntRange(min=0), default=40, help="Print N lines of differences; default 40."
+)
+@click.option("--path", metavar="FOLDER", help="The application's folder, as for `launch`.")
+@spoken
+def replay(
+    *,
+    asked: Asked,
+    output: Output,
+    window: int | None,
+    file: str | None,
+    into: str | None,
+    limit: int,
+    path: str | None,
+) -> None:
+    """Run an earlier window again, with the present code and configuration, and compare what it writes.
+
+    It runs in this process, without Spark. The application's ledger and its output are only read; it may be running.
+    Exits with 10 if the output differs.
+    """
+    if (window is None) == (file is None):
+        raise click.UsageError("give either --window or --file")
+    if into is not None and Path(into).exists():
+        raise WrongUsage(f"{into} exists: --into makes a new folder")
+    with opened(asked, output) as found:
+        compilation = found.compiled()
+        place = absolute(path or application_path(compilation))
+        ledger = Ledger.open(place)
+        windows = [window] if window is not None else windows_of(ledger, absolute(str(file)))
+        if not windows:
+            raise WrongUsage(f"no window read {absolute(str(file))}; `dagkit files` lists the files that windows read")
+        results = []
+        for each in windows:
+            output.detail(f"window {each} runs again")
+            with tempfile.TemporaryDirectory(prefix="dagkit-replay-") as shadow:
+                results += [(each, one) for one in replayed(compilation, ledger, place, each, Path(shadow))]
+    if into is not None:
+        _keep(results, Path(into))
+    _show(results, limit, output)
+    if not all(one.is_equal for _, one in results):
+        raise Exit(_DIFFERS)
+
+
+def _keep(results: Sequence[tuple[int, Compared]], into: Path) -> None:
+    """Write what the replay wrote: `FOLDER/WINDOW/OPERATOR/NAME`; without a name, the rows of several files."""
+    for window, one in results:
+        name = "rows" if one.file is None else one.file.rpartition("/")[2]
+        kept = into / str(window) / quote(one.operator, safe=" ") / name
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_bytes(b"".join(one.now))
+
+
+def _show(results: Sequence[tuple[int, Compared]], limit: int, output: Output) -> None:
+    if output.as_json:
+        output.document("dagkit.replay/1", {"outputs": [_document(window, one, limit) for window, one in results]})
+        return
+    for window, one in results:
+        output.result(f"window {window}, {one.operator}{_named(one)}: {_verdict(one)}")
+        lines = list(_difference(one))
+        output.result(*lines[:limit])
+        if len(lines) > limit:
+            output.result(f"… {counted(len(lines) - limit, 'line')} more")
+    if not results:
+        output.result("the window wrote no files, and writes none now")
+
+
+def _named(one: Compared) -> str:
+    return "" if one.file is None else f" {shown_place(one.file)}"
+
+
+def _verdict(one: Compared) -> str:
+    if one.is_equal:
+        return f"{counted(len(one.now), 'row')}, all the same"
+    gone, new = len(one.before) - one.same, len(one.now) - one.same
+    if not gone and not new:
+        return f"{counted(len(one.now), 'row')}, in another order"
+    return f"{counted(one.same, 'row')} the same, {gone} only in the output, {new} only in the replay"
+
+
+def _difference(one: Compared) -> Iterator[str]:
+    """The unified difference, without the lines that name files."""
+    before, now = ([_text(row) for row in rows] for rows in (one.before, one.now))
+    return itertools.islice(difflib.unified_diff(before, now, lineterm="", n=1), 2, None)
+
+
+def _text(row: bytes) -> str:
+    return printable(row.decode(errors="backslashreplace").removesuffix("\n"))
+
+
+def _document(window: int, one: Compared, limit: int) -> dict[str, Any]:
+    return {
+        "window": window,
+        "operator": one.operator,
+        "file": one.file,
+        "equal": one.is_equal,
+        "same": one.same,
+        "before": len(one.before),
+        "now": len(one.now),
+        "difference": list(itertools.islice(_difference(one), limit)),
+    }

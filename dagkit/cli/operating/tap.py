@@ -1,0 +1,73 @@
+"""`dagkit tap`: show items that pass on a stream of a running application."""
+
+from collections.abc import Callable, Sequence
+
+import rich_click as click
+
+from dagkit.cli.application.asking import answered
+from dagkit.cli.application.located import located
+from dagkit.cli.application.options import Asked, configured, spoken
+from dagkit.cli.operating.run_views import seen_at
+from dagkit.cli.terminal.output import Output
+from dagkit.engine.changes.requests import NotRunning, ShownItem, TapStream, Unanswered
+from dagkit.errors import printable
+
+_WAIT_SECONDS = 20.0
+"""How long to wait for a window with items before the request is renewed."""
+_AT_ONCE = 10
+"""How many items a window shows at most."""
+
+
+@click.command()
+@click.argument("target", metavar="APP|PATH")
+@click.argument("stream", metavar="STREAM")
+@click.option("--limit", metavar="N", type=click.IntRange(min=1), help="End after N items.")
+@click.option(
+    "--sample", metavar="N", type=click.IntRange(min=1), default=1, help="Only every Nth item; default: each one."
+)
+@click.option("--path", metavar="FOLDER", help="The application's folder, if APP is launched with --path.")
+@configured
+@spoken
+def tap(
+    *,
+    target: str,
+    stream: str,
+    limit: int | None,
+    sample: int,
+    path: str | None,
+    configuring: Callable[[str], Asked],
+    output: Output,
+) -> None:
+    """Show items that pass on STREAM: the name of a stream, or the operator or `operator.port` that feeds it.
+
+    Each window shows its first items, once it is committed. An interrupt ends this command, not the application, which
+    takes samples only while this command runs.
+    """
+    place, left = located(target, path, configuring, output).place, limit
+    seen = seen_at(place)
+    if not seen.runs:
+        instead = "launch it, and ask again; `dagkit ledger show` and `dagkit items` show what earlier launches did"
+        raise NotRunning(seen.snapshot.application, seen.state, instead)
+    try:
+        while left is None or left > 0:
+            most = _AT_ONCE if left is None else min(left, _AT_ONCE)
+            try:
+                reply = answered(place, TapStream(stream=stream, most=most, every=sample), _WAIT_SECONDS)
+            except Unanswered:
+                if not seen_at(place).runs:
+                    output.message("the application has ended")
+                    return
+                continue
+            _show(reply.window or 0, reply.items, output)
+            left = None if left is None else left - len(reply.items)
+    except KeyboardInterrupt:
+        return
+
+
+def _show(window: int, items: Sequence[ShownItem], output: Output) -> None:
+    if output.as_json:
+        output.document("dagkit.tap/1", {"window": window, "items": [item.model_dump() for item in items]})
+        return
+    for item in items:
+        at = f" from {item.place}" if item.place else ""
+        output.result(printable(f"window {window}, {item.operator}: {item.item}{at}"))

@@ -1,0 +1,86 @@
+"""Requests to see items that pass on a stream: the next committed window with such items answers each of them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+
+from dagkit.api.operators import DelayOperator
+from dagkit.engine.changes.requests import Refused, Reply, Request, RequestInbox, ShownItem, TapStream
+from dagkit.engine.checkpoint.discoveries import Discovery
+from dagkit.engine.worker.protocol import Sample, Tap
+from dagkit.engine.worker.tapped import Tapping
+from dagkit.errors import did_you_mean
+from dagkit.graph import Graph
+
+LASTS = timedelta(minutes=1)
+"""After this time an unanswered request is dropped: its command renews it as long as it runs."""
+
+
+class Taps:
+    """The requests that are not answered."""
+
+    def __init__(self, inbox: RequestInbox) -> None:
+        self._inbox = inbox
+        self._taps: dict[str, tuple[datetime, Sequence[Tap]]] = {}
+        """The tapped outputs of each request, and when it was made."""
+
+    def add(self, request: Request, asks: TapStream, graph: Graph) -> None:
+        """Take a request; refuse it unless the graph has such a stream."""
+        try:
+            taps = [Tap(request.id, *output, asks.most, asks.every) for output in _outputs(graph, asks.stream)]
+        except Refused as refused:
+            reason = f"{refused.problem}\n  help: {refused.help}"  # the command adds the code
+            self._inbox.reply(Reply(id=request.id, done=False, refused=reason))
+        else:
+            self._taps[request.id] = request.at, taps
+
+    def wanted(self, now: datetime) -> tuple[Tap, ...]:
+        """The outputs to take samples of in the next window; nothing is read if there are no requests."""
+        gone = [each for each, (at, _) in self._taps.items() if now - at > LASTS or not self._inbox.is_there(each)]
+        for each in gone:
+            del self._taps[each]
+            self._inbox.drop(each)
+        return tuple(tap for _, taps in self._taps.values() for tap in taps)
+
+    def committed(self, window_id: int, samples: Iterable[Sample], hide: Callable[[str], str]) -> None:
+        """Answer the requests of which a window has samples; `hide` masks secrets."""
+        by_request: dict[str, list[Sample]] = {}
+        for sample in samples:
+            by_request.setdefault(sample.request, []).append(sample)
+        for request, found in by_request.items():
+            if request in self._taps:
+                most = self._taps.pop(request)[1][0].most
+                items = tuple(
+                    ShownItem(operator=one.operator, slot=one.slot, item=hide(one.item), place=hide(one.place))
+                    for one in found[:most]
+                )
+                self._inbox.reply(Reply(id=request, done=True, window=window_id, items=items))
+
+
+def sent_by_inputs(taps: Iterable[Tap], discoveries: Iterable[Discovery]) -> tuple[Sample, ...]:
+    """The samples of what input operators sent: they run on the driver."""
+    found = list(discoveries)
+    samples: list[Sample] = []
+    for tap in taps:
+        tapping = Tapping(tap, 0)
+        for discovery in found:
+            if discovery.operator == tap.operator:
+                tapping.take(emitted.item for emitted in discovery.emitted if emitted.port == tap.port)
+        samples += tapping.samples
+    return tuple(samples)
+
+
+def _outputs(graph: Graph, name: str) -> list[tuple[str, str]]:
+    """The outputs that feed a stream, given by its name, or as `operator.port` or `operator` of its source."""
+    found = [
+        (end.node, end.port)
+        for stream in graph.streams
+        for end in (stream.source, *stream.further_sources)
+        if end is not None and name in (stream.name, end.node, f"{end.node}.{end.port}")
+    ]
+    if not found:
+        known = [stream.name for stream in graph.streams] + [node.name for node in graph.nodes]
+        raise Refused(f"there is no stream {name!r}", did_you_mean(name, known))
+    delay = next((node for node, _ in found if isinstance(graph.by_name[node].operator, DelayOperator)), None)
+    if delay is not None:
+        raise Refused(f"{delay} is a delay, and only passes on what it receives", "tap the stream that leads to it")
+    return list(dict.fromkeys(found))

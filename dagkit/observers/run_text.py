@@ -1,0 +1,112 @@
+"""The figures of a run as text, for terminals and notebooks."""
+
+from collections.abc import Iterator
+
+from dagkit.engine.reports.seen_run import SeenRun
+from dagkit.engine.reports.snapshot import OperatorFigures, RunSnapshot
+from dagkit.errors import printable
+from dagkit.observers.amounts import counted, in_bytes, in_time, in_units
+from dagkit.observers.slots_at_work import slots_at_work
+
+_HEADER = ("operator", "partitions", "received/s", "sent/s", "read/s", "received", "sent", "pending", "busy")
+_MOST_NAMED = 3
+
+
+def picture(seen: SeenRun) -> str:
+    """All figures as text."""
+    return "\n".join([*_summary(seen), "", aligned([_HEADER, *map(_row, seen.snapshot.operators)])])
+
+
+def _headline(seen: SeenRun) -> str:
+    """What runs where, and since when."""
+    now, driver = seen.snapshot, seen.snapshot.driver
+    return (
+        f"{now.application}: {seen.step}; process {driver.pid} of {driver.user} on {driver.host}, {now.master}, "
+        f"launched {now.since.astimezone():%Y-%m-%d %H:%M:%S}"
+    )
+
+
+def _summary(seen: SeenRun) -> Iterator[str]:
+    """The lines above the table."""
+    now = seen.snapshot
+    yield _headline(seen)
+    yield _windows(seen)
+    yield f"this launch: {figures_of(now)}"
+    if now.pending_elements:
+        left = f", about {in_time(now.eta_seconds)} left" if now.eta_seconds and seen.runs else ""
+        yield f"pending: {counted(now.pending_elements, 'element')}, {in_units(now.pending)}{left}"
+    if seen.runs:
+        yield from (f"at work: {text}" for text in slots_at_work(now.working, seen.at))
+    for operator in now.operators:
+        for work in operator.underway[:_MOST_NAMED]:
+            share = "" if work.fraction is None else f" {work.fraction:.0%}"
+            yield f"under way: {operator.name} {printable(work.source)}{share}"
+    if seen.state == "killed":
+        after = f"resumes after window {now.window}" if now.window else "begins again"
+        yield f"its process ended without stopping; the next launch {after}, and no record is lost"
+    if now.visible_at is not None and seen.runs:
+        yield f"the next file becomes visible at {now.visible_at.astimezone():%H:%M:%S}"
+    if now.error is not None:
+        window = f" in window {now.error.window}" if now.error.window is not None else ""
+        first, _, rest = now.error.message.partition("\n")
+        more = "; `dagkit logs` prints the rest" if rest else ""
+        yield f"last error, {now.error.at.astimezone():%H:%M:%S}{window}: {printable(first)}{more}"
+
+
+def figures_of(now: RunSnapshot) -> str:
+    """What a launch has done so far, in a part of a sentence."""
+    totals = now.totals
+    if now.state == "stopped" and not totals.windows:
+        return f"no new input since window {now.window}" if now.window else "no input found"
+    rate = f", {in_units(now.read_per_second)}/s" if now.read_per_second else ""
+    return (
+        f"{counted(totals.windows, 'window')}, {in_units(now.read)} read{rate}, "
+        f"{in_bytes(totals.written)} written to {counted(totals.files, 'file')}"
+    )
+
+
+def aligned(rows: list[tuple[str, ...]]) -> str:
+    """Rows as text in columns: the first to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if index == 0 else cell.rjust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
+
+
+def _windows(seen: SeenRun) -> str:
+    now = seen.snapshot
+    if now.committed_at is None:
+        done = f"resumed after window {now.resumed_after}" if now.resumed_after else "no window is committed yet"
+    else:
+        ago = in_time((seen.at - now.committed_at).total_seconds())
+        done = f"window {now.window} committed {ago} ago (block {now.block} of the ledger)"
+    running = [
+        f"window {window.window} runs for {in_time((seen.at - window.since).total_seconds())}"
+        for window in now.in_flight
+        if seen.runs
+    ]
+    return "; ".join([done, *running])
+
+
+def _row(operator: OperatorFigures) -> tuple[str, ...]:
+    wanted = "" if operator.wanted == operator.partitions else f" → {operator.wanted}"
+    pending = sum(each.elements for each in operator.pending)
+    return (
+        printable(operator.name),
+        f"{operator.partitions}{wanted}",
+        _rate(operator.received_per_second),
+        _rate(operator.sent_per_second),
+        in_units({operator.unit: operator.positions_per_second}) if operator.positions else "-",
+        str(operator.received),
+        str(operator.sent),
+        str(pending) if operator.pending else "-",
+        f"{operator.busy:.0%}",
+    )
+
+
+def _rate(per_second: float) -> str:
+    return f"{per_second:.0f}" if per_second >= 10 or per_second == 0 else f"{per_second:.1f}"

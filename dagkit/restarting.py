@@ -1,0 +1,201 @@
+"""Restarting: make an application resume after an earlier window than its last one, beside the run that went further.
+
+A new folder gets the ledger as it was when that window was committed: the application's chain up to its block, and the
+chains of the input operators as they are now. So everything that was found stays found, and waits for the next launch.
+The folder of the run that went further is renamed and kept, as for `--fresh`. Files that its later windows completed
+move into it, since the application writes them again.
+"""
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import ClassVar
+
+from dagkit.engine.checkpoint.checkpoint import Checkpoint
+from dagkit.engine.files.checks import BEGAN
+from dagkit.engine.files.publish import FINISHED
+from dagkit.engine.files.regions import is_region_path
+from dagkit.engine.files.staging import Part, by_file
+from dagkit.engine.history.history import Entry, application_chain, history, newest_checkpoint
+from dagkit.engine.history.piece_places import PiecePlace, place_of
+from dagkit.engine.reports.status_file import refuse_second
+from dagkit.engine.run.launch_record import LAUNCHED, keep_aside
+from dagkit.errors import RunFailure, printable
+from dagkit.ledger import Ledger
+from dagkit.ledger.exchange.prefixes import copy_chain
+from dagkit.ledger.stores import open_store
+from dagkit.urls import is_url, local_path
+
+WITHDRAWN = "withdrawn"
+"""The folder, in that of the earlier run, into which the files of its later windows move, under their whole paths."""
+
+
+class RestartRefused(RunFailure):
+    """The application cannot resume after this window; nothing was changed."""
+
+    code = "restart-refused"
+    exit_code: ClassVar[int] = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """What a restart does."""
+
+    application: str
+    place: str
+    window: int
+    """The application resumes after this window."""
+    last: int
+    """The last window of the run that went further."""
+    withdrawn: tuple[str, ...]
+    """Files that later windows completed, which move into the folder of that run."""
+    missing: tuple[str, ...]
+    """Other files that later windows completed: they are not there any more."""
+    unset: bool
+    """Whether properties or partitions that were set after the window are as before again."""
+    pieces: tuple[PiecePlace, ...]
+    """Where the staged pieces are of files that were not complete after the window."""
+    block: int
+    """The number of the window's block."""
+
+    @classmethod
+    def planned(cls, place: str, window: int) -> "Restart":
+        """Look what a restart does, and change nothing. Raise `RestartRefused` or `DriverRuns` if there can be none."""
+        if is_url(place):
+            raise RestartRefused("an application's folder in an object store cannot be renamed", "use another folder")
+        refuse_second(open_store(place), datetime.now(UTC))
+        ledger = Ledger.open(place)
+        chain, newest = application_chain(ledger), newest_checkpoint(ledger)
+        if chain is None or not 1 <= window < newest.window:
+            raise _no_such_window(window, newest.window)
+        found = _from(ledger, window)
+        reached = next(found)
+        later = [part for entry in found for part in entry.checkpoint.finished]
+        _refuse_unrepeatable(later, Path(place))
+        files = by_file(part for part in later if part.part)
+        there = {file for file in files if Path(local_path(file)).is_file()}
+        staged = {file for file, parts in files.items() if any(Path(place, part.part).is_file() for part in parts)}
+        return cls(
+            application=chain.name,
+            place=place,
+            window=window,
+            last=newest.window,
+            withdrawn=tuple(sorted(there)),
+            missing=tuple(sorted(set(files) - there - staged)),
+            unset=_set_in(newest) != _set_in(reached.checkpoint),
+            pieces=tuple(_places(reached.checkpoint.files, files, place, window)),
+            block=reached.block,
+        )
+
+    def perform(self, now: datetime) -> str:
+        """Make the new folder and return the one in which the earlier run is kept.
+
+        An interrupted restart has changed nothing, or has left files of later windows, which a launch does not replace.
+        """
+        made = f"{self.place}.restarting"
+        shutil.rmtree(made, ignore_errors=True)  # what an interrupted restart left
+        self._make(Path(made))
+        os.sync()
+        kept = keep_aside(self.place, now)
+        assert kept is not None, "the folder exists"
+        Path(made).rename(self.place)
+        for file in self.withdrawn:
+            into = Path(f"{kept}/{WITHDRAWN}{local_path(file)}")
+            into.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(local_path(file), into)
+            _remove_emptied(Path(local_path(file)).parent)
+        return kept
+
+    def _make(self, made: Path) -> None:
+        """Make the new folder beside the application's."""
+        earlier, ledger = Ledger.open(self.place), Ledger.create(str(made), durable=False)
+        for name in earlier.names():
+            chain = earlier.chain(name)
+            copy_chain(chain, ledger.store, self.block if name == self.application else chain.head.seq)
+        for name in (BEGAN, LAUNCHED):  # what the application writes must not replace what it wrote
+            there = Path(self.place, name)
+            if there.is_dir():
+                shutil.copytree(there, made / name)
+            elif there.is_file():
+                shutil.copy2(there, made / name)
+        (made / FINISHED / str(self.window)).mkdir(parents=True)
+        for piece in self.pieces:
+            staged = made / piece.part.part
+            staged.parent.mkdir(parents=True, exist_ok=True)
+            staged.write_bytes(piece.content())
+
+
+def _remove_emptied(folder: Path) -> None:
+    """Remove a folder, and those around it, that hold nothing since a file moved away: often one for each window."""
+    here = Path.cwd()
+    while folder not in (here, *here.parents) and not any(folder.iterdir()):
+        folder.rmdir()
+        folder = folder.parent
+
+
+def _from(ledger: Ledger, window: int) -> Iterator[Entry]:
+    """The windows from this one on. A window's block has a higher number than the window."""
+    return (entry for entry in history(ledger, window) if entry.checkpoint.window >= window)
+
+
+def _set_in(checkpoint: Checkpoint) -> object:
+    """What was set while the application ran."""
+    return checkpoint.altered, checkpoint.partitions
+
+
+def _no_such_window(window: int, last: int) -> RestartRefused:
+    if not last:
+        return RestartRefused("no window is committed yet", "launch the application; it begins at the first window")
+    if window == last:
+        return RestartRefused(f"window {window} is the last one", "launch the application: it resumes there")
+    choice = "there is no earlier window" if last == 1 else f"choose a window from 1 to {last - 1}"
+    return RestartRefused(
+        f"the ledger has no window {window} with later ones: its windows are 1 to {last}",
+        f"{choice}; `dagkit launch --fresh` begins before the first",
+    )
+
+
+def _refuse_unrepeatable(later: Iterable[Part], place: Path) -> None:
+    """Raise if later windows left something outside of the folder that cannot be taken back."""
+    for part in later:
+        if part.is_external:
+            problem = f"window {part.window} delivered entries of {part.operator} to an external system"
+            raise RestartRefused(
+                f"{problem}, which dagkit cannot take back", "launch in another folder with --path, into other outputs"
+            )
+        if is_url(part.file):
+            raise RestartRefused(
+                f"{printable(part.file)} is in an object store, where files cannot be moved",
+                "launch in another folder with --path, into another output folder",
+            )
+        if is_region_path(part.part):
+            raise _written_together()
+    if any(map(is_region_path, (f"staging/{found.name}/" for found in place.glob("staging/*")))):
+        raise _written_together()
+
+
+def _written_together() -> RestartRefused:
+    return RestartRefused(
+        "later windows wrote to files that several slots write together, and the ledger does not hold their slices",
+        "launch in another folder with --path, into another output folder",
+    )
+
+
+def _places(
+    open_parts: Iterable[Part], later: Mapping[str, Sequence[Part]], place: str, window: int
+) -> Iterator[PiecePlace]:
+    """Yield where the pieces are of files that were not complete after the window."""
+    for part in open_parts:
+        if not part.part:
+            continue
+        found = place_of(part, later, place)
+        if found is None:
+            raise RestartRefused(
+                f"{printable(part.file)} was not complete after window {window}, and what it held then was joined with "
+                "later output or removed since",
+                "choose another window, or begin again with `dagkit launch --fresh`",
+            )
+        yield found

@@ -1,0 +1,25 @@
+"""The connection of PySpark to Java."""
+
+import subprocess
+import sys
+
+import pytest
+
+KINDS = """
+import sys
+import numpy
+from pyspark.sql.types import NumpyArrayConverter, NumpyScalarConverter
+from dagkit.backends.spark.gateway import find_numpy_without_pandas
+
+find_numpy_without_pandas()
+values = numpy.float64(1), numpy.zeros(1), numpy.zeros((1, 1)), 1.0, [1.0], None
+print([kind().can_convert(value) for kind in (NumpyScalarConverter, NumpyArrayConverter) for value in values])
+print("pandas" in sys.modules)
+"""
+
+
+@pytest.mark.slow
+def test_values_of_numpy_are_found_without_pandas() -> None:
+    ran = subprocess.run([sys.executable, "-c", KINDS], capture_output=True, text=True, check=True)  # noqa: S603
+    scalars, arrays = [True, *[False] * 5], [False, True, *[False] * 4]
+    assert ran.stdout.splitlines() == [str(scalars + arrays), "False"]

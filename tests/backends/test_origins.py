@@ -1,0 +1,157 @@
+"""A rejected item names the file and the byte that it was read from, whatever lies between it and the reader."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagkit import (
+    Batch,
+    Dag,
+    InputPort,
+    Operator,
+    OperatorContext,
+    OutputPort,
+    State,
+    StatelessPartitioner,
+)
+from dagkit.backends.spark.backend import SparkBackend
+from dagkit.compiler import compile_application
+from dagkit.engine.program.lower import program_of
+from dagkit.engine.worker.protocol import Backend
+from dagkit_operators import (
+    FileSplitterInput,
+    Filter,
+    FlatMap,
+    LineReader,
+    Map,
+    PartWriter,
+    Record,
+    Rejected,
+    Validate,
+    value,
+)
+from tests.backends.slots import InSlots
+from tests.engine.cast import Desk
+
+FILES = {"a.txt": "1 x\n22\n", "b.txt": "y\n3 z\n"}
+WORDS = ["a.txt 0 x", "b.txt 0 y", "b.txt 2 z"]
+LINES = ["a.txt 0 1 x", "b.txt 0 y", "b.txt 2 3 z"]
+
+
+class Words(Operator):
+    """Sends the words of each line, one by one."""
+
+    kind = "origins.words/1"
+    input = InputPort[Any]()
+    output = OutputPort(str)
+
+    def process(self, item: Any) -> Iterator[str]:
+        yield from (item.value if isinstance(item, Record) else item).split()
+
+
+class Passing(Operator):
+    """Takes batches only, and makes others of their items."""
+
+    kind = "origins.passing/1"
+    served_by_engine = True
+    input = InputPort(str)
+    output = OutputPort(str)
+
+    def process_batch(self, batch: Batch[str]) -> Batch[str]:
+        return batch.where(batch.column("item").array().is_valid())
+
+
+class Late(Operator):
+    """Sends at the end of the window what it received."""
+
+    kind = "origins.late/1"
+    input = InputPort(str)
+    output = OutputPort(str)
+    held = State[list[str]](default=[])
+
+    def process(self, item: str) -> None:
+        self.held = [*self.held, item]
+
+    def end_window(self) -> None:
+        for item in self.held:
+            self.output.emit(item)
+        self.held = []
+
+
+CHAINS: dict[str, tuple[list[Any], list[str]]] = {
+    "batches that are divided": ([Map(int)], LINES),
+    "a batch function": ([Map(batch=lambda column: [text.strip() for text in column.values()]), Map(int)], LINES),
+    "an expression": ([Map(value.strip()), Map(int)], LINES),
+    "a flat map": ([FlatMap(str.split), Map(int)], WORDS),
+    "single items": ([Words(), Map(int)], WORDS),
+    "a validation": ([Words(), Validate(int)], WORDS),
+    "a filter": ([Words(), Filter(lambda text: int(text) > 0)], WORDS),
+    "two exchanges": ([Words(), Map(str.strip), Map(int)], WORDS),
+    "single items behind a batch": ([Map(str.strip), Words(), Map(int)], WORDS),
+    "an operator that takes batches only": ([Words(), Passing(), Map(int)], WORDS),
+    "items that a window held": ([Words(), Late(), Map(int)], [" None x", " None y", " None z"]),
+}
+
+
+def place(rejected: Rejected) -> str:
+    return f"{Path(rejected.path).name} {rejected.start} {rejected.text}"
+
+
+def populate(home: Path, *, is_connected: bool = True) -> Callable[[Dag, object], None]:
+    def populate_dag(dag: Dag, conf: object) -> None:
+        splitter = dag.add_operator("Find", FileSplitterInput(scanner={"files": [str(home / "in")]}))
+        reader = dag.add_operator("Read", LineReader())
+        splitter.blocks_metadata_output >> reader.blocks_metadata_input
+        firsts = []
+        for name, (chain, _) in CHAINS.items():
+            last: Any = None
+            for number, operator in enumerate(chain):
+                step = dag.add_operator(f"{name} {number}", operator.configured({}))
+                dag.set_operator_attribute(step, OperatorContext.PARTITIONER, StatelessPartitioner(2))
+                if last is None:
+                    firsts.append(step.input)
+                else:
+                    dag.add_stream(f"{name} {number}", last, step.input)
+                last = step.output
+            if is_connected:
+                step.rejected >> dag.add_operator(f"Write {name}", PartWriter(file_path=str(home / name), format=place))
+        dag.add_stream("lines", reader.messages, *firsts)
+
+    return populate_dag
+
+
+@pytest.mark.parametrize(
+    "backend",
+    ["reference", "slots", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.slow])],
+)
+def test_a_rejected_item_names_its_file_and_byte(backend: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    def on(reference: Any) -> Backend:
+        if backend == "spark":
+            return SparkBackend(reference.compilation, request.getfixturevalue("spark"))
+        return reference if backend == "reference" else InSlots(reference.compilation)
+
+    (tmp_path / "in").mkdir()
+    for name, content in FILES.items():
+        (tmp_path / "in" / name).write_text(content)
+    Desk(tmp_path, populate(tmp_path), backend=on).run()
+    written = {
+        name: sorted(line for path in (tmp_path / name).rglob("part-*") for line in path.read_text().splitlines())
+        for name in CHAINS
+    }
+    assert written == {name: expected for name, (_, expected) in CHAINS.items()}
+
+
+def test_origins_are_taken_along_only_to_a_connected_output_that_names_them(tmp_path: Path) -> None:
+    program = program_of(compile_application(populate(tmp_path, is_connected=False)))
+    assert not program.placed
+    assert not any(target.placed for target in program.targets.values())
+    program = program_of(compile_application(populate(tmp_path)))
+    placed = {target.into[0] for target in program.targets.values() if target.placed}
+    assert {name for name, _ in program.placed} == {
+        f"{name} {n}" for name, (c, _) in CHAINS.items() for n in range(len(c))
+    }
+    assert "two exchanges 1" in placed
+    assert "Read" not in placed
+    assert not any(name.startswith("Write") for name in placed)

@@ -1,0 +1,85 @@
+"""Requests to see items that pass on a stream are answered by the next window, without a trace in its results."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagkit import Dag
+from dagkit.engine.changes.requests import Reply, TapStream, ask, reply_to
+from dagkit.engine.changes.taps import LASTS
+from dagkit.launching import Machine, launch
+from dagkit.ledger import Ledger
+from tests.engine.cast import Collect, Script, lines_through_filter
+from tests.engine.changes.test_requests import Times, multiplied
+
+
+def tapped(
+    home: Path, draw: Callable[..., None], machine: dict[str, Any], age: timedelta = timedelta(), **tap: Any
+) -> Reply | None:
+    """Request a tap before the first window, run the application, and return the answer."""
+    store = Ledger.create(home / "app").store
+    request = ask(store, TapStream(**{"most": 2, "every": 1, **tap}), datetime.now(UTC) - age)
+    launch(draw, until="once", path=home / "app", durable=False, **machine)
+    return reply_to(store, request)
+
+
+def on_reference() -> dict[str, Any]:
+    return {"machine": Machine("reference")}
+
+
+@pytest.fixture(params=["reference", pytest.param("spark", marks=[pytest.mark.slow, pytest.mark.spark])])
+def machine(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return on_reference() if request.param == "reference" else {"spark": request.getfixturevalue("spark")}
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_the_first_lines_are_shown_with_their_places(tmp_path: Path, machine: dict[str, Any], fused: bool) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/a").write_text("one\ntwo\nthree\nfour\nfive\n")
+    draw = lines_through_filter(tmp_path, block_size=1024, fused=fused)
+    reply = tapped(tmp_path, draw, machine, stream="lines", every=2)
+    assert reply is not None
+    assert [(one.operator, one.place.rpartition("/")[2]) for one in reply.items] == [
+        ("reader", "a, byte 0 (block 0)"),
+        ("reader", "a, byte 8 (block 0)"),
+    ]
+    assert ["one" in reply.items[0].item, "three" in reply.items[1].item] == [True, True]
+
+
+def test_what_an_input_operator_sends_is_shown(tmp_path: Path, machine: dict[str, Any]) -> None:
+    reply = tapped(tmp_path, multiplied(looks=((1, 2, 3), (4,))), machine, stream="script.out")
+    assert reply is not None
+    assert (reply.window, [one.item for one in reply.items]) == (1, ["1", "2"])
+
+
+def test_a_stream_without_items_is_answered_by_the_first_window_that_has_some(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/a").write_text("#\n" * 64 + "seven\n")
+    draw = lines_through_filter(tmp_path, block_size=64, readers=1, threshold=1)
+    reply = tapped(tmp_path, draw, on_reference(), stream="kept")
+    assert reply is not None
+    assert (reply.window, ["seven" in one.item for one in reply.items]) == (3, [True])
+
+
+def test_an_unknown_stream_is_refused_with_a_near_name(tmp_path: Path) -> None:
+    reply = tapped(tmp_path, multiplied(), on_reference(), stream="tims")
+    assert reply is not None
+    assert reply.refused == "there is no stream 'tims'\n  help: did you mean 'times'?"
+
+
+def test_an_old_request_is_dropped(tmp_path: Path) -> None:
+    assert tapped(tmp_path, multiplied(), on_reference(), LASTS * 2, stream="times") is None
+    assert not list((tmp_path / "app/requests").iterdir())
+
+
+def test_secrets_are_masked(tmp_path: Path) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        script = dag.add_operator("script", Script(looks=((4711,),)))
+        script >> dag.add_operator("times", Times(password=str(4711))) >> dag.add_operator("collect", Collect())
+
+    reply = tapped(tmp_path, draw, on_reference(), stream="times")
+    assert reply is not None
+    assert "4711" not in reply.items[0].item

@@ -1,0 +1,13 @@
+"""A launch in a warm driver is compared with its windows alone."""
+
+import pytest
+
+from bench.launches import COLD, WARM, WINDOWS, Measured, page
+
+
+@pytest.mark.parametrize(("warm", "holds"), [(0.75, True), (0.76, False)])
+def test_a_launch_in_a_warm_driver_takes_half_a_second_over_its_windows(warm: float, holds: bool) -> None:
+    measured = Measured(1, {COLD: [4.0], WARM: [9.0, warm, 0.1], WINDOWS: [0.25]})
+    assert measured.holds is holds
+    assert f"over the windows alone: {warm - 0.25:.2f} s" in page(measured)
+    assert f"| in a warm driver | {warm} | 0.10 to 9.00 |" in page(measured)

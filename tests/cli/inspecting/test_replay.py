@@ -1,0 +1,72 @@
+"""`dagkit replay`: prints what a correction of the code changes."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+APP = """
+from dagkit import Dag
+from dagkit_operators import FileSplitterInput, LineReader, RecordWriter
+
+
+def populate_dag(dag: Dag, conf) -> None:
+    splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}))
+    writer = dag.add_operator("Writer", RecordWriter(file_path="out"))
+    splitter >> dag.add_operator("Reader", LineReader()) >> writer
+"""
+
+
+@pytest.fixture
+def replay(dagkit, write: Callable[[str, str], Path]):
+    """Run an application and return `dagkit replay` for it."""
+    write("app.py", APP)
+    write("in/a.txt", "one\ntwo\n")
+    assert dagkit("launch", "app.py", "--once", "--reference", "--no-sync", "--path", "place").code == 0
+    return lambda *arguments: dagkit("replay", "app.py", *arguments, "--path", "place")
+
+
+CHANGED = ("-D", "dt.operator.Writer.prop.record_separator=!\n")
+
+
+def test_equal_output_gives_zero(replay) -> None:
+    answer = replay("--file", "in/a.txt")
+    assert (answer.code, answer.out) == (0, "window 1, Writer out/0: 2 rows, all the same\n")
+
+
+def test_a_difference_is_shown_up_to_the_limit_and_gives_ten(replay) -> None:
+    answer = replay("--window", "1", *CHANGED)
+    first, *lines = answer.out.splitlines()
+    assert answer.code == 10
+    assert first.endswith("out/0: 0 rows the same, 2 only in the output, 2 only in the replay")
+    assert lines == ["@@ -1,2 +1,2 @@", "-one", "-two", "+one!", "+two!"]
+    limited = replay("--window", "1", *CHANGED, "--limit", "2")
+    assert limited.out.splitlines()[1:] == ["@@ -1,2 +1,2 @@", "-one", "… 3 lines more"]
+
+
+def test_the_document_has_the_numbers_of_rows(replay) -> None:
+    (one,) = replay("--window", "1", *CHANGED, "--json", "--limit", "0").document["outputs"]
+    assert one == {
+        "window": 1,
+        "operator": "Writer",
+        "file": str(Path("out/0").absolute()),
+        "equal": False,
+        "same": 0,
+        "before": 2,
+        "now": 2,
+        "difference": [],
+    }
+
+
+def test_what_it_writes_is_kept_in_a_new_folder(replay) -> None:
+    assert replay("--window", "1", *CHANGED, "--into", "kept").code == 10
+    assert Path("kept/1/Writer/0").read_text() == "one!\ntwo!\n"
+    assert Path("out/0").read_text() == "one\ntwo\n"
+    assert replay("--window", "1", "--into", "kept").code == 2
+
+
+@pytest.mark.parametrize("options", [(), ("--window", "1", "--file", "in/a.txt"), ("--file", "in/b.txt")])
+def test_a_window_or_a_file_that_was_read_is_needed(replay, options: tuple[str, ...]) -> None:
+    assert replay(*options).code == 2

@@ -1,0 +1,41 @@
+"""`dagkit tap`: items of a running application, and nothing of one that does not run."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.operating.test_operating import Running, until_stopped
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Running]:
+    """An application that sends a number each second, for longer than any test takes."""
+    yield from until_stopped(Running(tmp_path / "app", [(number,) for number in range(3600)]))
+
+
+def test_items_are_shown_until_the_limit(dagkit, running: Running) -> None:
+    answer = dagkit("tap", str(running.folder), "script", "--limit", "1")
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.startswith("window ")
+    assert answer.out.rstrip().partition(": ")[2].isdecimal()
+
+
+def test_the_document_names_the_window(dagkit, running: Running) -> None:
+    document = json.loads(dagkit("tap", str(running.folder), "times", "--limit", "1", "--json").out)
+    assert document["window"] > 0
+    assert [one["operator"] for one in document["items"]] == ["times"]
+
+
+def test_an_unknown_stream_is_refused(dagkit, running: Running) -> None:
+    answer = dagkit("tap", str(running.folder), "tims")
+    assert (answer.code, answer.err.splitlines()[0]) == (3, "there is no stream 'tims' [request-refused]")
+
+
+def test_an_application_that_does_not_run_has_no_items(dagkit, running: Running) -> None:
+    dagkit("stop", str(running.folder))
+    running.thread.join(30)
+    assert dagkit("tap", str(running.folder), "times").code == 8

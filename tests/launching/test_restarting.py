@@ -1,0 +1,133 @@
+"""A restarted application resumes after the named window, with the output of one that was never further."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from dagkit import Config, Dag
+from dagkit.engine.files import compact
+from dagkit.launching import Machine, launch
+from dagkit.ledger import Ledger
+from dagkit.restarting import WITHDRAWN, Restart, RestartRefused
+from dagkit_operators import Map, PartWriter
+from tests.engine.cast import Desk, Hurried, files_in, lines_through_filter, numbers_collected, some_lines
+from tests.engine.delivery_cast import numbers_inserted
+from tests.engine.files.test_compact import written
+from tests.launching.test_launching import Numbers
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def two_files(home: Path) -> Desk:
+    """Lines whose blocks take several windows each, so that most windows leave incomplete files."""
+    for name in "ab":
+        (home / "in").mkdir(exist_ok=True)
+        (home / "in" / name).write_text(some_lines(10, seed=ord(name)))
+    return Desk(home, lines_through_filter(home, block_size=128), backend=Hurried)
+
+
+def restarted(desk: Desk, window: int, minutes: int = 0) -> Path:
+    return Path(Restart.planned(desk.place, window).perform(NOON + timedelta(minutes=minutes)))
+
+
+@pytest.mark.slow
+def test_the_output_is_the_same_from_whatever_window_it_begins_again(tmp_path: Path) -> None:
+    desk = two_files(tmp_path)
+    last = desk.run().checkpoint.window
+    whole = desk.outputs()
+    assert last > 5
+    window = 0
+    while (window := window + 1) < last:
+        before = desk.outputs()
+        kept = restarted(desk, window, window)
+        withdrawn = {path.name for path in (kept / WITHDRAWN).rglob("*") if path.is_file()}
+        assert desk.outputs() == {name: content for name, content in before.items() if name not in withdrawn}
+        assert desk.loop().checkpoint.window == window
+        last = desk.run().checkpoint.window
+        assert (desk.outputs(), desk.faults(), desk.leftovers()) == (whole, [], [])
+
+
+def test_the_ledger_of_the_earlier_run_stays_as_it_was(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, numbers_collected(((9,), (9,), (9,))))
+    desk.run()
+    whole = {path.relative_to(desk.place): path.read_bytes() for path in Path(desk.place, "ledger").rglob("*.json")}
+    kept = restarted(desk, 1)
+    assert whole == {path.relative_to(kept): path.read_bytes() for path in (kept / "ledger").rglob("*.json")}
+
+
+def test_files_that_are_gone_are_named_and_written_again(tmp_path: Path) -> None:
+    desk = two_files(tmp_path)
+    last = desk.run().checkpoint.window
+    whole = desk.outputs()
+    planned = Restart.planned(desk.place, 1)
+    taken = Path(planned.withdrawn[0])
+    taken.unlink()
+    again = Restart.planned(desk.place, 1)
+    assert (again.missing, again.last) == ((str(taken),), last)
+    again.perform(NOON)
+    desk.run()
+    assert desk.outputs() == whole
+
+
+def test_folders_that_only_later_windows_filled_go_with_their_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def a_folder_for_each_window(dag: Dag, conf: Config) -> None:
+        writer = PartWriter(file_path="out", file_name="{window}/{partition}-{number}", rotation_windows=1)
+        dag.add_operator("Numbers", Numbers()) >> dag.add_operator("Text", Map(str)) >> dag.add_operator("W", writer)
+
+    monkeypatch.chdir(tmp_path)
+    launched = launch(a_folder_for_each_window, until="once", machine=Machine("reference"), path="app", durable=False)
+    assert [folder.name for folder in sorted((tmp_path / "out").iterdir())] == ["1", "2", "3"]
+    Restart.planned(launched.application_path, 1).perform(NOON)
+    assert [folder.name for folder in (tmp_path / "out").iterdir()] == ["1"]
+
+
+def test_a_restart_that_was_killed_while_it_copied_is_repeated(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, numbers_collected(((9,), (9,))))
+    desk.run()
+    Ledger.create(f"{desk.place}.restarting")
+    restarted(desk, 1)
+    assert desk.loop().checkpoint.window == 1
+
+
+@pytest.mark.parametrize(("window", "problem"), [(2, "the last one"), (7, "its windows are 1 to 2")])
+def test_a_window_without_later_ones_is_refused(tmp_path: Path, window: int, problem: str) -> None:
+    desk = Desk(tmp_path, numbers_collected(((9,), (9,))))
+    assert desk.run().checkpoint.window == 2
+    with pytest.raises(RestartRefused, match=problem):
+        Restart.planned(desk.place, window)
+
+
+def test_pieces_of_a_file_that_were_joined_later_are_missed_before_anything_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compact, "MOST_PIECES", 2)
+    desk = written(tmp_path, 5)
+    desk.run(windows=4)
+    with pytest.raises(RestartRefused, match="not complete after window 1"):
+        Restart.planned(desk.place, 1)
+    desk.run()
+    with pytest.raises(RestartRefused, match="not complete after window 1"):
+        Restart.planned(desk.place, 1)
+    assert files_in(desk.out)
+
+
+def test_pieces_of_a_file_that_is_complete_now_are_staged_again(tmp_path: Path) -> None:
+    desk = written(tmp_path, 5)
+    last = desk.run().checkpoint.window
+    whole = desk.outputs()
+    for window in range(last - 1, 0, -1):
+        restarted(desk, window, window)
+        assert desk.outputs() == {}
+        assert [part.window for part in desk.loop().checkpoint.files] == list(range(1, window + 1))
+        desk.run()
+        assert (desk.outputs(), desk.faults(), desk.leftovers()) == (whole, [], [])
+
+
+def test_a_window_after_which_a_table_got_rows_is_refused(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, numbers_inserted(tmp_path / "numbers.db"))
+    assert desk.run().checkpoint.window > 1
+    with pytest.raises(RestartRefused, match="delivered entries of insert to an external system"):
+        Restart.planned(desk.place, 1)

@@ -1,0 +1,64 @@
+"""A launch in a notebook shows the figures of `dagkit top` below its cell, renewed at most each second."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dagkit.compiler import compile_application
+from dagkit.engine.reports.run_events import Ended
+from dagkit.engine.reports.run_picture import RunPicture
+from dagkit.observers.live_figures import LiveFigures, in_notebook
+from tests.engine.cast import numbers_collected
+from tests.engine.reports.launches import SetClock, first_snapshot
+from tests.engine.reports.test_run_picture import WINDOW
+
+ROOT = Path(__file__).parents[2]
+IN_A_KERNEL = """
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+
+InteractiveShell.instance().kernel = "a kernel"
+
+from dagkit.launching import Machine, launch
+from tests.engine.cast import numbers_collected
+
+with capture_output() as shown:
+    launch(numbers_collected(((9,), (9,))), until="once", machine=Machine("reference"), path="app", durable=False)
+first, *updates = shown.outputs
+assert {output.transient["display_id"] for output in updates} == {first.transient["display_id"]}
+print(updates[-1].data["text/plain"])
+"""
+
+
+@pytest.fixture
+def run() -> RunPicture:
+    return RunPicture(SetClock(), first_snapshot(), compile_application(numbers_collected(((9,),))).plan)
+
+
+def test_the_figures_are_shown_each_second_and_at_the_end(run: RunPicture) -> None:
+    shown: list[str] = []
+    seconds = iter([0.0, 0.0, 0.1, 0.9, 1.0, 1.1, 1.2, 1.3])
+    figures = LiveFigures(run, shown.append, lambda: next(seconds))
+    for event in (*WINDOW, Ended(3)):
+        run(event)
+        figures(event)
+    assert len(shown) == 3
+    assert "App: starting" in shown[0]
+    assert "window 3 committed" in shown[-1]
+
+
+def test_outside_of_a_notebook_nothing_is_shown_and_ipython_is_not_imported(run: RunPicture) -> None:
+    before = "IPython" in sys.modules
+    assert list(in_notebook(run)) == []
+    assert ("IPython" in sys.modules) is before
+
+
+@pytest.mark.slow
+def test_in_a_kernel_one_display_is_renewed(tmp_path: Path) -> None:
+    pytest.importorskip("IPython", reason="IPython is not installed")
+    program = f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{IN_A_KERNEL}"
+    command = [sys.executable, "-c", program]
+    printed = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)  # noqa: S603 - our own
+    assert "window 2 committed" in printed.stdout

@@ -1,0 +1,238 @@
+"""Whole launches on bad topics and tables: each ends with a code and a place, and loses nothing when it is repaired."""
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dagkit.cli import main
+from dagkit.ledger import Ledger
+from dagkit_operators.kafka.consumers import CONSUMERS
+from tests.operators.sql.sql_cast import TestDatabase
+from tests.services.broker import Broker
+from tests.services.postgres import PASSWORD, PostgresServer
+
+pytestmark = pytest.mark.slow
+
+APPLICATION = """
+from dataclasses import dataclass
+
+from dagkit import Dag
+from dagkit_operators import *
+from tests.operators.test_bad_messages import once
+
+
+@dataclass(frozen=True)
+class Row:
+    number: int
+    text: str
+
+
+def number(message: KafkaMessage) -> str:
+    return str(int(message.value))
+
+
+def number_or_none(message: KafkaMessage) -> str:
+    return message.value.decode() if message.value.isdigit() else "none"
+
+
+def row(number: int) -> Row:
+    return Row(number, f"row {number}")
+
+
+def text(row: Row) -> str:
+    return row.text
+
+
+def populate_dag(dag: Dag, conf) -> None:
+    first, *others = [dag.add_operator(f"Operator {place}", each) for place, each in enumerate(OPERATORS)]
+    for each in others:
+        first >> each
+        first = each
+"""
+TO_FILES = 'PartWriter(file_path="out", format=str)'
+_hooks: list[Callable[[], object]] = []
+
+
+def once(item: Any) -> Any:
+    """Call what a test wants to happen while a window runs."""
+    while _hooks:
+        _hooks.pop()()
+    return item
+
+
+def launched(*operators: str) -> Result:
+    """Launch these operators one after the other."""
+    Path("app.py").write_text(APPLICATION.replace("OPERATORS", f"[{', '.join(operators)}]"))
+    return CliRunner().invoke(main, ["launch", "app.py", "--path", "app", "--once", "--no-sync", "--reference"])
+
+
+def launch(*operators: str) -> str:
+    """Launch these operators, and return the report; empty if the launch succeeds."""
+    answer = launched(*operators)
+    assert (answer.exit_code == 0) == (re.search(r"\[[a-z-]+\]$", answer.stderr, re.MULTILINE) is None), answer.stderr
+    return "" if answer.exit_code == 0 else answer.stderr
+
+
+def written() -> list[str]:
+    return sorted(line for file in Path("out").glob("*") for line in file.read_text().splitlines())
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    _hooks.clear()
+    return tmp_path
+
+
+def call(kind: str, properties: Mapping[str, Any]) -> str:
+    """The text that makes an operator."""
+    return f"{kind}({', '.join(f'{name}={value!r}' for name, value in properties.items())})"
+
+
+def read(address: str, topic: str, *, parse: str = "number", **reader: Any) -> tuple[str, str, str]:
+    """Operators that write the messages of a topic to files."""
+    at = {"bootstrap_servers": address, **({"settings": reader.pop("settings")} if "settings" in reader else {})}
+    reading = call("KafkaReader", {**at, **reader}).removesuffix(")")
+    return call("KafkaSplitter", {**at, "topics": [topic]}), f"{reading}, parse={parse})", TO_FILES
+
+
+def test_a_topic_that_is_not_there(kafka: Broker, folder: Path) -> None:
+    topic = f"absent-{folder.name}"
+    report = launch(*read(kafka.address, topic))
+    assert f"there is no topic {topic!r} at {kafka.address} [topic-missing]" in report
+    kafka.produce(kafka.topic(name=topic), range(3))
+    assert ", 3 offsets read, 6 B written to 1 file" in launched(*read(kafka.address, topic)).stdout
+    assert written() == ["0", "1", "2"]
+
+
+def test_credentials_that_are_refused(kafka: Broker) -> None:
+    topic = kafka.topic()
+    kafka.produce(topic, range(3))
+    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "alice"}
+    wrong, right = ({**login, "sasl.password": password} for password in ("planted-secret", "alice-secret"))
+    report = launch(*read(kafka.login_address, topic, settings=wrong))
+    assert f"Kafka at {kafka.login_address} refuses the client" in report
+    assert "[kafka-refused]" in report
+    assert "planted-secret" not in report
+    assert launch(*read(kafka.login_address, topic, settings=right)) == ""
+    assert written() == ["0", "1", "2"]
+
+
+def test_offsets_that_were_removed_before_they_were_read(kafka: Broker) -> None:
+    topic = kafka.topic(retention_ms="86400000")
+    kafka.produce(topic, range(3))
+    assert launch(*read(kafka.address, topic)) == ""
+    CONSUMERS.close()  # as the end of a process does: a consumer that is kept may have fetched the messages
+    kafka.produce(topic, range(3, 9))
+    kafka.remove_before(topic, 0, 6)
+    report = launch(*read(kafka.address, topic))
+    assert f"{topic}/0: the messages from offset 3 up to 6 were removed before they were read" in report
+    assert "retention.ms=86400000" in report
+    assert "[offsets-removed]" in report
+    assert launch(*read(kafka.address, topic, on_removed="skip")) == ""
+    assert written() == ["0", "1", "2", "6", "7", "8"]
+
+
+def test_a_partition_that_is_added(kafka: Broker) -> None:
+    topic = kafka.topic()
+    kafka.produce(topic, range(3))
+    assert launch(*read(kafka.address, topic)) == ""
+    kafka.add_partitions(topic, 2)
+    kafka.produce(topic, range(3, 6), partition=1)
+    assert launch(*read(kafka.address, topic)) == ""
+    assert written() == ["0", "1", "2", "3", "4", "5"]
+
+
+def test_a_message_that_its_decoder_refuses(kafka: Broker) -> None:
+    topic = kafka.topic()
+    kafka.produce(topic, [1, "x", 3])
+    report = launch(*read(kafka.address, topic))
+    assert re.search(rf"the item 'x' of {topic}/0, offset 1 is rejected: .*\[item-rejected\]", report), report
+    assert launch(*read(kafka.address, topic, parse="number_or_none")) == ""
+    assert written() == ["1", "3", "none"]
+
+
+def test_a_transaction_that_another_producer_fenced(kafka: Broker) -> None:
+    source, target = kafka.topic(), kafka.topic()
+    kafka.produce(source, range(3))
+    split, reader, _ = read(kafka.address, source)
+    operators = split, reader, "Map(once)", call("KafkaWriter", {"bootstrap_servers": kafka.address, "topic": target})
+
+    def fences() -> None:
+        ledger = Ledger.open("app")
+        writers = [f"{ledger.chain(name).dataset_id}/Operator 3.staged" for name in ledger.names()]
+        for writer in writers:
+            kafka.producer(transactional_id=writer).init_transactions()
+
+    _hooks.append(fences)
+    report = launch(*operators)
+    assert f"another launch writes to topic {target} as " in report
+    assert "[transaction-fenced]" in report
+    assert launch(*operators) == ""
+    assert kafka.committed(target) == [[b"0", b"1", b"2"]]
+
+
+@pytest.fixture
+def database(postgres: PostgresServer) -> TestDatabase:
+    found = TestDatabase(postgres.new_database(), PASSWORD)
+    found.rows("CREATE TABLE numbers (number BIGINT, text TEXT)")
+    return found
+
+
+def test_a_table_whose_columns_changed(database: TestDatabase) -> None:
+    splitter = call("SqlSplitter", {**database.settings, "table": "numbers", "key": "number"})
+    reader = call("SqlReader", database.settings).replace(")", ", record_type=Row)")
+    operators = splitter, reader, "Map(text)", TO_FILES
+    database.rows("INSERT INTO numbers VALUES (1, 'one')")
+    assert ", 2 positions read, 4 B written to 1 file" in launched(*operators).stdout
+    database.rows("ALTER TABLE numbers RENAME COLUMN text TO name")
+    database.rows("INSERT INTO numbers VALUES (2, 'two')")
+    report = launch(*operators)
+    assert "has no column text; its columns are number, name" in report
+    assert "[table-mismatched]" in report
+    database.rows("ALTER TABLE numbers RENAME COLUMN name TO text")
+    assert launch(*operators) == ""
+    assert written() == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("happens", "problem", "code"),
+    [
+        ("goes down", "Connection refused|connection", "system-unavailable"),
+        ("has other columns", "has no column text; its columns are number, name", "table-mismatched"),
+        ("refuses a row", r"numbers refuses \{'number': 2, ", "row-refused"),
+    ],
+)
+def test_a_database_at_the_commit(
+    database: TestDatabase, postgres: PostgresServer, happens: str, problem: str, code: str
+) -> None:
+    changes: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
+        "goes down": (postgres.kill, postgres.start),
+        "has other columns": (
+            lambda: database.rows("ALTER TABLE numbers RENAME COLUMN text TO name"),
+            lambda: database.rows("ALTER TABLE numbers RENAME COLUMN name TO text"),
+        ),
+        "refuses a row": (
+            lambda: database.rows("ALTER TABLE numbers ADD CONSTRAINT small CHECK (number < 2)"),
+            lambda: database.rows("ALTER TABLE numbers DROP CONSTRAINT small"),
+        ),
+    }
+    change, repair = changes[happens]
+    _hooks.append(change)
+    written_to = {**database.settings, "table": "numbers", "waits_seconds": 0}
+    writer = call("SqlWriter", written_to).replace(")", ", record_type=Row)")
+    operators = "Items[int](items=(0, 1, 2))", "Map(once)", "Map(row)", writer
+    try:
+        report = launch(*operators)
+    finally:
+        repair()
+    assert re.search(problem, report), report
+    assert f"[{code}]" in report, report
+    assert PASSWORD not in report
+    assert database.rows("SELECT count(*) FROM numbers") == [(0,)]
+    assert launch(*operators) == ""
+    assert database.rows("SELECT number FROM numbers ORDER BY number") == [(0,), (1,), (2,)]

@@ -1,0 +1,190 @@
+"""Each case of Malhar's tests for files, each defect of Malhar and Beam, and each kind of bad input has a test here.
+
+A case is `class: test`, as Malhar names it; `path::test[id]` is a test here. What dagkit does not have is named in
+docs/coming-from-apex.md, in the words that are given.
+"""
+
+import re
+
+import pytest
+
+from tests.docs.fences import ROOT
+
+FINDING, READING = "operators/finding/test_apex_cases.py::", "operators/reading/test_apex_readers.py::"
+WRITING, SLICES = "operators/writing/test_file_output.py::", "operators/writing/test_slices.py::"
+PARTS, BAD = "operators/writing/test_part_writer.py::", "operators/test_bad_input.py::"
+MESSAGES, QUEUES = "operators/test_bad_messages.py::", "operators/queues/test_on_rabbitmq.py::"
+SQL, KAFKA = "operators/sql/test_sql_writer.py::", "operators/kafka/test_writing.py::"
+SPLITTER, FOLLOWER = "operators/finding/test_splitter.py::", "scaling/test_follower.py::"
+
+MALHAR = {
+    "FileSplitterInputTest": {
+        "testFileMetadata": f"{FINDING}test_file_metadata",
+        "testScannerFilterForDuplicates": f"{FINDING}test_scanner_filter_for_duplicates",
+        "testBlockMetadataNoSplit": f"{FINDING}test_block_metadata_no_split",
+        "testBlockMetadataWithSplit": f"{FINDING}test_block_metadata_with_split",
+        "testIdempotency": f"{FINDING}test_idempotency",
+        "testTimeScan": f"{FINDING}test_time_scan",
+        "testTrigger": f"{FINDING}test_trigger",
+        "testBlocksThreshold": f"{FINDING}test_blocks_threshold",
+        "testIdempotencyWithBlocksThreshold": f"{FINDING}test_idempotency_with_blocks_threshold",
+        "testFirstWindowAfterRecovery": f"{FINDING}test_first_window_after_recovery",
+        "testRecoveryOfPartialFile": f"{FINDING}test_recovery_of_partial_file",
+        "testRecursive": f"{FINDING}test_recursive",
+        "testSingleFile": f"{FINDING}test_single_file",
+        "testRecoveryOfBlockMetadataIterator": f"{FINDING}test_recovery_of_block_metadata_iterator",
+        "testFileModificationTest": f"{FINDING}test_file_modification_test",
+        "testMultipleNestedInput": f"{FINDING}test_multiple_nested_input",
+        "testEmptyDirCopy": f"{FINDING}test_empty_dir_copy",
+    },
+    "FileSplitterBaseTest": {
+        "testFileMetadata": f"{FINDING}test_base_file_metadata",
+        "testBlockMetadataNoSplit": f"{FINDING}test_base_block_metadata_no_split",
+        "testBlockMetadataWithSplit": f"{FINDING}test_base_block_metadata_with_split",
+        "testBlocksThreshold": f"{FINDING}test_base_blocks_threshold",
+        "testSplitterInApp": f"{FINDING}test_base_splitter_in_app",
+    },
+    "FileSplitterTest": {"all, with lines of two lengths": f"{FINDING}test_lines_of_two_lengths"},
+    "AbstractBlockReaderTest": {
+        "testAdjustedCount": "scaling/test_apex.py::test_adjusted_count",
+        "testProcessStatsForPartitionCount": f"{FOLLOWER}test_process_stats_for_partition_count",
+        "testProcessStatsForRepeatedPartitionCount": f"{FOLLOWER}test_process_stats_for_repeated_partition_count",
+        "testPartitioning": "operators/reading/test_block_reader.py::test_partitioning",
+        "testCountersTransfer": f"{READING}test_counters_transfer",
+    },
+    "FSLineReaderTest and ReadAheadLineReaderTest": {
+        "test": f"{READING}test_test",
+        "testMultipleBlocks": f"{READING}test_multiple_blocks",
+        "testNonConsecutiveBlocks": f"{READING}test_non_consecutive_blocks",
+    },
+    "FSSliceReaderTest": {
+        "testBytesReceived": f"{READING}test_bytes_received",
+        "testBlockSize": f"{READING}test_block_size",
+    },
+    "FSRecordReaderTest": {
+        "testDelimitedRecords": f"{READING}test_delimited_records",
+        "testFixedWidthRecords": f"{READING}test_fixed_width_records",
+        "testMissingRecordLength": f"{READING}test_missing_record_length",
+    },
+    "PartFileWriterTest": {"testBlockWriting": f"{SLICES}test_block_writing"},
+    "AbstractFileOutputOperatorTest": {
+        "testSingleFileCompletedWrite": f"{WRITING}test_completed_write[SingleFile]",
+        "testMultiFileCompletedWrite": f"{WRITING}test_completed_write[MultiFile]",
+        "testSingleRollingFileCompletedWrite": f"{WRITING}test_completed_write[SingleRollingFile]",
+        "testMultiRollingFileCompletedWrite": f"{WRITING}test_completed_write[MultiRollingFile]",
+        "testSingleFileCompletedOverwriteInitial": f"{WRITING}test_completed_write[OverwriteInitial]",
+        "testMultiFileCompletedCache1": f"{WRITING}test_completed_write[Cache1]",
+        "testSingleFileFailedWrite": f"{WRITING}test_failed_write[SingleFile]",
+        "testMultiFileFailedWrite": f"{WRITING}test_failed_write[MultiFile]",
+        "testSingleRollingFileFailedWrite": f"{WRITING}test_failed_write[SingleRollingFile]",
+        "testMultiRollingFileFailedWrite": f"{WRITING}test_failed_write[MultiRollingFile]",
+        "testSingleRollingFileFailedWrite1": f"{WRITING}test_single_rolling_file_failed_write_1",
+        "testSingleRollingFileEmptyWindowsWrite": f"{WRITING}test_single_rolling_file_empty_windows_write",
+        "singleFileMultiRollingFailure": f"{WRITING}test_single_file_multi_rolling_failure",
+        "testRecoveryOfOpenFiles": f"{WRITING}test_recovery_of_open_files",
+        "validateNothingWrongTest": f"{WRITING}test_validate_nothing_wrong",
+        "validateNegativeMaxLengthTest": f"{WRITING}test_validate_negative_max_length",
+        "testPeriodicRotation": f"{WRITING}test_periodic_rotation",
+        "testPeriodicRotationWithEviction": f"{WRITING}test_periodic_rotation_with_eviction",
+        "testGzipCompression": f"{WRITING}test_gzip_compression",
+        "testSnappyCompressionSimple": "Snappy, ciphers, and chains of filters",
+        "testSnappyStreamProvider": "Snappy, ciphers, and chains of filters",
+        "testChainFilters": "Snappy, ciphers, and chains of filters",
+    },
+    "AbstractSingleFileOutputOperatorTest": {"all": f"{WRITING}test_the_file_name_of_a_partition_has_its_number"},
+    "GenericFileOutputOperatorTest": {
+        "testIdleWindowsFinalize": f"{WRITING}test_idle_windows_finalize",
+        "testTupleCountFinalize": f"{WRITING}test_tuple_count_finalize",
+        "runTestApplication": f"{WRITING}test_run_test_application",
+        "testRotationWithNoData": f"{WRITING}test_rotation_with_no_data",
+    },
+    "FSRecordCompactionOperatorTest": {"testRotate": f"{PARTS}test_rotate_sends_each_finished_part"},
+}
+DEFECTS = {
+    "Malhar": {
+        "A: a last line without a newline is lost": f"{READING}test_bug_a_a_last_line_without_a_newline_is_a_record",
+        "B: characters count as bytes": f"{READING}test_bug_b_characters_of_several_bytes_make_no_further_records",
+        "C: a CR LF is divided": f"{READING}test_bug_c_a_newline_that_two_reads_divide_ends_one_line",
+        "8.4: the first open deletes": (
+            f"{WRITING}test_bug_8_4_files_of_others_stay_when_a_file_of_a_similar_name_is_begun"
+        ),
+        "8.5: files stay temporary": f"{WRITING}test_bug_8_5_what_was_written_is_complete_at_the_end_of_a_launch",
+        "8.6: partitions collide": f"{WRITING}test_bug_8_6_two_partitions_that_choose_one_name_write_a_file_each",
+        "8.7: filters and offsets": f"{WRITING}test_bug_8_7_a_crash_leaves_compressed_parts_whole",
+    },
+    "Beam": {
+        "D1: a cut within the first delimiter loses a record": (
+            "operators/reading/test_line_cases.py::test_lines[a cut within the length of a delimiter]"
+        ),
+    },
+}
+BAD_INPUT = {
+    "files": {
+        "vanished": f"{BAD}test_a_file_that_vanished_or_shrank_is_read_when_it_is_back[vanish]",
+        "shrunk": f"{BAD}test_a_file_that_vanished_or_shrank_is_read_when_it_is_back[shrink]",
+        "permission denied": "cli/running/test_permissions.py::test_a_denied_permission_is_reported_and_loses_nothing",
+        "a circle of folders": f"{BAD}test_a_circle_of_folders_ends",
+        "a FIFO, device or socket that is named": (
+            f"{BAD}test_what_is_no_regular_file_is_named_and_others_are_read_then"
+        ),
+        "a FIFO or device in a folder": (
+            "cli/inspecting/test_files.py::test_what_is_no_regular_file_is_listed_with_its_kind"
+        ),
+        "a path with a newline, or that is not UTF-8": f"{BAD}test_names_with_newlines_and_of_other_bytes_are_read",
+        "a full disk": f"{BAD}test_a_full_disk_is_named_with_file_and_byte_and_nothing_is_lost",
+        "a pattern that backtracks": f"{BAD}test_a_pattern_that_backtracks_takes_no_longer",
+    },
+    "contents": {
+        "truncated or corrupt": f"{BAD}test_a_damaged_file_ends_the_launch_with_its_place",
+        "gzip": f"{BAD}GOOD[a.gz]",
+        "zstd": f"{BAD}GOOD[a.zst]",
+        "Parquet": f"{BAD}GOOD[a.parquet]",
+        "Avro": f"{BAD}GOOD[a.avro]",
+        "a wrong schema": f"{BAD}test_content_that_does_not_fit_is_named[columns-mismatched]",
+        "text that is not UTF-8": f"{BAD}test_content_that_does_not_fit_is_named[text-undecodable]",
+    },
+    "messages and tables": {
+        "a topic that is not there": f"{MESSAGES}test_a_topic_that_is_not_there",
+        "refused credentials": f"{MESSAGES}test_credentials_that_are_refused",
+        "refused credentials of a queue": f"{QUEUES}test_what_the_broker_refuses_ends_the_run_and_no_secret_is_shown",
+        "refused credentials of a database": f"{SQL}test_a_database_that_refuses_is_named_and_no_secret_is",
+        "offsets that retention removed": f"{MESSAGES}test_offsets_that_were_removed_before_they_were_read",
+        "a partition that is added": f"{MESSAGES}test_a_partition_that_is_added",
+        "a record that its decoder refuses": f"{MESSAGES}test_a_message_that_its_decoder_refuses",
+        "a message that is no path": f"{QUEUES}test_messages_that_name_no_file_are_reported_with_their_ids_and_stay",
+        "a path that is not there": f"{QUEUES}test_messages_that_name_no_file_are_reported_with_their_ids_and_stay",
+        "a table whose columns changed": f"{MESSAGES}test_a_table_whose_columns_changed",
+        "the same while it is written": f"{MESSAGES}test_a_database_at_the_commit[has other columns]",
+        "a database that is full": f"{SQL}test_a_database_that_is_full_is_waited_for",
+        "the same of PostgreSQL": f"{SQL}test_a_postgres_whose_disk_is_full_is_waited_for",
+        "a database that is down at the commit": f"{MESSAGES}test_a_database_at_the_commit[goes down]",
+        "a row that the table refuses": f"{MESSAGES}test_a_database_at_the_commit[refuses a row]",
+        "a commit whose answer was lost": f"{SQL}test_a_commit_whose_answer_is_lost_counts_once",
+        "the same of Kafka": f"{KAFKA}test_commits_whose_answers_are_lost_are_found_by_the_same_launch",
+        "a transaction that another producer fenced": f"{MESSAGES}test_a_transaction_that_another_producer_fenced",
+        "a DataFrame with types that are not carried": (
+            "dataframes/test_carried_types.py::test_every_other_type_is_refused_with_its_column"
+        ),
+        "a file of SQLite that is not there": (
+            "operators/sql/test_sql_reader.py::test_a_file_that_is_not_there_is_reported_and_not_created"
+        ),
+        "a broker that does not answer": (
+            "operators/kafka/test_reading.py::test_a_launch_waits_for_a_broker_that_does_not_answer"
+        ),
+    },
+}
+LISTS = {**MALHAR, **DEFECTS, **BAD_INPUT}
+
+
+@pytest.mark.parametrize("cases", LISTS.values(), ids=LISTS)
+def test_each_case_has_a_test(cases: dict[str, str]) -> None:
+    assert {case: place for case, place in cases.items() if not _exists(place)} == {}
+
+
+def _exists(place: str) -> bool:
+    path, found, name = place.partition("::")
+    if not found:
+        return place in (ROOT / "docs/coming-from-apex.md").read_text("utf-8")
+    name, _, case = name.rstrip("]").partition("[")
+    module = (ROOT / "tests" / path).read_text("utf-8")
+    return re.search(rf"^(def )?{name}\b", module, re.MULTILINE) is not None and (not case or f'"{case}"' in module)

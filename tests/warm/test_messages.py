@@ -1,0 +1,102 @@
+"""Messages on the socket of a warm driver, and the folder that holds it."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from dagkit.machine import Machine
+from dagkit.warm.circumstances import Circumstances
+from dagkit.warm.handing_over import Declined, connected, hand_over
+from dagkit.warm.messages import is_of_this_user, receive, send
+from dagkit.warm.place import ServeFailed, private_folder, socket_path
+
+
+def test_a_message_arrives_with_its_open_files(tmp_path: Path) -> None:
+    here, there = socket.socketpair()
+    (tmp_path / "a").write_text("in the file")
+    with here, there, (tmp_path / "a").open() as file:
+        long = {"long": "ü\udc80" * 20_000}
+        sending = threading.Thread(target=send, args=(here, long, [file.fileno()]))  # longer than a socket's buffer
+        sending.start()
+        message, files = receive(there)
+        sending.join()
+        with os.fdopen(files[0]) as passed:
+            assert (message, passed.read()) == (long, "in the file")
+
+
+def test_a_message_that_was_cut_off_is_an_error() -> None:
+    here, there = socket.socketpair()
+    with there:
+        here.sendall(b"\0\0\0\x09{}")
+        here.close()
+        with pytest.raises(EOFError):
+            receive(there)
+
+
+def test_the_user_of_the_process_at_the_other_end_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        assert is_of_this_user(here)
+        monkeypatch.setattr(os, "getuid", lambda: 987_654)
+        assert not is_of_this_user(here)
+
+
+def test_a_folder_that_others_can_reach_is_neither_used_nor_made_the_place_of_a_socket(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/tmp" if len(str(tmp_path)) > 60 else str(tmp_path))  # noqa: S108
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "getuid", lambda: 987_654)  # another user
+    folder = socket_path().parent
+    folder.mkdir()
+    try:
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(socket_path()))
+            listener.listen()
+            assert connected() is None
+        with pytest.raises(ServeFailed, match="others can reach"):
+            private_folder()
+    finally:
+        socket_path().unlink()
+        folder.rmdir()
+
+
+def test_without_a_warm_driver_nothing_is_handed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    assert hand_over(Machine(), "dagkit") == Declined(None)
+
+
+def test_a_path_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / ("long" * 30)))
+    with pytest.raises(ServeFailed, match="too long"):
+        private_folder()
+
+
+def test_what_differs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Circumstances.here(Machine())
+    assert here.difference(Circumstances.here(Machine())) is None
+    assert here.difference(Circumstances.here(Machine(cores=1))) == "another master"
+    assert here.difference(Circumstances.here(Machine(settings={"spark.a": "b"}))) == "other settings of Spark"
+    monkeypatch.setenv("OLDPWD", "elsewhere")
+    assert here.difference(Circumstances.here(Machine())) is None
+    monkeypatch.setenv("AWS_PROFILE", "another")
+    assert here.difference(Circumstances.here(Machine())) == "another value of the environment variable AWS_PROFILE"
+    monkeypatch.chdir(tmp_path)
+    assert here.difference(Circumstances.here(Machine())) == "another working directory"
+
+
+def test_the_mask_of_new_files_is_a_circumstance() -> None:
+    code = (
+        "import os; os.umask({}); from dagkit.machine import Machine\n"
+        "from dagkit.warm.circumstances import Circumstances\n"
+        "print(Circumstances.here(Machine()).settings['umask'])"
+    )
+    assert [
+        subprocess.run([sys.executable, "-c", code.format(mask)], capture_output=True, text=True, check=True).stdout  # noqa: S603
+        for mask in (0o22, 0o77)
+    ] == ["18\n", "63\n"]

@@ -1,0 +1,246 @@
+"""A warm driver and the launches that are handed over to it, without Spark: `keep` stands where Java would be kept."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+DRIVER = """
+import os, sys
+import imported_by_the_driver
+from dagkit.machine import Machine
+from dagkit.warm.messages import receive, send
+from dagkit.warm.warm_driver import WarmDriver
+
+def keep(connection):
+    send(connection, {"java": os.getpid()})
+    try:
+        while True:
+            receive(connection)
+            send(connection, {})
+    except EOFError:
+        pass
+
+def run(java, arguments, program):
+    sys.java = java
+    exec(arguments[0], {"__name__": "launched"})
+
+WarmDriver(Machine(), keep, run, float(sys.argv[1])).serve(lambda status: print(status["process"], flush=True))
+"""
+
+CLIENT = """
+import sys
+from dagkit.machine import Machine
+from dagkit.warm.handing_over import Declined, hand_over
+
+ended = hand_over(Machine(cores=int(sys.argv[2]) if len(sys.argv) > 2 else None), "dagkit")
+if isinstance(ended, Declined):
+    sys.exit(f"declined: {ended.reason}")
+sys.exit(ended)
+"""
+
+WITHIN = 30
+
+
+@dataclass
+class Folder:
+    """A working directory with a warm driver and with launches."""
+
+    path: Path
+    runtime: str
+    started: list["subprocess.Popen[str]"] = field(default_factory=list)
+
+    def driver(self, idle_seconds: float = 600) -> "subprocess.Popen[str]":
+        """A warm driver that is ready."""
+        process = self.process("driver.py", str(idle_seconds))
+        assert process.stdout is not None
+        assert process.stdout.readline() == f"{process.pid}\n", process.communicate()[1]
+        return process
+
+    def launch(
+        self, code: str, *more: str, passed: tuple[int, ...] = (), **environment: str
+    ) -> "subprocess.Popen[str]":
+        """A launch, which runs this code in the warm driver, and inherits the `passed` files."""
+        return self.process("client.py", code, *more, passed=passed, **environment)
+
+    def process(self, *arguments: str, passed: tuple[int, ...] = (), **environment: str) -> "subprocess.Popen[str]":
+        process = subprocess.Popen(  # noqa: S603 - this very Python
+            [sys.executable, *arguments],
+            cwd=self.path,
+            env={"PATH": os.environ["PATH"], "XDG_RUNTIME_DIR": self.runtime, **environment},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            pass_fds=passed,
+        )
+        self.started.append(process)
+        return process
+
+
+def answered(process: "subprocess.Popen[str]", given: str = "") -> tuple[int, str, str]:
+    """The exit code of a process, and what it printed."""
+    out, err = process.communicate(given, timeout=WITHIN)
+    return process.returncode, out, err
+
+
+def gone(process: int) -> bool:
+    """Whether a process ends."""
+    try:
+        handle = os.pidfd_open(process)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([handle], [], [], WITHIN)[0])
+    finally:
+        os.close(handle)
+
+
+def first_line(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().rstrip("\n")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Folder]:
+    (tmp_path / "driver.py").write_text(DRIVER)
+    (tmp_path / "client.py").write_text(CLIENT)
+    (tmp_path / "imported_by_the_driver.py").write_text("")
+    with tempfile.TemporaryDirectory() as runtime:
+        made = Folder(tmp_path, runtime)
+        try:
+            yield made
+        finally:  # a killed driver ends Java, and a killed launch its process
+            for process in made.started:
+                process.kill()
+                process.communicate()
+
+
+@pytest.fixture
+def launch(folder: Folder) -> Callable[..., "subprocess.Popen[str]"]:
+    folder.driver()
+    return folder.launch
+
+
+def test_a_launch_has_the_streams_arguments_and_environment_of_its_caller(
+    launch: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
+) -> None:
+    code = "import os, sys; print(input(), sys.argv[0], os.getcwd(), os.environ['OLDPWD'])"
+    asked = launch(f"{code}; print('e', file=sys.stderr); sys.exit(7)", OLDPWD="x")
+    assert answered(asked, "typed\n") == (7, f"typed client.py {tmp_path} x\n", "e\n")
+
+
+def test_a_launch_begins_afresh_and_imports_edited_code(
+    launch: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
+) -> None:
+    code = "import sys, edited; print(hasattr(sys, 'left'), edited.VALUE, hasattr(sys, 'java')); sys.left = 1"
+    for value in ("first", "second"):
+        (tmp_path / "edited.py").write_text(f"VALUE = '{value}'")
+        assert answered(launch(code)) == (0, f"False {value} True\n", "")
+
+
+def test_a_launch_ends_as_a_process_of_python_does(launch: Callable[..., "subprocess.Popen[str]"]) -> None:
+    failed = answered(launch("raise ValueError('no')"))
+    assert (failed[0], failed[2].splitlines()[-1]) == (1, "ValueError: no")
+    assert answered(launch("import sys; sys.exit('text')")) == (1, "", "text\n")
+    late = "import atexit, threading; atexit.register(print, 'exit'); threading.Timer(0.05, print, ['thread']).start()"
+    assert answered(launch(late)) == (0, "thread\nexit\n", "")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
+def test_signals_reach_the_launch(
+    number: signal.Signals, code: int, launch: Callable[..., "subprocess.Popen[str]"]
+) -> None:
+    waiting = launch(
+        "import sys\ntry:\n    print('waits', flush=True)\n    input()\nexcept KeyboardInterrupt:\n    sys.exit(130)"
+    )
+    assert first_line(waiting) == "waits"
+    waiting.send_signal(number)
+    assert waiting.wait(WITHIN) == code
+
+
+def test_a_launch_ends_with_its_caller_and_its_caller_with_it(folder: Folder) -> None:
+    folder.driver()
+    waits = "import os, sys; print(os.getpid(), sys.java, flush=True); input()"
+    killed = folder.launch(waits)
+    process, java = map(int, first_line(killed).split())
+    killed.kill()
+    assert gone(process)
+    assert gone(java), "after a launch that was killed, another Java starts"
+    other = folder.launch(waits)
+    while not (line := first_line(other)):  # that Java is not ready yet
+        assert "Spark is starting" in answered(other)[2]
+        other = folder.launch(waits)
+    process, later = map(int, line.split())
+    assert later != java
+    os.kill(process, signal.SIGKILL)
+    assert answered(other)[0] == -signal.SIGKILL
+
+
+def test_a_launch_survives_the_end_of_the_driver_and_java_does_not(folder: Folder) -> None:
+    driver = folder.driver()
+    running = folder.launch("import sys; print(sys.java, flush=True); sys.exit(len(input()))")
+    java = int(first_line(running))
+    driver.kill()
+    assert gone(java)
+    assert answered(folder.launch("print(1)"))[2] == "declined: None\n"
+    assert answered(running, "five\n")[0] == 4
+    folder.driver()
+    assert answered(folder.launch("print(1)")) == (0, "1\n", "")
+
+
+def test_a_second_launch_at_the_same_time_is_declined_and_one_after_the_other_is_not(folder: Folder) -> None:
+    driver = folder.driver()
+    running = folder.launch("print('runs', flush=True); input()")
+    assert first_line(running) == "runs"
+    assert answered(folder.launch("print(1)"))[2] == "declined: it runs another launch\n"
+    assert answered(running, "\n")[0] == 0
+    for _ in range(3):
+        assert answered(folder.launch("print(1)")) == (0, "1\n", "")
+    assert answered(folder.launch("print(1)", "1"))[2] == "declined: it has another master\n"
+    again = answered(folder.process("driver.py", "600"))
+    assert "a warm driver serves this directory" in again[2]
+    driver.terminate()
+    assert driver.wait(WITHIN) == 0
+
+
+def test_a_driver_ends_after_its_launch(folder: Folder) -> None:
+    driver = folder.driver()
+    running = folder.launch("import sys; print(sys.java, flush=True); print(input())")
+    java = int(first_line(running))
+    driver.terminate()
+    assert answered(running, "typed\n") == (0, "typed\n", "")
+    assert driver.wait(WITHIN) == 0
+    assert not Path(f"/proc/{java}").exists(), "the driver has waited for the end of Java"
+
+
+def test_a_driver_ends_when_nothing_is_launched(folder: Folder) -> None:
+    assert folder.driver(idle_seconds=0.1).wait(WITHIN) == 0
+
+
+def test_a_driver_whose_code_has_changed_ends(folder: Folder) -> None:
+    driver = folder.driver()
+    os.utime(folder.path / "imported_by_the_driver.py", (1, 1))
+    assert "has changed since it started" in answered(folder.launch("print(1)"))[2]
+    assert driver.wait(WITHIN) == 0
+
+
+def test_a_launch_has_the_open_files_that_its_caller_inherited(folder: Folder) -> None:
+    folder.driver()
+    with tempfile.TemporaryFile("w+") as fourth, tempfile.TemporaryFile("w+") as fifth:
+        fourth.write("one")
+        fifth.write("two")
+        for file in (fourth, fifth):
+            file.flush()
+        passed = (fourth.fileno(), fifth.fileno())
+        code = f"import os; print(*[os.pread(file, 9, 0).decode() for file in {passed}])"
+        assert answered(folder.launch(code, passed=passed)) == (0, "one two\n", "")
