@@ -42,7 +42,7 @@ run() {
     local server_script=$! broker=
     # shellcheck disable=SC2064
     trap "stop $server_script $mapper '$folder' '$made'" EXIT
-    until (: < "/dev/tcp/127.0.0.1/$port") 2> /dev/null; do
+    until grep -q "completed with" "$folder/broker.log"; do # its port is open before: it still closes connections then
         if ! kill -0 $server_script 2> /dev/null; then
             cat "$folder/broker.log" >&2
             exit 1
