@@ -51,6 +51,12 @@ class ScriptedServer:
         self._process, self._ports, self._server = process, ready[1:-1], int(ready[-1])
         return self
 
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
     def kill(self) -> None:
         """Kill the server, as `kill -9` does."""
         assert self._process is not None

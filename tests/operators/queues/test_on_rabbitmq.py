@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
+from typing import Self
 
 import pytest
 from pydantic import SecretStr
@@ -46,9 +47,8 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitMQ]:
     authority.write(folder / "trusted.pem")
     authority.issue(folder / "server.pem")
     Authority().write(folder / "other.pem")
-    running = RabbitMQ(folder).start()
-    yield running
-    running.stop()
+    with RabbitMQ(folder) as running:
+        yield running
 
 
 @pytest.fixture(autouse=True)
@@ -66,6 +66,12 @@ class Driver:
         self._process = subprocess.Popen(  # noqa: S603
             command, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True
         )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
 
     def steps(self) -> Iterator[str]:
         """The steps of windows, as they are reached."""
@@ -123,23 +129,21 @@ def test_drivers_that_are_killed_lose_no_message_and_double_none(broker: RabbitM
 
 
 def test_brokers_that_are_killed_lose_no_message_and_double_none(tmp_path: Path, trials: int) -> None:
-    broker = RabbitMQ(tmp_path / "broker").start()
-    broker.send("files", files(0, 3))
-    driver = Driver(broker, "files", "stopped")
-    steps = driver.steps()
-    count = 3
-    for _ in range(trials):
-        finished = next(step for step in steps if step.startswith("finished"))
-        assert finished
-        broker.kill()
-        broker.start()
-        broker.send("files", files(count, 3))
-        count += 3
-    next(step for step in steps if step.startswith("finished"))
-    driver.kill()
-    assert Driver(broker, "files", "once").end() == 0
-    check(broker, "files", count)
-    broker.stop()
+    with RabbitMQ(tmp_path / "broker") as broker:
+        broker.send("files", files(0, 3))
+        count = 3
+        with Driver(broker, "files", "stopped") as driver:
+            steps = driver.steps()
+            for _ in range(trials):
+                finished = next(step for step in steps if step.startswith("finished"))
+                assert finished
+                broker.kill()
+                broker.start()
+                broker.send("files", files(count, 3))
+                count += 3
+            next(step for step in steps if step.startswith("finished"))
+        assert Driver(broker, "files", "once").end() == 0
+        check(broker, "files", count)
 
 
 def ingest(broker: RabbitMQ, queue: str, *, takes_rejected: bool) -> None:
@@ -231,18 +235,17 @@ def test_a_certificate_of_an_authority_that_is_not_trusted_ends_the_run(broker: 
 def test_a_broker_that_is_away_is_reported_once_and_waited_for(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    broker = RabbitMQ(tmp_path / "broker").start()
-    broker.send("files", ["one"])
-    broker.kill()
-    caplog.set_level(logging.WARNING)
-    alone = Alone(QueueInput(url=SecretStr(broker.url), queue="files"))
-    next(None for _ in looks(alone) if caplog.records)
-    broker.start()
-    messages = next(sent for _ in looks(alone) if (sent := alone.sent("output")))
-    assert [message.text for message in messages] == ["one"]
-    texts = [record.getMessage() for record in caplog.records if record.name.startswith("dagkit")]
-    assert len(texts) == 2
-    assert "does not answer" in texts[0]
-    assert "answers again" in texts[1]
-    alone.operator.teardown()
-    broker.stop()
+    with RabbitMQ(tmp_path / "broker") as broker:
+        broker.send("files", ["one"])
+        broker.kill()
+        caplog.set_level(logging.WARNING)
+        alone = Alone(QueueInput(url=SecretStr(broker.url), queue="files"))
+        next(None for _ in looks(alone) if caplog.records)
+        broker.start()
+        messages = next(sent for _ in looks(alone) if (sent := alone.sent("output")))
+        assert [message.text for message in messages] == ["one"]
+        texts = [record.getMessage() for record in caplog.records if record.name.startswith("dagkit")]
+        assert len(texts) == 2
+        assert "does not answer" in texts[0]
+        assert "answers again" in texts[1]
+        alone.operator.teardown()
