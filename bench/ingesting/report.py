@@ -106,6 +106,35 @@ def page(lines: Sequence[Line]) -> str:
 
 
 def _page(lines: Sequence[Line], machine_line: Line) -> Iterator[str]:
+    yield from _method(lines, machine_line)
+    for where in _places(lines):
+        yield from _rates_of(lines, where)
+    yield "## Required ratios\n"
+    yield (
+        "The benchmark fails if one of these ratios is not met. Ratios compare the warm medians, for Apache Apex those "
+        "of its inner rate.\n"
+    )
+    yield from _table(
+        ("", "files", "ratio", "at least", ""),
+        (
+            (
+                line["name"],
+                _place(line["where"]),
+                _ratio(line),
+                f"{line['at_least']:g}",
+                line["verdict"],
+            )
+            for line in lines
+            if line["kind"] == "ratio"
+        ),
+    )
+    yield "## Contestants\n"
+    measured = {line["contestant"] for line in lines if line["kind"] == "rate"}
+    yield from _table(("", "how"), ((c.title, c.about) for c in CONTESTANTS if c.name in measured), last=True)
+
+
+def _method(lines: Sequence[Line], machine_line: Line) -> Iterator[str]:
+    """What is measured, on which machine, and what the words mean."""
     size = max((line["bytes"] for line in lines if line["kind"] == "rate"), default=0)
     yield "# Benchmarks\n"
     yield (
@@ -133,49 +162,30 @@ def _page(lines: Sequence[Line], machine_line: Line) -> Iterator[str]:
         "code during about the first dozen runs, on the cores that work. Slow contestants read less text, which lowers "
         "their cold rates. A megabyte is a million bytes.\n"
     )
-    for where in _places(lines):
-        yield f"## Files {_place(where)}\n"
-        yield from _table(
-            ("", "warm, MB/s", "slowest to fastest", "million lines/s", "cold, MB/s", "text, MiB"),
-            (
-                (
-                    title,
-                    f"{median(rates):.0f}",
-                    f"{min(rates):.0f} to {max(rates):.0f}",
-                    f"{_lines_rate(line, median(rates)):.2f}",
-                    f"{line['cold_mb_per_second']:.0f}" if rates is line["warm"] else "",
-                    f"{line['bytes'] / 2**20:.0f}",
-                )
-                for line in _of(lines, "rate", where)
-                for title, rates in _rates(line)
-            ),
-        )
-        for line in _of(lines, "rate", where):
-            yield from (f"{loss}\n" for loss in _losses(line))
-        for line in _of(lines, "missing", where):
-            yield f"Not measured: {_ABOUT[line['contestant']].title}.\n"
-    yield "## Required ratios\n"
-    yield (
-        "The benchmark fails if one of these ratios is not met. Ratios compare the warm medians, for Apache Apex those "
-        "of its inner rate.\n"
-    )
+
+
+def _rates_of(lines: Sequence[Line], where: str) -> Iterator[str]:
+    """The rates of all contestants with files at a place."""
+    yield f"## Files {_place(where)}\n"
     yield from _table(
-        ("", "files", "ratio", "at least", ""),
+        ("", "warm, MB/s", "slowest to fastest", "million lines/s", "cold, MB/s", "text, MiB"),
         (
             (
-                line["name"],
-                _place(line["where"]),
-                _ratio(line),
-                f"{line['at_least']:g}",
-                line["verdict"],
+                title,
+                f"{median(rates):.0f}",
+                f"{min(rates):.0f} to {max(rates):.0f}",
+                f"{_lines_rate(line, median(rates)):.2f}",
+                f"{line['cold_mb_per_second']:.0f}" if rates is line["warm"] else "",
+                f"{line['bytes'] / 2**20:.0f}",
             )
-            for line in lines
-            if line["kind"] == "ratio"
+            for line in _of(lines, "rate", where)
+            for title, rates in _rates(line)
         ),
     )
-    yield "## Contestants\n"
-    measured = {line["contestant"] for line in lines if line["kind"] == "rate"}
-    yield from _table(("", "how"), ((c.title, c.about) for c in CONTESTANTS if c.name in measured), last=True)
+    for line in _of(lines, "rate", where):
+        yield from (f"{loss}\n" for loss in _losses(line))
+    for line in _of(lines, "missing", where):
+        yield f"Not measured: {_ABOUT[line['contestant']].title}.\n"
 
 
 def _title(line: Line) -> str:

@@ -1,6 +1,6 @@
 """Lowering: a compiled application becomes the program that its workers run."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from dagkit.compiler.partition import takes_work
 from dagkit.compiler.unify import slides
 from dagkit.engine.program.program import Keying, Port, Program, Sliding, StageProgram, Target
 from dagkit.graph import Graph, Node
-from dagkit.plan.model import Place, Routing
+from dagkit.plan.model import Place, Plan, Routing
 
 
 def program_of(compilation: Compilation) -> Program:
@@ -22,21 +22,8 @@ def program_of(compilation: Compilation) -> Program:
     assert isinstance(fused, Fused), "an application is compiled to the end before it runs"
     graph, plan = fused.graph, compilation.plan
     keyings = {(node.name, port): keying_of(node, port) for node in graph.nodes for port in node.input_ports}
-    home = {operator: stage for stage in plan.stages for operator in stage.operators}
-    links: dict[str, dict[Port, Port]] = {}
-    targets: dict[str, dict[Port, tuple[Target, ...]]] = {}
     placed = placed_inputs(graph)
-    for number, wire in enumerate(numbered(fused)):
-        source, sink = (wire.source.node, wire.source.port), (wire.sink.node, wire.sink.port)
-        stage = home[source[0]]
-        if stage is home[sink[0]]:
-            links.setdefault(stage.name, {})[source] = sink
-        else:
-            leaving = targets.setdefault(stage.name, {})
-            target = _target(fused, number, wire, home[sink[0]].level, keyings[sink])
-            if sink in placed and stage.place is Place.WORKERS and not target.delayed:
-                target = replace(target, placed=True)
-            leaving[source] = (*leaving.get(source, ()), target)
+    links, targets = _wiring(fused, plan, keyings, placed)
     return Program(
         application=graph.application,
         stages=tuple(
@@ -78,6 +65,27 @@ def program_of(compilation: Compilation) -> Program:
             node.name: node.bindings for node in graph.nodes if node.bindings and declared_state(type(node.operator))
         },
     )
+
+
+def _wiring(
+    fused: Fused, plan: Plan, keyings: Mapping[Port, Keying], placed: Collection[Port]
+) -> tuple[Mapping[str, Mapping[Port, Port]], Mapping[str, Mapping[Port, tuple[Target, ...]]]]:
+    """The wires within each stage, and the targets of those that leave it."""
+    home = {operator: stage for stage in plan.stages for operator in stage.operators}
+    links: dict[str, dict[Port, Port]] = {}
+    targets: dict[str, dict[Port, tuple[Target, ...]]] = {}
+    for number, wire in enumerate(numbered(fused)):
+        source, sink = (wire.source.node, wire.source.port), (wire.sink.node, wire.sink.port)
+        stage = home[source[0]]
+        if stage is home[sink[0]]:
+            links.setdefault(stage.name, {})[source] = sink
+        else:
+            leaving = targets.setdefault(stage.name, {})
+            target = _target(fused, number, wire, home[sink[0]].level, keyings[sink])
+            if sink in placed and stage.place is Place.WORKERS and not target.delayed:
+                target = replace(target, placed=True)
+            leaving[source] = (*leaving.get(source, ()), target)
+    return links, targets
 
 
 def _attributes(graph: Graph, node: Node) -> Mapping[str, Any]:
