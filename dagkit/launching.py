@@ -17,14 +17,13 @@ from inspect import signature
 from pathlib import Path
 from types import FrameType
 from typing import Any
-from urllib.parse import quote
 
 from dagkit.api.application import HOME
-from dagkit.api.attributes import DagContext
 from dagkit.api.configuration import Config
 from dagkit.api.running import Until
 from dagkit.clock import SystemClock, Timer
 from dagkit.compiler import Compilation, compile_application
+from dagkit.compiler.application_folder import application_path
 from dagkit.compiler.steps import Author
 from dagkit.engine.checkpoint.journal import refuse_another
 from dagkit.engine.files.checks import output_places
@@ -186,15 +185,6 @@ def launch_compiled(
 _OPTIONS = {
     name for name, option in signature(launch_compiled).parameters.items() if option.kind == option.KEYWORD_ONLY
 }
-
-
-def application_path(compilation: Compilation) -> str:
-    """The application's folder: its APPLICATION_PATH, else one named after it below `HOME`."""
-    settings = compilation.graph.attributes
-    setting = settings.get(DagContext.APPLICATION_PATH)
-    if setting is not None and setting.value:
-        return str(setting.value)
-    return str(Path(HOME) / quote(compilation.application, safe=" "))
 
 
 def _record(state: RunState, version: str, store: Store) -> None:

@@ -9,12 +9,13 @@ from typing import Any
 
 import rich_click as click
 
+from dagkit.api.application import HOME
 from dagkit.cli.application.opening import compiled
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.terminal.output import Output
 from dagkit.compiler import Compilation
+from dagkit.compiler.application_folder import application_path
 from dagkit.errors import ApplicationNotFound, printable
-from dagkit.launching import HOME, application_path
 from dagkit.urls import absolute, is_url
 
 

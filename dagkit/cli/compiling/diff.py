@@ -1,7 +1,7 @@
 """`dagkit diff`: what changes between two applications or plans."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -11,13 +11,12 @@ from click.exceptions import Exit
 from dagkit.cli.application.located import holds_a_ledger
 from dagkit.cli.application.opening import compiled
 from dagkit.cli.application.options import Asked, configured, spoken
+from dagkit.cli.compiling.next_launch import change_fields, fates, judged
 from dagkit.cli.terminal.output import Output
 from dagkit.compiler import Compilation
-from dagkit.engine.changes.running_plan import RunningPlan
-from dagkit.engine.history.history import newest_checkpoint
-from dagkit.engine.history.state_verdicts import Fate, Verdict, verdicts
+from dagkit.engine.history.state_verdicts import Fate
 from dagkit.engine.run.launch_record import last_launch
-from dagkit.errors import ApplicationNotFound, printable
+from dagkit.errors import ApplicationNotFound
 from dagkit.ledger import Ledger
 from dagkit.observers.amounts import counted
 from dagkit.plan import Plan, fingerprint, read_plan
@@ -45,35 +44,19 @@ def diff(*, old: str, new: str, coded: bool, configuring: Callable[[str], Asked]
     """
     (before, _), (after, compilation) = (planned(configuring(side), output) for side in (old, new))
     changes = changes_between(before, after)
-    judged = _judged(old, compilation) if holds_a_ledger(old) and compilation is not None else None
+    state = judged(Ledger.open(old), compilation) if holds_a_ledger(old) and compilation is not None else None
     if output.as_json:
-        listed = [{"kind": change.kind, "subject": change.subject, "text": change.text} for change in changes]
-        described = {"old": _side(old, before), "new": _side(new, after)}
-        state = None if judged is None else [asdict(verdict) for verdict in judged]
-        output.document("dagkit.diff/1", {**described, "changed": bool(changes), "changes": listed, "state": state})
+        described = {"old": _side(old, before), "new": _side(new, after), "changed": bool(changes)}
+        fields = None if state is None else [asdict(verdict) for verdict in state]
+        output.document("dagkit.diff/1", {**described, "changes": change_fields(changes), "state": fields})
     else:
         if changes:
             output.result("\n".join(map(str, changes)))
         output.message(_verdict(before, after, len(changes)))
-        if judged is not None:
-            output.result("\n".join(_fates(judged)))
-    if coded and (changes or any(verdict.fate is Fate.REFUSED for verdict in judged or ())):
+        if state is not None:
+            output.result("\n".join(fates(state)))
+    if coded and (changes or any(verdict.fate is Fate.REFUSED for verdict in state or ())):
         raise Exit(CHANGED)
-
-
-def _judged(place: str, compilation: Compilation) -> list[Verdict]:
-    """What a launch of the application does with the state in the folder."""
-    ledger = Ledger.open(place)
-    plan = RunningPlan.resumed(compilation, newest_checkpoint(ledger))
-    return verdicts(plan.program, ledger)
-
-
-def _fates(judged: list[Verdict]) -> Iterator[str]:
-    """The verdicts as lines."""
-    yield "state:" if judged else "state: there is none"
-    for verdict in judged:
-        code = f" [{verdict.code}]" if verdict.code else ""
-        yield printable(f"  {verdict.operator}: {verdict.fate}: {verdict.detail}{code}")
 
 
 def planned(asked: Asked, output: Output) -> tuple[Plan, Compilation | None]:

@@ -14,8 +14,8 @@ from click.exceptions import Exit
 from dagkit.cli.application.opening import opened
 from dagkit.cli.application.options import Asked, application, spoken
 from dagkit.cli.terminal.output import Output, WrongUsage, shown_place
+from dagkit.compiler.application_folder import application_path
 from dagkit.errors import printable
-from dagkit.launching import application_path
 from dagkit.ledger import Ledger
 from dagkit.observers.amounts import counted
 from dagkit.replaying import Compared, replayed, windows_of

@@ -1,0 +1,66 @@
+"""`dagkit validate` of an application that was launched: what its ledger has seen, and what becomes of the state."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.compiling.test_diff import APP, CONF
+from tests.cli.test_process import LIST_IMPORTS, top_level_modules
+
+
+@pytest.fixture
+def launched(dagkit, write: Callable[[str, str], Path]) -> None:
+    """Run the application in its usual folder."""
+    write("sums.py", APP)
+    answer = dagkit("launch", "sums.py", "--once", "--reference", "--no-sync", *CONF)
+    assert answer.code == 0, answer.err
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("launched")
+def test_the_state_of_an_equal_application_is_carried_over(dagkit) -> None:
+    sentence, place, unchanged, *state = dagkit("validate", "sums.py", *CONF).out.splitlines()
+    assert (sentence, place) == (
+        "Sums is valid: 2 operators, 1 stream, 2 stages",
+        "its ledger is in .dagkit/Sums: window 1 is the last one",
+    )
+    assert unchanged == "no change since the last launch"
+    assert state == ["state:", "  Numbers: carried over: what it found so far", "  Sum: carried over: total"]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("launched")
+def test_a_renamed_operator_is_refused_as_by_a_launch(dagkit, write: Callable[[str, str], Path]) -> None:
+    write("sums.py", APP.replace('"Sum"', '"Total"'))
+    shown = dagkit("validate", "sums.py", *CONF)
+    assert shown.code == 0
+    assert "changes since the last launch:" in shown.out
+    ledger = dagkit("validate", "sums.py", *CONF, "--json").document["ledger"]
+    refused = dagkit("launch", "sums.py", "--once", "--reference", *CONF, "--json").document
+    first = ledger["state"][0]
+    assert (first["operator"], first["fate"], first["code"]) == ("Total", "refused", "operator-renamed")
+    assert refused["code"] == first["code"]
+    assert f"  Total: refused: {first['detail']} [operator-renamed]" in shown.out.splitlines()
+    assert "Total" in {change["subject"] for change in ledger["changes"]}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("launched")
+def test_the_folder_of_another_application_is_refused(dagkit) -> None:
+    answer = dagkit("validate", "sums.py", "--path", ".dagkit/Sums", "-D", "dt.attr.APPLICATION_NAME=Others", "--json")
+    first = answer.document["ledger"]["state"][0]
+    assert (first["fate"], first["code"]) == ("refused", "application-mismatched")
+
+
+@pytest.mark.slow
+def test_without_a_ledger_nothing_of_it_is_loaded(process, word_count: str) -> None:
+    answer = process("validate", word_count, python=("-c", LIST_IMPORTS))
+    loaded = set(answer.err.split())
+    assert "pydantic" in top_level_modules(answer)
+    assert {name for name in loaded if name.startswith(("dagkit.ledger", "dagkit.engine.history"))} == set()
+
+
+def test_a_remote_folder_is_not_asked(dagkit, word_count: str) -> None:
+    answer = dagkit("validate", word_count, "--path", "s3://nowhere.invalid/app", "--json")
+    assert (answer.code, answer.document["ledger"]) == (0, None)
