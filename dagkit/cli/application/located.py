@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import rich_click as click
+from click.shell_completion import CompletionItem
 
 from dagkit.api.application import HOME
 from dagkit.cli.application.opening import compiled
@@ -49,6 +50,22 @@ def located(target: str, path: str | None, configuring: Callable[[str], Asked], 
     return Located(absolute(place), compilation)
 
 
+def launched_here(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete the beginning of an application's name, or of its folder below `HOME`; else that of a file's name.
+
+    A shell inserts what it gets as it is, so a folder whose name needs quotes is left to the completion of files.
+    """
+    names = sorted(found.name for found in Path(HOME).glob("*") if shlex.quote(found.name) == found.name)
+    matching = [f"{HOME}/{name}" for name in names if f"{HOME}/{name}".startswith(incomplete)]
+    matching += [f"{HOME}/{name}" for name in names if incomplete and name.startswith(incomplete)]
+    folders = [CompletionItem(place) for place in matching if holds_a_ledger(place)]
+    return folders or [CompletionItem(incomplete, type="file")]
+
+
+app_or_path = click.argument("target", metavar="APP|PATH", shell_complete=launched_here)
+"""Add APP|PATH, which the command receives as `target`."""
+
+
 def of_application(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add APP|PATH and the options of an application; the command receives them as `there`."""
 
@@ -59,7 +76,7 @@ def of_application(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(*args, there=located(target, path, configuring, output), output=output, **kwargs)
 
     option = click.option("--path", metavar="FOLDER", help="The application's folder, if APP is launched with --path.")
-    return click.argument("target", metavar="APP|PATH")(option(configured(spoken(wrapped))))
+    return app_or_path(option(configured(spoken(wrapped))))
 
 
 def holds_a_ledger(target: str) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import rich_click as click
 
-from dagkit.cli.application.located import located
+from dagkit.cli.application.located import app_or_path, located
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.operating.run_views import seen_at
 from dagkit.cli.terminal.output import Output, WrongUsage
@@ -19,7 +19,7 @@ _PAUSE_SECONDS = 0.05
 
 
 @click.command()
-@click.argument("target", metavar="APP|PATH")
+@app_or_path
 @click.option("--path", metavar="FOLDER", help="The application's folder, if APP is launched with --path.")
 @configured
 @spoken

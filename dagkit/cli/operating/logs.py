@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 import rich_click as click
 
-from dagkit.cli.application.located import located
+from dagkit.cli.application.located import app_or_path, located
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.operating.run_views import seen_at
 from dagkit.cli.terminal.output import Output
@@ -23,7 +23,7 @@ _ALWAYS = ("ts", "level", "logger", "app", "event", "message")
 
 
 @click.command()
-@click.argument("target", metavar="APP|PATH")
+@app_or_path
 @click.option("--path", metavar="FOLDER", help="The application's folder, if APP is launched with --path.")
 @click.option(
     "-n", "--lines", metavar="N", type=click.IntRange(min=0), default=100, help="The last lines; default 100."

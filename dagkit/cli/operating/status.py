@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import rich_click as click
 
-from dagkit.cli.application.located import located
+from dagkit.cli.application.located import app_or_path, located
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.operating.run_views import document, seen_at
 from dagkit.cli.terminal.output import Output
@@ -12,7 +12,7 @@ from dagkit.observers.run_text import picture
 
 
 @click.command()
-@click.argument("target", metavar="APP|PATH")
+@app_or_path
 @click.option("--path", metavar="FOLDER", help="The application's folder, if APP is launched with --path.")
 @configured
 @spoken

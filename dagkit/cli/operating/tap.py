@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import rich_click as click
 
 from dagkit.cli.application.asking import answered
-from dagkit.cli.application.located import located
+from dagkit.cli.application.located import app_or_path, located
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.operating.run_views import seen_at
 from dagkit.cli.terminal.output import Output
@@ -19,7 +19,7 @@ _AT_ONCE = 10
 
 
 @click.command()
-@click.argument("target", metavar="APP|PATH")
+@app_or_path
 @click.argument("stream", metavar="STREAM")
 @click.option("--limit", metavar="N", type=click.IntRange(min=1), help="End after N items.")
 @click.option(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import rich_click as click
 
-from dagkit.cli.application.located import located
+from dagkit.cli.application.located import app_or_path, located
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.terminal.output import Output
 from dagkit.console.run_folder import RunFolder
@@ -15,7 +15,7 @@ from dagkit.ledger import Ledger
 
 
 @click.command()
-@click.argument("target", metavar="APP|PATH")
+@app_or_path
 @click.option("--path", metavar="FOLDER", help="The application's folder, if APP is launched with --path.")
 @click.option("--port", metavar="N", type=click.IntRange(0, 65535), default=0, help="The port; default: any free one.")
 @click.option("--address", metavar="ADDRESS", default=LOCAL, show_default=True, help="The address to serve at.")

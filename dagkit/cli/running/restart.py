@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import rich_click as click
 
-from dagkit.cli.application.located import located
+from dagkit.cli.application.located import app_or_path, located
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.terminal.output import Interrupted, Output, WrongUsage, is_terminal, shown_place
 from dagkit.observers.amounts import counted
@@ -17,7 +17,7 @@ _MOST_NAMED = 3
 
 
 @click.command()
-@click.argument("target", metavar="APP|PATH")
+@app_or_path
 @click.option(
     "--from", "window", metavar="WINDOW", type=click.IntRange(min=1), required=True, help="The window to resume after."
 )

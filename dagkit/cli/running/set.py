@@ -5,7 +5,7 @@ from collections.abc import Callable
 import rich_click as click
 
 from dagkit.cli.application.asking import answered, waiting
-from dagkit.cli.application.located import located
+from dagkit.cli.application.located import app_or_path, located
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.terminal.output import Output, shown_value
 from dagkit.compiler.reconfigure import plain_secret, reconfigured
@@ -13,7 +13,7 @@ from dagkit.engine.changes.requests import Refused, SetValue
 
 
 @click.command("set")
-@click.argument("target", metavar="APP|PATH")
+@app_or_path
 @click.argument("operator")
 @click.argument("name", metavar="PROPERTY")
 @click.argument("value")

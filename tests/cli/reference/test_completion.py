@@ -1,0 +1,89 @@
+"""Completion in a real bash on a terminal, with the script that `dagkit completion` prints."""
+
+import os
+import pty
+import select
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from dagkit.ledger import Ledger
+
+pytestmark = pytest.mark.slow
+
+_SECONDS = 60
+_TO_START, _TO_END = b"\x01", b"\x05"
+"""The keys for the start and the end of the line."""
+
+
+class Shell:
+    """An interactive bash with the completion of dagkit."""
+
+    def __init__(self, terminal: int) -> None:
+        self._terminal = terminal
+        self._printed = b""
+        for line in ("bind 'set bell-style none' 'set enable-bracketed-paste off'", 'eval "$(dagkit completion bash)"'):
+            os.write(terminal, line.encode() + b"\n")
+
+    def completed(self, begun: str) -> str:
+        """The line after the Tab key."""
+        # the quotes within the words keep them out of the echo of what is typed
+        os.write(self._terminal, begun.encode() + b"\t" + _TO_START + b"echo 'beg''in' " + _TO_END + b" 'en''d'\n")
+        until = time.monotonic() + _SECONDS
+        while b" end\r\n" not in self._printed:
+            assert select.select([self._terminal], [], [], max(0.0, until - time.monotonic()))[0], self._printed
+            self._printed += os.read(self._terminal, 65536)
+        shown, _, self._printed = self._printed.partition(b" end\r\n")
+        return shown.rpartition(b"begin ")[2].decode()
+
+
+@pytest.fixture
+def shell(folder: Path) -> Iterator[Shell]:
+    """A bash in the folder; the command is that of the Python that runs the tests."""
+    bash = shutil.which("bash")
+    assert bash is not None, "the tests need bash"
+    ours, theirs = pty.openpty()
+    search = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    with subprocess.Popen(  # noqa: S603 - a shell without files of the user
+        [bash, "--norc", "--noprofile", "-i"],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        cwd=folder,
+        env={"PATH": search, "HOME": str(folder), "TERM": "dumb", "PS1": "", "HISTFILE": ""},
+        start_new_session=True,
+    ) as process:
+        os.close(theirs)
+        try:
+            yield Shell(ours)
+        finally:
+            with suppress(ProcessLookupError):
+                process.kill()
+            os.close(ours)
+
+
+def test_commands_and_options_are_completed(shell: Shell) -> None:
+    assert shell.completed("dagkit valid") == "dagkit validate"
+    assert shell.completed("dagkit launch --metrics-p") == "dagkit launch --metrics-port"
+    assert shell.completed("dagkit ledger veri") == "dagkit ledger verify"
+    assert shell.completed("dagkit launch --log js") == "dagkit launch --log json"
+
+
+def test_launched_applications_are_completed_by_name_and_by_folder(shell: Shell, folder: Path) -> None:
+    Ledger.create(folder / ".dagkit" / "LineFilter")
+    (folder / ".dagkit" / "LineNothing").mkdir()
+    assert shell.completed("dagkit status Line") == "dagkit status .dagkit/LineFilter"
+    assert shell.completed("dagkit status ") == "dagkit status .dagkit/LineFilter"
+    assert shell.completed("dagkit items .dagkit/L") == "dagkit items .dagkit/LineFilter"
+
+
+def test_files_are_completed_where_no_application_fits(shell: Shell, write: Callable[[str, str], Path]) -> None:
+    write("word_count.py", "")
+    assert shell.completed("dagkit launch wor") == "dagkit launch word_count.py"
+    assert shell.completed("dagkit status wor") == "dagkit status word_count.py"
