@@ -19,6 +19,9 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from dagkit.backends.spark.preflight import Answers, WorkersUnprepared, check, check_more, fits
 from dagkit.backends.spark.worker_facts import Facts, Visit
+from dagkit.native_libraries import own_platform
+from dagkit_operators import about
+from hatch_build import MISSING, can_compile
 from tests.backends.test_spark_cluster import NEEDED, without_dagkit
 
 ROOT = Path(__file__).parents[2]
@@ -203,18 +206,23 @@ def on_cluster(python: str, *words: str, folder: Path) -> subprocess.CompletedPr
     )
 
 
+def launched_on_cluster(python: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A launch of the line filter over one line."""
+    (folder / "input").write_text("a line\n")
+    definitions = ("File-splitter.prop.scanner.files=input", "Record-writer.prop.filePath=output")
+    return on_cluster(
+        python,
+        *("launch", str(ROOT / "apps" / "line_filter"), "--once", "--path", f"{folder}/app"),
+        *(word for each in definitions for word in ("-D", f"dt.operator.{each}")),
+        folder=folder,
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.spark
 def test_a_launch_ends_before_its_first_window_if_workers_lack_a_package(tmp_path: Path) -> None:
     lacking = without_dagkit(tmp_path, [name for name in NEEDED if name != "pydantic"])
-    (tmp_path / "input").write_text("a line\n")
-    definitions = ("File-splitter.prop.scanner.files=input", "Record-writer.prop.filePath=output")
-    launched = on_cluster(
-        lacking,
-        *("launch", str(ROOT / "apps" / "line_filter"), "--once", "--path", f"{tmp_path}/app"),
-        *(word for each in definitions for word in ("-D", f"dt.operator.{each}")),
-        folder=tmp_path,
-    )
+    launched = launched_on_cluster(lacking, tmp_path)
     assert launched.returncode == 5, launched.stderr
     assert "Spark's workers cannot run dagkit: pydantic is missing (on " in launched.stderr
     assert re.search(r"pip install 'pydantic[<>].*2\.12", launched.stderr)
@@ -230,4 +238,18 @@ def test_the_doctor_examines_the_workers_of_a_master(tmp_path: Path) -> None:
     workers = [name for name in findings if name.startswith("workers' ")]
     assert workers == [f"workers' {what}" for what in ("packages", "storage", "Python", "clocks", "space", "libraries")]
     assert all(findings[name]["ok"] for name in workers if name != "workers' space"), findings
-    assert "byte scanning: numpy" in findings["workers' libraries"]["found"]
+    assert findings["workers' libraries"]["found"].startswith(f"{about()} (on ")
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.skipif(not can_compile(), reason=MISSING)
+def test_workers_of_another_platform_do_without_the_compiled_c_and_the_log_says_so_once(tmp_path: Path) -> None:
+    bare = Path(without_dagkit(tmp_path))
+    (other := tmp_path / "other").write_text(f'#!/bin/sh\nexec setarch linux32 {bare} "$@"\n')
+    other.chmod(0o755)
+    launched = launched_on_cluster(str(other), tmp_path)
+    assert launched.returncode == 0, launched.stderr
+    this, i686 = own_platform(), own_platform().replace(platform.machine(), "i686")
+    assert launched.stderr.count(f"byte scanning: numpy (the compiled C is for {this}, and this is {i686}) (on ") == 1
+    assert [file.read_text() for file in (tmp_path / "output").rglob("*") if file.is_file()] == ["a line\n"]

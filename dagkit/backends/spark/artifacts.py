@@ -14,12 +14,16 @@ from pyspark.sql import SparkSession
 from dagkit.api.installed import own_folders
 from dagkit.backends.spark.jobs import is_connect
 from dagkit.backends.spark.master import LOCAL
+from dagkit.native_libraries import PLATFORM_FILE, own_platform
+
+_SENT = (".c", ".py", ".so")
+"""The endings of the files that are sent: code, and libraries with the C that they were compiled from."""
 
 
 def ship_own_code(spark: SparkSession) -> None:
     """Make dagkit, and its operator library if that is imported, importable on every worker of the session."""
     if not workers_are_here(spark):
-        spark.addArtifacts(_archive(tuple(own_folders())), pyfile=True)
+        spark.addArtifacts(archive_of(tuple(own_folders())), pyfile=True)
 
 
 def workers_are_here(spark: SparkSession) -> bool:
@@ -28,12 +32,13 @@ def workers_are_here(spark: SparkSession) -> bool:
 
 
 @functools.cache
-def _archive(folders: tuple[Path, ...]) -> str:
-    """The path of a zip archive of the Python files below the folders, named by a hash of its content."""
+def archive_of(folders: tuple[Path, ...]) -> str:
+    """The path of a zip archive of the code below the folders, named by a hash of its content."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(zipfile.ZipInfo(PLATFORM_FILE), own_platform())
         for folder in folders:
-            for file in sorted(folder.rglob("*.py")):
+            for file in sorted(file for file in folder.rglob("*") if file.suffix in _SENT):
                 archive.writestr(zipfile.ZipInfo(str(file.relative_to(folder.parent))), file.read_bytes())
     home = Path(tempfile.mkdtemp(prefix="dagkit-code-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)

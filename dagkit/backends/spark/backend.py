@@ -1,5 +1,6 @@
 """The Spark backend: each window is one Spark job. Level 0 gets work from the driver, each later level an exchange."""
 
+import logging
 import pickle
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,6 +13,7 @@ import pyarrow as pa
 from pyspark import RDD
 from pyspark.sql import DataFrame, SparkSession
 
+from dagkit.api.installed import own_folders
 from dagkit.backends.spark.artifacts import ship_own_code, workers_are_here
 from dagkit.backends.spark.boards import Boards
 from dagkit.backends.spark.cores import CoresOf
@@ -19,7 +21,7 @@ from dagkit.backends.spark.frames import Frames
 from dagkit.backends.spark.jobs import Jobs, is_connect
 from dagkit.backends.spark.kept_state import Kept, KeptState, SentState, overlaid
 from dagkit.backends.spark.placing import Placing
-from dagkit.backends.spark.preflight import WorkersUnprepared, ask, check
+from dagkit.backends.spark.preflight import WorkersUnprepared, ask, check, differing_libraries
 from dagkit.backends.spark.rows import ARROW_SCHEMA, SPARK_SCHEMA, Kind, rows_in
 from dagkit.backends.spark.shipping import by_value, modules_of, shipped
 from dagkit.backends.spark.spark_errors import SparkFailed, spark_errors
@@ -39,6 +41,7 @@ file of that broadcast on the driver until Spark stops. The difference is room f
 LARGEST_SHARED_BYTES = 16 << 20
 """The largest input of a level that is sent as a whole to each slot. If it is larger, each slot gets only its own."""
 NOTHING_GIVEN = pickle.dumps(Given())
+_log = logging.getLogger(__name__)
 
 _Given = Mapping[int, Mapping[int, bytes]]
 """The pickled input of each slot, by level and slot."""
@@ -83,11 +86,15 @@ class SparkBackend:
         """Raise WorkersUnprepared if workers on other machines lack what windows need. Local ones are this Python."""
         if self._workers_are_here:
             return
+        libraries = [folder.name for folder in own_folders()[1:]]
         with spark_errors("Spark's workers do not answer", self.spark), self._jobs.tagged():
-            answers = ask(self.spark, self._cores.count().now, application_path)
+            answers = ask(self.spark, self._cores.count().now, application_path, libraries)
         failed = [finding for finding in check(answers.facts) if not finding.ok]
         if failed:
             raise WorkersUnprepared(failed)
+        differing = differing_libraries(answers.facts, libraries)
+        if differing is not None:
+            _log.warning("%s", differing)
 
     def cores(self) -> Cores:
         """The number of cores that the session's cluster has, and the number that it can get."""

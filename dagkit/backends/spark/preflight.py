@@ -18,7 +18,7 @@ from dagkit.backends.spark.cores import CoresOf
 from dagkit.backends.spark.jobs import is_connect
 from dagkit.backends.spark.machine_finding import Finding
 from dagkit.backends.spark.spark_errors import spark_errors
-from dagkit.backends.spark.worker_facts import PACKAGES, UNKNOWN, Facts, Visit
+from dagkit.backends.spark.worker_facts import PACKAGES, UNKNOWN, Facts, Visit, about
 from dagkit.engine.files.folder import Folder
 from dagkit.engine.files.open_folder import folder_at
 from dagkit.errors import RunFailure
@@ -106,6 +106,13 @@ def check(facts: Sequence[Facts]) -> list[Finding]:
     """The checks that decide whether a launch can begin: packages and storage."""
     asked = [each for each in facts if each.packages.keys() >= set(PACKAGES)]
     return [_packages(facts), *([_storage(asked)] if asked else [])]
+
+
+def differing_libraries(facts: Sequence[Facts], libraries: Sequence[str]) -> str | None:
+    """How libraries on workers differ from those of this process, such as in their compiled C; None if they do not."""
+    here = {about(library) for library in libraries}
+    lines = [(line, each.host) for each in facts for line in each.libraries if line not in here]
+    return f"workers differ from this machine: {_listed(lines)}" if lines else None
 
 
 def check_more(answers: Answers) -> list[Finding]:

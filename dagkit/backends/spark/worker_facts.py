@@ -80,7 +80,7 @@ class Visit:
             file=own,
             clock=time.time(),
             free_bytes=shutil.disk_usage(os.getcwd()).free,  # noqa: PTH109 - Spark gives each executor a folder
-            libraries=[_about(library) for library in self.libraries],
+            libraries=[about(library) for library in self.libraries],
         )
         return json.dumps(asdict(found))
 
@@ -119,7 +119,7 @@ def _version(name: str) -> str | None:
         return UNKNOWN if importlib.util.find_spec(name) else None
 
 
-def _about(library: str) -> str:
+def about(library: str) -> str:
     """The line about a library that `dagkit --version` prints, too."""
     try:
         about = getattr(importlib.import_module(library), "about", None)

@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from dagkit.native_libraries import content_of, library_at, other_platform, own_platform
+
 SOURCE = Path(__file__).with_name("bytewise.c")
 LIBRARY = Path(__file__).with_name("libbytewise.so")
 JSON_SOURCE = Path(__file__).with_name("json_members.c")
@@ -31,8 +33,13 @@ def about() -> str:
     """The line that `dagkit --version` prints about this library."""
     found = compiled()
     if found is None:
-        return "byte scanning: numpy (this version has no compiled C)"
+        other = other_platform(LIBRARY)
+        return f"byte scanning: numpy ({_for(other) if other else 'this version has no compiled C'})"
     return "byte scanning: compiled C" if found.ends is not None else "byte scanning: compiled C, for lines numpy"
+
+
+def _for(other: str) -> str:
+    return f"the compiled C is for {other}, and this is {own_platform()}"
 
 
 @cache
@@ -99,8 +106,8 @@ def kafka_columns_in(path: Path) -> ctypes.CDLL | None:
 def _loaded(path: Path, source: Path) -> ctypes.CDLL | None:
     """A library; None unless it loads on this machine and was compiled from this source."""
     try:
-        library = ctypes.CDLL(str(path))
+        library = library_at(path)
         known = c_uint32.in_dll(library, "dagkit_source").value
-        return library if known == zlib.crc32(source.read_bytes()) else None
+        return library if known == zlib.crc32(content_of(source)) else None
     except (OSError, ValueError):
         return None
