@@ -1,11 +1,8 @@
 """Send dagkit's own code to workers on other machines, so that they run the same version as the driver."""
 
-import atexit
 import functools
 import hashlib
 import io
-import shutil
-import tempfile
 import zipfile
 from pathlib import Path
 
@@ -14,6 +11,7 @@ from pyspark.sql import SparkSession
 from dagkit.api.installed import own_folders
 from dagkit.backends.spark.jobs import is_connect
 from dagkit.backends.spark.master import LOCAL
+from dagkit.backends.spark.own_folder import own_folder
 from dagkit.native_libraries import PLATFORM_FILE, own_platform
 
 _SENT = (".c", ".py", ".so")
@@ -40,8 +38,6 @@ def archive_of(folders: tuple[Path, ...]) -> str:
         for folder in folders:
             for file in sorted(file for file in folder.rglob("*") if file.suffix in _SENT):
                 archive.writestr(zipfile.ZipInfo(str(file.relative_to(folder.parent))), file.read_bytes())
-    home = Path(tempfile.mkdtemp(prefix="dagkit-code-"))
-    atexit.register(shutil.rmtree, home, ignore_errors=True)
-    path = home / f"dagkit_{hashlib.sha256(content.getvalue()).hexdigest()[:16]}.zip"
+    path = own_folder("dagkit-code-") / f"dagkit_{hashlib.sha256(content.getvalue()).hexdigest()[:16]}.zip"
     path.write_bytes(content.getvalue())
     return str(path)

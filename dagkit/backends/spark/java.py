@@ -4,18 +4,17 @@ That runtime lacks a module and a package that Spark names in options at each st
 about one of them. Therefore JAVA_HOME is set to a folder with a `bin/java` that removes these options and starts Java.
 """
 
-import atexit
 import logging
 import os
 import re
 import shlex
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
+from dagkit.backends.spark.own_folder import own_folder
 from dagkit.errors import RunFailure
 
 _VERSION = re.compile(r'JAVA_VERSION="(\d+)')
@@ -101,8 +100,7 @@ def _launching(java: Path) -> Path:
     """A folder whose `bin/java` runs that Java. It is deleted when this process exits."""
     real = java.parents[1]
     removed = f"|{_GONE}" if version_of(real) >= _GONE_SINCE else ""
-    home = Path(tempfile.mkdtemp(prefix="dagkit-java-"))
-    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    home = own_folder("dagkit-java-")
     launcher = home / "bin" / "java"
     launcher.parent.mkdir()
     launcher.write_text(_LAUNCHER.format(java=shlex.quote(str(java)), removed=removed), encoding="utf-8")

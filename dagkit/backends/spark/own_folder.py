@@ -1,0 +1,45 @@
+"""Temporary folders of this process. The next process of the user deletes those that a killed one has left."""
+
+import atexit
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+_LOCK = ".held"
+"""The file of a folder that its process locks. The system releases the lock when the process ends, however it ends."""
+
+
+def own_folder(prefix: str) -> Path:
+    """Make a folder whose name begins like that. It is deleted when this process exits."""
+    _delete_left_behind(prefix)
+    made = Path(tempfile.mkdtemp(prefix=f"new-{prefix}"))
+    held = os.open(made / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)  # stays open until the process ends
+    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    home = made.with_name(made.name.removeprefix("new-"))
+    made.rename(home)  # only now another process may take it for left behind
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    return home
+
+
+def _delete_left_behind(prefix: str) -> None:
+    """Delete the user's folders that no process holds. One without the file of a lock is not ours: it stays."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+        with suppress(OSError):  # of another user, held, or deleted by another process meanwhile
+            if folder.stat(follow_symlinks=False).st_uid == os.geteuid():
+                with _locked(folder / _LOCK):
+                    shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _locked(file: Path) -> Iterator[None]:
+    """Hold the lock of a file. Raise OSError if there is none, or if another process holds it."""
+    descriptor = os.open(file, os.O_RDWR | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,71 @@
+"""Temporary folders go when their process ends; the next process deletes those of killed ones."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from dagkit.backends.spark.own_folder import own_folder
+
+MAKE = "from dagkit.backends.spark.own_folder import own_folder; print(own_folder('dagkit-x-'), flush=True); input()"
+Make = Callable[[], tuple["subprocess.Popen[str]", Path]]
+
+
+@pytest.fixture
+def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
+    """Starts a process that makes a folder, and ends when it reads a line."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with ExitStack() as started:
+
+        def start() -> tuple["subprocess.Popen[str]", Path]:
+            process = started.enter_context(
+                subprocess.Popen(  # noqa: S603 - our own code
+                    [sys.executable, "-c", MAKE],
+                    env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)},
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            started.callback(process.kill)
+            assert process.stdout is not None
+            return process, Path(process.stdout.readline().strip())
+
+        yield start
+
+
+@pytest.mark.slow
+def test_the_folders_of_killed_processes_are_deleted_and_no_others(make: Make, tmp_path: Path) -> None:
+    killed, left = make()
+    running, held = make()
+    exited, gone = make()
+    (left / "bin").mkdir()
+    (left / "bin" / "java").symlink_to(sys.executable)
+    killed.kill()
+    killed.wait()
+    exited.communicate("\n")
+    (strange := tmp_path / "dagkit-x-strange").mkdir()
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    (elsewhere / ".held").touch()
+    (tmp_path / "dagkit-x-link").symlink_to(elsewhere)
+    assert (left.exists(), gone.exists()) == (True, False)
+
+    own = own_folder("dagkit-x-")
+
+    assert running.poll() is None
+    assert {path.name for path in tmp_path.glob("*dagkit-x-*")} == {
+        *(own.name, held.name, strange.name, "dagkit-x-link")
+    }
+    assert (elsewhere / ".held").exists()
+    assert Path(sys.executable).exists()
+
+
+def test_a_process_keeps_its_own_folders(make: Make) -> None:
+    first, second = own_folder("dagkit-x-"), own_folder("dagkit-x-")
+    assert first.is_dir()
+    assert second.is_dir()
