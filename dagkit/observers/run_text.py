@@ -1,5 +1,6 @@
 """The figures of a run as text, for terminals and notebooks."""
 
+import shlex
 from collections.abc import Iterator
 
 from dagkit.engine.reports.seen_run import SeenRun
@@ -41,9 +42,8 @@ def _summary(seen: SeenRun) -> Iterator[str]:
         for work in operator.underway[:_MOST_NAMED]:
             share = "" if work.fraction is None else f" {work.fraction:.0%}"
             yield f"under way: {operator.name} {printable(work.source)}{share}"
-    if seen.state == "killed":
-        after = f"resumes after window {now.window}" if now.window else "begins again"
-        yield f"its process ended without stopping; the next launch {after}, and no record is lost"
+    if seen.presence in ("gone", "silent"):
+        yield from _departure(seen)
     if now.visible_at is not None and seen.runs:
         yield f"the next file becomes visible at {now.visible_at.astimezone():%H:%M:%S}"
     if now.error is not None:
@@ -51,6 +51,20 @@ def _summary(seen: SeenRun) -> Iterator[str]:
         first, _, rest = now.error.message.partition("\n")
         more = "; `dagkit logs` prints the rest" if rest else ""
         yield f"last error, {now.error.at.astimezone():%H:%M:%S}{window}: {printable(first)}{more}"
+
+
+def _departure(seen: SeenRun) -> Iterator[str]:
+    """Since when a driver that did not write its end is gone, and what to do."""
+    now, driver = seen.snapshot, seen.snapshot.driver
+    after = f"resumes after window {seen.window}" if seen.window else "begins again"
+    ago = in_time((seen.at - seen.last_sign).total_seconds())
+    yield f"not running: its last sign of life is of {seen.last_sign.astimezone():%Y-%m-%d %H:%M:%S}, {ago} ago"
+    if seen.presence == "gone":
+        yield f"its process ended without stopping; the next launch {after}, and no record is lost"
+        yield f"help: launch it again; `dagkit logs {shlex.quote(now.application_path)}` prints what it logged last"
+    else:
+        yield f"process {driver.pid} may be cut off from the folder, and still run on {driver.host}"
+        yield f"help: end it there if it runs, and launch again: the next launch {after}, and no record is lost"
 
 
 def figures_of(now: RunSnapshot) -> str:
@@ -79,7 +93,9 @@ def aligned(rows: list[tuple[str, ...]]) -> str:
 
 def _windows(seen: SeenRun) -> str:
     now = seen.snapshot
-    if now.committed_at is None:
+    if seen.last is not None and seen.last.window > now.window:
+        done = f"window {seen.window} committed {in_time((seen.at - seen.last.committed).total_seconds())} ago"
+    elif now.committed_at is None:
         done = f"resumed after window {now.resumed_after}" if now.resumed_after else "no window is committed yet"
     else:
         ago = in_time((seen.at - now.committed_at).total_seconds())

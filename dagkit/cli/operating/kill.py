@@ -28,7 +28,8 @@ def kill(*, target: str, path: str | None, configuring: Callable[[str], Asked], 
 
     No record is lost or doubled. Use `dagkit stop` to let the window end.
     """
-    seen = seen_at(located(target, path, configuring, output).place)
+    place = located(target, path, configuring, output).place
+    seen = seen_at(place)
     if not seen.runs:
         raise NotRunning.no_process(seen.snapshot.application, seen.state)
     driver = seen.snapshot.driver
@@ -39,7 +40,7 @@ def kill(*, target: str, path: str | None, configuring: Callable[[str], Asked], 
     os.kill(driver.pid, signal.SIGKILL)
     while presence(seen.snapshot, seen.at) == "here":
         time.sleep(_PAUSE_SECONDS)
-    name, after = seen.snapshot.application, seen.snapshot.window
+    name, after = seen.snapshot.application, seen_at(place).window
     if output.as_json:
         output.document("dagkit.kill/1", {"application": name, "pid": driver.pid, "window": after})
     else:

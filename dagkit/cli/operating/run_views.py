@@ -1,25 +1,38 @@
 """A run as its driver last described it in the application's folder."""
 
 import shlex
+from dataclasses import replace
 from typing import Any
 
-from dagkit.engine.reports.seen_run import SeenRun
+from dagkit.engine.history.history import application_chain
+from dagkit.engine.history.window_pages import window_at
+from dagkit.engine.reports.seen_run import LastWindow, SeenRun
 from dagkit.errors import ApplicationNotFound, printable
 from dagkit.ledger import Ledger
 
 
 def seen_at(place: str) -> SeenRun:
     """The application's last launch; raise ApplicationNotFound if there is nothing to see of it."""
-    seen = SeenRun.of(Ledger.open(place).store)
+    ledger = Ledger.open(place)
+    seen = SeenRun.of(ledger.store)
     if seen is None:
         raise ApplicationNotFound(
             f"{printable(place)} has no status: no launch has written one",
             f"launch the application; `dagkit ledger show {shlex.quote(place)}` shows what earlier ones did",
         )
-    return seen
+    return replace(seen, last=_last_window(ledger)) if seen.presence in ("gone", "silent") else seen
+
+
+def _last_window(ledger: Ledger) -> LastWindow | None:
+    """The last window in the ledger; None if none was ever committed."""
+    chain = application_chain(ledger)
+    block = None if chain is None else chain.standing.data_at
+    found = None if chain is None or block is None else window_at(chain, block.seq)
+    return None if found is None else LastWindow(found.checkpoint.window, found.committed)
 
 
 def document(seen: SeenRun) -> dict[str, Any]:
     """The fields of the JSON document."""
     fields = seen.snapshot.model_dump(mode="json", exclude={"format"})
-    return {"presence": seen.presence, "shown_state": seen.state, **fields}
+    last = {"last_sign": seen.last_sign, "last_window": seen.window}
+    return {"presence": seen.presence, "shown_state": seen.state, **last, **fields}

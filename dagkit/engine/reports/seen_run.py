@@ -10,12 +10,23 @@ from dagkit.ledger.stores import Store
 
 
 @dataclass(frozen=True, slots=True)
+class LastWindow:
+    """The last window in a ledger."""
+
+    window: int
+    committed: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class SeenRun:
     """The last snapshot of a driver, and whether the driver runs."""
 
     snapshot: RunSnapshot
     presence: Presence
     at: datetime
+    last: LastWindow | None = None
+    """The last window in the ledger, where it is known: a driver that is killed has often committed more windows than
+    its last snapshot names."""
 
     @classmethod
     def of(cls, store: Store, at: datetime | None = None) -> "SeenRun | None":
@@ -27,6 +38,17 @@ class SeenRun:
     def runs(self) -> bool:
         """Whether the driver runs now."""
         return self.presence in ("here", "elsewhere")
+
+    @property
+    def window(self) -> int:
+        """The last committed window; 0 if there is none."""
+        return self.snapshot.window if self.last is None else self.last.window
+
+    @property
+    def last_sign(self) -> datetime:
+        """When the driver last wrote something."""
+        written = self.snapshot.at
+        return written if self.last is None else max(written, self.last.committed)
 
     @property
     def state(self) -> str:

@@ -1,6 +1,7 @@
 """Commands on running applications: they read what the driver writes, and ask it through its folder."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -16,6 +17,7 @@ from dagkit.cli import main
 from dagkit.cli.group import ALIASES
 from dagkit.compiler import compile_application
 from dagkit.engine.changes.requests import StopRun, ask, reply_to
+from dagkit.engine.history.history import history, newest_checkpoint
 from dagkit.engine.reports.driver_process import RECENT
 from dagkit.engine.reports.run_events import Working
 from dagkit.engine.reports.run_picture import RunPicture
@@ -183,6 +185,7 @@ def test_a_killed_application_is_listed_as_killed_and_blocks_no_launch(dagkit, f
         assert answer.out.startswith(f"Times: process {driver.pid} was killed; the next launch resumes after window ")
     assert dagkit("status", "app").out.startswith("Times: killed; process ")
     assert dagkit("kill", "app").code == 8
+    assert answer.out.endswith(f" window {newest_checkpoint(Ledger.open('app')).window}\n")
     launched = launch(
         multiplied(),
         {"dt.attr.APPLICATION_NAME": "Times"},
@@ -192,6 +195,45 @@ def test_a_killed_application_is_listed_as_killed_and_blocks_no_launch(dagkit, f
     )
     assert dagkit("status", "app").out.startswith("Times: stopped; process ")
     assert launched.window_id >= 1
+
+
+KILLS_ITSELF = KILLED.replace("import sys", "import os, signal").replace(
+    "lambda event: print(type(event).__name__, flush=True)",
+    "lambda event: getattr(event, 'window_id', 0) == 3 and os.kill(os.getpid(), signal.SIGKILL)",
+)
+"""The driver is killed at the start of the third window, before its next status."""
+
+
+@pytest.mark.slow
+def test_of_a_killed_driver_the_status_says_since_when_and_what_the_ledger_holds(dagkit, folder: Path) -> None:
+    path = os.pathsep.join(filter(None, sys.path))
+    killed = subprocess.run(  # noqa: S603 - this very Python
+        [sys.executable, "-c", KILLS_ITSELF], check=False, env={**os.environ, "PYTHONPATH": path}
+    )
+    assert killed.returncode == -signal.SIGKILL
+    (last,) = [entry for entry in history(Ledger.open("app")) if entry.checkpoint.window == 2]
+    lines = dagkit("status", "app").out.splitlines()
+    assert lines[1].startswith("window 2 committed ")
+    assert lines[3].startswith("not running: its last sign of life is of ")
+    assert lines[4:6] == [
+        "its process ended without stopping; the next launch resumes after window 2, and no record is lost",
+        f"help: launch it again; `dagkit logs {folder / 'app'}` prints what it logged last",
+    ]
+    document = dagkit("status", "app", "--json").document
+    assert (document["presence"], document["shown_state"], document["last_window"]) == ("gone", "killed", 2)
+    assert datetime.fromisoformat(document["last_sign"]) >= last.committed
+
+
+def test_of_a_silent_driver_the_status_says_where_to_look(dagkit, folder: Path) -> None:
+    store = Ledger.create(folder / "app").store
+    store.replace(STATUS, first_snapshot(host="etl-1").model_dump_json().encode())
+    lines = dagkit("status", "app").out.splitlines()
+    pid = first_snapshot().driver.pid
+    assert lines[3].startswith("not running: its last sign of life is of ")
+    assert lines[4:6] == [
+        f"process {pid} may be cut off from the folder, and still run on etl-1",
+        "help: end it there if it runs, and launch again: the next launch begins again, and no record is lost",
+    ]
 
 
 def test_an_application_of_another_host_is_not_killed(dagkit, folder: Path) -> None:
