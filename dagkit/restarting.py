@@ -27,7 +27,7 @@ from dagkit.errors import RunFailure, printable
 from dagkit.ledger import Ledger
 from dagkit.ledger.exchange.prefixes import copy_chain
 from dagkit.ledger.stores import open_store
-from dagkit.urls import is_url, local_path
+from dagkit.urls import absolute, is_url, local_path
 
 WITHDRAWN = "withdrawn"
 """The folder, in that of the earlier run, into which the files of its later windows move, under their whole paths."""
@@ -51,9 +51,9 @@ class Restart:
     last: int
     """The last window of the run that went further."""
     withdrawn: tuple[str, ...]
-    """Files that later windows completed, which move into the folder of that run."""
+    """Files that later windows completed, and their receipts, which move into the folder of that run."""
     missing: tuple[str, ...]
-    """Other files that later windows completed: they are not there any more."""
+    """Other files and receipts of later windows: they are not there any more."""
     unset: bool
     """Whether properties or partitions that were set after the window are as before again."""
     pieces: tuple[PiecePlace, ...]
@@ -71,12 +71,12 @@ class Restart:
         chain, newest = application_chain(ledger), newest_checkpoint(ledger)
         if chain is None or not 1 <= window < newest.window:
             raise _no_such_window(window, newest.window)
-        found = _from(ledger, window)
-        reached = next(found)
-        later = [part for entry in found for part in entry.checkpoint.finished]
-        _refuse_unrepeatable(later, Path(place))
+        reached, *beyond = _from(ledger, window)
+        later = [part for entry in beyond for part in entry.checkpoint.finished]
+        receipts = {absolute(receipt.file) for entry in beyond for receipt in entry.checkpoint.receipted}
+        _refuse_unrepeatable(later, receipts, Path(place))
         files = by_file(part for part in later if part.part)
-        there = {file for file in files if Path(local_path(file)).is_file()}
+        there = {file for file in receipts.union(files) if Path(local_path(file)).is_file()}
         staged = {file for file, parts in files.items() if any(Path(place, part.part).is_file() for part in parts)}
         return cls(
             application=chain.name,
@@ -84,7 +84,7 @@ class Restart:
             window=window,
             last=newest.window,
             withdrawn=tuple(sorted(there)),
-            missing=tuple(sorted(set(files) - there - staged)),
+            missing=tuple(sorted(receipts.union(files) - there - staged)),
             unset=_set_in(newest) != _set_in(reached.checkpoint),
             pieces=tuple(_places(reached.checkpoint.files, files, place, window)),
             block=reached.block,
@@ -158,7 +158,7 @@ def _no_such_window(window: int, last: int) -> RestartRefused:
     )
 
 
-def _refuse_unrepeatable(later: Iterable[Part], place: Path) -> None:
+def _refuse_unrepeatable(later: Iterable[Part], receipts: Iterable[str], place: Path) -> None:
     """Raise if later windows left something outside of the folder that cannot be taken back."""
     for part in later:
         if part.is_external:
@@ -167,14 +167,20 @@ def _refuse_unrepeatable(later: Iterable[Part], place: Path) -> None:
                 f"{problem}, which dagkit cannot take back", "launch in another folder with --path, into other outputs"
             )
         if is_url(part.file):
-            raise RestartRefused(
-                f"{printable(part.file)} is in an object store, where files cannot be moved",
-                "launch in another folder with --path, into another output folder",
-            )
+            raise _not_movable(part.file)
         if is_region_path(part.part):
             raise _written_together()
+    for file in filter(is_url, receipts):
+        raise _not_movable(file)
     if any(map(is_region_path, (f"staging/{found.name}/" for found in place.glob("staging/*")))):
         raise _written_together()
+
+
+def _not_movable(file: str) -> RestartRefused:
+    return RestartRefused(
+        f"{printable(file)} is in an object store, where files cannot be moved",
+        "launch in another folder with --path, into another output folder",
+    )
 
 
 def _written_together() -> RestartRefused:

@@ -30,9 +30,15 @@ def on_reference() -> dict[str, Any]:
     return {"machine": Machine("reference")}
 
 
-@pytest.fixture(params=["reference", pytest.param("spark", marks=[pytest.mark.slow, pytest.mark.spark])])
+ON_SPARK = [pytest.mark.slow, pytest.mark.spark]
+
+
+@pytest.fixture(
+    params=["reference", pytest.param("spark", marks=ON_SPARK), pytest.param("connected", marks=ON_SPARK)],
+    ids=["reference", "classic", "connect"],
+)
 def machine(request: pytest.FixtureRequest) -> dict[str, Any]:
-    return on_reference() if request.param == "reference" else {"spark": request.getfixturevalue("spark")}
+    return on_reference() if request.param == "reference" else {"spark": request.getfixturevalue(request.param)}
 
 
 @pytest.mark.parametrize("fused", [True, False])

@@ -14,6 +14,7 @@ from dagkit_operators import Map, PartWriter
 from tests.engine.cast import Desk, Hurried, files_in, lines_through_filter, numbers_collected, some_lines
 from tests.engine.delivery_cast import numbers_inserted
 from tests.engine.files.test_compact import written
+from tests.engine.receipts.test_receipts import NAMES, desk_at, filled, receipts
 from tests.launching.test_launching import Numbers
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -131,3 +132,31 @@ def test_a_window_after_which_a_table_got_rows_is_refused(tmp_path: Path) -> Non
     assert desk.run().checkpoint.window > 1
     with pytest.raises(RestartRefused, match="delivered entries of insert to an external system"):
         Restart.planned(desk.place, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("window", [1, 2, 3])
+def test_each_file_has_one_receipt_from_whatever_window_it_begins_again(tmp_path: Path, window: int) -> None:
+    desk = desk_at(filled(tmp_path))
+    assert desk.run().checkpoint.window > window
+    windows = {name: receipt["window"] for name, receipt in receipts(tmp_path).items()}
+    restarted(desk, window)
+    there = {name for name in NAMES if windows[name] <= window}
+    assert receipts(tmp_path).keys() == there, "a receipt of a later window names output that is not there"
+    for path in (tmp_path / "receipts").glob("*"):  # a sender takes its receipts away
+        path.unlink()
+    desk.run()
+    again = receipts(tmp_path)
+    assert again.keys() == set(NAMES) - there, "a receipt of an earlier window is not written again"
+    for name, receipt in again.items():
+        written = [line for file in receipt["outputs"] for line in Path(file).read_text().splitlines()]
+        assert set((tmp_path / "in" / name).read_text().splitlines()) <= set(written)
+    assert desk.faults() == []
+
+
+def test_receipts_that_a_sender_took_are_named(tmp_path: Path) -> None:
+    desk = desk_at(filled(tmp_path))
+    desk.run()
+    taken = next((tmp_path / "receipts").glob("d.txt.*"))
+    taken.unlink()
+    assert Restart.planned(desk.place, 1).missing == (str(taken),)

@@ -49,6 +49,11 @@ class Receipt(BaseModel):
         name = self.path.partition("?")[0].rstrip("/").rpartition("/")[2]
         return f"{name}.{hashlib.blake2b(self.source.encode(), digest_size=6).hexdigest()}.json"
 
+    @property
+    def file(self) -> str:
+        """The whole path, or the URL, of the receipt."""
+        return folder_at(self.folder).path_of(self.file_name)
+
     def document(self, ledger_hash: str, window_id: int) -> str:
         """The receipt after the window with which everything of the file is committed and visible."""
         body = {
@@ -84,8 +89,7 @@ def write_receipts(
         name = receipt.file_name
         length = pieces.length(pieces.path_of(name))
         if length is not None:
-            file = folder_at(receipt.folder).path_of(name)
-            put_in_place([Piece(pieces.path_of(name), length)], file, durable=durable)
+            put_in_place([Piece(pieces.path_of(name), length)], receipt.file, durable=durable)
     for earlier in there:
         if earlier not in (str(window_id), ready):
             home.below(earlier).remove()
