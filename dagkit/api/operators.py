@@ -220,8 +220,9 @@ class DelayOperator(Operator, Generic[T]):
 def rows_of(operator: type[Operator]) -> Rows | None:
     """What a class declares about the number of its items; None if a subclass changed how they are processed."""
     for ancestor in operator.__mro__:
-        if "rows" in vars(ancestor):
-            return operator.rows
+        declared = vars(ancestor).get("rows", "")
+        if isinstance(declared, Rows | None):  # else it declares nothing, or a port of this name
+            return declared
         if {"process", "process_batch"} & vars(ancestor).keys():
             return None
     return None

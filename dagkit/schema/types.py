@@ -82,6 +82,11 @@ def arguments_of_class(kind: type) -> dict[TypeVar, Any]:
     return bindings
 
 
+def is_known(payload: Any) -> bool:
+    """Whether a type says something about its values, and has no free variables."""
+    return _plain(payload) not in (Any, object) and not _has_variables(_plain(payload))
+
+
 def spelled(payload: Any) -> str:
     """The type as an author would write it, without module paths."""
     if isinstance(payload, TypeVar):

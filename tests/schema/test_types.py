@@ -34,7 +34,7 @@ from typing import (
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from dagkit.schema import assignable, bind, identity, spelled, substitute
+from dagkit.schema import assignable, bind, identity, is_known, spelled, substitute
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -433,6 +433,16 @@ def test_what_a_variable_stands_for_already_stays() -> None:
 )
 def test_bound_variables_are_filled_in_and_free_ones_stay(pattern: Any, filled: Any) -> None:
     assert substitute(pattern, {T: int, K: str}) == filled
+
+
+@pytest.mark.parametrize("payload", [Any, object, T, list[T], Annotated[T, 1], T | None], ids=_wire)
+def test_a_type_with_free_variables_is_not_known(payload: Any) -> None:
+    assert not is_known(payload)
+
+
+@pytest.mark.parametrize("payload", [int, list[int], Dog, Box[Dog], None, int | None], ids=_wire)
+def test_a_type_without_free_variables_is_known(payload: Any) -> None:
+    assert is_known(payload)
 
 
 @pytest.mark.parametrize(

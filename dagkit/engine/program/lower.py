@@ -14,6 +14,7 @@ from dagkit.compiler.unify import slides
 from dagkit.engine.program.program import Keying, Port, Program, Sliding, StageProgram, Target
 from dagkit.graph import Graph, Node
 from dagkit.plan.model import Place, Plan, Routing
+from dagkit.schema import is_known
 
 
 def program_of(compilation: Compilation) -> Program:
@@ -167,12 +168,18 @@ def _target(fused: Fused, number: int, wire: Wire, level: int, keying: Keying) -
         slots=receiver.count,
         level=level,
         keying=keying,
-        payload=fused.graph.by_name[wire.source.node].payload(wire.source.declared),
+        payload=_payload(fused.graph, wire),
         keys=tuple(partition.keys[port] for partition in receiver.partitions) if keyed else (),
         unifier=unifier if slid or (senders > 1 and routing is not Routing.STRAIGHT) else None,
         delayed=delayed,
         queued=is_work,
     )
+
+
+def _payload(graph: Graph, wire: Wire) -> Any:
+    """The type of the items of a wire: what the sender sends, or if that is not known, what the receiver accepts."""
+    sent = graph.by_name[wire.source.node].payload(wire.source.declared)
+    return sent if is_known(sent) else graph.by_name[wire.sink.node].payload(wire.sink.declared)
 
 
 def routing_after_delay(senders: int, receivers: int, *, keyed: bool) -> Routing:

@@ -119,6 +119,23 @@ def test_the_ledger_keeps_the_items_of_each_window(tmp_path: Path, backend: Any)
     assert not [*first.breaches(), *second.breaches()]
 
 
+class WithRows(Operator):
+    """Names its input as the declaration of how many items it sends."""
+
+    kind = "rows.with-rows/1"
+    rows = InputPort[int]()
+    output = OutputPort(int)
+
+    def process(self, item: int) -> None:
+        self.output.emit(item)
+
+
+@everywhere
+def test_a_port_may_be_named_rows(tmp_path: Path, backend: Any) -> None:
+    first, _ = accounts(tmp_path, ("Rows", WithRows()), backend=backend)
+    assert first.account.operators["Rows"] == OperatorRows(taken={"rows": 2}, sent={"output": 2})
+
+
 @everywhere
 @pytest.mark.parametrize(
     ("operator", "numbers"),

@@ -22,6 +22,7 @@ from dagkit_operators import (
     FileMetadata,
     FileSplitterBase,
     FileSplitterInput,
+    Items,
     LineReader,
     Map,
     Record,
@@ -390,6 +391,17 @@ def test_base_empty_files_and_directories_are_described_without_blocks(tmp_path:
     empty.touch()
     loop = based(tmp_path, [empty, tmp_path / "data"]).run()
     assert [(file["blocks"], file["length"]) for file in arrived(loop, "files")] == [(0, 0), (0, 0)]
+
+
+def test_base_the_paths_may_come_from_a_function_without_types(tmp_path: Path, files: list[Path]) -> None:
+    def populate_dag(dag: Dag, conf: object) -> None:
+        paths = dag.add_operator("paths", Items(items=[str(path) for path in files]))
+        infos = paths >> dag.add_operator("infos", Map(lambda path: FileInfo(str(path))))
+        splitter: FileSplitterBase = infos >> dag.add_operator("splitter", FileSplitterBase())
+        collected(dag, splitter)
+
+    loop = Desk(tmp_path / "desk", populate_dag, until=Until.ONCE).run()
+    assert [(file["path"], file["length"]) for file in arrived(loop, "files")] == [(str(path), 11) for path in files]
 
 
 @pytest.mark.parametrize(
