@@ -6,7 +6,15 @@ from typing import Any
 
 
 def deferred(package: str, homes: Mapping[str, str], name: str) -> Any:
-    """Return what a module of the package defines. `homes` has the module of each name."""
+    """Return what a module of the package defines. `homes` has the module of each name.
+
+    Raise NamedAsInApex for a name of Apex that has a counterpart under another name.
+    """
     if name not in homes:
+        from dagkit.names_of_apex import NamedAsInApex, hint  # noqa: PLC0415 - only a wrong name needs it
+
+        counterpart = hint(name)
+        if counterpart is not None:
+            raise NamedAsInApex(name, package, counterpart)
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
     return getattr(import_module(f"{package}.{homes[name]}"), name)

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+import dagkit
+import dagkit_operators
 from dagkit.api.attributes import CONTEXTS, Attribute, Standing
+from dagkit.names_of_apex import COUNTERPARTS
 from tests.docs.fences import ROOT
 
 PAGE = (ROOT / "docs/coming-from-apex.md").read_text(encoding="utf-8")
@@ -15,6 +18,8 @@ HEADINGS = {
     Standing.HINT: "### Hints",
     Standing.ADVISORY: "### Accepted without effect",
 }
+WITHOUT_COUNTERPART = {"OperatorRequest", "OperatorResponse", "LogicalPlan", "PhysicalPlan", "AssertTrue"}
+"""Classes of Apex that the table names, and that nobody would import here."""
 BEARERS = {"DagContext": "application", "OperatorContext": "operator", "PortContext": "port"}
 
 
@@ -50,3 +55,28 @@ def test_each_defect_that_is_not_here_names_tests_that_exist() -> None:
     assert len(named) == 10
     assert all(named)
     assert [name for name in re.findall(r"`(test_\w+)`", section) if f"\ndef {name}(" not in tests] == []
+
+
+def _counterparts() -> list[tuple[str, str]]:
+    """The rows of the first table: what Apex has, and what dagkit has."""
+    section = PAGE.partition("## Counterparts")[2].partition("\n#")[0]
+    rows = [row.strip("| ").split(" | ", 1) for row in section.splitlines() if row.startswith("| ")]
+    return [(apex, here) for apex, here in rows[1:]]
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text))
+
+
+@pytest.mark.parametrize("name", COUNTERPARTS)
+def test_each_name_of_apex_has_a_row_with_its_counterparts(name: str) -> None:
+    rows = [_words(here) for apex, here in _counterparts() if name in _words(apex)]
+    assert any({full.rpartition(".")[2] for full in COUNTERPARTS[name].names} <= words for words in rows)
+
+
+def test_each_class_in_the_rows_has_its_name_here_or_a_counterpart() -> None:
+    here = {*dagkit.__all__, *dagkit_operators.__all__, *COUNTERPARTS, *WITHOUT_COUNTERPART}
+    left = " ".join(re.findall(r"`([^`]*)`", " ".join(apex for apex, _ in _counterparts())))
+    named = set(re.findall(r"(?<!new )\b[A-Z]\w*[a-z][A-Z]\w*", left))
+    assert len(named) > 50
+    assert named - here == set()

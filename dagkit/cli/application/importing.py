@@ -12,6 +12,7 @@ from types import ModuleType
 
 from dagkit.api.traces import author_where, is_authored, shown_path, spoken
 from dagkit.errors import ApplicationFaults, ApplicationNotFound, DagkitError, Diagnostic, Where, did_you_mean
+from dagkit.names_of_apex import NamedAsInApex, hint
 
 
 @contextlib.contextmanager
@@ -97,6 +98,8 @@ _NO_NAME = re.compile(r"cannot import name '(?P<name>[^']+)' from '(?P<module>[^
 
 def _home(raised: ImportError) -> str | None:
     """Where dagkit has what was imported from another place; None if it has nothing like it."""
+    if isinstance(raised, NamedAsInApex):
+        return raised.counterpart
     missing = _NO_NAME.match(str(raised))
     if missing is None:
         sought = f"{raised.name}."
@@ -111,6 +114,8 @@ def _home(raised: ImportError) -> str | None:
     home = next((library for library in _LIBRARIES if name in importlib.import_module(library).__all__), None)
     if home is not None:
         return f"write from {home} import {name}"
+    if (counterpart := hint(name)) is not None:
+        return counterpart
     return did_you_mean(name, importlib.import_module(module).__all__) if module in _LIBRARIES else None
 
 

@@ -16,6 +16,7 @@ from dagkit.api.component import Component
 from dagkit.api.operators import InputOperator, Operator, RowOperator, Unifier
 from dagkit.cli.application.importing import importable, imported, module_of
 from dagkit.errors import ApplicationNotFound, did_you_mean
+from dagkit.names_of_apex import hint, member
 
 GROUP = "dagkit.operators"
 """The entry-point group in which libraries register packages of operators; these are found by simple names."""
@@ -99,12 +100,12 @@ def operator_named(name: str) -> Iterator[type[Component]]:
 def _member(module: ModuleType, class_name: str, source: str) -> type[Component]:
     found: Any = module
     for part in class_name.split("."):
-        found = getattr(found, part, None)
+        found = member(found, part)
     if is_operator(found):
         return found
     what = "is not an operator" if found is not None else "does not exist"
     known = operators_in(module)
-    near = did_you_mean(class_name, known, "" if known else f"{source} holds no operators")
+    near = hint(class_name) or did_you_mean(class_name, known, "" if known else f"{source} holds no operators")
     raise OperatorNotFound(f"{class_name} of {source} {what}", near)
 
 
@@ -116,6 +117,7 @@ def _in_libraries(name: str) -> type[Component]:
     known = [known for library in found for known in library.operators]
     containing = [each for each in known if name.casefold() in each.casefold()]
     near = f"did you mean {' or '.join(map(repr, containing))}?" if containing else did_you_mean(name, known, _LIST)
+    near = hint(name) or near
     raise OperatorNotFound(
         f"no library has an operator {name!r}",
         f"{near}; name your own operator as file.py:Class or module:Class",

@@ -13,6 +13,7 @@ from dagkit import scaling
 from dagkit.api import affinity, application, operators, partitioning, stats, streams
 from dagkit.api.code_origin import BUILTINS, LIBRARIES, library_names, may_be_called, may_be_named
 from dagkit.errors import did_you_mean
+from dagkit.names_of_apex import hint, member
 
 _API = (operators, partitioning, stats, streams, application, affinity, scaling)
 _OF_JAVA: dict[str, type] = {
@@ -29,6 +30,9 @@ _OF_JAVA: dict[str, type] = {
     "java.util.List": list,
     "java.util.ArrayList": list,
 }
+
+
+_MISSING = object()
 
 
 class ClassNotFound(ValueError):
@@ -127,10 +131,10 @@ def _in_module(module_name: str, path: list[str], name: str, home: str | None, *
 def _below(module: ModuleType, path: list[str]) -> Any:
     found: Any = module
     for part in path:
-        if part.startswith("__") or not hasattr(found, part):
+        if part.startswith("__") or (inner := member(found, part, _MISSING)) is _MISSING:
             where = getattr(found, "__qualname__", None) or found.__name__
-            raise ClassNotFound(f"{where} has no {part!r}", did_you_mean(part, _public(found)))
-        found = getattr(found, part)
+            raise ClassNotFound(f"{where} has no {part!r}", hint(part) or did_you_mean(part, _public(found)))
+        found = inner
     return found
 
 
@@ -145,13 +149,14 @@ def _by_path(name: str, home: str | None, *, imports: bool) -> Any:
 
 def _by_simple_name(name: str, simple: str, home: str | None) -> Any:
     for module in _searched(home):
-        found = getattr(module, simple, None)
+        found = member(module, simple)
         if found is not None:
             return found
     if simple in BUILTINS:
         return getattr(builtins, simple)
     known = [public for module in _searched(home) for public in _public(module)]
-    raise ClassNotFound(f"there is no class {name!r}", did_you_mean(simple, known, "write it as package.module:Class"))
+    otherwise = "write it as package.module:Class"
+    raise ClassNotFound(f"there is no class {name!r}", hint(simple) or did_you_mean(simple, known, otherwise))
 
 
 def _searched(home: str | None) -> Iterator[ModuleType]:

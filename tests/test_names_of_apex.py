@@ -1,0 +1,66 @@
+"""An import of a class under its name in Apex says what to write instead."""
+
+import importlib
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import dagkit
+import dagkit_operators
+from dagkit.cli import main
+from dagkit.conf.values.classes import ClassNotFound, find_class
+from dagkit.names_of_apex import COUNTERPARTS, NamedAsInApex, hint
+
+LINES = (
+    "its counterpart is LineReader, or BlockReader[T], with reader_context=LineReaderContext(): "
+    "write from dagkit_operators import LineReader, BlockReader, LineReaderContext"
+)
+
+
+@pytest.mark.parametrize("name", COUNTERPARTS)
+def test_a_counterpart_can_be_imported_and_its_name_in_apex_cannot(name: str) -> None:
+    for full in COUNTERPARTS[name].names:
+        module, _, simple = full.partition(".")
+        assert simple in importlib.import_module(module).__all__
+    assert name not in {*dagkit.__all__, *dagkit_operators.__all__}
+
+
+def test_the_error_of_an_import_has_the_counterpart_as_a_note() -> None:
+    with pytest.raises(NamedAsInApex, match="cannot import name 'AbstractFSLineReader'") as caught:
+        from dagkit_operators import AbstractFSLineReader  # type: ignore[attr-defined]  # noqa: F401, PLC0415
+    assert caught.value.__notes__ == [LINES]
+    with pytest.raises(NamedAsInApex) as caught:
+        from dagkit import DefaultInputPort  # type: ignore[attr-defined]  # noqa: F401, PLC0415
+    assert caught.value.__notes__ == ["its counterpart is InputPort: write from dagkit import InputPort"]
+
+
+def test_other_names_are_missing_as_usual() -> None:
+    assert not hasattr(dagkit_operators, "AbstractNothing")
+    assert hint("AbstractNothing") is None
+
+
+@pytest.mark.parametrize("module", ["dagkit_operators", "dagkit", "operators"])
+def test_dagkit_validate_says_what_to_write(module: str, tmp_path: Path) -> None:
+    (tmp_path / "operators.py").touch()
+    application = tmp_path / "ported.py"
+    application.write_text(f"from {module} import AbstractFSLineReader\n")
+    answer = CliRunner().invoke(main, ["validate", str(application)])
+    assert "cannot import name 'AbstractFSLineReader'" in answer.output
+    assert f"help: {LINES}\n" in answer.output
+
+
+@pytest.mark.parametrize(
+    "name", ["com.datatorrent.lib.io.fs.AbstractFileOutputOperator", "dagkit_operators:AbstractFileOutputOperator"]
+)
+def test_a_class_of_apex_in_a_setting_has_the_counterpart_as_help(name: str) -> None:
+    with pytest.raises(ClassNotFound) as caught:
+        find_class(name)
+    assert caught.value.help == "its counterpart is FileOutput: write from dagkit_operators import FileOutput"
+
+
+@pytest.mark.parametrize("name", ["AbstractFSLineReader", "dagkit_operators:AbstractFSLineReader"])
+def test_dagkit_describe_says_what_to_describe(name: str) -> None:
+    answer = CliRunner().invoke(main, ["describe", name])
+    assert answer.exit_code != 0
+    assert LINES in answer.output
