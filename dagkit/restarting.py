@@ -9,6 +9,7 @@ move into it, since the application writes them again.
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -93,8 +94,12 @@ class Restart:
     def perform(self, now: datetime) -> str:
         """Make the new folder and return the one in which the earlier run is kept.
 
-        An interrupted restart has changed nothing, or has left files of later windows, which a launch does not replace.
+        Raise `RestartRefused` or `DriverRuns` if the application was launched since this was planned. A restart that is
+        interrupted before the first rename has changed nothing; between the two, the folder is missing, and both lie
+        beside it; afterwards, files of later windows may be left, which a launch does not replace.
         """
+        if Restart.planned(self.place, self.window) != self:
+            raise RestartRefused("the application or its output changed meanwhile", "look at what it would do now")
         made = f"{self.place}.restarting"
         shutil.rmtree(made, ignore_errors=True)  # what an interrupted restart left
         self._make(Path(made))
@@ -106,7 +111,8 @@ class Restart:
             into = Path(f"{kept}/{WITHDRAWN}{local_path(file)}")
             into.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(local_path(file), into)
-            _remove_emptied(Path(local_path(file)).parent)
+        for folder in {Path(local_path(file)).parent for file in self.withdrawn}:
+            _remove_emptied(folder)
         return kept
 
     def _make(self, made: Path) -> None:
@@ -131,9 +137,10 @@ class Restart:
 def _remove_emptied(folder: Path) -> None:
     """Remove a folder, and those around it, that hold nothing since a file moved away: often one for each window."""
     here = Path.cwd()
-    while folder not in (here, *here.parents) and not any(folder.iterdir()):
-        folder.rmdir()
-        folder = folder.parent
+    with suppress(OSError):  # it is not empty, or stays: a link, the root of a disk, in another user's folder
+        while folder not in (here, *here.parents):
+            folder.rmdir()
+            folder = folder.parent
 
 
 def _from(ledger: Ledger, window: int) -> Iterator[Entry]:

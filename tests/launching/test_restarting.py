@@ -85,6 +85,35 @@ def test_folders_that_only_later_windows_filled_go_with_their_files(
     assert [folder.name for folder in (tmp_path / "out").iterdir()] == ["1"]
 
 
+def test_emptied_folders_that_cannot_be_removed_stay_and_all_files_move(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def a_folder_for_each_window(dag: Dag, conf: Config) -> None:
+        writer = PartWriter(file_path="out", file_name="{window}/{partition}-{number}", rotation_windows=1)
+        dag.add_operator("Numbers", Numbers()) >> dag.add_operator("Text", Map(str)) >> dag.add_operator("W", writer)
+
+    monkeypatch.chdir(tmp_path)
+    for window in "23":
+        (tmp_path / "disk" / window).mkdir(parents=True)
+        (tmp_path / "out").mkdir(exist_ok=True)
+        (tmp_path / "out" / window).symlink_to(tmp_path / "disk" / window)
+    launched = launch(a_folder_for_each_window, until="once", machine=Machine("reference"), path="app", durable=False)
+    planned = Restart.planned(launched.application_path, 1)
+    kept = Path(planned.perform(NOON))
+    assert [Path(f"{kept}/{WITHDRAWN}{file}").is_file() for file in planned.withdrawn] == [True, True]
+    assert sorted(folder.name for folder in (tmp_path / "out").iterdir()) == ["1", "2", "3"]
+
+
+def test_a_restart_that_was_planned_before_a_launch_changes_nothing(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, numbers_collected(((9,), (9,), (9,))))
+    desk.run(windows=2)
+    planned = Restart.planned(desk.place, 1)
+    assert desk.run().checkpoint.window == 3
+    with pytest.raises(RestartRefused, match="changed meanwhile"):
+        planned.perform(NOON)
+    assert desk.loop().checkpoint.window == 3
+
+
 def test_a_restart_that_was_killed_while_it_copied_is_repeated(tmp_path: Path) -> None:
     desk = Desk(tmp_path, numbers_collected(((9,), (9,))))
     desk.run()
