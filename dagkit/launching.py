@@ -35,6 +35,7 @@ from dagkit.engine.reports.run_events import Observer, Observers, PlanDiffers, R
 from dagkit.engine.reports.run_picture import RunPicture
 from dagkit.engine.reports.snapshot import RunSnapshot
 from dagkit.engine.reports.status_file import StatusFile, refuse_second
+from dagkit.engine.restart_mark import finish_restart
 from dagkit.engine.run.launch_record import LaunchRecord, differences, keep_aside
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.run.run_state import RunSettings, RunState
@@ -141,6 +142,7 @@ def launch_compiled(
     compilation.check_it_can_run()
     place, version = absolute(str(path or application_path(compilation))), sys.modules["dagkit"].__version__
     with _signals() as interrupts:
+        finish_restart(place)
         if not take_over:
             refuse_second(open_store(place), datetime.now(UTC))
         kept = keep_aside(place, datetime.now(UTC)) if fresh else None

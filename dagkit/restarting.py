@@ -6,10 +6,11 @@ The folder of the run that went further is renamed and kept, as for `--fresh`. F
 move into it, since the application writes them again.
 """
 
+import fcntl
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,15 +24,15 @@ from dagkit.engine.files.staging import Part, by_file
 from dagkit.engine.history.history import Entry, application_chain, history, newest_checkpoint
 from dagkit.engine.history.piece_places import PiecePlace, place_of
 from dagkit.engine.reports.status_file import refuse_second
-from dagkit.engine.run.launch_record import LAUNCHED, keep_aside
+from dagkit.engine.restart_mark import WITHDRAWN, RestartMark, finish_restart, made_beside
+from dagkit.engine.run.launch_record import LAUNCHED, kept_place
 from dagkit.errors import RunFailure, printable
 from dagkit.ledger import Ledger
 from dagkit.ledger.exchange.prefixes import copy_chain
 from dagkit.ledger.stores import open_store
 from dagkit.urls import absolute, is_url, local_path
 
-WITHDRAWN = "withdrawn"
-"""The folder, in that of the earlier run, into which the files of its later windows move, under their whole paths."""
+__all__ = ["WITHDRAWN", "Restart", "RestartRefused"]
 
 
 class RestartRefused(RunFailure):
@@ -67,6 +68,7 @@ class Restart:
         """Look what a restart does, and change nothing. Raise `RestartRefused` or `DriverRuns` if there can be none."""
         if is_url(place):
             raise RestartRefused("an application's folder in an object store cannot be renamed", "use another folder")
+        finish_restart(place)
         refuse_second(open_store(place), datetime.now(UTC))
         ledger = Ledger.open(place)
         chain, newest = application_chain(ledger), newest_checkpoint(ledger)
@@ -94,26 +96,22 @@ class Restart:
     def perform(self, now: datetime) -> str:
         """Make the new folder and return the one in which the earlier run is kept.
 
-        Raise `RestartRefused` or `DriverRuns` if the application was launched since this was planned. A restart that is
-        interrupted before the first rename has changed nothing; between the two, the folder is missing, and both lie
-        beside it; afterwards, files of later windows may be left, which a launch does not replace.
+        Raise `RestartRefused` or `DriverRuns` if another restart runs, or the application was launched since this one
+        was planned. A restart that is killed has changed nothing, or is finished by the next launch or restart.
         """
-        if Restart.planned(self.place, self.window) != self:
-            raise RestartRefused("the application or its output changed meanwhile", "look at what it would do now")
-        made = f"{self.place}.restarting"
-        shutil.rmtree(made, ignore_errors=True)  # what an interrupted restart left
-        self._make(Path(made))
-        os.sync()
-        kept = keep_aside(self.place, now)
-        assert kept is not None, "the folder exists"
-        Path(made).rename(self.place)
-        for file in self.withdrawn:
-            into = Path(f"{kept}/{WITHDRAWN}{local_path(file)}")
-            into.parent.mkdir(parents=True, exist_ok=True)
-            shutil.move(local_path(file), into)
-        for folder in {Path(local_path(file)).parent for file in self.withdrawn}:
-            _remove_emptied(folder)
-        return kept
+        made = made_beside(self.place)
+        with _alone(self.place):
+            if Restart.planned(self.place, self.window) != self:
+                raise RestartRefused("the application or its output changed meanwhile", "look at what it would do now")
+            shutil.rmtree(made, ignore_errors=True)  # what an interrupted restart left
+            self._make(made)
+            mark = RestartMark(kept=kept_place(self.place, now), withdrawn=self.withdrawn)
+            mark.write(made)
+            os.sync()
+            refuse_second(open_store(self.place), datetime.now(UTC))  # a launch that began meanwhile
+            Path(self.place).rename(mark.kept)
+            finish_restart(self.place)
+        return mark.kept
 
     def _make(self, made: Path) -> None:
         """Make the new folder beside the application's."""
@@ -134,13 +132,17 @@ class Restart:
             staged.write_bytes(piece.content())
 
 
-def _remove_emptied(folder: Path) -> None:
-    """Remove a folder, and those around it, that hold nothing since a file moved away: often one for each window."""
-    here = Path.cwd()
-    with suppress(OSError):  # it is not empty, or stays: a link, the root of a disk, in another user's folder
-        while folder not in (here, *here.parents):
-            folder.rmdir()
-            folder = folder.parent
+@contextmanager
+def _alone(place: str) -> Iterator[None]:
+    """Raise `RestartRefused` if another process restarts the application now."""
+    folder = os.open(place, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise RestartRefused("another process restarts the application now", "wait for its end") from None
+    finally:
+        os.close(folder)
 
 
 def _from(ledger: Ledger, window: int) -> Iterator[Entry]:

@@ -1,5 +1,10 @@
 """A restarted application resumes after the named window, with the output of one that was never further."""
 
+import fcntl
+import os
+import signal
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -7,6 +12,8 @@ import pytest
 
 from dagkit import Config, Dag
 from dagkit.engine.files import compact
+from dagkit.engine.reports.run_events import Observer, Resumed, RunEvent
+from dagkit.engine.reports.status_file import DriverRuns
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.restarting import WITHDRAWN, Restart, RestartRefused
@@ -128,6 +135,100 @@ def test_a_window_without_later_ones_is_refused(tmp_path: Path, window: int, pro
     assert desk.run().checkpoint.window == 2
     with pytest.raises(RestartRefused, match=problem):
         Restart.planned(desk.place, window)
+
+
+KILLED = """
+import os, pathlib, shutil, signal, sys
+from datetime import UTC, datetime
+from dagkit.restarting import Restart
+
+left = int(sys.argv[2])
+
+def counted(change):
+    def counting(*given, **named):
+        global left
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return change(*given, **named)
+    return counting
+
+planned = Restart.planned(sys.argv[1], 1)
+pathlib.Path.write_text, pathlib.Path.rename = counted(pathlib.Path.write_text), counted(pathlib.Path.rename)
+pathlib.Path.unlink, shutil.move, os.sync = counted(pathlib.Path.unlink), counted(shutil.move), counted(os.sync)
+planned.perform(datetime.now(UTC))
+"""
+
+
+@pytest.mark.slow
+def test_a_restart_that_is_killed_anywhere_is_finished_or_has_changed_nothing(tmp_path: Path) -> None:
+    seen, code, step = set(), -signal.SIGKILL, 0
+    while code:
+        home = tmp_path / str(step)
+        home.mkdir()
+        desk = two_files(home)
+        last = desk.run().checkpoint.window
+        whole = desk.outputs()
+        killed = [sys.executable, "-c", KILLED, desk.place, str(step)]
+        path = os.pathsep.join(filter(None, sys.path))
+        code = subprocess.run(killed, check=False, env={**os.environ, "PYTHONPATH": path}).returncode  # noqa: S603
+        assert code in (0, -signal.SIGKILL)
+        begins: list[int] = []
+        observers = [lambda event, begins=begins: isinstance(event, Resumed) and begins.append(event.window_id)]
+        launch(
+            desk.draw,
+            until="once",
+            machine=Machine("reference"),
+            path=desk.place,
+            durable=False,
+            observers=observers,
+        )
+        assert begins[0] in (1, last)
+        seen.add(begins[0] == 1)
+        assert (desk.outputs(), desk.faults()) == (whole, [])
+        assert not Path(desk.place, "restart.json").exists()
+        step += 1
+    assert (seen, step > 6) == ({True, False}, True)
+
+
+def test_two_restarts_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
+    desk = two_files(tmp_path)
+    desk.run()
+    first, second = Restart.planned(desk.place, 1), Restart.planned(desk.place, 1)
+    folder = os.open(desk.place, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    with pytest.raises(RestartRefused, match="another process restarts the application now"):
+        first.perform(NOON)
+    os.close(folder)
+    first.perform(NOON)
+    with pytest.raises(RestartRefused, match="window 1 is the last one"):
+        second.perform(NOON)
+    assert desk.loop().checkpoint.window == 1
+
+
+def test_an_application_that_was_launched_since_the_question_is_not_renamed(tmp_path: Path) -> None:
+    def run(*observers: Observer) -> None:
+        launch(
+            numbers_collected(((9,), (9,), (9,))),
+            until="once",
+            machine=Machine("reference"),
+            path=tmp_path / "app",
+            durable=False,
+            observers=observers,
+        )
+
+    run()
+    planned, refused = Restart.planned(str(tmp_path / "app"), 1), []
+
+    def answer(event: RunEvent) -> None:
+        if isinstance(event, Resumed):
+            with pytest.raises(DriverRuns):
+                planned.perform(NOON)
+            refused.append(event)
+
+    run(answer)
+    assert len(refused) == 1
+    assert [path.name for path in tmp_path.glob("app*")] == ["app"]
 
 
 def test_pieces_of_a_file_that_were_joined_later_are_missed_before_anything_changes(

@@ -79,6 +79,12 @@ def keep_aside(place: str, now: datetime) -> str | None:
         raise ValueError(f"{shown(place)} is not a folder of this machine, and cannot be renamed: give another path")
     if not Path(place).exists():
         return None
-    kept = f"{place}.{now:%Y%m%dT%H%M%S}"
+    kept = kept_place(place, now)
     Path(place).rename(kept)
     return kept
+
+
+def kept_place(place: str, now: datetime) -> str:
+    """The path under which an application's folder is kept: another one than those that are there."""
+    kept = f"{place}.{now:%Y%m%dT%H%M%S}"
+    return kept if not Path(kept).exists() else f"{kept}.{now:%f}"
