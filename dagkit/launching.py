@@ -41,6 +41,7 @@ from dagkit.engine.run.loop import Loop
 from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.worker.protocol import Backend
 from dagkit.errors import did_you_mean
+from dagkit.garbage import rarely_collected
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import Store, open_store
 from dagkit.machine import Machine
@@ -179,7 +180,8 @@ def launch_compiled(
             _record(state, version, ledger.store)
             loop = Loop(state)
             interrupts.end(loop)
-            loop.run()
+            with rarely_collected():
+                loop.run()
     outputs = output_places(state.program, state.settings.home)
     return Launched(compilation.application, place, loop.checkpoint.window, outputs, picture.snapshot())
 
