@@ -261,6 +261,15 @@ class SplittableOperator(Operator, Generic[T, R]):
         """
         return None
 
+    def process_whole(self, element: T) -> Iterator[Any] | None:  # noqa: ARG002 - for overrides
+        """Process a small element without claims, which take longer than the work itself; None if that is impossible.
+
+        What is yielded must be what `process` yields for the whole element. Called instead of `process` for a `Sourced`
+        element, or a part of one, that will take a few milliseconds by the time that the one before it took. Nothing
+        can be split off then. By default, and if `process` is to be called, None.
+        """
+        return None
+
     @abstractmethod
     def process(self, element: T, tracker: RestrictionTracker[R, Any]) -> Iterator[Any] | None:
         """Claim a position, work on it once the claim is granted, and so on; return at the first refused claim.

@@ -4,6 +4,7 @@ import secrets
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
+from math import inf
 from typing import Any, Self
 
 from dagkit.engine.board.deadline import Deadline
@@ -12,6 +13,9 @@ from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.record import Recorder
 from dagkit.ranges import RestrictionTracker
+
+QUICK_SECONDS = 0.005
+"""How long an item may take that cannot be split: as long as what readers claim at once."""
 
 
 class WorkInHand:
@@ -82,12 +86,17 @@ class WorkInHand:
         """How many items are not begun."""
         return len(self._waiting)
 
-    def begin(self, item: WorkItem, element: Any, tracker: RestrictionTracker[Any, Any], among: int) -> None:
-        """Watch the tracker of an item that is processed from now on."""
+    def begin(self, item: WorkItem, element: Any, tracker: RestrictionTracker[Any, Any] | None, among: int = 1) -> None:
+        """Watch the tracker of an item that is processed from now on; one without a tracker is never split."""
         with self._deadline.lock:
             self._item, self._element, self._since = item, element, time.monotonic()
             self._speed.begin(self._since)
-            self._deadline.watch(tracker, among)
+            if tracker is not None:
+                self._deadline.watch(tracker, among)
+
+    def is_quick(self, item: WorkItem) -> bool:
+        """Whether an item with an end will take so little time, judged by the one before it, that it needs no split."""
+        return item.has_end and self._speed.last_seconds_for(item.amount) <= QUICK_SECONDS
 
     def end(self) -> WorkItem:
         """Return the item that was processed, without what was handed over. The deadline no longer watches it."""
@@ -169,6 +178,8 @@ class Speed:
         self.has_begun = False
         self._amount = self._seconds = 0.0
         """The work on the earlier items."""
+        self._last_item = 0.0, 0.0
+        """The amount and the time of the last item that ended."""
         self._began = 0.0
         self._last: tuple[float, float] = 0.0, 0.0
         """The amount that was done, and the time, when the amount last changed."""
@@ -183,6 +194,15 @@ class Speed:
         """End an item of this amount."""
         self._amount += amount
         self._seconds += now - self._began
+        self._last_item = amount, now - self._began
+
+    def last_seconds_for(self, amount: float) -> float:
+        """The time for an amount at the speed of the last item, and at least as long as that took; at first, infinite.
+
+        A small item takes no longer than its parts: its time is that of opening it.
+        """
+        before, seconds = self._last_item
+        return seconds * max(1.0, amount / before) if before else inf
 
     def millis_for(self, left: float, done: float, now: float) -> float | None:
         """Estimate the time for the amount that is left from the amount that is done of the item.

@@ -1,7 +1,7 @@
 """Discoveries: the items that an input operator emitted in one look, and their form in its root chain."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import JsonValue
@@ -12,7 +12,8 @@ from dagkit.api.work import Sourced, is_sourced
 from dagkit.engine.codec import JsonCodec
 from dagkit.engine.program.program import Program
 from dagkit.errors import RunFailure, Scene
-from dagkit.ledger import EmittedItem, WorkBlock
+from dagkit.ledger import EmittedItem
+from dagkit.ledger.format.recorded_work import block_row
 from dagkit.ranges import OFFSET_INFINITY
 
 _CONTROL = "#control"
@@ -48,6 +49,8 @@ class Discovery:
     emitted: tuple[Emitted, ...]
     seq: int = -1
     """The number of the root block that stores it."""
+    rows: Sequence[JsonValue] = field(default=(), compare=False, repr=False)
+    """Its rows, if this launch has just stored it."""
 
 
 class DiscoveryCodec:
@@ -83,6 +86,15 @@ class DiscoveryCodec:
         """Rebuild a discovery from its rows."""
         return Discovery(operator, tuple(self._emitted(operator, row) for row in rows), seq)
 
+    def written_as(self, discovery: Discovery, index: int, payload: Any) -> JsonValue:
+        """The JSON of an item of a discovery that is work, if its row holds it as this payload; else None."""
+        port = discovery.operator, discovery.emitted[index].port
+        if not discovery.rows or self._written[port].payload != payload:
+            return None
+        row = discovery.rows[index]
+        extra = row.get("extra") if isinstance(row, dict) else None
+        return extra.get("element") if isinstance(extra, dict) else None
+
     def _row(self, operator: str, emitted: Emitted, offset: int) -> JsonValue:
         item = emitted.item
         if isinstance(item, Stamped):
@@ -92,7 +104,7 @@ class DiscoveryCodec:
             extra: dict[str, JsonValue] = {"port": emitted.port, "element": written}
             end = None if item.end >= OFFSET_INFINITY else item.end
             source, size = self.source(operator, item), item.source_size
-            return WorkBlock(source=source, start=item.start, end=end, size=size, extra=extra).as_json()
+            return block_row(source, item.start, end, size, extra)
         return EmittedItem(offset=offset, port=emitted.port, item=written).as_json()
 
     def _control_row(self, operator: str, port: str, stamped: Stamped, offset: int) -> JsonValue:

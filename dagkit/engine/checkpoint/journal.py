@@ -172,7 +172,7 @@ class Journal:
         record = root.append(event, [content] if rows else [], planned=planned)
         self._stored[discovery.operator] = stored
         self._heads[discovery.operator] = root.head
-        return Discovery(discovery.operator, discovery.emitted, record.seq)
+        return Discovery(discovery.operator, discovery.emitted, record.seq, rows)
 
     def promise(self, upto: Mapping[str, int], promise: WindowPromise) -> None:
         """Promise the next window: it takes the discoveries up to these and runs as noted, even after a crash."""

@@ -204,7 +204,8 @@ def _work_of(elements: Elements, writing: DiscoveryCodec, discovery: Discovery, 
     """Number a stretch of a source by itself, under its name in the root chain; number other items by their place."""
     item = discovery.emitted[index].item
     if is_sourced(item):
-        return elements.work_of(item, (item.number,), writing.source(discovery.operator, item))
+        written = writing.written_as(discovery, index, elements.payload)
+        return elements.work_of(item, (item.number,), writing.source(discovery.operator, item), written=written)
     return elements.work_of(item, (discovery.seq, index))
 
 

@@ -75,14 +75,14 @@ class Elements:
         self.into = into
         self.operator = operator
         self.restrictions = Restrictions(into, operator)
-        self._payload = payload
+        self.payload = payload
         self._takes_offsets = type(operator).restriction_type is OffsetRange
         self._is_sized = type(operator).size is not SplittableOperator.size
         self._knows_earliest = type(operator).earliest is not SplittableOperator.earliest
 
     @cached_property
     def _written(self) -> JsonCodec:
-        return JsonCodec(self.into, self._payload)
+        return JsonCodec(self.into, self.payload)
 
     @classmethod
     def of(cls, program: Program) -> dict[Address, "Elements"]:
@@ -91,9 +91,17 @@ class Elements:
         return {elements.into: elements for elements in found if elements is not None}
 
     def work_of(
-        self, element: Any, number: Number, source: str | None = None, *, not_before: datetime | None = None
+        self,
+        element: Any,
+        number: Number,
+        source: str | None = None,
+        *,
+        not_before: datetime | None = None,
+        written: JsonValue = None,
     ) -> Iterator[WorkItem]:
         """Yield the work that an element describes, in the parts that the operator splits it into.
+
+        `written` is its JSON, if that is known.
 
         The ledger names it by the `source`, else by the source in its payload, else by its own JSON. `not_before` is
         the watermark when it was found; what the operator knows of the element itself precedes it.
@@ -104,7 +112,7 @@ class Elements:
                 not_before = not_before if known is None else aware(known)
         with code_of(self.into.operator):
             whole = self._whole(element)
-        written = self._written.of(element)
+        written = self._written.of(element) if written is None else written
         if source is None:
             source = element.source if is_placed(element) else name_of(written)
         element_id = element.number if is_sourced(element) else None

@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter
@@ -143,7 +143,6 @@ class Reading:
 
     def _work_on(self, each: WorkItem, in_hand: WorkInHand, deadline: Deadline) -> Iterator[None]:
         element, name = self.elements.back(each), self.elements.into.operator
-        tracker = self.elements.tracker(each, element)
         with code_of(name):
             times = self.operator.watermark(element, each.reached)
         staging = self._staging() if each.element_id is not None else None
@@ -151,18 +150,7 @@ class Reading:
         if staging is not None:
             staging.order = self.order
         began = time.monotonic()
-        in_hand.begin(each, element, tracker, 1 if each.has_end else 1 + in_hand.waiting)
-        self.element, self.rows, self._tracker = element, 0, tracker
-        self.begun += 1
-        with code_of(name):
-            made = self.operator.process(element, tracker)
-        if made is not None:
-            yield from made_by(name, self._send(made, deadline))
-        self._check_done(tracker)
-        self.element = self._tracker = None
-        with code_of(name):
-            deferred, taken = tracker.deferred(), deadline.residual()
-        each = in_hand.end()
+        each, rest, deferred = yield from self._processed(each, element, in_hand, deadline)
         self._flush()
         if staging is not None:
             assert each.element_id is not None, "only what is a stretch of a source is staged by where it starts"
@@ -170,8 +158,6 @@ class Reading:
             staging.order = 0
         self.order = 0
         reached = None if times is None else _reached(times)
-        residual = taken if deferred is None else deferred.residual
-        rest = None if residual is None else self.elements.rest_of(each, element, tracker, residual)
         self.recorder.do(each, each.end if rest is None else rest.start, self.rows)
         self._reach(self.elements.source_to_report(each, rest), reached)
         ended = time.monotonic()
@@ -186,10 +172,8 @@ class Reading:
             self.worked += each.amount
             return
         self.worked += done * each.density
-        completed = each.completed + self.elements.done_of(each, element, tracker, rest)
         left = replace(
             rest,
-            completed=completed,
             due=None,
             in_vain=deferred is not None and not done,
             unanswered=deferred is not None and deferred.unanswered,
@@ -202,13 +186,50 @@ class Reading:
         )
         self.left.append(left)
         if len(self.underway) < MOST_RANGES:
-            self.underway.append(WorkProgress(each.name, completed, rest.amount if rest.has_end else None))
+            self.underway.append(WorkProgress(each.name, rest.completed, rest.amount if rest.has_end else None))
         if deferred is not None:
             self.put_off[self.left[-1].end_key] = deferred
 
     def _reach(self, source: str | None, reached: datetime | None) -> None:
         if source is not None and reached is not None:
             self.reached[source] = max(reached, self.reached.get(source, reached))
+
+    def _processed(
+        self, each: WorkItem, element: Any, in_hand: WorkInHand, deadline: Deadline
+    ) -> Generator[None, None, tuple[WorkItem, WorkItem | None, Deferred[Any] | None]]:
+        """Process an item. Return it without what was handed over, its rest, and why that was deferred."""
+        name = self.elements.into.operator
+        self.element, self.rows = element, 0
+        self.begun += 1
+        made = self._made_whole(each, in_hand)
+        if made is not None:
+            yield from made_by(name, self._send(made, deadline))
+            self.element = None
+            return in_hand.end(), None, None
+        tracker = self._tracker = self.elements.tracker(each, element)
+        in_hand.begin(each, element, tracker, 1 if each.has_end else 1 + in_hand.waiting)
+        with code_of(name):
+            made = self.operator.process(element, tracker)
+        if made is not None:
+            yield from made_by(name, self._send(made, deadline))
+        self._check_done(tracker)
+        self.element = self._tracker = None
+        with code_of(name):
+            deferred, taken = tracker.deferred(), deadline.residual()
+        each, residual = in_hand.end(), taken if deferred is None else deferred.residual
+        if residual is None:
+            return each, None, deferred
+        rest = self.elements.rest_of(each, element, tracker, residual)
+        completed = each.completed + self.elements.done_of(each, element, tracker, rest)
+        return each, replace(rest, completed=completed), deferred
+
+    def _made_whole(self, each: WorkItem, in_hand: WorkInHand) -> Iterator[Any] | None:
+        """What the operator makes of a small element without claims; None if its work is to be claimed."""
+        if each.element_id is None or each.restriction is not None or not in_hand.is_quick(each):
+            return None
+        in_hand.begin(each, self.element, None)
+        with code_of(self.elements.into.operator):
+            return self.operator.process_whole(self.element)
 
     def _check_done(self, tracker: RestrictionTracker[Any, Any]) -> None:
         """Raise `OperatorFailed` unless all work was claimed, given back or deferred."""

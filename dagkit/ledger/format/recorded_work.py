@@ -10,7 +10,7 @@ an input operator found it or one in the middle of the graph.
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from dagkit.ledger.format.events import DataField, DataSchema
 from dagkit.ledger.format.wire import Json, Offset, Wire
@@ -56,6 +56,23 @@ class WorkBlock(Span):
         """The row. Its further values stay as they are: pydantic would write null for an infinite number."""
         row = super().as_json()
         return row if self.extra is None else {**row, "extra": dict(self.extra)}
+
+
+def block_row(
+    source: str, start: int, end: int | None, size: int | None, extra: Mapping[str, JsonValue]
+) -> dict[str, Any]:
+    """The row of a range, as `WorkBlock` checks and writes it; that takes five times as long for plain numbers."""
+    numbers = [start] if end is None else [start, end]
+    if size is not None:
+        numbers.append(size)
+    if not all(type(number) is int for number in numbers) or not 0 <= start <= min(numbers):
+        return WorkBlock(source=source, start=start, end=end, size=size, extra=extra).as_json()
+    row: dict[str, Any] = {"source": source, "start": start, "extra": dict(extra)}
+    if end is not None:
+        row["end"] = end
+    if size is not None:
+        row["size"] = size
+    return row
 
 
 class EmittedItem(Wire):

@@ -104,7 +104,11 @@ def _remembered(path: str, length: int, modified_millis: int) -> Codec | None:  
 
 
 def _codec_by_beginning(path: str, filesystem: Any = None) -> Codec | None:
-    beginning = next(sampled(path, [0], _LONGEST, filesystem))
+    return codec_of_content(next(sampled(path, [0], _LONGEST, filesystem)))
+
+
+def codec_of_content(beginning: bytes | bytearray) -> Codec | None:
+    """The codec of a file by its first bytes; None if it begins like no compressed file."""
     return next((codec for magic, codec in MAGIC.items() if beginning.startswith(magic)), None)
 
 
@@ -117,4 +121,5 @@ __all__ = [
     "CompressionBroken",
     "codec_at",
     "codec_of",
+    "codec_of_content",
 ]

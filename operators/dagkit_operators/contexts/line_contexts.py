@@ -89,6 +89,16 @@ class TextContext(ReaderContext[str]):
         if (yield from self._granted(reading, block, tracker, encoding)):
             tracker.try_claim(block.end)
 
+    def batches_of(self, content: bytearray, block: Block) -> Iterator[Batch[Record[str]] | Rejected] | None:
+        encoding = encoding_of(self.encoding, self.delimiter)
+        has_plain_lines = encoding.name == UTF_8 and not (self.escape or self.collapse_line_ends)
+        if not has_plain_lines or self.skip_header_lines or len(content) > self.longest_line:
+            return None
+        import numpy as np  # noqa: PLC0415 - not loaded when only compiling
+
+        chunk = Chunk(np.frombuffer(content, np.uint8), 0, delimiter_of(self.delimiter))
+        return LineTexts(self, encoding, block).of(chunk)
+
     def contents(self, values: Column) -> Sequence[bytes]:
         return contents(values)
 

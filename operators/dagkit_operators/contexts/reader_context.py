@@ -75,6 +75,14 @@ class ReaderContext(_Of[T], BaseModel, ABC):
         unless it can reject these bytes.
         """
 
+    def batches_of(
+        self,
+        content: bytearray,  # noqa: ARG002 - for overrides
+        block: Block,  # noqa: ARG002 - as above
+    ) -> Iterator[Batch[Record[T]] | Rejected | Broken] | None:
+        """Yield the records of a small file whose whole content is given, as `batches` does; None if it cannot."""
+        return None
+
     def tracker_of(self, restriction: OffsetRange) -> Tracker:
         """Return the tracker for a range, which splits it only where `splits` allows that."""
         tracker = OffsetRestrictionTracker(restriction)

@@ -118,6 +118,7 @@ class IncompleteFiles:
     ) -> None:
         """Take the states of the files that were refused before, by their paths, and what `unchanged` was then."""
         self._rules = rules
+        self._waits = rules.waits
         self.refused = dict(refused or {})
         """The states of the files that are refused, by their paths."""
         self._newly_refused: dict[str, Refused] = {}
@@ -161,7 +162,7 @@ class IncompleteFiles:
     def complete(self, new: Iterable[Found], now_millis: int) -> Iterator[Found]:
         """Those of the new files that are complete. The others are pending, and markers are left out."""
         for found in new:
-            if found.is_directory or not self._rules.waits:
+            if found.is_directory or not self._waits:
                 yield found
             elif not any(_is_named_by(template, found.path) for template in self._rules.beside):
                 self._pending.pop(found.path, None)
@@ -174,7 +175,7 @@ class IncompleteFiles:
 
     def is_complete(self, status: Found) -> bool:
         """Whether the current scan found this file complete, as it is now."""
-        return not self._rules.waits or status.is_directory or digest(status) in self._complete
+        return not self._waits or status.is_directory or digest(status) in self._complete
 
     def state_of(self, found: Found, now_millis: int) -> FileState | None:
         """The state of a new file that is not complete; None if it is."""

@@ -19,7 +19,7 @@ from dagkit_operators.filesystem.access import Found, looked_up
 from dagkit_operators.filesystem.events import FileEvents
 from dagkit_operators.filesystem.listing import FolderMemory
 from dagkit_operators.filesystem.renames import UNKNOWN, KnownInodes, inode_of
-from dagkit_operators.filesystem.settled import settles_in_millis
+from dagkit_operators.filesystem.settled import COARSE_TICK_MILLIS, settles_in_millis
 from dagkit_operators.finding.completeness import CompletenessRules, IncompleteFiles, Refused
 from dagkit_operators.finding.contents import AsksForReceipts, Hashes, KnownContents, receipt_of
 from dagkit_operators.finding.file_states import states_of
@@ -121,6 +121,8 @@ class FileSplitterInput(AsksForReceipts, AbstractFileSplitter):
     """Waits for a change until the next scan is due, and returns whether there was one."""
     _abandoned: threading.Event | None = PrivateAttr(default=None)
     """Ends the scan early. Made by `setup`: an event cannot be pickled, and the operator is shipped before that."""
+    _began_millis: int = PrivateAttr(default=0)
+    """When `emit_tuples` was called last: the time for each file would take longer than what depends on it."""
     _next_scan: datetime | None = PrivateAttr(default=None)
     """When the next scan is due; None: at once."""
     _scans: int = PrivateAttr(default=0)
@@ -220,6 +222,7 @@ class FileSplitterInput(AsksForReceipts, AbstractFileSplitter):
         if self._scan is not None and self._scan.done():
             scanned, self._scan = self._scan.result(), None
             self._take(scanned)
+        self._began_millis = self._now_millis()
         self.process_files()
         if self._added and self.window_data_manager == "ledger":
             self.known += "".join(self._added)
@@ -246,9 +249,9 @@ class FileSplitterInput(AsksForReceipts, AbstractFileSplitter):
     def get_file_status(self, path: str) -> Found | None:
         """The file or directory as it is now; an object with a version as it was listed, without another request."""
         listed = self._listed
-        return (
-            listed if listed is not None and listed.version and listed.path == path else super().get_file_status(path)
-        )
+        if listed is None or listed.path != path:
+            return super().get_file_status(path)
+        return listed if listed.version else self._status_at(path)
 
     @property
     def has_unsent(self) -> bool:
@@ -373,6 +376,8 @@ class FileSplitterInput(AsksForReceipts, AbstractFileSplitter):
 
     def _is_settled(self, status: Found) -> bool:
         """Whether a later scan would notice each change of a file: see `settles_in_millis`."""
+        if status.modified_millis <= self._began_millis - COARSE_TICK_MILLIS:
+            return True
         is_settled = not settles_in_millis(status, self._now_millis())
         if not is_settled:
             _log.warning("%s is being changed, and is left for a later scan", shown(status.path))

@@ -142,7 +142,10 @@ class SplitsFiles(Operator):
 
         A relative path starts where the application was launched.
         """
-        place = absolute(path, self._launched_in)
+        return self._status_at(absolute(path, self._launched_in))
+
+    def _status_at(self, place: str) -> Found | None:
+        """The same for an absolute path."""
         return looked_up(place) or directory_at(place)
 
     def get_default_block_size(self, path: str) -> int:
@@ -250,6 +253,7 @@ class AbstractFileSplitter(SplitsFiles, InputOperator):
     def process_files(self) -> None:
         """Describe as many blocks and files as a window may have."""
         blocks = files = size = 0
+        sends_metadata, send = self.files_metadata_output.is_connected, self.blocks_metadata_output.emit
         many = min(max(self._most, self.next_block_id), MOST_SMALL_BLOCKS)
         while blocks < (most := many if self.blocks_threshold is None and size < SMALL_BYTES else self._most):
             if self.cut is None:
@@ -257,13 +261,13 @@ class AbstractFileSplitter(SplitsFiles, InputOperator):
                 if info is None:
                     return
                 # an empty file counts only if its metadata is sent: otherwise this call would produce nothing for it
-                files += self._begin(info) and self.files_metadata_output.is_connected
+                files += self._begin(info) and sends_metadata
             if self.cut is not None:
                 described, self.cut = self._split_next(self.cut, most - blocks)
                 blocks += len(described)
                 size += sum(block.end - block.start for block in described)
                 for block in described:
-                    self.blocks_metadata_output.emit(block)
+                    send(block)
 
     def _begin(self, info: FileInfo) -> bool:
         """Begin a file, as it is now, and send its metadata. Return False if it is skipped."""

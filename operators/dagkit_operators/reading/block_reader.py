@@ -8,12 +8,20 @@ from pydantic import model_validator
 
 from dagkit import Batch, Block, InputPort, OutputPort, SplittableOperator, auto_metric
 from dagkit.ranges import OffsetRange, SequentialRestrictionTracker
-from dagkit_operators.contexts.reader_context import Tracker
+from dagkit_operators.compression.codec import codec_of, codec_of_content
+from dagkit_operators.compression.opening import is_of_content
+from dagkit_operators.contexts.reader_context import Broken, Tracker
+from dagkit_operators.filesystem.snapshot import whole_content
 from dagkit_operators.following import FollowsBacklog
-from dagkit_operators.payloads import VALUE, Record
+from dagkit_operators.payloads import VALUE, Record, Rejected
 from dagkit_operators.reading.reader import Reader
 
 T = TypeVar("T")
+
+MOST_WHOLE = 64 << 10
+"""The most bytes of a file that is read at once."""
+_PROCESSING = ("process", "read", "setup_stream", "get_fs_instance", "tracker", "tracker_of", "is_read_whole")
+"""The methods by which a subclass may open, read or claim blocks in another way."""
 
 
 class BlockReader(FollowsBacklog, Reader[T], SplittableOperator[Block], Generic[T]):
@@ -50,6 +58,31 @@ class BlockReader(FollowsBacklog, Reader[T], SplittableOperator[Block], Generic[
         """Return the tracker for a range of a block. It splits where the reader context and the splitter allow it."""
         tracker = self.tracker_of(element.part(restriction.start, restriction.stop))
         return SequentialRestrictionTracker(tracker) if (element.facts or {}).get("sequential") else tracker
+
+    def process_whole(self, element: Block) -> Iterator[Batch[Record[T]]] | None:
+        """Yield the records of a small file of this machine that is one block and is not compressed."""
+        if not 0 < element.end <= MOST_WHOLE or not self._is_processed_here or is_of_content(element):
+            return None
+        if codec_of(element.path, self.compression) is not None:
+            return None
+        content = whole_content(element)
+        if content is None or (self.compression == "auto" and codec_of_content(content) is not None):
+            return None
+        made = self.context_for(element.path).batches_of(content, element)
+        return None if made is None else self._sent_whole(element, made)
+
+    def _sent_whole(
+        self, element: Block, made: Iterator[Batch[Record[T]] | Rejected | Broken]
+    ) -> Iterator[Batch[Record[T]]]:
+        for batch in self.converted(element, made):
+            yield self.timed(element.path, batch, batch.column(VALUE))
+        self.bytes_read += element.end
+        self.blocks_metadata_output.emit(element)
+
+    @property
+    def _is_processed_here(self) -> bool:
+        """Whether no subclass changes how a block is opened, read or claimed."""
+        return all(getattr(type(self), name) is getattr(BlockReader, name) for name in _PROCESSING)
 
     def process(self, element: Block, tracker: Tracker) -> Iterator[Batch[Record[T]]]:
         """Yield the records of the granted range, and send the range that was read."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from dagkit import Batch, Block, InputPort, OutputPort, SplittableOperator
 from dagkit.api.stats import WorkProgress
 from dagkit.engine.address import Address
+from dagkit.engine.board.work_in_hand import Speed
 from dagkit.engine.entrances import operator_of
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.work.elements import Elements
@@ -304,3 +306,65 @@ def test_work_without_an_end_fails_soon_after_its_tracker_raised(
         list(reading.work())
     assert operator_of(raised.value) == "hooked"
     assert numbers[-1] == reached
+
+
+class Whole(Batched):
+    """Reads numbers; a block at once, if it is asked to."""
+
+    kind = "cast.whole/1"
+
+    def process_whole(self, element: Block) -> Iterator[Any]:
+        yield Batch.of([-number for number in range(element.start, element.end)])
+
+
+def read_whole(
+    patch: pytest.MonkeyPatch, quick_seconds: float, *bounds: tuple[int, int], refused: int | None = None
+) -> tuple[Reading, list[int]]:
+    """What a slot reads of blocks if those that take less are quick; what is read at once is negative."""
+    patch.setattr("dagkit.engine.board.work_in_hand.QUICK_SECONDS", quick_seconds)
+    read = list[int]()
+
+    def take(number: int) -> None:
+        if number == refused:
+            raise ValueError("refused")
+        read.append(number)
+
+    operator = Whole()
+    bind_output(operator, "numbers", [of_items(take)])
+    blocks = [Block(number, f"f{number}", start, end, True) for number, (start, end) in enumerate(bounds)]
+    work = [item_of(INTO, block, block.path) for block in blocks]
+    reading = Reading(Elements(INTO, operator, Block), 3, WindowTask(7), work)
+    for _ in reading.work():
+        pass
+    return reading, read
+
+
+def test_small_elements_are_read_at_once_after_the_first_was_quick(monkeypatch):
+    reading, read = read_whole(monkeypatch, 1e9, (1, 3), (3, 5), (5, 7))
+    assert read == [1, 2, -3, -4, -5, -6]
+    done = [(each.source, each.start, each.end) for each in reading.recorder.record().done]
+    assert done == [("f0", 1, 3), ("f1", 3, 5), ("f2", 5, 7)]
+    assert (reading.left, reading.begun, reading.positions) == ([], 3, 6)
+
+
+def test_elements_are_claimed_while_they_take_long(monkeypatch):
+    assert read_whole(monkeypatch, 0.0, (1, 3), (3, 5))[1] == [1, 2, 3, 4]
+
+
+def test_a_failure_names_the_element_that_is_read_at_once(monkeypatch):
+    with pytest.raises(ValueError, match="refused") as raised:
+        read_whole(monkeypatch, 1e9, (1, 3), (3, 5), refused=-4)
+    assert operator_of(raised.value) == "hooked"
+
+
+@pytest.mark.parametrize(
+    ("before", "amount", "seconds"),
+    [((10.0, 2.0), 20.0, 4.0), ((10.0, 2.0), 5.0, 2.0), (None, 5.0, inf), ((0.0, 2.0), 5.0, inf)],
+    ids=["in proportion", "at least that of the last", "unknown at first", "unknown after an item of unknown amount"],
+)
+def test_the_time_of_an_item_is_expected_from_the_last_one(before, amount, seconds):
+    speed = Speed()
+    speed.begin(0.0)
+    if before is not None:
+        speed.end(*before)
+    assert speed.last_seconds_for(amount) == seconds
