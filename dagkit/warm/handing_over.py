@@ -65,14 +65,14 @@ def hand_over(machine: Machine, command: str) -> int | Declined:
             "command": command,
             "files": files,
         }
-        with _forwarding(connection):
-            try:
-                send(connection, request, files)
-                answer, _ = receive(connection)
-            except (OSError, EOFError):
-                return Declined("it does not answer")
-            if "declined" in answer:
-                return Declined(answer["declined"])
+        try:
+            send(connection, request, files)
+            answer, _ = receive(connection)
+        except (OSError, EOFError):
+            return Declined("it does not answer")
+        if "declined" in answer:
+            return Declined(answer["declined"])
+        with _forwarding(connection):  # a signal before ends this process, and with it the launch
             ended = _ended(connection)
     if "signal" in ended:
         _end_by(ended["signal"])

@@ -30,12 +30,22 @@ def send(connection: socket.socket, message: Mapping[str, Any], files: Sequence[
 
 
 def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """The next message, and the files that came with it. Raise EOFError if there is none."""
+    """The next message, and the files that came with it. Raise EOFError if there is none, or none that can be read."""
     header, files, _, _ = socket.recv_fds(connection, _LENGTH.size, _MOST_FILES)
-    header += _exactly(connection, _LENGTH.size - len(header))
-    (length,) = _LENGTH.unpack(header)
-    message: dict[str, Any] = json.loads(_exactly(connection, length))
-    return message, files
+    try:
+        return _message(header, connection), files
+    except BaseException:
+        for file in files:
+            os.close(file)
+        raise
+
+
+def _message(begun: bytes, connection: socket.socket) -> dict[str, Any]:
+    (length,) = _LENGTH.unpack(begun + _exactly(connection, _LENGTH.size - len(begun)))
+    try:
+        return dict(json.loads(_exactly(connection, length)))
+    except (ValueError, TypeError) as error:
+        raise EOFError("the other process has sent something else than a message") from error
 
 
 def _exactly(connection: socket.socket, count: int) -> bytes:

@@ -135,22 +135,31 @@ class WarmDriver:
                     os.close(file)
 
     def _handle(self, request: Mapping[str, Any], files: Sequence[int], connection: socket.socket) -> None:
-        match request["ask"]:
-            case "launch":
-                declined = self._why_not(request)
+        match request:
+            case {
+                "ask": "launch",
+                "circumstances": {"settings": dict(settings), "environment": dict(environment)},
+                "path": [*_],
+                "arguments": [*_],
+                "command": str(),
+                "files": [*numbers],
+            } if len(numbers) == len(files):
+                declined = self._why_not(Circumstances(settings, environment))
                 if declined:
                     send(connection, {"declined": declined})
                 else:
                     self._begin(request, files, connection)
-            case "stop":
+            case {"ask": "launch"}:
+                send(connection, {"declined": "it has another version of dagkit"})
+            case {"ask": "stop"}:
                 self._end("it was asked to")
                 send(connection, self._status())
             case _:
                 send(connection, self._status())
 
-    def _why_not(self, request: Mapping[str, Any]) -> str | None:
-        """Why a launch cannot run here; None if it can."""
-        difference = self._circumstances.difference(Circumstances(**request["circumstances"]))
+    def _why_not(self, theirs: Circumstances) -> str | None:
+        """Why a launch with these circumstances cannot run here; None if it can."""
+        difference = self._circumstances.difference(theirs)
         if difference:
             return f"it has {difference}"
         if self._ending:

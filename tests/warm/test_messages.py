@@ -38,6 +38,20 @@ def test_a_message_that_was_cut_off_is_an_error() -> None:
             receive(there)
 
 
+def test_the_files_of_a_message_that_was_cut_off_are_closed() -> None:
+    here, there = socket.socketpair()
+    reading, writing = os.pipe()
+    with there:
+        socket.send_fds(here, [b"\0\0\0\x09"], [writing])
+        os.close(writing)
+        here.close()
+        with pytest.raises(EOFError):
+            receive(there)
+        os.set_blocking(reading, False)  # it would wait if the passed end were open
+        assert os.read(reading, 1) == b""
+    os.close(reading)
+
+
 def test_the_user_of_the_process_at_the_other_end_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     here, there = socket.socketpair()
     with here, there:

@@ -3,6 +3,7 @@
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -46,6 +47,18 @@ ended = hand_over(Machine(cores=int(sys.argv[2]) if len(sys.argv) > 2 else None)
 if isinstance(ended, Declined):
     sys.exit(f"declined: {ended.reason}")
 sys.exit(ended)
+"""
+
+NO_ANSWER = """
+from dagkit.warm.messages import receive
+from dagkit.warm.place import listening
+
+with listening() as (listener, _):
+    print("listens", flush=True)
+    with listener.accept()[0] as connection:
+        receive(connection)
+        print("asked", flush=True)
+        input()
 """
 
 WITHIN = 30
@@ -232,6 +245,32 @@ def test_a_driver_whose_code_has_changed_ends(folder: Folder) -> None:
     os.utime(folder.path / "imported_by_the_driver.py", (1, 1))
     assert "has changed since it started" in answered(folder.launch("print(1)"))[2]
     assert driver.wait(WITHIN) == 0
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"", b"\0\0", b"\0\0\0\x04{{}}", b"\0\0\0\x02[]", b'\0\0\0\x11{"ask": "launch"}', b"\0\0\0\x02{}"],
+    ids=["nothing", "a part", "no JSON", "a list", "a launch of another version", "no question"],
+)
+def test_a_driver_survives_a_message_that_it_does_not_understand(folder: Folder, sent: bytes) -> None:
+    folder.driver()
+    (place,) = Path(folder.runtime).rglob("*.sock")
+    with socket.socket(socket.AF_UNIX) as asking:
+        asking.connect(str(place))
+        asking.sendall(sent)
+        asking.shutdown(socket.SHUT_WR)
+        asking.recv(1)  # until it has answered or closed the connection
+    assert answered(folder.launch("print(1)")) == (0, "1\n", "")
+
+
+def test_an_interrupt_before_the_driver_has_answered_ends_the_caller(folder: Folder) -> None:
+    answers_late = folder.process("-c", NO_ANSWER)
+    assert first_line(answers_late) == "listens"
+    waiting = folder.launch("print(1)")
+    assert first_line(answers_late) == "asked"
+    waiting.send_signal(signal.SIGINT)
+    assert waiting.wait(WITHIN) == -signal.SIGINT
+    assert answered(answers_late, "\n")[0] == 0
 
 
 def test_a_launch_has_the_open_files_that_its_caller_inherited(folder: Folder) -> None:
