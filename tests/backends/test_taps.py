@@ -55,6 +55,14 @@ def test_the_first_lines_are_shown_with_their_places(tmp_path: Path, machine: di
     assert ["one" in reply.items[0].item, "three" in reply.items[1].item] == [True, True]
 
 
+def test_two_requests_for_one_stream_are_answered_by_the_same_window(tmp_path: Path, machine: dict[str, Any]) -> None:
+    store = Ledger.create(tmp_path / "app").store
+    asked = [ask(store, TapStream(stream="times", most=most, every=1), datetime.now(UTC)) for most in (1, 2)]
+    launch(multiplied(looks=((1, 2, 3),)), until="once", path=tmp_path / "app", durable=False, **machine)
+    replies = [reply_to(store, request) for request in asked]
+    assert [(reply.window, len(reply.items)) for reply in replies if reply is not None] == [(1, 1), (1, 2)]
+
+
 def test_what_an_input_operator_sends_is_shown(tmp_path: Path, machine: dict[str, Any]) -> None:
     reply = tapped(tmp_path, multiplied(looks=((1, 2, 3), (4,))), machine, stream="script.out")
     assert reply is not None

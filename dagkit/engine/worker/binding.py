@@ -4,7 +4,7 @@ Inside a stage an output calls the next operator directly, and so does an output
 The outbox gathers items for other levels and slots by their target slot.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -39,7 +39,7 @@ class Binding:
         operators: Mapping[str, Operator],
         readings: Mapping[str, Reading],
         kept: SlotState,
-        taps: Mapping[Port, Tapping],
+        taps: Sequence[Tapping],
         origins: Origins,
     ) -> None:
         self.program = program
@@ -146,8 +146,8 @@ class Binding:
             operator = self.operators[name]
             for port in output_ports(type(operator)):
                 sinks = list(self._sinks(stage, (name, port)))
-                if sinks and (name, port) in self.taps:
-                    sinks.append(self.taps[name, port].receiver)
+                if sinks:
+                    sinks += [tapping.receiver for tapping in self.taps if tapping.output == (name, port)]
                 if sinks and (name, port) in self.program.sliders:
                     sinks = [self._into_panes((name, port), sinks)]
                 if sinks:  # all are sent the same

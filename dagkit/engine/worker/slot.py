@@ -90,7 +90,7 @@ class SlotRun:
         self._began = datetime.now(UTC)
         self._started = time.monotonic()
         self._cpu_nanos = time.thread_time_ns()
-        self._taps = {(tap.operator, tap.port): Tapping(tap, slot, self._spot) for tap in assignment.taps}
+        self._taps = [Tapping(tap, slot, self._spot) for tap in assignment.taps]
         self.binding = Binding(
             program,
             level,
@@ -186,7 +186,7 @@ class SlotRun:
             is_linked=any(each.is_linked for each in in_hand),
             gave=tuple(handover for each in in_hand for handover in each.gave),
             took=tuple(token for each in in_hand for token in each.took),
-            samples=tuple(sample for tapping in self._taps.values() for sample in tapping.samples),
+            samples=tuple(sample for tapping in self._taps for sample in tapping.samples),
         )
 
     def _figures(self) -> Iterator[tuple[str, Figures]]:

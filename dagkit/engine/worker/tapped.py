@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dagkit.engine.failures import Spot, offsets_in, shown_record
+from dagkit.engine.program.program import Port
 from dagkit.engine.worker.instances import Receiver
 from dagkit.engine.worker.protocol import Sample, Tap
 from dagkit.schema.batch import Batch
@@ -14,6 +15,7 @@ class Tapping:
 
     def __init__(self, tap: Tap, slot: int, spot: Callable[[int | None], Spot] = lambda _: Spot()) -> None:
         """Take a function that returns the place of a record, given its position in the element, if that is known."""
+        self.output: Port = (tap.operator, tap.port)
         self.samples: list[Sample] = []
         self._tap = tap
         self._slot = slot
