@@ -113,6 +113,10 @@ class FileFinder(Protocol):
         """
 
 
+READ_BEFORE = "it was read before and has changed"
+"""The reason of the state of a file that is read again as a whole."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileState:
     """What an operator that discovers files would do with a file that exists now."""
@@ -121,7 +125,7 @@ class FileState:
     state: Literal["seen", "new", "pending", "ignored", "quarantined"]
     """`seen`: it was found before, and is not read again; `new`: the next scan finds it; `pending`: a later one."""
     reason: str = ""
-    """Why it is pending, ignored or quarantined, with the rule."""
+    """Why it is pending, ignored or quarantined, with the rule; of a new file, `READ_BEFORE` if it is no other one."""
 
 
 @runtime_checkable

@@ -1,8 +1,9 @@
 """What a scanning splitter would do with each file that exists, without doing it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from dagkit.api.files import FileState
+from dagkit.api.files import READ_BEFORE, FileState
 from dagkit.urls import absolute, as_text, plain
 from dagkit_operators.filesystem.access import Found, exists, looked_up, reading_from, unreadable_kind
 from dagkit_operators.filesystem.listing import files_below
@@ -10,7 +11,7 @@ from dagkit_operators.filesystem.renames import KnownInodes, inode_of
 from dagkit_operators.finding.completeness import IncompleteFiles
 from dagkit_operators.finding.contents import KnownContents
 from dagkit_operators.finding.scanner import DirectoryScanner
-from dagkit_operators.finding.seen_files import SeenFiles
+from dagkit_operators.finding.seen_files import SeenFiles, SeenPaths
 
 
 def states_of(
@@ -23,6 +24,7 @@ def states_of(
     path: str | None,
 ) -> Iterator[FileState]:
     """The states of all files in the scanned places, or of the one at a path. A file in two places is listed twice."""
+    paths: SeenPaths | None = None
     for place in map(absolute, scanner.files):
         unreadable: dict[str, str] = {}
         root = plain(place)
@@ -34,7 +36,10 @@ def states_of(
                 elif seen.has(found):
                     yield FileState(found.path, "seen")
                 else:
-                    yield _unseen(found, scanner, contents, inodes, now_millis)
+                    paths = seen.paths() if paths is None else paths
+                    state = _unseen(found, scanner, contents, inodes, now_millis)
+                    is_again = state.state == "new" and found.path in paths
+                    yield replace(state, reason=READ_BEFORE) if is_again else state
         yield from map(ignored_kind, unreadable.items())
 
 

@@ -1,14 +1,23 @@
-"""The files that a splitter has seen, each as a digest of twelve bytes."""
+"""The files that a splitter has seen, each as a digest of twelve bytes.
+
+The first half of a digest is that of the path, the second one that of everything that identifies the file. So a file
+that changed is distinguished from a new one without a further byte for each file. Digests of older ledgers have no such
+halves.
+"""
 
 import base64
 import hashlib
+from array import array
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from itertools import filterfalse, islice
 
 from dagkit_operators.filesystem.access import Found
 
 BYTES = 12
-"""The bytes of a digest: two given files share it with a probability of 2^-96."""
+"""The bytes of a digest: two given files share it with a probability of 2^-96, two versions of a file of 2^-48."""
+OF_PATH = 6
+"""The bytes of a digest that depend on the path alone."""
 MARK = "*"
 """In the place of a version: the file was recorded with some version."""
 CHARACTERS = 16
@@ -23,7 +32,9 @@ a file that comes or goes changes the portion that it belongs to, and no other."
 class SeenFiles:
     """The digests of files, and which of them the current scan found."""
 
-    def __init__(self, text: str = "") -> None:
+    def __init__(self, text: str = "", *, by_path: bool = True) -> None:
+        """Take the digests as text. `by_path` is whether they begin with those of the paths."""
+        self._by_path = by_path
         content = base64.b64decode(text)
         self._scans = dict.fromkeys((content[at : at + BYTES] for at in range(0, len(content), BYTES)), 0)
         """The last scan that found each file."""
@@ -77,13 +88,13 @@ class SeenFiles:
 
     def has(self, found: Found) -> bool:
         """Whether a file of this path, length, time and version was seen; the current scan has found it then."""
-        known = digest(found)
+        known = self._digest(found)
         if not found.version and known not in self._scans:
-            known = digest(found, MARK)  # its versions were known before
-        elif found.version and self._is_there(digest(found, MARK)):
+            known = self._digest(found, MARK)  # its versions were known before
+        elif found.version and self._is_there(self._digest(found, MARK)):
             pass  # it was recorded with a version, this one or another
         elif found.version:
-            known = digest(found, "")  # as it is recorded without a version
+            known = self._digest(found, "")  # as it is recorded without a version
         return self._is_there(known)
 
     def _is_there(self, known: bytes) -> bool:
@@ -93,10 +104,18 @@ class SeenFiles:
             self.there += 1
         return scan is not None
 
+    def _digest(self, found: Found, version: str | None = None) -> bytes:
+        whole = digest(found, version)
+        return path_digest(found.path) + whole[OF_PATH:] if self._by_path else whole
+
+    def paths(self) -> "SeenPaths":
+        """The paths of the files as they are known now; none if the digests do not begin with them."""
+        return SeenPaths(self._scans if self._by_path else ())
+
     def add(self, found: Found) -> str:
         """Add a file, and return its digests in Base64. A file with a version has two: see `has`."""
         added = b""
-        for known in [digest(found), digest(found, MARK)] if found.version else [digest(found)]:
+        for known in [self._digest(found), self._digest(found, MARK)] if found.version else [self._digest(found)]:
             if known not in self._scans:
                 added += known
             self.there += self._scans.get(known) != self._scan
@@ -105,7 +124,8 @@ class SeenFiles:
 
     def forget(self, found: Found) -> bool:
         """Forget a file. Return whether it was known."""
-        digests = [known for known in {digest(found), digest(found, MARK), digest(found, "")} if known in self._scans]
+        possible = {self._digest(found, version) for version in (None, MARK, "")}
+        digests = [known for known in possible if known in self._scans]
         for known in digests:
             self.there -= self._scans.pop(known) == self._scan
         self._portions.clear()
@@ -115,6 +135,23 @@ class SeenFiles:
     def forget_gone(self) -> None:
         """Forget the files that the current scan did not find. `look_at_each` was called before it."""
         self._scans = {known: scan for known, scan in self._scans.items() if scan == self._scan}
+
+
+class SeenPaths:
+    """Paths of which any version was seen, in eight bytes each."""
+
+    def __init__(self, digests: Iterable[bytes]) -> None:
+        import numpy as np  # noqa: PLC0415 - only a scan that finds changes needs it
+
+        known = np.frombuffer(b"".join(digests), np.uint8).reshape(-1, BYTES)
+        numbers = np.zeros((len(known), 8), np.uint8)
+        numbers[:, 8 - OF_PATH :] = known[:, :OF_PATH]
+        self._sorted = array("Q", np.sort(numbers.view(">u8").ravel().astype(np.uint64)).tobytes())
+
+    def __contains__(self, path: str) -> bool:
+        sought = int.from_bytes(path_digest(path))
+        at = bisect_left(self._sorted, sought)
+        return at < len(self._sorted) and self._sorted[at] == sought
 
 
 def _slices(there: Iterable[Found]) -> Iterator[list[Found]]:
@@ -131,6 +168,11 @@ def _portions(there: Iterable[Found]) -> Iterator[list[Found]]:
             yield portion
             portion = []
     yield portion
+
+
+def path_digest(path: str) -> bytes:
+    """A digest of a path: two given paths share it with a probability of 2^-48."""
+    return hashlib.blake2b(path.encode(), digest_size=OF_PATH).digest()
 
 
 def digest(found: Found, version: str | None = None) -> bytes:

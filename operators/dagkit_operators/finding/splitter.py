@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import Field, PrivateAttr
 
-from dagkit import Context, OutputPort, State, Until
+from dagkit import Context, OutputPort, State, Until, auto_metric
 from dagkit.api.files import FileState
 from dagkit.urls import absolute, plain, shown
 from dagkit_operators.filesystem.access import Found, looked_up
@@ -36,6 +36,10 @@ KEPT_REQUESTS = 100
 """How many requests to forget a file are remembered: a driver that is killed before it answers may read one again."""
 
 _log = logging.getLogger(__name__)
+_READ_AGAIN = (
+    "%s was read before and has changed; as each such file, it is read again as a whole\n"
+    "  help: if files only grow, TailFiles behind MatchFiles reads what is appended; files_read_again counts such files"
+)
 
 
 class _Scanned(NamedTuple):
@@ -47,6 +51,8 @@ class _Scanned(NamedTuple):
     """How many files that were seen before have changed or are gone."""
     forgot: bool
     """Whether the files that are gone were forgotten."""
+    changed: list[str]
+    """Those of the new files whose path was seen before, if the digests show it."""
     refused: list[Refused]
     """The files that contradict what is stated beside them."""
 
@@ -56,7 +62,8 @@ class FileSplitterInput(AsksForReceipts, AbstractFileSplitter):
 
     Files are sent in the order of their last change, and by path if that is equal. Blocks are numbered from 0 across
     all files. If the length or time of change of a file differs from before, the whole file is read again as new
-    blocks. Scans run beside the loop and delay no window; the next one begins after all files of the last are split.
+    blocks; a warning names the first such file of a launch. Scans run beside the loop and delay no window; the next one
+    begins after all files of the last are split.
 
     The splitter remembers each file by a digest of sixteen characters of its path, length and time of change. Files may
     arrive late with any old time. Once deleted files outnumber the existing ones by a thousand, they are forgotten, so
@@ -68,6 +75,8 @@ class FileSplitterInput(AsksForReceipts, AbstractFileSplitter):
     checkpointable_within_app_window = False
     finds_again = True
     quarantined = OutputPort(QuarantinedFile)
+    files_read_again = auto_metric(0)
+    """Files that were read before, and changed since: each is read again as a whole."""
 
     scanner: DirectoryScanner = Field(default=...)
     """Where and how to scan for files."""
@@ -77,6 +86,8 @@ class FileSplitterInput(AsksForReceipts, AbstractFileSplitter):
 
     known = State("")
     """The concatenated digests of the files that were split or begun."""
+    knows_paths = State(False)
+    """Whether the digests in `known` begin with those of the paths. Those of older ledgers do not."""
     paths_return = State(False)
     """Whether any file ever changed or disappeared. Until then every path is new; afterwards paths may recur."""
 
@@ -111,6 +122,10 @@ class FileSplitterInput(AsksForReceipts, AbstractFileSplitter):
     _hashes: Hashes = PrivateAttr(default_factory=Hashes)
     """The hashes of the files of the last scan, for receipts."""
     _incomplete: IncompleteFiles = PrivateAttr(default_factory=lambda: IncompleteFiles(CompletenessRules()))
+    _changed: set[str] = PrivateAttr(default_factory=set)
+    """The files of the last scan that were read before, and are not begun again yet."""
+    _has_warned: bool = PrivateAttr(default=False)
+    """Whether this launch has warned that a file is read again."""
     _logged: str = PrivateAttr(default="")
     """What was logged last of pending files."""
     _memory: FolderMemory = PrivateAttr(default_factory=FolderMemory)
@@ -194,7 +209,10 @@ class FileSplitterInput(AsksForReceipts, AbstractFileSplitter):
             self.refused = {}
             self.unchanged = {}
             self.paths_return = self.next_block_id > 0
-        self._seen = SeenFiles(self.known)
+        self.knows_paths = self.knows_paths or not self.known
+        self._seen = SeenFiles(self.known, by_path=self.knows_paths)
+        self._changed.clear()
+        self._has_warned = False
         self._contents = KnownContents(self.contents)
         self._inodes = KnownInodes(self.inodes)
         self._incomplete = IncompleteFiles(self.scanner, self.refused, self.unchanged)
@@ -273,6 +291,10 @@ class FileSplitterInput(AsksForReceipts, AbstractFileSplitter):
     def _take(self, scanned: _Scanned) -> None:
         """Queue the files that a scan found."""
         self._found.extend(scanned.new)
+        self._changed = set(scanned.changed)
+        if scanned.changed and not self._has_warned:
+            self._has_warned = True
+            _log.warning(_READ_AGAIN, shown(scanned.changed[0]))
         for file in scanned.refused:
             file.log()
             self.refused[file.found.path] = file.state
@@ -305,14 +327,20 @@ class FileSplitterInput(AsksForReceipts, AbstractFileSplitter):
         new, there = self._new_files()
         self._logged = self._incomplete.log(self._logged)
         gone = self._seen.gone - self._memory.files
+        changed = self._changed_among(new) if gone else []
         if gone > there + KEPT_OF_GONE:
             self._memory = FolderMemory()  # all folders must be listed to know which files are gone
             self._seen.look_at_each()
             new, there = self._new_files()
             gone = self._seen.gone
             self._seen.forget_gone()
-            return _Scanned(new, gone, forgot=True, refused=self._incomplete.take_refused())
-        return _Scanned(new, gone, forgot=False, refused=self._incomplete.take_refused())
+            return _Scanned(new, gone, forgot=True, changed=changed, refused=self._incomplete.take_refused())
+        return _Scanned(new, gone, forgot=False, changed=changed, refused=self._incomplete.take_refused())
+
+    def _changed_among(self, new: list[bytes]) -> list[str]:
+        """The paths of the new files of which an earlier version was seen."""
+        seen = self._seen.paths() if new else ()
+        return [path for path in (unpacked(content).path for content in new) if path in seen]
 
     def _new_files(self) -> tuple[list[bytes], int]:
         """The files that were not seen before, in order, and the number of all files."""
@@ -353,6 +381,9 @@ class FileSplitterInput(AsksForReceipts, AbstractFileSplitter):
             return self._examines_again()
         self.refused.pop(status.path, None)
         self._added.append(self._seen.add(status))
+        if status.path in self._changed:
+            self._changed.remove(status.path)
+            self.files_read_again += 1
         if self._inodes.has_renamed(inode):
             _log.warning("%s was split under another name, and is skipped", shown(status.path))
             return False

@@ -117,6 +117,25 @@ def test_ls_lists_every_file_with_its_state_and_the_rule(dagkit, files, write) -
     assert ls("ls", "--like", "(").code == 2
 
 
+def test_ls_marks_a_file_that_is_read_again(dagkit, files, write, caplog) -> None:
+    ls = files(APP)
+    for name in ("grown.txt", "same.txt"):
+        write(f"in/{name}", "one\n")
+    launch(dagkit)
+    write("in/grown.txt", "one\ntwo\n")
+    write("in/new.txt", "new\n")
+    assert states(ls("ls", "--json")) == {
+        "grown.txt": ("new", "it was read before and has changed"),
+        "new.txt": ("new", ""),
+        "same.txt": ("seen", ""),
+    }
+    assert "3 files, 1 of which were read before and are read again as a whole" in ls("ls").err
+    answer = dagkit("launch", "app.py", "--once", "--reference", "--no-sync", "--path", "place")
+    assert answer.code == 0, answer.err
+    assert "in/grown.txt was read before and has changed; as each such file, it is read again" in caplog.text
+    assert {state for state, _ in states(ls("ls", "--json")).values()} == {"seen"}
+
+
 def test_markers_are_ignored_and_known_content_is(dagkit, files, write) -> None:
     ls = files(APP, marker_file="_SUCCESS", skip_known_content=True)
     write("in/a.txt", "one\n")

@@ -24,6 +24,7 @@ from dagkit_operators.filesystem.access import Found, opened_here
 from dagkit_operators.filesystem.identities import has_identity
 from dagkit_operators.finding.completeness import IncompleteFiles
 from dagkit_operators.finding.contents import KnownContents
+from dagkit_operators.finding.seen_files import SeenFiles
 from tests.engine.cast import Collect, Desk, arrived
 
 
@@ -128,6 +129,43 @@ def test_a_grown_file_is_read_again_by_the_splitter_only(finder: Find, again: li
     assert found.look() == ["a.log"]
     write(folder / "a.log", "one\ntwo\n", at=2000)
     assert [found.look(), found.look()] == [again, []]
+
+
+def test_a_launch_warns_once_that_a_file_is_read_again(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    found = Running(folder)
+    write(folder / "b.log", "one\n", at=1000)
+    assert (found.look(), found.alone.metrics["files_read_again"]) == (["a.log", "b.log"], 0)
+    write(folder / "c.log", "new\n", at=1500)
+    (folder / "a.log").rename(folder / "d.log")
+    assert (found.look(), found.alone.metrics["files_read_again"]) == (["c.log", "d.log"], 0)
+    assert caplog.records == []
+    for at in (2000, 3000):
+        write(folder / "b.log", f"one\ntwo {at}\n", at=at)
+        write(folder / "c.log", f"other {at}\n", at=at)
+        write(folder / f"{at}.log", "new\n", at=at)
+        assert found.look() == [f"{at}.log", "b.log", "c.log"]
+        assert found.alone.metrics["files_read_again"] == 2
+    (warning,) = caplog.messages
+    assert warning.startswith(f"{folder}/b.log was read before and has changed")
+    assert "TailFiles" in warning
+    found.alone = found.alone.restarted()
+    write(folder / "b.log", "three\n", at=4000)
+    assert found.look() == ["b.log"]
+    assert len(caplog.messages) == 2
+
+
+def test_an_application_that_knows_no_paths_reads_on_as_before(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The digests of older ledgers do not show whether a path was seen."""
+    seen = SeenFiles(by_path=False)
+    known = seen.add(Found(str(folder / "a.log"), 4, 1_000_000))
+    found = Running(folder)
+    found.alone = Alone(found.alone.operator, state={"known": known, "next_block_id": 1}, now=found.clock.now)
+    assert found.look() == []
+    write(folder / "a.log", "one\ntwo\n", at=2000)
+    assert found.look() == ["a.log"]
+    assert found.look() == []
+    assert Splitting.look(found) == []
+    assert caplog.records == []
 
 
 @BOTH

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import rich_click as click
 
+from dagkit.api.files import READ_BEFORE
 from dagkit.cli.application.grouping import DefaultGroup
 from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.inspecting.files.forgetting import forget
@@ -55,11 +56,13 @@ def ls(*, there: Located, output: Output, wanted: tuple[State, ...], operator: s
     if output.as_json:
         output.long_document("dagkit.files/1", "files", map(asdict, chosen))
         return
-    count, here = 0, f"{Path.cwd()}/"
-    while lines := [_line(file, here) for file in islice(chosen, _AT_ONCE)]:
-        count += len(lines)
-        output.result("\n".join(lines))
-    output.message(counted(count, "file"))
+    count, changed, here = 0, 0, f"{Path.cwd()}/"
+    while some := list(islice(chosen, _AT_ONCE)):
+        count += len(some)
+        changed += sum(file.reason == READ_BEFORE for file in some)
+        output.result("\n".join(_line(file, here) for file in some))
+    again = f", {changed} of which were read before and are read again as a whole" if changed else ""
+    output.message(counted(count, "file") + again)
     if there.compilation is None:
         output.message("the ledger does not name files that were not read; give the application to list them, too")
 
