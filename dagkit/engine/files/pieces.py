@@ -90,7 +90,7 @@ def opened(file: str) -> Any:
     if not is_url(file):
         return Path(local_path(file)).open("rb", buffering=0)
     try:
-        return resolved(file).filesystem.open_input_stream(resolved(file).path)
+        return resolved(file).filesystem.open_input_file(resolved(file).path)  # a stream decompresses `….gz`
     except FileNotFoundError as error:  # a FileNotFoundError would be taken for a local file
         raise PiecesLost(file) from error
 

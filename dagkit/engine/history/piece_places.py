@@ -19,9 +19,12 @@ class PiecePlace:
 
     def content(self) -> bytes:
         """The bytes of the piece."""
+        content = bytearray()
         with opened(self.file) as source:
-            whole: bytes = source.read()
-        return whole[self.offset : self.offset + self.part.length]
+            source.seek(self.offset)
+            while more := source.read(self.part.length - len(content)):
+                content += more
+        return bytes(content)
 
 
 def place_of(part: Part, completed: Mapping[str, Sequence[Part]], application_path: str) -> PiecePlace | None:
