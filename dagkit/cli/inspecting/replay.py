@@ -2,6 +2,7 @@
 
 import difflib
 import itertools
+import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -74,9 +75,19 @@ def replay(
 
 
 def _keep(results: Sequence[tuple[int, Compared]], into: Path) -> None:
-    """Write what the replay wrote: `FOLDER/WINDOW/OPERATOR/NAME`; without a name, the rows of several files."""
+    """Write what the replay wrote: `FOLDER/WINDOW/OPERATOR/NAME`; without a name, the rows of several files.
+
+    If an operator wrote into several folders, the names keep what differs in their paths.
+    """
+    folders: dict[tuple[int, str], list[list[str]]] = {}
     for window, one in results:
-        name = "rows" if one.file is None else one.file.rpartition("/")[2]
+        if one.file is not None:
+            folders.setdefault((window, one.operator), []).append(one.file.split("/")[:-1])
+    for window, one in results:
+        name = "rows"
+        if one.file is not None:
+            shared = os.path.commonprefix(folders[window, one.operator])  # noqa: RUF071 - of lists of names
+            name = "/".join(one.file.split("/")[len(shared) :]).lstrip("/")
         kept = into / str(window) / quote(one.operator, safe=" ") / name
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_bytes(b"".join(one.now))

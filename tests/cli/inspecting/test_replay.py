@@ -18,6 +18,25 @@ def populate_dag(dag: Dag, conf) -> None:
     splitter >> dag.add_operator("Reader", LineReader()) >> writer
 """
 
+IN_FOLDERS = """
+from dagkit import Dag, InputPort, Operator, OutputFiles
+from dagkit_operators import FileSplitterInput, LineReader, Record
+
+
+class Folders(Operator):
+    kind = "test.folders/1"
+    input = InputPort[Record[str]]()
+    files = OutputFiles(lambda _: "out")
+
+    def process(self, item):
+        self.files.open(f"{item.block_id}/rows", block=item.block_id).write(item.value.encode())
+
+
+def populate_dag(dag: Dag, conf) -> None:
+    splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}))
+    splitter >> dag.add_operator("Reader", LineReader()) >> dag.add_operator("Writer", Folders())
+"""
+
 
 @pytest.fixture
 def replay(dagkit, write: Callable[[str, str], Path]):
@@ -65,6 +84,16 @@ def test_what_it_writes_is_kept_in_a_new_folder(replay) -> None:
     assert Path("kept/1/Writer/0").read_text() == "one!\ntwo!\n"
     assert Path("out/0").read_text() == "one\ntwo\n"
     assert replay("--window", "1", "--into", "kept").code == 2
+
+
+def test_files_of_one_name_in_several_folders_are_kept_apart(dagkit, write: Callable[[str, str], Path]) -> None:
+    write("app.py", IN_FOLDERS)
+    for name in "ab":
+        write(f"in/{name}.txt", f"{name}\n")
+    assert dagkit("launch", "app.py", "--once", "--reference", "--no-sync", "--path", "place").code == 0
+    assert dagkit("replay", "app.py", "--window", "1", "--into", "kept", "--path", "place").code == 0
+    kept = {str(path.relative_to("kept/1/Writer")): path.read_text() for path in Path("kept").rglob("rows")}
+    assert kept == {"0/rows": "a", "1/rows": "b"}
 
 
 @pytest.mark.parametrize("options", [(), ("--window", "1", "--file", "in/a.txt"), ("--file", "in/b.txt")])
