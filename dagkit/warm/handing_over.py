@@ -16,7 +16,7 @@ from dagkit.errors import RunFailure
 from dagkit.machine import Machine
 from dagkit.warm.circumstances import Circumstances
 from dagkit.warm.messages import is_of_this_user, receive, send
-from dagkit.warm.place import is_private, socket_path
+from dagkit.warm.place import ServeFailed, is_private, log_path, socket_path
 
 STDERR = 2
 """The last of the standard files."""
@@ -86,15 +86,23 @@ def use_no_warm_driver() -> None:
 
 
 def asked(question: str) -> dict[str, Any] | None:
-    """The answer of the warm driver of this directory to a question; None if there is none."""
+    """The answer of the warm driver of this directory to a question; None if there is none.
+
+    Raise `ServeFailed` if it does not answer.
+    """
     connection = connected()
     if connection is None:
         return None
-    with connection, suppress(OSError, EOFError):
-        send(connection, {"ask": question})
-        answer, _ = receive(connection)
-        return answer
-    return None
+    with connection:
+        try:
+            send(connection, {"ask": question})
+            answer, _ = receive(connection)
+        except (OSError, EOFError):
+            answer = {"declined": "it does not answer"}
+    if "declined" in answer:
+        problem = f"the warm driver of this directory did not {question}: {answer['declined']}"
+        raise ServeFailed(problem, f"ask again, or end its process; it writes to {log_path()}")
+    return answer
 
 
 def connected() -> socket.socket | None:

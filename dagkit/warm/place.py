@@ -36,9 +36,12 @@ def log_path() -> Path:
 
 
 def open_log() -> int:
-    """Empty the log, and return its open file."""
+    """The open log, to which a warm driver that runs may be writing. `listening` empties it for the next one."""
     private_folder()
-    return os.open(log_path(), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
+    try:
+        return os.open(log_path(), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    except OSError as error:
+        raise _unusable(log_path(), error) from error
 
 
 def private_folder() -> Path:
@@ -57,6 +60,12 @@ def private_folder() -> Path:
     return path.parent
 
 
+def _unusable(path: Path, error: OSError) -> ServeFailed:
+    return ServeFailed(
+        f"{path} cannot be made: {error.strerror}", "free some space there, or set XDG_RUNTIME_DIR to another folder"
+    )
+
+
 def is_private(folder: Path) -> bool:
     """Whether only this user can reach what is in the folder. Another user's driver could take over our launches."""
     try:
@@ -71,14 +80,22 @@ def listening() -> Iterator[tuple[socket.socket, TextIO]]:
     """The socket of this directory, and its locked file. Raise ServeFailed if a warm driver has them."""
     path = private_folder() / socket_path().name
     with ExitStack() as opened:
-        lock = opened.enter_context(path.with_suffix(".lock").open("w", encoding="utf-8"))
+        try:
+            lock = opened.enter_context(path.with_suffix(".lock").open("w", encoding="utf-8"))
+        except OSError as error:
+            raise _unusable(path.with_suffix(".lock"), error) from error
         listener = opened.enter_context(socket.socket(socket.AF_UNIX))
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ServeFailed("a warm driver serves this directory", "dagkit serve --stop ends it") from None
-        path.unlink(missing_ok=True)
-        listener.bind(str(path))
-        listener.listen()
+        try:
+            if log_path().is_file():
+                os.truncate(log_path(), 0)
+            path.unlink(missing_ok=True)
+            listener.bind(str(path))
+            listener.listen()
+        except OSError as error:
+            raise _unusable(path, error) from error
         opened.callback(path.unlink, missing_ok=True)
         yield listener, lock

@@ -58,6 +58,8 @@ class WarmDriver:
         self._launch: _Launch | None = None
         self._since = time.monotonic()
         self._launches = 0
+        self._is_ready = False
+        """Whether Java was ready once."""
         self._ending = ""
         """Why it ends."""
 
@@ -69,8 +71,11 @@ class WarmDriver:
             gc.freeze()
             self._keeper = Keeper(self.keep, self._own)
             try:
-                self._keeper.await_ready()
-                ready(self._status())
+                while self._keeper.java is None and not self._ending:
+                    self._turn(woken)  # questions are answered meanwhile
+                if self._keeper.java is not None:
+                    self._since, self._is_ready = time.monotonic(), True
+                    ready(self._status())
                 while self._launch is not None or not self._ending:
                     self._turn(woken)
             finally:
@@ -84,9 +89,9 @@ class WarmDriver:
         """Handle the first thing that has happened; wait for one if nothing has. The end of a launch goes first."""
         handlers: dict[int, Callable[[], object]] = {}
         left = None
-        if self._launch is None:
+        if self._launch is None and self._is_ready:
             left = max(0.0, self._since + self.idle_seconds - time.monotonic())
-        else:
+        if self._launch is not None:
             handlers[self._launch.ending] = partial(self._finish, self._launch)
         handlers[woken] = partial(os.read, woken, 512)
         if not self._keeper.ended:
@@ -99,10 +104,12 @@ class WarmDriver:
             self._end("no launch came")
 
     def _hear_keeper(self) -> None:
-        """Note that another Java is ready; end if it has ended."""
+        """Note that Java is ready. If it has ended, end; raise `ServeFailed` if it never was ready."""
         try:
             self._keeper.await_ready()
         except ServeFailed as failed:
+            if not self._is_ready:
+                raise
             self._end(str(failed))
 
     def _finish(self, launch: _Launch) -> None:

@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from dagkit.machine import Machine
 from dagkit.warm.circumstances import Circumstances
 from dagkit.warm.handing_over import Declined, connected, hand_over
 from dagkit.warm.messages import is_of_this_user, receive, send
-from dagkit.warm.place import ServeFailed, private_folder, socket_path
+from dagkit.warm.place import ServeFailed, listening, log_path, open_log, private_folder, socket_path
 
 
 def test_a_message_arrives_with_its_open_files(tmp_path: Path) -> None:
@@ -114,3 +115,18 @@ def test_the_mask_of_new_files_is_a_circumstance() -> None:
         subprocess.run([sys.executable, "-c", code.format(mask)], capture_output=True, text=True, check=True).stdout  # noqa: S603
         for mask in (0o22, 0o77)
     ] == ["18\n", "63\n"]
+
+
+def test_a_second_warm_driver_does_not_empty_the_log_of_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tempfile.TemporaryDirectory() as short:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", short)
+        with listening():
+            log_path().write_text("of the first\n")
+            os.close(open_log())
+            with pytest.raises(ServeFailed, match="a warm driver serves this directory"), listening():
+                pass
+            assert log_path().read_text() == "of the first\n"
+        with listening():
+            assert log_path().read_text() == ""

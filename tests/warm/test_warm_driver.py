@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from dagkit.warm.place import socket_path
+
 pytestmark = pytest.mark.slow
 
 DRIVER = """
@@ -224,6 +226,43 @@ def test_a_second_launch_at_the_same_time_is_declined_and_one_after_the_other_is
     assert "a warm driver serves this directory" in again[2]
     driver.terminate()
     assert driver.wait(WITHIN) == 0
+
+
+SLOW = DRIVER.replace('send(connection, {"java"', 'open("go").read(); send(connection, {"java"')
+"""Its Java is ready once something is written into the pipe `go`."""
+
+ASK = """
+import sys
+from dagkit.warm.handing_over import asked
+
+while (answer := asked(sys.argv[1])) is None:
+    pass
+print(answer["state"])
+"""
+
+
+@pytest.mark.parametrize("question", ["status", "stop"])
+def test_a_driver_whose_java_starts_answers_and_can_be_stopped(folder: Folder, question: str) -> None:
+    (folder.path / "driver.py").write_text(SLOW)
+    os.mkfifo(folder.path / "go")
+    driver = folder.process("driver.py", "600")
+    answer = answered(folder.process("-c", ASK, question))
+    declined = answered(folder.launch("print(1)"))[2] if question == "status" else ""
+    (folder.path / "go").write_text("")
+    if question == "status":
+        assert declined == "declined: its Spark is starting\n"
+        assert first_line(driver) == str(driver.pid)
+        driver.terminate()
+    assert answer == (0, "starting\n" if question == "status" else "ending\n", "")
+    assert driver.wait(WITHIN) == 0
+
+
+def test_a_lock_that_cannot_be_made_is_named(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder.path)
+    lock = socket_path({"XDG_RUNTIME_DIR": folder.runtime}).with_suffix(".lock")
+    lock.mkdir(parents=True)
+    lock.parent.chmod(0o700)
+    assert f"ServeFailed: {lock} cannot be made: Is a directory" in answered(folder.process("driver.py", "600"))[2]
 
 
 def test_a_driver_ends_after_its_launch(folder: Folder) -> None:
