@@ -78,6 +78,8 @@ class OperatorStats:
     """The number of positions of blocks that were read, in `unit`."""
     unit: str = BYTE
     """The noun for one position."""
+    reads: bool = True
+    """Whether positions are those of what it reads; an operator that divides files for others reads none."""
     metrics: Mapping[str, Any] = field(default_factory=dict)
     """The metrics of the operator, by name."""
     underway: tuple[WorkProgress, ...] = ()

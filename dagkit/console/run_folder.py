@@ -12,6 +12,9 @@ from dagkit.engine.reports.seen_run import SeenRun
 from dagkit.engine.run.launch_record import LAUNCHED, LaunchRecord, last_launch
 from dagkit.ledger import Chain, ChainNotFound, Ledger
 
+NOT_READ = ""
+"""The unit of positions that an operator divides for others, or numbers: they are not read."""
+
 
 @dataclass
 class RunFolder:
@@ -63,9 +66,10 @@ class RunFolder:
             return None if ledger is None else SeenRun.of(ledger.store)
 
     def units(self) -> Mapping[str, str]:
-        """The unit of the positions of each operator, as the last driver wrote it."""
+        """The unit of the positions of each operator, as the last driver wrote it; NOT_READ if it reads none."""
         run = self.run()
-        return {} if run is None else {operator.name: operator.unit for operator in run.snapshot.operators}
+        operators = () if run is None else run.snapshot.operators
+        return {operator.name: operator.unit if operator.reads else NOT_READ for operator in operators}
 
 
 def status_of(run: SeenRun | None) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dagkit.api.stats import BYTE, by_unit
-from dagkit.console.run_folder import RunFolder
+from dagkit.console.run_folder import NOT_READ, RunFolder
 from dagkit.engine.address import Address
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.history.window_pages import Window, block_of, stride, window_at, windows_between
@@ -59,15 +59,16 @@ def row_of(window: Window, units: Mapping[str, str]) -> Row:
     checkpoint, rows = window.checkpoint, window.checkpoint.rows.operators.values()
     waiting, works = _pending(checkpoint), checkpoint.work.inputs or ()
     in_units = [(units.get(Address(work.input).operator, BYTE), work) for work in works]
+    read = [(unit, _read_in(work)) for unit, work in in_units if unit != NOT_READ]
     return {
         "window": checkpoint.window,
         "block": window.record.seq,
         "committed": window.committed.isoformat(),
-        "positions": sum(map(_read_in, works)),
-        "read": by_unit((unit, _read_in(work)) for unit, work in in_units),
+        "positions": sum(positions for _, positions in read),
+        "read": by_unit(read),
         "waiting": len(waiting),
         "waiting_positions": _positions(waiting),
-        "pending": by_unit((unit, _positions(work.pending)) for unit, work in in_units),
+        "pending": by_unit((unit or BYTE, _positions(work.pending)) for unit, work in in_units),
         "items": sum(each.received for each in rows),
         "rejected": sum(each.rejected for each in rows),
         "files": len({part.file for part in checkpoint.finished}),
@@ -152,19 +153,20 @@ class Series:
 
     def _points(self, chain: Chain) -> Iterator[Row]:
         step = stride(chain.head.seq + 1, POINTS)
+        units = self.folder.units()
         sample = [*range(0, chain.head.seq, step), chain.head.seq]
         self._known = {seq: point for seq, point in self._known.items() if seq % step == 0}
         for seq in sample:
             if seq not in self._known:
                 window = window_at(chain, seq)
-                self._known[seq] = None if window is None else _point(window)
+                self._known[seq] = None if window is None else _point(window, units)
             point = self._known[seq]
             if point is not None:
                 yield point
 
 
-def _point(window: Window) -> Row:
-    row = row_of(window, {})
+def _point(window: Window, units: Mapping[str, str]) -> Row:
+    row = row_of(window, units)
     return {
         "at": window.committed.timestamp(),
         **{name: row[name] for name in ("window", "waiting", "waiting_positions", "positions", "items")},

@@ -10,8 +10,11 @@ from urllib.parse import quote
 
 import pytest
 
+from dagkit import Config, Dag
 from dagkit.console.window_answers import LOOKED_AT
+from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
+from dagkit_operators import FileInfo, FileSplitterBase, Items, LineReader, PartWriter
 from tests.console.conftest import FILES, LINES, Served, again, run_copying
 
 
@@ -173,3 +176,25 @@ def test_a_page_of_rare_rows_looks_at_few_blocks(console: Served, finished: Path
     chain = Ledger.open(finished).chain("Copying")
     assert chain.head.seq < LOOKED_AT, "one page looks through a short chain"
     assert console.answer("splits")["next"] is None
+
+
+def test_bytes_that_are_divided_and_then_read_count_once(tmp_path: Path, serve: Callable[..., Any]) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("twelve bytes\n")
+
+    def divided(dag: Dag, conf: Config) -> None:
+        found = dag.add_operator("Found", Items[FileInfo](items=[FileInfo(path=str(path))]))
+        splitter, reader = dag.add_operator("Splitter", FileSplitterBase()), dag.add_operator("Reader", LineReader())
+        writer = dag.add_operator("Writer", PartWriter(file_path=str(tmp_path / "out")))
+        found >> splitter >> reader
+        dag.add_stream("lines", reader.messages, writer.input)
+
+    launch(divided, until="once", machine=Machine("reference"), path=tmp_path / "run")
+    with serve(tmp_path / "run") as url:
+        console = Served(url)
+        rows = console.answer("windows")["rows"]
+        consumed = [work["input"] for row in rows for work in console.answer(f"windows/{row['window']}")["inputs"]]
+        series = console.answer("series")
+    assert {"Splitter.input", "Reader.blocks_metadata_input"} <= set(consumed)
+    assert sum(row["positions"] for row in rows) == sum(series["positions"]) == len("twelve bytes\n")
+    assert sum(row["read"].get("byte", 0) for row in rows) == len("twelve bytes\n")

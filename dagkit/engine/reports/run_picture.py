@@ -53,6 +53,7 @@ class _OperatorPicture:
     sent: int = 0
     positions: int = 0
     unit: str = BYTE
+    reads: bool = True
     elements_begun: int = 0
     busy: float = 0.0
     pending: tuple[PendingInput, ...] = ()
@@ -69,6 +70,7 @@ class _OperatorPicture:
             self.sent += sum(port.tuple_count for port in stats.output_ports)
             self.positions += stats.positions
             self.unit = stats.unit
+            self.reads = stats.reads
             self.elements_begun += sum(port.tuple_count for port in stats.input_ports if port.port in queued)
         self.partitions = len(partitions)
         busy = sum(stats.busy_millis for stats in partitions)
@@ -86,6 +88,7 @@ class _OperatorPicture:
             sent=self.sent,
             positions=self.positions,
             unit=self.unit,
+            reads=self.reads,
             received_per_second=lately.processed_per_second if lately else 0.0,
             sent_per_second=lately.emitted_per_second if lately else 0.0,
             positions_per_second=rate,

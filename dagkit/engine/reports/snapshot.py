@@ -63,6 +63,8 @@ class OperatorFigures(_Part):
     """How many positions were read, in `unit`."""
     unit: str = BYTE
     """The noun for one position, in which `pending` counts, too."""
+    reads: bool = True
+    """Whether its positions are read, or only divided for other operators."""
     received_per_second: float = 0.0
     sent_per_second: float = 0.0
     positions_per_second: float = 0.0

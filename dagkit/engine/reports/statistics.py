@@ -63,6 +63,7 @@ def stats_of(
         busy_millis=busy_millis,
         positions=figures.read,
         unit=unit,
+        reads=not isinstance(operator, SplittableOperator) or operator.reads_positions,
         metrics=figures.metrics,
         underway=figures.underway,
     )
