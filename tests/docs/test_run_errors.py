@@ -34,6 +34,7 @@ WITHOUT_CODE: Mapping[str, str] = {
     "conf.values.classes.ForeignCode": "class-not-found",
     "conf.values.object_making.CodeRefused": "property-invalid",
     "conf.values.object_text.Unfit": "property-invalid",
+    "names_of_apex.NamedAsInApex": "an ImportError of the author's code, as Python's own, with the counterpart",
     "observers.named_observers.ObserverUnknown": "WrongUsage in `dagkit launch`",
     "retracing.retrace.LineUnknown": "WrongUsage in `dagkit trace`",
     "scaling.registry.PolicyUnknown": "property-invalid; WrongUsage in `dagkit scale`",
