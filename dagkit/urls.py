@@ -5,6 +5,7 @@ are percent-quoted in URLs that pyarrow knows; fsspec takes them literally.
 """
 
 import os
+import re
 from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, unquote_to_bytes, urlsplit
@@ -26,6 +27,10 @@ class Resolved(NamedTuple):
     """Whether paths in URLs of this scheme are percent-quoted."""
 
 
+_FILE = re.compile(r"file:(?://[^/?#]*)?([^?#]*).*", re.DOTALL)
+"""A `file:` URL, with its path. `urlsplit` fails on some hosts, though none matters here."""
+
+
 def is_url(place: str) -> bool:
     """Whether the place is a URL of a filesystem. A `file:` URL is not: it names a path on this machine."""
     return "://" in place and not place.startswith("file:")
@@ -33,7 +38,8 @@ def is_url(place: str) -> bool:
 
 def local_path(place: str) -> str:
     """The path on this machine. The place must not be a URL (see `is_url`)."""
-    return os.fsdecode(unquote_to_bytes(urlsplit(place).path)) if place.startswith("file:") else place
+    url = _FILE.fullmatch(place)
+    return place if url is None else os.fsdecode(unquote_to_bytes(os.fsencode(url[1])))
 
 
 def as_text(path: str) -> str:

@@ -146,7 +146,7 @@ class _Checkpoint:
         try:
             entry = json.loads(line)
             return _unquoted(entry["path"]), int(entry["timestamp"]), int(entry["batchId"])
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
             raise self._unreadable(name, f"a line names no file: {line[:100]!r}") from error
 
     def _offsets(self, batch: int) -> list[str]:
@@ -206,7 +206,7 @@ def _log_offset(text: str) -> int | None:
         found = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    is_of_files = isinstance(found, dict) and found.keys() == {"logOffset"}
+    is_of_files = isinstance(found, dict) and found.keys() == {"logOffset"} and type(found["logOffset"]) is int
     return int(found["logOffset"]) if is_of_files else None
 
 

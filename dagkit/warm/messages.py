@@ -44,7 +44,7 @@ def _message(begun: bytes, connection: socket.socket) -> dict[str, Any]:
     (length,) = _LENGTH.unpack(begun + _exactly(connection, _LENGTH.size - len(begun)))
     try:
         return dict(json.loads(_exactly(connection, length)))
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise EOFError("the other process has sent something else than a message") from error
 
 

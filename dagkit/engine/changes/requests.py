@@ -161,6 +161,17 @@ class Unanswered(RunFailure):
         )
 
 
+class AnswerUnreadable(Unanswered):
+    """What lies in the place of the answer is none."""
+
+    def __init__(self) -> None:
+        RunFailure.__init__(
+            self,
+            "the driver's answer cannot be read, so whether it did what was asked is unknown",
+            "see with `dagkit config` or `dagkit status` whether it did, and ask again if not",
+        )
+
+
 class NotRunning(Unanswered):
     """The driver's own status says that it does not run, so nothing was requested."""
 
@@ -197,12 +208,15 @@ def ask(store: Store, asks: Asks, now: datetime) -> Request:
 
 
 def reply_to(store: Store, request: Request) -> Reply | None:
-    """Return the reply to a request and delete it; None until the driver answers."""
+    """Return the reply to a request and delete it; None until the driver answers. Raise AnswerUnreadable."""
     key = f"{ANSWERED}/{request.id}.json"
     try:
         reply = Reply.model_validate_json(store.get(key))
     except KeyMissing:
         return None
+    except ValidationError as error:
+        store.delete([key])
+        raise AnswerUnreadable from error
     store.delete([key])
     return reply
 

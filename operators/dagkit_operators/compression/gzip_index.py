@@ -17,6 +17,8 @@ WINDOW = 32 << 10
 
 _FORMAT = b"dagkit gzip index 1\n"
 _HEAD = struct.Struct("<QII")
+_WINDOW_BYTES = 1 << 15
+"""The most content that a point needs from before it."""
 _POINT = struct.Struct("<QQII")
 
 
@@ -73,12 +75,20 @@ class GzipIndex:
         """Read the stored form. Raise ValueError if it is damaged or of another version."""
         if not stored.startswith(_FORMAT) or zlib.crc32(stored[:-4]).to_bytes(4, "little") != stored[-4:]:
             raise ValueError("it is damaged, or of another version")
+        try:
+            return cls._of(stored)
+        except (struct.error, zlib.error) as error:
+            raise ValueError(f"it is damaged: {error}") from error
+
+    @classmethod
+    def _of(cls, stored: bytes) -> Self:
         content_length, checksum, count = _HEAD.unpack_from(stored, len(_FORMAT))
         place, points = len(_FORMAT) + _HEAD.size, []
         for _ in range(count):
             bit, content, point_checksum, length = _POINT.unpack_from(stored, place)
             place += _POINT.size
-            window = zlib.decompress(stored[place : place + length]) if length else None
+            packed = stored[place : place + length]
+            window = zlib.decompressobj().decompress(packed, _WINDOW_BYTES) if length else None
             points.append(Point(bit, content, point_checksum, window))
             place += length
         return cls(tuple(points), content_length, checksum)

@@ -13,6 +13,8 @@ ALGORITHMS = ("md5", "sha1", "sha256", "sha512")
 """The algorithms of checksum files, as their names end."""
 _LONGEST = 1 << 20
 """The most bytes read of a checksum or control file."""
+_MOST_DIGITS = 30
+"""The digits that are read of a total. No file has so many bytes or rows, so that more digits change nothing."""
 _TOTAL = re.compile(r"^\s*(rows|bytes)\s*[=:]\s*(\d+)\s*$", re.IGNORECASE | re.MULTILINE)
 
 
@@ -36,7 +38,8 @@ def stated_checksum(control: Found, found: Found) -> Stated | None:
 
 def stated_totals(control: Found) -> Stated | None:
     """The totals in a file of lines such as `rows=3` or `bytes: 12`; None if it states none."""
-    totals = tuple((str(name).lower(), int(number)) for name, number in _TOTAL.findall(_text(control)))
+    found = _TOTAL.findall(_text(control))
+    totals = tuple((str(name).lower(), int(number.lstrip("0")[:_MOST_DIGITS] or 0)) for name, number in found)
     return Stated(totals=totals) if totals else None
 
 
