@@ -80,6 +80,19 @@ def test_no_view_has_a_serious_fault_of_accessibility(
     assert found == {view: [] for view in VIEWS}
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_pressed_button_is_legible_below_the_pointer(
+    console: Served, open_page: Callable[..., Any], scheme: str
+) -> None:
+    page = open_page(console.url, color_scheme=scheme)
+    show(page, "graph")
+    page.get_by_role("button", name="Logical").hover()
+    text, ground = page.get_by_role("button", name="Logical").evaluate(
+        "(button) => [getComputedStyle(button).color, getComputedStyle(button).backgroundColor]"
+    )
+    assert text != ground
+
+
 def test_text_from_files_is_never_code(console: Served, open_page: Callable[..., Any]) -> None:
     page = open_page(console.url)
     show(page, f"files/{'%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E'}")
