@@ -22,6 +22,8 @@ from dagkit.backends.spark.jobs import Jobs, is_connect
 from dagkit.backends.spark.kept_state import Kept, KeptState, SentState, overlaid
 from dagkit.backends.spark.placing import Placing
 from dagkit.backends.spark.preflight import WorkersUnprepared, ask, check, differing_libraries
+from dagkit.backends.spark.resident_task import ResidentTask
+from dagkit.backends.spark.residents import Residents
 from dagkit.backends.spark.rows import ARROW_SCHEMA, SPARK_SCHEMA, Kind, rows_in
 from dagkit.backends.spark.shipping import by_value, modules_of, shipped
 from dagkit.backends.spark.spark_errors import SparkFailed, spark_errors
@@ -68,6 +70,8 @@ class SparkBackend:
             self._cores = CoresOf(spark)
             self._boards = Boards(spark)
             undone.callback(self._boards.close)
+            self._residents = Residents(spark, self._stay)
+            undone.callback(self._residents.close)
             self._open = undone.pop_all()
 
     def load(self, compilation: Compilation) -> None:
@@ -111,10 +115,10 @@ class SparkBackend:
             with spark_errors(failing, self.spark):
                 state, kept = (before, {}) if self._kept is None else self._kept.sent(before)
             given = self._given(assignment, state)
-            with spark_errors(failing, self.spark), self._jobs.tagged(), ExitStack() as run:
-                cores = self._cores.count().now if assignment.movable else 0
-                task = run.enter_context(self._boards.serving(assignment, self.program, cores))
-                batches = self._batches(task, given, kept, run)
+            with spark_errors(failing, self.spark):
+                batches = self._in_residents(assignment, given, kept)
+                if batches is None:
+                    batches = self._in_job(assignment, given, kept)
             return self._answer(assignment, batches, before)
         except CodecFailed as error:
             raise error.in_window(assignment.window_id) from error
@@ -128,12 +132,42 @@ class SparkBackend:
         here, as_job = Placing.of(files, application_path, durable=durable).divided(self.spark)
         here.run_here()
         if as_job.files:  # tags are several calls to Java, and most windows need no job
-            with spark_errors("Spark failed while files were put in place", self.spark), self._jobs.tagged():
+            with (
+                spark_errors("Spark failed while files were put in place", self.spark),
+                self._residents.away(),
+                self._jobs.tagged(),
+            ):
                 as_job.run_as_job(self.spark)
 
     def close(self) -> None:
         """Stop the running jobs, and refuse others. A second call has no effect."""
         self._open.close()
+
+    def _in_residents(self, assignment: WindowTask, given: _Given, kept: Kept) -> list[pa.RecordBatch] | None:
+        """Run a window in slots that stay between windows, and return its rows. None: it must be a job of its own.
+
+        What may end a worker, takes long, or is large gains nothing.
+        """
+        is_short = not (assignment.isolated or assignment.movable or kept or _is_large(given[0]))
+        if self.program.levels > 1 or not self._workers_are_here or not is_short:
+            return None
+        if len(self.shipped.data) > LARGEST_CLOSURE_BYTES:
+            return None
+        task = LevelTask(self.shipped, 0, _shared(assignment), given[0])
+        written = self._residents.run(task, self.program.slots_at(0), self._cores.count().now)
+        return None if written is None else [_read(batch) for batch in written]
+
+    def _stay(self, task: ResidentTask, slots: int) -> None:
+        """Run the job of slots that stay, until they leave."""
+        with self._jobs.tagged():
+            _slots(self.spark, slots).mapPartitionsWithIndex(task).collect()
+
+    def _in_job(self, assignment: WindowTask, given: _Given, kept: Kept) -> list[pa.RecordBatch]:
+        """Run a window as a job of its own, and return its rows."""
+        with self._residents.away(), self._jobs.tagged(), ExitStack() as run:
+            cores = self._cores.count().now if assignment.movable else 0
+            task = run.enter_context(self._boards.serving(assignment, self.program, cores))
+            return self._batches(task, given, kept, run)
 
     def _batches(self, assignment: WindowTask, given: _Given, kept: Kept, until: ExitStack) -> list[pa.RecordBatch]:
         """Run the job of one window, and return its rows. Its broadcasts are destroyed when `until` is closed.
@@ -141,13 +175,13 @@ class SparkBackend:
         A frame takes Spark SQL longer to plan than a short window lasts. One level needs none, if the workers have our
         code: Spark SQL gives it to the others.
         """
-        window = replace(assignment, arriving=(), work={}, state={})
+        window = _shared(assignment)
         if self.program.levels > 1 or not self._workers_are_here or _is_large(given[0]):
             batches: list[pa.RecordBatch] = self._frame(window, given, kept, until).toArrow().to_batches()
             return batches
         only = OnlyLevel(self._closure(LevelTask(self.shipped, 0, window, given[0]), kept, until))
         written = _slots(self.spark, self.program.slots_at(0)).mapPartitionsWithIndex(only).collect()
-        return [pa.ipc.read_record_batch(pa.py_buffer(batch), ARROW_SCHEMA) for batch in written]
+        return [_read(batch) for batch in written]
 
     def _frame(self, window: WindowTask, given: _Given, kept: Kept, until: ExitStack) -> DataFrame:
         """The job of one window as a frame."""
@@ -238,6 +272,16 @@ class SparkBackend:
                     "does when an executor is lost; what both attempts sent does not fit together",
                     "the window runs again by itself; see why the executor was lost",
                 )
+
+
+def _shared(assignment: WindowTask) -> WindowTask:
+    """The part of a window's task that all slots share."""
+    return replace(assignment, arriving=(), work={}, state={})
+
+
+def _read(batch: bytes) -> pa.RecordBatch:
+    """Rows that a slot wrote."""
+    return pa.ipc.read_record_batch(pa.py_buffer(batch), ARROW_SCHEMA)
 
 
 def _is_large(given: Mapping[int, bytes]) -> bool:

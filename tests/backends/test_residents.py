@@ -1,0 +1,230 @@
+"""On Spark, slots stay while windows follow each other quickly; the results are those of windows with own jobs."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from dagkit import Config, Dag, InputOperator, InputPort, Operator, OperatorContext, OutputPort, Shutdown, State
+from dagkit import StatelessPartitioner as Partitions
+from dagkit.backends.spark import SparkBackend, residents
+from dagkit.backends.spark.daemon import MODULE
+from dagkit.compiler import compile_application
+from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.points import Point, Probe
+from dagkit.engine.reports.run_events import Failed, RunEvent
+from tests.engine.cast import Desk
+from tests.processes import below, running
+
+MANY = 500
+"""More windows than any test needs."""
+
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
+
+
+class Numbers(InputOperator):
+    """Emits two numbers in each look, until a file says that there were enough."""
+
+    kind = "test.residents.numbers/1"
+    out = OutputPort(int)
+    sent = State(0)
+    folder: str
+
+    def emit_tuples(self) -> None:
+        if (Path(self.folder) / "enough").exists():
+            raise Shutdown
+        for _ in range(2):
+            self.out.emit(self.sent)
+            self.sent += 1
+
+    def looks_again_in_millis(self) -> int:
+        return 0
+
+
+class Keeps(Operator):
+    """Keeps numbers. It fails, or kills its process, when a file says so."""
+
+    kind = "test.residents.keeps/1"
+    numbers = InputPort(int, key=lambda number: number)
+    arrived = State[list[int]](list)
+    folder: str
+
+    def process(self, item: int) -> None:
+        for name in ("kill", "fail"):
+            if (Path(self.folder) / name).exists():
+                (Path(self.folder) / name).unlink(missing_ok=True)
+                if name == "kill":
+                    os.kill(os.getpid(), signal.SIGKILL)
+                raise ValueError("a file says so")
+        self.arrived.append(item)
+
+
+class Counting(SparkBackend):
+    """Counts windows by how they run."""
+
+    stays = in_residents = in_jobs = 0
+
+    def _stay(self, *given: Any) -> None:
+        self.stays += 1
+        super()._stay(*given)
+
+    def _in_residents(self, *given: Any) -> Any:
+        found = super()._in_residents(*given)
+        self.in_residents += found is not None
+        return found
+
+    def _in_job(self, *given: Any) -> Any:
+        self.in_jobs += 1
+        return super()._in_job(*given)
+
+
+def idle_workers() -> list[int]:
+    """The Python workers of the session, which the daemon forked."""
+    return [worker for daemon in running(MODULE, os.getpid()) for worker in below(daemon)]
+
+
+class Run:
+    """A run of the two operators."""
+
+    def __init__(self, spark: SparkSession, home: Path, slots: int) -> None:
+        self.spark, self.home, self.slots = spark, home, slots
+        self.backend = Counting(compile_application(self.draw, Config()), spark)
+        self.state: list[Any] = []
+        self.failures: list[str] = []
+
+    def draw(self, dag: Dag, _: Any) -> None:
+        keeps = dag.add_operator("keeps", Keeps(folder=str(self.home)))
+        dag.set_operator_attribute(keeps, OperatorContext.PARTITIONER, Partitions(self.slots))
+        numbers = dag.add_operator("numbers", Numbers(folder=str(self.home)))
+        dag.add_stream("numbers", numbers.out, keeps.numbers)
+
+    def until(self, has_enough: Callable[[], bool], and_then: Callable[[], object] = lambda: None) -> None:
+        """Run windows until this is the case after one; then do something, and run two more windows in residents."""
+        reached: list[int] = []
+
+        def probe(point: Point, _: int) -> None:
+            if point is not Point.APPENDED:
+                return
+            if not reached and has_enough():
+                and_then()
+                reached.append(self.backend.in_residents)
+            elif reached and self.backend.in_residents >= reached[0] + 2:
+                self.end()
+
+        self.run(probe)
+
+    def end(self) -> None:
+        """End the input."""
+        (self.home / "enough").touch()
+
+    def run(self, probe: Probe) -> None:
+        def bounded(point: Point, window_id: int) -> None:
+            assert window_id < MANY, "slots did not stay, or did not leave"
+            probe(point, window_id)
+
+        desk = Desk(self.home, self.draw, backend=lambda _: self.backend)
+
+        def observe(event: RunEvent) -> None:
+            if isinstance(event, Failed):
+                self.failures.append(event.message)
+
+        self.state = desk.run(probe=bounded, observers=[observe]).run_state.state["keeps"]
+        assert desk.faults() == []
+
+    @property
+    def arrived(self) -> list[int]:
+        return sorted(number for one in self.state for number in one["arrived"])
+
+    def has_active_jobs(self) -> bool:
+        return bool(self.spark.sparkContext.statusTracker().getActiveJobsIds())
+
+    def wait_until_no_job_is_active(self) -> None:
+        while self.has_active_jobs():
+            time.sleep(0.01)
+
+
+@pytest.fixture
+def run(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    """A run whose windows count as quick, however slow the machine is."""
+    monkeypatch.setattr(residents, "QUICKLY_SECONDS", 300.0)
+    run = Run(spark, tmp_path, slots=2)
+    with closing(run.backend):
+        yield run
+    run.wait_until_no_job_is_active()
+
+
+def test_windows_share_a_job_until_the_backend_is_closed(run: Run) -> None:
+    run.until(lambda: run.backend.in_residents >= 5)
+    assert run.arrived == list(range(len(run.arrived)))
+    assert run.backend.stays < run.backend.in_residents
+    assert run.backend.in_jobs >= 1, "the first window follows no other"
+    assert run.has_active_jobs(), "the slots wait"
+    run.backend.close()
+    run.wait_until_no_job_is_active()
+
+
+def test_slots_leave_when_no_window_comes(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(residents, "QUICKLY_SECONDS", 2.0)
+    run.until(lambda: run.backend.in_residents >= 2)
+    run.wait_until_no_job_is_active()
+
+
+def test_a_window_whose_worker_is_killed_runs_again(run: Run) -> None:
+    run.until(lambda: run.backend.in_residents >= 2, (run.home / "kill").touch)
+    assert run.arrived == list(range(len(run.arrived)))
+    assert [message.partition(":")[0] for message in run.failures] == ["WorkerDied"]
+    assert run.backend.stays >= 2
+
+
+def test_slots_that_died_between_two_windows_are_replaced(run: Run) -> None:
+    def kill() -> None:
+        before = run.backend.stays
+        for worker in idle_workers():
+            os.kill(worker, signal.SIGKILL)
+        run.wait_until_no_job_is_active()
+        assert run.backend.stays == before
+
+    run.until(lambda: run.backend.in_residents >= 2, kill)
+    assert run.arrived == list(range(len(run.arrived)))
+    assert run.backend.stays >= 2
+
+
+def test_an_operator_fails_as_in_a_job_of_its_own(run: Run) -> None:
+    with pytest.raises(OperatorFailed, match="a file says so") as failed:
+        run.until(lambda: run.backend.in_residents >= 2, (run.home / "fail").touch)
+    assert failed.value.failure.operator == "keeps"
+
+
+def test_another_job_gets_cores_while_windows_go_on(run: Run) -> None:
+    counted: list[int] = []
+
+    def count() -> None:
+        counted.append(run.spark.range(0, 100, 1, 4).count())
+
+    query = Thread(target=count)
+
+    def probe(point: Point, _: int) -> None:
+        if point is Point.APPENDED and run.backend.in_residents >= 3 and not query.ident:
+            query.start()
+        if query.ident and not query.is_alive():
+            run.end()
+
+    run.run(probe)
+    query.join()
+    assert counted == [100]
+    assert run.arrived == list(range(len(run.arrived)))
+
+
+def test_slots_that_outnumber_the_cores_do_not_stay(spark: SparkSession, tmp_path: Path) -> None:
+    run = Run(spark, tmp_path, slots=3)
+    with closing(run.backend):
+        run.run(lambda *_: run.end() if run.backend.in_jobs >= 5 else None)
+    assert run.arrived == list(range(len(run.arrived)))
+    assert run.backend.in_residents == 0
