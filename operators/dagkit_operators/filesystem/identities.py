@@ -57,6 +57,10 @@ class Identities:
         With `by_time`, a file whose time of change differs and whose length does not is another file.
         """
         self._by_inode: dict[str, list[str]] = {}
+        self._by_number: dict[str, str] = {}
+        """The identities of local files by device and inode; "" if several have both."""
+        self._unindexed: list[str] = []
+        """Identities that are not in `_by_inode` yet. A scan that finds no changes does not need them there."""
         self._identified: set[str] = set()
         self.unchanged: dict[str, None] = {}
         """What was recorded of the files that `is_unchanged` recognised."""
@@ -78,23 +82,31 @@ class Identities:
         recorded = self._recorded_of(status)
         if recorded is None:
             return False
-        self._identified.add(recorded)
         self.unchanged[recorded] = None
         return True
 
-    def was_identified(self, recorded: str) -> bool:
-        """Whether `identify` has found a file of this identity."""
-        return recorded in self._identified
+    def gone(self, recorded: Iterable[str]) -> set[str]:
+        """Those of these identities of which no file was found."""
+        return set(recorded).difference(self.unchanged, self._identified)
 
     def add(self, recorded: str) -> None:
         """Know a file from now on."""
-        key = recorded.partition(_VERSION)[0] if is_url(recorded) else _inode(recorded)
-        self._by_inode.setdefault(key, []).append(recorded)
+        number = recorded.partition("-")[0]
+        self._by_number[number] = recorded if self._by_number.get(number, recorded) == recorded else ""
+        self._unindexed.append(recorded)
+
+    def _indexed(self) -> dict[str, list[str]]:
+        """The identities by inode, or by URL."""
+        for recorded in self._unindexed:
+            key = recorded.partition(_VERSION)[0] if is_url(recorded) else _inode(recorded)
+            self._by_inode.setdefault(key, []).append(recorded)
+        self._unindexed.clear()
+        return self._by_inode
 
     def _identify_object(self, path: str, version: str) -> Recognised:
         now = f"{path}{_VERSION}{version}" if version else path
         # An overwritten object may get its old content and version back, so replaced versions are not kept.
-        known = tuple(self._by_inode.pop(path, ()))
+        known = tuple(self._indexed().pop(path, ()))
         was_known = any(not version or identity in (path, now) for identity in known)
         return Recognised(now, was_known, (now,), known)
 
@@ -107,15 +119,12 @@ class Identities:
         return Recognised(recorded.partition(_TIMES)[0], True, (recorded,), (recorded,))
 
     def _recorded_of(self, status: os.stat_result) -> str | None:
-        """What was recorded of the only known file with this inode, if it has these times and this length."""
-        candidates = self._by_inode.get(f"{status.st_ino:x}", ())
-        if not candidates or (len(candidates) > 1 and len(set(candidates)) > 1):
+        """What was recorded of the only known file with this device and inode, if its times and length are the same."""
+        number = _number(status)
+        recorded = self._by_number.get(number)
+        if not recorded or not recorded.endswith(f"{_TIMES}{_times(status)}"):
             return None
-        recorded = candidates[0]
-        is_same = recorded.endswith(f"{_TIMES}{_times(status)}") and recorded.startswith(
-            f"{_number(status)}-{status.st_size}-"
-        )
-        return recorded if is_same else None
+        return recorded if recorded.startswith(f"{number}-{status.st_size}-") else None
 
     def _identify_opened(self, path: str) -> Recognised:
         with _opened(path) as file:
@@ -123,7 +132,7 @@ class Identities:
             if file is None or identity is None:
                 return Recognised(None, False)
             status = os.fstat(file.fileno())
-            candidates = self._by_inode.get(_inode(identity), [])
+            candidates = self._indexed().get(_inode(identity), [])
             same = tuple(recorded for recorded in candidates if _is_of(file, path, recorded.partition(_TIMES)[0]))
         overwritten = self._by_time and _has_other_time(status, same)
         if overwritten and not is_settled(status.st_mtime_ns, time.time_ns()):

@@ -201,7 +201,9 @@ class MatchFiles(AsksForReceipts, SplittableOperator[str]):
                 known.add(identity)
             recorded |= dict.fromkeys(recognised.recorded)
         before = self.known.get(pattern, [])
-        gone = {identity for identity in before if not known.was_identified(identity)}
+        if recorded.keys() == set(before):  # nothing changed
+            return
+        gone = known.gone(before)
         kept = recorded if len(gone) > len(recorded) + KEPT_OF_GONE else recorded.keys() | gone
         # what stays keeps its place, so that a checkpoint holds only what changed
         self.known[pattern] = list(dict.fromkeys([*(one for one in before if one in kept), *recorded]))
