@@ -1,6 +1,7 @@
 """A real server for tests that a script runs, and that ends with the process that started it."""
 
 import os
+import select
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
@@ -61,6 +62,14 @@ class ScriptedServer:
         """Kill the server, as `kill -9` does."""
         assert self._process is not None
         os.kill(self._server, signal.SIGKILL)
+        self.stop()
+
+    def shut_down(self) -> None:
+        """End the server as its operator does, with time to write what it has in memory."""
+        ended = os.pidfd_open(self._server)
+        os.kill(self._server, signal.SIGTERM)
+        select.select([ended], [], [])
+        os.close(ended)
         self.stop()
 
     @contextmanager

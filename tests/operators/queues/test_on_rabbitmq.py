@@ -237,7 +237,7 @@ def test_a_broker_that_is_away_is_reported_once_and_waited_for(
 ) -> None:
     with RabbitMQ(tmp_path / "broker") as broker:
         broker.send("files", ["one"])
-        broker.kill()
+        broker.shut_down()  # a killed one may forget the new queue
         caplog.set_level(logging.WARNING)
         alone = Alone(QueueInput(url=SecretStr(broker.url), queue="files"))
         next(None for _ in looks(alone) if caplog.records)
