@@ -1,5 +1,6 @@
 """Requests to see items that pass on a stream: the next committed window with such items answers each of them."""
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 
@@ -10,7 +11,9 @@ from dagkit.engine.worker.protocol import Sample, Tap
 from dagkit.engine.worker.tapped import Tapping
 from dagkit.errors import did_you_mean
 from dagkit.graph import Graph
+from dagkit.ledger import StoreError
 
+_log = logging.getLogger(__name__)
 LASTS = timedelta(minutes=1)
 """After this time an unanswered request is dropped: its command renews it as long as it runs."""
 
@@ -35,11 +38,19 @@ class Taps:
 
     def wanted(self, now: datetime) -> tuple[Tap, ...]:
         """The outputs to take samples of in the next window; nothing is read if there are no requests."""
-        gone = [each for each, (at, _) in self._taps.items() if now - at > LASTS or not self._inbox.is_there(each)]
+        gone = [each for each, (at, _) in self._taps.items() if now - at > LASTS or self._is_withdrawn(each)]
         for each in gone:
             del self._taps[each]
             self._inbox.drop(each)
         return tuple(tap for _, taps in self._taps.values() for tap in taps)
+
+    def _is_withdrawn(self, request: str) -> bool:
+        """Whether a request was withdrawn; not if that cannot be read now: no run ends for a tap."""
+        try:
+            return not self._inbox.is_there(request)
+        except StoreError as error:
+            _log.warning("request %s cannot be read now: %s", request, error)
+            return False
 
     def committed(self, window_id: int, samples: Iterable[Sample], hide: Callable[[str], str]) -> None:
         """Answer the requests of which a window has samples; `hide` masks secrets."""

@@ -14,8 +14,19 @@ from dagkit import Config, Context, Dag, InputPort, Operator, OperatorContext, O
 from dagkit.api.running import Until
 from dagkit.compiler import compile_application
 from dagkit.engine.changes.reconfiguration import Reconfiguration
-from dagkit.engine.changes.requests import Reply, Request, RequestInbox, SetCount, SetValue, ask, reply_to, withdraw
+from dagkit.engine.changes.requests import (
+    Reply,
+    Request,
+    RequestInbox,
+    SetCount,
+    SetValue,
+    TapStream,
+    ask,
+    reply_to,
+    withdraw,
+)
 from dagkit.engine.changes.running_plan import RunningPlan
+from dagkit.engine.changes.taps import Taps
 from dagkit.engine.facts import Changed, Scaled
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.history.history import history
@@ -471,6 +482,16 @@ def test_what_cannot_be_read_now_is_heard_later_and_nothing_is_heard_before_what
     assert inbox.read_requests(0) == [second, third]
     clock.advance(seconds=1)
     assert inbox.read_requests(0) == []
+
+
+def test_a_tap_lasts_while_its_request_cannot_be_read() -> None:
+    store, clock = Faltering(), FakeClock()
+    taps = Taps(RequestInbox(store, clock.now))
+    request = ask(store, TapStream(stream="times", most=1, every=1), clock.now())
+    assert isinstance(request.asks, TapStream)
+    taps.add(request, request.asks, compile_application(multiplied()).graph)
+    store.refuses = {("exists", "requests")}
+    assert [tap.request for tap in taps.wanted(clock.now())] == [request.id]
 
 
 @pytest.mark.parametrize("refuses", [("create", "answers"), ("delete", "requests")])
