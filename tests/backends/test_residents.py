@@ -4,7 +4,9 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from multiprocessing.connection import Listener
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -16,6 +18,8 @@ from dagkit import Config, Dag, InputOperator, InputPort, Operator, OperatorCont
 from dagkit import StatelessPartitioner as Partitions
 from dagkit.backends.spark import SparkBackend, residents
 from dagkit.backends.spark.daemon import MODULE
+from dagkit.backends.spark.resident_task import FAMILY, ResidentTask
+from dagkit.backends.spark.shipping import Shipped
 from dagkit.compiler import compile_application
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.points import Point, Probe
@@ -200,6 +204,18 @@ def test_an_operator_fails_as_in_a_job_of_its_own(run: Run) -> None:
     with pytest.raises(OperatorFailed, match="a file says so") as failed:
         run.until(lambda: run.backend.in_residents >= 2, (run.home / "fail").touch)
     assert failed.value.failure.operator == "keeps"
+
+
+def test_an_error_of_a_slot_is_not_taken_for_the_end_of_its_connection() -> None:
+    with Listener(None, FAMILY, authkey=b"key") as listener:
+        task = ResidentTask(Shipped("digest", b""), str(listener.address), b"key")
+        with ThreadPoolExecutor(1) as pool:
+            slot = pool.submit(task, 0, ())
+            with listener.accept() as connection:
+                assert connection.recv_bytes() == bytes(4)
+                connection.send_bytes(b"")  # nothing that can be read
+                with pytest.raises(EOFError, match="Ran out of input"):
+                    slot.result()
 
 
 def test_another_job_gets_cores_while_windows_go_on(run: Run) -> None:

@@ -2,9 +2,8 @@
 
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from multiprocessing.connection import Client
+from multiprocessing.connection import Client, Connection
 
 import pyarrow as pa
 
@@ -35,11 +34,14 @@ class ResidentTask:
     """Proves that both sides belong to one launch."""
 
     def __call__(self, slot: int, _: Iterable[int]) -> Iterator[bytes]:
-        with suppress(OSError, EOFError), Client(self.address, FAMILY, self.key) as driver:
-            driver.send_bytes(slot.to_bytes(4, "little"))
-            while True:
-                content = driver.recv_bytes()
-                driver.send_bytes(pickle.dumps(self._rows(slot, content)))
+        try:
+            driver = Client(self.address, FAMILY, self.key)
+        except (OSError, EOFError):
+            return iter(())  # Spark repeats the task after its slots have left
+        with driver:
+            answer = slot.to_bytes(4, "little")
+            while (content := _answered(driver, answer)) is not None:
+                answer = pickle.dumps(self._rows(slot, content))
         return iter(())
 
     def _rows(self, slot: int, content: bytes) -> Sequence[bytes]:
@@ -48,3 +50,12 @@ class ResidentTask:
         task = LevelTask(self.shipped, 0, asked.window, asked.given)
         number = pa.record_batch([pa.array([slot])], names=["id"])
         return [batch.serialize().to_pybytes() for batch in task([number])]
+
+
+def _answered(driver: Connection, answer: bytes) -> bytes | None:
+    """Send an answer, and return the next message; None if the driver has hung up."""
+    try:
+        driver.send_bytes(answer)
+        return driver.recv_bytes()
+    except (OSError, EOFError):
+        return None
