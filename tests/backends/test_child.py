@@ -1,5 +1,6 @@
 """A window in a child process of the reference: what the driver raises for each way in which it ends."""
 
+import gc
 import os
 import select
 import signal
@@ -52,6 +53,27 @@ def test_a_failure_is_raised_as_it_is() -> None:
 def test_a_defect_is_no_death_for_which_records_are_searched(answer: Any) -> None:
     with pytest.raises(RuntimeError, match=r"a window failed in a child process(?s:.*)(a defect|pickle)"):
         run_in_child(answer, 1)
+
+
+class Ends:
+    """Garbage that ends each process but its own when it is collected."""
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self.itself = self
+
+    def __del__(self) -> None:
+        if os.getpid() != self.process:
+            os._exit(1)
+
+
+def test_garbage_of_the_driver_is_not_collected_in_a_child() -> None:
+    def collects() -> Answer:
+        gc.collect()
+        return ANSWER
+
+    Ends()
+    assert run_in_child(collects, 1) == ANSWER
 
 
 _DRIVER = """

@@ -2,6 +2,7 @@
 
 import ctypes
 import faulthandler
+import gc
 import os
 import pickle
 import signal
@@ -64,6 +65,7 @@ def _end_with(driver: int) -> None:
 def _serve(run: Callable[[], Answer], writing: int, last_words: IO[bytes]) -> NoReturn:
     """Send the answer or the failure, and end this process without the clean-up of the driver that it is a copy of."""
     status = 1
+    gc.freeze()  # garbage of the driver stays: the end of a client of Kafka would wait for threads that are not here
     try:
         faulthandler.enable(last_words)
         with deaths_reported_to(last_words):
