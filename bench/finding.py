@@ -191,7 +191,7 @@ def _scans_of_seen(place: Path, count: int, rounds: int) -> tuple[float, float, 
     times = []
     for rescan in ("files", "folders"):
         scanner = {"files": [str(place)], "rescan": rescan, "scan_interval_millis": 0}
-        state = {"known": known, "next_block_id": count}
+        state = {"known": known, "knows_paths": True, "next_block_id": count}
         splitter = Alone(FileSplitterInput(scanner=scanner), state=state, now=FakeClock().now)
         splitter.look()
         splitter.look()  # a folder is listed twice if it changed just before it was listed first
