@@ -210,6 +210,7 @@ RunCode = Literal[
     "request-refused",
     "request-unanswered",
     "restart-refused",
+    "restart-unfinished",
     "replay-refused",
     "decision-missing",
     # a warm driver

@@ -6,15 +6,12 @@ The folder of the run that went further is renamed and kept, as for `--fresh`. F
 move into it, since the application writes them again.
 """
 
-import fcntl
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import ClassVar
 
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.files.checks import BEGAN
@@ -24,22 +21,23 @@ from dagkit.engine.files.staging import Part, by_file
 from dagkit.engine.history.history import Entry, application_chain, history, newest_checkpoint
 from dagkit.engine.history.piece_places import PiecePlace, place_of
 from dagkit.engine.reports.status_file import refuse_second
-from dagkit.engine.restart_mark import WITHDRAWN, RestartMark, finish_restart, made_beside
+from dagkit.engine.restart_mark import (
+    WITHDRAWN,
+    RestartMark,
+    RestartRefused,
+    alone,
+    finish_restart,
+    made_beside,
+    take_steps,
+)
 from dagkit.engine.run.launch_record import LAUNCHED, kept_place
-from dagkit.errors import RunFailure, printable
+from dagkit.errors import printable
 from dagkit.ledger import Ledger
 from dagkit.ledger.exchange.prefixes import copy_chain
 from dagkit.ledger.stores import open_store
 from dagkit.urls import absolute, is_url, local_path
 
 __all__ = ["WITHDRAWN", "Restart", "RestartRefused"]
-
-
-class RestartRefused(RunFailure):
-    """The application cannot resume after this window; nothing was changed."""
-
-    code = "restart-refused"
-    exit_code: ClassVar[int] = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +91,36 @@ class Restart:
             block=reached.block,
         )
 
+    @classmethod
+    def finished(cls, place: str) -> "tuple[Restart, str] | None":
+        """Finish a restart that was killed; return it with the folder of the earlier run. None if nothing is left."""
+        mark = finish_restart(place)
+        if mark is None:
+            return None
+        ledger = Ledger.open(place)
+        chain, reached = application_chain(ledger), newest_checkpoint(ledger)
+        assert chain is not None, "a restart copies it"
+        return cls(
+            application=chain.name,
+            place=place,
+            window=reached.window,
+            last=newest_checkpoint(Ledger.open(mark.kept)).window,
+            withdrawn=mark.withdrawn,
+            missing=(),
+            unset=False,
+            pieces=(),
+            block=chain.head.seq,
+        ), mark.kept
+
     def perform(self, now: datetime) -> str:
         """Make the new folder and return the one in which the earlier run is kept.
 
         Raise `RestartRefused` or `DriverRuns` if another restart runs, or the application was launched since this one
-        was planned. A restart that is killed has changed nothing, or is finished by the next launch or restart.
+        was planned, and `RestartUnfinished` if files cannot be moved. A restart that is killed has changed nothing, or
+        is finished by the next launch or restart.
         """
         made = made_beside(self.place)
-        with _alone(self.place):
+        with alone(self.place):
             if Restart.planned(self.place, self.window) != self:
                 raise RestartRefused("the application or its output changed meanwhile", "look at what it would do now")
             shutil.rmtree(made, ignore_errors=True)  # what an interrupted restart left
@@ -110,7 +130,7 @@ class Restart:
             os.sync()
             refuse_second(open_store(self.place), datetime.now(UTC))  # a launch that began meanwhile
             Path(self.place).rename(mark.kept)
-            finish_restart(self.place)
+            take_steps(self.place, mark)
         return mark.kept
 
     def _make(self, made: Path) -> None:
@@ -130,19 +150,6 @@ class Restart:
             staged = made / piece.part.part
             staged.parent.mkdir(parents=True, exist_ok=True)
             staged.write_bytes(piece.content())
-
-
-@contextmanager
-def _alone(place: str) -> Iterator[None]:
-    """Raise `RestartRefused` if another process restarts the application now."""
-    folder = os.open(place, os.O_RDONLY)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError:
-        raise RestartRefused("another process restarts the application now", "wait for its end") from None
-    finally:
-        os.close(folder)
 
 
 def _from(ledger: Ledger, window: int) -> Iterator[Entry]:

@@ -3,17 +3,38 @@
 PATH.restarting/restart.json, later PATH/restart.json    removed with the last step
 """
 
+import fcntl
+import os
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
-from dagkit.urls import is_url, local_path
+from dagkit.errors import RunFailure, printable
+from dagkit.urls import is_url, local_path, shown
 
 WITHDRAWN = "withdrawn"
 """The folder, in that of the earlier run, into which the files of its later windows move, under their whole paths."""
+MADE_BESIDE = ".restarting"
+"""The end of the name of the folder in which a restart makes the new one."""
 _MARK = "restart.json"
+
+
+class RestartRefused(RunFailure):
+    """The application cannot resume after this window; nothing was changed."""
+
+    code = "restart-refused"
+    exit_code: ClassVar[int] = 3
+
+
+class RestartUnfinished(RunFailure):
+    """A step of a restart cannot be taken; the next launch or restart takes it."""
+
+    code = "restart-unfinished"
+    exit_code: ClassVar[int] = 3
 
 
 class RestartMark(BaseModel):
@@ -33,30 +54,78 @@ class RestartMark(BaseModel):
 
 def made_beside(place: str) -> Path:
     """The folder in which a restart makes the new one."""
-    return Path(f"{place}.restarting")
+    return Path(f"{place}{MADE_BESIDE}")
 
 
-def finish_restart(place: str) -> None:
-    """Take the steps that a restart of the application has left; also those of one that was killed between two."""
+@contextmanager
+def alone(place: str) -> Iterator[None]:
+    """Lock an application's folder, also under its next name. Raise `RestartRefused` if a process restarts it now."""
+    folder = os.open(place, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise RestartRefused("another process restarts the application now", "wait for its end") from None
+    finally:
+        os.close(folder)
+
+
+def unfinished_restart(place: str) -> RestartMark | None:
+    """The mark of a restart that has renamed the earlier run and has steps left; None if there is none."""
     if is_url(place):
-        return
+        return None
     home, made = Path(place), made_beside(place)
     found = home if (home / _MARK).is_file() else made if (made / _MARK).is_file() and not home.exists() else None
     if found is None:
-        return
-    mark = RestartMark.model_validate_json((found / _MARK).read_text(encoding="utf-8"))
-    if not Path(mark.kept).is_dir():  # it was killed before it began to rename
-        return
-    if found == made:
-        made.rename(home)
-    for file in mark.withdrawn:
-        into = Path(f"{mark.kept}/{WITHDRAWN}{local_path(file)}")
-        with suppress(FileNotFoundError):  # it moved before, or another program took it
-            into.parent.mkdir(parents=True, exist_ok=True)
-            shutil.move(local_path(file), into)
-    for folder in {Path(local_path(file)).parent for file in mark.withdrawn}:
-        _remove_emptied(folder)
-    (home / _MARK).unlink(missing_ok=True)
+        return None
+    try:
+        mark = RestartMark.model_validate_json((found / _MARK).read_bytes())
+    except ValueError as error:
+        raise RestartUnfinished(
+            f"{shown(str(found / _MARK))}, which holds the steps that a restart has left, is damaged: "
+            f"{printable(str(error).splitlines()[0])}",
+            "restore it from a backup; without it, files of repeated windows stop the launch that writes them again",
+        ) from error
+    return mark if Path(mark.kept).is_dir() else None  # else it was killed before it began to rename
+
+
+def finish_restart(place: str) -> RestartMark | None:
+    """Take the steps that a killed restart has left, and return its mark; None if there are none.
+
+    Raise `RestartRefused` if its process still runs, or `RestartUnfinished` if a step cannot be taken.
+    """
+    mark = unfinished_restart(place)
+    if mark is None:
+        return None
+    with alone(mark.kept):
+        if unfinished_restart(place) == mark:  # its process may have ended meanwhile
+            take_steps(place, mark)
+    return mark
+
+
+def take_steps(place: str, mark: RestartMark) -> None:
+    """Take the steps after the first rename, under the lock. Raise `RestartUnfinished` if one cannot be taken."""
+    home, made = Path(place), made_beside(place)
+    try:
+        if not home.exists():
+            made.rename(home)
+        for file in mark.withdrawn:
+            _withdraw(local_path(file), f"{mark.kept}/{WITHDRAWN}")
+        for folder in {Path(local_path(file)).parent for file in mark.withdrawn}:
+            _remove_emptied(folder)
+        (home / _MARK).unlink(missing_ok=True)
+    except OSError as error:
+        raise RestartUnfinished(
+            f"the restart of {shown(place)} has steps left: {printable(str(error))}",
+            "free some space or allow writing there; then launch: the launch takes these steps first",
+        ) from error
+
+
+def _withdraw(file: str, folder: str) -> None:
+    into = Path(f"{folder}{file}")
+    with suppress(FileNotFoundError):  # it moved before, or another program took it
+        into.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(file, into)
 
 
 def _remove_emptied(folder: Path) -> None:

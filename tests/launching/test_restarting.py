@@ -14,7 +14,9 @@ from dagkit import Config, Dag
 from dagkit.engine.files import compact
 from dagkit.engine.reports.run_events import Observer, Resumed, RunEvent
 from dagkit.engine.reports.status_file import DriverRuns
-from dagkit.launching import Machine, launch
+from dagkit.engine.restart_mark import RestartMark, RestartUnfinished, finish_restart
+from dagkit.engine.run.launch_record import keep_aside
+from dagkit.launching import Launched, Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.restarting import WITHDRAWN, Restart, RestartRefused
 from dagkit_operators import Map, PartWriter
@@ -189,6 +191,42 @@ def test_a_restart_that_is_killed_anywhere_is_finished_or_has_changed_nothing(tm
         assert not Path(desk.place, "restart.json").exists()
         step += 1
     assert (seen, step > 6) == ({True, False}, True)
+
+
+def test_a_launch_waits_for_no_restart_and_moves_no_files_beside_it(tmp_path: Path) -> None:
+    desk = two_files(tmp_path)
+    desk.run()
+    planned = Restart.planned(desk.place, 1)
+    kept = planned.perform(NOON)
+    RestartMark(kept=kept, withdrawn=planned.withdrawn).write(Path(desk.place))  # its process still moves files
+    folder = os.open(kept, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    for begin in (lambda: Restart.planned(desk.place, 1), lambda: launched_again(desk)):
+        with pytest.raises(RestartRefused, match="another process restarts the application now"):
+            begin()
+    os.close(folder)
+    assert launched_again(desk).window_id > 1
+    assert not Path(desk.place, "restart.json").exists()
+
+
+def launched_again(desk: Desk) -> Launched:
+    return launch(desk.draw, until="once", machine=Machine("reference"), path=desk.place, durable=False)
+
+
+def test_a_damaged_mark_is_named(tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "restart.json").write_bytes(b'{"kept": "\xff')
+    with pytest.raises(RestartUnfinished, match=r"app/restart.json, which holds .*, is damaged"):
+        finish_restart(str(tmp_path / "app"))
+
+
+def test_folders_that_are_kept_at_the_same_moment_have_names_of_their_own(tmp_path: Path) -> None:
+    kept = set()
+    for _ in range(4):
+        (tmp_path / "app" / "ledger").mkdir(parents=True)
+        kept.add(keep_aside(str(tmp_path / "app"), NOON))
+    assert {str(path) for path in tmp_path.iterdir()} == kept
+    assert len(kept) == 4
 
 
 def test_two_restarts_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:

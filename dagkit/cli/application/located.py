@@ -16,6 +16,7 @@ from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.terminal.output import Output
 from dagkit.compiler import Compilation
 from dagkit.compiler.application_folder import application_path
+from dagkit.engine.restart_mark import unfinished_restart
 from dagkit.errors import ApplicationNotFound, printable
 from dagkit.urls import absolute, is_url
 
@@ -29,8 +30,22 @@ class Located:
 
 
 def located(target: str, path: str | None, configuring: Callable[[str], Asked], output: Output) -> Located:
-    """Take the target as a folder if it holds a ledger, else as an application, whose folder may be at `path`."""
-    if path is None and holds_a_ledger(target):
+    """Take the target as a folder if it holds a ledger, else as an application, whose folder may be at `path`.
+
+    Raise ApplicationNotFound if the folder is missing since a restart was killed.
+    """
+    there = perhaps_restarting(target, path, configuring, output)
+    if unfinished_restart(there.place) is not None and not Path(there.place).exists():
+        raise ApplicationNotFound(
+            f"{printable(target)} is being restarted, or a restart of it was killed between its steps",
+            f"`dagkit restart {shlex.quote(target)} --from WINDOW`, or the next launch, takes the steps that are left",
+        )
+    return there
+
+
+def perhaps_restarting(target: str, path: str | None, configuring: Callable[[str], Asked], output: Output) -> Located:
+    """As `located`, but also if the folder is missing since a restart was killed."""
+    if path is None and (holds_a_ledger(target) or unfinished_restart(absolute(target)) is not None):
         return Located(absolute(target))
     try:
         compilation = compiled(configuring(target), output)

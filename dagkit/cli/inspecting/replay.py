@@ -16,6 +16,7 @@ from dagkit.cli.application.opening import opened
 from dagkit.cli.application.options import Asked, application, spoken
 from dagkit.cli.terminal.output import Output, WrongUsage, shown_place
 from dagkit.compiler.application_folder import application_path
+from dagkit.engine.checkpoint.journal import refuse_another
 from dagkit.errors import printable
 from dagkit.ledger import Ledger
 from dagkit.observers.amounts import counted
@@ -59,6 +60,7 @@ def replay(
         compilation = found.compiled()
         place = absolute(path or application_path(compilation))
         ledger = Ledger.open(place)
+        refuse_another(ledger, compilation.application)
         windows = [window] if window is not None else windows_of(ledger, absolute(str(file)))
         if not windows:
             raise WrongUsage(f"no window read {absolute(str(file))}; `dagkit files` lists the files that windows read")

@@ -8,6 +8,7 @@ from dagkit.cli.application.opening import opened
 from dagkit.cli.application.options import Asked, application, spoken
 from dagkit.cli.terminal.output import Output, shown_place
 from dagkit.compiler.application_folder import application_path
+from dagkit.engine.checkpoint.journal import refuse_another
 from dagkit.errors import printable
 from dagkit.ledger import Ledger
 from dagkit.retracing.retrace import LineUnknown, Source, Traced
@@ -32,6 +33,7 @@ def trace(*, asked: Asked, output: Output, place: str, path: str | None) -> None
     with opened(asked, output) as found:
         compilation = found.compiled()
         ledger = Ledger.open(absolute(path or application_path(compilation)))
+        refuse_another(ledger, compilation.application)
         try:
             traced = retrace(compilation, ledger, absolute(file), int(line))
         except LineUnknown as unknown:

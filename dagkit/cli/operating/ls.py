@@ -6,11 +6,13 @@ from pathlib import Path
 import rich_click as click
 
 from dagkit.cli.application.options import spoken
-from dagkit.cli.operating.run_views import document
+from dagkit.cli.operating.run_views import document, seen_in
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.reports.seen_run import SeenRun
+from dagkit.engine.restart_mark import MADE_BESIDE, unfinished_restart
 from dagkit.errors import printable
 from dagkit.launching import HOME
+from dagkit.ledger import Ledger
 from dagkit.ledger.stores import open_store
 from dagkit.observers.run_text import aligned
 from dagkit.urls import absolute, is_url
@@ -50,8 +52,14 @@ def _seen(folder: str) -> Iterator[tuple[str, SeenRun | None]]:
     for name in names:
         path = f"{place.rstrip('/')}/{name}" if name else place
         here = open_store(path)
-        if here.exists("ledger/ledger.json"):
-            yield path if is_url(path) else f"{folder.rstrip('/')}/{name}".rstrip("/"), SeenRun.of(here)
+        if here.exists("ledger/ledger.json") and not _is_being_made(path):
+            yield path if is_url(path) else f"{folder.rstrip('/')}/{name}".rstrip("/"), seen_in(Ledger.open(path))
+
+
+def _is_being_made(path: str) -> bool:
+    """Whether a restart makes this folder, or was killed before it could be used: it is no application's."""
+    home = path.removesuffix(MADE_BESIDE)
+    return home != path and unfinished_restart(home) is None
 
 
 def _row(place: str, seen: SeenRun | None) -> tuple[str, ...]:
@@ -61,7 +69,7 @@ def _row(place: str, seen: SeenRun | None) -> tuple[str, ...]:
     return (
         printable(now.application),
         seen.state,
-        str(now.window),
+        str(seen.window),
         str(now.pending_elements),
         f"{now.since.astimezone():%Y-%m-%d %H:%M:%S}",
         printable(place),

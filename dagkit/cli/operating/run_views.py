@@ -14,13 +14,21 @@ from dagkit.ledger import Ledger
 def seen_at(place: str) -> SeenRun:
     """The application's last launch; raise ApplicationNotFound if there is nothing to see of it."""
     ledger = Ledger.open(place)
-    seen = SeenRun.of(ledger.store)
+    seen = seen_in(ledger)
     if seen is None:
         raise ApplicationNotFound(
             f"{printable(place)} has no status: no launch has written one",
             f"launch the application; `dagkit ledger show {shlex.quote(place)}` shows what earlier ones did",
         )
-    return replace(seen, last=_last_window(ledger)) if seen.presence in ("gone", "silent") else seen
+    return seen
+
+
+def seen_in(ledger: Ledger) -> SeenRun | None:
+    """The application's last launch, with the last window in the ledger if its driver does not write any more."""
+    seen = SeenRun.of(ledger.store)
+    if seen is None or seen.presence not in ("gone", "silent"):
+        return seen
+    return replace(seen, last=_last_window(ledger))
 
 
 def _last_window(ledger: Ledger) -> LastWindow | None:

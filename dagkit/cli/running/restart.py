@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import rich_click as click
 
-from dagkit.cli.application.located import app_or_path, located
+from dagkit.cli.application.located import app_or_path, perhaps_restarting
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.terminal.output import Interrupted, Output, WrongUsage, is_terminal, shown_place
 from dagkit.observers.amounts import counted
@@ -33,16 +33,28 @@ def restart(
     The next launch processes the input of later windows again. The folder of the earlier run is renamed and kept, and
     the output files of its later windows move into it.
     """
-    planned = Restart.planned(located(target, path, configuring, output).place, window)
+    place = perhaps_restarting(target, path, configuring, output).place
+    finished = Restart.finished(place)
+    if finished is not None:
+        output.message("an earlier restart was killed between its steps; the rest of them is done now")
+    if finished is not None and finished[0].window == window:
+        _report(*finished, output)
+        return
+    planned = Restart.planned(place, window)
     output.message("\n".join(_intended(planned)))
     if not yes:
         _confirm()
-    kept = planned.perform(datetime.now(UTC))
+    _report(planned, planned.perform(datetime.now(UTC)), output)
+
+
+def _report(done: Restart, kept: str, output: Output) -> None:
     if output.as_json:
         names = ("application", "place", "window", "last", "withdrawn", "missing")
-        output.document("dagkit.restart/1", {name: asdict(planned)[name] for name in names} | {"kept": kept})
+        output.document("dagkit.restart/1", {name: asdict(done)[name] for name in names} | {"kept": kept})
     else:
-        output.result(f"{planned.application} resumes after window {window}; the earlier run is in {shown_place(kept)}")
+        output.result(
+            f"{done.application} resumes after window {done.window}; the earlier run is in {shown_place(kept)}"
+        )
 
 
 def _confirm() -> None:

@@ -3,7 +3,9 @@
 PATH/launched.json    the record of the last launch
 """
 
+import itertools
 import logging
+import os
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -13,6 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from dagkit.compiler import Compilation
 from dagkit.engine.reports.folder_documents import bytes_of, document_in
 from dagkit.engine.reports.run_events import PlanDiffers
+from dagkit.engine.restart_mark import alone
 from dagkit.ledger import StoreError
 from dagkit.ledger.stores import KeyMissing, Store
 from dagkit.plan import diff
@@ -79,12 +82,14 @@ def keep_aside(place: str, now: datetime) -> str | None:
         raise ValueError(f"{shown(place)} is not a folder of this machine, and cannot be renamed: give another path")
     if not Path(place).exists():
         return None
-    kept = kept_place(place, now)
-    Path(place).rename(kept)
+    with alone(place):
+        kept = kept_place(place, now)
+        Path(place).rename(kept)
     return kept
 
 
 def kept_place(place: str, now: datetime) -> str:
     """The path under which an application's folder is kept: another one than those that are there."""
-    kept = f"{place}.{now:%Y%m%dT%H%M%S}"
-    return kept if not Path(kept).exists() else f"{kept}.{now:%f}"
+    second, moment = f"{place}.{now:%Y%m%dT%H%M%S}", f"{place}.{now:%Y%m%dT%H%M%S.%f}"
+    names = itertools.chain((second, moment), (f"{moment}-{number}" for number in itertools.count(2)))
+    return next(name for name in names if not os.path.lexists(name))

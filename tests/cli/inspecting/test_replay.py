@@ -55,6 +55,14 @@ def test_equal_output_gives_zero(replay) -> None:
     assert (answer.code, answer.out) == (0, "window 1, Writer out/0: 2 rows, all the same\n")
 
 
+@pytest.mark.parametrize("command", [("replay", "--window", "1"), ("trace", "out/0:1")])
+def test_a_ledger_of_another_application_is_refused(dagkit, replay, command: tuple[str, ...]) -> None:
+    verb, *rest = command
+    named = ("-D", "dt.attr.APPLICATION_NAME=Another")
+    answer = dagkit(verb, "app.py", *rest, *named, "--path", "place")
+    assert (answer.code, answer.err.partition("\n")[0].rpartition(" ")[2]) == (7, "[application-mismatched]")
+
+
 def test_a_difference_is_shown_up_to_the_limit_and_gives_ten(replay) -> None:
     answer = replay("--window", "1", *CHANGED)
     first, *lines = answer.out.splitlines()

@@ -222,6 +222,9 @@ def test_of_a_killed_driver_the_status_says_since_when_and_what_the_ledger_holds
     document = dagkit("status", "app", "--json").document
     assert (document["presence"], document["shown_state"], document["last_window"]) == ("gone", "killed", 2)
     assert datetime.fromisoformat(document["last_sign"]) >= last.committed
+    (listed,) = dagkit("ls", "app", "--json").document["applications"]
+    assert listed["last_window"] == 2
+    assert dagkit("ls", "app").out.splitlines()[1].split()[:3] == ["Times", "killed", "2"]
 
 
 def test_of_a_silent_driver_the_status_says_where_to_look(dagkit, folder: Path) -> None:

@@ -1,5 +1,9 @@
 """`dagkit restart`: says what it will do, asks, and refuses while the application runs."""
 
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,6 +11,7 @@ import pytest
 from dagkit.engine.reports.run_events import Committed, Observer
 from dagkit.launching import Machine, launch
 from tests.engine.cast import numbers_collected
+from tests.launching.test_restarting import KILLED
 
 pytestmark = pytest.mark.slow
 
@@ -39,6 +44,53 @@ def test_it_says_what_it_will_do_and_does_it(dagkit, place: str) -> None:
     assert answer.out.startswith("Numbers resumes after window 1; the earlier run is in ")
     again = dagkit("restart", place, "--from", "1", "--yes")
     assert (again.code, again.err.partition("\n")[0]) == (3, "window 1 is the last one [restart-refused]")
+
+
+PARTS = """
+from dagkit import Dag, InputOperator, OutputPort, State
+from dagkit_operators import Map, PartWriter
+
+
+class Numbers(InputOperator):
+    kind = "test.restarted-numbers/1"
+    output = OutputPort(int)
+    sent = State(0)
+
+    def emit_tuples(self):
+        if self.sent < 3:
+            self.sent += 1
+            self.output.emit(self.sent)
+
+
+def populate_dag(dag: Dag, conf) -> None:
+    writer = PartWriter(file_path="out", file_name="{window}/{partition}-{number}", rotation_windows=1)
+    dag.add_operator("Numbers", Numbers()) >> dag.add_operator("Text", Map(str)) >> dag.add_operator("W", writer)
+"""
+
+
+@pytest.mark.parametrize("target", [".dagkit/parts", "parts.py"])
+def test_the_command_that_the_message_names_finishes_a_killed_restart(dagkit, write, folder: Path, target: str) -> None:
+    write("parts.py", PARTS)
+    step, states = 0, set()
+    while True:
+        assert dagkit("launch", "parts.py", "--fresh", "--reference", "--once", "--no-sync").code == 0
+        killed = [sys.executable, "-c", KILLED, str(folder / ".dagkit" / "parts"), str(step)]
+        path = os.pathsep.join(filter(None, sys.path))
+        code = subprocess.run(killed, check=False, env={**os.environ, "PYTHONPATH": path}).returncode  # noqa: S603
+        if code == 0:
+            break
+        is_away = not (folder / ".dagkit" / "parts").exists()
+        if is_away:
+            asked = dagkit("status", target)
+            assert (asked.code, asked.err.count(f"`dagkit restart {target} --from WINDOW`")) == (6, 1)
+        assert len([line for line in dagkit("ls").out.splitlines() if "restarting" in line]) == is_away
+        answer = dagkit("restart", target, "--from", "1", "--yes")
+        assert (answer.code, answer.out.partition(";")[0]) == (0, "parts resumes after window 1")
+        assert sorted(str(file.relative_to("out")) for file in Path("out").rglob("*") if file.is_file()) == ["1/0-0"]
+        states.add((is_away, "was killed between its steps" in answer.err))
+        shutil.rmtree("out")
+        step += 1
+    assert states == {(False, False), (True, True), (False, True)}
 
 
 def test_without_a_terminal_and_without_yes_it_changes_nothing(dagkit, place: str) -> None:
