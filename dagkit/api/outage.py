@@ -1,9 +1,11 @@
 """A server that does not answer: how long to wait, and when to report it."""
 
 import logging
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from weakref import WeakSet
 
 _logger = logging.getLogger(__name__)
 
@@ -20,6 +22,20 @@ class Patience:
 
 PATIENCE = Patience()
 
+_outages: "WeakSet[Outage]" = WeakSet()
+"""Those of this process. One whose server nothing asks any longer is removed with the object that asked."""
+_lock = threading.Lock()
+_FORGOTTEN_SECONDS = 120.0
+"""After this time without another failure, nothing asks the server any longer: an attempt may take long."""
+
+
+def present_outages() -> tuple[str, ...]:
+    """The servers that this process waits for, each in a sentence; the one that is away for longest first."""
+    with _lock:
+        known = list(_outages)
+    on = sorted((one for one in known if one.is_awaited), key=lambda one: -one.seconds)
+    return tuple(dict.fromkeys(one.sentence for one in on))
+
 
 class Outage:
     """Counts failed attempts. Reports the first failure, then one each minute, and the end of the outage."""
@@ -32,7 +48,21 @@ class Outage:
         self._patience = patience
         self._began: float | None = None
         self._reported = 0.0
+        self._failed = 0.0
+        self._reason = ""
         self._pause = patience.first
+        with _lock:
+            _outages.add(self)
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether the server is away, and is still asked."""
+        return self.is_on and self._now() - self._failed < _FORGOTTEN_SECONDS + self._patience.longest
+
+    @property
+    def sentence(self) -> str:
+        """Which server does not answer, for how long, and why."""
+        return f"{self._server} has not answered for {self.seconds:.0f} s: {self._reason}"
 
     @property
     def is_on(self) -> bool:
@@ -47,13 +77,14 @@ class Outage:
     def failed(self, reason: str) -> float:
         """Record a failed attempt, and return the seconds to wait before the next one: twice as many each time."""
         now = self._now()
+        self._failed, self._reason = now, reason
         if self._began is None:
             self._began = self._reported = now
             self._pause = self._patience.first
             _logger.warning("%s does not answer, and is tried again until it does: %s", self._server, reason)
         elif now - self._reported >= self._patience.reported_every:
             self._reported = now
-            _logger.warning("%s has not answered for %.0f s: %s", self._server, self.seconds, reason)
+            _logger.warning("%s", self.sentence)
         pause, self._pause = self._pause, min(2 * self._pause, self._patience.longest)
         return pause
 

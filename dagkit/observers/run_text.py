@@ -37,6 +37,7 @@ def _summary(seen: SeenRun) -> Iterator[str]:
         left = f", about {in_time(now.eta_seconds)} left" if now.eta_seconds and seen.runs else ""
         yield f"pending: {counted(now.pending_elements, 'element')}, {in_units(now.pending)}{left}"
     if seen.runs:
+        yield from (f"waiting: {printable(sentence)}" for sentence in now.waits_for)
         yield from (f"at work: {text}" for text in slots_at_work(now.working, seen.at))
     for operator in now.operators:
         for work in operator.underway[:_MOST_NAMED]:

@@ -17,7 +17,7 @@ async function open(main, run) {
   let last = -1, asked = -POINTS_MILLIS;
 
   async function update() {
-    if (!summary.contains(document.activeElement)) summary.replaceChildren(summed(run), ...failures(run.status));
+    if (!summary.contains(document.activeElement)) summary.replaceChildren(summed(run), ...waits(run.status), ...failures(run.status));
     if (run.status) renew(live, operators(run.status));
     const window = run.status?.window ?? 0;
     if (window === last || performance.now() - asked < POINTS_MILLIS) return;
@@ -77,6 +77,11 @@ function summed({ overview: known, status }) {
     driver,
     ["Folder", h("span", { class: "path" }, known.path)],
   ]));
+}
+
+function waits(status) {
+  if (!isLive(status) || !status.waits_for?.length) return [];
+  return [section("Waiting", ...status.waits_for.map((sentence) => h("p", {}, sentence)))];
 }
 
 export function failures(status) {

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
+from dagkit.api.outage import present_outages
 from dagkit.api.stats import BYTE, OperatorStats, WorkProgress
 from dagkit.clock import Clock
 from dagkit.engine.facts import Scaled
@@ -131,6 +132,8 @@ class RunPicture:
     def snapshot(self) -> RunSnapshot:
         """The picture now. While no window runs, rates fall to zero after the period that they are averages of."""
         now, at = self._now, self.clock.now()
+        if not now.is_over:
+            now = now.model_copy(update={"waits_for": present_outages()})
         if now.in_flight or now.committed_at is None or at - now.committed_at < AVERAGED:
             return now.model_copy(update={"at": at})
         quiet = {"received_per_second": 0.0, "sent_per_second": 0.0, "positions_per_second": 0.0, "busy": 0.0}

@@ -148,6 +148,8 @@ class RunSnapshot(_Part):
     eta_seconds: float | None = None
     visible_at: datetime | None = None
     """When the next incomplete output file becomes visible, if a limit of time applies to any."""
+    waits_for: tuple[str, ...] = ()
+    """The servers that do not answer the driver's process, each in a sentence; first those away for longest."""
     user_metrics: Mapping[str, Mapping[str, float | int | str | None]] = {}
     """The metrics that operators declare, by operator; only those that are numbers or texts."""
     error: RunError | None = None

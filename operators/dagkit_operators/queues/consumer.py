@@ -62,14 +62,17 @@ class Consumer:
                 taken.append(self._received.popleft())
         return taken
 
+    def is_quiet(self, seconds: float) -> bool:
+        """Whether no message has arrived for so long, during which the broker was there."""
+        since = self._quiet_since
+        return since is not None and not self._received and time.monotonic() - since >= seconds
+
     def wait(self, quiet_seconds: float) -> None:
-        """Wait until a message has arrived, or none has for so long, during which the broker was there."""
-        while not self._received and self._failure is None:
+        """Wait until a message has arrived, none has for so long, or the consumer is closed. For any thread."""
+        while not (self._received or self._failure or self._stopped.is_set() or self.is_quiet(quiet_seconds)):
             since = self._quiet_since
             left = quiet_seconds if since is None else since + quiet_seconds - time.monotonic()
-            if left <= 0:
-                return
-            self._arrived.wait(left)
+            self._arrived.wait(max(0.0, left))
             self._arrived.clear()
 
     def acknowledge(self, name: str) -> None:
@@ -79,6 +82,7 @@ class Consumer:
     def close(self) -> None:
         """Acknowledge what is done with, and disconnect. The broker keeps all other messages."""
         self._stopped.set()
+        self._arrived.set()
         self._thread.join()
 
     # ---- on the thread

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Mapping
+from functools import partial
 from hashlib import blake2b
 from typing import Any, Generic
 
@@ -20,8 +21,6 @@ T = TypeVar("T", default=Any)
 
 _DIGEST = 16
 _POLL_MILLIS = 50
-_QUIET_SECONDS = 1.0
-"""A launch with `once` takes the messages until none has come for so long."""
 
 
 class AbstractQueueInput(InputOperator, Generic[T]):
@@ -47,6 +46,8 @@ class AbstractQueueInput(InputOperator, Generic[T]):
     """How many of the last messages are recognized at least if the broker delivers them again."""
     transport_options: Mapping[str, Any] = {}
     """Options of the transport, as kombu describes them."""
+    quiet_millis: PositiveInt = 1000
+    """A launch with an end, such as one with `--once`, ends when no message has come for so long."""
 
     known = State("")
     """The concatenated digests of the IDs of the last messages."""
@@ -56,7 +57,7 @@ class AbstractQueueInput(InputOperator, Generic[T]):
     _taken: deque[tuple[int, str]] = PrivateAttr(default_factory=deque)
     """The messages to acknowledge, each with the window that takes it."""
     _consumer: Consumer | None = PrivateAttr(default=None)
-    _is_once: bool = PrivateAttr(default=False)
+    _context: Context | None = PrivateAttr(default=None)
 
     @abstractmethod
     def convert(self, message: QueueMessage) -> T:
@@ -65,7 +66,7 @@ class AbstractQueueInput(InputOperator, Generic[T]):
     def setup(self, context: Context) -> None:
         self._known = {self.known[at : at + _DIGEST] for at in range(0, len(self.known), _DIGEST)}
         self._taken.clear()
-        self._is_once = context.until is not Until.STOPPED
+        self._context = context
         self._consumer = opened(
             self.url.get_secret_value(), self.queue, self.most_unacknowledged, self.transport_options
         )
@@ -115,12 +116,12 @@ class AbstractQueueInput(InputOperator, Generic[T]):
         return _POLL_MILLIS
 
     def _arrived(self) -> list[QueueMessage]:
-        """The messages to send; in a launch with an end, wait until none has come for a while."""
-        assert self._consumer is not None, "an operator is set up before it runs"
+        """The messages to send; in a launch with an end, the input looks again until none has come for a while."""
+        assert self._consumer is not None and self._context is not None, "it is set up before it runs"  # noqa: PT018
         taken = self._consumer.take(self.most_unacknowledged)
-        if self._is_once and not taken:
-            self._consumer.wait(_QUIET_SECONDS)
-            taken = self._consumer.take(self.most_unacknowledged)
+        quiet_seconds = self.quiet_millis / 1000
+        if not taken and self._context.until is not Until.STOPPED and not self._consumer.is_quiet(quiet_seconds):
+            self._context.in_background(partial(self._consumer.wait, quiet_seconds))  # a broker may be away for hours
         return taken
 
     def _settle(self, name: str) -> None:

@@ -6,6 +6,7 @@ from math import nan
 
 import pytest
 
+from dagkit.api.outage import Outage
 from dagkit.api.stats import OperatorStats, PortStats, WorkProgress
 from dagkit.compiler import compile_application
 from dagkit.engine.facts import Scaled
@@ -208,3 +209,11 @@ def test_the_page_of_spark_is_kept_through_the_later_steps(picture: RunPicture) 
     picture(Starting("sending code", "http://driver:4040"))
     picture(Starting("reading the ledger"))
     assert picture.snapshot().spark_page == "http://driver:4040"
+
+
+def test_a_driver_that_waits_for_a_server_says_so_until_it_ends(picture: RunPicture) -> None:
+    outage = Outage("the broker of this test")
+    outage.failed("refused")
+    (sentence,) = [each for each in seen(picture, *WINDOW).waits_for if "of this test" in each]
+    assert sentence == "the broker of this test has not answered for 0 s: refused"
+    assert seen(picture, Ended(3)).waits_for == ()

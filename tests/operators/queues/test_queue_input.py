@@ -9,7 +9,8 @@ import pytest
 from pydantic import SecretStr
 
 from apps.message_ingest.app import MessageIngest
-from dagkit import Config, Dag
+from dagkit import Config, Dag, Until
+from dagkit.api.outage import present_outages
 from dagkit.engine.points import Point
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
@@ -27,7 +28,9 @@ from dagkit_operators import (
 from dagkit_operators.queues import consumers
 from dagkit_operators.queues.consumer import QueueRefused
 from dagkit_operators.records.rejecting import ItemRejected
+from tests.engine.cast import Collect, Desk
 from tests.operators.looking import look_for_long, looks
+from tests.operators.outages import at_outage
 from tests.services.rabbitmq import left, send
 
 pytestmark = pytest.mark.slow  # a launch with an end waits a second for further messages
@@ -216,6 +219,34 @@ def test_a_queue_that_does_not_exist_is_refused(queue: str) -> None:
     with pytest.raises(QueueRefused, match=queue):
         look_for_long(alone)
     alone.operator.teardown()
+
+
+@pytest.mark.parametrize("until", [Until.ONCE, Until.IDLE, Until.STOPPED])
+def test_a_launch_is_stopped_while_the_broker_is_away(tmp_path: Path, queue: str, until: Until) -> None:
+    def draw(dag: Dag, conf: Config) -> None:
+        source = QueueInput(url=SecretStr("amqp://guest:guest@127.0.0.1:1//"), queue=queue)
+        dag.add_operator("Messages", source) >> dag.add_operator("Collect", Collect())
+
+    loop = Desk(tmp_path, draw, until=until).loop()
+    waiting: list[str] = []
+
+    def stop() -> None:
+        loop.stop()
+        waiting.extend(present_outages())
+
+    with at_outage(stop):
+        loop.run()
+    assert loop.checkpoint.window == 0
+    assert f"the broker of the queue {queue} has not answered for 0 s" in waiting[0]
+    assert not any(queue in sentence for sentence in present_outages())
+
+
+def test_a_launch_with_an_end_takes_messages_until_none_has_come_for_a_while(queue: str) -> None:
+    send(MEMORY, queue, map(str, range(35)))
+    options: dict[str, Any] = {"path": "app", "until": "once", "machine": Machine(backend="reference")}
+    settings = {"mostUnacknowledged": 10, "quietMillis": 300}
+    launch(copied(queue), {f"dt.operator.Messages.prop.{name}": value for name, value in settings.items()}, **options)
+    assert lines_in("output") == sorted(map(str, range(35)))
 
 
 def test_a_rejected_message_that_no_output_takes_fails_the_run_and_stays(queue: str) -> None:
