@@ -1,5 +1,7 @@
 """The process that forks Spark's workers on this machine imports PySpark from its package."""
 
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -29,6 +31,16 @@ def test_the_archives_of_another_spark_and_of_others_stay(other: str, tmp_path: 
 def test_an_archive_stays_if_its_package_is_not_on_the_import_path(tmp_path: Path) -> None:
     path = installed(tmp_path)[:-1]
     assert without_archives(path) == path
+
+
+@pytest.mark.slow
+def test_a_file_of_the_working_folder_hides_no_module_of_python_from_pyspark(tmp_path: Path) -> None:
+    (tmp_path / "copy.py").write_text("raise ImportError('the wrong copy')")
+    daemon = [sys.executable, "-m", "dagkit.backends.spark.daemon", "pyspark.worker"]
+    ended = subprocess.run(  # noqa: S603 - without a request, it ends
+        daemon, cwd=tmp_path, check=False, stdin=subprocess.DEVNULL, capture_output=True
+    )
+    assert (ended.stderr, len(ended.stdout)) == (b"", 4)  # it reports its port as an integer
 
 
 def sources(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

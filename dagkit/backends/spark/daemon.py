@@ -26,9 +26,16 @@ def without_archives(path: Sequence[str]) -> list[str]:
     return kept
 
 
+def without_working_folder(path: Sequence[str]) -> list[str]:
+    """The import path without the working folder, which `python -m` puts first: a copy.py there hides Python's own."""
+    first, *others = path
+    return others if os.path.realpath(first) == os.path.realpath(os.curdir) else list(path)
+
+
 def main() -> None:
     """Import what workers need, then serve Spark's requests for workers."""
-    sys.path[:] = without_archives(sys.path)
+    whole = without_archives(sys.path)
+    sys.path[:] = without_working_folder(whole)
     import gc  # noqa: PLC0415
 
     import pyspark.worker  # noqa: F401, PLC0415 - only now does it come from the package
@@ -36,6 +43,7 @@ def main() -> None:
 
     import dagkit.backends.spark.task  # noqa: F401, PLC0415 - as above
 
+    sys.path[:] = whole  # operators may import modules of the working folder
     if os.environ.pop(KEPT, None):
         from dagkit.backends.spark.kept_workers import prepare  # noqa: PLC0415 - as above
 

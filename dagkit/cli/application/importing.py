@@ -31,6 +31,25 @@ def importable(folder: Path) -> Iterator[None]:
                 del sys.modules[name]
 
 
+_HARMLESS = frozenset({"antigravity", "idlelib", "lib2to3", "test", "this", "turtledemo"})
+"""Modules of Python that no library imports; `test` is also the usual name of a folder."""
+
+
+def hidden_by(folder: Path) -> list[Path]:
+    """The files and packages in a folder that hide a module of Python while the folder is importable."""
+    entries = [(entry.stem if entry.suffix == ".py" else entry.name, entry) for entry in sorted(folder.iterdir())]
+    return [
+        entry
+        for name, entry in entries
+        if name in sys.stdlib_module_names - _HARMLESS and (entry.suffix == ".py" or (entry / "__init__.py").is_file())
+    ]
+
+
+def folder_of_imports(file: Path) -> Path:
+    """The folder that is importable while the application of a file is open."""
+    return _root_and_name(file.absolute())[0]
+
+
 @contextlib.contextmanager
 def module_of(path: Path, subject: str) -> Iterator[ModuleType]:
     """Import the file as a module under which its classes can be pickled; modules beside it can be imported too."""

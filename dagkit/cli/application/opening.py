@@ -4,11 +4,13 @@ import contextlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from dagkit.api.application import StreamingApplication
 from dagkit.api.configuration import Config
+from dagkit.api.traces import shown_path
 from dagkit.cli.application.finding import Place, place_of
-from dagkit.cli.application.importing import authored
+from dagkit.cli.application.importing import authored, folder_of_imports, hidden_by
 from dagkit.cli.application.options import Asked
 from dagkit.cli.terminal.output import Output
 from dagkit.compiler import Compilation, Step, compile_until
@@ -99,6 +101,7 @@ def opened(asked: Asked, output: Output) -> Iterator[Opened]:
     with place_of(asked.target) as place:
         candidate = place.choose(asked.application)
         output.detail(f"application: {candidate.name}" + (f" at {candidate.where}" if candidate.where else ""))
+        _warn_of_hidden_modules(place, output)
         application = candidate.make()
         sources = Sources.here(
             application=application.application_name,
@@ -115,6 +118,16 @@ def opened(asked: Asked, output: Output) -> Iterator[Opened]:
         for file, keys in read.items():
             output.detail(f"configuration: {counted(keys, 'key')} from {file}")
         yield Opened(asked, place, application, conf, tuple(faults), missed)
+
+
+def _warn_of_hidden_modules(place: Place, output: Output) -> None:
+    """Print which files beside the application libraries import in the place of Python's own modules."""
+    with contextlib.suppress(OSError):
+        for hidden in hidden_by(folder_of_imports(place.file) if place.file else Path.cwd()):
+            output.message(
+                f"warning: {shown_path(str(hidden))} hides Python's own module {hidden.stem}, and libraries that "
+                "import that fail or misbehave; rename it"
+            )
 
 
 def _missed(application: str) -> str:

@@ -39,6 +39,26 @@ def test_an_application_is_found(dagkit, write, file, target):
     assert dagkit("validate", target).out == "WordCount is valid: 3 operators, 2 streams, 2 stages\n"
 
 
+@pytest.mark.parametrize(
+    ("file", "target", "warned"),
+    [
+        ("copy.py", "copy.py", ["copy.py hides Python's own module copy"]),
+        ("types/__init__.py", "word_count.py", ["types hides Python's own module types"]),
+        ("queue.py", "word_count:WordCount", ["queue.py hides Python's own module queue"]),
+        ("test/__init__.py", "word_count.py", []),
+        ("types/other.txt", "word_count.py", []),
+    ],
+)
+def test_a_file_that_hides_a_module_of_python_is_reported(dagkit, write, file, target, warned):
+    write("word_count.py", WORD_COUNT)
+    write(file, WORD_COUNT)
+    told = dagkit("validate", target)
+    assert (told.code, [line for line in told.err.splitlines() if "hides" in line]) == (
+        0,
+        [f"warning: {each}, and libraries that import that fail or misbehave; rename it" for each in warned],
+    )
+
+
 def test_an_absolute_path_is_found_from_anywhere(dagkit, write, folder, monkeypatch):
     path = write("deep/app.py", WORD_COUNT)
     monkeypatch.chdir(write("elsewhere/x", "").parent)
