@@ -131,9 +131,20 @@ def _called(function: Any) -> str | None:
 
 
 def _properties(component: type[BaseModel], above: str = "", around: tuple[type, ...] = ()) -> Iterator[PropertySheet]:
-    """Every field under its key, each followed by the fields of the model that it holds."""
+    """Every field under its key, each followed by the fields of the model that it holds.
+
+    Those that must be set come first, those that control the number of partitions last, and those of a class before
+    those of its bases.
+    """
     docs = _field_docs(component)
-    for name, field in component.model_fields.items():
+    bases = [base for base in component.__mro__ if issubclass(base, BaseModel) and base is not BaseModel]
+
+    def place(each: tuple[str, FieldInfo]) -> tuple[bool, bool, int]:
+        name, field = each
+        at = max(at for at, base in enumerate(bases) if name in base.model_fields)
+        return not field.is_required(), Partitioner in bases[at].__bases__, at
+
+    for name, field in sorted(component.model_fields.items(), key=place):
         yield _property(f"{above}{name}", field, docs.get(name, ""))
         held = _model_in(field.annotation)
         if held is not None and held not in (component, *around):
