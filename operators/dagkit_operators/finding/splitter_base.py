@@ -44,13 +44,24 @@ class FileSplitterBase(AsksForReceipts, SplitsFiles, SplittableOperator[FileInfo
 
     _sent: int = PrivateAttr(default=0)
     """The blocks and the files without blocks that were sent in this window."""
+    _arrived: FileInfo | None = PrivateAttr(default=None)
+    """The item that `get_file_info` is asked for."""
+
+    def get_file_info(self) -> FileInfo | None:
+        """The file to divide for the item that arrived: the item itself. None: it is left out.
+
+        Override it to divide another file, whose path is enough. It is called more than once for an item, and returns
+        the same each time.
+        """
+        return self._arrived
 
     def begin_window(self, window_id: int) -> None:  # noqa: ARG002 - the same for every window
         self._sent = 0
 
     def initial_restriction(self, element: FileInfo) -> OffsetRange:
         """The metadata and the bytes of the file, as long as it is now; of a missing one, only the metadata."""
-        status = self._status(element)
+        info = self._info_for(element)
+        status = None if info is None else self._status(info)
         return OffsetRange(0, 1 if status is None else status.length + 1)
 
     def process(self, element: FileInfo, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[Block]:
@@ -60,7 +71,11 @@ class FileSplitterBase(AsksForReceipts, SplitsFiles, SplittableOperator[FileInfo
             return
         cut = self.cuts.pop(element.source, None)
         if start == 0:
-            status = self._status(element)
+            info = self._info_for(element)
+            if info is None:
+                tracker.try_claim(stop)
+                return
+            status = self._status(info)
             try:
                 receipt = None if status is None else self._receipt(element, status, stop - 1)
             except StillChanging:
@@ -85,9 +100,13 @@ class FileSplitterBase(AsksForReceipts, SplitsFiles, SplittableOperator[FileInfo
         self.cuts[element.source] = cut
         tracker.defer_remainder()
 
-    def _status(self, element: FileInfo) -> Found | None:
+    def _info_for(self, element: FileInfo) -> FileInfo | None:
+        self._arrived = element
+        return self.get_file_info()
+
+    def _status(self, info: FileInfo) -> Found | None:
         """The file as it is now. If it does not exist, raise InputUnreadable unless missing files are sent."""
-        place = self._place_of(element.path)
+        place = self._place_of(info.path)
         with reading_from(place, _THEN):
             status = self.get_file_status(place)
         if status is None and self.on_missing == "fail":

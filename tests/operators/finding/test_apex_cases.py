@@ -425,6 +425,36 @@ def test_base_paths_without_a_scheme_are_on_the_filesystem_of_file(file: str | N
     assert asked == [place]
 
 
+class Beside(FileSplitterBase):
+    """Divides the file that each marker names, and leaves other items out."""
+
+    kind = "test.beside/1"
+
+    def get_file_info(self) -> FileInfo | None:
+        arrived = super().get_file_info()
+        assert arrived is not None, "an item arrived"
+        data, is_marker, _ = arrived.path.partition(".done")
+        return FileInfo(data) if is_marker else None
+
+
+def test_base_authors_say_which_file_is_divided_for_an_item(tmp_path: Path, files: list[Path]) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        paths = (f"{files[2]}.done", str(files[3]), f"{files[5]}.done")
+        messages = dag.add_operator("Files", Messages(texts=paths))
+        splitter = dag.add_operator("Splitter", Beside(block_size=8))
+        dag.add_stream("file-info", messages.output, splitter.input)
+        collected(dag, splitter)
+
+    desk = Desk(tmp_path, draw, until=Until.ONCE, clock=FakeClock())
+    loop = desk.run()
+    described = [(file["path"], file["length"], file["blocks"]) for file in arrived(loop, "files")]
+    assert described == [(str(files[2]), 11, 2), (str(files[5]), 11, 2)]
+    assert [(block["path"], block["end"]) for block in arrived(loop, "blocks")] == [
+        (str(files[number]), end) for number in (2, 5) for end in (8, 11)
+    ]
+    assert desk.faults() == []
+
+
 def test_base_a_relative_path_starts_where_the_application_was_launched(tmp_path: Path, files: list[Path]) -> None:
     splitter = FileSplitterBase()
     splitter.setup(Context("application", "splitter", home=str(tmp_path)))
