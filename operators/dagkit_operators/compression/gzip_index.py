@@ -13,12 +13,10 @@ from typing import Self
 SPACING = 32 << 20
 """Bytes of content between two points at least."""
 WINDOW = 32 << 10
-"""Bytes of content before a point to which what follows may refer."""
+"""The most bytes of content before a point to which what follows may refer."""
 
 _FORMAT = b"dagkit gzip index 1\n"
 _HEAD = struct.Struct("<QII")
-_WINDOW_BYTES = 1 << 15
-"""The most content that a point needs from before it."""
 _POINT = struct.Struct("<QQII")
 
 
@@ -88,7 +86,7 @@ class GzipIndex:
             bit, content, point_checksum, length = _POINT.unpack_from(stored, place)
             place += _POINT.size
             packed = stored[place : place + length]
-            window = zlib.decompressobj().decompress(packed, _WINDOW_BYTES) if length else None
+            window = zlib.decompressobj().decompress(packed, WINDOW) if length else None
             points.append(Point(bit, content, point_checksum, window))
             place += length
         return cls(tuple(points), content_length, checksum)
