@@ -4,8 +4,6 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import networkx as nx
-
 from dagkit.api.attributes import PortContext
 from dagkit.api.operators import InputOperator, Operator, batch_handler_name
 from dagkit.api.work import SplittableOperator
@@ -184,6 +182,8 @@ def _takes_batches(graph: Graph, name: str, entries: Mapping[str, str]) -> bool:
 
 def _levelled(graph: Graph, stages: tuple[Stage, ...], cuts: tuple[Cut, ...]) -> tuple[Stage, ...]:
     """The stages with their level: the most exchanges on any path to them, without wires that leave delays."""
+    import networkx as nx  # noqa: PLC0415 - most commands compile nothing
+
     home = {operator: stage.name for stage in stages for operator in stage.operators}
     between: nx.DiGraph[str] = nx.DiGraph()
     between.add_nodes_from(stage.name for stage in stages)

@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import networkx as nx
-
 from dagkit.api.operators import Operator
 from dagkit.graph import Graph
 from dagkit.schema import arguments_of_class, bind
@@ -33,6 +31,8 @@ def infer(graph: Graph) -> Graph:
 
 
 def _upstream_first(graph: Graph) -> list[str]:
+    import networkx as nx  # noqa: PLC0415 - most commands compile nothing
+
     if nx.is_directed_acyclic_graph(graph.forward):
         return list(nx.topological_sort(graph.forward))
     return [node.name for node in graph.nodes]

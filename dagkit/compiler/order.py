@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import networkx as nx
 from pydantic import BaseModel
 
 from dagkit.api.attributes import OperatorContext, PortContext
@@ -30,6 +29,8 @@ from dagkit.schema import spelled
 
 def running_order(graph: Graph) -> list[str]:
     """The operators, upstream first, ties by name. If there is an undelayed loop, by name only."""
+    import networkx as nx  # noqa: PLC0415 - most commands compile nothing
+
     if nx.is_directed_acyclic_graph(graph.forward):
         return list(nx.lexicographical_topological_sort(graph.forward))
     return sorted(graph.forward.nodes)

@@ -18,6 +18,7 @@ from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.points import Point
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.run.run_state import RunSettings, RunState
+from dagkit.engine.worker.finalizers import ReportedFinalizer, call_back
 from dagkit.engine.worker.protocol import Backend
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore
@@ -166,3 +167,10 @@ def test_a_callback_that_cannot_be_sent_is_refused_where_it_is_registered(
     with pytest.raises(OperatorFailed, match="cannot be sent to the driver; register a function of values") as raised:
         run(tmp_path, make, Ledger(MemoryStore()), unsent=unsent)
     assert raised.value.failure.operator == "acknowledge"
+
+
+def test_the_log_of_a_callback_that_fails_names_its_file(caplog: pytest.LogCaptureFixture) -> None:
+    finalizer = ReportedFinalizer()
+    finalizer.register(lambda: 1 / 0)
+    call_back(finalizer.written)
+    assert f'File "{__file__}"' in caplog.text

@@ -350,3 +350,56 @@ def test_an_object_whose_class_is_missing_is_reported_by_the_module(tmp_path: Pa
     told = read_elsewhere(data, tmp_path, LACKING)
     assert told.splitlines()[-1].startswith("ModuleNotFoundError: ")
     assert "networkx" in told.splitlines()[-1]
+
+
+DIVIDING = """
+from dagkit import Dag, InputOperator, OutputPort
+from dagkit_operators import Filter, Map
+
+
+class Numbers(InputOperator):
+    output = OutputPort(int)
+
+
+def populate_dag(dag: Dag, conf: object) -> None:
+    numbers = dag.add_operator("Numbers", Numbers())
+    numbers >> dag.add_operator("Over", Map(lambda number: 10 // number)) >> dag.add_operator("Large", Filter(large))
+
+
+def large(number: int) -> bool:
+    return number > undefined_here
+"""
+
+WITHOUT_THE_FILE = """
+import sys, traceback
+from pathlib import Path
+from dagkit.backends.spark.shipping import read_where_it_runs
+from dagkit_operators.values.inlined import _lambda_of
+
+operators = {name: of[0] for name, of in read_where_it_runs(Path(sys.argv[1]).read_bytes())[0].operators.items()}
+over, large = operators["Over"].function, operators["Large"].predicate
+print("inlined" if _lambda_of(over) else "called")
+for function in (over, large):
+    try:
+        function(0)
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        print(Path(frame.filename).name, frame.lineno, frame.line)
+"""
+
+
+def test_functions_keep_their_lines_on_a_worker_without_their_file(written: Written, tmp_path: Path) -> None:
+    author = written("dividing_own", DIVIDING)
+    program = program_of(compile_application(author.populate_dag))
+    modules = modules_of(program)
+    with by_value(modules):
+        data = shipped(program, modules)[0].data
+    assert author.__file__ is not None
+    Path(author.__file__).unlink()
+    lines = DIVIDING.splitlines()
+    over, large = (next(number for number, line in enumerate(lines) if text in line) for text in ("10 //", "undefined"))
+    assert read_elsewhere(data, tmp_path, WITHOUT_THE_FILE).splitlines() == [
+        "inlined",
+        f"dividing_own.py {over + 1} {lines[over].strip()}",
+        f"dividing_own.py {large + 1} {lines[large].strip()}",
+    ]

@@ -24,6 +24,7 @@ from cloudpickle.cloudpickle import subimport
 
 from dagkit.api.installed import is_installed
 from dagkit.engine.program.program import Program
+from dagkit.engine.worker.pickling import CodePickler, remember
 
 
 class Known:
@@ -49,7 +50,7 @@ def _known_class(number: int) -> type:
     raise AssertionError(f"only a process with the program can read class {number}")
 
 
-class _ByValue(cloudpickle.Pickler):  # type: ignore[misc] # cloudpickle has no types
+class _ByValue(CodePickler):
     def reducer_override(self, obj: Any) -> Any:
         if obj is dataclasses.MISSING:  # a copy would look like a default value of the field of a dataclass
             return "MISSING"
@@ -64,7 +65,7 @@ class _Recorder(_ByValue):
     """
 
     def __init__(self, file: io.BytesIO) -> None:
-        super().__init__(file, protocol=5)
+        super().__init__(file)
         self.classes: dict[type, None] = {}
 
     def reducer_override(self, obj: Any) -> Any:
@@ -75,7 +76,7 @@ class _Recorder(_ByValue):
 
 class _Pickler(_ByValue):
     def __init__(self, file: io.BytesIO, numbers: dict[type, int]) -> None:
-        super().__init__(file, protocol=5)
+        super().__init__(file)
         self._numbers = numbers
 
     def reducer_override(self, obj: Any) -> Any:
@@ -142,14 +143,19 @@ class _WorkersUnpickler(pickle.Unpickler):
 
 
 def read_where_it_runs(data: bytes) -> tuple[Program, list[type]]:
-    """The program and the numbered classes. Raise ModuleNotFoundError if a missing module is needed to read them."""
+    """The program and the numbered classes. Raise ModuleNotFoundError if a missing module is needed to read them.
+
+    This process then also has the lines of their code, wherever their files are.
+    """
     unpickler = _WorkersUnpickler(io.BytesIO(data))
     try:
-        return unpickler.load(), unpickler.load()
+        program, classes = unpickler.load(), unpickler.load()
+        remember(unpickler.load())
     except pickle.UnpicklingError as error:  # a class of an object is missing
         if unpickler.missing:
             raise unpickler.missing[-1] from error
         raise
+    return program, classes
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +187,7 @@ def shipped(program: Program, modules: Sequence[ModuleType]) -> tuple[Shipped, K
         pickler.dump(program.for_workers())
         names = {module.__name__ for module in modules}
         pickler.dump(classes := [cls for cls in pickler.classes if cls.__module__ in names])
+        pickler.dump(pickler.sources())
         data = file.getvalue()
     return Shipped(hashlib.sha256(data).hexdigest(), data), Known(classes)
 
@@ -204,7 +211,7 @@ class _Finder(_ByValue):
     """
 
     def __init__(self, file: io.BytesIO, opened: ExitStack) -> None:
-        super().__init__(file, protocol=5)
+        super().__init__(file)
         self.found: dict[str, ModuleType] = {}
         self._judged: set[str] = set()
         self._opened = opened

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-
-import networkx as nx
+from typing import TYPE_CHECKING
 
 from dagkit.api.affinity import AffinityRule, AffinityRulesSet, AffinityType
 from dagkit.api.attributes import DagContext, Locality, OperatorContext, PortContext
@@ -11,6 +10,9 @@ from dagkit.api.operators import InputOperator
 from dagkit.errors import Diagnostic, Severity, Where, did_you_mean
 from dagkit.graph import Graph, Node
 from dagkit.patterns import HELP, is_whole, refusal
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 _TIGHTNESS = (Locality.THREAD_LOCAL, Locality.CONTAINER_LOCAL, Locality.NODE_LOCAL, Locality.RACK_LOCAL)
 Pair = tuple[str, str]
@@ -49,6 +51,8 @@ def _why_not_one_thread(node: Node, sources: Sequence[Node], all_threaded: bool,
 
 def _thread_owners(graph: Graph) -> dict[str, str]:
     """For each operator, the upstream operator whose thread it runs in by THREAD_LOCAL streams, or itself."""
+    import networkx as nx  # noqa: PLC0415 - most commands compile nothing
+
     owners: dict[str, str] = {}
     order = nx.topological_sort(graph.forward) if nx.is_directed_acyclic_graph(graph.forward) else ()
     for name in order:
@@ -119,6 +123,8 @@ def affinity_names_operators_that_exist(graph: Graph) -> Iterator[Diagnostic]:
 
 def affinity_agrees_with_the_streams(graph: Graph) -> Iterator[Diagnostic]:
     """Operators that a stream or another rule keeps together cannot be kept apart."""
+    import networkx as nx  # noqa: PLC0415 - most commands compile nothing
+
     for rule, pair in _pairs(graph, AffinityType.ANTI_AFFINITY):
         if rule.relax_locality:
             continue
@@ -178,6 +184,8 @@ def _pairs(graph: Graph, wanted: AffinityType) -> Iterator[tuple[AffinityRule, P
 
 def _together(graph: Graph, locality: Locality) -> "nx.Graph[str]":
     """The pairs of operators that streams and rules keep at least as near as this locality."""
+    import networkx as nx  # noqa: PLC0415 - most commands compile nothing
+
     near = _TIGHTNESS[: _TIGHTNESS.index(min(locality, Locality.NODE_LOCAL, key=_TIGHTNESS.index)) + 1]
     together: nx.Graph[str] = nx.Graph()
     together.add_edges_from(

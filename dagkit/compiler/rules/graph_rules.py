@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-import networkx as nx
-
 from dagkit.api.attributes import OperatorContext
 from dagkit.api.operators import InputOperator, Operator
 from dagkit.errors import Diagnostic
@@ -168,6 +166,8 @@ def every_delay_leads_back(graph: Graph) -> Iterator[Diagnostic]:
 
 
 def _misplaced(graph: Graph, delay: Node) -> Iterator[Diagnostic]:
+    import networkx as nx  # noqa: PLC0415 - most commands compile nothing
+
     count = graph.value(delay, OperatorContext.APPLICATION_WINDOW_COUNT)
     if count != 1:
         yield Diagnostic(
@@ -195,6 +195,8 @@ def _roots(graph: Graph) -> list[Node]:
 
 def _undelayed_loops(graph: Graph) -> list[set[str]]:
     """The loops without a delay, as sets of names. An operator that feeds itself is one, even if it is a delay."""
+    import networkx as nx  # noqa: PLC0415 - most commands compile nothing
+
     parts = [part for part in nx.strongly_connected_components(graph.forward) if len(part) > 1]
     within = set().union(*parts) if parts else set()
     selves = [{name} for name in dict.fromkeys(nx.nodes_with_selfloops(graph.network)) if name not in within]
@@ -203,6 +205,8 @@ def _undelayed_loops(graph: Graph) -> list[set[str]]:
 
 def _path_around(graph: Graph, start: str, loop: set[str]) -> list[str]:
     """The names along one path around the loop, from `start` back to itself."""
+    import networkx as nx  # noqa: PLC0415 - most commands compile nothing
+
     if len(loop) == 1:
         return [start, start]
     part = graph.forward.subgraph(loop)

@@ -4,8 +4,6 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-import networkx as nx
-
 from dagkit.api.attributes import PortContext
 from dagkit.api.ports import InputPort, OutputPort
 from dagkit.errors import Diagnostic
@@ -51,6 +49,8 @@ def _candidate(
     graph: Graph, open_outputs: Sequence[tuple[Node, OutputPort[Any]]], node: Node, port: InputPort[Any]
 ) -> str:
     """Suggest an unconnected output of the same module that fits and makes no loop, or else the type to connect."""
+    import networkx as nx  # noqa: PLC0415 - most commands compile nothing
+
     wanted = node.payload(port)
     for other, output in open_outputs:
         within = other.name.rpartition(SEPARATOR)[0] == node.name.rpartition(SEPARATOR)[0]

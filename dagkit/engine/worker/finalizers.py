@@ -16,10 +16,10 @@ class ReportedFinalizer(BundleFinalizer):
 
     def register(self, callback: Callable[[], object]) -> None:
         """Register a callback. Raise TypeError unless it can be sent to the driver."""
-        import cloudpickle  # noqa: PLC0415 - most applications register none
+        from dagkit.engine.worker import pickling  # noqa: PLC0415 - most applications register none
 
         try:
-            self.written.append(cloudpickle.dumps(callback))
+            self.written.append(pickling.dumps(callback))
         except Exception as error:
             raise TypeError(
                 f"{callback!r} cannot be sent to the driver; register a function of values that can be pickled"

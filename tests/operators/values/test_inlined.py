@@ -9,9 +9,9 @@ from pathlib import Path
 from types import FrameType, FunctionType
 from typing import Any
 
-import cloudpickle
 import pytest
 
+from dagkit.backends.spark.shipping import Known
 from dagkit_operators.values import inlined
 from dagkit_operators.values.expressions import value
 from dagkit_operators.values.inlined import keeping, making
@@ -120,7 +120,8 @@ def test_a_text_that_python_fails_to_parse_is_not_asked_for(monkeypatch: pytest.
 
 
 def test_a_lambda_that_travelled_is_looped_where_its_file_is_there() -> None:
-    travelled = cloudpickle.loads(cloudpickle.dumps(lambda number: number > LIMIT))
+    way = Known([])
+    travelled = way.loads(way.dumps(lambda number: number > LIMIT))
     assert is_looped(travelled)
     assert keeping(travelled)([3, 4]) == [4]
 
