@@ -15,11 +15,19 @@ if TYPE_CHECKING:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test that takes `crashes` once for each step of a window."""
-    if "crashes" in metafunc.fixturenames and not metafunc.definition.get_closest_marker("parametrize"):
+    """Run a test that takes `crashes` once for each step of a window, unless it chooses the steps itself."""
+    if "crashes" in metafunc.fixturenames and not any(
+        map(_names_crashes, metafunc.definition.iter_markers("parametrize"))
+    ):
         from dagkit.engine.points import Point  # noqa: PLC0415 - pytest starts without it
 
         metafunc.parametrize("crashes", list(Point), ids=str, indirect=True)
+
+
+def _names_crashes(parametrize: pytest.Mark) -> bool:
+    """Whether this `@pytest.mark.parametrize` has values for `crashes`."""
+    names = parametrize.args[0] if parametrize.args else parametrize.kwargs["argnames"]
+    return "crashes" in ([name.strip() for name in names.split(",")] if isinstance(names, str) else names)
 
 
 @pytest.fixture

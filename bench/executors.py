@@ -30,7 +30,7 @@ from dagkit.backends.spark.session import session_at
 from dagkit.launching import launch
 from dagkit_operators import FileSplitterInput, LineReader, Map, RecordWriter
 from dagkit_operators.finding.scanner import DirectoryScanner
-from tests.cluster.driver import SETTINGS
+from tests.cluster.driver import cluster_settings
 from tests.cluster.standalone import Standalone
 
 MASTER = "DAGKIT_BENCH_MASTER"
@@ -80,7 +80,7 @@ class Work(StreamingApplication):
 
 @cache
 def _session(executors: int) -> SparkSession:
-    return session_at(os.environ[MASTER], {**SETTINGS, "spark.cores.max": str(executors)})
+    return session_at(os.environ[MASTER], {**cluster_settings(), "spark.cores.max": str(executors)})
 
 
 def _with(executors: int, source: Path, target: Path) -> None:

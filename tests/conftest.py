@@ -1,12 +1,17 @@
 """What all tests share: how hypothesis draws, and in which order they run."""
 
 import os
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
 
+from tests.parallel import InOrder
 from tests.services import postgres as postgres_server
 from tests.services.broker import running
+from tests.services.rabbitmq import RabbitMQ
 
 # A loaded machine is no fault of the code: how long something takes is proven where it is measured.
 settings.register_profile("dagkit", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
@@ -14,7 +19,10 @@ settings.register_profile("dagkit", deadline=None, print_blob=True, suppress_hea
 settings.register_profile("thorough", settings.get_profile("dagkit"), max_examples=2000)
 settings.load_profile("dagkit")
 
-os.environ["DAGKIT_CACHE"] = ""  # no launch of a test leaves a process that makes an archive of Java's classes
+# With the archive of Java's classes that `make test` made, Spark starts in half the time. No launch of a test leaves a
+# process that makes another one: the folder of the archive is read-only.
+CACHE = Path(sys.prefix) / "cache"
+os.environ["DAGKIT_CACHE"] = str(CACHE) if (CACHE / "java").is_dir() else ""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -40,6 +48,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: sum(item.get_closest_marker(name) is not None for name in ("slow", "spark")))
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> InOrder:
+    return InOrder(config, log)
+
+
 @pytest.fixture(scope="session")
 def bucket(tmp_path_factory):
     """An S3 server that speaks HTTP, and a bucket in it."""
@@ -60,6 +73,13 @@ def bucket(tmp_path_factory):
 def kafka(tmp_path_factory):
     """A real Kafka broker. All tests of a process share it, so none may stop it."""
     with running(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def rabbitmq(tmp_path_factory):
+    """A real RabbitMQ. All tests of a process share it, so none may stop it."""
+    with RabbitMQ(tmp_path_factory.mktemp("rabbitmq")) as broker:
         yield broker
 
 

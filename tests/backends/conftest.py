@@ -1,14 +1,13 @@
 """Spark sessions for all tests that need one: a classic one, and one behind a Spark Connect server."""
 
 import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from dagkit.backends.spark import local_session
+from tests.java import connect_server
 
 
 @pytest.fixture(scope="session")
@@ -25,8 +24,7 @@ def connected() -> Iterator[SparkSession]:
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio")
     from pyspark.sql.connect.session import SparkSession as ConnectSession  # noqa: PLC0415 - needs grpcio
 
-    command = [sys.executable, str(Path(__file__).with_name("connect_server.py"))]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:  # noqa: S603
+    with subprocess.Popen(connect_server(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:  # noqa: S603
         assert server.stdout is not None
         port = next(line.split()[1] for line in server.stdout if line.startswith("PORT "))
         session = ConnectSession(connection=f"sc://127.0.0.1:{port}")

@@ -1,6 +1,7 @@
 """The archive of Java's classes: made once, private, one for each Java and Spark, and harmless if it is broken."""
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -10,6 +11,9 @@ import pytest
 
 from dagkit.backends.spark import class_archive
 from dagkit.backends.spark.class_archive import KEPT, RETRIED_AFTER_SECONDS, archive_for, being_made, tried, usable
+
+MADE_BEFORE = class_archive.folder()
+"""The folder with the archive of `make test`; None if it was not made."""
 
 
 @pytest.fixture
@@ -143,16 +147,34 @@ def test_an_attempt_is_repeated_after_a_day(cache, monkeypatch, seconds_ago, sta
         tried(archive).touch()
         os.utime(tried(archive), (time.time() - seconds_ago,) * 2)
     monkeypatch.setattr(class_archive.sys, "executable", str(cache / "python"))
-    (cache / "python").write_text(f'#!/bin/sh\necho started >> "{cache}/log"\n')
+    (cache / "python").write_text(f'#!/bin/sh\necho "$4" >> "{cache}/log"\n')
     (cache / "python").chmod(0o700)
-    process = class_archive.make_in_background(archive)
+    process = class_archive.make_in_background(archive, "-Da=b")
     assert (process is not None) == bool(starts)
     if process is not None:
         assert process.wait() == 0
-        assert (cache / "log").read_text() == "started\n"
+        assert (cache / "log").read_text() == "-Da=b\n"
+
+
+def test_no_archive_is_made_in_a_folder_that_is_read_only(cache, java, jars):
+    archive = archive_for(java, jars, "")
+    cache.chmod(0o500)
+    assert archive_for(java, jars, "") == archive
+    assert class_archive.make_in_background(archive) is None
+
+
+def test_a_folder_that_is_gone_since_the_start_ends_no_launch(cache, java, jars, monkeypatch):
+    archive = archive_for(java, jars, "")
+    cache.rmdir()
+    monkeypatch.setattr(class_archive.sys, "executable", "/bin/true")
+    process = class_archive.make_in_background(archive)
+    assert process is not None
+    assert process.wait() == 0
 
 
 LAUNCHED = """
+import sys
+
 from dagkit import *
 from dagkit.launching import launch
 from dagkit_operators import Items
@@ -175,7 +197,8 @@ if __name__ == "__main__":
     from dagkit.machine import Machine
     from pyspark.sql import SparkSession
 
-    with Machine(cores=1).session() as spark:
+    settings = {"spark.driver.extraJavaOptions": sys.argv[2]} if sys.argv[2] else {}
+    with Machine(cores=1, settings=settings).session() as spark:
         launch(App(), until="once", path="app", spark=spark)
         runtime = spark.sparkContext._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean()
         print(*(each for each in runtime.getInputArguments() if "jsa" in each))
@@ -190,8 +213,10 @@ def carried() -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("home", [None, carried], ids=["the installed Java", "the Java in the wheel"])
-def test_spark_uses_the_archive_and_ignores_a_broken_one(tmp_path, cache, home):
+@pytest.mark.parametrize(
+    ("home", "options"), [(None, ""), (carried, "-Da=b")], ids=["the installed Java", "the Java in the wheel"]
+)
+def test_spark_uses_the_archive_and_ignores_a_broken_one(tmp_path, cache, home, options):
     (tmp_path / "launched.py").write_text(LAUNCHED)
     environment = {**os.environ, "DAGKIT_CACHE": str(cache.parent)} | ({"JAVA_HOME": home()} if home else {})
 
@@ -199,13 +224,18 @@ def test_spark_uses_the_archive_and_ignores_a_broken_one(tmp_path, cache, home):
         place = tmp_path / f"run-{time.monotonic_ns()}"
         place.mkdir()
         ran = subprocess.run(  # noqa: S603 - this Python
-            [sys.executable, "-c", code, str(tmp_path / "launched.py")],
+            [sys.executable, "-c", code, str(tmp_path / "launched.py"), options],
             cwd=place, env=environment, capture_output=True, text=True, check=True,
         )  # fmt: skip
         return ran.stdout, ran.stderr
 
     running = "import runpy, sys; runpy.run_path(sys.argv[1], run_name='__main__')"
-    answer("from dagkit.backends.spark.recording import record; record()")
+    if home is None and MADE_BEFORE is not None:  # making it takes half a minute
+        shutil.copytree(MADE_BEFORE, cache)
+        cache.chmod(0o700)
+    else:
+        at_once = "import os; os.nice = abs"  # at a low priority, beside other tests, it would take minutes
+        answer(f"{at_once}\nimport sys\nfrom dagkit.backends.spark.recording import record\nrecord(sys.argv[2])")
     (archive,) = cache.glob("*.jsa")
     out, err = answer(running)
     assert out.endswith(f"={archive}\n['1', '2']\n")
@@ -213,3 +243,25 @@ def test_spark_uses_the_archive_and_ignores_a_broken_one(tmp_path, cache, home):
     archive.write_bytes(b"broken" * 1000)
     archive.chmod(0o400)
     assert answer(running) == (out, err)
+
+
+ON_A_CLUSTER = """
+from pyspark import SparkContext
+from dagkit.backends.spark import class_archive, session_at
+
+def show(conf):
+    print(conf.get("spark.driver.extraJavaOptions"))
+    raise SystemExit
+
+class_archive.usable = bool
+SparkContext.getOrCreate = show
+session_at("local-cluster[1,1,1024]")
+"""
+
+
+def test_the_driver_of_a_cluster_uses_the_archive(cache):
+    ran = subprocess.run(  # noqa: S603 - this Python
+        [sys.executable, "-c", ON_A_CLUSTER],
+        env={**os.environ, "DAGKIT_CACHE": str(cache.parent)}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert f"={cache}/" in ran.stdout

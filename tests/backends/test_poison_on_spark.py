@@ -32,7 +32,10 @@ def is_marked(path: Path) -> bool:
     return (path / RUNNING).exists()
 
 
-@pytest.mark.parametrize(("way", "count", "words"), [("signal", 10_000, "Segmentation fault"), ("loop", 4, "Timeout")])
+@pytest.mark.parametrize(
+    ("way", "count", "words"),
+    [("signal", 10_000, "Segmentation fault"), ("memory", 10_000, "MemoryError"), ("loop", 4, "Timeout")],
+)
 def test_a_record_that_ends_its_worker_is_set_aside(
     way: Way, count: int, words: str, spark: SparkSession, tmp_path: Path
 ) -> None:

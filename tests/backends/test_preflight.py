@@ -23,6 +23,7 @@ from dagkit.native_libraries import own_platform
 from dagkit_operators import about
 from hatch_build import MISSING, can_compile
 from tests.backends.test_spark_cluster import NEEDED, without_dagkit
+from tests.java import quick_java
 
 ROOT = Path(__file__).parents[2]
 VERSIONS = {"cloudpickle": "3.1.1", "numpy": "2.3.0", "pyarrow": "22.0.0", "pydantic": "2.12.4"}
@@ -194,7 +195,7 @@ def test_clocks_and_space_fail_only_for_the_doctor(change: dict[str, Any], check
 
 def on_cluster(python: str, *words: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """A command at a cluster with one worker, which runs another Python."""
-    quick = "spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1"
+    quick = f"spark.executor.extraJavaOptions={quick_java()}"
     options = ["--master", "local-cluster[1,1,1024]", "--spark", quick]
     return subprocess.run(  # noqa: S603 - our own command
         [sys.executable, "-m", "dagkit.cli", *words, *options],

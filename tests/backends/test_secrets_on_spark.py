@@ -18,7 +18,8 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.standalone import WITHIN_SECONDS, Spoken
-from tests.cluster.test_connect import SERVER, kill
+from tests.cluster.test_connect import kill
+from tests.java import connect_server
 
 pytestmark = [
     pytest.mark.slow,
@@ -164,7 +165,7 @@ def test_planted_secrets_are_nowhere_on_spark(kind: str, tmp_path: Path) -> None
     with ExitStack() as started:
         if kind == "connect":
             pytest.importorskip("grpc", reason="Spark Connect needs grpcio")
-            server = Spoken([sys.executable, SERVER], environment)
+            server = Spoken(connect_server(), environment)
             started.callback(kill, server)
             master = f"sc://127.0.0.1:{server.until(r'^PORT ([0-9]+)$')[1]}"
         launch = launched(tmp_path, master, environment)

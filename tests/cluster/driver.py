@@ -11,19 +11,24 @@ from apps.word_count.app import WordCount
 from dagkit.conf.sources.sources import Sources, load
 from dagkit.engine.reports.run_events import Committed, Failed, RunEvent, Started
 from dagkit.launching import Machine, launch
+from tests.java import quick_java
 
 HOME = Path(__file__).parents[2] / "apps"
 APPLICATIONS = {"line_filter": LineFilter, "word_count": WordCount}
-SETTINGS = {
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-    "spark.executor.memory": "512m",
-    "spark.ui.enabled": "false",
-}
 
 
-def run(name: str, machine: Machine, path: Path, pause: int, definitions: list[str]) -> None:
+def cluster_settings() -> dict[str, str]:
+    """Spark's settings for executors on this machine that live for some minutes only."""
+    return {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.executor.extraJavaOptions": quick_java(),
+        "spark.executor.memory": "512m",
+        "spark.ui.enabled": "false",
+    }
+
+
+def run(name: str, machine: Machine, path: str | Path, pause: int, definitions: list[str]) -> None:
     """Launch an application with its own property file until all input is processed."""
 
     def watch(event: RunEvent) -> None:
@@ -53,8 +58,10 @@ if __name__ == "__main__":
     name, master, path, pause, *definitions = sys.argv[1:]
     run(
         name,
-        Machine(master=None if master == "-" else master, settings={} if master.startswith("sc:") else SETTINGS),
-        Path(path),
+        Machine(
+            master=None if master == "-" else master, settings={} if master.startswith("sc:") else cluster_settings()
+        ),
+        path,
         int(pause),
         definitions,
     )

@@ -13,10 +13,11 @@ from typing import Self
 
 from dagkit.backends.spark.java import ensure_java
 from dagkit.backends.spark.session_settings import spark_home
+from tests.java import quick_java
 from tests.processes import running
 
 EXECUTOR = "CoarseGrainedExecutorBackend"
-WITHIN_SECONDS = 120.0
+WITHIN_SECONDS = 240.0
 """How long a process may take to print what a test waits for. Only a failing test waits as long."""
 
 
@@ -125,7 +126,7 @@ class Standalone:
         environment = {
             "JAVA_HOME": str(ensure_java()),
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "SPARK_DAEMON_JAVA_OPTS": quick_java(),
             "SPARK_LOCAL_IP": "127.0.0.1",
             **options,
         }

@@ -11,6 +11,7 @@ import pytest
 
 from tests.cluster.standalone import Spoken
 from tests.cluster.test_clusters import DISTURBED, Run
+from tests.java import connect_server
 from tests.processes import below
 
 pytestmark = [
@@ -18,7 +19,6 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="only Linux shows its processes as files"),
 ]
-SERVER = str(Path(__file__).parents[1] / "backends" / "connect_server.py")
 Serve = Callable[..., tuple[Spoken, str]]
 
 
@@ -28,8 +28,8 @@ def serve() -> Iterator[Serve]:
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio")
     with ExitStack() as started:
 
-        def start(*port: str) -> tuple[Spoken, str]:
-            server = Spoken([sys.executable, SERVER, *port], {"PYTHONPATH": os.pathsep.join(sys.path)})
+        def start(port: str | None = None) -> tuple[Spoken, str]:
+            server = Spoken(connect_server(port), {"PYTHONPATH": os.pathsep.join(sys.path)})
             started.callback(kill, server)
             return server, server.until(r"^PORT (\d+)$")[1]
 

@@ -20,7 +20,12 @@ from dagkit.engine.work import summary
 from tests.docs.fences import ROOT, Fence
 
 _VARIABLE = re.compile(r"[A-Z_]+=")
-SERVICES = {"localhost:9092": ("kafka", "address"), "localhost:9093": ("kafka", "login_address")}
+SERVICES = {
+    "localhost:5432": ("postgres", "address"),
+    "localhost:5672": ("rabbitmq", "address"),
+    "localhost:9092": ("kafka", "address"),
+    "localhost:9093": ("kafka", "login_address"),
+}
 """The addresses in documents of servers that tests run elsewhere: the fixture that runs each, and its attribute."""
 _COMMAND = re.compile(r"^\$ (.*)$", re.MULTILINE)
 

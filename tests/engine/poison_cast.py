@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import resource
 import signal
+import sys
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,6 +26,8 @@ TIMEOUT = "dt.attr.RECORD_TIMEOUT_MILLIS"
 
 def die(way: Way) -> None:
     """End this process, or never return."""
+    if "_pytest.faulthandler" in sys.modules:  # it would print where the process was
+        faulthandler.disable()
     match way:
         case "signal":
             os.kill(os.getpid(), signal.SIGSEGV)

@@ -25,7 +25,7 @@ import pytest
 import dagkit.backends.spark.backend  # noqa: F401 - as above
 from dagkit.engine.points import Point
 from dagkit.launching import Machine
-from tests.cluster.driver import SETTINGS
+from tests.cluster.driver import cluster_settings
 from tests.cluster.standalone import Standalone
 from tests.faults import trials
 from tests.faults.trials import (
@@ -172,7 +172,7 @@ def python_daemon_killed(trial: SparkTrial) -> str:
 
 
 def on_cluster(trial: SparkTrial, **settings: str) -> Machine:
-    return Machine(master=trial.cluster().url, settings={**SETTINGS, **settings})
+    return Machine(master=trial.cluster().url, settings={**cluster_settings(), **settings})
 
 
 def executor_killed(trial: SparkTrial) -> str:
@@ -360,7 +360,7 @@ class Trials:
 
 
 def main(first: int, count: int) -> None:
-    os.environ["DAGKIT_CACHE"] = ""  # or Java outlives its driver while it makes an archive of classes
+    os.environ.setdefault("DAGKIT_CACHE", "")  # or a driver leaves a process that makes an archive of classes
     end_with_parent()
     adopt_orphans()
     folders = in_folders()

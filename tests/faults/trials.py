@@ -64,9 +64,12 @@ class Trial:
         try:
             self.tried.launch(path, options.pop("machine", self.machine), **options)
             status = 0
-        except BaseException as error:  # noqa: BLE001 - the child must not return into the program of its parent
+        except DagkitError as error:  # many trials mean to cause one
+            status = 1
+            sys.stderr.write(f"driver {os.getpid()} ended: {error}\n")
+        except BaseException:  # noqa: BLE001 - the child must not return into the program of its parent
+            status = UNCODED
             traceback.print_exc()
-            status = 1 if isinstance(error, DagkitError) else UNCODED
         finally:
             sys.stderr.flush()
             os._exit(status)

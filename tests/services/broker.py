@@ -31,10 +31,6 @@ class Broker(ScriptedServer):
     installed_by = f"; then: {SCRIPT} fetch"
 
     @property
-    def address(self) -> str:
-        return f"127.0.0.1:{self._ports[0]}"
-
-    @property
     def login_address(self) -> str:
         """The address of the listener that asks for a user and a password."""
         return f"127.0.0.1:{self._ports[1]}"

@@ -97,6 +97,7 @@ run() {
     trap "kill -9 $broker 2> /dev/null || true; wait $broker 2> /dev/null || true; test -z '$made' || rm -rf '$folder'" EXIT
     until (: < "/dev/tcp/127.0.0.1/$2") 2> /dev/null; do
         if ! kill -0 $broker 2> /dev/null; then
+            echo "the broker ended, perhaps because a port of ${*:2} is taken; it logged:" >&2
             cat "$folder/broker.log" >&2
             exit 1
         fi

@@ -26,7 +26,7 @@ class PostgresServer(ScriptedServer):
     @property
     def url(self) -> str:
         """The database `postgres`, without the password."""
-        return f"postgresql://dagkit@127.0.0.1:{self._ports[0]}/postgres"
+        return f"postgresql://dagkit@{self.address}/postgres"
 
     def kill(self) -> None:
         """Kill the processes of the server, as `kill -9` does, and wait until they have ended.

@@ -15,7 +15,7 @@ class RabbitMQ(ScriptedServer):
 
     @property
     def url(self) -> str:
-        return f"amqp://guest:guest@127.0.0.1:{self._ports[0]}//"
+        return f"amqp://guest:guest@{self.address}//"
 
     @property
     def tls_url(self) -> str:

@@ -38,6 +38,7 @@ run() {
     fi
     "${with[@]}" epmd > /dev/null 2>&1 < /dev/null & # else Erlang starts one that stays
     local mapper=$!
+    : > "$folder/broker.log" # that of an earlier broker has the line that is waited for
     "${with[@]}" "$server" > "$folder/broker.log" 2>&1 < /dev/null &
     local server_script=$! broker=
     # shellcheck disable=SC2064

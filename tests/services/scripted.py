@@ -32,6 +32,11 @@ class ScriptedServer:
         self._server = 0
 
     @property
+    def address(self) -> str:
+        """The host and the port of its first listener."""
+        return f"127.0.0.1:{self._ports[0]}"
+
+    @property
     def is_running(self) -> bool:
         """Whether the server was started, and neither stopped nor killed since."""
         return self._process is not None

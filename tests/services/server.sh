@@ -7,11 +7,7 @@ services=${DAGKIT_SERVICES:-$here/../../.services} # what is downloaded
 java=${JAVA_HOME:+$JAVA_HOME/bin/}java
 
 free_ports() { # COUNT prints ports that no process listens on
-    python3 - "$1" << 'END'
-import socket, sys
-held = [socket.create_server(("127.0.0.1", 0)) for _ in range(int(sys.argv[1]))]
-print(*(one.getsockname()[1] for one in held))
-END
+    python3 "$here/ports.py" "$1"
 }
 
 free_port() {

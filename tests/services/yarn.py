@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from dagkit.backends.spark.session_settings import spark_home
+from tests.java import quick_java
 from tests.processes import running
 from tests.services.scripted import ScriptedServer
 
@@ -18,7 +19,7 @@ class Yarn(ScriptedServer):
     def environment(self, executors: int) -> dict[str, str]:
         """Variables with which Spark finds this YARN, and its settings for small and quick containers."""
         conf = self.folder / "conf"
-        quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+        quick = quick_java()
         own = {
             "spark.yarn.jars": f"local:{spark_home() / 'jars'}/*",  # else each launch copies them
             "spark.yarn.stagingDir": f"file:{self.folder / 'staging'}",

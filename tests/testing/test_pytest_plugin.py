@@ -12,13 +12,20 @@ from dagkit.engine.points import Point
 @pytest.mark.slow
 def test_the_fixture_comes_once_for_each_step(tmp_path: Path) -> None:
     (tmp_path / "test_steps.py").write_text(
-        "def test_step(crashes): print(crashes)\ndef test_clock(fake_clock): print(fake_clock.now())\n"
+        "import pytest\n"
+        "def test_step(crashes): print(crashes)\n"
+        "@pytest.mark.parametrize('n', [1, 4])\n"
+        "def test_beside(crashes, n): print(crashes, 'and', n)\n"
+        "@pytest.mark.parametrize('n, crashes', [(1, 'mine')])\n"
+        "def test_chosen(crashes, n): assert crashes == 'mine'\n"
+        "def test_clock(fake_clock): print(fake_clock.now())\n"
     )
     command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", str(tmp_path)]
     answer = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)  # noqa: S603 - ours
     assert [f"Crashes({point})" in answer.stdout for point in Point] == [True] * len(Point)
+    assert all(f"Crashes({point}) and {n}" in answer.stdout for point in Point for n in (1, 4))
     assert "2024-01-01 00:00:00+00:00" in answer.stdout
-    assert f"{len(Point) + 1} passed" in answer.stdout
+    assert f"{3 * len(Point) + 2} passed" in answer.stdout
 
 
 def test_pytest_starts_without_the_package() -> None:

@@ -40,7 +40,7 @@ _MAKER = """
 import json, sys
 sys.path[:] = json.loads(sys.argv[1])
 from dagkit.backends.spark.recording import record
-record()
+record(sys.argv[2])
 """
 _LARGEST_SCRIPT = 4096
 
@@ -98,13 +98,16 @@ def options_to_make(archive: Path, java: Path) -> str:
     return f"{shlex.quote(f'-XX:ArchiveClassesAtExit={archive}')} {_SILENT}"
 
 
-def make_in_background(archive: Path) -> "subprocess.Popen[bytes] | None":
-    """Start a process that makes the archive, unless one tried that lately."""
-    if usable(archive) or _seconds_since(tried(archive)) < RETRIED_AFTER_SECONDS:
+def make_in_background(archive: Path, java_options: str = "") -> "subprocess.Popen[bytes] | None":
+    """Start a process that makes the archive, unless one tried that lately, or the folder is read-only.
+
+    `java_options` are those of the user, for which the archive is.
+    """
+    if _is_read_only(archive.parent) or usable(archive) or _seconds_since(tried(archive)) < RETRIED_AFTER_SECONDS:
         return None
     try:
         process = subprocess.Popen(  # noqa: S603 - this Python, with dagkit's own code
-            [sys.executable, "-c", _MAKER, json.dumps(sys.path)],
+            [sys.executable, "-c", _MAKER, json.dumps(sys.path), java_options],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -155,6 +158,14 @@ def _seconds_since(path: Path) -> float:
         return time.time() - path.stat().st_mtime
     except OSError:
         return float("inf")
+
+
+def _is_read_only(place: Path) -> bool:
+    """Whether its mode lets nobody write to a folder, though root could. One that is gone is made again."""
+    try:
+        return not place.stat().st_mode & stat.S_IWUSR
+    except OSError:
+        return False
 
 
 def _is_private(path: Path) -> bool:

@@ -1,7 +1,7 @@
 """Makes the archive of Java's classes: starts a Spark that records what windows load, in a process of low priority."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,25 +11,27 @@ from pyspark.sql import SparkSession
 
 from dagkit.backends.spark import class_archive
 from dagkit.backends.spark.rows import SPARK_SCHEMA
-from dagkit.backends.spark.session import archive_for_local, session_at
+from dagkit.backends.spark.session import archive_of_driver, session_at
+from dagkit.backends.spark.session_settings import JAVA_OPTIONS, users_settings
 
 _SLOTS = 2
 
 
-def record() -> None:
-    """Make the archive that launches of this environment use, unless another process makes it."""
+def record(java_options: str = "") -> None:
+    """Make the archive for launches of this environment with these options of Java, unless another process makes it."""
     os.nice(19)
-    archive = archive_for_local()
+    settings = {JAVA_OPTIONS: java_options} if java_options else {}
+    archive = archive_of_driver({**users_settings(), **settings})
     if archive is None:
         return
     with class_archive.being_made(archive) as part:
         if part is not None:
-            recorded(part)
+            recorded(part, settings)
 
 
-def recorded(archive: Path) -> None:
+def recorded(archive: Path, settings: Mapping[str, str]) -> None:
     """Run windows like those of an application in a Java that writes this archive when it ends."""
-    session = session_at(f"local[{_SLOTS}]", recording=archive)
+    session = session_at(f"local[{_SLOTS}]", settings, recording=archive)
     run_windows(session)
     gateway: Any = SparkContext._gateway  # noqa: SLF001 - Java must end before this process does
     session.stop()

@@ -38,8 +38,8 @@ _given: dict[str, str] = {}
 _kept: list[Mapping[str, Any]] = []
 """The address of the Java that another process keeps, if this process is to use it."""
 
-_missing: list[Path] = []
-"""The archives of Java's classes that were not there when Java started."""
+_missing: dict[Path, str] = {}
+"""The archives of Java's classes that were not there when Java started, with the user's options of that Java."""
 
 
 class OtherSession(RunFailure):
@@ -217,8 +217,9 @@ def _started(master: Master, settings: Mapping[str, str], recording: Path | None
     users = {**(dict(there.items() - _given.items()) if there else users_settings()), **settings}
     own = settings_for(master, users, logs=not has_own_logging(), own_python=_runs_workers_itself(users))
     if not there:
-        if master.is_local:
-            own[JAVA_OPTIONS] = _with_archive(own[JAVA_OPTIONS], users, recording)
+        options = _with_archive(own.get(JAVA_OPTIONS, users.get(JAVA_OPTIONS, "")), users, recording)
+        if options:
+            own[JAVA_OPTIONS] = options
         _given.update(own)
     conf = SparkConf(loadDefaults=False).setAll([*users.items(), *own.items()])
     with without_warning() if master.is_local and not there else nullcontext():
@@ -229,8 +230,8 @@ def _started(master: Master, settings: Mapping[str, str], recording: Path | None
 
 def start_faster_next_time() -> None:
     """Let a process in the background make the archive of Java's classes that Spark started without, if any."""
-    for archive in _missing:
-        class_archive.make_in_background(archive)
+    for archive, java_options in _missing.items():
+        class_archive.make_in_background(archive, java_options)
 
 
 def _runs_workers_itself(users: Mapping[str, str]) -> bool:
@@ -238,10 +239,10 @@ def _runs_workers_itself(users: Mapping[str, str]) -> bool:
     return os.environ.get("PYSPARK_PYTHON") == sys.executable and "spark.pyspark.python" not in users
 
 
-def archive_for_local(users: Mapping[str, str] | None = None) -> Path | None:
-    """Where the archive of Java's classes for a local Spark lies, or will lie; None if there is no place for it."""
+def archive_of_driver(users: Mapping[str, str]) -> Path | None:
+    """Where the archive lies, or will lie, for a driver of Spark with these settings of the user; None if nowhere."""
     java = ensure_java()
-    own = settings_for(Master.of("local"), users_settings() if users is None else users, logs=not has_own_logging())
+    own = settings_for(Master.of("local"), users, logs=not has_own_logging())
     return class_archive.archive_for(java, spark_home() / "jars", own[JAVA_OPTIONS])
 
 
@@ -249,11 +250,11 @@ def _with_archive(options: str, users: Mapping[str, str], recording: Path | None
     """Java's options with an archive: one to write, or the one of this environment to use, if it is there."""
     if recording is not None:
         return f"{options} {class_archive.options_to_make(recording, ensure_java())}"
-    archive = archive_for_local(users)
+    archive = archive_of_driver(users)
     if archive is None:
         return options
     if not class_archive.usable(archive):
-        _missing.append(archive)
+        _missing[archive] = users.get(JAVA_OPTIONS, "")
         return options
     class_archive.note_use(archive)
     return f"{options} {class_archive.options_to_use(archive, ensure_java())}"

@@ -37,7 +37,7 @@ def numbering(home: Path, *, behind_another: bool = False) -> Draw:
     """Four names on the driver; or two, of which a worker makes four, each put off once after its first number."""
 
     def draw(dag: Dag, conf: object) -> None:
-        looks = ((("n", 900), ("m", 300)),) if behind_another else ((("n", 900), ("m", 300), ("o", 900), ("p", 300)),)
+        looks = ((("n", 90), ("m", 30)),) if behind_another else ((("n", 90), ("m", 30), ("o", 90), ("p", 30)),)
         names = dag.add_operator("names", Names(looks=looks))
         numbered = dag.add_operator("follows", Numbered(defers_at=(1,) if behind_another else ()))
         (names >> dag.add_operator("twice", Twice()) if behind_another else names) >> numbered
@@ -67,9 +67,9 @@ DRAIN = "BacklogPartitioner:drain:maxPartitions=3:policySettings=cool_down_milli
     [
         pytest.param(reading(ReadFiles), 300, APEX, 4, id="ReadFiles"),
         pytest.param(reading(TailFiles), 300, APEX, 4, id="TailFiles"),
-        pytest.param(partial(numbering, behind_another=True), 2400, APEX, 4, id="an operator behind another one"),
-        pytest.param(numbering, 2400, "BacklogPartitioner", 4, id="an author's own operator, by default"),
-        pytest.param(numbering, 2400, DRAIN, 3, id="an author's own operator, as it is set"),
+        pytest.param(partial(numbering, behind_another=True), 240, APEX, 4, id="an operator behind another one"),
+        pytest.param(numbering, 240, "BacklogPartitioner", 4, id="an author's own operator, by default"),
+        pytest.param(numbering, 240, DRAIN, 3, id="an author's own operator, as it is set"),
     ],
 )
 def test_it_scales_up_and_down_by_a_line_of_a_property_file(
