@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PROCESSES := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST := $(BIN)/python -m pytest -n $(PROCESSES) --maxprocesses 4
 
-.PHONY: all run check test soak audit bench bench-check format lint types fast services site wheels clean
+.PHONY: all run check test soak kills audit bench bench-check format lint types fast services site wheels clean
 
 all: lint types test
 
@@ -26,10 +26,20 @@ format: $(VENV)/ready
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# A long run, and many faults on Spark and on the reference: about two hours. SOAK="--minutes 60" lets the run last longer.
+# A long run, and many faults on Spark and on the reference: some hours. SOAK="--minutes 60" lets the run last longer.
 soak: $(VENV)/ready services
 	$(BIN)/python -m tests.soak $(SOAK)
 	$(PYTEST) -m slow tests/faults --trials 224
+	$(MAKE) kills
+
+# Brokers, databases, drivers and workers that are killed, each TRIALS times on the reference and a tenth of that on Spark.
+TRIALS ?= 50
+kills: $(VENV)/ready services
+	$(PYTEST) -m slow --trials $(TRIALS) \
+		tests/backends/test_kafka_kills.py \
+		tests/operators/queues/test_on_rabbitmq.py \
+		tests/operators/sql/test_trials.py tests/operators/sql/test_copying_trials.py \
+		tests/operators/tables/test_lake_trials.py
 
 # Whether a vulnerability of what is installed is known. It fails if no database of advisories answers.
 audit: $(VENV)/ready

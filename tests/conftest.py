@@ -26,7 +26,7 @@ os.environ["DAGKIT_CACHE"] = str(CACHE) if (CACHE / "java").is_dir() else ""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--trials", type=int, default=4, help="how often a test that kills servers and drivers kills one")
+    parser.addoption("--trials", type=int, default=2, help="how often a test that kills servers and drivers kills one")
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 from dagkit import Until
 from dagkit.engine.points import Point
 from dagkit.launching import Machine, launch
+from dagkit.ledger import Ledger
+from dagkit.ledger.audit.verify import verify
 from dagkit.testing import Crash, CrashAfter
 from tests.engine.cast import Desk
 from tests.operators.event_time.trials import PHASES, add, timed, written
@@ -85,6 +87,7 @@ def test_workers_and_the_driver_on_spark_crash(tmp_path: Path, spark: SparkSessi
             launch(draw, until="idle", machine=Machine(spark=spark), path=path)
     assert (tmp_path / "killed").exists()
     assert written(tmp_path) == EXPECTED
+    assert list(verify(Ledger.open(tmp_path / "app")).faults) == []
 
 
 @pytest.mark.spark
@@ -104,3 +107,4 @@ def test_a_driver_on_spark_is_killed(tmp_path: Path, spark_trial: int) -> None:
         else:
             Desk(tmp_path, timed(tmp_path), until=Until.IDLE).run()
     assert written(tmp_path) == EXPECTED
+    assert list(verify(Ledger.open(tmp_path / "app")).faults) == []

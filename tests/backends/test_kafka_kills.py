@@ -20,6 +20,7 @@ from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
 from dagkit.testing.crashes import Crash, CrashAfter
 from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
+from tests.operators.driver_kills import steps_of
 from tests.operators.kafka.copying import Backend, Copy, copy, written_to
 from tests.services.broker import QUIET, Broker, running
 
@@ -197,10 +198,3 @@ def test_a_broker_that_was_killed_is_asked_with_its_new_epoch(own: Broker) -> No
             assert topics.ends([one]) == {one: 3}
             return
     raise AssertionError("the broker answers, and the client does not understand it")
-
-
-def steps_of(steps: Connection) -> Iterator[str]:
-    """The steps that a process reports, until it ends."""
-    with contextlib.suppress(EOFError):
-        while True:
-            yield steps.recv()

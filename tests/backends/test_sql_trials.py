@@ -1,8 +1,6 @@
 """On Spark, a worker and the driver are killed at random, and every row is in the table once."""
 
-import os
 import random
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,11 +8,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from dagkit import Dag, InputPort, OutputPort, RowOperator
-from dagkit.engine.points import Point
 from dagkit.launching import Machine, launch
+from dagkit.ledger import Ledger
+from dagkit.ledger.audit.verify import verify
 from dagkit.testing import Crash, CrashAfter
 from dagkit_operators import Map, SqlWriter
 from tests.engine.cast import Digits, Ranges
+from tests.operators.driver_kills import POINTS, kill_once
 from tests.operators.sql.sql_cast import Row, TestDatabase
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
@@ -22,7 +22,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.spark]
 LOOKS = ((4, 3), (5,), (2, 2), (7,), (1, 1, 1))
 EXPECTED = [(number, f"row {number}") for number in range(26)]
 NUMBERS = "SELECT number, text FROM numbers ORDER BY number"
-POINTS = [point for point in Point if point is not Point.HALF_FINISHED]
 
 
 class Kills(RowOperator):
@@ -35,10 +34,8 @@ class Kills(RowOperator):
     marker: str
 
     def process(self, item: int) -> Iterator[int]:
-        marker = Path(self.marker)
-        if item == self.at and not marker.exists():
-            marker.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
+        if item == self.at:
+            kill_once(Path(self.marker))
         yield item
 
 
@@ -62,3 +59,4 @@ def test_workers_and_the_driver_on_spark_are_killed(tmp_path: Path, spark: Spark
         launch(draw, until="idle", machine=machine, path=path)
     assert (tmp_path / "killed").exists()
     assert sqlite.rows(NUMBERS) == EXPECTED
+    assert list(verify(Ledger.open(path)).faults) == []

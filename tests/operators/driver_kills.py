@@ -1,9 +1,13 @@
-"""Kills drivers at chosen steps of chosen windows."""
+"""Kills drivers at chosen steps of chosen windows, and workers at chosen records."""
 
+import contextlib
 import os
 import signal
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
 
 from dagkit.engine.points import Point
 
@@ -27,3 +31,27 @@ class KillAfter:
         kill = threading.Timer(self.seconds, os.kill, (os.getpid(), signal.SIGKILL))
         kill.daemon = True  # a run may end before
         kill.start()
+
+
+def kill_once(marker: Path) -> None:
+    """Kill this process, unless the marker exists: a file that the first call creates."""
+    if not marker.exists():
+        marker.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class SendSteps:
+    """A probe that sends each step to the process that started this one, before the next step begins."""
+
+    steps: Connection
+
+    def __call__(self, point: Point, window_id: int) -> None:
+        self.steps.send(f"{window_id} {point}")
+
+
+def steps_of(steps: Connection) -> Iterator[str]:
+    """The steps that a process sends, until it ends."""
+    with contextlib.suppress(EOFError):
+        while True:
+            yield steps.recv()

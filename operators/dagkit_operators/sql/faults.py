@@ -31,9 +31,12 @@ _BY_STATE = (
 _BY_TEXT = (
     (
         Kind.AWAY,
-        r"is locked|disk is full|disk I/O error|starting up|shutting down|recovery mode|too many (clients|conn)",
+        (
+            r"is locked|disk is full|disk I/O error|starting up|shutting down|recovery mode|too many (clients|conn)|"
+            r"remaining connection slots|system is not (yet )?accepting connections|terminating connection|"
+            r"canceling authentication|could not fork|out of memory"
+        ),
     ),
-    (Kind.AWAY, r"remaining connection slots"),
     (
         Kind.REFUSED,
         r"readonly database|failed to open|unable to open|failed: FATAL:|no password supplied|is not a database",

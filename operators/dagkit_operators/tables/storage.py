@@ -11,9 +11,11 @@ from dagkit.errors import RunFailure
 from dagkit_operators.tables.faults import DatabaseRefused
 
 _REFUSED = re.compile(
-    r"\b(401|403)\b|AccessDenied|Forbidden|Unauthori[sz]ed|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|"
-    r"NoSuchBucket|[Pp]ermission denied|authentication failed|does not exist|unable to open database|readonly database"
+    r"(?<![.:])\b(401|403)\b(?!\.\d)|AccessDenied|Forbidden|Unauthori[sz]ed|InvalidAccessKeyId|"
+    r"SignatureDoesNotMatch|ExpiredToken|NoSuchBucket|[Pp]ermission denied|authentication failed|does not exist|"
+    r"unable to open database|readonly database"
 )
+"""A number with a fraction is a duration, and one after a colon a port."""
 
 _CONTAINERS = ("abfs://", "abfss://", "wasb://", "wasbs://")
 """URLs in which the name of a container stands in place of a user."""

@@ -5,8 +5,6 @@ in the second phase. There are sessions that merge over phases, and records that
 phase is read in one window, so every run sends the same.
 """
 
-import os
-import signal
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -28,6 +26,7 @@ from dagkit_operators import (
     TumblingWindows,
     WindowResult,
 )
+from tests.operators.driver_kills import kill_once
 from tests.operators.event_time.sums import START
 
 PHASES: Sequence[tuple[Sequence[tuple[str, int]], Sequence[tuple[str, int]]]] = (
@@ -61,9 +60,8 @@ class Kills(RowOperator):
     marker: str = ""
 
     def process(self, item: Record[Any]) -> Iterator[Any]:
-        if int(item.value[2]) == self.at and not Path(self.marker).exists():
-            Path(self.marker).touch()
-            os.kill(os.getpid(), signal.SIGKILL)
+        if int(item.value[2]) == self.at:
+            kill_once(Path(self.marker))
         yield item.value
 
 

@@ -12,6 +12,7 @@ from dagkit.api.application import StreamingApplication
 from dagkit.engine.points import Point
 from dagkit.launching import Machine, launch
 from dagkit_operators import KafkaMessage, KafkaReader, KafkaSplitter, KafkaWriter, PartWriter
+from tests.operators.driver_kills import kill_once
 
 Backend = Literal["reference", "spark"]
 
@@ -28,9 +29,8 @@ class Values(RowOperator):
 
     def process(self, item: KafkaMessage) -> Iterator[str]:
         value = (item.value or b"").decode()
-        if value == str(self.deadly) and not Path(self.killed).exists():
-            Path(self.killed).touch()
-            os.kill(os.getpid(), signal.SIGKILL)
+        if value == str(self.deadly):
+            kill_once(Path(self.killed))
         yield value
 
 

@@ -94,11 +94,20 @@ class IcebergLake:
 LAKES: Mapping[str, Callable[[Path], Lake]] = {"delta": DeltaLake, "iceberg": IcebergLake}
 
 
-def rows_written(lake: Lake, looks: tuple[tuple[int, ...], ...] = LOOKS, **properties: Any) -> Draw:
+def row(number: int) -> Row:
+    return Row(number, f"row {number}")
+
+
+def rows_written(
+    lake: Lake,
+    looks: tuple[tuple[int, ...], ...] = LOOKS,
+    make: Callable[[int], Row] = row,
+    **properties: Any,
+) -> Draw:
     def draw(dag: Dag, conf: object) -> None:
         ranges = dag.add_operator("ranges", Ranges(looks=looks))
         digits = dag.add_operator("digits", Digits())
-        each = dag.add_operator("each", Map(lambda number: Row(number, f"row {number}")))
+        each = dag.add_operator("each", Map(make))
         write = dag.add_operator("write", lake.writer(**properties))
         dag.set_input_port_attribute(each.input, PortContext.PARTITION_PARALLEL, True)
         dag.add_stream("blocks", ranges.blocks, digits.blocks)

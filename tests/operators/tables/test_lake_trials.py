@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from dagkit.api.running import Until
+from dagkit.engine.history.history import history
 from dagkit.engine.points import Point
+from dagkit.launching import Machine, launch
 from dagkit.testing import CrashAfter, FakeClock
 from tests.engine.cast import Desk
-from tests.operators.driver_kills import POINTS, KillAfter
-from tests.operators.tables.lakes import LAKES, Lake, rows_written
+from tests.operators.driver_kills import POINTS, KillAfter, kill_once
+from tests.operators.tables.lakes import LAKES, Lake, Row, row, rows_written
 
 pytestmark = [pytest.mark.slow, pytest.mark.parametrize("kind", LAKES)]
 
@@ -32,11 +34,22 @@ def run_and_be_killed(kind: str, home: Path, kill: KillAfter) -> None:
     desk_of(home, LAKES[kind](home)).run(probe=kill)
 
 
+def run_on_spark(kind: str, home: Path, deadly: int, kill: KillAfter | None) -> None:
+    """A driver on Spark, one of whose workers is killed at a number."""
+
+    def make(number: int) -> Row:
+        if number == deadly:
+            kill_once(home / "killed")
+        return row(number)
+
+    draw = rows_written(LAKES[kind](home), LOOKS, make)
+    launch(draw, until="idle", machine=Machine("spark", cores=2), path=home / "app", probe=kill)
+
+
 def check(desk: Desk, lake: Lake) -> None:
     """Every row is there, and every window is one version."""
-    loop = desk.run()
     assert lake.rows() == EXPECTED
-    assert len(lake.windows()) == loop.checkpoint.window
+    assert len(lake.windows()) == list(history(desk.ledger()))[-1].checkpoint.window
     assert desk.faults() == []
 
 
@@ -53,6 +66,7 @@ def test_a_driver_that_crashes_after_any_step_adds_every_row_once(tmp_path: Path
     desk = desk_of(tmp_path, lake)
     steps = [POINTS[trial % len(POINTS)], *drawn.choices(POINTS, k=drawn.randint(0, 3))]
     assert desk.crash(*(CrashAfter(step, drawn.randint(1, 5)) for step in steps)) > 0
+    desk.run()
     check(desk, lake)
     assert desk.leftovers() == []
 
@@ -71,4 +85,22 @@ def test_a_driver_whose_process_is_killed_adds_every_row_once(
     assert exits[0] == -signal.SIGKILL
     assert set(exits) <= {0, -signal.SIGKILL}
     lake = LAKES[kind](tmp_path)
-    check(desk_of(tmp_path, lake), lake)  # a kill while staged rows are removed leaves some until the next commit
+    desk = desk_of(tmp_path, lake)
+    desk.run()
+    check(desk, lake)  # a kill while staged rows are removed leaves some until the next commit
+
+
+@pytest.mark.spark
+def test_a_worker_and_the_driver_on_spark_are_killed_and_every_row_is_added_once(
+    tmp_path: Path, kind: str, processes: ForkServerContext, spark_trial: int
+) -> None:
+    drawn = random.Random(spark_trial)
+    deadly, kill = drawn.randrange(len(EXPECTED)), KillAfter(drawn.choice(POINTS), drawn.randint(1, 5))
+    for probe, code in ((kill, -signal.SIGKILL), (None, 0)):
+        process = processes.Process(target=run_on_spark, args=(kind, tmp_path, deadly, probe))
+        process.start()
+        process.join()
+        assert process.exitcode == code
+    assert (tmp_path / "killed").exists()
+    lake = LAKES[kind](tmp_path)
+    check(desk_of(tmp_path, lake), lake)

@@ -26,6 +26,7 @@ from dagkit.errors import RunFailure
 from dagkit.testing import CrashAfter, FakeClock
 from dagkit_operators.tables import staged_rows, storage
 from dagkit_operators.tables.staged_rows import _entry_of
+from dagkit_operators.tables.storage import storage_failure
 from tests.engine.cast import Desk
 from tests.operators.sql.sql_cast import Meanwhile
 from tests.operators.tables.lakes import ALL, LAKES, DeltaLake, IcebergLake, Lake, rows_written
@@ -178,6 +179,25 @@ def test_a_storage_that_is_away_is_waited_for_and_its_secret_is_not_shown(
         desk.run()
     assert raised.value.code == "system-unavailable"
     assert "hunter2" not in f"{raised.value} {caplog.text}"
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (
+            "Error performing PUT http://127.0.0.1:1/bucket/table in 403.125µs - HTTP error: sending",
+            "system-unavailable",
+        ),
+        (
+            "Error performing PUT http://127.0.0.1:403/bucket/table in 1.401ms - HTTP error: sending",
+            "system-unavailable",
+        ),
+        ("Server returned non-2xx status code: 403 Forbidden", "database-refused"),
+        ("Client error with status 401: no token", "database-refused"),
+    ],
+)
+def test_a_duration_or_port_of_403_is_no_refusal(answer: str, code: str) -> None:
+    assert storage_failure(OSError(answer), "s3://bucket/table").code == code
 
 
 @pytest.mark.slow
