@@ -1,6 +1,7 @@
 """A server that does not answer: how long to wait, and when to report it."""
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -25,6 +26,8 @@ PATIENCE = Patience()
 _outages: "WeakSet[Outage]" = WeakSet()
 """Those of this process. One whose server nothing asks any longer is removed with the object that asked."""
 _lock = threading.Lock()
+if hasattr(os, "register_at_fork"):  # no thread of a child would release it
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 _FORGOTTEN_SECONDS = 120.0
 """After this time without another failure, nothing asks the server any longer: an attempt may take long."""
 

@@ -7,11 +7,14 @@ Only a folder on this machine holds a log: object stores append nothing.
 """
 
 import logging
+import os
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+from weakref import WeakSet
 
 from dagkit.engine.reports.run_events import Measured, Observer, RunEvent
 from dagkit.observers.lines import Lines
@@ -23,11 +26,40 @@ BACKUPS = 3
 
 _logger = logging.getLogger(__name__)
 
+_files: "WeakSet[_LogFile]" = WeakSet()
+"""Those of this process."""
+_held = threading.local()
+_LONGEST_WAIT_SECONDS = 2.0
+"""How long a fork waits for a lock."""
+
+
+def _hold_handlers() -> None:
+    """Wait until no thread writes to a log: a fork copies the lock of its file, which no thread of a child releases."""
+    last_resort = [] if logging.lastResort is None else [logging.lastResort]
+    handlers = [*logging.getLogger().handlers, *last_resort, *_files]  # those of the root call those of files
+    locks = [handler.lock for handler in handlers if handler.lock is not None]
+    # a file that cannot be written calls the others, so both may wait for each other
+    _held.locks = [lock for lock in locks if lock.acquire(timeout=_LONGEST_WAIT_SECONDS)]
+
+
+def _release_handlers() -> None:
+    for lock in reversed(_held.locks):
+        lock.release()
+
+
+if hasattr(os, "register_at_fork"):  # in a child, logging itself makes the locks of handlers again
+    os.register_at_fork(before=_hold_handlers, after_in_parent=_release_handlers)
+
 
 class _LogFile(RotatingFileHandler):
     """The log. If it cannot be written, as on a full disk, the launch goes on, and one warning says so."""
 
     _is_incomplete = False
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        super().__init__(path, maxBytes=LONGEST_BYTES, backupCount=BACKUPS, encoding="utf-8")
+        _files.add(self)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
         error = sys.exc_info()[1]
@@ -52,7 +84,7 @@ class _LogFile(RotatingFileHandler):
 def logged(place: str, application: str) -> Iterator[list[Observer]]:
     """Within the block, keep the log of a launch, with the error that ends it. The result is its observer, if any."""
     try:
-        handler = None if is_url(place) else _file(Path(place) / LOG)
+        handler = None if is_url(place) else _LogFile(Path(place) / LOG)
     except OSError as refused:
         _logger.warning("no log is kept: %s", refused)
         handler = None
@@ -83,8 +115,3 @@ def _without_figures(lines: Lines) -> Observer:
             lines(event)
 
     return write
-
-
-def _file(path: Path) -> logging.Handler:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return _LogFile(path, maxBytes=LONGEST_BYTES, backupCount=BACKUPS, encoding="utf-8")

@@ -1,8 +1,15 @@
 """Servers that do not answer: what is known of them while the process waits."""
 
 import gc
+import os
+import signal
+import threading
 
+import pytest
+
+from dagkit.api import outage as outages
 from dagkit.api.outage import Outage, present_outages
+from dagkit.testing import FakeClock
 
 
 def present(name: str) -> list[str]:
@@ -36,3 +43,57 @@ def test_an_outage_that_nothing_asks_about_any_longer_is_forgotten() -> None:
     assert present("forgotten") == ["forgotten A has not answered for 0 s: refused"]
     now[0] = 1000.0
     assert present("forgotten") == []
+
+
+def test_an_outage_is_reported_at_once_then_every_minute_and_at_its_end(caplog: pytest.LogCaptureFixture) -> None:
+    clock = FakeClock()
+    began = clock.now()
+    outage, reported, attempts = Outage("the server", lambda: clock.now().timestamp()), list[tuple[int, str]](), 0
+
+    def note_reports() -> None:
+        seconds = round((clock.now() - began).total_seconds())
+        reported.extend((seconds, record.getMessage()) for record in caplog.records)
+        caplog.clear()
+
+    while (clock.now() - began).total_seconds() < 200:
+        pause = outage.failed("refused")
+        attempts += 1
+        note_reports()
+        clock.advance(seconds=pause)
+    outage.is_over()
+    outage.is_over()
+    note_reports()
+    assert reported == [
+        (0, "the server does not answer, and is tried again until it does: refused"),
+        (63, "the server has not answered for 63 s: refused"),
+        (123, "the server has not answered for 123 s: refused"),
+        (183, "the server has not answered for 183 s: refused"),
+        (203, "the server answers again, after 203 s"),
+    ]
+    assert attempts == 26
+    assert outage.failed("closed") == 0.1
+    note_reports()
+    assert [text for _, text in reported[5:]] == [
+        "the server does not answer, and is tried again until it does: closed"
+    ]
+
+
+def test_a_child_can_see_outages_if_a_thread_noted_one_at_the_fork() -> None:
+    noting, released = threading.Event(), threading.Timer(0.1, lambda: None)
+
+    def note() -> None:
+        with outages._lock:
+            noting.set()
+            released.join()
+
+    thread = threading.Thread(target=note)
+    released.start()
+    thread.start()
+    assert noting.wait(60)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(5)
+        present_outages()
+        os._exit(0)
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

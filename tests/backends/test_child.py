@@ -1,11 +1,15 @@
 """A window in a child process of the reference: what the driver raises for each way in which it ends."""
 
 import gc
+import logging
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
+import threading
+from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
@@ -13,6 +17,7 @@ import pytest
 from dagkit.backends.reference.child import run_in_child
 from dagkit.engine.failures import WindowLost, WorkerDied
 from dagkit.engine.worker.protocol import Answer
+from dagkit.observers.run_log import LOG, logged
 
 ANSWER = Answer((), ())
 
@@ -55,6 +60,15 @@ def test_a_defect_is_no_death_for_which_records_are_searched(answer: Any) -> Non
         run_in_child(answer, 1)
 
 
+def test_the_child_does_not_use_connections_of_the_driver() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        with pytest.raises(RuntimeError, match="Broken pipe"):
+            run_in_child(lambda: ours.send(b"of the child"), 1)
+        ours.send(b"of the driver")
+        assert theirs.recv(100) == b"of the driver"
+
+
 class Ends:
     """Garbage that ends each process but its own when it is collected."""
 
@@ -74,6 +88,51 @@ def test_garbage_of_the_driver_is_not_collected_in_a_child() -> None:
 
     Ends()
     assert run_in_child(collects, 1) == ANSWER
+
+
+def test_nor_does_python_collect_it_right_after_the_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+    fork = os.fork
+
+    def forked() -> int:
+        child = fork()
+        if child == 0 and gc.isenabled():
+            gc.collect()
+        return child
+
+    monkeypatch.setattr(os, "fork", forked)
+    Ends()
+    assert run_in_child(lambda: ANSWER, 1) == ANSWER
+    assert gc.isenabled()
+
+
+@pytest.mark.slow
+def test_a_child_writes_to_the_log_although_a_thread_of_the_driver_wrote_to_it_at_the_fork(tmp_path: Path) -> None:
+    log, logger = tmp_path / LOG, logging.getLogger("dagkit.test_child")
+    log.parent.mkdir()
+    os.mkfifo(log)
+    reading = os.open(log, os.O_RDWR)
+
+    def writes() -> Answer:
+        signal.alarm(20)  # ends a child that waits for ever
+        logger.warning("of the child")
+        return ANSWER
+
+    def read_all() -> None:
+        while b"of the child" not in os.read(reading, 1 << 16):
+            pass
+
+    with logged(str(tmp_path), "app"):
+        writer = threading.Thread(target=logger.warning, args=("x" * (1 << 17),))
+        writer.start()  # the pipe is full then, and it waits in the middle of a line
+        while select.select([], [reading], [], 0)[1]:
+            pass
+        reader = threading.Timer(0.5, read_all)
+        reader.daemon = True  # if the child does not write, it waits for ever
+        reader.start()
+        assert run_in_child(writes, 1) == ANSWER
+        writer.join()
+        reader.join()
+    os.close(reading)
 
 
 _DRIVER = """

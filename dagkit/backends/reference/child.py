@@ -6,11 +6,14 @@ import gc
 import os
 import pickle
 import signal
+import socket
+import stat
 import sys
 import tempfile
 import threading
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from typing import IO, NoReturn
 
 from dagkit.engine.aside.watchdog import deaths_reported_to
@@ -33,7 +36,7 @@ def run_in_child(run: Callable[[], Answer], window_id: int) -> Answer:
         driver = os.getpid()
         with _FORKING:
             reading, writing = os.pipe()
-            child = os.fork()
+            child = _forked()
             if child == 0:
                 os.close(reading)
                 _end_with(driver)
@@ -51,6 +54,23 @@ def run_in_child(run: Callable[[], Answer], window_id: int) -> Answer:
     return answer
 
 
+def _forked() -> int:
+    """Fork, and return 0 in the child, else its process ID.
+
+    Garbage of the driver stays in the child: the end of a client of Kafka would wait for threads that are not there.
+    """
+    collects = gc.isenabled()
+    gc.disable()  # Python itself may collect in the child before it puts the garbage aside
+    try:
+        child = os.fork()
+        if child == 0:
+            gc.freeze()
+        return child
+    finally:
+        if collects:
+            gc.enable()
+
+
 def _end_with(driver: int) -> None:
     """Let the system kill this process when the thread of the driver that forked it ends, which waits for it.
 
@@ -65,8 +85,8 @@ def _end_with(driver: int) -> None:
 def _serve(run: Callable[[], Answer], writing: int, last_words: IO[bytes]) -> NoReturn:
     """Send the answer or the failure, and end this process without the clean-up of the driver that it is a copy of."""
     status = 1
-    gc.freeze()  # garbage of the driver stays: the end of a client of Kafka would wait for threads that are not here
     try:
+        _lose_connections()
         faulthandler.enable(last_words)
         with deaths_reported_to(last_words):
             sent = _sent(run)
@@ -78,6 +98,22 @@ def _serve(run: Callable[[], Answer], writing: int, last_words: IO[bytes]) -> No
         last_words.flush()
     finally:
         os._exit(status)
+
+
+def _lose_connections() -> None:
+    """Put a socket that is closed at its other end in the place of each one of the driver.
+
+    Clients of storages keep connections for later requests. This process has them too, and its requests would mix with
+    those of the driver; now its clients find them lost and open others. The descriptors stay taken: the number of one
+    that is closed could be given to a new connection, and clients would close it.
+    """
+    dead, other = socket.socketpair()
+    other.close()
+    for name in os.listdir("/dev/fd"):  # noqa: PTH208 - names of descriptors, one of which is that of this listing
+        with suppress(OSError):  # that one
+            if stat.S_ISSOCK(os.fstat(int(name)).st_mode) and int(name) != dead.fileno():
+                os.dup2(dead.fileno(), int(name))
+    dead.detach()  # keep it open
 
 
 def _sent(run: Callable[[], Answer]) -> bytes:
