@@ -70,8 +70,20 @@ class Keeps(Operator):
         self.arrived.append(item)
 
 
+class Passes(Operator):
+    """Sends each number to the next level."""
+
+    kind = "test.residents.passes/1"
+    stateless = True
+    numbers = InputPort(int)
+    out = OutputPort(int)
+
+    def process(self, item: int) -> None:
+        self.out.emit(item)
+
+
 class Counting(SparkBackend):
-    """Counts windows by how they run."""
+    """Counts the levels of windows by how they run."""
 
     stays = in_residents = in_jobs = 0
 
@@ -95,10 +107,10 @@ def idle_workers() -> list[int]:
 
 
 class Run:
-    """A run of the two operators."""
+    """A run of the operators, on so many levels."""
 
-    def __init__(self, spark: SparkSession, home: Path, slots: int) -> None:
-        self.spark, self.home, self.slots = spark, home, slots
+    def __init__(self, spark: SparkSession, home: Path, slots: int, levels: int = 1) -> None:
+        self.spark, self.home, self.slots, self.levels = spark, home, slots, levels
         self.backend = Counting(compile_application(self.draw, Config()), spark)
         self.state: list[Any] = []
         self.failures: list[str] = []
@@ -107,7 +119,13 @@ class Run:
         keeps = dag.add_operator("keeps", Keeps(folder=str(self.home)))
         dag.set_operator_attribute(keeps, OperatorContext.PARTITIONER, Partitions(self.slots))
         numbers = dag.add_operator("numbers", Numbers(folder=str(self.home)))
-        dag.add_stream("numbers", numbers.out, keeps.numbers)
+        if self.levels == 1:
+            dag.add_stream("numbers", numbers.out, keeps.numbers)
+            return
+        passes = dag.add_operator("passes", Passes())
+        dag.set_operator_attribute(passes, OperatorContext.PARTITIONER, Partitions(self.slots))
+        dag.add_stream("numbers", numbers.out, passes.numbers)
+        dag.add_stream("passed", passes.out, keeps.numbers)
 
     def until(self, has_enough: Callable[[], bool], and_then: Callable[[], object] = lambda: None) -> None:
         """Run windows until this is the case after one; then do something, and run two more windows in residents."""
@@ -155,20 +173,27 @@ class Run:
 
 
 @pytest.fixture
-def run(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
-    """A run whose windows count as quick, however slow the machine is."""
+def run(
+    request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Run]:
+    """A run whose windows count as quick, however slow the machine is; on one level, or as many as a test asks for."""
     monkeypatch.setattr(residents, "QUICKLY_SECONDS", 300.0)
-    run = Run(spark, tmp_path, slots=2)
+    run = Run(spark, tmp_path, slots=2, levels=getattr(request, "param", 1))
+    assert run.backend.program.levels == run.levels
     with closing(run.backend):
         yield run
     run.wait_until_no_job_is_active()
 
 
+on_one_level_and_two = pytest.mark.parametrize("run", [1, 2], indirect=True)
+
+
+@on_one_level_and_two
 def test_windows_share_a_job_until_the_backend_is_closed(run: Run) -> None:
     run.until(lambda: run.backend.in_residents >= 5)
     assert run.arrived == list(range(len(run.arrived)))
     assert run.backend.stays < run.backend.in_residents
-    assert run.backend.in_jobs >= 1, "the first window follows no other"
+    assert run.backend.in_jobs >= run.levels, "the first window follows no other"
     assert run.has_active_jobs(), "the slots wait"
     run.backend.close()
     run.wait_until_no_job_is_active()
@@ -180,6 +205,7 @@ def test_slots_leave_when_no_window_comes(run: Run, monkeypatch: pytest.MonkeyPa
     run.wait_until_no_job_is_active()
 
 
+@on_one_level_and_two
 def test_a_window_whose_worker_is_killed_runs_again(run: Run) -> None:
     run.until(lambda: run.backend.in_residents >= 2, (run.home / "kill").touch)
     assert run.arrived == list(range(len(run.arrived)))
@@ -200,6 +226,7 @@ def test_slots_that_died_between_two_windows_are_replaced(run: Run) -> None:
     assert run.backend.stays >= 2
 
 
+@on_one_level_and_two
 def test_an_operator_fails_as_in_a_job_of_its_own(run: Run) -> None:
     with pytest.raises(OperatorFailed, match="a file says so") as failed:
         run.until(lambda: run.backend.in_residents >= 2, (run.home / "fail").touch)

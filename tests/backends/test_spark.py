@@ -3,6 +3,7 @@
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -26,6 +27,7 @@ from dagkit import (
     StreamCodec,
 )
 from dagkit.backends.spark import SparkBackend, SparkFailed
+from dagkit.backends.spark.level_files import folder_in
 from dagkit.backends.spark.task import SlotReport
 from dagkit.compiler import Compilation, compile_application
 from dagkit.engine.failures import OperatorFailed, WindowLost, WorkerDied
@@ -320,13 +322,31 @@ def two_levels(dag: Any, conf: object) -> None:
     words >> count >> query
 
 
-@pytest.mark.parametrize(("draw", "is_planned"), [(one_level, False), (two_levels, True)])
-def test_a_window_of_one_level_is_no_query_of_spark_sql(spark: SparkSession, draw: Any, is_planned: bool) -> None:
+@pytest.mark.parametrize(
+    ("draw", "encrypts", "is_planned"),
+    [(one_level, False, False), (two_levels, False, False), (one_level, True, False), (two_levels, True, True)],
+)
+def test_a_window_is_a_query_of_spark_sql_only_if_spark_encrypts_what_levels_exchange(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, draw: Any, encrypts: bool, is_planned: bool
+) -> None:
+    monkeypatch.setattr("dagkit.backends.spark.backend._encrypts", lambda _: encrypts)
     compilation = compile_application(draw)
     backend = SparkBackend(compilation, spark)
     ((state,),) = [state_of(backend.run(WindowTask(1, sent(compilation, ["a"]))), "query")]
     assert [number is not None for number in state["numbers"]] == [is_planned]
     backend.close()
+
+
+def test_no_files_of_rows_are_left_after_a_window_and_after_one_that_fails(spark: SparkSession) -> None:
+    with folder_in(spark.sparkContext) as folder:
+        place = Path(folder).parent
+    counting_words = counting(2)
+    with closing(SparkBackend(counting_words, spark)) as backend:
+        backend.run(WindowTask(1, sent(counting_words, ["a", "b"])))
+        assert not list(place.glob("window-*"))
+        with pytest.raises(OperatorFailed):
+            backend.run(WindowTask(2, sent(counting_words, ["a", "fail"])))
+    assert not list(place.glob("window-*"))
 
 
 def test_what_is_held_back_comes_to_the_driver(session: SparkSession) -> None:

@@ -1,4 +1,4 @@
-"""The Spark backend: one Spark job for each window. Only this package imports pyspark."""
+"""The Spark backend: windows as Spark jobs. Only this package imports pyspark."""
 
 from typing import Any
 

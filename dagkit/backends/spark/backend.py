@@ -1,4 +1,4 @@
-"""The Spark backend: each window is one Spark job. Level 0 gets work from the driver, each later level an exchange."""
+"""The Spark backend: windows as Spark jobs. Level 0 gets work from the driver, each later level an exchange."""
 
 import logging
 import pickle
@@ -20,6 +20,8 @@ from dagkit.backends.spark.cores import CoresOf
 from dagkit.backends.spark.frames import Frames
 from dagkit.backends.spark.jobs import Jobs, is_connect
 from dagkit.backends.spark.kept_state import Kept, KeptState, SentState, overlaid
+from dagkit.backends.spark.level_files import LevelFiles, folder_in
+from dagkit.backends.spark.level_job import LevelJob
 from dagkit.backends.spark.placing import Placing
 from dagkit.backends.spark.preflight import WorkersUnprepared, ask, check, differing_libraries
 from dagkit.backends.spark.resident_task import ResidentTask
@@ -27,7 +29,7 @@ from dagkit.backends.spark.residents import Residents
 from dagkit.backends.spark.rows import ARROW_SCHEMA, SPARK_SCHEMA, Kind, rows_in
 from dagkit.backends.spark.shipping import by_value, modules_of, shipped
 from dagkit.backends.spark.spark_errors import SparkFailed, spark_errors
-from dagkit.backends.spark.task import BroadcastTask, Given, LevelTask, OnlyLevel, SlotReport, TaskFailed
+from dagkit.backends.spark.task import BroadcastTask, Given, LevelTask, SlotReport, TaskFailed
 from dagkit.compiler import Compilation
 from dagkit.engine.board.handover import SlotStanding
 from dagkit.engine.differences import applied
@@ -62,6 +64,7 @@ class SparkBackend:
             with spark_errors("Spark could not send dagkit to its workers", spark):
                 ship_own_code(spark)
                 self._workers_are_here = workers_are_here(spark)
+            self._encrypts = _encrypts(spark)
             self._kept = None if is_connect(spark) else KeptState(spark.sparkContext)
             if self._kept is not None:
                 undone.callback(self._kept.end)
@@ -116,9 +119,10 @@ class SparkBackend:
                 state, kept = (before, {}) if self._kept is None else self._kept.sent(before)
             given = self._given(assignment, state)
             with spark_errors(failing, self.spark):
-                batches = self._in_residents(assignment, given, kept)
-                if batches is None:
-                    batches = self._in_job(assignment, given, kept)
+                cores = self._cores.count().now if assignment.movable else 0
+                run = self._in_frame if self._needs_frame(given) else self._in_levels
+                with self._boards.serving(_shared(assignment), self.program, cores) as window:
+                    batches = run(window, given, kept)
             return self._answer(assignment, batches, before)
         except CodecFailed as error:
             raise error.in_window(assignment.window_id) from error
@@ -143,45 +147,59 @@ class SparkBackend:
         """Stop the running jobs, and refuse others. A second call has no effect."""
         self._open.close()
 
-    def _in_residents(self, assignment: WindowTask, given: _Given, kept: Kept) -> list[pa.RecordBatch] | None:
-        """Run a window in slots that stay between windows, and return its rows. None: it must be a job of its own.
+    def _needs_frame(self, given: _Given) -> bool:
+        """Whether only Spark SQL can run a window: it sends our code, gives each slot its own input, and encrypts."""
+        return (
+            not self._workers_are_here
+            or (self._encrypts and self.program.levels > 1)
+            or any(map(_is_large, given.values()))
+        )
+
+    def _in_levels(self, window: WindowTask, given: _Given, kept: Kept) -> list[pa.RecordBatch]:
+        """Run one level of a window after the other, and return its rows. Rows between two levels are in files.
+
+        A frame takes Spark SQL longer to plan than a short window lasts, and its exchanges pass through Java.
+        """
+        with ExitStack() as run:
+            last = self.program.levels - 1
+            folder = run.enter_context(folder_in(self.spark.sparkContext)) if last else None
+            stays = not kept
+            written: list[bytes] = []
+            for level in range(self.program.levels):
+                task = LevelTask(self.shipped, level, window, given[level])
+                above = tuple(path.decode() for path in written) if level else None
+                files = LevelFiles(above, folder if level < last else None)
+                in_residents = self._in_residents(task, files) if stays else None
+                stays = in_residents is not None
+                written = self._in_job(task, files, kept) if in_residents is None else in_residents
+            return [_read(batch) for batch in written]
+
+    def _in_residents(self, task: LevelTask, files: LevelFiles) -> list[bytes] | None:
+        """Run a level in slots that stay between windows. None: it must be a job of its own.
 
         What may end a worker, takes long, or is large gains nothing.
         """
-        is_short = not (assignment.isolated or assignment.movable or kept or _is_large(given[0]))
-        if self.program.levels > 1 or not self._workers_are_here or not is_short:
+        if task.window.isolated or task.window.movable or len(self.shipped.data) > LARGEST_CLOSURE_BYTES:
             return None
-        if len(self.shipped.data) > LARGEST_CLOSURE_BYTES:
-            return None
-        task = LevelTask(self.shipped, 0, _shared(assignment), given[0])
-        written = self._residents.run(task, self.program.slots_at(0), self._cores.count().now)
-        return None if written is None else [_read(batch) for batch in written]
+        most = max(map(self.program.slots_at, range(self.program.levels)))
+        return self._residents.run(task, files, self.program.slots_at(task.level), most, self._cores.count().now)
 
     def _stay(self, task: ResidentTask, slots: int) -> None:
         """Run the job of slots that stay, until they leave."""
         with self._jobs.tagged():
             _slots(self.spark, slots).mapPartitionsWithIndex(task).collect()
 
-    def _in_job(self, assignment: WindowTask, given: _Given, kept: Kept) -> list[pa.RecordBatch]:
-        """Run a window as a job of its own, and return its rows."""
+    def _in_job(self, task: LevelTask, files: LevelFiles, kept: Kept) -> list[bytes]:
+        """Run a level as a job of its own."""
         with self._residents.away(), self._jobs.tagged(), ExitStack() as run:
-            cores = self._cores.count().now if assignment.movable else 0
-            task = run.enter_context(self._boards.serving(assignment, self.program, cores))
-            return self._batches(task, given, kept, run)
+            job = LevelJob(self._closure(task, kept, run), files)
+            return _slots(self.spark, self.program.slots_at(task.level)).mapPartitionsWithIndex(job).collect()
 
-    def _batches(self, assignment: WindowTask, given: _Given, kept: Kept, until: ExitStack) -> list[pa.RecordBatch]:
-        """Run the job of one window, and return its rows. Its broadcasts are destroyed when `until` is closed.
-
-        A frame takes Spark SQL longer to plan than a short window lasts. One level needs none, if the workers have our
-        code: Spark SQL gives it to the others.
-        """
-        window = _shared(assignment)
-        if self.program.levels > 1 or not self._workers_are_here or _is_large(given[0]):
-            batches: list[pa.RecordBatch] = self._frame(window, given, kept, until).toArrow().to_batches()
+    def _in_frame(self, window: WindowTask, given: _Given, kept: Kept) -> list[pa.RecordBatch]:
+        """Run a window as one query of Spark SQL, and return its rows."""
+        with self._residents.away(), self._jobs.tagged(), ExitStack() as run:
+            batches: list[pa.RecordBatch] = self._frame(window, given, kept, run).toArrow().to_batches()
             return batches
-        only = OnlyLevel(self._closure(LevelTask(self.shipped, 0, window, given[0]), kept, until))
-        written = _slots(self.spark, self.program.slots_at(0)).mapPartitionsWithIndex(only).collect()
-        return [_read(batch) for batch in written]
 
     def _frame(self, window: WindowTask, given: _Given, kept: Kept, until: ExitStack) -> DataFrame:
         """The job of one window as a frame."""
@@ -289,9 +307,14 @@ def _is_large(given: Mapping[int, bytes]) -> bool:
     return sum(map(len, given.values())) > LARGEST_SHARED_BYTES
 
 
-@lru_cache(maxsize=1)
+def _encrypts(spark: SparkSession) -> bool:
+    """Whether Spark encrypts what it writes to local disks."""
+    return str(spark.conf.get("spark.io.encryption.enabled", "false")).lower() == "true"
+
+
+@lru_cache(maxsize=8)
 def _slots(spark: SparkSession, slots: int) -> RDD[int]:
-    """As many partitions as slots, with which each window of one level begins. The last ones are cached, too."""
+    """As many partitions as slots, with which a level begins that is no query. The last ones are cached, too."""
     return spark.sparkContext.parallelize(range(slots), slots)
 
 

@@ -1,12 +1,12 @@
-"""The task of a slot that stays: it works on one window after another until the driver hangs up."""
+"""The task of a slot that stays: it works on levels of one window after another until the driver hangs up."""
 
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing.connection import Client, Connection
 
-import pyarrow as pa
-
+from dagkit.backends.spark.level_files import LevelFiles
+from dagkit.backends.spark.level_job import LevelJob
 from dagkit.backends.spark.shipping import Shipped
 from dagkit.backends.spark.task import LevelTask
 from dagkit.engine.worker.protocol import WindowTask
@@ -17,16 +17,18 @@ FAMILY = "AF_UNIX"
 
 @dataclass(frozen=True, slots=True)
 class ResidentWindow:
-    """The message to a resident slot for one window."""
+    """The message to a resident slot for one level of a window."""
 
+    level: int
     window: WindowTask
-    given: Mapping[int, bytes] = field(default_factory=dict)
+    given: Mapping[int, bytes]
     """The pickled input of the slot, by its number."""
+    files: LevelFiles
 
 
 @dataclass(frozen=True, slots=True)
 class ResidentTask:
-    """The task of each slot of a program with one level. It fetches its windows from the driver."""
+    """The task of each slot. It fetches its windows from the driver."""
 
     shipped: Shipped
     address: str
@@ -45,11 +47,10 @@ class ResidentTask:
         return iter(())
 
     def _rows(self, slot: int, content: bytes) -> Sequence[bytes]:
-        """Work on a window. Return the rows for the driver, as record batches."""
+        """Work on a level of a window. Return what its job would."""
         asked: ResidentWindow = pickle.loads(content)  # noqa: S301 - written by our own driver
-        task = LevelTask(self.shipped, 0, asked.window, asked.given)
-        number = pa.record_batch([pa.array([slot])], names=["id"])
-        return [batch.serialize().to_pybytes() for batch in task([number])]
+        task = LevelTask(self.shipped, asked.level, asked.window, asked.given)
+        return list(LevelJob(task, asked.files)(slot, ()))
 
 
 def _answered(driver: Connection, answer: bytes) -> bytes | None:

@@ -19,6 +19,7 @@ from threading import Condition, Lock, Thread
 
 from pyspark.sql import SparkSession
 
+from dagkit.backends.spark.level_files import LevelFiles
 from dagkit.backends.spark.resident_task import FAMILY, ResidentTask, ResidentWindow
 from dagkit.backends.spark.shipping import Shipped
 from dagkit.backends.spark.task import LevelTask
@@ -41,7 +42,7 @@ RunJob = Callable[[ResidentTask, int], object]
 
 
 class ResidentSlots:
-    """One job, whose slots work on one window at a time."""
+    """One job, whose slots work on one level of one window at a time."""
 
     def __init__(self, shipped: Shipped, slots: int) -> None:
         self.digest = shipped.digest
@@ -67,21 +68,21 @@ class ResidentSlots:
         """Start the job."""
         self._job = threads.submit(self._run, run_job)
 
-    def send(self, window: LevelTask) -> None:
-        """Give a window to the slots, each as soon as it is there."""
-        contents = [self._content(window, slot) for slot in range(self.slots)]
+    def send(self, task: LevelTask, files: LevelFiles, slots: int) -> None:
+        """Give a level to so many slots, each as soon as it is there."""
+        contents = [self._content(task, files, slot) for slot in range(slots)]
         with self._explained():
             if self._connections:
-                for slot, connection in self._connections.items():
-                    connection.send_bytes(contents[slot])
+                for slot, content in enumerate(contents):
+                    self._connections[slot].send_bytes(content)
             else:
                 self._accept(contents)
 
-    def rows(self) -> list[bytes]:
-        """Wait until all slots have worked on the window. Return their rows, as record batches."""
+    def answers(self, slots: int) -> list[bytes]:
+        """Wait until so many slots have worked on the level. Return what a job of its own would."""
         with self._explained():
-            answers = [self._connections[slot].recv_bytes() for slot in range(self.slots)]
-        return [batch for answer in answers for batch in pickle.loads(answer)]  # noqa: S301 - written by our own tasks
+            answers = [self._connections[slot].recv_bytes() for slot in range(slots)]
+        return [one for answer in answers for one in pickle.loads(answer)]  # noqa: S301 - written by our own tasks
 
     def close(self) -> None:
         """Let the slots leave; no window begins after that. A slot at work ends without an answer."""
@@ -100,7 +101,7 @@ class ResidentSlots:
                 Client(self.task.address, FAMILY, self._key).close()
 
     def _accept(self, contents: Sequence[bytes]) -> None:
-        """Wait until all slots have come. Each gets its window at once: the others may need its core."""
+        """Wait until all slots have come. Each gets its level at once: the others may need its core."""
         while len(self._connections) < self.slots:
             connection = self._listener.accept()
             try:
@@ -110,12 +111,13 @@ class ResidentSlots:
                     raise
                 continue  # a worker died
             self._connections[slot] = connection
-            connection.send_bytes(contents[slot])
+            if slot < len(contents):
+                connection.send_bytes(contents[slot])
         self._listener.close()
 
-    def _content(self, window: LevelTask, slot: int) -> bytes:
-        own = {slot: window.given[slot]} if slot in window.given else {}
-        return pickle.dumps(ResidentWindow(window.window, own))
+    def _content(self, task: LevelTask, files: LevelFiles, slot: int) -> bytes:
+        own = {slot: task.given[slot]} if slot in task.given else {}
+        return pickle.dumps(ResidentWindow(task.level, task.window, own, files))
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -158,15 +160,15 @@ class Residents:
         self._is_closed = False
         """Whether no more slots stay."""
 
-    def run(self, window: LevelTask, slots: int, cores: int) -> list[bytes] | None:
-        """Run a window in resident slots. None: it must be a job of its own."""
-        used = self._taken(window.shipped, slots, cores)
+    def run(self, task: LevelTask, files: LevelFiles, slots: int, most: int, cores: int) -> list[bytes] | None:
+        """Run a level in so many resident slots, of which there are `most`. None: it must be a job of its own."""
+        used = self._taken(task.shipped, most, cores)
         if used is None:
             return None
         try:
-            used.send(window)
+            used.send(task, files, slots)
             self._look()
-            return used.rows()
+            return used.answers(slots)
         except BaseException:
             used.close()  # an answer that nothing has read must not become that of the next window
             raise

@@ -96,17 +96,6 @@ class BroadcastTask:
         return replace(self.task.value, kept=self.kept)(batches)
 
 
-@dataclass(frozen=True, slots=True)
-class OnlyLevel:
-    """The task of a program with one level, for a job without a frame: the slot is the number of the partition."""
-
-    task: LevelTask | BroadcastTask
-
-    def __call__(self, slot: int, _: Iterable[int]) -> Iterator[bytes]:
-        number = pa.record_batch([pa.array([slot])], names=["id"])
-        return (batch.serialize().to_pybytes() for batch in self.task([number]))
-
-
 class _Task:
     """One slot while it runs."""
 
