@@ -81,6 +81,8 @@ wheels:
 services:
 	-tests/services/kafka.sh fetch
 	-tests/services/yarn.sh fetch
+	-tests/services/hdfs.sh fetch
+	-tests/services/azurite.sh fetch
 
 SOURCES := pyproject.toml hatch_build.py $(wildcard operators/dagkit_operators/native/*.c)
 

@@ -12,8 +12,14 @@ from urllib.parse import quote, unquote, unquote_to_bytes, urlsplit
 
 from dagkit.errors import printable
 
-_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
-"""Variables that name another endpoint than Amazon's."""
+_AZURE_ENDPOINTS = ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
+"""Variables that name another endpoint than that of an account of Azure, in the order of the ledger's client."""
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", *_AZURE_ENDPOINTS)
+"""Variables that name another endpoint than Amazon's or Azure's."""
+_OF_AZURE = ("az", "abfs", "abfss")
+"""Schemes of Azure."""
+_OF_HADOOP = ("hdfs", "viewfs")
+"""Schemes that Arrow reads with Hadoop's own library, in a Java."""
 
 
 class Resolved(NamedTuple):
@@ -99,8 +105,12 @@ def parent(place: str) -> str:
     return whole.rpartition("/")[0] + mark + options
 
 
+class FilesystemMissing(OSError):
+    """What reads URLs of a scheme is not installed here."""
+
+
 def resolved(url: str) -> Resolved:
-    """The filesystem that a URL names, and the path within it."""
+    """The filesystem that a URL names, and the path within it. Raise FilesystemMissing if nothing here reads it."""
     parts = urlsplit(url)
     filesystem, before = _filesystem(parts.scheme, parts.netloc, parts.query)
     if filesystem is not None:
@@ -108,8 +118,27 @@ def resolved(url: str) -> Resolved:
     import fsspec  # noqa: PLC0415 - reading local files must not load it
     import pyarrow.fs as pa_fs  # noqa: PLC0415
 
-    other, inner = fsspec.core.url_to_fs(url)
+    try:
+        other, inner = in_fsspec(url)
+    except ImportError as error:
+        raise _missing(parts.scheme, str(error)) from error
+    except ValueError as error:
+        if parts.scheme in fsspec.available_protocols():
+            raise
+        raise _missing(parts.scheme, "neither Arrow nor fsspec knows it") from error
     return Resolved(pa_fs.PyFileSystem(pa_fs.FSSpecHandler(other)), inner, False)
+
+
+def in_fsspec(url: str, **options: Any) -> tuple[Any, str]:
+    """The filesystem of fsspec that a URL names, and the path within it."""
+    if url.startswith("webhdfs://"):
+        from dagkit.webhdfs import WebHdfs  # noqa: PLC0415 - others must not load it
+
+        return WebHdfs(**WebHdfs._get_kwargs_from_urls(url), **options), WebHdfs._strip_protocol(url)  # noqa: SLF001
+    from fsspec.core import url_to_fs  # noqa: PLC0415 - reading local files must not load it
+
+    filesystem, inner = url_to_fs(url, **options)
+    return filesystem, inner
 
 
 @lru_cache(maxsize=256)
@@ -118,18 +147,73 @@ def _filesystem(scheme: str, host: str, options: str) -> tuple[Any, str]:
     import pyarrow as pa  # noqa: PLC0415 - compiling must not load Arrow
     import pyarrow.fs as pa_fs  # noqa: PLC0415
 
+    if scheme in _OF_AZURE and not options and (azure := _azure(host)) is not None:
+        return azure
     try:
         filesystem, inner = pa_fs.FileSystem.from_uri(f"{scheme}://{host}/{'?' if options else ''}{options}")
     except pa.ArrowInvalid:
         return None, ""
+    except OSError as error:
+        reason, *tried = str(error).split("\ndlopen(")  # each place at which a library was looked for
+        if not tried:
+            raise
+        raise _missing(scheme, reason) from error
     return filesystem, inner.rstrip("/")
+
+
+def _azure(host: str) -> tuple[Any, str] | None:
+    """The filesystem of `CONTAINER`, or of `CONTAINER@ACCOUNT.dfs.…`, and the container; None if the host is neither.
+
+    Account, endpoint and credentials come from the variables that the ledger's client reads: Arrow's reads others.
+    """
+    from pyarrow.fs import AzureFileSystem  # noqa: PLC0415 - compiling must not load Arrow
+
+    container, _, domain = host.partition("@")
+    account = domain.partition(".")[0] or os.environ.get("AZURE_STORAGE_ACCOUNT_NAME", "")
+    if not account or "." in container or ":" in host or (domain and "." not in domain):
+        return None
+    endpoint = next(filter(None, map(os.environ.get, _AZURE_ENDPOINTS)), f"https://{account}.blob.core.windows.net")
+    parts = urlsplit(endpoint)
+    blobs = parts.netloc.removeprefix(account)  # Arrow puts the account before what begins with a dot, else behind it
+    credentials = {name: os.environ.get(f"AZURE_STORAGE_{name.upper()}") for name in ("account_key", "sas_token")}
+    filesystem = AzureFileSystem(
+        account,
+        blob_storage_scheme=parts.scheme,
+        blob_storage_authority=blobs,
+        dfs_storage_scheme=parts.scheme,
+        dfs_storage_authority=blobs.replace(".blob.", ".dfs.", 1),
+        **dict([item for item in credentials.items() if item[1]][:1]),  # Arrow refuses both
+    )
+    return filesystem, container
+
+
+def _missing(scheme: str, reason: str) -> FilesystemMissing:
+    others = {
+        **dict.fromkeys(_OF_HADOOP, "; set JAVA_HOME, HADOOP_HOME and CLASSPATH as Hadoop's clients need them"),
+        **dict.fromkeys(_OF_AZURE, ", or set AZURE_STORAGE_ACCOUNT_NAME to read it without that"),
+    }
+    return FilesystemMissing(f"the filesystem of {scheme}:// is not installed here: {reason}{others.get(scheme, '')}")
 
 
 def object_store_options(endpoint: str | None = None) -> dict[str, Any]:
     """Options of obstore: plain HTTP for an endpoint, given or from the environment, whose URL begins with `http:`.
 
-    Other clients of S3 need no second setting for that.
+    Other clients need no second setting for that.
     """
+    _with_object_stores.add(os.getpid())
     endpoints = [endpoint] if endpoint else map(os.environ.get, _ENDPOINTS)
     plain = any(each is not None and each.startswith("http://") for each in endpoints)
     return {"client_options": {"allow_http": True}} if plain else {}
+
+
+_with_object_stores: set[int] = set()
+"""The processes, this one or those that it was forked from, that have asked for these options, to make clients."""
+
+
+def is_fork_of_client() -> bool:
+    """Whether this process was forked from one with clients of obstore.
+
+    It must not use obstore: it lacks the threads of that process, and what it did would reach them through the
+    descriptors that both have, and end that process.
+    """
+    return not _with_object_stores <= {os.getpid()}

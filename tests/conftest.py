@@ -8,9 +8,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 
+from dagkit.urls import resolved
 from tests.parallel import InOrder
 from tests.services import postgres as postgres_server
+from tests.services.azurite import Azurite
 from tests.services.broker import running
+from tests.services.hdfs import Hdfs
 from tests.services.rabbitmq import RabbitMQ
 
 # A loaded machine is no fault of the code: how long something takes is proven where it is measured.
@@ -67,6 +70,29 @@ def bucket(tmp_path_factory):
     boto3.client("s3", endpoint_url=endpoint, **keys).create_bucket(Bucket="ledgers")
     yield endpoint
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def azurite(tmp_path_factory):
+    """A blob server with Azure's interface, over HTTP."""
+    with Azurite(tmp_path_factory.mktemp("azurite")) as server:
+        yield server
+
+
+@pytest.fixture
+def container(azurite, monkeypatch):
+    """The URL of a container of Azure. Its credentials are in the environment."""
+    for name, value in azurite.environment.items():
+        monkeypatch.setenv(name, value)
+    resolved("az://lake").filesystem.create_dir("lake")
+    return "az://lake"
+
+
+@pytest.fixture(scope="session")
+def hdfs(tmp_path_factory):
+    """The URL of a real HDFS, through WebHDFS."""
+    with Hdfs(tmp_path_factory.mktemp("hdfs")) as server:
+        yield server.url
 
 
 @pytest.fixture(scope="session")

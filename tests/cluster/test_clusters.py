@@ -12,10 +12,15 @@ import pytest
 from click.testing import CliRunner
 
 from dagkit.cli import main
+from dagkit.engine.files.open_folder import folder_at
 from dagkit.launching import Machine
+from dagkit.urls import below
+from dagkit_operators.filesystem.access import opened
+from dagkit_operators.filesystem.listing import files_below
 from tests.cluster.driver import run
 from tests.cluster.standalone import EXECUTOR, Spoken, Standalone
 from tests.processes import running
+from tests.services.azurite import Azurite
 
 pytestmark = [
     pytest.mark.slow,
@@ -159,3 +164,33 @@ def test_an_executor_of_a_local_cluster_is_killed(text: Path, tmp_path: Path) ->
         "local-cluster[2,1,1024]",
         lambda driver: kill_one([*running(EXECUTOR, driver.process.pid)]),
     )
+
+
+def test_executors_reach_azure_by_variables_in_sparks_settings(
+    cluster: Standalone, azurite: Azurite, container: str, text: Path, tmp_path: Path
+) -> None:
+    """The cluster was started without these variables, which a fixture sets for this test alone."""
+    place = below(container, tmp_path.name)
+    with folder_at(below(place, "in")).create("lines.txt") as file:
+        file.write(text.read_bytes())
+    properties = {
+        "File-splitter.prop.scanner.files": below(place, "in"),
+        "Block-reader.prop.minReaders": 2,
+        "Record-writer.prop.filePath": below(place, "out"),
+    }
+    definitions = [f"dt.operator.{name}={value}" for name, value in properties.items()]
+    variables = settings(tmp_path, **{f"executorEnv.{name}": value for name, value in azurite.environment.items()})
+    driver = Spoken(
+        [sys.executable, DRIVER, "line_filter", cluster.url, below(place, "app"), "0", *definitions],
+        {"PYTHONPATH": os.pathsep.join(sys.path), **variables},
+    )
+    try:
+        driver.until("^committed 1$")
+        assert driver.process.wait() == 0, "".join(driver.lines[-40:])
+    finally:
+        driver.kill()
+    written = b""
+    for found in files_below(below(place, "out"), recursive=True):
+        with opened(found.path) as piece:
+            written += piece.read()
+    assert written.decode().splitlines() == [line for line in text.read_text().splitlines() if line[0] != "."]

@@ -51,6 +51,7 @@ WITHOUT_CODE: Mapping[str, str] = {
     "dagkit_operators.finding.contents.StillChanging": "the file is found by a later scan",
     "dagkit_operators.finding.trailer.TrailerMissing": "the file is pending",
     "dagkit_operators.finding.trailer._NoNumber": "the file is quarantined with this reason",
+    "urls.FilesystemMissing": "input-unreadable, folder-refused, or that of a ledger's place",
     "ledger.stores.store.KeyMissing": "the ledger raises a LedgerError",
     "ledger.stores.store.KeyTaken": "the ledger raises a LedgerError",
     "render.engines._CannotDraw": "drawing-failed",

@@ -38,3 +38,30 @@ open_folder() { # [FOLDER] sets `folder`, and `made` if the folder is a temporar
     fi
     mkdir -p "$folder"
 }
+
+site() { # NAME=VALUE... prints a configuration file of Hadoop
+    echo '<configuration>'
+    for each; do
+        echo "<property><name>${each%%=*}</name><value>${each#*=}</value></property>"
+    done
+    echo '</configuration>'
+}
+
+log4j() { # prints settings by which a program of Hadoop logs to its standard output
+    cat << END
+log4j.rootLogger=INFO,out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=%d %p %c{1}: %m%n
+END
+}
+
+hadoop() { # NAME CLASS ARGUMENT... starts a program of the jars in `cache`, with the settings of `folder`, as process `$!`
+    local with=()
+    if command -v setpriv > /dev/null; then
+        with=(setpriv --pdeathsig KILL) # also if this script is killed
+    fi
+    : > "$folder/$1.log" # that of an earlier program has the line that is waited for
+    "${with[@]}" "$java" -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto -XX:-UsePerfData \
+        -cp "$folder/conf:$cache/jars/*" "${@:2}" > "$folder/$1.log" 2>&1 < /dev/null &
+}

@@ -17,14 +17,6 @@ fetch() {
     fetch_jars "$cache" yarn.xml
 }
 
-site() { # NAME=VALUE... prints a configuration file
-    echo '<configuration>'
-    for each; do
-        echo "<property><name>${each%%=*}</name><value>${each#*=}</value></property>"
-    done
-    echo '</configuration>'
-}
-
 settings() { # FOLDER WEB ADDRESS SCHEDULER TRACKER ADMIN
     local manager=yarn.resourcemanager node=yarn.nodemanager
     mkdir -p "$1/conf"
@@ -40,21 +32,7 @@ settings() { # FOLDER WEB ADDRESS SCHEDULER TRACKER ADMIN
         $node.resource.memory-mb=8192 $node.resource.cpu-vcores=8 yarn.scheduler.minimum-allocation-mb=128 \
         $node.pmem-check-enabled=false $node.vmem-check-enabled=false \
         $node.disk-health-checker.max-disk-utilization-per-disk-percentage=100 > "$1/conf/yarn-site.xml"
-    cat > "$1/conf/log4j.properties" << END
-log4j.rootLogger=INFO,out
-log4j.appender.out=org.apache.log4j.ConsoleAppender
-log4j.appender.out.layout=org.apache.log4j.PatternLayout
-log4j.appender.out.layout.ConversionPattern=%d %p %c{1}: %m%n
-END
-}
-
-start() { # NAME CLASS starts a server, whose process is `$!`
-    local with=()
-    if command -v setpriv > /dev/null; then
-        with=(setpriv --pdeathsig KILL) # also if this script is killed
-    fi
-    "${with[@]}" "$java" -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto -XX:-UsePerfData \
-        -cp "$folder/conf:$cache/jars/*" "org.apache.hadoop.yarn.server.$2" > "$folder/$1.log" 2>&1 < /dev/null &
+    log4j > "$1/conf/log4j.properties"
 }
 
 run() {
@@ -67,9 +45,9 @@ run() {
     settings "$folder" "$@"
     JAVA_HOME=$(dirname "$(dirname "$(readlink -f "$(command -v "$java")")")")
     export JAVA_HOME # containers get it
-    start resourcemanager resourcemanager.ResourceManager
+    hadoop resourcemanager org.apache.hadoop.yarn.server.resourcemanager.ResourceManager
     local manager=$!
-    start nodemanager nodemanager.NodeManager
+    hadoop nodemanager org.apache.hadoop.yarn.server.nodemanager.NodeManager
     local node=$!
     # shellcheck disable=SC2064
     trap "stop $manager $node '$folder' '$made'" EXIT

@@ -16,7 +16,7 @@ from dagkit.engine.files.pieces import look_at, remedy_of
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.program import Program
 from dagkit.errors import RunFailure, Scene, printable
-from dagkit.urls import absolute
+from dagkit.urls import absolute, is_url, local_path
 
 BEGAN = "began"
 """A folder whose only entry is named by the time of the application's first write, by the clock of its storage."""
@@ -28,12 +28,12 @@ class FolderRefused(RunFailure):
     code = "folder-refused"
     exit_code: ClassVar[int] = 5
 
-    def __init__(self, operator: str, folder: LocalFolder, error: OSError) -> None:
-        path = Path(folder.path)
-        file = next((place for place in (path, *path.parents) if place.is_file()), None)
-        reason = error.strerror if file is None else f"{printable(str(file))} is a file, not a folder"
+    def __init__(self, operator: str, folder: str, error: OSError) -> None:
+        at = folder.partition("?")[0] if is_url(folder) else local_path(folder)
+        file = next((place for place in (Path(at), *Path(at).parents) if place.is_file()), None)
+        reason = error.strerror or str(error) if file is None else f"{printable(str(file))} is a file, not a folder"
         super().__init__(
-            f"{operator} cannot write to {printable(str(path))}: {reason}; nothing was read",
+            f"{operator} cannot write to {printable(at)}: {reason}; nothing was read",
             f"{remedy_of(error) if file is None else 'move that file'}, or set another output folder for {operator}",
             Scene(operator),
         )
@@ -84,18 +84,21 @@ class FileWrittenAgain(RunFailure):
 
 
 def make_output_folders(program: Program, home: str, *, durable: bool) -> None:
-    """Create each output folder on this machine and check that it is writable. Raise `FolderRefused` otherwise."""
+    """Create each output folder on this machine and check that it is writable, and that others can be opened.
+
+    Raise `FolderRefused` otherwise.
+    """
     for name, partitions in program.operators.items():
         declared = output_files(type(partitions[0])).values()
-        folders = (
-            folder_at(declaration.directory(operator), home) for operator in partitions for declaration in declared
-        )
-        for folder in dict.fromkeys(folder for folder in folders if isinstance(folder, LocalFolder)):
+        places = (absolute(str(each.directory(operator)), home) for operator in partitions for each in declared)
+        for place in dict.fromkeys(places):
             try:
-                make_folder(folder.path, durable=durable)
-                tempfile.TemporaryFile(dir=folder.path).close()
+                folder = folder_at(place)
+                if isinstance(folder, LocalFolder):
+                    make_folder(folder.path, durable=durable)
+                    tempfile.TemporaryFile(dir=folder.path).close()
             except OSError as error:
-                raise FolderRefused(name, folder, error) from error
+                raise FolderRefused(name, place, error) from error
 
 
 def output_places(program: Program, home: str) -> Mapping[str, tuple[str, ...]]:

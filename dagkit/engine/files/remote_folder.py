@@ -82,6 +82,9 @@ class RemoteFolder(Folder):
     def _move(self, source: str, target: str) -> None:
         try:
             self.filesystem.move(source, target)
+        except NotImplementedError:  # accounts of Azure without folders
+            self.filesystem.copy_file(source, target)
+            self.filesystem.delete_file(source)
         except OSError:
             if not self.filesystem.get_file_info(target).is_file:
                 raise

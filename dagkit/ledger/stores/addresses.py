@@ -5,7 +5,7 @@ from typing import Any
 
 from dagkit.ledger.stores.local import LocalStore
 from dagkit.ledger.stores.store import Store, unfenced, unknown
-from dagkit.urls import is_url, local_path
+from dagkit.urls import in_fsspec, is_url, local_path
 
 _OBJECT_STORES = ("s3://", "s3a://", "gs://", "az://", "adl://", "abfs://", "abfss://")
 
@@ -24,12 +24,10 @@ def open_store(place: Place, filesystem: Any = None, *, durable: bool = True, **
 
         return BucketStore.at(path, **options)
     if is_url(path):
-        from fsspec.core import url_to_fs  # noqa: PLC0415 - as above
-
         try:
-            filesystem, inner = url_to_fs(path, **options)
+            filesystem, inner = in_fsspec(path, **options)
         except (ValueError, ImportError, OSError) as error:
-            raise unknown(path, str(error)) from error
+            raise unknown(path, str(error).partition("\n")[0]) from error
         return _on(filesystem, inner, durable=durable)
     return LocalStore(local_path(path), durable=durable)
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from dagkit.urls import object_store_options, shown
+from dagkit.urls import is_fork_of_client, object_store_options, shown
 
 SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl")
 _S3_OPTIONS = {"endpoint_override", "scheme", "region", "anonymous", "allow_bucket_creation", "allow_bucket_deletion"}
@@ -76,12 +76,13 @@ def log_unknown(folder: str, why: str) -> None:
 
 def _found(listed: Any) -> StoredObject:
     millis = int(listed["last_modified"].timestamp() * 1000)
-    return StoredObject(
-        str(listed["path"]), int(listed["size"]), millis, str(listed["version"] or listed["e_tag"] or "")
-    )
+    etag = listed["e_tag"] and '"{}"'.format(listed["e_tag"].strip('"'))  # Azure's listings lack the quotes
+    return StoredObject(str(listed["path"]), int(listed["size"]), millis, str(listed["version"] or etag or ""))
 
 
 def _store_of(url: str) -> tuple[Any, str]:
+    if is_fork_of_client():  # as a window that the reference backend runs again after its driver was killed
+        raise VersionsUnknown("this process is a fork of its driver")
     parts = urlsplit(url)
     return _store(parts.scheme, parts.netloc, parts.query), unquote(parts.path).strip("/")
 
@@ -94,9 +95,9 @@ def _store(scheme: str, host: str, query: str) -> Any:
     options = dict(parse_qsl(query))
     try:
         if scheme not in ("s3", "s3a"):
-            if options or "@" in host:
+            if options or (scheme not in ("abfs", "abfss") and "@" in host):
                 raise VersionsUnknown(f"options in the URL of {scheme}:// are not understood")
-            return from_url(f"{scheme}://{host}")
+            return from_url(f"{scheme}://{host}", **object_store_options())
         if not options.keys() <= _S3_OPTIONS:
             raise VersionsUnknown(f"the options {', '.join(sorted(options.keys() - _S3_OPTIONS))} are not understood")
         keys, _, bucket = host.rpartition("@")

@@ -89,7 +89,26 @@ def test_a_folder_that_cannot_be_written_to_is_reported_before_anything_is_read(
     assert (seen, desk.loop().checkpoint.window) == ([], 0)
 
 
-def one_line(dag: Dag, folder: Path) -> None:
+@pytest.mark.parametrize("place", ["hdfs://host:1/out?user=ada", "nothing://host/out"])
+def test_a_filesystem_that_is_not_installed_is_reported_in_one_sentence(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HADOOP_HOME", "ARROW_LIBHDFS_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    desk = Desk(tmp_path, lambda dag, _: one_line(dag, place))
+    with pytest.raises(FolderRefused) as caught:
+        desk.run()
+    problem = str(caught.value).splitlines()[0]
+    scheme = place.partition(":")[0]
+    assert problem.startswith(
+        f"notes cannot write to {scheme}://{place.partition('//')[2].partition('?')[0]}: "
+        f"the filesystem of {scheme}:// is not installed here: "
+    )
+    assert "dlopen" not in str(caught.value)
+    assert ("JAVA_HOME" in problem) == (scheme == "hdfs")
+
+
+def one_line(dag: Dag, folder: Path | str) -> None:
     dag.add_operator("script", Script(looks=((101,),))) >> dag.add_operator("notes", Notes(file_path=str(folder)))
 
 

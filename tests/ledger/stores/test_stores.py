@@ -25,6 +25,8 @@ PLACES = [
     "fsspec memory",
     "fsspec through pyarrow",
     pytest.param("s3", marks=pytest.mark.slow),
+    pytest.param("azure", marks=pytest.mark.slow),
+    pytest.param("hdfs", marks=pytest.mark.slow),
 ]
 
 
@@ -39,6 +41,8 @@ def place(kind, tmp_path, request):
             access_key_id="test",
             secret_access_key="test",  # noqa: S106 - a test server asks for any
         )
+    if kind in ("azure", "hdfs"):
+        return open_store(f"{request.getfixturevalue({'azure': 'container'}.get(kind, kind))}/{name}")
     memory = fsspec.filesystem("memory")
     return {
         "memory": MemoryStore,

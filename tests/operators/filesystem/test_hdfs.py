@@ -1,0 +1,57 @@
+"""Files in HDFS, through WebHDFS: in the blocks that its DataNodes hold, and renamed only to names that are free."""
+
+import secrets
+
+import pytest
+
+from dagkit.engine.files.open_folder import folder_at
+from dagkit.engine.files.pieces import Piece
+from dagkit.testing import Alone, FakeClock
+from dagkit.urls import below, resolved
+from dagkit_operators import FileSplitterInput, LineReader
+from dagkit_operators.filesystem.access import opened
+from tests.services.hdfs import BLOCK
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def folder(hdfs: str) -> str:
+    return below(hdfs, secrets.token_hex(4))
+
+
+def write(folder: str, name: str, content: bytes) -> str:
+    with folder_at(folder).create(name) as file:
+        file.write(content)
+    return below(folder, name)
+
+
+def test_a_file_is_read_in_its_own_blocks(folder: str) -> None:
+    lines = [f"{number} {'x' * 1000}" for number in range(2500)]
+    content = "".join(f"{line}\n" for line in lines).encode()
+    write(folder, "a b.txt", content)
+    splitter = Alone(FileSplitterInput(scanner={"files": [folder]}), now=FakeClock().now)
+    splitter.look()
+    blocks = splitter.sent()
+    assert [(block.start, block.end) for block in blocks] == [(0, BLOCK), (BLOCK, len(content))]
+    reader = Alone(LineReader())
+    for block in blocks:
+        reader.work(block)
+    assert [record.value for record in reader.sent()] == lines
+
+
+def test_a_piece_replaces_an_older_file_and_nothing_else_is_left(folder: str) -> None:
+    older, piece = write(folder, "a.txt", b"older"), write(folder, "staged", b"new")
+    folder_at(folder).put_in_place([Piece(piece, 3)], older, durable=True)
+    with opened(older) as file:
+        assert file.read() == b"new"
+    found = resolved(folder)
+    assert found.filesystem.handler.fs.ls(found.path) == [f"{found.path}/a.txt"]
+
+
+def test_a_name_that_is_taken_is_not_given_to_another_file(folder: str) -> None:
+    first, second = write(folder, "1", b"one"), write(folder, "2", b"two")
+    with pytest.raises(FileExistsError):
+        resolved(first).filesystem.move(resolved(second).path, resolved(first).path)
+    with opened(first) as file:
+        assert file.read() == b"one"

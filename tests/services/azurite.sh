@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Runs a blob server with Azure's interface on a free port, for tests or by hand. It needs no rights, only Node and npm.
+#
+#   azurite.sh fetch                 download Azurite, once
+#   azurite.sh run [FOLDER [PORT]]   run a server until the standard input ends
+#
+# `run` prints `READY PORT PID`. The account is Azurite's devstoreaccount1, with its well-known key. A folder that is named is
+# kept, and a later server continues with its data; without one, the data is in a temporary folder.
+set -euo pipefail
+
+# shellcheck source=tests/services/server.sh
+. "$(dirname "${BASH_SOURCE[0]}")/server.sh"
+cache=$services/azurite-3.37.0
+
+fetch() {
+    test ! -e "$cache/ready" || return 0
+    for tool in node npm; do
+        command -v $tool > /dev/null && continue
+        echo "azurite.sh needs $tool: sudo apt-get install npm" >&2
+        exit $missing
+    done
+    mkdir -p "$cache"
+    exec 9> "$cache/lock"
+    flock 9
+    test ! -e "$cache/ready" || return 0
+    npm install --prefix "$cache" --silent --no-audit --no-fund azurite@3.37.0 >&2
+    touch "$cache/ready"
+}
+
+run() {
+    fetch
+    local folder made
+    open_folder "${1:-}"
+    local port=${2:-$(free_port)} with=()
+    if command -v setpriv > /dev/null; then
+        with=(setpriv --pdeathsig KILL) # also if this script is killed
+    fi
+    # newer clients speak newer versions of the interface than Azurite knows
+    "${with[@]}" node "$cache/node_modules/azurite/dist/src/blob/main.js" --blobHost 127.0.0.1 --blobPort "$port" \
+        --location "$folder/data" --silent --skipApiVersionCheck --disableTelemetry > "$folder/log" 2>&1 < /dev/null &
+    local server=$!
+    # shellcheck disable=SC2064
+    trap "kill -9 $server 2> /dev/null || true; wait $server 2> /dev/null || true; test -z '$made' || rm -rf '$folder'" EXIT
+    until (: < "/dev/tcp/127.0.0.1/$port") 2> /dev/null; do
+        if ! kill -0 $server 2> /dev/null; then
+            cat "$folder/log" >&2
+            exit 1
+        fi
+        sleep 0.1
+    done
+    echo "READY $port $server"
+    cat > /dev/null # until the process that started this one closes the pipe or ends
+}
+
+case ${1:-run} in
+    fetch) fetch ;;
+    run) run "${@:2}" ;;
+    *) echo "usage: $0 fetch | run [FOLDER [PORT]]" >&2; exit 64 ;;
+esac
