@@ -1,6 +1,6 @@
 """Decide the next action from the state of the loop alone. Pure: the loop performs the action."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum, auto
 
@@ -26,6 +26,8 @@ class LoopState:
     """How many more windows may begin; None: no limit."""
     unfinished: bool = False
     """Whether files of the last commit are not in place yet, or an external system is not connected or served."""
+    delivers: bool = False
+    """Whether only a delivery is unfinished, to external systems that are connected: a window may run meanwhile."""
     next_attempt: datetime | None = None
     """When to try again to finish; None unless an external system is unavailable."""
     in_flight: int = 0
@@ -124,7 +126,7 @@ Action = Finish | Commit | Look | Start | Change | Await | Sleep | Stop
 def next_action(outlook: LoopState) -> Action:
     """Return the next action. Commits come first, in order; then more work; then waiting."""
     if outlook.unfinished:
-        return _finish(outlook)
+        return Start() if _runs_beside_delivery(outlook) else _finish(outlook)
     if outlook.completed:
         return Commit()
     if outlook.stopping is not Stopping.NOT:
@@ -147,6 +149,15 @@ def next_action(outlook: LoopState) -> Action:
 def _requested(outlook: LoopState) -> Action:
     """Perform requests. A change waits until a window that a request on work concerns is committed."""
     return Start() if outlook.work_requested else Change()
+
+
+def _runs_beside_delivery(outlook: LoopState) -> bool:
+    """Whether to start the next window before a delivery, so that slots work meanwhile."""
+    if not outlook.delivers or outlook.in_flight or _is_full(replace(outlook, in_flight=1)):
+        return False
+    if outlook.stopping is not Stopping.NOT or outlook.windows_left == 0 or outlook.next_attempt is not None:
+        return False
+    return bool(outlook.waiting) and not (outlook.work_requested or outlook.change_pending)
 
 
 def _finish(outlook: LoopState) -> Action:

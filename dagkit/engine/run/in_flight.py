@@ -35,7 +35,7 @@ class InFlightWindow:
     promise: WindowPromise
     began: datetime
     alone: bool
-    """Whether no other window was in flight when it began."""
+    """Whether no other window was in flight when it began, nor one to be delivered."""
     promised: bool = False
     asks: bool = False
     """Whether the window only polls endless inputs."""

@@ -170,6 +170,7 @@ class Loop:
             stopping=self._stopping,
             windows_left=None if self.run_state.settings.windows is None else self._last_window - begun_after,
             unfinished=self.run_state.is_unfinished,
+            delivers=self.run_state.delivers,
             next_attempt=self.run_state.deliveries.due,
             in_flight=len(self.run_state.in_flight),
             completed=self.run_state.in_flight.has_completed,
@@ -302,7 +303,8 @@ class Loop:
         self.run_state.probe(Point.PLANNED, window_id)
         task = replace(self._task(window_id, share, sent, last=last), taps=taps)
         began = self.run_state.clock.now()
-        window = InFlightWindow(task, upto, given, queued, share, promise, began, is_alone, promised, asks, samples)
+        alone = is_alone and not self.run_state.is_unfinished
+        window = InFlightWindow(task, upto, given, queued, share, promise, began, alone, promised, asks, samples)
         self.run_state.in_flight.submit(window)
         self.run_state.held = []
         if not asks:  # a window that only polls may end without a commit

@@ -153,6 +153,13 @@ class RunState:
         return self.outputs.is_unfinished or not self.deliveries.is_prepared(self.program)
 
     @property
+    def delivers(self) -> bool:
+        """Whether only a delivery of the last committed window is unfinished, and its systems are connected."""
+        outputs = self.outputs
+        is_next = bool(outputs.unfinished) and not outputs.unplaced
+        return is_next and self.deliveries.is_prepared(self.program)
+
+    @property
     def next_window(self) -> int:
         """The number of the next window to start."""
         return self.checkpoint.window + len(self.in_flight) + 1

@@ -73,7 +73,9 @@ class PendingWork:
         """Schedule the work of the next window."""
         self.truncate(summary)
         self.queue.wake(now, self._later.asks_again)
-        return self._scheduler.next(window_id, summary.slots, summary.near, overlaps=overlaps)
+        return self._scheduler.next(
+            window_id, summary.slots, summary.near, overlaps=overlaps, is_delivered=summary.delivers
+        )
 
     def again(self, promise: WindowPromise, summary: ProgramSummary) -> WindowSchedule:
         """Schedule the work of a promised window."""

@@ -107,11 +107,17 @@ class Scheduler:
         return max(self._by_input(slots).values(), default=0.0)
 
     def next(
-        self, window_id: int, slots: Mapping[Address, int], cuts: Mapping[Address, CutNear], *, overlaps: bool
+        self,
+        window_id: int,
+        slots: Mapping[Address, int],
+        cuts: Mapping[Address, CutNear],
+        *,
+        overlaps: bool,
+        is_delivered: bool = False,
     ) -> WindowSchedule:
-        """Take the work of the next window from the queue."""
+        """Take the work of the next window from the queue. The driver may deliver what it makes after the commit."""
         forecast, by_input = CostEstimate(self.pace.usual), self._by_input(slots)
-        length = self.pace.next(max(by_input.values(), default=0.0))
+        length = self.pace.next(max(by_input.values(), default=0.0), is_delivered=is_delivered and overlaps)
         work = {into: min(millis, length.work_millis) for into, millis in by_input.items()}
         cutter = SplitPlanner(forecast, cuts, self.patience, window_id)
         allocation = self.queue.take(slots, work, cutter, besides=0.0 if overlaps else BESIDES)

@@ -36,6 +36,8 @@ class ProgramSummary:
     """Whether no window depends on the previous one, so that two may be in flight."""
     writes: bool
     """Whether any operator stages files, or entries for an external system."""
+    delivers: bool
+    """Whether any operator stages entries for an external system, which the driver delivers after the commit."""
     drains: bool
     """Whether any operator overrides `drained`."""
     millis: int
@@ -65,6 +67,7 @@ class ProgramSummary:
             counts=counts,
             overlaps=not keeps and counts <= {1} and not program.sliders,
             writes=any(_stages(type(operators[0])) for operators in program.operators.values()),
+            delivers=any(external_outputs(item) for item in workers),
             drains=any(item.drained is not Operator.drained for item in workers),
             millis=_of_application(program, DagContext.STREAMING_WINDOW_SIZE_MILLIS),
             sets_aside=_of_application(program, DagContext.ON_POISON) is OnPoison.SET_ASIDE,

@@ -82,13 +82,17 @@ class WindowSizer:
         off = sum(abs(t - slower * e) for e, t in zip(expected, took, strict=True)) / sum(took)
         return replace(self, error=min(1.0, max(LEAST_ERROR, off, (off + self.error) / 2)))
 
-    def next(self, backlog: float) -> WindowLength:
-        """Return the next window for a backlog per slot, in milliseconds, or in positions while nothing is measured."""
+    def next(self, backlog: float, *, is_delivered: bool = False) -> WindowLength:
+        """Return the next window for a backlog per slot, in milliseconds, or in positions while nothing is measured.
+
+        If the driver delivers the results of each window while slots work on the next one, slots wait for the delivery
+        of the last one as if its forecast were all wrong.
+        """
         if self.usual is None:
             lasts = min(max(FIRST_MILLIS, backlog / FIRST_PER_MILLI), LONGEST_MILLIS / 4)
             return WindowLength(max(self.shortest_millis, lasts), FIRST_POSITIONS)
         longest = max(self.shortest_millis, LONGEST_MILLIS)
-        error = LEAST_ERROR if self.hands_over else self.error
+        error = 1.0 if is_delivered else LEAST_ERROR if self.hands_over else self.error
         best = min(max(self.shortest_millis, sqrt(backlog * self.overhead_millis / error)), longest)
         if backlog <= best * 1.25:
             late = 2 * self.error * backlog + self.overhead_millis if self.error <= SOMEWHAT_WRONG else 0.0

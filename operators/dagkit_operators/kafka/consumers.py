@@ -16,7 +16,7 @@ from dagkit_operators.kafka.client import Failures, confluent, made
 from dagkit_operators.native.librdkafka import Event, MessageColumns, PartitionQueue, handle_of, native
 
 KEPT_CONSUMERS = 8
-"""How many unused consumers a process keeps for one cluster. Each may hold 16 MB of messages."""
+"""How many unused consumers a process keeps for one cluster. Each may hold 4 MB of messages, and one answer more."""
 NOTICED_SECONDS = 0.1
 """How long one wait lasts, before it is checked whether the cluster is away."""
 FIRST_SECONDS = 3.0
@@ -34,7 +34,8 @@ DEFAULTS: Mapping[str, Any] = {
     "auto.offset.reset": "error",
     "fetch.wait.max.ms": 50,
     "reconnect.backoff.max.ms": 1000,
-    "queued.max.messages.kbytes": 16384,
+    "queued.max.messages.kbytes": 4096,  # what is fetched beyond a range is lost if another process reads on
+    "fetch.queue.backoff.ms": 10,  # a full queue lasts for some milliseconds; the library would wait for a second
 }
 
 
@@ -43,7 +44,7 @@ class Messages:
     """Messages that follow each other in a partition, as columns."""
 
     offsets: Sequence[int]
-    times: Sequence[int]
+    times: Column
     key: Column
     value: Column
     headers: Column
@@ -53,12 +54,11 @@ class Messages:
 
     def sliced(self, start: int, count: int) -> "Messages":
         """The messages from `start` on, at most `count`."""
-        stop = start + count
-        columns = (column.sliced(start, count) for column in (self.key, self.value, self.headers))
-        return Messages(self.offsets[start:stop], self.times[start:stop], *columns)
+        columns = (column.sliced(start, count) for column in (self.times, self.key, self.value, self.headers))
+        return Messages(self.offsets[start : start + count], *columns)
 
 
-NO_MESSAGES = Messages((), (), Listed(()), Listed(()), Listed(()))
+NO_MESSAGES = Messages((), Listed(()), Listed(()), Listed(()), Listed(()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,8 +200,8 @@ def _of_columns(taken: MessageColumns | Event) -> Fetched:
     if isinstance(taken, Event):
         return _of_event(confluent().KafkaError(taken.code), taken.offset)
     headers = Constant((), len(taken.offsets)) if taken.headers is None else Listed(taken.headers)
-    offsets, times = taken.offsets.tolist(), taken.times.tolist()
-    return Fetched(Messages(offsets, times, Arrowed(taken.keys), Arrowed(taken.values), headers))
+    times, keys, values = map(Arrowed, (taken.times, taken.keys, taken.values))
+    return Fetched(Messages(taken.offsets.tolist(), times, keys, values, headers))
 
 
 def _of_objects(events: list[Any]) -> Iterator[Fetched]:
@@ -214,7 +214,7 @@ def _of_objects(events: list[Any]) -> Iterator[Fetched]:
         yield Fetched(
             Messages(
                 [message.offset() for message in each],
-                [message.timestamp()[1] for message in each],
+                Listed([message.timestamp()[1] for message in each]),
                 Listed([message.key() for message in each]),
                 Listed([message.value() for message in each]),
                 Listed([tuple(message.headers() or ()) for message in each]),

@@ -8,7 +8,7 @@ from typing import Any, Generic, Literal
 from pydantic import NonNegativeInt, PositiveInt
 from typing_extensions import TypeVar
 
-from dagkit import Batch, Constant, InputPort, Listed, OutputPort, SplittableOperator, auto_metric
+from dagkit import Arrowed, Batch, Column, Constant, InputPort, Listed, OutputPort, SplittableOperator, auto_metric
 from dagkit.errors import Scene
 from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit_operators.following import FollowsBacklog
@@ -196,14 +196,14 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
                 "topic": Constant(element.topic, count),
                 "partition": Constant(element.partition, count),
                 "offset": Listed(offsets, lambda: offsets),
-                "timestamp_millis": Listed(messages.times),
+                "timestamp_millis": messages.times,
                 "key": messages.key,
                 "value": messages.value,
                 "headers": messages.headers,
             },
             KafkaMessage,
         )
-        latest = max(messages.times)
+        latest = _latest(messages.times)
         if self.event_time is None and latest >= 0:
             self.observe([latest * 1000])
         return batch if self.parse is None and self.event_time is None else self._parsed(batch.items())
@@ -235,6 +235,15 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
         if not self.rejected.is_connected:
             raise ItemRejected(rejected, message.place) from fault
         self.rejected.emit(rejected)
+
+
+def _latest(times: Column) -> int:
+    if isinstance(times, Arrowed):
+        import pyarrow.compute as pc  # noqa: PLC0415 - compiling must not load Arrow
+
+        latest: int = pc.max(times.arrow).as_py()
+        return latest
+    return max(map(int, times.values()))
 
 
 def removed(one: Partition, offset: int, first: int, retention: object) -> OffsetsRemoved:

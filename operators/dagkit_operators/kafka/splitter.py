@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Literal, Self
 
 from pydantic import AwareDatetime, NonNegativeInt, PositiveInt, PrivateAttr, model_validator
@@ -15,6 +16,7 @@ from dagkit.errors import did_you_mean
 from dagkit.patterns import HELP, is_whole, refusal
 from dagkit.ranges import OFFSET_INFINITY
 from dagkit_operators.kafka.client import KafkaClient
+from dagkit_operators.kafka.consumers import CONSUMERS
 from dagkit_operators.kafka.faults import OffsetsRemoved, TopicMissing
 from dagkit_operators.kafka.messages import KafkaRange
 from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
@@ -115,14 +117,18 @@ class KafkaSplitter(KafkaClient, InputOperator):
         self._looks = 0
 
     def teardown(self) -> None:
+        """Disconnect, also the consumers that readers left in this process: they would fetch messages until it ends."""
         if self._abandoned is not None:
             self._abandoned.set()
+        self._client = None
+        CONSUMERS.close()
 
     def emit_tuples(self) -> None:
         """Send the ranges of the last look. Look again if all are sent and a look is due."""
         if self._look is None and not self._is_behind() and self._is_due():
-            assert self._context is not None, "an operator is set up before it runs"
-            self._look = self._context.in_background(self._ask)
+            context, client, abandoned = self._context, self._client, self._abandoned
+            assert context and client and abandoned, "an operator is set up before it runs"  # noqa: PT018
+            self._look = context.in_background(partial(self._ask, client, abandoned))
         if self._look is not None and self._look.done():
             seen, self._look = self._look.result(), None
             self._take(seen)
@@ -151,15 +157,14 @@ class KafkaSplitter(KafkaClient, InputOperator):
         assert self._context is not None and self._context.now is not None, "an input operator has a clock"  # noqa: PT018
         return self._context.now()
 
-    def _ask(self) -> _Seen:
+    def _ask(self, client: Topics, abandoned: threading.Event) -> _Seen:
         """Ask the cluster until it answers. It runs on another thread."""
-        assert self._client is not None and self._abandoned is not None, "an operator is set up before it runs"  # noqa: PT018
         outage = Outage(f"Kafka at {self.bootstrap_servers}")
         while True:
             try:
-                seen = self._seen(self._client)
+                seen = self._seen(client)
             except Unanswered as failure:
-                if self._abandoned.wait(outage.failed(str(failure))):
+                if abandoned.wait(outage.failed(str(failure))):
                     return _Seen({}, {})
             else:
                 outage.is_over()

@@ -22,11 +22,13 @@ DEFAULT_TIMEOUT_MILLIS = 60_000
 """How long a transaction may be open, if the settings do not say it."""
 ANSWER_SECONDS = 30.0
 """How long Kafka may take to begin or to end transactions."""
+ROOM_SECONDS = 0.005
+"""How long to wait for room in the producer's queue, before it is tried again."""
 DEFAULTS: Mapping[str, Any] = {
     "delivery.report.only.error": True,
     "linger.ms": 5,
     "partitioner": "murmur2_random",  # as clients in Java choose partitions
-    "queue.buffering.max.messages": 1_000_000,
+    "queue.buffering.max.messages": 100_000,  # several batches for each broker; a million takes 340 MB
 }
 _FENCED = frozenset(("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "TRANSACTION_COORDINATOR_FENCED"))
 _ENDED = frozenset(
@@ -133,7 +135,7 @@ class TransactionalTopic:
         self._producer.poll(0)
 
     def _wait_for_room(self) -> None:
-        self._producer.poll(0.1)
+        self._producer.poll(ROOM_SECONDS)  # nothing that makes room ends it earlier
         self._failures.check(self._address)
 
     def _produce(self, message: Outgoing) -> None:

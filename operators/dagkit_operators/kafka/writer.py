@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic
 from pydantic import Field, NonNegativeFloat, PositiveInt, PrivateAttr
 from typing_extensions import TypeVar
 
-from dagkit import Arrowed, Batch, Constant, ExternalOutput, InputPort
+from dagkit import Arrowed, Batch, Column, Constant, ExternalOutput, InputPort
 from dagkit_operators.kafka.client import KafkaClient
 from dagkit_operators.kafka.entries import OpenEntry, Outgoing, columns_of, columns_without_headers
 from dagkit_operators.kafka.messages import Headers, KafkaMessage
@@ -91,12 +91,12 @@ class KafkaWriter(KafkaClient, Rejecting, Generic[T]):
     def _columns(self, batch: Batch[T]) -> "pa.RecordBatch | None":
         """The messages for a batch. None if each must be made by itself: some have headers, or cannot be written."""
         are_messages = batch.made_by is KafkaMessage or all(isinstance(item, KafkaMessage) for item in batch.items())
-        times = None
+        times: Sequence[int | None] | pa.Array | None = None
         if are_messages:
             headers = batch.column("headers")
             if any([headers.value] if isinstance(headers, Constant) else headers.values()):
                 return None
-            times = list(map(_time, batch.column("timestamp_millis").values()))
+            times = _times(batch.column("timestamp_millis"))
         elif any(isinstance(item, KafkaMessage) for item in batch.items()):
             return None
         try:
@@ -166,6 +166,16 @@ class KafkaWriter(KafkaClient, Rejecting, Generic[T]):
 
 def _time(millis: int) -> int | None:
     return millis if millis >= 0 else None
+
+
+def _times(column: Column) -> "Sequence[int | None] | pa.Array":
+    if not isinstance(column, Arrowed):
+        return list(map(_time, column.values()))
+    import pyarrow as pa  # noqa: PLC0415 - compiling must not load Arrow
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    times = column.arrow
+    return pc.if_else(pc.less(times, 0), pa.scalar(None, times.type), times)
 
 
 def _longest(columns: "pa.RecordBatch") -> int:

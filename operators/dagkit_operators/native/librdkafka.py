@@ -48,7 +48,7 @@ class MessageColumns:
     """Messages that follow each other in a partition."""
 
     offsets: "np.ndarray[Any, np.dtype[np.int64]]"
-    times: "np.ndarray[Any, np.dtype[np.int64]]"
+    times: "pa.Int64Array"
     keys: "pa.LargeBinaryArray"
     values: "pa.LargeBinaryArray"
     headers: Sequence[tuple[tuple[str, bytes | None], ...]] | None
@@ -170,6 +170,7 @@ class PartitionQueue:
 
     def _columns(self, place: int, count: int, key_bytes: int, value_bytes: int, with_headers: int) -> MessageColumns:
         import numpy as np  # noqa: PLC0415 - not loaded when only compiling
+        import pyarrow as pa  # noqa: PLC0415
 
         offsets, times = np.empty(count, np.int64), np.empty(count, np.int64)
         keys, values = _Filled(count, key_bytes), _Filled(count, value_bytes)
@@ -184,7 +185,7 @@ class PartitionQueue:
         )
         messages = (c_void_p * count).from_address(place)
         headers = [self._headers(message) for message in messages] if with_headers else None
-        return MessageColumns(offsets, times, keys.array(), values.array(), headers)
+        return MessageColumns(offsets, pa.array(times), keys.array(), values.array(), headers)
 
     def _headers(self, message: int | None) -> tuple[tuple[str, bytes | None], ...]:
         headers, name, value, size = c_void_p(), c_char_p(), c_void_p(), c_size_t()

@@ -266,6 +266,50 @@ def test_a_window_in_flight_does_not_overtake_one_that_is_not_delivered(tmp_path
     assert all(set(before) <= set(after) for before, after in pairwise(seen))
 
 
+@pytest.fixture
+def pipeline(tmp_path: Path, table: Path) -> Desk:
+    """Windows that leave work to the next one, which begins before they are delivered."""
+    return Desk(tmp_path, numbers_inserted(table, looks=((40,),), readers=1), backend=Hurried, until=Until.IDLE)
+
+
+def test_a_window_begins_before_the_one_before_it_is_delivered(pipeline: Desk, table: Path) -> None:
+    seen: list[tuple[Point, int]] = []
+    pipeline.run(probe=lambda point, window_id: seen.append((point, window_id)))
+    assert numbers_in(table) == list(range(40))
+    windows = [window for point, window in seen if point is Point.APPENDED]
+    assert len(windows) > 2
+    assert all(
+        seen.index((Point.RUNNING, after)) < seen.index((Point.DELIVERED, before)) < seen.index((Point.APPENDED, after))
+        for before, after in pairwise(windows)
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("window", [1, 2, 3])
+@pytest.mark.parametrize("point", Point)
+def test_a_crash_with_a_window_beside_a_delivery_loses_and_doubles_nothing(
+    pipeline: Desk, table: Path, point: Point, window: int
+) -> None:
+    pipeline.crash(CrashAfter(point, window))
+    pipeline.run()
+    assert numbers_in(table) == list(range(40))
+    assert (pipeline.faults(), pipeline.leftovers()) == ([], [])
+
+
+@pytest.mark.parametrize("trouble_of", ["before away", "within crash", "after crash", "before refuses"])
+def test_trouble_with_a_system_while_a_window_runs_loses_and_doubles_nothing(
+    pipeline: Desk, table: Path, trouble: list[str], trouble_of: str
+) -> None:
+    trouble.append(trouble_of)
+    if trouble_of != "before away":
+        with pytest.raises((Crash, OperatorFailed)):
+            pipeline.run()
+    pipeline.clock = FakeClock()
+    pipeline.run()
+    assert numbers_in(table) == list(range(40))
+    assert (pipeline.faults(), pipeline.leftovers()) == ([], [])
+
+
 def test_an_operator_alone_keeps_its_entries() -> None:
     alone = Alone(Insert(path=""))
     with alone.window():

@@ -43,6 +43,44 @@ def seen(outlook: LoopState = QUIET, **known: Any) -> LoopState:
             seen(unfinished=True, in_flight=1, completed=True), Finish(), id="files come before the next commit"
         ),
         pytest.param(
+            seen(unfinished=True, delivers=True, overlap=2, waiting=9), Start(), id="a window begins before a delivery"
+        ),
+        pytest.param(
+            seen(unfinished=True, delivers=True, overlap=2, waiting=9, in_flight=1),
+            Finish(),
+            id="and no more than one",
+        ),
+        pytest.param(
+            seen(unfinished=True, delivers=True, overlap=1, waiting=9), Finish(), id="unless windows do not overlap"
+        ),
+        pytest.param(seen(unfinished=True, delivers=True, overlap=2), Finish(), id="or nothing waits"),
+        pytest.param(seen(unfinished=True, overlap=2, waiting=9), Finish(), id="or files are to be put in place"),
+        pytest.param(
+            seen(unfinished=True, delivers=True, overlap=2, waiting=9, next_attempt=NOW),
+            Finish(),
+            id="or the external system is away",
+        ),
+        pytest.param(
+            seen(unfinished=True, delivers=True, overlap=2, waiting=9, stopping=Stopping.AFTER_WINDOW),
+            Finish(),
+            id="or the run is to stop",
+        ),
+        pytest.param(
+            seen(unfinished=True, delivers=True, overlap=2, waiting=9, windows_left=0),
+            Finish(),
+            id="or no window is left",
+        ),
+        pytest.param(
+            seen(unfinished=True, delivers=True, overlap=2, waiting=9, change_pending=True),
+            Finish(),
+            id="or the next window comes after a change",
+        ),
+        pytest.param(
+            seen(unfinished=True, delivers=True, overlap=2, waiting=9, work_requested=True),
+            Finish(),
+            id="or after a request on work",
+        ),
+        pytest.param(
             seen(in_flight=2, overlap=2, completed=True, waiting=9), Commit(), id="a commit comes before work"
         ),
         pytest.param(

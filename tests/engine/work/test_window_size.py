@@ -50,6 +50,12 @@ def test_the_next_window(pace: WindowSizer, backlog: float, length: WindowLength
     assert pace.next(backlog) == pytest.approx(length)
 
 
+def test_windows_that_are_delivered_while_the_next_one_runs_are_short() -> None:
+    """Slots have nothing to do while the last one is delivered."""
+    exact = replace(RIGHT, hands_over=True)
+    assert exact.next(10_000.0, is_delivered=True) == pytest.approx(WindowLength(1000.0, 1000.0))
+
+
 def test_windows_get_shorter_as_the_backlog_does() -> None:
     lengths = [WRONG.next(backlog).lasts_millis for backlog in (1e6, 1e5, 2e4, 5e3, 1e3)]
     assert lengths == sorted(lengths, reverse=True)

@@ -88,6 +88,24 @@ def test_all_messages_of_all_partitions_are_read_once_and_proven(kafka: Broker, 
     assert (proof.input, len(proof.sources), proof.positions) == ("reader.ranges", 2, 150)
 
 
+def clients() -> int:
+    """The clients of Kafka in this process."""
+    return sum(thread.read_text() == "rdk:main\n" for thread in Path("/proc/self/task").glob("*/comm"))
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+def test_a_run_leaves_no_client(kafka: Broker, tmp_path: Path, crashes: bool) -> None:
+    topic = kafka.topic(2)
+    kafka.produce(topic, range(10))
+    before = clients()
+    desk = Desk(tmp_path, collected(kafka, topic, range_size=3, partitions=2))
+    if crashes:
+        desk.crash(CrashAfter(Point.STAGED, 1))
+    else:
+        desk.run()
+    assert clients() == before
+
+
 def test_a_search_in_child_processes_reads_with_consumers_of_its_own(kafka: Broker, tmp_path: Path) -> None:
     topic = kafka.topic(2)
     kafka.produce(topic, range(30), partition=0)

@@ -1,0 +1,89 @@
+"""Ranges of a real broker are split at every offset, and the number of their readers follows the backlog."""
+
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+
+from dagkit import Dag, Until
+from dagkit.engine.history.backlogs import decisions
+from dagkit.engine.reports.run_events import Committed, RunEvent
+from dagkit.ledger.audit.verify import verify
+from dagkit.scaling import ScalingInputs, decide
+from dagkit.testing import FakeClock, check_every_split_of
+from dagkit_operators import KafkaReader, KafkaSplitter
+from dagkit_operators.kafka.messages import KafkaRange
+from tests.engine.cast import Collect, Desk, Hurried, arrived
+from tests.engine.changes.test_listeners import Roomy
+from tests.services.broker import Broker
+
+pytestmark = pytest.mark.slow
+
+
+def test_every_split_of_a_range_gives_the_same_messages(kafka: Broker) -> None:
+    topic = kafka.topic()
+    kafka.produce(topic, range(8))
+    reader = KafkaReader(bootstrap_servers=kafka.address, batch_size=2)
+    proven = check_every_split_of(reader, KafkaRange(0, topic, 0, 1, 7))
+    assert (proven.records, proven.cuts) == (6, 5)
+
+
+def test_every_split_of_a_range_with_transactions_gives_the_committed_messages(kafka: Broker) -> None:
+    """Of six offsets, 0 and 4 have messages that are committed."""
+    topic = kafka.topic()
+    for is_committed in (True, False, True):
+        producer = kafka.producer(transactional_id=topic)
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.produce(topic, b"x")
+        producer.flush()
+        (producer.commit_transaction if is_committed else producer.abort_transaction)()
+    whole = KafkaRange(0, topic, 0, 0, 6)
+    reader = KafkaReader(bootstrap_servers=kafka.address, batch_size=1, parse=lambda message: message.offset)
+    proven = check_every_split_of(reader, whole)
+    assert (proven.records, proven.cuts) == (2, 5)
+
+
+def test_the_number_of_readers_follows_the_backlog(kafka: Broker, tmp_path: Path) -> None:
+    topic, rounds = kafka.topic(2), iter((range(40), range(40, 80)))
+
+    def draw(dag: Dag, conf: object) -> None:
+        split = KafkaSplitter(bootstrap_servers=kafka.address, topics=[topic], range_size=10, interval_millis=1)
+        read = KafkaReader(
+            bootstrap_servers=kafka.address,
+            parse=lambda message: int(message.value or b""),
+            batch_size=5,
+            policy="apex",
+            max_readers=3,
+            interval_millis=0,
+        )
+        splitter, reader = dag.add_operator("splitter", split), dag.add_operator("reader", read)
+        splitter >> reader
+        dag.add_stream("messages", reader.messages, dag.add_operator("collect", Collect()).input)
+
+    def produce_or_stop() -> None:
+        values = next(rounds, None)
+        if values is None:
+            loop.stop()
+        else:
+            for partition in range(2):
+                kafka.produce(topic, values[partition::2], partition)
+
+    counts = [1]
+
+    def observe(happening: RunEvent) -> None:
+        if isinstance(happening, Committed):
+            counts.append(len(loop.run_state.program.operators["reader"]))
+            if counts[-2] > counts[-1] == 1:
+                produce_or_stop()
+
+    produce_or_stop()
+    desk = Desk(tmp_path, draw, Until.STOPPED, lambda backend: Hurried(Roomy(backend)), FakeClock())
+    loop = desk.loop(observers=[observe])
+    loop.run()
+    assert [count for count, _ in groupby(counts) if count in (1, 3)] == [1, 3, 1, 3, 1]
+    desk.until = Until.IDLE  # a loop that is stopped may leave work to the next one
+    assert sorted(arrived(desk.run())) == list(range(80))
+    made = [each.fact for each in decisions(desk.ledger(), "reader")]
+    assert all(decide(ScalingInputs.of(fact.inputs)).after == fact.after for fact in made)
+    assert verify(desk.ledger()).is_complete
