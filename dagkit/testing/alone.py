@@ -138,6 +138,8 @@ class Alone(Generic[OperatorT]):
         """The event time that the element of the last call of `work` reached, if the operator estimates watermarks."""
         self.ended = False
         """Whether an input operator raised Shutdown."""
+        self._origin: tuple[Any, int | None] = (None, None)
+        """The origin of the items that are sent now."""
         self._found_window = 0
         """The window of the last look."""
         self._sent: dict[str, list[Any]] = {}
@@ -153,6 +155,7 @@ class Alone(Generic[OperatorT]):
                 keying = Keying(None, *declared.key_in(self.operator))
                 self._into[port] = receiver(self.operator, port, keying)
         self.operator._services.update(self.files | self.entries)  # noqa: SLF001 - as the engine does
+        self.operator._services["item_origin"] = lambda: self._origin  # noqa: SLF001 - as the engine does
         context = Context(
             application="alone",
             operator=type(operator).__name__,
@@ -200,10 +203,14 @@ class Alone(Generic[OperatorT]):
         self._life.save(self.window_id)
         self.window_id += 1
 
-    def send(self, *items: Any, to: str | None = None) -> None:
-        """Send items one by one to the only input or the named one."""
-        for item in items:
-            self._receiver(to).item(item)
+    def send(self, *items: Any, to: str | None = None, origin: tuple[Any, int | None] = (None, None)) -> None:
+        """Send items one by one to the only input or the named one; `origin` is their `item_origin`."""
+        self._origin = origin
+        try:
+            for item in items:
+                self._receiver(to).item(item)
+        finally:
+            self._origin = (None, None)
 
     def send_batch(self, batch: "Batch[Any] | Sequence[Any]", *, to: str | None = None) -> None:
         """Send many items at once, as a batch."""

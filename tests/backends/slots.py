@@ -37,18 +37,18 @@ class InSlots:
             arriving.setdefault((sent.level, sent.slot), []).append(sent)
         window = replace(assignment, arriving=(), work={}, state={})  # as it travels to the workers of Spark
         states, work = pickle.loads(pickle.dumps((assignment.state, assignment.work)))  # noqa: S301 - as above
-        reports, delayed = [], []
-        for level in range(self.program.levels):
+        program, reports, delayed = self.program.placing(assignment.locates), [], []
+        for level in range(program.levels):
             slots = [
                 SlotRun(
-                    self.program,
+                    program,
                     level,
                     slot,
                     window,
                     states.get((level, slot), {}),
                     work=work.get((level, slot), ()),
                 )
-                for slot in range(self.program.slots_at(level))
+                for slot in range(program.slots_at(level))
             ]
             for left, report in self.run_level(slots, arriving):
                 reports.append(report)

@@ -18,6 +18,7 @@ from dagkit import (
 )
 from dagkit.backends.spark.backend import SparkBackend
 from dagkit.compiler import compile_application
+from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.worker.protocol import Backend
 from dagkit_operators import (
@@ -122,25 +123,76 @@ def populate(home: Path, *, is_connected: bool = True) -> Callable[[Dag, object]
     return populate_dag
 
 
-@pytest.mark.parametrize(
-    "backend",
+Backends = Callable[[Any], Backend]
+everywhere = pytest.mark.parametrize(
+    "backends",
     ["reference", "slots", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.slow])],
+    indirect=True,
 )
-def test_a_rejected_item_names_its_file_and_byte(backend: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    def on(reference: Any) -> Backend:
-        if backend == "spark":
-            return SparkBackend(reference.compilation, request.getfixturevalue("spark"))
-        return reference if backend == "reference" else InSlots(reference.compilation)
 
+
+@pytest.fixture
+def backends(request: pytest.FixtureRequest) -> Backends:
+    """Makes a backend of a reference backend, which knows the application."""
+
+    def on(reference: Any) -> Backend:
+        if request.param == "spark":
+            return SparkBackend(reference.compilation, request.getfixturevalue("spark"))
+        return reference if request.param == "reference" else InSlots(reference.compilation)
+
+    return on
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A folder with the files to read."""
     (tmp_path / "in").mkdir()
     for name, content in FILES.items():
         (tmp_path / "in" / name).write_text(content)
-    Desk(tmp_path, populate(tmp_path), backend=on).run()
+    return tmp_path
+
+
+@everywhere
+def test_a_rejected_item_names_its_file_and_byte(backends: Backends, home: Path) -> None:
+    Desk(home, populate(home), backend=backends).run()
     written = {
-        name: sorted(line for path in (tmp_path / name).rglob("part-*") for line in path.read_text().splitlines())
+        name: sorted(line for path in (home / name).rglob("part-*") for line in path.read_text().splitlines())
         for name in CHAINS
     }
     assert written == {name: expected for name, (_, expected) in CHAINS.items()}
+
+
+class Numbers(Operator):
+    """Raises on what is no number."""
+
+    kind = "origins.numbers/1"
+    stateless = True
+    input = InputPort[Any]()
+
+    def process(self, item: Any) -> None:
+        int(item)
+
+
+@everywhere
+def test_an_operator_that_raises_behind_two_exchanges_names_file_and_byte(backends: Backends, home: Path) -> None:
+    (home / "in" / "a.txt").write_text("1 2\n22\n")
+
+    def draw(dag: Dag, conf: object) -> None:
+        splitter = dag.add_operator("Find", FileSplitterInput(scanner={"files": [str(home / "in")]}))
+        reader = dag.add_operator("Read", LineReader())
+        splitter.blocks_metadata_output >> reader.blocks_metadata_input
+        last: Any = reader.messages
+        for name, operator in (("words", Words()), ("strip", Map(str.strip)), ("numbers", Numbers())):
+            step: Any = dag.add_operator(name, operator)
+            dag.set_operator_attribute(step, OperatorContext.PARTITIONER, StatelessPartitioner(2))
+            dag.add_stream(f"to {name}", last, step.input)
+            last = getattr(step, "output", None)
+
+    with pytest.raises(OperatorFailed) as raised:
+        Desk(home, draw, backend=backends).run()
+    failure = raised.value.failure
+    assert failure.operator == "numbers"
+    assert failure.place.partition(" (block ")[0] in (f"{home}/in/b.txt, byte 0", f"{home}/in/b.txt, byte 2")
 
 
 def test_origins_are_taken_along_only_to_a_connected_output_that_names_them(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """Lowering: a compiled application becomes the program that its workers run."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 from dagkit.api.attributes import OperatorContext, PortContext
@@ -23,9 +22,8 @@ def program_of(compilation: Compilation) -> Program:
     assert isinstance(fused, Fused), "an application is compiled to the end before it runs"
     graph, plan = fused.graph, compilation.plan
     keyings = {(node.name, port): keying_of(node, port) for node in graph.nodes for port in node.input_ports}
-    placed = placed_inputs(graph)
-    links, targets = _wiring(fused, plan, keyings, placed)
-    return Program(
+    links, targets = _wiring(fused, plan, keyings)
+    program = Program(
         application=graph.application,
         stages=tuple(
             StageProgram(
@@ -61,15 +59,15 @@ def program_of(compilation: Compilation) -> Program:
             if isinstance(node.operator, InputOperator)
             for port in node.output_ports.values()
         },
-        placed=placed,
         types={
             node.name: node.bindings for node in graph.nodes if node.bindings and declared_state(type(node.operator))
         },
     )
+    return program.placing(node.name for node in graph.nodes if _names_origins(graph, node))
 
 
 def _wiring(
-    fused: Fused, plan: Plan, keyings: Mapping[Port, Keying], placed: Collection[Port]
+    fused: Fused, plan: Plan, keyings: Mapping[Port, Keying]
 ) -> tuple[Mapping[str, Mapping[Port, Port]], Mapping[str, Mapping[Port, tuple[Target, ...]]]]:
     """The wires within each stage, and the targets of those that leave it."""
     home = {operator: stage for stage in plan.stages for operator in stage.operators}
@@ -83,8 +81,6 @@ def _wiring(
         else:
             leaving = targets.setdefault(stage.name, {})
             target = _target(fused, number, wire, home[sink[0]].level, keyings[sink])
-            if sink in placed and stage.place is Place.WORKERS and not target.delayed:
-                target = replace(target, placed=True)
             leaving[source] = (*leaving.get(source, ()), target)
     return links, targets
 
@@ -113,26 +109,6 @@ def _sliding(graph: Graph, node: Node, port: str) -> Sliding:
         port=f"{node.name}.{port}",
         payload=node.payload(node.output_ports[port]) if port else Any,
     )
-
-
-def placed_inputs(graph: Graph) -> frozenset[Port]:
-    """The inputs for whose items the origins are taken along: they lead to a connected output that names origins.
-
-    What an operator reads has its own origin, and items that a delay held have none.
-    """
-    asking = {node.name for node in graph.nodes if _names_origins(graph, node)}
-    following = list(asking)
-    found: set[Port] = set()
-    while following:
-        node = graph.by_name[following.pop()]
-        for port, stream in () if node.is_delay else graph.connected_inputs(node.name):
-            if stream.source is None or takes_work(node, port):
-                continue
-            found.add((node.name, port))
-            if stream.source.node not in asking:
-                asking.add(stream.source.node)
-                following.append(stream.source.node)
-    return frozenset(found)
 
 
 def _names_origins(graph: Graph, node: Node) -> bool:

@@ -3,17 +3,19 @@
 A worker loads this module and not the compiler, which makes programs in `lower.py`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property, lru_cache, partial
 from math import gcd
 from typing import TYPE_CHECKING, Any
 
-from dagkit.api.operators import Operator, Unifier
+from dagkit.api.operators import DelayOperator, Operator, Unifier
 from dagkit.api.partitioning import PartitionKeys
 from dagkit.api.running import Context
 from dagkit.api.streams import BatchKey, StreamCodec
+from dagkit.api.work import SplittableOperator
 from dagkit.engine.address import Address
 from dagkit.plan.model import Routing
 from dagkit.ranges import BundleFinalizer
@@ -190,6 +192,14 @@ class StageProgram:
     links: Mapping[Port, Port]
     targets: Mapping[Port, tuple[Target, ...]]
 
+    def placing(self, inputs: Collection[Port]) -> "StageProgram":
+        """This stage, with origins taken along to these inputs."""
+        ends = {
+            port: tuple(replace(one, placed=one.into in inputs and not one.delayed) for one in targets)
+            for port, targets in self.targets.items()
+        }
+        return replace(self, targets=ends)
+
 
 @dataclass(frozen=True, slots=True)
 class Sliding:
@@ -226,16 +236,46 @@ class Program:
     """The attributes of each operator and of the application, by qualified name."""
     outputs: Mapping[Port, Any]
     """The payload of every output of the input operators."""
-    placed: frozenset[Port]
-    """The inputs for whose items the origins are taken along."""
     types: Mapping[str, Bindings]
     """The types that the type variables of each operator stand for, by operator."""
+    placed: frozenset[Port] = frozenset()
+    """The inputs for whose items the origins are taken along."""
 
     def for_workers(self) -> "Program":
         """The program without the parts that only the driver needs: input operators and their payloads."""
         names = {name for stage in self.stages for name in stage.operators}
         running = {name: slots for name, slots in self.operators.items() if name in names}
         return replace(self, operators=running, outputs={})
+
+    @property
+    def reads(self) -> bool:
+        """Whether an operator reads elements, so that items may have a place."""
+        return any(isinstance(copies[0], SplittableOperator) for copies in self.operators.values())
+
+    def placing(self, operators: Iterable[str]) -> "Program":
+        """This program, with origins taken along to all inputs from which items reach these operators in a window.
+
+        What an operator reads has its own origin, and items that a delay held have none.
+        """
+        seen = set(operators)
+        if not seen:
+            return self
+        queued = {target.into for target in self.targets.values() if target.queued}
+        above: dict[str, list[tuple[Port, str]]] = defaultdict(list)
+        for into, source in self.feeders.items():
+            if into not in queued:
+                above[into[0]].append((into, source))
+        following, placed = list(seen), set(self.placed)
+        while following:
+            name = following.pop()
+            if isinstance(self.operators[name][0], DelayOperator):
+                continue
+            for into, source in above[name]:
+                placed.add(into)
+                if source not in seen:
+                    seen.add(source)
+                    following.append(source)
+        return replace(self, stages=tuple(stage.placing(placed) for stage in self.stages), placed=frozenset(placed))
 
     @property
     def levels(self) -> int:

@@ -19,7 +19,7 @@ from dagkit.engine.run.handovers import settle_handovers
 from dagkit.engine.run.in_flight import InFlightWindow
 from dagkit.engine.run.notify import queues_of
 from dagkit.engine.run.run_state import RunState
-from dagkit.engine.run.searching import is_halving, leaves_next, search_after
+from dagkit.engine.run.searching import is_halving, last_failure, leaves_next, may_locate, search_after
 from dagkit.engine.work.item import Number, WorkItem
 from dagkit.engine.work.split import Allocation, all_in, split_at_the_end
 from dagkit.engine.worker.finalizers import call_back
@@ -77,6 +77,9 @@ class Committer:
             if not isinstance(error, OperatorFailed | WindowLost):
                 raise
             self._try_again(window, error)
+            return None
+        if window.unlocated is not None:  # it did not fail again
+            self._try_again(window, window.unlocated)
             return None
         lacking = unreported(all_in(share.allocation), answer.reports)
         if lacking:
@@ -179,6 +182,9 @@ class Committer:
         again = window.failed(error, self._run.program) and not is_halving(self._run, window)
         self._run.publisher.started(window)
         leaves = window.assignment.leaves
+        if not again and isinstance(error, OperatorFailed) and may_locate(self._run, window, error):
+            again, window.unlocated = True, error
+        error = error if again else last_failure(window, error)
         try:
             leaves = leaves if again else leaves_next(self._run, window, error)
         except DagkitError:
@@ -190,7 +196,14 @@ class Committer:
             window.failures = 0
             isolated = True
         staging = self._run.new_staging(window.window_id)
-        assignment = replace(window.assignment, staging=staging, leaves=leaves, isolated=isolated, movable=frozenset())
+        assignment = replace(
+            window.assignment,
+            staging=staging,
+            leaves=leaves,
+            isolated=isolated,
+            movable=frozenset(),
+            locates=() if window.unlocated is None else (window.unlocated.failure.operator,),
+        )
         self._run.in_flight.resubmit(window, assignment)
 
     def finish(self) -> None:

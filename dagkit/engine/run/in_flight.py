@@ -44,6 +44,8 @@ class InFlightWindow:
     failures: int = 0
     cause: OperatorFailed | WindowLost | None = None
     """The last failure."""
+    unlocated: OperatorFailed | None = None
+    """The failure whose record the present attempt is to locate."""
     is_published: bool = False
     """Whether its start has been published to observers."""
     answer: "Future[Answer]" = field(init=False)

@@ -1,4 +1,8 @@
-"""The search for the record that ends its worker, when all attempts at a window have failed."""
+"""The search for the record on which a window fails, when all attempts at it have failed.
+
+One that ends its worker is found by halves. One on which an operator raises behind an exchange is found by one more
+attempt: items take their origins along only in such an attempt, or if an output names them.
+"""
 
 import logging
 from collections.abc import Sequence
@@ -51,6 +55,23 @@ def leaves_next(run: RunState, window: InFlightWindow, error: OperatorFailed | W
     if not work:
         raise error
     return Leaving.ALL
+
+
+def may_locate(run: RunState, window: InFlightWindow, error: OperatorFailed) -> bool:
+    """Whether another attempt may find the place of the record on which an operator failed."""
+    failure = error.failure
+    if window.unlocated is not None or run.summary.sets_aside:
+        return False
+    if not failure.record or failure.place or failure.slot is None:
+        return False
+    return run.program.reads and run.program.placing([failure.operator]).placed != run.program.placed
+
+
+def last_failure(window: InFlightWindow, error: OperatorFailed | WindowLost) -> OperatorFailed | WindowLost:
+    """The failure that ends the run after an attempt to locate the record: the one with a place, else the first."""
+    if window.unlocated is None or (isinstance(error, OperatorFailed) and error.failure.place):
+        return error
+    return window.unlocated
 
 
 def _is_searched(run: RunState, error: OperatorFailed | WindowLost) -> bool:

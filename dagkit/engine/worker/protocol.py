@@ -67,6 +67,8 @@ class WindowTask:
     """The watermarks after the last committed window, by operator; only of operators that can have one."""
     movable: frozenset[Address] = frozenset()
     """The inputs whose work busy slots may hand over to idle ones while the window runs."""
+    locates: tuple[str, ...] = ()
+    """Operators to which all origins are taken along, because the attempt is to locate the record of a failure."""
     taps: tuple["Tap", ...] = ()
     """The outputs of which the window takes samples, because a user watches them."""
     board: BoardPlace | None = None

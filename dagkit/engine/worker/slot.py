@@ -271,7 +271,11 @@ class SlotRun:
         name = operator_of(error)
         if name is None:
             return error
-        return failure_of(error, name, self.window_id, self.slot, spot=self._spot(), instance=self.operators.get(name))
+        instance = self.operators.get(name)
+        failed = failure_of(error, name, self.window_id, self.slot, spot=self._spot(), instance=instance)
+        if failed.failure.record and not failed.failure.place and self.program.reads:
+            failed.help += "; `dagkit launch --reference` names the file and the byte where such a record was read"
+        return failed
 
     def _spot(self, position: int | None = None) -> Spot:
         """The place of the present item, or of the one at a position in the same element."""

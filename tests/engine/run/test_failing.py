@@ -102,6 +102,19 @@ class Strict(Operator):
         self.output.emit(item)
 
 
+class Once(Strict):
+    """Fails on one record, unless it has failed before."""
+
+    kind = "cast.once/1"
+    mark: str
+
+    def process(self, item: Any) -> None:
+        if not is_good(item.value) and not Path(self.mark).exists():
+            Path(self.mark).touch()
+            raise ValueError(f"cannot stand {item.value!r} once")
+        self.output.emit(item)
+
+
 class StrictInBatches(Strict):
     """Fails on one record, given many at once."""
 
@@ -223,7 +236,8 @@ def test_a_failure_names_the_file_whatever_the_work_is_made_of(tmp_path: Path, l
     assert raised.value.failure.place == f"{tmp_path}/in/a.txt, byte {10 * BAD}"
 
 
-def test_behind_an_exchange_the_reference_names_the_line_in_the_window_that_failed(tmp_path: Path) -> None:
+@wherever
+def test_behind_an_exchange_the_line_is_found_in_another_attempt(tmp_path: Path, loop: Callable[[Desk], Loop]) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").write_text(LINES)
     behind = reading(tmp_path, ("strict", Strict))
@@ -232,12 +246,31 @@ def test_behind_an_exchange_the_reference_names_the_line_in_the_window_that_fail
         behind(dag, conf)
         dag.set_operator_attribute(dag.operator("strict"), OperatorContext.PARTITIONER, StatelessPartitioner(2))
 
-    told = []
-    for loop in (in_slots, Desk.loop):
-        with pytest.raises(OperatorFailed, match="strict failed in window 2, slot") as raised:
-            loop(Desk(tmp_path, draw)).run()
-        told.append(raised.value.failure.place)
-    assert told == ["", f"{tmp_path}/in/a.txt, byte {10 * BAD} (block 1)"]
+    with pytest.raises(OperatorFailed, match="strict failed in window 2, slot") as raised:
+        loop(Desk(tmp_path, draw)).run()
+    assert raised.value.failure.place == f"{tmp_path}/in/a.txt, byte {10 * BAD} (block 1)"
+    assert "--reference" not in raised.value.help
+
+
+@wherever
+def test_a_failure_that_does_not_come_again_ends_the_run_without_a_place(
+    tmp_path: Path, loop: Callable[[Desk], Loop]
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text(LINES)
+    behind = reading(tmp_path, ("strict", lambda: Once(mark=str(tmp_path / "failed"))))
+
+    def draw(dag: Dag, conf: object) -> None:
+        behind(dag, conf)
+        dag.set_operator_attribute(dag.operator("strict"), OperatorContext.PARTITIONER, StatelessPartitioner(2))
+
+    desk = Desk(tmp_path, draw)
+    with pytest.raises(OperatorFailed, match="cannot stand 'line 0137' once"):
+        loop(desk).run()
+    assert sorted(desk.outputs()) == ["0"], "the window was not committed"
+    desk = Desk(tmp_path, draw)
+    loop(desk).run()
+    assert sorted(b"".join(desk.outputs().values()).decode().splitlines()) == LINES.splitlines()
 
 
 def test_after_a_failure_the_run_goes_on_from_the_last_commit_with_repaired_code(tmp_path: Path) -> None:
