@@ -84,6 +84,7 @@ Code = Literal[
     "affinity-conflicting",
     "affinity-ignored",
     "output-read",
+    "file-doubled",
     # property files
     "file-unreadable",
     "key-malformed",

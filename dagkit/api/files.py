@@ -113,6 +113,14 @@ class FileFinder(Protocol):
         """
 
 
+@runtime_checkable
+class SendsGrownFiles(Protocol):
+    """An operator that discovers files, and can send one again after it has grown."""
+
+    def sends_grown(self, *, followed: bool) -> bool:
+        """Whether it sends such a file again; `followed` is whether an operator follows the files (`follows_files`)."""
+
+
 READ_BEFORE = "it was read before and has changed"
 """The reason of the state of a file that is read again as a whole."""
 
@@ -182,6 +190,17 @@ class WantsReceipts(Protocol):
 
     def receipts_folder(self) -> str | None:
         """Where the engine writes them; None if none are wanted."""
+
+
+@runtime_checkable
+class CorrectsReceipts(Protocol):
+    """A reader that may read a file otherwise than the operator that found it described it."""
+
+    def read_instead(self) -> Mapping[str, Any] | None:
+        """What the receipt of the file of the element that was processed last states instead of what it was found with.
+
+        None: nothing else. An empty mapping: the file is left to a later reading, so this one has no receipt.
+        """
 
 
 def example_files(operator: Any) -> Mapping[str, Sequence[str]]:

@@ -63,6 +63,12 @@ class Operator(Component):
 
     The engine then runs a further window when that watermark has advanced, even without input.
     """
+    follows_files: ClassVar[bool] = False
+    """Whether the operator reads what is appended to the files that arrive, as TailFiles does.
+
+    It would read a file twice that is sent to it twice. So an operator that discovers files learns of it by
+    `Context.is_followed`.
+    """
 
     @property
     def item_origin(self) -> tuple[Any, int | None]:

@@ -44,6 +44,8 @@ class Context:
     application_path: str = ""
     """The application's folder, which contains its ledger; empty if there is none."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    is_followed: bool = False
+    """Whether an operator with `follows_files` gets the files that this one finds, also through others."""
     watermarks: Mapping[str, datetime | None] = field(default_factory=dict)
     """The watermark of each input port after the last window, for ports that can have one; None if it is unknown."""
     watermark: datetime | None = None

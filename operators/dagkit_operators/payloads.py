@@ -35,6 +35,8 @@ class FileInfo:
 
     receipt: Annotated[dict[str, Any] | None, Field(exclude_if=lambda receipt: receipt is None)] = None
     """Where to write a receipt for it, and what it was like when it was found; None if no receipt is wanted."""
+    is_found_again: Annotated[bool, Field(exclude_if=lambda is_found_again: not is_found_again)] = False
+    """Whether the operator that found it sends it again if it grows. So one that is cut off is left until then."""
 
     @property
     def source(self) -> str:

@@ -37,6 +37,13 @@ class Source:
         (self.folder / name).write_text(content)
         os.utime(self.folder / name, (at, at))
 
+    def forget_last_run(self) -> None:
+        """Leave the last batch planned, as if the run had ended before it was read."""
+        for log in (self.home / "checkpoint" / "commits", self.home / "out" / "_spark_metadata"):
+            last = max(int(entry.name) for entry in log.glob("[0-9]*"))
+            (log / str(last)).unlink()
+            (log / f".{last}.crc").unlink()
+
 
 def test_what_the_file_source_of_spark_does_with_files_that_change(spark: SparkSession, tmp_path: Path) -> None:
     source = Source(spark, tmp_path)
@@ -70,3 +77,40 @@ def test_the_file_source_of_spark_reads_a_file_once_for_each_input_that_names_it
     source = Source(spark, tmp_path)
     source.write("a.log", "one\n", at=1_700_000_000)
     assert source.look(inputs=2) == ["one", "one"]
+
+
+def test_what_the_file_source_of_spark_does_with_deleted_files(spark: SparkSession, tmp_path: Path) -> None:
+    source, now = Source(spark, tmp_path), 1_700_000_000
+    source.write("a.log", "one\n", at=now)
+    assert source.look() == ["one"]
+    (source.folder / "a.log").unlink()
+    assert source.look() == []
+    source.write("a.log", "one\n", at=now)  # it returns unchanged: known
+    assert source.look() == []
+
+    source.write("b.log", "two\n", at=now + 10)
+    assert source.look() == ["two"]
+    source.forget_last_run()
+    assert source.look() == ["two"]
+    source.forget_last_run()
+    (source.folder / "b.log").unlink()
+    assert source.look() == []  # it was to be read, and is lost without an error
+
+
+def test_the_file_source_of_spark_reads_what_is_stated_beside_a_file(spark: SparkSession, tmp_path: Path) -> None:
+    source = Source(spark, tmp_path)
+    source.write("a.log", "one\n", at=1_700_000_000)
+    source.write("a.log.md5", f"{'0' * 32}  a.log\n", at=1_700_000_000)  # another checksum
+    assert source.look() == [f"{'0' * 32}  a.log", "one"]
+
+
+def test_the_file_source_of_spark_reads_one_file_again_only_with_all_others(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source = Source(spark, tmp_path)
+    source.write("a.log", "one\n", at=1_700_000_000)
+    source.write("b.log", "two\n", at=1_700_000_000)
+    assert source.look() == ["one", "two"]
+    shutil.rmtree(tmp_path / "checkpoint")
+    shutil.rmtree(tmp_path / "out")
+    assert source.look() == ["one", "two"]

@@ -16,7 +16,10 @@ from dagkit.compiler.rules.attribute_rules import (
     settings_can_be_pickled,
     settings_hold_values_of_their_kind,
 )
-from dagkit.compiler.rules.file_rules import no_operator_finds_what_another_writes
+from dagkit.compiler.rules.file_rules import (
+    files_that_are_followed_are_sent_once,
+    no_operator_finds_what_another_writes,
+)
 from dagkit.compiler.rules.graph_rules import (
     an_application_has_operators,
     every_delay_leads_back,
@@ -113,6 +116,7 @@ RULES: tuple[Rule, ...] = (
     hosts_agree_with_affinity,
     thread_affinity_joins_connected_operators,
     no_operator_finds_what_another_writes,
+    files_that_are_followed_are_sent_once,
     attributes_off_the_platform_are_reported,
     waived_guarantees_are_reported,
 )

@@ -1,10 +1,12 @@
-"""Laws of files: an application must not read its own output."""
+"""Laws of files: an application must not read its own output, nor lines twice."""
 
 from collections.abc import Iterator
 
-from dagkit.api.files import FileFinder, KnownItems, example_files
-from dagkit.errors import Diagnostic, printable
+from dagkit.api.files import FileFinder, KnownItems, SendsGrownFiles, example_files
+from dagkit.api.work import SplittableOperator
+from dagkit.errors import Diagnostic, Severity, printable
 from dagkit.graph import Graph, Node
+from dagkit.schema import is_known
 from dagkit.urls import without_links
 
 
@@ -30,6 +32,70 @@ def no_operator_finds_what_another_writes(graph: Graph) -> Iterator[Diagnostic]:
                 f"let {writer.name} write to a folder outside of the input, or exclude its files by a pattern",
                 writer.where,
             )
+
+
+def files_that_are_followed_are_sent_once(graph: Graph) -> Iterator[Diagnostic]:
+    """An operator that follows a file reads what is appended; if the file is sent again, it reads all lines twice."""
+    for node in graph.nodes:
+        if node.operator.faults or not isinstance(node.operator, SendsGrownFiles):
+            continue
+        followers = " and ".join(sorted(each.name for each in followers_of(graph, node)))
+        if not node.operator.sends_grown(followed=bool(followers)):
+            yield from _unread(graph, node)
+        elif followers:
+            yield Diagnostic(
+                "file-doubled",
+                f"{node.name} sends a file again after it has grown, and {followers}, which follows it, would read "
+                "its lines twice",
+                f"leave the property of {node.name} that says so at its default: then it does not send it again",
+                node.where,
+            )
+
+
+def _unread(graph: Graph, node: Node) -> Iterator[Diagnostic]:
+    """What is appended to a file is lost to a reader that does not follow it, unless the file is sent again."""
+    readers = [each for each in _receivers_of_files(graph, node) if not _follows(each)]
+    names = " and ".join(sorted(each.name for each in readers if isinstance(each.operator, SplittableOperator)))
+    if names:
+        yield Diagnostic(
+            "guarantee-waived",
+            f"{node.name} does not send a file again after it has grown, so what is appended never reaches {names}",
+            f"let another operator find the files for {names}, unless this is intended",
+            node.where,
+            Severity.ADVISORY,
+        )
+
+
+def followers_of(graph: Graph, node: Node) -> list[Node]:
+    """The operators that follow the files which this one finds, as `follows_files` says."""
+    return [each for each in _receivers_of_files(graph, node) if _follows(each)]
+
+
+def _follows(node: Node) -> bool:
+    return bool(getattr(node.operator, "follows_files", False))
+
+
+def _receivers_of_files(graph: Graph, node: Node) -> list[Node]:
+    """The operators that get the files which an operator finds, also through others that pass them on.
+
+    A stream whose type is unknown may carry files. Files that a further finder sends are its own.
+    """
+    if not isinstance(node.operator, SendsGrownFiles):
+        return []
+    sent = [node.payload(port) for port in node.output_ports.values()]
+    found: dict[str, Node] = {}
+    follow = [node]
+    while follow:
+        sender = follow.pop()
+        for name, port in sender.output_ports.items():
+            payload = sender.payload(port)
+            if is_known(payload) and payload not in sent:
+                continue
+            for end in (sink for stream in graph.streams_from(sender.name, name) for sink in stream.sinks):
+                if end.node not in found and not isinstance(graph.by_name[end.node].operator, FileFinder):
+                    found[end.node] = graph.by_name[end.node]
+                    follow.append(graph.by_name[end.node])
+    return list(found.values())
 
 
 def items_into(graph: Graph, node: Node) -> list[object]:

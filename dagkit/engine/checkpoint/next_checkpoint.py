@@ -92,7 +92,8 @@ def _receipts(
     read = WindowRead(outcome.window_id, given, outcome.answer)
     if not before.receipts and all(item.receipt is None for item in read.found):
         return (), ()
-    return receipts_after(before.receipts, read, waiting.receipt_sources, {part.file for part in still_open})
+    aside = {each.item.receipt_source for each in outcome.decided.all_aside}  # it may be retried
+    return receipts_after(before.receipts, read, waiting.receipt_sources | aside, {part.file for part in still_open})
 
 
 def _is_read(program: Program, item: WorkItem) -> bool:

@@ -236,6 +236,8 @@ class Program:
     """The attributes of each operator and of the application, by qualified name."""
     outputs: Mapping[Port, Any]
     """The payload of every output of the input operators."""
+    followed: frozenset[str]
+    """The operators that discover files which another operator follows."""
     types: Mapping[str, Bindings]
     """The types that the type variables of each operator stand for, by operator."""
     placed: frozenset[Port] = frozenset()
@@ -311,6 +313,7 @@ class Program:
             home=home,
             application_path=application_path,
             attributes=self.attributes[operator],
+            is_followed=operator in self.followed,
             watermarks=ports,
             watermark=watermark,
             finalizer=finalizer or BundleFinalizer(),

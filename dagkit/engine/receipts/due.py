@@ -3,17 +3,19 @@
 A finder asks for a receipt in the element of each item of work on a file: `receipt` of a file, or the fact `receipt` of
 a block. The receipt is open from the window that found the first item, on the driver or in a slot. It is due after the
 window after which no item of the file waits, its last one was found, and no output file to which its windows wrote is
-incomplete.
+incomplete. A file that a reader left to a later reading gets none.
 """
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 from dagkit.engine.address import Address
 from dagkit.engine.files.staging import Part
 from dagkit.engine.receipts.receipt import Receipt
 from dagkit.engine.work.item import WorkItem
+from dagkit.engine.work.record import instead_of
 from dagkit.engine.worker.protocol import Answer
 
 
@@ -39,6 +41,8 @@ class _Worked:
 
     rows: dict[str, int]
     elements: set[int | None]
+    instead: Mapping[str, Any] | None = None
+    """What the receipt states instead of what the file was found with; empty: the file was left."""
 
 
 def receipts_after(
@@ -57,15 +61,16 @@ def receipts_after(
         _updated(receipt, window.window_id, worked[source], parts) if source in worked else receipt
         for source, receipt in receipts.items()
     ]
-    due = tuple(
+    done = tuple(
         receipt
         for receipt in after
         if receipt.is_whole
         and receipt.source not in pending
         and not any(file in open_files for file in receipt.outputs)
     )
-    written = {receipt.source for receipt in due}
-    return tuple(receipt for receipt in after if receipt.source not in written), due
+    closed = {receipt.source for receipt in done}
+    still_open = tuple(receipt for receipt in after if receipt.source not in closed)
+    return still_open, tuple(receipt for receipt in done if not receipt.is_left)
 
 
 def _new(source: str, item: WorkItem) -> Receipt:
@@ -84,6 +89,7 @@ def _worked_in(window: WindowRead) -> dict[str, _Worked]:
                     of_file = worked.setdefault(source, _Worked({}, set()))
                     of_file.rows[operator] = of_file.rows.get(operator, 0) + work.rows
                     of_file.elements |= work.element_ids
+                    of_file.instead = instead_of(of_file.instead, work.instead)
     return worked
 
 
@@ -94,4 +100,8 @@ def _updated(receipt: Receipt, window_id: int, worked: _Worked, parts: Iterable[
     written = (part.file for part in parts if part.part and part.element_id in worked.elements)
     outputs = tuple(sorted({*receipt.outputs, *written}))
     windows = (receipt.windows[0] if receipt.windows else window_id, window_id)
-    return receipt.model_copy(update={"rows": counted, "outputs": outputs, "windows": windows})
+    instead = worked.instead or {}
+    is_left = receipt.is_left or (worked.instead is not None and not instead)
+    return receipt.model_copy(
+        update={"rows": counted, "outputs": outputs, "windows": windows, "is_left": is_left, **instead}
+    )

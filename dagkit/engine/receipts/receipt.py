@@ -42,6 +42,8 @@ class Receipt(BaseModel):
     """The first and the last window that read it."""
     is_whole: bool = False
     """Whether its last block was given to a window."""
+    is_left: bool = False
+    """Whether a reader left it to a later reading, so that no receipt of this one is written."""
 
     @property
     def file_name(self) -> str:
@@ -58,7 +60,7 @@ class Receipt(BaseModel):
         """The receipt after the window with which everything of the file is committed and visible."""
         body = {
             "format": FORMAT,
-            **self.model_dump(mode="json", exclude={"folder", "is_whole"}),
+            **self.model_dump(mode="json", exclude={"folder", "is_whole", "is_left"}),
             "window": window_id,
             "ledger_hash": ledger_hash,
         }

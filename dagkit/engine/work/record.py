@@ -3,8 +3,10 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
+from dagkit.api.files import CorrectsReceipts
+from dagkit.api.operators import Operator
 from dagkit.engine.work.item import Number, WorkItem
 
 LISTED = 1000
@@ -35,6 +37,8 @@ class FileWork:
     """The elements of it that were worked on; empty if there were none."""
     rows: int = 0
     """How many items were sent for it."""
+    instead: Mapping[str, Any] | None = None
+    """What its receipt states instead of what it was found with, as in `CorrectsReceipts`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +89,14 @@ class Recorder:
         if found is not None:
             self._handed.append(found)
 
-    def do(self, item: WorkItem, stop: int, rows: int = 0) -> None:
-        """Record that an item was done up to a position, and how many items were sent for it."""
+    def do(self, item: WorkItem, stop: int, rows: int = 0, operator: Operator | None = None) -> None:
+        """Record that an operator did an item up to a position, and how many items it sent for it."""
         source = item.receipt_source if self._reads else None
         if source is not None:
-            self._files[source].rows += rows
-            self._files[source].element_ids |= {None, item.element_id}
+            file = self._files[source]
+            file.rows += rows
+            file.element_ids |= {None, item.element_id}
+            file.instead = instead_of(file.instead, operator.read_instead()) if _corrects(operator) else file.instead
         if item.source is None or stop == item.start:
             return
         is_settled = stop == item.end and self._new.pop((item.number, item.start), None) is not None
@@ -116,6 +122,17 @@ class Recorder:
             folded_positions=self._folded_positions,
             files=dict(self._files),
         )
+
+
+def instead_of(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return what holds of a file after two of its elements: if either was left, the file was not read whole."""
+    if before is None or after is None:
+        return before if after is None else after
+    return after if before and after else {}
+
+
+def _corrects(operator: Operator | None) -> TypeGuard[CorrectsReceipts]:
+    return isinstance(operator, CorrectsReceipts)
 
 
 class _Joined:

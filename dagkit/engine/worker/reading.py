@@ -158,7 +158,7 @@ class Reading:
             staging.order = 0
         self.order = 0
         reached = None if times is None else _reached(times)
-        self.recorder.do(each, each.end if rest is None else rest.start, self.rows)
+        self.recorder.do(each, each.end if rest is None else rest.start, self.rows, self.operator)
         self._reach(self.elements.source_to_report(each, rest), reached)
         ended = time.monotonic()
         if each.source is not None and len(self.stretches) < MOST_RANGES:

@@ -14,7 +14,7 @@ COMPRESSION = "compression"
 """The fact of a block whose positions are those of its file's content: the codec."""
 
 FOUND_AGAIN = "found_again"
-"""The fact of a block of a whole compressed file that the splitter finds again if its length differs."""
+"""The fact of a block of a file that the splitter finds again if its length differs."""
 
 
 def facts_of(length: int, modified_millis: int, content_length: int | None) -> dict[str, Any]:

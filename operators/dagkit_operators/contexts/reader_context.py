@@ -64,6 +64,9 @@ class ReaderContext(_Of[T], BaseModel, ABC):
     byte of each record. `never`: one reader reads the whole range in one window, as for a compressed file.
     """
 
+    shows_its_end: ClassVar[bool] = False
+    """Whether `is_cut_off` can recognise a file that ends too soon."""
+
     @abstractmethod
     def batches(
         self, stream: Seekable, block: Block, tracker: Tracker
@@ -93,6 +96,10 @@ class ReaderContext(_Of[T], BaseModel, ABC):
     def parts_of(self, restriction: OffsetRange, size: int) -> Iterable[OffsetRange]:
         """Divide a range that is not begun into parts of about this size; it stays whole unless it splits anywhere."""
         return restriction.split(size) if self.splits == "anywhere" else [restriction]
+
+    def is_cut_off(self, stream: Seekable, block: Block) -> bool:  # noqa: ARG002 - for overrides
+        """Whether a block cannot be read since its file, as the stream shows it, ends too soon."""
+        return False
 
     def record_end(self, stream: Seekable, block: Block, start: int) -> int | None:  # noqa: ARG002 - for overrides
         """Return the end of the record that starts at a position; None if its line ends it. For `dagkit trace`."""

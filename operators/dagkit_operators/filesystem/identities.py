@@ -3,13 +3,16 @@
 An identity combines the inode, which the system may reuse, with digests of the first and last bytes known. The device
 number may change when the machine restarts; it only distinguishes files with different names. A remote file is
 identified by its name, and in an object store also by the version of its content: an object can only be overwritten.
+On other remote filesystems, its length and time of change stand for a version.
 
 A recorded identity of a local file ends in its times. While they stay, the file is the same and need not be opened. If
 its time of change differs and its length does not, it was overwritten, although its first and last bytes may be equal.
+If it is longer than when it was recorded, and begins with what it had then, it has grown.
 """
 
 import hashlib
 import os
+import re
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -17,15 +20,16 @@ from io import FileIO
 from typing import NamedTuple
 
 from dagkit.urls import is_url, local_path
-from dagkit_operators.filesystem.access import NotRegular, exists, opened_here, status_of
+from dagkit_operators.filesystem.access import Found, NotRegular, exists, opened_here, status_of
 from dagkit_operators.filesystem.settled import is_settled
 
 EDGE = 256
 """The most bytes digested at the beginning of a file, and before its known end."""
-_VERSION = " version="
-"""Separates the URL of an object from the version of its content."""
 _TIMES = "@"
 """Separates the identity of a local file from its time of change, and the time when its status changed."""
+_REMOTE_STATE = re.compile(r" version=(?P<version>.*)| @(?P<length>[0-9a-f]+)\.(?P<millis>[0-9a-f]+)\Z", re.DOTALL)
+"""What follows the URL in the identity of a remote file: its version, or else its length and its time of change. Older
+ledgers hold the URL alone for a file without a version."""
 
 
 def has_identity(path: str, identity: str) -> bool:
@@ -42,19 +46,26 @@ class Recognised(NamedTuple):
     identity: str | None
     """Its identity; None if the file is empty or gone."""
     was_known: bool
+    """Whether the file is known as it is now."""
     recorded: tuple[str, ...] = ()
     """What to record of it, if it is to be known from now on."""
     earlier: tuple[str, ...] = ()
     """What was recorded of it before."""
+    was_other: bool = False
+    """Whether the file is known only as it was before: it has grown since, or was overwritten in its place."""
+    status: os.stat_result | None = None
+    """The status of the local file when its identity was taken, if it was opened for that."""
 
 
 class Identities:
     """The identities of known files."""
 
-    def __init__(self, recorded: Iterable[str], *, by_time: bool = True) -> None:
+    def __init__(self, recorded: Iterable[str], *, by_time: bool = True, by_length: bool = False) -> None:
         """Take the identities as they were recorded.
 
-        With `by_time`, a file whose time of change differs and whose length does not is another file.
+        With `by_time`, a local file whose time of change differs and whose length does not is another file. With
+        `by_length`, so is a file that has grown. Without it, a remote file without a version is another one only if it
+        has become shorter: nothing else distinguishes an overwritten one from one that has grown.
         """
         self._by_inode: dict[str, list[str]] = {}
         self._by_number: dict[str, str] = {}
@@ -65,17 +76,21 @@ class Identities:
         self.unchanged: dict[str, None] = {}
         """What was recorded of the files that `is_unchanged` recognised."""
         self._by_time = by_time
+        self._by_length = by_length
         for identity in recorded:
             self.add(identity)
 
-    def identify(self, path: str, version: str = "") -> Recognised:
-        """Recognise the file at a path. An object without a version, then or now, is known whatever its content."""
-        if is_url(path):
-            found = self._identify_object(path, version)
+    def identify(self, file: Found) -> Recognised:
+        """Recognise a file that was found. Of a local one, the path is enough.
+
+        An object without a version, then or now, is known whatever its content.
+        """
+        if is_url(file.path):
+            recognised = self._identify_remote(file)
         else:
-            found = self._unchanged(path) or self._identify_opened(path)
-        self._identified.update(found.earlier)
-        return found
+            recognised = self._unchanged(file.path) or self._identify_opened(file.path)
+        self._identified.update(recognised.earlier)
+        return recognised
 
     def is_unchanged(self, status: os.stat_result) -> bool:
         """Whether the local file of this status is known, and has the times that were recorded with it."""
@@ -98,17 +113,33 @@ class Identities:
     def _indexed(self) -> dict[str, list[str]]:
         """The identities by inode, or by URL."""
         for recorded in self._unindexed:
-            key = recorded.partition(_VERSION)[0] if is_url(recorded) else _inode(recorded)
+            key = _REMOTE_STATE.split(recorded, 1)[0] if is_url(recorded) else _inode(recorded)
             self._by_inode.setdefault(key, []).append(recorded)
         self._unindexed.clear()
         return self._by_inode
 
-    def _identify_object(self, path: str, version: str) -> Recognised:
-        now = f"{path}{_VERSION}{version}" if version else path
+    def _identify_remote(self, file: Found) -> Recognised:
+        state = f" version={file.version}" if file.version else f" @{file.length:x}.{file.modified_millis:x}"
+        now = file.path + state
         # An overwritten object may get its old content and version back, so replaced versions are not kept.
-        known = tuple(self._indexed().pop(path, ()))
-        was_known = any(not version or identity in (path, now) for identity in known)
-        return Recognised(now, was_known, (now,), known)
+        known = tuple(self._indexed().pop(file.path, ()))
+        # a pattern that is not scanned any more may have recorded the URL alone, in an older ledger
+        telling = [recorded for recorded in known if recorded != file.path] or known
+        was_known = now in known or any(self._is_as_recorded(file, recorded) for recorded in telling)
+        return Recognised(now, was_known, (now,), known, was_other=bool(known) and not was_known)
+
+    def _is_as_recorded(self, file: Found, recorded: str) -> bool:
+        """Whether nothing shows that a remote file has changed since it was recorded."""
+        state = _REMOTE_STATE.search(recorded)
+        if state is None:
+            return True
+        if state["length"] is None:
+            return not file.version or state["version"] == file.version
+        length, millis = int(state["length"], 16), int(state["millis"], 16)
+        if not self._by_length:
+            return length <= file.length
+        has_times = bool(millis and file.modified_millis) and not file.version
+        return length == file.length and (not has_times or millis == file.modified_millis)
 
     def _unchanged(self, path: str) -> Recognised | None:
         """The file if it has the times that were recorded with it; None if it must be opened."""
@@ -141,7 +172,16 @@ class Identities:
             identity += f"-{status.st_mtime_ns:x}"
         is_final = is_settled(status.st_ctime_ns, time.time_ns())
         times = _times(status) if is_final else f"{status.st_mtime_ns:x}"
-        return Recognised(identity, bool(same) and not overwritten, (f"{identity}{_TIMES}{times}",), same)
+        grown = self._by_length and _has_grown(status, same)
+        rewritten = not same and any(_name(recorded) == _name(identity) for recorded in candidates)
+        return Recognised(
+            identity,
+            bool(same) and not overwritten and not grown,
+            (f"{identity}{_TIMES}{times}",),
+            same,
+            was_other=overwritten or grown or rewritten,
+            status=status,
+        )
 
 
 def _number(status: os.stat_result) -> str:
@@ -160,6 +200,17 @@ def _has_other_time(status: os.stat_result, same: Iterable[str]) -> bool:
         if _TIMES in recorded and recorded.split("-")[1] == str(status.st_size)
     }
     return bool(times) and f"{status.st_mtime_ns:x}" not in times
+
+
+def _has_grown(status: os.stat_result, same: Iterable[str]) -> bool:
+    """Whether a file is longer than it was each time when it was recorded. Without a name, that is unknown."""
+    lengths = [int(recorded.split("-")[1]) for recorded in same if _name(recorded)]
+    return bool(lengths) and max(lengths) < status.st_size
+
+
+def _name(recorded: str) -> str:
+    """The digest of the name of a local file; empty in an older ledger."""
+    return "".join(recorded.partition(_TIMES)[0].split("-")[3:4])
 
 
 @contextmanager

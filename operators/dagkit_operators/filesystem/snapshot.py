@@ -12,6 +12,7 @@ from dagkit.errors import RunFailure
 from dagkit.ranges import OFFSET_INFINITY
 from dagkit.urls import is_url, local_path, shown
 from dagkit_operators.filesystem.access import (
+    Found,
     Seekable,
     looked_up,
     looked_up_in,
@@ -81,15 +82,17 @@ def whole_content(block: Block) -> bytearray | None:
         os.close(file)
 
 
-def grown_length(block: Block, filesystem: Any = None) -> int | None:
-    """The length of the file of a block if it has grown since it was split, else None; None for objects with versions.
+def grown(block: Block, filesystem: Any = None) -> Found | None:
+    """The file of a block if it has grown since it was split, else None; None for objects with versions.
 
     The path belongs to the Arrow filesystem, if one is given; otherwise it is local or a URL.
     """
+    before = _file_length(block)
+    if before is None or "version" in (block.facts or {}):
+        return None
     with reading_from(block.path):
         now = looked_up(block.path) if filesystem is None else looked_up_in(filesystem, block.path, block.path)
-    before = _file_length(block)
-    return None if now is None or before is None or now.version or now.length <= before else now.length
+    return None if now is None or now.version or now.length <= before else now
 
 
 class _Snapshot:

@@ -1,7 +1,7 @@
 """Which new files are complete. A file that is still being written is pending: a later scan examines it again."""
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, field_validator
@@ -122,6 +122,8 @@ class IncompleteFiles:
         self.refused = dict(refused or {})
         """The states of the files that are refused, by their paths."""
         self._newly_refused: dict[str, Refused] = {}
+        self._refused_there: set[str] = set()
+        """The paths of the refused files that the current scan found."""
         self._before: dict[str, int] = {}
         """What `unchanged` was after the last scan."""
         self.unchanged = dict(unchanged or {})
@@ -158,6 +160,19 @@ class IncompleteFiles:
         self._before, self.unchanged = self.unchanged, {}
         self._complete.clear()
         self._pending.clear()
+        self._refused_there.clear()
+
+    def forget_gone(self, most: int, would_find: Callable[[Sequence[str]], Iterable[str]] = iter) -> None:
+        """Forget the refused files that the current scan did not find, if they outnumber the others by `most`.
+
+        `would_find` filters paths by whether the scan looks there.
+        """
+        there = self._refused_there & self.refused.keys()
+        away = [path for path in self.refused if path not in there]
+        if len(away) > len(there) + most:
+            gone = set(would_find(away))
+            if len(gone) > len(there) + most:
+                self.refused = {path: state for path, state in self.refused.items() if path not in gone}
 
     def complete(self, new: Iterable[Found], now_millis: int) -> Iterator[Found]:
         """Those of the new files that are complete. The others are pending, and markers are left out."""
@@ -166,6 +181,8 @@ class IncompleteFiles:
                 yield found
             elif not any(_is_named_by(template, found.path) for template in self._rules.beside):
                 self._pending.pop(found.path, None)
+                if found.path in self.refused:
+                    self._refused_there.add(found.path)
                 reason = self._why_pending(found, now_millis)
                 if reason is not None:
                     self._pending[found.path] = reason
@@ -278,6 +295,7 @@ class IncompleteFiles:
             self._pending[path] = "or a file beside it was changed just before it was examined"
             return
         self.refused[path] = refused.state
+        self._refused_there.add(path)
         self._newly_refused[path] = refused
 
 

@@ -88,10 +88,13 @@ class AsksForReceipts(Operator):
         return self.receipts
 
 
-def receipt_of(found: Found, sha256: str, folder: str) -> dict[str, Any]:
-    """The facts about a file that are known before it is read, for its receipt in this folder."""
+def receipt_of(found: Found, sha256: str, folder: str, home: str) -> dict[str, Any]:
+    """The facts about a file that are known before it is read, for its receipt in this folder.
+
+    A relative folder begins at `home`, where the application was launched: a worker may run elsewhere.
+    """
     return {
-        "folder": absolute(folder),
+        "folder": absolute(folder, home),
         "sha256": sha256,
         "bytes": found.length,
         "modified_millis": found.modified_millis,

@@ -4,19 +4,19 @@ import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain
 from typing import Literal
 
 from pydantic import NonNegativeInt, PrivateAttr
 
-from dagkit import Context, InputPort, OutputPort, SplittableOperator, State
-from dagkit.api.files import FileState
+from dagkit import Context, InputPort, OutputPort, SplittableOperator, State, auto_metric
+from dagkit.api.files import READ_BEFORE, FileState
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, RestrictionTracker
 from dagkit.urls import absolute, shown
 from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.compression.opening import content_length_of, found_codec
-from dagkit_operators.filesystem.access import Found, exists, reading_from
+from dagkit_operators.filesystem.access import Found, exists, found_of, looked_up, reading_from
 from dagkit_operators.filesystem.identities import Identities
 from dagkit_operators.filesystem.path_patterns import files_beside, files_like, is_pattern, missing, would_match
 from dagkit_operators.filesystem.settled import settles_in_millis
@@ -24,11 +24,13 @@ from dagkit_operators.finding.completeness import CompletenessRules, IncompleteF
 from dagkit_operators.finding.contents import AsksForReceipts, StillChanging, receipt_of, settled_hash
 from dagkit_operators.finding.file_states import ignored_kind
 from dagkit_operators.finding.scanner import RELATIVE
-from dagkit_operators.finding.splitter import KEPT_OF_GONE
+from dagkit_operators.finding.splitter import KEPT_OF_GONE, log_read_again
 from dagkit_operators.payloads import BLOCK_SIZE, FileInfo, QuarantinedFile
 
 _THEN = "or give another pattern"
 _log = logging.getLogger(__name__)
+_warned: set[tuple[str, str]] = set()
+"""The operators that have warned in this process that a file is read again, with the folders of their applications."""
 
 
 def _only(path: str | None, files: Iterator[Found]) -> Iterator[Found]:
@@ -43,9 +45,10 @@ class MatchFiles(AsksForReceipts, SplittableOperator[str]):
     content.
 
     A local file is recognised by its inode and by the first and last bytes of its known content. So it is not sent
-    again after it grew or was renamed; a file that reuses its name or inode is a new file, and so is one whose time of
-    change differs while its length does not. A remote file is recognised by its name, and an object of S3, Google Cloud
-    Storage or Azure also by its version or etag.
+    again after it was renamed; a file that reuses its name or inode is a new file, and so is one whose time of change
+    differs while its length does not. A remote file is recognised by its name, length and time of change; an object of
+    S3, Google Cloud Storage or Azure by its name and its version or etag. A file that grew is sent again, to be read as
+    a whole, unless TailFiles follows it; a warning names the first file that is read again.
     """
 
     kind = "files.match/1"
@@ -55,6 +58,8 @@ class MatchFiles(AsksForReceipts, SplittableOperator[str]):
     patterns = InputPort(str)
     files = OutputPort(FileInfo, main=True)
     quarantined = OutputPort(QuarantinedFile)
+    files_read_again = auto_metric(0)
+    """Files that were sent before, and have grown since or were overwritten in their place: each is sent again."""
 
     continuously: bool = False
     """Whether a pattern is scanned repeatedly for as long as the application runs."""
@@ -63,6 +68,10 @@ class MatchFiles(AsksForReceipts, SplittableOperator[str]):
     overwritten_by: Literal["time", "ends"] = "time"
     """How an overwrite of a local file that keeps its length is noticed. `time`: its time of change differs; so a file
     that is only touched is sent again. `ends`: its first or last 256 bytes differ."""
+    grown: Literal["read", "skip"] | None = None
+    """What happens to a file that grew after it was sent. `read`: it is sent again, to be read as a whole. `skip`: it
+    is not, and neither is an overwritten remote file without a version, unless it has become shorter. None: `skip` if
+    TailFiles reads the files that are sent, else `read`."""
     completeness: CompletenessRules = CompletenessRules()
     """When a file is complete: the same settings as those of a scanner. By default, every file that is found is."""
 
@@ -107,13 +116,14 @@ class MatchFiles(AsksForReceipts, SplittableOperator[str]):
             for found in _only(path, files_like(absolute(pattern, self._home), unreadable.__setitem__)):
                 if found.path not in matched:
                     matched.add(found.path)
-                    recognised = known.identify(found.path, found.version)
+                    recognised = known.identify(found)
                     if recognised.identity is None:
                         yield FileState(found.path, "pending", "it is empty")
                     elif recognised.was_known:
                         yield FileState(found.path, "seen")
                     else:
-                        yield incomplete.state_of(found, self._now_millis()) or FileState(found.path, "new")
+                        new = FileState(found.path, "new", READ_BEFORE if recognised.was_other else "")
+                        yield incomplete.state_of(found, self._now_millis()) or new
         for pattern in self.places(items):
             for found in _only(path, files_beside(absolute(pattern, self._home), unreadable.__setitem__)):
                 if found.path not in matched:
@@ -123,12 +133,13 @@ class MatchFiles(AsksForReceipts, SplittableOperator[str]):
 
     def forget(self, path: str, request: str) -> str:  # noqa: ARG002 - its state is committed with the answer
         """Forget the file at a path, so that the next scan finds it; return why this is impossible, or ""."""
-        if not exists(path):
+        file = looked_up(path)
+        if file is None:
             return f"there is no file {shown(path)}"
         if not self.continuously and not self.completeness.waits:
             return f"no scan would find {shown(path)} again: patterns are scanned once (continuously)"
         known = self._identities()
-        earlier = set(known.identify(path).earlier)
+        earlier = set(known.identify(file).earlier)
         if not earlier:
             return f"{shown(path)} is not known as it is now"
         self.known = {pattern: [one for one in ids if one not in earlier] for pattern, ids in self.known.items()}
@@ -171,6 +182,7 @@ class MatchFiles(AsksForReceipts, SplittableOperator[str]):
         incomplete = IncompleteFiles(self.completeness, self.refused, self.unchanged.get(pattern))
         incomplete.begin_scan()
         found = list(self._recognised(pattern, there, known, incomplete))
+        incomplete.forget_gone(KEPT_OF_GONE, partial(would_match, place))
         self._logged = incomplete.log(self._logged)
         refused = incomplete.take_refused()
         self.refused = incomplete.refused
@@ -187,15 +199,20 @@ class MatchFiles(AsksForReceipts, SplittableOperator[str]):
         `there` leaves out those that the scan recognised as unchanged.
         """
         recorded = known.unchanged
-        for file in there:
-            recognised = known.identify(file.path, file.version)
+        for listed in there:
+            recognised = known.identify(listed)
             if recognised.identity is None:
                 continue
             if not recognised.was_known:
-                info = self._described(file, recognised.identity, incomplete)
+                # it may have grown since it was listed, and what its identity covers is not sent again
+                opened = None if recognised.status is None else found_of(listed.path, recognised.status)
+                info = self._described(opened or listed, recognised.identity, incomplete)
                 if info is None:
                     recorded |= dict.fromkeys(recognised.earlier)
                     continue
+                if recognised.was_other:
+                    self.files_read_again += 1
+                    self._warn_read_again(info.path)
                 yield info
             for identity in recognised.recorded:
                 known.add(identity)
@@ -215,17 +232,47 @@ class MatchFiles(AsksForReceipts, SplittableOperator[str]):
         receipt = None
         if self.receipts is not None:
             try:
-                receipt = receipt_of(file, settled_hash(file, file.length, self._now_millis()), self.receipts)
+                receipt = receipt_of(
+                    file, settled_hash(file, file.length, self._now_millis()), self.receipts, self._home
+                )
             except StillChanging:
                 incomplete.leave(file.path, "was changed while its hash was computed (receipts)")
                 return None
         content_length = content_length_of(file, found_codec(file, "auto", BLOCK_SIZE), self._indexes)
         return FileInfo(
-            file.path, file.length, file.modified_millis, 1, identity, content_length=content_length, receipt=receipt
+            file.path,
+            file.length,
+            file.modified_millis,
+            1,
+            identity,
+            content_length=content_length,
+            receipt=receipt,
+            is_found_again=self.continuously and self._sends_grown,
         )
 
+    def sends_grown(self, *, followed: bool) -> bool:
+        """Whether it sends a file again that has grown; `followed` is whether an operator follows its files."""
+        return self.grown == "read" or (self.grown is None and not followed)
+
+    @property
+    def _is_followed(self) -> bool:
+        return self._context is not None and self._context.is_followed
+
+    @property
+    def _sends_grown(self) -> bool:
+        return self.sends_grown(followed=self._is_followed)
+
+    def _warn_read_again(self, path: str) -> None:
+        """Warn once in each process: every window makes another instance of the operator."""
+        assert self._context is not None, "an operator is set up before it runs"
+        operator = self._context.application_path, self._context.operator
+        if not self._is_followed and operator not in _warned:
+            _warned.add(operator)
+            log_read_again(path)
+
     def _identities(self) -> Identities:
-        return Identities(chain.from_iterable(self.known.values()), by_time=self.overwritten_by == "time")
+        recorded = chain.from_iterable(self.known.values())
+        return Identities(recorded, by_time=self.overwritten_by == "time", by_length=self._sends_grown)
 
     def _now_millis(self) -> int:
         now = None if self._context is None else self._context.now

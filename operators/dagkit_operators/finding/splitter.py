@@ -30,16 +30,22 @@ from dagkit_operators.finding.splitting import AbstractFileSplitter
 from dagkit_operators.payloads import FileInfo, QuarantinedFile
 
 KEPT_OF_GONE = 1000
-"""Deleted files are remembered until they outnumber the existing files by this many."""
+"""Deleted files are remembered until they outnumber the existing files by this many; so are quarantined ones."""
 
 KEPT_REQUESTS = 100
 """How many requests to forget a file are remembered: a driver that is killed before it answers may read one again."""
 
 _log = logging.getLogger(__name__)
-_READ_AGAIN = (
-    "%s was read before and has changed; as each such file, it is read again as a whole\n"
-    "  help: if files only grow, TailFiles behind MatchFiles reads what is appended; files_read_again counts such files"
-)
+
+
+def log_read_again(path: str) -> None:
+    """Log that a file which was read before has changed. A finder calls it once for a launch."""
+    _log.warning(
+        "%s was read before and has changed; as each such file, it is read again as a whole\n"
+        "  help: if files only grow, TailFiles behind MatchFiles reads what is appended; files_read_again counts such "
+        "files",
+        shown(path),
+    )
 
 
 class _Scanned(NamedTuple):
@@ -294,11 +300,12 @@ class FileSplitterInput(AsksForReceipts, AbstractFileSplitter):
         self._changed = set(scanned.changed)
         if scanned.changed and not self._has_warned:
             self._has_warned = True
-            _log.warning(_READ_AGAIN, shown(scanned.changed[0]))
+            log_read_again(scanned.changed[0])
         for file in scanned.refused:
             file.log()
-            self.refused[file.found.path] = file.state
             self.quarantined.emit(file.quarantined)
+        if self.refused != self._incomplete.refused:
+            self.refused = dict(self._incomplete.refused)
         self.unchanged = self._incomplete.unchanged
         self.paths_return |= scanned.gone > 0
         if scanned.forgot and self.window_data_manager == "ledger":
@@ -325,6 +332,7 @@ class FileSplitterInput(AsksForReceipts, AbstractFileSplitter):
         self._contents.begin_scan()
         self._hashes.begin_scan()
         new, there = self._new_files()
+        self._incomplete.forget_gone(KEPT_OF_GONE)
         self._logged = self._incomplete.log(self._logged)
         gone = self._seen.gone - self._memory.files
         changed = self._changed_among(new) if gone else []
@@ -403,7 +411,7 @@ class FileSplitterInput(AsksForReceipts, AbstractFileSplitter):
             return None
         hashed = self._hashes.of(status)
         assert hashed is not None, "a file is accepted only with its hash"
-        return receipt_of(status, hashed, self.receipts)
+        return receipt_of(status, hashed, self.receipts, self._launched_in)
 
     def _is_settled(self, status: Found) -> bool:
         """Whether a later scan would notice each change of a file: see `settles_in_millis`."""

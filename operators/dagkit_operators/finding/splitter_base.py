@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import PrivateAttr
 
 from dagkit import Block, InputPort, OutputPort, SplittableOperator, State
-from dagkit.ranges import OffsetRange, RestrictionTracker
+from dagkit.ranges import OffsetRange, OffsetRestrictionTracker, RestrictionTracker, SequentialRestrictionTracker
 from dagkit.urls import absolute, is_url
 from dagkit_operators.filesystem.access import Found, reading_from
 from dagkit_operators.filesystem.path_patterns import missing
@@ -64,6 +64,14 @@ class FileSplitterBase(AsksForReceipts, SplitsFiles, SplittableOperator[FileInfo
         status = None if info is None else self._status(info)
         return OffsetRange(0, 1 if status is None else status.length + 1)
 
+    def tracker(
+        self,
+        element: FileInfo,  # noqa: ARG002 - the same for every element
+        restriction: OffsetRange,
+    ) -> RestrictionTracker[OffsetRange, int]:
+        """Split off only all unclaimed work: `cuts` says how a file continues; the stop is the length of the whole."""
+        return SequentialRestrictionTracker(OffsetRestrictionTracker(restriction))
+
     def process(self, element: FileInfo, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[Block]:
         start, stop = tracker.current_restriction().start, tracker.current_restriction().stop
         if self._sent >= self._most or (start == 0 and element.source in self.cuts):
@@ -88,7 +96,8 @@ class FileSplitterBase(AsksForReceipts, SplitsFiles, SplittableOperator[FileInfo
                 tracker.try_claim(stop)
                 return
             status = status._replace(length=min(status.length, stop - 1))
-            cut = self._begin_file(status, f"{self.next_block_id:x}", "", element.identity, receipt)
+            version, again = f"{self.next_block_id:x}", info.is_found_again
+            cut = self._begin_file(status, version, "", element.identity, receipt, is_found_again=again)
             self._sent += cut is None
         while cut is not None and self._sent < self._most and (cut.is_empty or tracker.try_claim(cut.place + 1)):
             (block,), cut = self._split_next(cut, 1)
@@ -123,7 +132,7 @@ class FileSplitterBase(AsksForReceipts, SplitsFiles, SplittableOperator[FileInfo
             return None
         now_millis = int(self._now().timestamp() * 1000)
         divided = status._replace(length=min(status.length, most))
-        return receipt_of(divided, settled_hash(status, divided.length, now_millis), folder)
+        return receipt_of(divided, settled_hash(status, divided.length, now_millis), folder, self._launched_in)
 
     def _place_of(self, path: str) -> str:
         if is_url(path) or self.file is None or not is_url(self.file):

@@ -81,7 +81,7 @@ class Cut:
         facts |= {"version": self.content} if self.content else {}
         facts |= {"receipt": self.receipt} if self.receipt is not None else {}
         facts |= {"sequential": True} if self.sequential else {}
-        facts |= {FOUND_AGAIN: True} if self.is_whole and self.is_found_again else {}
+        facts |= {FOUND_AGAIN: True} if self.is_found_again else {}
         if self.is_empty:
             yield Block(first_id, self.path, self.end, self.end, True, self.version, facts)
         start, number = self.next_start, first_id
@@ -183,11 +183,13 @@ class SplitsFiles(Operator):
         relative_path: str,
         identity: str = "",
         receipt: dict[str, Any] | None = None,
+        *,
+        is_found_again: bool = False,
     ) -> Cut | None:
         """Send the metadata of a file, and return the file as it is to be split; None if it has no blocks.
 
         `identity` is that of the item by which the file arrived, if it has one. `receipt` is what is known for its
-        receipt, if one is wanted.
+        receipt, if one is wanted. `is_found_again` is whether another operator finds the file again if it has grown.
         """
         offset = 0 if status.is_directory else self.get_data_offset(status)
         is_compressible = not status.is_directory and not offset  # what begins with other data is no compressed file
@@ -204,7 +206,7 @@ class SplitsFiles(Operator):
             offset,
             content_length,
             is_whole=codec is not None and content_length is None,
-            is_found_again=self.finds_again,
+            is_found_again=self.finds_again or is_found_again,
             receipt=receipt,
         )
         count = 0 if status.is_directory else cut.count(self._size_of(cut))

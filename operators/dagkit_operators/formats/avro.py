@@ -58,8 +58,26 @@ class AvroReaderContext(TabularContext):
     decoded is rejected; reading continues after the next marker.
     """
 
+    shows_its_end: ClassVar[bool] = True
+
     chunk_size: PositiveInt = CHUNK_SIZE
     """Bytes that are read at a time."""
+
+    def is_cut_off(self, stream: Seekable, block: Block) -> bool:
+        """Whether the file ends within its header or within a data block. The content of data blocks is not read."""
+        source = io.BufferedReader(_Raw(stream), self.chunk_size)
+        try:
+            _, marker = _headed(source, block.path)
+        except AvroBroken:
+            return not source.peek(1)
+        if block.start > source.tell() and _found(source, marker, block.start, block.end) is None:
+            return False
+        ended = marker
+        while ended == marker and source.peek(1):
+            _number(source)  # how many records
+            source.seek(_number(source), io.SEEK_CUR)
+            ended = source.read(MARKER)
+        return ended != marker and marker.startswith(ended)
 
     def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Made]:
         source = io.BufferedReader(_Raw(stream), self.chunk_size)
@@ -187,6 +205,17 @@ def _found(source: "io.BufferedReader[_Raw]", marker: bytes, start: int, stop: i
         kept = content[1 - MARKER :]  # these bytes may be the beginning of a marker
         place += len(content) - len(kept)
     return None
+
+
+def _number(source: "io.BufferedReader[_Raw]") -> int:
+    """Read a number as Avro writes it: seven bits in a byte, the lowest ones first, and the sign in the last bit."""
+    number = shift = 0
+    while got := source.read(1):
+        number |= (got[0] & 0x7F) << shift
+        shift += 7
+        if got[0] < 0x80:
+            break
+    return (number >> 1) ^ -(number & 1)
 
 
 def _decoded(reading: Iterator[Any], path: str, place: int) -> list[Any]:

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pa_parquet
 
+MAGIC = b"PAR1"
+"""What a Parquet file begins and ends with."""
+MAGIC_ENCRYPTED = b"PARE"
+"""The same of a file with an encrypted footer."""
 WHOLE = 8 << 20
 """Bytes that are read at a time of a stream whose length is unknown."""
 
@@ -52,8 +56,17 @@ class ParquetContext(TabularContext):
     row group that cannot be read is rejected; reading continues with the next one.
     """
 
+    shows_its_end: ClassVar[bool] = True
+
     batch_rows: PositiveInt = 64 << 10
     """The most rows of a batch."""
+
+    def is_cut_off(self, stream: Seekable, block: Block) -> bool:
+        """Whether the file does not end as a Parquet file: without its end, no block of it can be read."""
+        length = int((block.facts or {})["length"])
+        end = bytearray(min(length, len(MAGIC)))
+        stream.seek(length - len(end))
+        return filled(stream, memoryview(end)) < len(MAGIC) or bytes(end) not in (MAGIC, MAGIC_ENCRYPTED)
 
     def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Made]:
         import pyarrow.parquet as pa_parquet  # noqa: PLC0415 - not loaded when only compiling

@@ -7,7 +7,7 @@ from pydantic import PositiveInt
 
 from dagkit import Batch, Block, InputPort, OutputPort, SplittableOperator
 from dagkit.ranges import OffsetRange
-from dagkit_operators.compression.opening import facts_of
+from dagkit_operators.compression.opening import FOUND_AGAIN, facts_of
 from dagkit_operators.contexts.line_contexts import ReadAheadLineReaderContext
 from dagkit_operators.contexts.reader_context import ReaderContext, Tracker
 from dagkit_operators.payloads import BLOCK_SIZE, VALUE, FileInfo, Record
@@ -58,6 +58,7 @@ class ReadFiles(TextForm[T], SplittableOperator[FileInfo], Generic[T]):
         content_length = element.content_length if is_content else None
         facts = facts_of(element.length, element.modified_millis, content_length)
         facts |= {} if element.receipt is None else {"receipt": element.receipt}
+        facts |= {FOUND_AGAIN: True} if element.is_found_again else {}
         return Block(0, element.path, 0, facts["length"], facts=facts)
 
     def items(self, block: Block, batches: Iterable[Batch[Record[T]]]) -> Iterator[Batch[T]]:

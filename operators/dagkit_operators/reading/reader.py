@@ -1,7 +1,9 @@
 """What all readers of files share: a reader context, an open stream, and what becomes of records that are refused."""
 
+import hashlib
 import logging
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any, Generic, Self, cast
@@ -14,12 +16,13 @@ from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker
 from dagkit.urls import shown
 from dagkit_operators.compression.codec import Codec, Compression, CompressionBroken
 from dagkit_operators.compression.index_folder import IndexFolder
-from dagkit_operators.compression.opening import FOUND_AGAIN, codec_of_block, content_of, is_of_content
+from dagkit_operators.compression.opening import FOUND_AGAIN, codec_of_block, content_of, facts_of, is_of_content
 from dagkit_operators.contexts.lines import CHUNK_SIZE
 from dagkit_operators.contexts.reader_context import Broken, ReaderContext, Tracker, records_of, unsplittable
-from dagkit_operators.filesystem.access import Seekable
+from dagkit_operators.filesystem.access import Found, Seekable
 from dagkit_operators.filesystem.block_sizes import block_size_of
-from dagkit_operators.filesystem.snapshot import grown_length, open_snapshot
+from dagkit_operators.filesystem.settled import settles_in_millis
+from dagkit_operators.filesystem.snapshot import grown, open_snapshot
 from dagkit_operators.payloads import VALUE, Record, Rejected
 from dagkit_operators.reading.conversion import Conversion, LineRejected
 from dagkit_operators.reading.open_stream import OpenStream
@@ -57,6 +60,8 @@ class Reader(TimedFiles, Generic[T]):
 
     _indexes: IndexFolder = PrivateAttr(default=IndexFolder(""))
     _stream: OpenStream = PrivateAttr(default_factory=OpenStream)
+    _instead: Mapping[str, Any] | None = PrivateAttr(default=None)
+    """What the receipt of the file that was read last states instead of what it was found with."""
 
     @model_validator(mode="after")
     def _shares_properties_with_its_context(self) -> Self:
@@ -120,32 +125,74 @@ class Reader(TimedFiles, Generic[T]):
 
         If the block was read to its end, its stream stays open for the next block of the file until the window ends.
         """
-        if not self.is_read_whole(block):
+        is_whole = self.is_read_whole(block)
+        now = self._completed(block) if is_whole or self.reader_context.shows_its_end else None
+        if now is not None:
+            yield from self._read_completed(block, now, tracker)
+        elif not is_whole:
             yield from self._read(block, block, tracker)
         elif tracker.try_claim(block.start):
-            there = self._completed(block)
-            if there is not None:
-                # the positions of its content are not those of the file, which the tracker grants
-                tracker_of = self.context_for(block.path).tracker_of
-                yield from self._read(there, self._content_block(there), tracker_of(OffsetRange(0, OFFSET_INFINITY)))
+            yield from self._read(block, self._content_block(block), self._behind(block))
             tracker.try_claim(block.end)
 
-    def _completed(self, block: Block) -> Block | None:
-        """The block of a compressed file, with the rest of the file if it was found while it was cut off and has grown.
+    def _read_completed(self, block: Block, now: Found, tracker: Tracker) -> Iterator[Batch[Record[T]]]:
+        """Yield the records of a block of a file that is complete now; none if the file is found again."""
+        if FOUND_AGAIN in (block.facts or {}):
+            _log.warning("%s was found before it was complete; it is read when it is found again", shown(block.path))
+            self._instead = {} if "receipt" in (block.facts or {}) else None
+            tracker.try_claim(block.end)
+            return
+        _log.warning("%s was found before it was complete; it is read as it is now", shown(block.path))
+        there = replace(block, facts=facts_of(now.length, now.modified_millis, None))
+        rest = replace(there, start=block.end, end=now.length)
+        if self.is_read_whole(block):
+            if tracker.try_claim(block.start):
+                there = replace(there, end=now.length)
+                yield from self._read(there, self._content_block(there), self._behind(there))
+                tracker.try_claim(block.end)
+        else:
+            yield from self._read(there, there, tracker)
+            if _ends_file(block) and tracker.current_restriction().stop == block.end:
+                yield from self._read(rest, rest, self._behind(rest))
 
-        None if the operator that found the file finds it again as it is now. A receipt describes the file as it was
-        found, so reading it as it was fails then.
+    def _behind(self, block: Block) -> Tracker:
+        """The tracker for positions that are not granted by that of the block: of a content, or behind the block."""
+        end = OFFSET_INFINITY if self.is_read_whole(block) else block.end
+        return self.context_for(block.path).tracker_of(OffsetRange(block.start, end))
+
+    def read_instead(self) -> Mapping[str, Any] | None:
+        instead, self._instead = self._instead, None
+        return instead
+
+    def _completed(self, block: Block) -> Found | None:
+        """The file of a block as it is now, if it was found while it was cut off, and has grown since; else None.
+
+        It is also None if a receipt is wanted and the file is being changed: reading it as it was found fails then.
         """
-        length = None if "receipt" in (block.facts or {}) else grown_length(block, self.get_fs_instance())
-        if length is None or not self._is_cut_off(block):
-            return block
-        is_left = FOUND_AGAIN in (block.facts or {})
-        then = "it is read when it is found again" if is_left else "it is read as it is now"
-        _log.warning("%s was found before it was complete; %s", shown(block.path), then)
-        return None if is_left else replace(block, end=length, facts={"length": length})
+        now, facts = grown(block, self.get_fs_instance()), block.facts or {}
+        if now is None or not self._is_cut_off(block):
+            return None
+        if "receipt" not in facts or FOUND_AGAIN in facts or not _ends_file(block):
+            return now
+        self._instead = self._described(block, now)
+        return None if self._instead is None else now
+
+    def _described(self, block: Block, now: Found) -> Mapping[str, Any] | None:
+        """What a receipt states of a file as it is now; None if the file is being changed."""
+        time.sleep(settles_in_millis(now, time.time_ns() // 1_000_000) / 1000)
+        content, buffer = hashlib.sha256(), memoryview(bytearray(self.chunk_size))
+        with self.setup_stream(replace(block, end=now.length, facts={"length": now.length})) as stream:
+            while count := stream.readinto(buffer):
+                content.update(buffer[:count])
+        if grown(block, self.get_fs_instance()) != now:
+            return None
+        return {"bytes": now.length, "modified_millis": now.modified_millis, "sha256": content.hexdigest()}
 
     def _is_cut_off(self, block: Block) -> bool:
-        """Whether the content of a file, up to the length that it had when it was found, is not complete."""
+        """Whether a block cannot be read since its file ended too soon when it was found."""
+        if not self.is_read_whole(block):
+            with self.setup_stream(block) as stream:
+                return self.context_for(block.path).is_cut_off(stream, block)
         buffer = memoryview(bytearray(self.chunk_size))
         try:
             with self._open_content(block) as content:
@@ -230,6 +277,7 @@ class Reader(TimedFiles, Generic[T]):
 
     def begin_window(self, window_id: int) -> None:  # noqa: ARG002 - the same for every window
         self._stream.keeps = True
+        self._instead = None
 
     def end_window(self) -> None:
         self._stream.keeps = False
@@ -241,3 +289,8 @@ class Reader(TimedFiles, Generic[T]):
     def context_for(self, path: str) -> ReaderContext[T]:
         """The reader context for a file, with the block size of its filesystem."""
         return self.reader_context.with_block_size(self.get_default_block_size(path))
+
+
+def _ends_file(block: Block) -> bool:
+    """Whether a block, or a part of one, ends where its file ended when it was found."""
+    return block.end == (block.facts or {}).get("length")

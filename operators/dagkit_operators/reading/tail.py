@@ -41,6 +41,7 @@ class TailFiles(ReadFiles[T], Generic[T]):
     """
 
     kind = "files.tail/1"
+    follows_files = True
     lost = OutputPort(Lost)
 
     reader_context: ReadAheadLineReaderContext = ReadAheadLineReaderContext()

@@ -8,16 +8,22 @@ import pytest
 
 from dagkit import Dag, InputPort, Operator, OutputFiles
 from dagkit.compiler import compile_application
-from dagkit.errors import ApplicationFaults
+from dagkit.engine.program.lower import program_of
+from dagkit.errors import ApplicationFaults, Severity
 from dagkit_operators import (
     DirectoryScanner,
+    FileInfo,
+    FileSplitterBase,
     FileSplitterInput,
+    Filter,
     Items,
     LineReader,
+    Map,
     MatchFiles,
     PartWriter,
     ReadFiles,
     RecordWriter,
+    TailFiles,
 )
 
 
@@ -181,3 +187,81 @@ def test_receipts_that_match_a_pattern_are_refused(pattern: str, refused: bool) 
         dag.add_operator("Patterns", Items[str](items=[pattern])) >> match >> dag.add_operator("Read", ReadFiles())
 
     assert codes(populate_dag) == (["output-read"] if refused else [])
+
+
+def followed(*names: str, grown: str | None = None) -> tuple[list[str], list[str], bool]:
+    """The codes of the faults and of the advice, and whether Match learns that its files are followed.
+
+    `names` are operators behind Match, all on its one stream; `filter` is one in front of `tail`.
+    """
+
+    def populate_dag(dag: Dag, conf: object) -> None:
+        match = dag.add_operator("Match", MatchFiles(continuously=True, grown=grown))
+        dag.add_operator("Patterns", Items[str](items=["in/*"])) >> match
+        made = {name: made_of() for name, made_of in MADE.items() if name in names}
+        ends = [dag.add_operator(name, made[name]) for name in names]
+        files = match.files
+        if names[0] in ("filter", "map"):
+            first, *ends = ends
+            files >> first
+            files = first.output
+        dag.add_stream("files", files, *[end.files if hasattr(end, "files") else end.input for end in ends])
+
+    try:
+        compilation = compile_application(populate_dag)
+    except ApplicationFaults as faults:
+        return list(faults.codes), [], False
+    advice = [each.code for each in compilation.notes if each.severity is Severity.ADVISORY]
+    return [], advice, program_of(compilation).context_of("Match", 0, 1).is_followed
+
+
+class Follower(Operator):
+    """An author's own operator that follows files."""
+
+    follows_files = True
+    input = InputPort(FileInfo)
+
+    def process(self, item: FileInfo) -> None: ...
+
+
+MADE: dict[str, Callable[[], Operator]] = {
+    "tail": TailFiles,
+    "read": ReadFiles,
+    "split": FileSplitterBase,
+    "own": Follower,
+    "filter": lambda: Filter[FileInfo](predicate=lambda file: file.length > 0),
+    "map": lambda: Map(function=lambda file: file),
+}
+
+
+@pytest.mark.parametrize(
+    ("names", "grown", "expected"),
+    [
+        (["tail"], None, ([], [], True)),
+        (["tail"], "skip", ([], [], True)),
+        (["tail"], "read", (["file-doubled"], [], False)),
+        (["own"], None, ([], [], True)),
+        (["filter", "tail"], None, ([], [], True)),
+        (["filter", "tail"], "read", (["file-doubled"], [], False)),
+        (["map", "tail"], "read", (["file-doubled"], [], False)),
+        (["read"], None, ([], [], False)),
+        (["read"], "read", ([], [], False)),
+        (["read"], "skip", ([], ["guarantee-waived"], False)),
+        (["split"], "skip", ([], ["guarantee-waived"], False)),
+        (["tail", "read"], None, ([], ["guarantee-waived"], True)),
+    ],
+)
+def test_a_file_that_is_followed_is_sent_once(
+    names: list[str], grown: str | None, expected: tuple[list[str], list[str], bool]
+) -> None:
+    assert followed(*names, grown=grown) == expected
+
+
+def test_files_that_another_operator_finds_are_not_those_of_the_first() -> None:
+    def populate_dag(dag: Dag, conf: object) -> None:
+        lists = dag.add_operator("Patterns", Items[str](items=["lists/*"])) >> dag.add_operator("Lists", MatchFiles())
+        match = lists >> dag.add_operator("Read", ReadFiles()) >> dag.add_operator("Match", MatchFiles())
+        match >> dag.add_operator("Tail", TailFiles())
+
+    program = program_of(compile_application(populate_dag))
+    assert program.followed == {"Match"}

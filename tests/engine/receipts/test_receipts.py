@@ -3,7 +3,8 @@
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from dagkit import Dag
 from dagkit.api.running import Until
+from dagkit.engine.changes.requests import GiveUp, Retry, ask
 from dagkit.engine.points import Point
 from dagkit.engine.run.loop import Loop
 from dagkit.testing import FakeClock
@@ -21,7 +23,7 @@ from tests.engine.cast import Desk, some_lines
 NAMES = ["a.txt", "b.txt", "c.txt", "d.txt"]
 
 
-def drawn(home: Path, *, parts: bool) -> Any:
+def drawn(home: Path, *, parts: bool, texts: Callable[[str], str] = str) -> Any:
     """Lines of files in blocks, three blocks a window, written to files of blocks or to parts."""
 
     def draw(dag: Dag, conf: object) -> None:
@@ -33,8 +35,11 @@ def drawn(home: Path, *, parts: bool) -> Any:
         reader = dag.add_operator("reader", LineReader(min_readers=2, max_readers=2, chunk_size=16))
         dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
         if parts:
-            texts = dag.add_operator("texts", Map(lambda line: line))
-            reader >> texts >> dag.add_operator("writer", PartWriter(file_path=str(home / "out"), max_count=4))
+            (
+                reader
+                >> dag.add_operator("texts", Map(texts))
+                >> dag.add_operator("writer", PartWriter(file_path=str(home / "out"), max_count=4))
+            )
         else:
             writer = dag.add_operator("writer", RecordWriter(file_path=str(home / "out")))
             dag.add_stream("lines", reader.messages, writer.input)
@@ -105,6 +110,29 @@ def test_a_receipt_says_what_was_read_and_where_it_is(parts: bool, tmp_path: Pat
     if not parts:  # a file of a block holds nothing of other files
         outputs = [file for receipt in found.values() for file in receipt["outputs"]]
         assert sorted(outputs) == sorted(str(home / "out" / name) for name in desk.outputs())
+
+
+@pytest.mark.parametrize("decision", [Retry, GiveUp])
+def test_a_file_with_a_record_that_is_set_aside_has_a_receipt_only_after_the_decision(
+    decision: type[Retry | GiveUp], tmp_path: Path
+) -> None:
+    home = filled(tmp_path)
+    (home / "in" / "b.txt").write_text("first\nbroken\nlast\n")
+
+    def refuse(line: str) -> str:
+        if line == "broken":
+            raise RuntimeError(line)
+        return line
+
+    desk = Desk(home, drawn(home, parts=True, texts=refuse), conf={"dt.attr.ON_POISON": "SET_ASIDE"}, clock=FakeClock())
+    desk.run()
+    assert sorted(receipts(home)) == ["a.txt", "c.txt", "d.txt"], "its sender must keep it"
+    ask(desk.ledger().store, decision(by="ada"), datetime.now(UTC))
+    Desk(home, drawn(home, parts=True)).run()
+    found = receipts(home)
+    assert sorted(found) == NAMES
+    assert found["b.txt"]["rows"] == {"reader": 3 if decision is Retry else 2}
+    assert desk.faults() == []
 
 
 @pytest.mark.slow

@@ -15,8 +15,8 @@ from dagkit.testing import Alone, FakeClock
 from dagkit.urls import absolute, plain
 from dagkit_operators import Block, FileInfo, FileSplitterInput, LineReader, MatchFiles, ReadFiles, TailFiles
 from dagkit_operators.filesystem import object_store
-from dagkit_operators.filesystem.access import NotRegular, opened
-from dagkit_operators.filesystem.identities import Identities, has_identity
+from dagkit_operators.filesystem.access import Found, NotRegular, opened
+from dagkit_operators.filesystem.identities import Identities, Recognised, has_identity
 
 NOBODY = 65534
 """A user without rights, on most systems."""
@@ -167,9 +167,9 @@ def test_an_object_that_is_overwritten_is_matched_again_also_with_its_old_conten
 
 def test_an_object_that_was_recorded_without_a_version_is_known_and_gets_its_version() -> None:
     url = "s3://bucket/a.txt"
-    assert Identities([url]).identify(url, "e1")[:2] == (f"{url} version=e1", True)
-    assert Identities([f"{url} version=e1"]).identify(url)[:2] == (url, True)
-    assert Identities([f"{url} version=e1"]).identify(url, "e2")[:2] == (f"{url} version=e2", False)
+    assert Identities([url]).identify(Found(url, 4, 1000, "e1"))[:2] == (f"{url} version=e1", True)
+    assert Identities([f"{url} version=e1"]).identify(Found(url, 4, 1000))[:2] == (f"{url} @4.3e8", True)
+    assert Identities([f"{url} version=e1"]).identify(Found(url, 4, 1000, "e2"))[:2] == (f"{url} version=e2", False)
 
 
 @pytest.mark.slow
@@ -356,5 +356,5 @@ def test_a_fifo_that_takes_the_place_of_a_file_is_another_one(tmp_path: Path) ->
     os.mkfifo(path)
     held = os.open(path, os.O_RDWR)
     assert not has_identity(str(path), found.identity)
-    assert Identities([found.identity]).identify(str(path)) == (None, False, (), ())
+    assert Identities([found.identity]).identify(Found(str(path), 0, 0)) == Recognised(None, False)
     os.close(held)

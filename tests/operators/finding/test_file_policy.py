@@ -10,7 +10,9 @@ from collections.abc import Callable
 from functools import partial
 from io import FileIO
 from pathlib import Path
+from typing import Any
 
+import fsspec
 import pytest
 from pydantic import ValidationError
 
@@ -18,13 +20,25 @@ from dagkit import Dag, Until
 from dagkit.engine.points import Point
 from dagkit.testing import Alone, FakeClock
 from dagkit.testing.crashes import CrashAfter
-from dagkit_operators import DirectoryScanner, FileSplitterInput, Items, Map, MatchFiles, QuarantinedFile
+from dagkit_operators import (
+    DirectoryScanner,
+    FileSplitterBase,
+    FileSplitterInput,
+    Items,
+    LineReader,
+    Map,
+    MatchFiles,
+    QuarantinedFile,
+    ReadFiles,
+)
 from dagkit_operators.filesystem import identities
 from dagkit_operators.filesystem.access import Found, opened_here
-from dagkit_operators.filesystem.identities import has_identity
+from dagkit_operators.filesystem.identities import Identities, has_identity
+from dagkit_operators.finding import match
 from dagkit_operators.finding.completeness import IncompleteFiles
 from dagkit_operators.finding.contents import KnownContents
 from dagkit_operators.finding.seen_files import SeenFiles
+from dagkit_operators.finding.splitter import KEPT_OF_GONE
 from tests.engine.cast import Collect, Desk, arrived
 
 
@@ -63,10 +77,12 @@ class Running(Splitting):
 class Matching:
     """A `MatchFiles` for a folder, restarted before each scan."""
 
-    def __init__(self, *places: Path, overwritten_by: str = "time", **completeness: object) -> None:
+    def __init__(
+        self, *places: Path | str, overwritten_by: str = "time", grown: str | None = None, **completeness: object
+    ) -> None:
         self.places = places
         self.clock = FakeClock()
-        settings = {"overwritten_by": overwritten_by, "completeness": completeness}
+        settings = {"overwritten_by": overwritten_by, "grown": grown, "completeness": completeness}
         self.alone = Alone(MatchFiles(continuously=True, **settings), now=self.clock.now)
 
     def look(self) -> list[str]:
@@ -123,12 +139,173 @@ def test_an_overwritten_file_is_read_again(finder: Find, by: str, folder: Path) 
     assert [found.look(), found.look()] == [["a.log"], []]
 
 
-@pytest.mark.parametrize(("finder", "again"), [(Splitting, ["a.log"]), (Matching, [])], ids=["splitter", "match"])
-def test_a_grown_file_is_read_again_by_the_splitter_only(finder: Find, again: list[str], folder: Path) -> None:
+@BOTH
+def test_a_grown_file_is_read_again_as_a_whole(finder: Find, folder: Path) -> None:
     found = finder(folder)
     assert found.look() == ["a.log"]
+    for at in (2000, 3000):
+        with (folder / "a.log").open("a") as file:
+            file.write(f"more {at}\n")
+        os.utime(folder / "a.log", (at, at))
+        assert [found.look(), found.look()] == [["a.log"], []]
+
+
+def test_a_grown_file_is_not_sent_again_where_asked(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    found = Matching(folder, grown="skip")
+    assert found.look() == ["a.log"]
     write(folder / "a.log", "one\ntwo\n", at=2000)
-    assert [found.look(), found.look()] == [again, []]
+    assert [found.look(), found.look()] == [[], []]
+    assert caplog.records == []
+    write(folder / "a.log", "two\nthree\n", at=3000)
+    assert [found.look(), found.look()] == [["a.log"], []]
+
+
+def test_a_file_that_grows_after_it_was_listed_is_sent_as_it_is_known(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise what was appended in between would be known, and never be sent."""
+
+    def listed(file: Found, now_millis: int) -> int:
+        if file.length == 4:
+            write(folder / "a.log", "one\ntwo\n", at=2000)
+        return 0
+
+    monkeypatch.setattr(match, "settles_in_millis", listed)
+    found = Matching(folder)
+    found.alone.work(str(folder))
+    assert [(info.length, info.modified_millis) for info in found.alone.sent()] == [(8, 2_000_000)]
+    assert found.look() == []
+
+
+def test_a_grown_file_is_pending_until_it_is_complete(folder: Path) -> None:
+    found = Matching(folder, marker_file="{name}.done")
+    (folder / "a.log.done").touch()
+    assert found.look() == ["a.log"]
+    (folder / "a.log.done").unlink()
+    write(folder / "a.log", "one\ntwo\n", at=2000)
+    assert [found.look(), found.look()] == [[], []]
+    (folder / "a.log.done").touch()
+    assert [found.look(), found.look()] == [["a.log"], []]
+
+
+@pytest.mark.parametrize("reader", ["files", "blocks"])
+def test_a_file_that_is_found_cut_off_and_grows_is_read_once(
+    reader: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The reader leaves it to the element that is sent after it grew."""
+    path, content = tmp_path / "a.gz", gzip.compress(b"one\ntwo\nthree\n")
+    path.write_bytes(content[:-9])
+    found = Alone(MatchFiles(continuously=True))
+    read = Alone(ReadFiles() if reader == "files" else LineReader())
+
+    def arriving() -> Any:
+        found.work(str(tmp_path))
+        (info,) = found.sent()
+        if reader == "files":
+            return info
+        split = Alone(FileSplitterBase())
+        split.work(info)
+        (block,) = split.sent()
+        return block
+
+    cut_off = arriving()
+    path.write_bytes(content)
+    read.work(cut_off)
+    assert read.sent() == []
+    assert f"{path} was found before it was complete; it is read when it is found again" in caplog.messages
+    read.work(arriving())
+    assert [getattr(line, "value", line) for line in read.sent()] == ["one", "two", "three"]
+
+
+def test_a_file_of_which_a_pattern_is_scanned_once_is_not_found_again(folder: Path) -> None:
+    alone = Alone(MatchFiles())
+    alone.work(str(folder))
+    assert [info.is_found_again for info in alone.sent()] == [False]
+
+
+def test_match_files_warns_once_that_a_file_is_read_again(
+    folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(match, "_warned", set())
+    found = Matching(folder)
+    write(folder / "b.log", "one\n", at=1000)
+    write(folder / "c.log", "one\n", at=1000)
+    assert (found.look(), found.alone.metrics["files_read_again"]) == (["a.log", "b.log", "c.log"], 0)
+    (folder / "a.log").rename(folder / "d.log")
+    write(folder / "a.log", "new\n", at=1500)
+    assert (found.look(), found.alone.metrics["files_read_again"]) == (["a.log"], 0)
+    assert caplog.records == []
+    write(folder / "b.log", "one\ntwo\n", at=2000)
+    write(folder / "c.log", "other\n", at=2000)
+    states = {
+        Path(state.path).name: (state.state, state.reason) for state in found.alone.operator.file_states([str(folder)])
+    }
+    again = ("new", "it was read before and has changed")
+    assert states == {"a.log": ("seen", ""), "b.log": again, "c.log": again, "d.log": ("seen", "")}
+    assert (found.look(), found.alone.metrics["files_read_again"]) == (["b.log", "c.log"], 2)
+    write(folder / "c.log", "the third\n", at=3000)
+    assert found.look() == ["c.log"]
+    (warning,) = caplog.messages
+    assert warning.startswith(f"{folder}/b.log was read before and has changed")
+
+
+@pytest.mark.parametrize("grown", [None, "skip"])
+@pytest.mark.parametrize(("content", "skipped"), [("one\ntwo\n", True), ("two\nthree\n", True), ("1\n", False)])
+def test_a_remote_file_that_was_overwritten_is_read_again(
+    content: str, skipped: bool, grown: str | None, tmp_path: Path
+) -> None:
+    """Without a version, nothing distinguishes one that is longer from one that has grown."""
+    bucket, place = fsspec.filesystem("memory"), f"memory:/{tmp_path}"
+    bucket.pipe(f"{tmp_path}/a.log", b"one\n")
+    found = Matching(place, grown=grown)
+    assert [found.look(), found.look()] == [["a.log"], []]
+    bucket.pipe(f"{tmp_path}/a.log", content.encode())
+    assert [found.look(), found.look()] == [[] if grown == "skip" and skipped else ["a.log"], []]
+    bucket.rm(str(tmp_path), recursive=True)
+
+
+URL = "webhdfs://host/in/a @1.csv"
+
+
+@pytest.mark.parametrize(
+    ("recorded", "listed", "is_known"),
+    [
+        ([f"{URL} @4.3e8"], (4, 1000), True),
+        ([f"{URL} @4.3e8"], (4, 2000), False),
+        ([f"{URL} @4.3e8"], (5, 1000), False),
+        ([f"{URL} @4.0"], (4, 1000), True),
+        ([f"{URL} @4.3e8"], (4, 0), True),
+        ([f"{URL} @4.3e8"], (4, 2000, "e1"), True),
+        ([f"{URL} version=e1"], (5, 2000), True),
+        ([URL], (4, 1000), True),
+        ([URL, f"{URL} @4.3e8"], (5, 2000), False),
+        ([f"{URL} @4.3e8", f"{URL} @5.7d0"], (5, 2000), True),
+        (["webhdfs://host/in/b.csv"], (4, 1000), False),
+    ],
+)
+def test_a_remote_file_without_a_version_is_known_by_length_and_time(
+    recorded: list[str], listed: tuple[int, int], is_known: bool
+) -> None:
+    """Ledgers before that hold the URL alone, and a listing may have no time."""
+    recognised = Identities(recorded, by_length=True).identify(Found(URL, *listed))
+    assert recognised.was_known == is_known
+    assert recognised.was_other == (not is_known and recorded[0].startswith(URL))
+
+
+@pytest.mark.parametrize("content", ["one\ntwo\n", "x" * 300])
+@pytest.mark.parametrize("length", [4, 256])
+def test_what_an_older_ledger_knows_by_its_beginning_is_not_read_again(content: str, length: int, folder: Path) -> None:
+    """Such an identity has no name, and at most 256 as its length; later ones have both."""
+    write(folder / "a.log", content[:length], at=1000)
+    whole = Identities([]).identify(Found(str(folder / "a.log"), 0, 0)).identity
+    assert whole is not None
+    number, *rest, _ = whole.split("-")
+    older = "-".join([number.partition(".")[2], *rest])
+    write(folder / "a.log", content, at=2000)
+    for known, again in [(older, []), (whole, ["a.log"] if len(content) > length else [])]:
+        found = Matching(folder)
+        found.alone = Alone(found.alone.operator, state={"known": {str(folder): [known]}}, now=found.clock.now)
+        assert [found.look(), found.look()] == [again, []]
 
 
 def test_a_launch_warns_once_that_a_file_is_read_again(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -428,6 +605,39 @@ def test_a_file_that_contradicts_what_is_stated_is_quarantined_once_until_it_is_
     write(control, checksum if "checksum_file" in scanner else f"bytes={len(content)}", at=3000)
     assert [found.look(), found.look()] == [["a.log"], []]
     assert found.alone.operator.refused == {}
+
+
+@pytest.mark.slow
+@BOTH
+def test_quarantined_files_that_are_gone_are_forgotten_once_they_are_many(finder: Find, tmp_path: Path) -> None:
+    found = finder(tmp_path, trailer=ROWS)
+    for number in range(KEPT_OF_GONE + 3):
+        write(tmp_path / f"{number}.csv", "END,2\n", at=1000)
+    assert found.look() == []
+    assert len(found.quarantined()) == len(found.alone.operator.refused) == KEPT_OF_GONE + 3
+    (tmp_path / "0.csv").unlink()
+    assert [found.look(), found.quarantined()] == [[], []]
+    assert len(found.alone.operator.refused) == KEPT_OF_GONE + 3, "it may be away for a moment"
+    for number in range(1, KEPT_OF_GONE + 3):
+        (tmp_path / f"{number}.csv").unlink()
+    write(tmp_path / "0.csv", "END,3\n", at=2000)
+    assert found.look() == []
+    assert list(found.alone.operator.refused) == [f"{tmp_path}/0.csv"]
+    assert len(found.quarantined()) == 1
+    (tmp_path / "0.csv").unlink()
+    write(tmp_path / "0.csv", "END,3\n", at=2000)
+    assert [found.look(), found.quarantined()] == [[], []], "it is still known"
+
+
+@pytest.mark.slow
+def test_quarantined_files_are_not_gone_if_only_another_pattern_matches_them(tmp_path: Path) -> None:
+    found = Matching(tmp_path / "a*.csv", tmp_path / "b*.csv", trailer=ROWS)
+    for number in range(KEPT_OF_GONE + 3):
+        write(tmp_path / f"a{number}.csv", "END,2\n", at=1000)
+    write(tmp_path / "b.csv", "one\nEND,1\n", at=1000)
+    assert found.look() == ["b.csv"]
+    assert found.look() == []
+    assert len(found.alone.operator.refused) == KEPT_OF_GONE + 3
 
 
 @pytest.mark.parametrize("changed", ["a.log", "a.log.ctl"])

@@ -22,6 +22,7 @@ from dagkit.ledger import ExecuteTransform
 from dagkit.ranges import OFFSET_INFINITY, Deferred, OffsetRange
 from dagkit.testing import Alone, FakeClock
 from dagkit_operators import FileInfo, Items, Map, MatchFiles, ReadFiles
+from dagkit_operators.filesystem.access import Found
 from dagkit_operators.filesystem.identities import EDGE, Identities, has_identity
 from dagkit_operators.filesystem.path_patterns import files_like, matching
 from tests.engine.cast import Collect, Desk, arrived
@@ -29,7 +30,7 @@ from tests.engine.cast import Collect, Desk, arrived
 
 def identity_of(path: str) -> str | None:
     """The identity of a file at its first look."""
-    return Identities(()).identify(path).identity
+    return Identities(()).identify(Found(path, 0, 0)).identity
 
 
 @pytest.fixture
@@ -114,9 +115,9 @@ def names(alone: Alone[MatchFiles]) -> list[str]:
 class Looking:
     """A pattern that is looked at continuously."""
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, **settings: object) -> None:
         self.pattern = pattern
-        self.alone = Alone(MatchFiles(continuously=True))
+        self.alone = Alone(MatchFiles(continuously=True, **settings))
 
     def look(self) -> list[str]:
         self.alone.work(self.pattern, self.alone.deferred and self.alone.deferred.residual)
@@ -202,7 +203,8 @@ def test_what_comes_later_is_found_later(tree: Path) -> None:
     (tree / "c.log").write_text("c\n")
     with (tree / "a.log").open("a") as grown:
         grown.write("more\n")
-    assert looking.look() == ["c.log"]
+    assert looking.look() == ["a.log", "c.log"]
+    assert looking.look() == []
 
 
 def test_an_empty_file_is_passed_over_until_it_holds_something(tree: Path) -> None:
@@ -242,7 +244,7 @@ def test_a_file_that_has_the_number_and_the_header_of_one_that_is_gone_is_anothe
 
 
 def test_a_file_is_known_by_how_far_it_had_come_at_the_last_look(tree: Path) -> None:
-    looking = Looking(f"{tree}/*.csv")
+    looking = Looking(f"{tree}/*.csv", grown="skip")
     (tree / "log.csv").write_text("header\n")
     assert looking.look() == ["log.csv"]
     (tree / "log.csv").write_text("header\n1\n2\n")
@@ -257,6 +259,7 @@ def test_a_file_that_grows_while_it_has_two_names_comes_once(tree: Path) -> None
     assert looking.look() == ["a.log"]
     with (tree / "a.log").open("a") as grown:
         grown.write("more\n")
+    assert looking.look() == ["a.log"]
     assert looking.look() == []
     (tree / "again.log").unlink()
     assert looking.look() == []
@@ -409,7 +412,7 @@ def test_known_files_are_stored_once_and_later_ones_are_added(is_launched_again:
         known = desk.loop().run_state.state["match"][0]["known"]
     finally:
         bucket.rm("/known", recursive=True)
-    assert known == {"memory://known/*.txt": [f"memory://known/{number:06}.txt" for number in range(count + 20)]}
+    assert known == {"memory://known/*.txt": [f"memory://known/{number:06}.txt @1.0" for number in range(count + 20)]}
     first, *later = sizes_of_checkpoints(desk)
     assert first > 20 * count
     assert len(later) == 2
@@ -422,7 +425,7 @@ def test_known_files_are_left_out_of_a_listing_until_they_change(tmp_path: Path)
     for path in (same, grown, touched):
         path.write_text(f"{path.name}\n")
         status = path.stat()
-        identity = Identities([]).identify(str(path)).identity
+        identity = Identities([]).identify(Found(str(path), 0, 0)).identity
         recorded.append(f"{identity}@{status.st_mtime_ns:x}.{status.st_ctime_ns:x}")
     unchanged = Identities(recorded)
     assert list(files_like(f"{tmp_path}/*", is_known=unchanged.is_unchanged)) == []

@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,8 +17,8 @@ from dagkit import Dag
 from dagkit.api.running import Until
 from dagkit.engine.failures import OperatorFailed
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange
-from dagkit.testing import Alone, FakeClock, check_every_split_of
-from dagkit_operators import FileChanged, FileInfo, Items, Lost, MatchFiles, TailFiles
+from dagkit.testing import Alone, FakeClock, Rehearsal, check_every_split_of
+from dagkit_operators import FileChanged, FileInfo, Filter, Items, Lost, MatchFiles, TailFiles
 from dagkit_operators.reading.tail import RENAMED_MILLIS
 from tests.engine.cast import Collect, Desk, arrived
 from tests.operators.reading.test_read_files import found
@@ -39,7 +40,7 @@ class Log:
         with (path or self.path).open("a") as file:
             file.write(content)
 
-    def read(self) -> Sequence[str]:
+    def read(self) -> Sequence[Any]:
         """What a further look gives; nothing is kept but what was put off."""
         assert self.left is not None, "it is not done with"
         self.alone = self.alone.restarted()
@@ -74,6 +75,15 @@ def test_a_look_in_vain_is_put_off(tmp_path: Path) -> None:
     assert log.alone.deferred is not None
     assert log.alone.deferred.delay == timedelta(seconds=0.25)
     assert log.alone.deferred.residual == OffsetRange(1, OFFSET_INFINITY)
+
+
+def test_a_line_that_cannot_be_parsed_is_rejected_with_its_position(tmp_path: Path) -> None:
+    log = Log(tmp_path, "1\nfirst\n", parse=int)
+    assert log.read() == [1]
+    assert [(one.path, one.start, one.text) for one in log.alone.sent("rejected")] == [(str(log.path), 2, "first")]
+    log.write("second\n3\n")
+    assert log.read() == [3]
+    assert [(one.start, one.text) for one in log.alone.sent("rejected")] == [(8, "second")]
 
 
 def test_a_line_that_is_not_ended_waits(tmp_path: Path) -> None:
@@ -388,3 +398,28 @@ def test_another_file_that_begins_alike_is_no_more_read_than_any_other(tmp_path:
 def test_runs_of_line_ends_are_refused_since_they_may_grow() -> None:
     (fault,) = TailFiles(collapse_line_ends=True).faults
     assert fault.message == "collapse_line_ends is True, and a run of line ends may still grow; leave it away"
+
+
+@pytest.mark.parametrize("is_filtered", [False, True])
+@pytest.mark.parametrize("place", ["here", "remote"])
+def test_a_file_that_match_files_scans_again_is_followed_and_not_read_again(
+    place: str, is_filtered: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    files = fsspec.filesystem("file" if place == "here" else "memory")
+    folder = str(tmp_path) if place == "here" else f"memory:/{tmp_path}"
+
+    def draw(dag: Dag, conf: object) -> None:
+        match = dag.add_operator("match", MatchFiles(continuously=True, interval_millis=0))
+        dag.add_operator("patterns", Items(items=(f"{folder}/*.log",))) >> match
+        found = match >> dag.add_operator("all", Filter[FileInfo](predicate=lambda _: True)) if is_filtered else match
+        tail = dag.add_operator("tail", TailFiles(interval_millis=0))
+        found >> tail >> dag.add_operator("collect", Collect())
+
+    rehearsal = Rehearsal(draw)
+    content = b""
+    for number in range(3):
+        content += b"%d\n" % number
+        files.pipe(f"{tmp_path}/a.log", content)
+        rehearsal.run()
+    assert arrived(rehearsal.loop) == ["0", "1", "2"]
+    assert caplog.records == []
