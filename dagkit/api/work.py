@@ -320,5 +320,5 @@ class ShowsContent(Protocol):
     def decompresses(self, element: Any) -> bool:
         """Whether these bytes are the decompressed content of a file."""
 
-    def record_end(self, element: Any, start: int) -> int | None:
-        """The end of the record of an element that starts at a position of these bytes; None if its line ends it."""
+    def record_end(self, element: Any, start: int, stop: int) -> int:
+        """The end of the record that starts at a position of these bytes; the element was read up to `stop`."""

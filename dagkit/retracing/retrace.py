@@ -5,7 +5,7 @@ not the order of their records. So each block runs again, alone, through the ope
 writer, and its output is compared with the file: where both agree around the line, the block is the origin.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -35,8 +35,8 @@ from dagkit.urls import as_text, shown
 _MOST = 10
 """The highest number of places that are reported for one line."""
 _LF = 0x0A
-_CHUNK = 64 << 10
-"""Bytes that are read at a time to find the end of a line."""
+_MOST_SHOWN = 64 << 10
+"""The most bytes of a record that are shown."""
 
 
 class LineUnknown(ValueError):
@@ -52,7 +52,7 @@ class Source:
     end: int | None
     """None if the range has no end."""
     text: str | None = None
-    """What is there, if the range is one record."""
+    """What is there, cut to _MOST_SHOWN bytes; None if the range is not one record."""
     decompressed: bool = False
     """Whether the positions are those of the decompressed content."""
 
@@ -70,6 +70,8 @@ class Traced:
     consumed."""
     reason: str = ""
     """Why no single record is reported; empty if the sources are records."""
+    keeping: tuple[str, ...] = ()
+    """With a reason: the operators whose state may have brought records of earlier windows into the line."""
 
 
 def trace(compilation: Compilation, ledger: Ledger, file: str, line: int) -> Traced:
@@ -80,10 +82,12 @@ def trace(compilation: Compilation, ledger: Ledger, file: str, line: int) -> Tra
     end = content.find(b"\n", place) + 1 or len(content)
     text = content[place:end].decode(errors="backslashreplace").removesuffix("\n")
     try:
-        sources, reason = _Rerun(operators, ledger, found, part, is_plain=is_plain).sources(content, place, end), ""
+        sources = _Rerun(operators, ledger, found, part, is_plain=is_plain).sources(content, place, end)
     except NotFoundAgain as why:
-        sources, reason = list(_consumed(found, part)), str(why)
-    return Traced(text, part.operator, part.window, part.slot, tuple(sources), reason)
+        consumed = tuple(_consumed(found, part))
+        keeping = tuple(_keeping(operators, part.operator)) if part.window > 1 else ()
+        return Traced(text, part.operator, part.window, part.slot, consumed, str(why), keeping)
+    return Traced(text, part.operator, part.window, part.slot, tuple(sources))
 
 
 def _located(program: Program, found: WrittenFile, file: str, line: int) -> tuple[Part, bytes, int, bool]:
@@ -127,6 +131,17 @@ def _consumed(found: WrittenFile, part: Part) -> Iterator[Source]:
     return (Source(span.source, span.start, span.end) for span in spans)
 
 
+def _keeping(operators: RunAgain, writer: str) -> Iterator[str]:
+    """The operators between the readers and a writer that keep state, the nearest first."""
+    before = [writer]
+    for name in before:
+        if name not in operators.program.operators or isinstance(operators.operator(name), SplittableOperator):
+            continue
+        if name != writer and name not in operators.program.sources and declared_state(type(operators.operator(name))):
+            yield name
+        before += [each for each in dict.fromkeys(w.source.node for w in operators.into(name)) if each not in before]
+
+
 @dataclass(slots=True)
 class _RecordedFiles:
     """Keeps what an operator writes, instead of staging it."""
@@ -157,7 +172,7 @@ class _Output:
     """The start of the bytes of each item."""
     origins: Sequence[Origin]
     records: Sequence[int]
-    """The positions of all records that were read, in order."""
+    """The position of each record that was read, in order; those of a row group or a data block share one."""
 
 
 class _Rerun:
@@ -226,7 +241,7 @@ class _Rerun:
 
     def _output(self, item: WorkItem, chain: Sequence[Wire]) -> _Output:
         placed = self._read(item, chain[0].source.node, chain[0].source.port)
-        records = sorted({one.origin.offset for one in placed if one.origin.offset is not None})
+        records = sorted(one.origin.offset for one in placed if one.origin.offset is not None)
         for wire, following in pairwise(chain):
             placed = self._passed(wire, following.source.port, placed)
         return self._written(item, chain[-1], placed, records)
@@ -296,33 +311,25 @@ def _source_of(reader: Operator, output: _Output, origin: Origin) -> Source:
     stop = output.item.end if output.item.end < OFFSET_INFINITY else None
     if origin.offset is None or not isinstance(reader, ShowsContent):
         return Source(source, output.item.start, stop)
-    following = bisect_right(output.records, origin.offset)
-    end = output.records[following] if following < len(output.records) else None
-    if end is None:
-        end = reader.record_end(origin.element, origin.offset)
-    with reader.opened_content(origin.element) as stream:
-        record = _record(stream, origin.offset, end)
-    text = record.decode(errors="backslashreplace").removesuffix("\n")
-    return Source(source, origin.offset, origin.offset + len(record), text, reader.decompresses(origin.element))
+    end = reader.record_end(origin.element, origin.offset, output.item.end)
+    first, following = bisect_left(output.records, origin.offset), bisect_right(output.records, origin.offset)
+    if following < len(output.records):
+        end = min(end, output.records[following])
+    text = None
+    if following - first == 1:
+        with reader.opened_content(origin.element) as stream:
+            text = _text(stream, origin.offset, end)
+    return Source(source, origin.offset, end, text, reader.decompresses(origin.element))
 
 
-def _record(stream: Any, start: int, end: int | None) -> bytes:
-    """The bytes from start to end; without an end, those of the line at the start.
-
-    The last record of a stretch ends with its line, which may lie beyond the stretch.
-    """
-    record, buffer = bytearray(), memoryview(bytearray(_CHUNK))
+def _text(stream: Any, start: int, end: int) -> str:
+    """What lies between two positions, at most _MOST_SHOWN bytes of it."""
+    content = memoryview(bytearray(min(end - start, _MOST_SHOWN)))
     stream.seek(start)
-    while end is None or len(record) < end - start:
-        wanted = _CHUNK if end is None else min(_CHUNK, end - start - len(record))
-        count = stream.readinto(buffer[:wanted])
-        if not count:
-            break
-        record += buffer[:count]
-        after = record.find(_LF, -count) + 1 if end is None else 0
-        if after:
-            return bytes(record[:after])
-    return bytes(record)
+    count = 0
+    while got := stream.readinto(content[count:]):
+        count += got
+    return str(content[:count], errors="backslashreplace").removesuffix("\n")
 
 
 __all__ = ["LineUnknown", "Source", "Traced", "trace"]

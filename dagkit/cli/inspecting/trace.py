@@ -47,7 +47,9 @@ def trace(*, asked: Asked, output: Output, place: str, path: str | None) -> None
 def _answer(traced: Traced) -> list[str]:
     by = f"written by {traced.operator} in window {traced.window}"
     if traced.reason:
-        return [f"{by}; no single record: {traced.reason}", "the window consumed", *map(_line, traced.sources)]
+        earlier = "and records of earlier windows, through the state of"
+        kept = [f"{earlier} {' and '.join(map(printable, traced.keeping))}"] if traced.keeping else []
+        return [f"{by}; no single record: {traced.reason}", "the window consumed", *map(_line, traced.sources), *kept]
     return [by if len(traced.sources) == 1 else f"{by}, from one of these records", *map(_line, traced.sources)]
 
 

@@ -8,7 +8,7 @@ from pydantic import PositiveInt
 from dagkit import Arrowed, Batch, Block
 from dagkit.ranges import OffsetRange
 from dagkit_operators.contexts.lines import CHUNK_SIZE, filled
-from dagkit_operators.contexts.reader_context import ReaderContext, Tracker, binary_array, records_of
+from dagkit_operators.contexts.reader_context import ReaderContext, Tracker, binary_array, content_end, records_of
 from dagkit_operators.contexts.trackers import StrideTracker
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.native.bytewise import places_in
@@ -45,8 +45,8 @@ class FixedBytesReaderContext(ReaderContext[bytes]):
     def parts_of(self, restriction: OffsetRange, size: int) -> Iterable[OffsetRange]:
         return restriction.split(max(1, size // self.stride) * self.stride)
 
-    def record_end(self, stream: Seekable, block: Block, start: int) -> int:  # noqa: ARG002 - it has a fixed length
-        return min(start + self.stride, block.end)
+    def record_end(self, stream: Seekable, block: Block, start: int, stop: int) -> int:  # noqa: ARG002 - as its base
+        return content_end(stream, start, min(start + self.stride, block.end))
 
     def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[bytes]]]:
         import numpy as np  # noqa: PLC0415 - not loaded when only compiling

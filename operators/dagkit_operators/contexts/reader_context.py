@@ -6,15 +6,23 @@ block belongs into private attributes. The reader works with a copy of it for ea
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 from dagkit import Batch, Block, Column, Constant
 from dagkit.errors import RunFailure
-from dagkit.ranges import OffsetRange, OffsetRestrictionTracker, RestrictionTracker, UnsplittableRestrictionTracker
+from dagkit.ranges import (
+    OFFSET_INFINITY,
+    OffsetRange,
+    OffsetRestrictionTracker,
+    RestrictionTracker,
+    UnsplittableRestrictionTracker,
+)
 from dagkit.schema.columns import TEXT_ERRORS
-from dagkit_operators.contexts.trackers import BetweenRecordsTracker
+from dagkit_operators.contexts.lines import CHUNK_SIZE, filled
+from dagkit_operators.contexts.trackers import BetweenRecordsTracker, RefusingTracker
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.payloads import Record, Rejected
 
@@ -101,9 +109,32 @@ class ReaderContext(_Of[T], BaseModel, ABC):
         """Whether a block cannot be read since its file, as the stream shows it, ends too soon."""
         return False
 
-    def record_end(self, stream: Seekable, block: Block, start: int) -> int | None:  # noqa: ARG002 - for overrides
-        """Return the end of the record that starts at a position; None if its line ends it. For `dagkit trace`."""
-        return None
+    def record_end(self, stream: Seekable, block: Block, start: int, stop: int) -> int:  # noqa: ARG002 - for overrides
+        """Return the end of the record that starts at a position, in a range that was read up to `stop`.
+
+        Called for `dagkit trace`, on a copy of the context. By default, reading begins at the record, and the first
+        refused claim shows where the record ends. A context that never splits cannot begin there: the record is taken
+        to be the rest of the content.
+        """
+        if self.splits == "never":
+            return content_end(stream, start)
+        if self.splits == "between records":
+            return self.first_claim(stream, block, start, start) + 1
+        return self.first_claim(stream, block, start, start + 1)
+
+    def first_claim(self, stream: Seekable, block: Block, start: int, least: int) -> int:
+        """Return the first position from `least` on that is claimed if reading begins at `start`, where a record does.
+
+        Return the end of the content if there is none.
+        """
+        size = None if block.end == OFFSET_INFINITY else block.source_size
+        end = OFFSET_INFINITY if size is None else size
+        rest = replace(block, start=start, end=end, last=True, previous_block_id=None)
+        tracker = RefusingTracker(OffsetRange(start, least))
+        for _ in self.batches(stream, rest, tracker):
+            pass
+        refused = end if tracker.refused is None else tracker.refused
+        return content_end(stream, start) if refused == OFFSET_INFINITY else refused
 
     def with_block_size(self, size: int) -> Self:  # noqa: ARG002 - for overrides
         """Return the context for files whose filesystem has this block size; here, the context itself."""
@@ -116,6 +147,15 @@ class ReaderContext(_Of[T], BaseModel, ABC):
     def contents(self, values: Column) -> Sequence[bytes]:
         """Return the bytes of each record, which `convert_to_record` receives."""
         return [one.encode("utf-8", TEXT_ERRORS) if isinstance(one, str) else one for one in values.values()]
+
+
+def content_end(stream: Seekable, start: int, most: int = OFFSET_INFINITY) -> int:
+    """The end of a stream, which is read from `start`, or `most` if that comes first."""
+    stream.seek(start)
+    buffer = memoryview(bytearray(CHUNK_SIZE))
+    while count := filled(stream, buffer[: most - start]):
+        start += count
+    return start
 
 
 def unsplittable(tracker: Tracker) -> Tracker:
@@ -141,6 +181,7 @@ __all__ = [
     "Splits",
     "Tracker",
     "binary_array",
+    "content_end",
     "records_of",
     "unsplittable",
 ]

@@ -11,7 +11,7 @@ from dagkit.errors import RunFailure
 from dagkit.urls import shown
 from dagkit_operators.contexts.lines import filled
 from dagkit_operators.contexts.portions import Pace
-from dagkit_operators.contexts.reader_context import ReaderContext, Splits, Tracker, records_of
+from dagkit_operators.contexts.reader_context import ReaderContext, Splits, Tracker, content_end, records_of
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.payloads import Record
 
@@ -142,13 +142,11 @@ class RecordByRecordContext(ReaderContext[T]):
             self._ahead = bytes(buffer[: filled(self.stream, buffer)])
         return self._ahead[start : start + count]
 
-    def record_end(self, stream: Seekable, block: Block, start: int) -> int | None:
-        reading = self.model_copy()
-        reading._ahead, reading._stream = b"", stream  # noqa: SLF001 - a context of this class
-        reading._block = replace(block, start=start, previous_block_id=None)  # noqa: SLF001 - as above
-        reading.initialize(stream, reading.block, consecutive=False)
-        entity = reading.next()
-        return None if entity is None else reading._after(entity, block)  # noqa: SLF001 - as above
+    def record_end(self, stream: Seekable, block: Block, start: int, stop: int) -> int:  # noqa: ARG002 - as its base
+        self._stream, self._block = stream, replace(block, start=start, previous_block_id=None)
+        self.initialize(stream, self.block, consecutive=False)
+        entity = self.next()
+        return content_end(stream, start) if entity is None else self._after(entity, block)
 
     def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[T]]]:
         consecutive = self._stream is stream

@@ -1,4 +1,4 @@
-"""Trackers that split a range only between two records."""
+"""Trackers for reader contexts: those that split a range only between two records, and one that finds a claim."""
 
 from copy import copy
 from typing import Self
@@ -45,6 +45,22 @@ class BetweenRecordsTracker(RestrictionTracker[OffsetRange, int]):
 
     def check_done(self) -> None:
         self._inner.check_done()
+
+
+class RefusingTracker(OffsetRestrictionTracker):
+    """Keeps the position that it refuses first, where reading stops."""
+
+    refused: int | None = None
+    """The first position that was refused."""
+
+    def try_claim(self, position: int) -> bool:
+        return self.claim_many((position,)) == 1
+
+    def claim_many(self, positions: Run[int]) -> int:
+        granted = super().claim_many(positions)
+        if granted < len(positions) and self.refused is None:
+            self.refused = self.plain(positions[granted])
+        return granted
 
 
 class StrideTracker(RestrictionTracker[OffsetRange, int]):

@@ -54,6 +54,11 @@ class LineFormat(TabularContext):
             else:
                 yield from self.parsed(block, part, schema)
 
+    def record_end(self, stream: Seekable, block: Block, start: int, stop: int) -> int:
+        if self.sends == "batches":  # a record is a batch of lines
+            return self.first_claim(stream, block, start, stop)
+        return super().record_end(stream, block, start, stop)
+
     def parts(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Part | Rejected]:
         """The rows that the tracker grants, as text."""
         for one in self.lines().batches(stream, block, tracker):

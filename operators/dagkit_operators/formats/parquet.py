@@ -9,6 +9,7 @@ from pydantic import PositiveInt
 
 from dagkit import Block
 from dagkit.errors import RunFailure
+from dagkit.ranges import OFFSET_INFINITY
 from dagkit.urls import shown
 from dagkit_operators.contexts.lines import filled
 from dagkit_operators.contexts.reader_context import Broken, Tracker
@@ -94,6 +95,14 @@ class ParquetContext(TabularContext):
                     yield fault.broken
         tracker.try_claim(block.end)
 
+    def record_end(self, stream: Seekable, block: Block, start: int, stop: int) -> int:  # noqa: ARG002 - as its base
+        """Return the end of a row group. Other parts of the file may follow it."""
+        import pyarrow.parquet as pa_parquet  # noqa: PLC0415 - not loaded when only compiling
+
+        metadata = pa_parquet.ParquetFile(_file(stream, block)).metadata
+        groups = map(metadata.row_group, range(metadata.num_row_groups))
+        return max(end_of(group) for group in groups if start_of(group) == start)
+
     def _rows(
         self, file: "pa_parquet.ParquetFile", number: int, start: int, names: list[str], block: Block
     ) -> Iterator[Made]:
@@ -171,9 +180,20 @@ def _is_bytes(kind: "pa.DataType") -> bool:
 
 def start_of(group: "pa_parquet.RowGroupMetaData") -> int:
     """The first byte of a row group."""
-    columns = [group.column(index) for index in range(group.num_columns)]
-    places = [place for column in columns for place in (column.dictionary_page_offset, column.data_page_offset)]
-    return min((place for place in places if place), default=4)
+    return min((start for start, _ in _columns(group)), default=4)
+
+
+def end_of(group: "pa_parquet.RowGroupMetaData") -> int:
+    """The end of the last byte of a row group."""
+    return max((end for _, end in _columns(group)), default=4)
+
+
+def _columns(group: "pa_parquet.RowGroupMetaData") -> Iterator[tuple[int, int]]:
+    """The start and the end of each column of a row group that has bytes."""
+    for column in map(group.column, range(group.num_columns)):
+        places = [place for place in (column.dictionary_page_offset, column.data_page_offset) if place]
+        if places:
+            yield min(places), min(places) + column.total_compressed_size
 
 
 @contextmanager
@@ -192,9 +212,9 @@ def _broken(path: str, place: int | None) -> Iterator[None]:
 
 
 def _file(stream: Seekable, block: Block) -> Any:
-    """The stream as a file for Arrow, which begins with the end of a file."""
+    """The stream as a file for Arrow, which begins with the end of a file: content of unknown length is kept whole."""
     length = (block.facts or {}).get("length")
-    if length is not None:
+    if length is not None and block.end != OFFSET_INFINITY:
         return _File(stream, int(length))
     content, buffer = io.BytesIO(), memoryview(bytearray(WHOLE))
     stream.seek(0)

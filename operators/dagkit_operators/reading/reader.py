@@ -263,17 +263,33 @@ class Reader(TimedFiles, Generic[T]):
 
     def opened_content(self, element: Any) -> AbstractContextManager[Seekable]:
         """Open the file of an element; if it is compressed, its content."""
-        return self._open_content(self.block_of(element))
+        return self._open_content(self._block_as_read(element))
 
     def decompresses(self, element: Any) -> bool:
         """Whether the records of an element have positions of the decompressed content of its file."""
         return self._codec_of(self.block_of(element)) is not None
 
-    def record_end(self, element: Any, start: int) -> int | None:
-        """The end of the record that starts at a position of the content of an element; None if its line ends it."""
+    def record_end(self, element: Any, start: int, stop: int) -> int:
+        """The end of the record that starts at a position of the content of an element, of which `stop` was reached."""
+        block = self._block_as_read(element)
+        context = self.context_for(block.path).model_copy()
+        stop = OFFSET_INFINITY if self.is_read_whole(block) else stop  # that of the file
+        with self.opened_content(element) as stream:
+            return context.record_end(stream, self._content_block(block), start, stop)
+
+    def _block_as_read(self, element: Any) -> Block:
+        """The block of an element; if its file was found before it was complete, as the file is now."""
         block = self.block_of(element)
-        with self._open_content(block) as stream:
-            return self.context_for(block.path).record_end(stream, self._content_block(block), start)
+        is_whole = self.is_read_whole(block)
+        if is_whole or self.reader_context.shows_its_end:
+            now = grown(block, self.get_fs_instance())
+            if now is not None and self._is_cut_off(block):
+                return replace(
+                    block,
+                    facts=facts_of(now.length, now.modified_millis, None),
+                    end=now.length if is_whole else block.end,
+                )
+        return block
 
     def begin_window(self, window_id: int) -> None:  # noqa: ARG002 - the same for every window
         self._stream.keeps = True

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from functools import partial
 from typing import Any, Generic, Literal, Self
@@ -15,7 +15,7 @@ from dagkit.urls import is_url, parent, shown
 from dagkit_operators.compression.codec import codec_of
 from dagkit_operators.contexts.encodings import encoding_of
 from dagkit_operators.contexts.line_contexts import ReadAheadLineReaderContext
-from dagkit_operators.filesystem.access import Found, NotRegular, Stream, looked_up, opened, reading_from
+from dagkit_operators.filesystem.access import Found, NotRegular, Seekable, Stream, looked_up, opened, reading_from
 from dagkit_operators.filesystem.identities import has_identity
 from dagkit_operators.filesystem.listing import files_below
 from dagkit_operators.filesystem.snapshot import FileChanged
@@ -93,6 +93,18 @@ class TailFiles(ReadFiles[T], Generic[T]):
 
     def tracker(self, element: FileInfo, restriction: OffsetRange) -> GrowableOffsetRestrictionTracker:
         return GrowableOffsetRestrictionTracker(restriction, partial(length_of, element.path))
+
+    def block_of(self, element: FileInfo) -> Block:
+        """The whole file as a block without an end, since it grows."""
+        return Block(0, element.path, 0, OFFSET_INFINITY)
+
+    @contextmanager
+    def opened_content(self, element: FileInfo) -> Iterator[Seekable]:
+        with ExitStack() as opens:
+            _, stream = _found(element, opens)
+            if stream is None:
+                raise FileChanged(f"{shown(element.path)} is gone, or another file has its name")
+            yield stream
 
     def process(self, element: FileInfo, tracker: Tracker) -> Iterator[Batch[T]]:
         if codec_of(element.path, "auto") is not None:

@@ -1,10 +1,15 @@
 """`dagkit trace`: from a line of an output file to the record of its input."""
 
 import gzip
-from collections.abc import Callable
+import io
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+import fastavro
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.operators.compression.test_compressed import COMPRESS
@@ -180,12 +185,12 @@ def populate_dag(dag, conf) -> None:
 """,
     )
     (folder / "in").mkdir()
-    (folder / "in" / name).write_bytes(compress(b"onetwothreefour!last"))
+    (folder / "in" / name).write_bytes(compress(b"onetwothreefour!la"))
     assert dagkit("launch", "app.py", "--once", "--reference", "--no-sync").code == 0
     (file,) = Path("out").iterdir()
     for number, line in enumerate(file.read_text().splitlines()):
         answer = dagkit("trace", "app.py", f"{file}:{number + 1}", "--json")
-        assert sources(answer) == [(name, 4 * number, 4 * number + 4, line)]
+        assert sources(answer) == [(name, 4 * number, 4 * number + len(line), line)]
 
 
 @pytest.mark.parametrize(("name", "compress"), [("a.bin", bytes), ("a.bin.gz", gzip.compress)])
@@ -225,6 +230,220 @@ def populate_dag(dag, conf) -> None:
     assert [sources(answer) for answer in answers] == [[(name, 0, 4, "3one")], [(name, 4, 10, "5three")]]
 
 
+ENDS = """
+from dagkit_operators import *
+
+
+def as_lines(value) -> list[str]:
+    rows = value.to_pylist() if hasattr(value, "to_pylist") else [value]
+    return [repr(row).replace(chr(10), "/") for row in rows]
+
+
+def populate_dag(dag, conf) -> None:
+    splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}, block_size=BLOCK))
+    reader = dag.add_operator("Reader", READER)
+    text = dag.add_operator("Text", FlatMap(as_lines))
+    splitter >> reader >> text >> dag.add_operator("Writer", PartWriter(file_path="out"))
+    if REJECTS:
+        refused = dag.add_operator("Refused", Map(lambda one: one.text))
+        reader.rejected >> refused >> dag.add_operator("Refuse", PartWriter(file_path="refused"))
+"""
+
+
+@pytest.fixture
+def traced_ranges(dagkit, write: Callable[[str, str], Path], folder: Path):
+    """Read a file with a reader, write a line for each record, and trace these lines to ranges of the file."""
+
+    def run(reader: str, content: bytes, block: int, *, name: str = "a", rejects: bool = False):
+        write("app.py", ENDS.replace("BLOCK", str(block)).replace("READER", reader).replace("REJECTS", str(rejects)))
+        (folder / "in").mkdir()
+        (folder / "in" / name).write_bytes(content)
+        answer = dagkit("launch", "app.py", "--once", "--reference", "--no-sync")
+        assert answer.code == 0, answer.err
+        places = [
+            f"{file}:{number + 1}"
+            for file in sorted(Path("out").iterdir())
+            for number in range(file.read_bytes().count(b"\n"))
+        ]
+        return [source[1:3] for place in places for source in sources(dagkit("trace", "app.py", place, "--json"))]
+
+    return run
+
+
+def ranges(content: bytes, records: Sequence[bytes]) -> list[tuple[int, int]]:
+    """Where records lie in a file."""
+    found = [(0, 0)]
+    for record in records:
+        start = content.index(record, found[-1][1])
+        found.append((start, start + len(record)))
+    return found[1:]
+
+
+class Case(NamedTuple):
+    """A reader and the records of a file."""
+
+    reader: str
+    records: Sequence[str]
+    encoding: str = "utf-8"
+    header: str = ""
+    block: int | None = None
+    """The bytes of a block of a file of several blocks; None: as many as the shortest record has."""
+
+
+CASES = {
+    "lines": Case("LineReader()", ["one\n", "\n", "two\n"]),
+    "a last line without its end": Case("LineReader()", ["one\n", "two"]),
+    "a delimiter": Case("LineReader(delimiter=';')", ["a;", "b\nc;"]),
+    "a delimiter of two bytes": Case("LineReader(delimiter='<>')", ["a<>", "b\n<c<>", "d\n<"]),
+    "escapes": Case("LineReader(escape=chr(92))", ["a\n", "b\\\nc\n"]),
+    "LF and CRLF": Case("LineReader(keep_returns=False)", ["a\r\n", "b\n", "c\r\n"]),
+    "runs of line ends": Case("LineReader(collapse_line_ends=True)", ["a\n\n\r\n", "b\r", "c\n\n\n"]),
+    "UTF-16": Case("LineReader(encoding='utf-16-le')", ["one\n", "\u010abc\n", "two\n"], "utf-16-le"),
+    "a last line of UTF-16": Case("LineReader(encoding='utf-16-le')", ["one\n", "\u010abc\n"], "utf-16-le"),
+    "UTF-16 with its mark": Case("LineReader(encoding='utf-16')", ["\ufeffone\n", "two\u0a0a\n"], "utf-16-be"),
+    "UTF-32": Case("LineReader(encoding='utf-32-be')", ["one\n", "tw\u010ao\n"], "utf-32-be"),
+    "header lines": Case("LineReader(skip_header_lines=2)", ["one\n", "two\n"], header="a\nb\n"),
+    "lines that begin with a block": Case(
+        "LineReader(reader_context=LineReaderContext(delimiter=';'))", ["a\nb;", "c\nd;"], block=4
+    ),
+    "CSV": Case("CsvReader()", ["1,one\r\n", "2,two\r\n"], header="n,t\n"),
+    "CSV of UTF-16": Case(
+        "CsvReader(reader_context=CsvContext(encoding='utf-16-le'))", ["1,\u010a\n", "2,two\n"], "utf-16-le", "n,t\n"
+    ),
+    "quoted newlines": Case(
+        "CsvReader(reader_context=CsvContext(quoted_newlines=True))",
+        ['1,"o\nne"\n', "2,two\n", '3,"th\nr\nee"\n'],
+        header="n,t\n",
+    ),
+    "JSON lines": Case("JsonLinesReader()", ['{"n": 1}\n', '{"n": 2}']),
+    "JSON lines with types": Case(
+        "JsonLinesReader(reader_context=JsonLinesContext(types={'n': 'int64'}))", ['{"n": 1}\n', '{"n": 2}\n']
+    ),
+    "a fixed width": Case(
+        "RecordReader(mode='fixed_width_record', record_length=4)", ["o\nne", "t\nwo", "xyz"], block=4
+    ),
+    "delimited records": Case(
+        "RecordReader(reader_context=ReadAheadLineReaderContext(delimiter=';'))", ["a;", "b\nc;"]
+    ),
+}
+
+
+@pytest.mark.parametrize("is_divided", [False, True], ids=["one block", "several blocks"])
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_a_record_ends_where_its_reader_ended_it(traced_ranges, case: Case, is_divided: bool) -> None:
+    records = [record.encode(case.encoding) for record in case.records]
+    content = case.header.encode(case.encoding) + b"".join(records)
+    block = case.block or min(map(len, records)) if is_divided else 1000
+    assert traced_ranges(case.reader, content, block) == ranges(content, records)
+
+
+@pytest.mark.parametrize("name", ["a delimiter", "escapes", "quoted newlines", "JSON lines"])
+def test_a_record_in_a_compressed_file_ends_where_its_reader_ended_it(traced_ranges, name: str) -> None:
+    case = CASES[name]
+    records = [record.encode() for record in case.records]
+    content = case.header.encode() + b"".join(records)
+    assert traced_ranges(case.reader, gzip.compress(content), 1000, name="a.gz") == ranges(content, records)
+
+
+@pytest.mark.parametrize("block", [9, 1000])
+def test_what_a_reader_skips_or_rejects_is_no_part_of_the_record_before_it(traced_ranges, block: int) -> None:
+    content = b'{"n": 1}\nno JSON\n{"n": 2}\n\n\n'
+    assert traced_ranges("JsonLinesReader()", content, block, rejects=True) == [(0, 9), (17, 26)]
+
+
+def test_of_a_long_record_the_beginning_is_shown(traced, write) -> None:
+    write("in/a.txt", "one\n" + "x" * 70_000 + "\n")
+    answer = traced(PARTS.replace("SETTINGS", ""))
+    (file,) = Path("out").iterdir()
+    ((_, start, end, text),) = sources(answer(f"{file}:2", "--json"))
+    assert (start, end, text) == (4, 70_005, "x" * 65_536)
+
+
+@pytest.mark.parametrize("block", [40, 10_000])
+def test_a_batch_of_rows_ends_with_its_last_row(traced_ranges, block: int) -> None:
+    rows = [b"%d\n" % number for number in range(100, 118)]
+    content = b"n\n" + b"".join(rows)
+    reader = "CsvReader(reader_context=CsvContext(types={'n': 'int64'}, sends='batches'))"
+    found = traced_ranges(reader, content, block)
+    assert len(found) == len(rows)
+    for (start, end), (first, last) in zip(ranges(content, rows), found, strict=True):
+        assert first <= start < end <= last <= len(content)
+        assert content[last - 1 : last] == b"\n"
+        assert last - len(rows[0]) < (first // block + 1) * block, "the last row of the batch starts in its block"
+
+
+NEVER_SPLITS = """
+from typing import Any
+
+from dagkit import Listed, OutputPort
+from dagkit_operators import BlockReader, FileSplitterInput, PartWriter, ReaderContext, Record
+from dagkit_operators.contexts.reader_context import records_of
+
+
+class Pairs(ReaderContext[str]):
+    splits = "never"
+
+    def batches(self, stream, block, tracker):
+        content = memoryview(bytearray(10))
+        starts = range(0, stream.readinto(content), 2)
+        if tracker.try_claim(block.start):
+            yield records_of(block, Listed([str(content[at : at + 2], "ascii") for at in starts], lambda: starts))
+            tracker.try_claim(block.end)
+
+
+class PairReader(BlockReader[str]):
+    messages = OutputPort[Record[str]](main=True)
+    reader_context: Any = Pairs()
+
+
+def populate_dag(dag, conf) -> None:
+    splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}))
+    splitter >> dag.add_operator("Reader", PairReader()) >> dag.add_operator("Writer", PartWriter(file_path="out"))
+"""
+
+
+def test_a_record_of_a_context_that_never_splits_ends_where_the_next_one_starts(dagkit, write) -> None:
+    write("app.py", NEVER_SPLITS)
+    write("in/a", "aabbcc")
+    assert dagkit("launch", "app.py", "--once", "--reference", "--no-sync").code == 0
+    (file,) = Path("out").iterdir()
+    answers = [dagkit("trace", "app.py", f"{file}:{line}", "--json") for line in (1, 2, 3)]
+    assert [sources(answer)[0][1:] for answer in answers] == [(0, 2, "aa"), (2, 4, "bb"), (4, 6, "cc")]
+
+
+AVRO = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "string"}]}
+
+
+@pytest.mark.parametrize("block", [8, 10_000])
+def test_a_record_of_avro_comes_from_its_data_block(traced_ranges, dagkit, block: int) -> None:
+    file = io.BytesIO()
+    fastavro.writer(file, AVRO, [{"n": text} for text in ("apple", "bread", "grape")], sync_interval=12)
+    content = file.getvalue()
+    marker = content[-16:]
+    _, *blocks = content.removesuffix(marker).split(marker)
+    assert [len(one) for one in blocks] == [14, 8], "each string takes six bytes, after two numbers"
+    assert traced_ranges("AvroReader()", content, block) == [
+        ranges(content, [one + marker for one in blocks])[number] for number in (0, 0, 1)
+    ]
+    first = dagkit("trace", "app.py", "out/part-00000-00000:1").out
+    assert re.search(r"in/a:byte \d+-\d+\n$", first), "several records have no text in common"
+
+
+@pytest.mark.parametrize("block", [20, 10_000])
+@pytest.mark.parametrize("name", ["a.parquet", "a.parquet.gz"])
+def test_a_row_of_parquet_comes_from_its_row_group(traced_ranges, name: str, block: int) -> None:
+    file = pa.BufferOutputStream()
+    pq.write_table(pa.table({"n": ["apple", "bread", "grape"], "m": [1, 2, 3]}), file, row_group_size=2)
+    content = file.getvalue().to_pybytes()
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    found = traced_ranges(
+        "ParquetReader()", gzip.compress(content) if name.endswith("gz") else content, block, name=name
+    )
+    middle = found[0][1]
+    assert 4 < middle < footer
+    assert found == [(4, middle), (4, middle), (middle, footer)]
+
+
 def test_a_line_of_a_later_window_is_found_in_the_file_of_that_window(traced, dagkit, write) -> None:
     write("in/a.txt", LINES)
     answer = traced(PARTS.replace("SETTINGS", ""))
@@ -234,7 +453,7 @@ def test_a_line_of_a_later_window_is_found_in_the_file_of_that_window(traced, da
     assert sources(answer(f"{file}:1", "--json")) == [("b.txt", 0, 9, "last one")]
 
 
-def test_state_between_reader_and_writer_leaves_the_blocks_of_the_window(traced, write) -> None:
+def test_state_between_reader_and_writer_leaves_the_blocks_of_the_window(traced, dagkit, write) -> None:
     write("in/a.txt", "x\ny\n")
     answer = traced("""\
 count = dag.add_operator("Count", Numbered())
@@ -246,6 +465,14 @@ dag.add_stream("counted", count.output, writer.input)
     out = answer(f"{file}:2").out
     assert "no single record: Count keeps state" in out
     assert "in/a.txt:byte 0-4" in out
+    assert "earlier windows" not in out, "there are none before the first"
+    write("in/b.txt", "z\n")
+    assert dagkit("launch", "app.py", "--once", "--reference", "--no-sync").code == 0
+    (later,) = (file for file in Path("out").iterdir() if file.read_text() == "3 z\n")
+    assert answer(f"{later}:1").out.splitlines()[3:] == [
+        "in/b.txt:byte 0-2",
+        "and records of earlier windows, through the state of Count",
+    ]
 
 
 INSIDE = """

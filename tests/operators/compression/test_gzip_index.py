@@ -218,9 +218,9 @@ def test_the_last_record_of_a_fixed_length_ends_with_its_block(file: Path, index
     lines([whole], indexes)  # makes the index
     reader = with_indexes(FixedLengthReader(length=3000), indexes).operator
     for block in blocks_of(file, indexes, block_size=200_000):
-        assert reader.record_end(block, block.start) == block.start + 3000
+        assert reader.record_end(block, block.start, block.end) == block.start + 3000
         last = block.start + (block.end - 1 - block.start) // 3000 * 3000
-        assert reader.record_end(block, last) == block.end < last + 3000
+        assert reader.record_end(block, last, block.end) == block.end < last + 3000
 
 
 def test_an_index_is_found_for_the_same_content_under_another_name_and_time(file: Path, indexes: IndexFolder) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
 import pytest
 
 from dagkit import Block
@@ -16,12 +18,17 @@ from dagkit.ranges import OffsetRange
 from dagkit.testing import Alone, FakeClock
 from dagkit_operators import (
     AvroReader,
+    BlockReader,
+    CsvReader,
     FileInfo,
     FileSplitterInput,
     FixedLengthReader,
+    JsonLinesReader,
     LineReader,
     MatchFiles,
+    ParquetReader,
     ReadFiles,
+    RecordReader,
 )
 from dagkit_operators.compression.codec import ENDINGS, MAGIC, CompressedBlock, CompressionBroken
 from dagkit_operators.reading.slices import FSSliceReader
@@ -54,6 +61,50 @@ def test_a_splitter_and_a_line_reader_decompress_by_name(
     blocks = blocks_of(path, block_size=10)
     assert [(block.start, block.end, block.last) for block in blocks] == [(0, path.stat().st_size, True)]
     assert read(LineReader(), blocks) == FIFTEEN
+
+
+def as_parquet(numbers: list[str]) -> bytes:
+    content = io.BytesIO()
+    pa_parquet.write_table(pa.table({"n": numbers}), content, row_group_size=500)
+    return content.getvalue()
+
+
+def as_avro(numbers: list[str]) -> bytes:
+    content = io.BytesIO()
+    fastavro.writer(content, "string", numbers, sync_interval=1000)
+    return content.getvalue()
+
+
+FORMATS: dict[str, tuple[type[BlockReader[Any]], Callable[[list[str]], bytes]]] = {
+    "lines": (LineReader, lambda numbers: "\n".join(numbers).encode()),
+    "records": (RecordReader, lambda numbers: "\n".join(numbers).encode()),
+    "csv": (CsvReader, lambda numbers: "\n".join(["n", *numbers]).encode()),
+    "json": (JsonLinesReader, lambda numbers: "\n".join(f'{{"n": "{number}"}}' for number in numbers).encode()),
+    "parquet": (ParquetReader, as_parquet),
+    "avro": (AvroReader, as_avro),
+}
+NUMBERS = [f"{number:04}" for number in range(3000)]
+
+
+def numbers_in(records: list[Any]) -> list[str]:
+    return [number for record in records for number in re.findall(r"\d{4}", str(record))]
+
+
+@pytest.mark.parametrize("name", ["file{}", "file"], ids=["by name", "by its first bytes"])
+@pytest.mark.parametrize("ending", [ENDING_OF[codec] for codec in WITH_MAGIC])
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_reader_reads_compressed_files_from_a_splitter_and_from_match_files(
+    form: str, ending: str, name: str, tmp_path: Path
+) -> None:
+    reader, made = FORMATS[form]
+    path = tmp_path / name.format(ending)
+    path.write_bytes(COMPRESS[ending](made(NUMBERS)))
+    os.utime(path, (1, 1))
+    assert numbers_in(read(reader(), blocks_of(path, block_size=4000))) == NUMBERS
+    found, files = Alone(MatchFiles()), Alone(ReadFiles(reader_context=reader().reader_context, part_size=4000))
+    assert found.work(str(path)) is None
+    assert files.work(*found.sent()) is None
+    assert numbers_in(files.sent()) == NUMBERS
 
 
 @pytest.mark.parametrize("block_size", [10, None], ids=["longer than a block", "one block"])

@@ -1,0 +1,70 @@
+"""Where records end, as readers report it to `dagkit trace`: see also tests/cli/inspecting/test_trace.py."""
+
+import gzip
+import io
+from pathlib import Path
+from typing import Any
+
+import fastavro
+
+from dagkit import Block
+from dagkit.testing import Alone
+from dagkit_operators import (
+    AvroReader,
+    CsvContext,
+    CsvReader,
+    FileInfo,
+    FileSplitterBase,
+    LineReader,
+    TailFiles,
+)
+from tests.operators.reading.test_tail import Log
+
+
+def block_of(path: Path) -> Block:
+    """A file as one block."""
+    splitter = Alone(FileSplitterBase())
+    splitter.work(FileInfo(str(path)))
+    (block,) = splitter.sent()
+    return block
+
+
+def test_a_batch_of_rows_ends_with_the_last_row_that_starts_in_its_range(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"n\n12\n34\n56\n")
+    reader = CsvReader(reader_context=CsvContext(types={"n": "int64"}, sends="batches"))
+    assert [reader.record_end(block_of(path), 2, stop) for stop in range(3, 12)] == [5, 5, 5, 8, 8, 8, 11, 11, 11]
+
+
+def test_a_data_block_of_a_file_that_was_found_too_early_ends_where_it_does(tmp_path: Path) -> None:
+    path, content = tmp_path / "file", io.BytesIO()
+    fastavro.writer(content, "string", ["apple", "bread"], sync_interval=1)
+    whole = content.getvalue()
+    path.write_bytes(whole[:-20])
+    block = block_of(path)
+    path.write_bytes(whole)
+    start = whole.index(b"apple") - 3
+    size = len(b"apple") + 3 + 16
+    assert len(whole) == start + 2 * size, "the data blocks end the file"
+    assert AvroReader().record_end(block, start, block.end) == start + size
+    assert AvroReader().record_end(block, start + size, block.end) == len(whole)
+
+
+def test_a_line_of_a_compressed_file_that_was_found_too_early_ends_where_it_does(tmp_path: Path) -> None:
+    path, whole = tmp_path / "file.gz", gzip.compress(b"one\ntwo")
+    path.write_bytes(whole[:-3])
+    block = block_of(path)
+    path.write_bytes(whole)
+    assert [LineReader().record_end(block, start, block.end) for start in (0, 4)] == [4, 7]
+
+
+def test_a_line_that_was_appended_ends_where_it_does_whatever_name_the_file_has_now(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.write("second\nthird\n")
+    reader: TailFiles[Any] = log.alone.operator
+    log.rename()
+    assert [reader.record_end(log.file, start, 20) for start in (0, 6, 13)] == [6, 13, 19]
+    with reader.opened_content(log.file) as stream:
+        stream.seek(6)
+        line = memoryview(bytearray(6))
+        assert (stream.readinto(line), bytes(line)) == (6, b"second")
