@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from inspect import signature
 from pathlib import Path
 from types import FrameType
@@ -26,7 +26,8 @@ from dagkit.compiler import Compilation, compile_application
 from dagkit.compiler.application_folder import application_path
 from dagkit.compiler.steps import Author
 from dagkit.engine.checkpoint.journal import refuse_another
-from dagkit.engine.files.checks import output_places
+from dagkit.engine.claim import claimed
+from dagkit.engine.files.checks import make_output_folders, output_places
 from dagkit.engine.masking import Masking
 from dagkit.engine.points import Probe
 from dagkit.engine.program.lower import program_of
@@ -34,16 +35,16 @@ from dagkit.engine.reports.driver_process import this_process
 from dagkit.engine.reports.run_events import Observer, Observers, PlanDiffers, RunEvent, Starting
 from dagkit.engine.reports.run_picture import RunPicture
 from dagkit.engine.reports.snapshot import RunSnapshot
-from dagkit.engine.reports.status_file import StatusFile, refuse_second
+from dagkit.engine.reports.status_file import StatusFile
 from dagkit.engine.restart_mark import finish_restart
-from dagkit.engine.run.launch_record import LaunchRecord, differences, keep_aside
+from dagkit.engine.run.launch_record import LaunchRecord, differences
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.worker.protocol import Backend
 from dagkit.errors import did_you_mean
 from dagkit.garbage import rarely_collected
 from dagkit.ledger import Ledger
-from dagkit.ledger.stores import Store, open_store
+from dagkit.ledger.stores import Store
 from dagkit.machine import Machine
 from dagkit.observers.live_figures import in_notebook
 from dagkit.observers.run_log import logged
@@ -142,17 +143,17 @@ def launch_compiled(
     """
     compilation.check_it_can_run()
     place, version = absolute(str(path or application_path(compilation))), sys.modules["dagkit"].__version__
-    with _signals() as interrupts:
+    with _signals() as interrupts, contextlib.ExitStack() as shown_status:
         finish_restart(place)
-        if not take_over:
-            refuse_second(open_store(place), datetime.now(UTC))
-        kept = keep_aside(place, datetime.now(UTC)) if fresh else None
-        ledger = Ledger.create(place, clock=clock, durable=durable)
-        refuse_another(ledger, compilation.application)  # before anything in its folder is replaced
-        picture = _picture(compilation, machine, place, until)
-        status = StatusFile(ledger.store, picture)
+        if fresh:
+            _check_outputs(compilation, durable=durable)  # a launch that cannot write renames no earlier run
+        with claimed(place, take_over=take_over, fresh=fresh) as kept:
+            ledger = Ledger.create(place, clock=clock, durable=durable)
+            refuse_another(ledger, compilation.application)  # before anything in its folder is replaced
+            picture = _picture(compilation, machine, place, until)
+            status = StatusFile(ledger.store, picture)
+            shown_status.enter_context(status.kept())
         with (
-            status.kept(),
             logged(place, compilation.application) as log,
             Masking.of(lambda: program_of(compilation)).masked(),
             contextlib.ExitStack() as stack,
@@ -184,6 +185,12 @@ def launch_compiled(
                 loop.run()
     outputs = output_places(state.program, state.settings.home)
     return Launched(compilation.application, place, loop.checkpoint.window, outputs, picture.snapshot())
+
+
+def _check_outputs(compilation: Compilation, *, durable: bool) -> None:
+    """Raise FolderRefused if an operator cannot write to its output folder."""
+    with Masking.of(lambda: program_of(compilation)).masked():
+        make_output_folders(program_of(compilation), str(Path.cwd()), durable=durable)
 
 
 _OPTIONS = {

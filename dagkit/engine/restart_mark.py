@@ -59,13 +59,16 @@ def made_beside(place: str) -> Path:
 
 @contextmanager
 def alone(place: str) -> Iterator[None]:
-    """Lock an application's folder, also under its next name. Raise `RestartRefused` if a process restarts it now."""
+    """Lock an application's folder, also under its next name.
+
+    Raise `RestartRefused` if another process restarts the application now, or begins to launch it.
+    """
     folder = os.open(place, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     except BlockingIOError:
-        raise RestartRefused("another process restarts the application now", "wait for its end") from None
+        raise RestartRefused("another process restarts or launches the application now", "wait for its end") from None
     finally:
         os.close(folder)
 

@@ -202,7 +202,7 @@ def test_a_launch_waits_for_no_restart_and_moves_no_files_beside_it(tmp_path: Pa
     folder = os.open(kept, os.O_RDONLY)
     fcntl.flock(folder, fcntl.LOCK_EX)
     for begin in (lambda: Restart.planned(desk.place, 1), lambda: launched_again(desk)):
-        with pytest.raises(RestartRefused, match="another process restarts the application now"):
+        with pytest.raises(RestartRefused, match="another process restarts or launches the application now"):
             begin()
     os.close(folder)
     assert launched_again(desk).window_id > 1
@@ -235,7 +235,7 @@ def test_two_restarts_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
     first, second = Restart.planned(desk.place, 1), Restart.planned(desk.place, 1)
     folder = os.open(desk.place, os.O_RDONLY)
     fcntl.flock(folder, fcntl.LOCK_EX)
-    with pytest.raises(RestartRefused, match="another process restarts the application now"):
+    with pytest.raises(RestartRefused, match="another process restarts or launches the application now"):
         first.perform(NOON)
     os.close(folder)
     first.perform(NOON)

@@ -15,7 +15,6 @@ from pydantic import BaseModel, ConfigDict
 from dagkit.compiler import Compilation
 from dagkit.engine.reports.folder_documents import bytes_of, document_in
 from dagkit.engine.reports.run_events import PlanDiffers
-from dagkit.engine.restart_mark import alone
 from dagkit.ledger import StoreError
 from dagkit.ledger.stores import KeyMissing, Store
 from dagkit.plan import diff
@@ -74,17 +73,16 @@ def differences(store: Store, plan: Plan, window_id: int) -> PlanDiffers | None:
 
 
 def keep_aside(place: str, now: datetime) -> str | None:
-    """Rename an application's folder, so that the next launch begins again. Return its new path; None if there is none.
+    """Rename an application's folder, so that the next launch begins again. Return its new path; None if it is empty.
 
     Raise ValueError if it lies in an object store, which renames no folders.
     """
     if is_url(place):
         raise ValueError(f"{shown(place)} is not a folder of this machine, and cannot be renamed: give another path")
-    if not Path(place).exists():
+    if not Path(place).exists() or not any(Path(place).iterdir()):
         return None
-    with alone(place):
-        kept = kept_place(place, now)
-        Path(place).rename(kept)
+    kept = kept_place(place, now)
+    Path(place).rename(kept)
     return kept
 
 
