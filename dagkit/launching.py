@@ -10,9 +10,9 @@ import logging
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from inspect import signature
 from pathlib import Path
 from types import FrameType
@@ -35,14 +35,13 @@ from dagkit.engine.reports.driver_process import this_process
 from dagkit.engine.reports.run_events import Observer, Observers, PlanDiffers, RunEvent, Starting
 from dagkit.engine.reports.run_picture import RunPicture
 from dagkit.engine.reports.snapshot import RunSnapshot
-from dagkit.engine.reports.status_file import StatusFile
+from dagkit.engine.reports.status_file import StatusFile, refuse_second
 from dagkit.engine.restart_mark import finish_restart
 from dagkit.engine.run.launch_record import LaunchRecord, differences
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.run.run_state import RunSettings, RunState
+from dagkit.engine.run.run_state import RunSettings, RunState, Woken
 from dagkit.engine.worker.protocol import Backend
 from dagkit.errors import did_you_mean
-from dagkit.garbage import rarely_collected
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import Store
 from dagkit.machine import Machine
@@ -51,6 +50,7 @@ from dagkit.observers.run_log import logged
 from dagkit.observers.run_text import figures_of
 from dagkit.observers.spans import tracing
 from dagkit.plan import fingerprint
+from dagkit.sessions import Sessions
 from dagkit.urls import absolute, shown
 
 __all__ = ["HOME", "Launched", "Machine", "application_path", "launch", "launch_compiled"]
@@ -139,7 +139,8 @@ def launch_compiled(
     It stops after this many `windows`, even if work is left. Unless `durable`, its ledger survives a crash of the
     process but not of the machine. `observers` receive every run event; a `probe` may crash the run at any step.
     Raise `DriverRuns` if another process runs the application, unless this one is to `take_over`. If `fresh`, begin
-    again beside the earlier run, whose folder is renamed.
+    again beside the earlier run, whose folder is renamed. If the Spark Connect server of a session that dagkit opened
+    starts again, resume in another session.
     """
     compilation.check_it_can_run()
     place, version = absolute(str(path or application_path(compilation))), sys.modules["dagkit"].__version__
@@ -153,37 +154,40 @@ def launch_compiled(
             picture = _picture(compilation, machine, place, until)
             status = StatusFile(ledger.store, picture)
             shown_status.enter_context(status.kept())
-        with (
-            logged(place, compilation.application) as log,
-            Masking.of(lambda: program_of(compilation)).masked(),
-            contextlib.ExitStack() as stack,
-        ):
+        with logged(place, compilation.application) as log, Masking.of(lambda: program_of(compilation)).masked():
             everyone: list[Observer] = [status, *in_notebook(picture), *log, *observers, *tracing()]
-            backend = stack.enter_context(_backend(compilation, machine, place, everyone, kept))
-            state = RunState(
-                compilation,
-                backend,
-                ledger,
-                RunSettings(
-                    place,
-                    until,
-                    windows,
-                    durable=durable,
-                    home=str(Path.cwd()),
-                    runs_in_driver=machine.backend == "reference",
-                ),
-                fingerprint=fingerprint(compilation.plan),
-                version=version,
-                clock=clock,
-                observers=everyone,
-                probe=probe,
+            publish = Observers(everyone).publish
+            if kept is not None:
+                step = f"beginning again; the earlier run is in {shown(kept)}; its output files stay"
+                publish(Starting(step))
+            on_driver = machine.backend == "reference"
+            settings = RunSettings(
+                place, until, windows, durable=durable, home=str(Path.cwd()), runs_in_driver=on_driver
             )
-            _record(state, version, ledger.store)
-            loop = Loop(state)
-            interrupts.end(loop)
-            with rarely_collected():
-                loop.run()
-    outputs = output_places(state.program, state.settings.home)
+
+            def loop_on(backend: Backend, ended: Loop | None) -> Loop:
+                if ended is not None:  # a driver that has taken over may not have appended to the ledger yet
+                    refuse_second(ledger.store, datetime.now(UTC), picture.first.driver.launch)
+                state = RunState(
+                    compilation,
+                    backend,
+                    ledger,
+                    settings,
+                    fingerprint=fingerprint(compilation.plan),
+                    version=version,
+                    clock=clock,
+                    observers=everyone,
+                    probe=probe,
+                )
+                if ended is None:
+                    _record(state, version, ledger.store)
+                loop = Loop(state, last_window=None if ended is None else ended.last_window)
+                interrupts.end(loop)
+                return loop
+
+            sessions = Sessions(machine.server, publish, interrupts.asked)
+            loop = sessions.run(machine, lambda on: _backend(compilation, on, place, publish), loop_on)
+    outputs = output_places(loop.run_state.program, settings.home)
     return Launched(compilation.application, place, loop.checkpoint.window, outputs, picture.snapshot())
 
 
@@ -241,7 +245,7 @@ def _picture(compilation: Compilation, machine: Machine, place: str, until: Unti
         application_path=place,
         version=sys.modules["dagkit"].__version__,
         driver=this_process(),
-        master=machine.name,
+        master=machine.shown,
         until=until.value,
         since=now,
         at=now,
@@ -251,12 +255,9 @@ def _picture(compilation: Compilation, machine: Machine, place: str, until: Unti
 
 @contextlib.contextmanager
 def _backend(
-    compilation: Compilation, machine: Machine, place: str, observers: list[Observer], kept: str | None
+    compilation: Compilation, machine: Machine, place: str, publish: Callable[[RunEvent], None]
 ) -> Iterator[Backend]:
-    """The backend of a launch; reports the steps of its start, and where the earlier run was kept, if it was."""
-    starting = Observers(observers)
-    if kept is not None:
-        starting.publish(Starting(f"beginning again; the earlier run is in {shown(kept)}; its output files stay"))
+    """The backend of a session of a launch; reports the steps of its start."""
     if machine.backend == "reference":
         from dagkit.backends.reference import ReferenceBackend  # noqa: PLC0415 - only one of the two is loaded
 
@@ -264,12 +265,12 @@ def _backend(
         return
     from dagkit.backends.spark import SparkBackend, web_page  # noqa: PLC0415 - as above
 
-    starting.publish(Starting(f"starting Spark at {machine.name}"))
+    publish(Starting(f"starting Spark at {machine.shown}"))
     with machine.session() as session:
-        starting.publish(Starting("sending code to Spark's workers", web_page(session)))
+        publish(Starting("sending code to Spark's workers", web_page(session)))
         with contextlib.closing(SparkBackend(compilation, session)) as backend:
             backend.check_workers(place)
-            starting.publish(Starting("reading the ledger"))
+            publish(Starting("reading the ledger"))
             yield backend
 
 
@@ -277,20 +278,20 @@ class _Interrupts:
     """Records a request to stop, and passes it to the loop once there is one."""
 
     def __init__(self) -> None:
-        self._asked = False
+        self.asked = Woken()
         self._loop: Loop | None = None
 
     def end(self, loop: Loop) -> None:
         """Stop this loop at the first signal; at once if the signal came already."""
         self._loop = loop
-        if self._asked:
+        if self.asked.is_set():
             loop.stop()
 
     def ask(self, *_: Any) -> None:
         """Handle the first signal; the next one ends the process."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, _at_once)
-        self._asked = True
+        self.asked.set()
         if self._loop is not None:
             # in another thread: this one may hold the lock that stopping takes
             threading.Thread(target=self._loop.stop, daemon=True).start()

@@ -89,6 +89,12 @@ def shown(place: str) -> str:
     return printable(plain(place))
 
 
+def shown_master(url: str) -> str:
+    """The URL of a Spark master as messages show it: of a Connect server, without parameters, such as its token."""
+    host, parameters, _ = url.partition(";")
+    return printable(host.removesuffix("/") if parameters and url.startswith("sc:") else url)
+
+
 def below(folder: str, name: str) -> str:
     """The URL of the file `name` in the folder that a URL names, or deeper. Options stay at the end."""
     if not resolved(folder).quoted:

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from dagkit.backends.spark import session_at
 from dagkit.backends.spark.master import SparkUnavailable
 from dagkit.backends.spark.session import SparkIncomplete
+from dagkit.machine import Machine, StartingSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -35,6 +36,31 @@ def test_what_listens_and_is_no_connect_server_is_not_waited_for(monkeypatch: py
     assert str(raised.value).startswith(
         f"no Spark Connect server answers at {url} within 0.2 s [spark-unavailable]\n  help: "
     )
+
+
+def test_calls_to_a_connect_server_that_is_away_are_retried_for_some_seconds_and_later_ones_are_not() -> None:
+    pytest.importorskip("grpc", reason="Spark Connect needs grpcio")
+    from dagkit.backends.spark.connect_retries import Retries  # noqa: PLC0415 - needs grpcio
+
+    policy = Retries()
+    first, other = policy.to_state(), policy.to_state()
+    pauses = [*iter(first.next_attempt, None)]
+    assert pauses[0] == 50
+    assert 10_000 < sum(pauses) < 25_000
+    assert (policy.has_given_up, other.next_attempt(), policy.to_state().next_attempt()) == (True, None, None)
+
+
+def test_only_sessions_that_dagkit_opens_at_a_connect_server_are_replaced(spark: SparkSession) -> None:
+    opened = StartingSession()
+    assert Machine(master="sc://host:443/;use_ssl=true;token=secret", starting=opened).server == "host:443"
+    assert Machine(master="sc://[::1]:15002", starting=opened).server == "[::1]:15002"
+    assert [
+        Machine("reference").server,
+        Machine(master="local[2]", starting=opened).server,
+        Machine(starting=opened).server,
+        Machine(spark=spark).server,
+        Machine(spark=spark, master="sc://host:443").server,
+    ] == [None] * 5
 
 
 def test_yarn_needs_to_be_configured(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -314,6 +314,32 @@ def test_where_the_process_stays_after_a_second_interrupt_the_session_is_stopped
     assert (ended.returncode, ended.stdout) == (0, "stopped True\n")
 
 
+UNUSED = """
+import sys, threading
+import pyspark
+from dagkit.machine import Machine
+
+def wait():
+    for each in threading.enumerate():
+        if each.name == "dagkit-session":
+            each.join()
+
+with Machine(cores=1).with_spark_starting():
+    if sys.argv[1] == "made":
+        wait()
+        assert pyspark.SparkContext._active_spark_context is not None
+wait()
+assert pyspark.SparkContext._active_spark_context is None
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.parametrize("moment", ["made", "starting"])
+def test_a_session_that_a_launch_started_and_did_not_use_is_stopped(moment: str) -> None:
+    subprocess.run([sys.executable, "-c", UNUSED, moment], check=True)  # noqa: S603 - our own program
+
+
 @pytest.mark.slow
 @pytest.mark.spark
 def test_a_session_that_is_there_is_used_and_stays() -> None:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from dagkit.errors import RunFailure, near
+from dagkit.urls import shown_master
 
 LOCAL = re.compile(r"local(?:\[(\*|0*[1-9]\d*)(?:, *\d+)?\])?")
 """A master in this process, with its number of threads, and of failures that a task may have."""
@@ -123,7 +124,7 @@ def reach(master: Master, within: float = _WITHIN_SECONDS) -> None:
         if not done:
             break
     problems = (_problem(host, made.exception() if made.done() else None, within) for made, host in attempts.items())
-    raise SparkUnavailable(f"no Spark at {master.url}: {'; '.join(problems)}", _help_for(master))
+    raise SparkUnavailable(f"no Spark at {shown_master(master.url)}: {'; '.join(problems)}", _help_for(master))
 
 
 def _connecting(host: str, port: int, within: float, *, speaks: bool) -> "Future[None]":
@@ -218,4 +219,4 @@ def _nearest(url: str) -> str:
 
 
 def _invalid(url: str, help: str) -> MasterInvalid:  # noqa: A002 - what it is
-    return MasterInvalid(f"{url!r} is not a Spark master", help)
+    return MasterInvalid(f"{shown_master(url)!r} is not a Spark master", help)

@@ -28,6 +28,7 @@ from dagkit.backends.spark.session_settings import (
 from dagkit.backends.spark.spark_errors import SparkEnded, answers
 from dagkit.backends.spark.workers_python import check_python
 from dagkit.errors import DagkitError, RunFailure
+from dagkit.urls import shown_master
 
 CONNECTED_WITHIN_SECONDS = 10.0
 """The time within which a Spark Connect server must answer, once its port accepts a connection."""
@@ -85,7 +86,7 @@ def running_session(
         raise SparkEnded("Spark cannot start a second time in this process") from error
     there = session.conf.get("spark.master") or "another place"
     if address is not None and address != there:
-        raise OtherSession(f"at {there}", f"one at {address}")
+        raise OtherSession(f"at {shown_master(there)}", f"one at {shown_master(address)}")
     for name, value in settings.items():
         if session.conf.get(name, None) != value:
             raise OtherSession(f"with another {name}", "one with this value")
@@ -137,7 +138,7 @@ def session_at(
     except DagkitError:
         raise
     except Exception as error:
-        raise SparkUnavailable(f"Spark did not start at {address}: {cause_of(error)}") from error
+        raise SparkUnavailable(f"Spark did not start at {shown_master(address)}: {cause_of(error)}") from error
 
 
 def use_java(java: Mapping[str, Any]) -> None:
@@ -149,6 +150,8 @@ def stop_session(session: SparkSession) -> None:
     """Stop a session. If the Java of a classic session has ended, or another process keeps it, do nothing."""
     if not is_connect(session) and (_kept or not answers(session)):
         return
+    if is_connect(session) and not answers(session):
+        session.release_session_on_close = False  # type: ignore[attr-defined] # there is none to release
     try:
         session.stop()
     except (Py4JError, OSError):
@@ -183,17 +186,20 @@ def _connected(master: Master, settings: Mapping[str, str]) -> SparkSession:
     import grpc  # noqa: PLC0415 - only for Spark Connect
     from pyspark.sql.connect.client import DefaultChannelBuilder  # noqa: PLC0415 - as above
 
+    from dagkit.backends.spark.connect_retries import retry_briefly  # noqa: PLC0415 - as above
+
     channel = DefaultChannelBuilder(master.url).toChannel()
     try:
         grpc.channel_ready_future(channel).result(timeout=CONNECTED_WITHIN_SECONDS)
     except grpc.FutureTimeoutError as error:
         raise SparkUnavailable(
-            f"no Spark Connect server answers at {master.url} within {CONNECTED_WITHIN_SECONDS:g} s",
+            f"no Spark Connect server answers at {shown_master(master.url)} within {CONNECTED_WITHIN_SECONDS:g} s",
             "check the port; if the server expects TLS, add /;use_ssl=true to the URL",
         ) from error
     finally:
         channel.close()
     remote: SparkSession = SparkSession.builder.remote(master.url).config(map=dict(settings)).getOrCreate()
+    retry_briefly(remote)
     return remote
 
 

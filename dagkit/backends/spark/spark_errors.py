@@ -38,12 +38,12 @@ class SparkEnded(RunFailure):
 
 
 class SessionEnded(SparkEnded):
-    """A Spark Connect server no longer has the session, as after its restart."""
+    """A Spark Connect server no longer has the session, as after its restart, or does not answer."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, reason: str = "has started again or has closed the session") -> None:
         RunFailure.__init__(
             self,
-            f"{what}: the Spark Connect server has started again or has closed the session",
+            f"{what}: the Spark Connect server {reason}",
             "the ledger is intact; launch again to resume after the last committed window",
         )
 
@@ -57,7 +57,7 @@ def spark_errors(what: str, spark: SparkSession) -> Iterator[None]:
         raise
     except Exception as error:
         if not answers(spark):
-            raise (SessionEnded if is_connect(spark) else SparkEnded)(what) from error
+            raise _ended(what, spark) from error
         cause = cause_of(error)
         if cause.has_other_python:
             raise PythonMismatched(f"{what}: {cause}") from error
@@ -71,12 +71,24 @@ def spark_errors(what: str, spark: SparkSession) -> Iterator[None]:
 def answers(spark: SparkSession) -> bool:
     """Whether the Java process of a classic session still answers, or a Connect session is not known to have ended."""
     if is_connect(spark):
-        return not spark.is_stopped  # type: ignore[attr-defined] # only Connect's sessions have it
+        return not (spark.is_stopped or _is_given_up(spark))  # type: ignore[attr-defined] # only Connect's have it
     try:
         spark.sparkContext.statusTracker()
     except (Py4JError, OSError, AttributeError):  # an AttributeError: the context was stopped, and has no Java
         return False
     return True
+
+
+def _ended(what: str, spark: SparkSession) -> SparkEnded:
+    if not is_connect(spark):
+        return SparkEnded(what)
+    return SessionEnded(what, "does not answer") if _is_given_up(spark) else SessionEnded(what)
+
+
+def _is_given_up(spark: SparkSession) -> bool:
+    from dagkit.backends.spark.connect_retries import has_given_up  # noqa: PLC0415 - needs grpcio, as its sessions do
+
+    return has_given_up(spark)
 
 
 def _help_for_missing(cause: Cause) -> str:

@@ -119,30 +119,30 @@ def launch(
     machine = _machine(master, cores, dict(settings), reference=reference)
     if (code := _handed_over(machine, output)) is not None:
         raise Exit(code)
-    machine = machine.with_spark_starting()
-    from dagkit.api.running import Until  # noqa: PLC0415 - imported while Spark starts
-    from dagkit.cli.running.run_application import Wanted, run  # noqa: PLC0415 - as above
+    with machine.with_spark_starting() as machine:
+        from dagkit.api.running import Until  # noqa: PLC0415 - imported while Spark starts
+        from dagkit.cli.running.run_application import Wanted, run  # noqa: PLC0415 - as above
 
-    until = Until.ONCE if once else Until.IDLE if until_idle else Until.DRAINED if drain else Until.STOPPED
-    serving = None if metrics_port is None else (metrics_address or LOCAL, metrics_port)
-    run(
-        asked,
-        output,
-        machine,
-        Wanted(
-            path,
-            until,
-            windows,
-            fresh=fresh,
-            take_over=take_over,
-            durable=not no_sync,
-            as_lines=log == "json",
-            metrics=serving,
-            console=console_port,
-            allow_control=allow_control,
-            observers=observers,
-        ),
-    )
+        until = Until.ONCE if once else Until.IDLE if until_idle else Until.DRAINED if drain else Until.STOPPED
+        serving = None if metrics_port is None else (metrics_address or LOCAL, metrics_port)
+        run(
+            asked,
+            output,
+            machine,
+            Wanted(
+                path,
+                until,
+                windows,
+                fresh=fresh,
+                take_over=take_over,
+                durable=not no_sync,
+                as_lines=log == "json",
+                metrics=serving,
+                console=console_port,
+                allow_control=allow_control,
+                observers=observers,
+            ),
+        )
 
 
 def _handed_over(machine: Machine, output: Output) -> int | None:

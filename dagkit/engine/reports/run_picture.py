@@ -183,7 +183,8 @@ class RunPicture:
         """Note another state."""
         match event:
             case Starting(step=step, spark_page=page):
-                self._set(state="starting", step=step, spark_page=page or self._now.spark_page)
+                page = page or self._now.spark_page
+                self._set(state="starting", step=step, spark_page=page, in_flight=(), working=())
             case Resumed(window_id=window_id, waiting=waiting):
                 self._set(state="running", step="", resumed_after=window_id, window=window_id, pending_elements=waiting)
             case Draining():

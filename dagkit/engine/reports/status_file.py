@@ -56,10 +56,10 @@ def read_status(store: Store) -> RunSnapshot | None:
         return None
 
 
-def refuse_second(store: Store, now: datetime) -> None:
-    """Raise DriverRuns if another driver runs the application."""
+def refuse_second(store: Store, now: datetime, own: str = "") -> None:
+    """Raise DriverRuns if another driver runs the application than the one of the launch `own`."""
     there = read_status(store)
-    if there is not None and presence(there, now) in ("here", "elsewhere"):
+    if there is not None and there.driver.launch != own and presence(there, now) in ("here", "elsewhere"):
         raise DriverRuns(there)
 
 

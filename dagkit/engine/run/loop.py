@@ -57,18 +57,27 @@ from dagkit.ledger import SequenceTaken
 class Loop:
     """One run of an application."""
 
-    def __init__(self, run: RunState) -> None:
+    def __init__(self, run: RunState, *, last_window: int | None = None) -> None:
+        """Take the last window that may run, if an earlier session of the launch has determined it."""
         self.run_state = run
         self._committer = Committer(run)
         self._stopping = Stopping.NOT
         self._is_draining = False
         """Whether observers were informed that the run stops."""
-        self._last_window = run.checkpoint.window + (run.settings.windows or 0)
+        self.last_window = last_window
+        """The last window that may run; None: no limit."""
+        if last_window is None and run.settings.windows is not None:
+            self.last_window = run.checkpoint.window + run.settings.windows
 
     @property
     def checkpoint(self) -> Checkpoint:
         """The checkpoint of the last committed window."""
         return self.run_state.checkpoint
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the run was asked to stop."""
+        return self._stopping is not Stopping.NOT
 
     # ---- called from outside
 
@@ -118,11 +127,15 @@ class Loop:
         self._stopping = Stopping.AFTER_WINDOW
         self.run_state.woken.set()
 
-    def _next(self) -> Action:
-        """Read requests, ask listeners if it is time, and return the next action."""
+    def read_requests(self) -> None:
+        """Queue what users have requested, at most once a second; after the end of its session, only to be stopped."""
         self.run_state.changing.read_requests(self.run_state.checkpoint.window, busy=self.run_state.driver_inputs.busy)
         if self.run_state.changing.stop_requested:
             self.stop()
+
+    def _next(self) -> Action:
+        """Read requests, ask listeners if it is time, and return the next action."""
+        self.read_requests()
         if self._stopping is not Stopping.NOT and not self._is_draining:
             self._is_draining = True
             self.run_state.publisher.publish(Draining(self.run_state.checkpoint.window))
@@ -168,7 +181,7 @@ class Loop:
             until=self.run_state.settings.until,
             now=now,
             stopping=self._stopping,
-            windows_left=None if self.run_state.settings.windows is None else self._last_window - begun_after,
+            windows_left=None if self.last_window is None else self.last_window - begun_after,
             unfinished=self.run_state.is_unfinished,
             delivers=self.run_state.delivers,
             next_attempt=self.run_state.deliveries.due,

@@ -211,6 +211,13 @@ def test_the_page_of_spark_is_kept_through_the_later_steps(picture: RunPicture) 
     assert picture.snapshot().spark_page == "http://driver:4040"
 
 
+def test_no_window_runs_while_another_session_is_opened(picture: RunPicture) -> None:
+    assert seen(picture, *WINDOW, *RUNNING).in_flight
+    now = seen(picture, Starting("opening another session"))
+    assert (now.state, now.step, now.in_flight, now.working) == ("starting", "opening another session", (), ())
+    assert (now.window, now.totals.windows) == (3, 1)
+
+
 def test_a_driver_that_waits_for_a_server_says_so_until_it_ends(picture: RunPicture) -> None:
     outage = Outage("the broker of this test")
     outage.failed("refused")
