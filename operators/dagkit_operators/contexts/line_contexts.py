@@ -57,8 +57,8 @@ class TextContext(ReaderContext[str]):
     undecodable: Literal["keep", "reject", "fail"] = "keep"
     """What happens to a line with bytes that are no text in its encoding.
 
-    `keep`: the bytes become lone surrogates, and are written as they were; in UTF-16 and UTF-32, U+FFFD. `reject`: the
-    line goes to `rejected`. `fail`: the run fails with the file and the position.
+    `keep`: the bytes become lone surrogates, and are written as they were; in UTF-16 and UTF-32 this is impossible, so
+    the line is rejected. `reject`: the line goes to `rejected`. `fail`: the run fails with the file and the position.
     """
     chunk_size: PositiveInt = CHUNK_SIZE
     """Bytes that are read and sent at a time."""

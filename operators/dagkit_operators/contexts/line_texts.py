@@ -49,11 +49,12 @@ class LineTexts:
         self._block = block
         changes = form.escape or form.collapse_line_ends or not form.keep_returns or encoding.name != UTF_8
         self._is_as_read = not changes
+        self._keeps = form.undecodable == "keep" and encoding.unit == 1  # wider units have no place for other bytes
         self._skips_mark = form.skip_byte_order_mark or form.encoding.replace("_", "-").lower() in MARKED
 
     def of(self, chunk: Chunk) -> Iterator[Batch[Record[str]] | Rejected]:
         """The lines of a chunk."""
-        if self._form.undecodable != "keep" and not self._encoding.is_text(chunk.data.tobytes()):
+        if not self._keeps and not self._encoding.is_text(chunk.data.tobytes()):
             yield from self._checked(chunk)
         else:
             yield records_of(self._block, self._column(chunk))

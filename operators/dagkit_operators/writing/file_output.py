@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from typing import ClassVar, Generic, TypeVar
 
-from dagkit import Batch, InputPort
+from dagkit import Batch, InputPort, auto_metric
 from dagkit.urls import local_path, name_as_text
 from dagkit_operators.writing.rolled import OpenPart, RolledFiles
 
@@ -22,6 +22,8 @@ class FileOutput(RolledFiles, Generic[T]):
     """
 
     input = InputPort[T]()
+    items_dropped = auto_metric(0)
+    """Items for which `file_name` returned no name: they are not written."""
 
     _limits: ClassVar[tuple[str, ...]] = (
         "max_length",
@@ -33,7 +35,7 @@ class FileOutput(RolledFiles, Generic[T]):
 
     @abstractmethod
     def file_name(self, item: T) -> str | None:
-        """The name of the file for an item; None or an empty text: the item is not written."""
+        """The name of the file for an item; None or an empty text: the item is dropped, and counted."""
 
     @abstractmethod
     def bytes_for(self, item: T) -> bytes:
@@ -49,6 +51,8 @@ class FileOutput(RolledFiles, Generic[T]):
         if name:
             content = self.bytes_for(item)
             self._write(name_as_text(name), content, 1, lambda: (len(content),))
+        else:
+            self.items_dropped += 1
 
     def process_batch(self, batch: Batch[T]) -> None:
         by_name: dict[str, tuple[bytearray, list[int]]] = {}
@@ -58,6 +62,8 @@ class FileOutput(RolledFiles, Generic[T]):
                 content, ends = by_name.setdefault(name, (bytearray(), []))
                 content += self.bytes_for(item)
                 ends.append(len(content))
+            else:
+                self.items_dropped += 1
         for name, (content, ends) in by_name.items():
             self._write(name_as_text(name), content, len(ends), ends.copy)
 

@@ -233,12 +233,19 @@ def test_bug_a_a_last_line_without_a_newline_is_a_record(context: Any, length: i
         assert read(whole, blocks_of(path, size))[-1] == lines[-1]
 
 
-@CONTEXTS
-def test_bug_b_characters_of_several_bytes_make_no_further_records(context: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("context", "size"),
+    [(LineReaderContext(), 1 << 20), *((ReadAheadLineReaderContext(), size) for size in (1 << 20, 16384, 4096, 1000))],
+    ids=["line", "read ahead", "read ahead, 16384", "read ahead, 4096", "read ahead, 1000"],
+)
+@pytest.mark.parametrize("end", ["\n", ""], ids=["with a last newline", "without"])
+def test_bug_b_characters_of_several_bytes_make_no_further_records(
+    context: Any, size: int, end: str, tmp_path: Path
+) -> None:
     lines = [f"row {n} é" for n in range(3000)]
     path = tmp_path / "file"
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    assert read(LineReader(reader_context=context, chunk_size=8192), blocks_of(path, 1 << 20)) == lines
+    path.write_text("\n".join(lines) + end, encoding="utf-8")
+    assert read(LineReader(reader_context=context, chunk_size=8192), blocks_of(path, size)) == lines
 
 
 @CONTEXTS

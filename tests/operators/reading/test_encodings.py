@@ -61,8 +61,12 @@ def test_the_mark_says_the_order_of_bytes_which_is_else_little_endian(mark: byte
     assert read(LineReader(encoding="utf-16"), block) == ["a", "b"]
 
 
-def test_a_file_without_a_mark_that_ends_within_a_character_ends_with_a_replacement(tmp_path: Path) -> None:
-    assert read(LineReader(encoding="utf-16-le"), block_of(tmp_path, b"a\0\n\0b")) == ["a", "\ufffd"]
+def test_a_line_that_ends_within_a_character_is_rejected_since_its_bytes_cannot_be_kept(tmp_path: Path) -> None:
+    alone = Alone(LineReader(encoding="utf-16-le"))
+    alone.work(block_of(tmp_path, b"a\0\n\0b"))
+    assert [record.value for record in alone.sent()] == ["a"]
+    (rejected,) = alone.sent("rejected")
+    assert (rejected.start, rejected.reason) == (4, "it is not utf-16-le: byte 0 of it, 0x62: truncated data")
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le"])

@@ -10,7 +10,18 @@ from pydantic import PrivateAttr
 
 from dagkit import Batch, Block, OutputPort
 from dagkit.testing import Alone, check_every_split_of
-from dagkit_operators import BlockReader, FileInfo, FixedLengthReader, LineReader, ReadFiles, Record, Rejected
+from dagkit_operators import (
+    BlockReader,
+    FileInfo,
+    FixedLengthReader,
+    FSSliceReader,
+    LineReader,
+    ReadFiles,
+    Record,
+    RecordReader,
+    Rejected,
+    Slice,
+)
 from dagkit_operators.contexts.fixed_bytes import FixedBytesReaderContext
 from dagkit_operators.contexts.line_contexts import LineReaderContext, ReadAheadLineReaderContext
 from dagkit_operators.contexts.reader_context import ReaderContext, Splits, Tracker
@@ -277,6 +288,44 @@ def test_a_rejected_record_of_a_fixed_length_has_its_position(chunk_size: int, t
     reader.work(Block(1, str(path), 10, 20))
     assert [(one.start, one.text) for one in reader.sent("rejected")] == [(4, "xxxx"), (14, "yyyy"), (18, "yy")]
     assert values(reader) == [1, 0, 300]
+
+
+@pytest.mark.parametrize("chunk_size", [1, 3, 100])
+@pytest.mark.parametrize(
+    ("mode", "starts"), [("delimited_record", [2, 7]), ("fixed_width_record", [4, 8])], ids=["delimited", "fixed width"]
+)
+def test_a_rejected_record_of_a_record_reader_has_its_position(mode, starts, chunk_size: int, tmp_path: Path) -> None:
+    class Digits(RecordReader):
+        kind = "test.digits/1"
+
+        def convert_to_record(self, content: bytes) -> bytes:
+            return str(int(content)).encode()
+
+    content = {"delimited_record": b"1\nx\n22\n\xff\n4", "fixed_width_record": b"0001xx\xffx  y 0300"}[mode]
+    reader = Alone(Digits(mode=mode, record_length=None if mode == "delimited_record" else 4, chunk_size=chunk_size))
+    block = block_of(tmp_path, content)
+    reader.work(block)
+    assert [(one.path, one.start) for one in reader.sent("rejected")] == [(block.path, start) for start in starts]
+    assert values(reader) == reader.sent("records") == {2: [b"1", b"22", b"4"], 4: [b"1", b"300"]}[starts[0]]
+
+
+def test_a_rejected_slice_has_its_position(tmp_path: Path) -> None:
+    class Without(FSSliceReader):
+        kind = "test.slices-without/1"
+
+        def convert_to_record(self, content: bytes) -> Slice:
+            if b"x" in content:
+                raise ValueError("it has an x")
+            return super().convert_to_record(content)
+
+    reader = Alone(Without(reader_context={"length": 4}))
+    block = block_of(tmp_path, b"abcdefgxxijklmno")
+    reader.work(block)
+    assert reader.sent("rejected") == [
+        Rejected(block.path, 4, "efgx", "it has an x"),
+        Rejected(block.path, 8, "xijk", "it has an x"),
+    ]
+    assert [each.to_bytes() for each in values(reader)] == [b"abcd", b"lmno"]
 
 
 def test_without_a_receiver_of_what_is_rejected_it_is_an_error(tmp_path: Path) -> None:

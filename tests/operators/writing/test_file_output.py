@@ -95,8 +95,24 @@ MATRIX = [
 Case = pytest.mark.parametrize(("kind", "properties", "looks", "expected"), MATRIX)
 
 
+Variant = pytest.mark.parametrize("variant", ["", "OverwriteInitial", "Cache1"])
+
+
+def desk_of(variant: str, draw: Any, expected: dict[str, bytes], folder: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    """A desk where only one file may be open, or where files of these names exist."""
+    desk = Desk(folder, draw)
+    if variant == "Cache1":
+        monkeypatch.setattr(staging, "MOST_OPEN", 1)
+    if variant == "OverwriteInitial":
+        desk.out.mkdir()
+        for name in expected:
+            (desk.out / name).write_bytes(b"of an earlier application")
+            os.utime(desk.out / name, (1, 1))
+    return desk
+
+
 @Case
-@pytest.mark.parametrize("variant", ["", "OverwriteInitial", "Cache1"])
+@Variant
 def test_completed_write(
     kind: type[Single],
     properties: dict[str, Any],
@@ -107,20 +123,14 @@ def test_completed_write(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    desk = Desk(tmp_path, written(kind, looks, tmp_path, **properties))
-    if variant == "Cache1":
-        monkeypatch.setattr(staging, "MOST_OPEN", 1)
-    if variant == "OverwriteInitial":
-        desk.out.mkdir()
-        for name in expected:
-            (desk.out / name).write_bytes(b"of an earlier application")
-            os.utime(desk.out / name, (1, 1))
+    desk = desk_of(variant, written(kind, looks, tmp_path, **properties), expected, tmp_path, monkeypatch)
     desk.run()
     assert desk.outputs() == expected
     assert (desk.faults(), desk.leftovers()) == ([], [])
 
 
 @Case
+@Variant
 @pytest.mark.parametrize("point", [Point.STAGED, Point.APPENDED, Point.HALF_FINISHED])
 def test_failed_write(
     kind: type[Single],
@@ -129,9 +139,11 @@ def test_failed_write(
     expected: dict[str, bytes],
     *,
     point: Point,
+    variant: str,
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    desk = Desk(tmp_path, written(kind, looks, tmp_path, **properties))
+    desk = desk_of(variant, written(kind, looks, tmp_path, **properties), expected, tmp_path, monkeypatch)
     desk.crash(*(CrashAfter(point, window) for window in range(1, len(looks) + 1)))
     desk.run()
     assert desk.outputs() == expected
@@ -174,7 +186,7 @@ def test_bug_8_4_files_of_others_stay_when_a_file_of_a_similar_name_is_begun(tmp
     }
 
 
-def test_bug_8_5_what_was_written_is_complete_at_the_end_of_a_launch(tmp_path: Path) -> None:
+def test_bug_8_3_what_was_written_is_complete_at_the_end_of_a_launch(tmp_path: Path) -> None:
     """In Malhar a file without a limit keeps a temporary name, and streams that expired are not flushed."""
     desk = Desk(tmp_path, written(Multi, ((0, 1), (2, 3), (4, 5)), tmp_path), Until.IDLE, clock=FakeClock())
     desk.run()
@@ -195,6 +207,16 @@ def test_single_rolling_file_empty_windows_write() -> None:
         with at_work.window():
             at_work.send(*numbers)
     assert at_work.written() == {"single.txt.0": lines(0, 1, 2)}
+
+
+def test_items_without_a_file_are_counted() -> None:
+    at_work = Alone(Multi(file_path="out"))
+    with at_work.window():
+        at_work.send(1, -1, 2, -2, -3)
+    assert at_work.metrics["items_dropped"] == 3
+    with at_work.window():
+        at_work.send_batch([-4, 4])
+    assert at_work.metrics["items_dropped"] == 1
 
 
 def test_recovery_of_open_files() -> None:
@@ -365,7 +387,7 @@ def test_a_long_part_has_members_of_a_mebibyte() -> None:
 
 
 @Case
-def test_bug_8_7_a_crash_leaves_compressed_parts_whole(
+def test_bug_8_5_a_crash_leaves_compressed_parts_whole(
     kind: type[Single], properties: dict[str, Any], looks: Looks, expected: dict[str, bytes], tmp_path: Path
 ) -> None:
     desk = Desk(tmp_path, written(kind, looks, tmp_path, compression="gzip", **properties))
