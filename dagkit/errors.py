@@ -5,6 +5,7 @@ fault of a run is an exception. Every exception has the exit code of the command
 
     DagkitError
     ├── ApplicationFaults        the application or its configuration is wrong; carries every diagnostic
+    │   ├── ChangeRefused        a change of an application has faults, and was not made
     │   └── ConfigurationFaults  … and all of it is configuration
     └── RunFailure               a failure outside of compiling: its code, problem, help and scene
         ├── AddressTaken         the metrics or the console cannot be served at the address asked for
@@ -17,6 +18,7 @@ fault of a run is an exception. Every exception has the exit code of the command
 """
 
 import difflib
+import errno
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -51,6 +53,7 @@ Code = Literal[
     "kind-duplicated",
     "restriction-unwritable",
     "restriction-untracked",
+    "state-invalid",
     # the shape of the graph
     "operator-unreached",
     "root-not-input",
@@ -70,6 +73,7 @@ Code = Literal[
     "partition-forbidden",
     "partition-invalid",
     "partition-unkeyed",
+    "state-unkeyed",
     "parallel-unrelated",
     "parallel-count-mismatch",
     "parallel-rekeyed",
@@ -284,11 +288,12 @@ class ApplicationFaults(DagkitError):
     """The application cannot be compiled; `diagnostics` holds every fault found, warnings included."""
 
     exit_code: ClassVar[int] = 3
+    verdict: ClassVar[str] = "cannot be compiled"
 
     def __init__(self, application: str, diagnostics: Sequence[Diagnostic]) -> None:
         self.application = application
         self.diagnostics = tuple(diagnostics)
-        super().__init__(report(application, self.diagnostics))
+        super().__init__(report(application, self.diagnostics, self.verdict))
 
     @property
     def codes(self) -> tuple[Code, ...]:
@@ -303,6 +308,12 @@ class ConfigurationFaults(ApplicationFaults):
     """Every error is in the configuration; the application itself may be correct."""
 
     exit_code: ClassVar[int] = 4
+
+
+class ChangeRefused(ApplicationFaults):
+    """A change of the application has faults, and was not made; a running application continues without it."""
+
+    verdict: ClassVar[str] = "was not changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,10 +396,14 @@ class AddressTaken(RunFailure):
     code = "address-taken"
     exit_code: ClassVar[int] = 5
 
-    def __init__(self, what: str, address: str, port: int, why: str) -> None:
+    def __init__(self, what: str, option: str, address: str, port: int, error: OSError) -> None:
+        """`option` sets the port of what is to be served."""
+        taken = error.errno == errno.EADDRINUSE
+        why = "another process uses this port" if taken else reason_of(error)
         super().__init__(
             f"{what} cannot be served at {address}:{port}: {why}",
-            "choose another port (0: any free one), or an address that this machine has",
+            f"choose another port with {option} (0: any free one)"
+            + ("" if taken else ", or an address of this machine"),
         )
 
 
@@ -437,11 +452,11 @@ def errors_among(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     return tuple(d for d in diagnostics if d.severity is Severity.ERROR)
 
 
-def report(application: str, diagnostics: Sequence[Diagnostic]) -> str:
+def report(application: str, diagnostics: Sequence[Diagnostic], verdict: str = "cannot be compiled") -> str:
     """The report for people: a headline, then each fault with its help."""
     errors = errors_among(diagnostics)
     count = f"{len(errors)} problem{'' if len(errors) == 1 else 's'}"
-    headline = f"{application} cannot be compiled: {count}" if errors else f"{application} compiles"
+    headline = f"{application} {verdict}: {count}" if errors else f"{application} compiles"
     return "\n".join([headline, *("  " + str(d).replace("\n", "\n  ") for d in diagnostics)])
 
 
@@ -458,6 +473,10 @@ def near(name: str, known: Iterable[str]) -> str | None:
     return by_folded[found[0]] if found else None
 
 
+_MOST_NAMED = 12
+"""The most known names that a message lists."""
+
+
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
     """The most similar known name as a question; if none is similar, `otherwise` or a list of the known names."""
     candidates = list(dict.fromkeys(known))
@@ -466,4 +485,7 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
         return f"did you mean {meant!r}?"
     if otherwise:
         return otherwise
-    return f"known here: {', '.join(repr(c) for c in candidates[:12])}" if candidates else "none exist here"
+    if not candidates:
+        return "none exist here"
+    more = f" and {len(candidates) - _MOST_NAMED} more" if len(candidates) > _MOST_NAMED else ""
+    return f"known here: {', '.join(map(repr, candidates[:_MOST_NAMED]))}{more}"

@@ -217,8 +217,9 @@ def _warn_of_clock(state: RunState) -> None:
     last, now = state.journal.chain.standing.system_time, state.clock.now()
     if last is not None and last - now > _LEAST_SET_BACK:
         _log.warning(
-            "the clock of this machine was set back: it is %s, and the ledger's last block is of %s; set the clock: "
-            "until then, new blocks have the time of that block, and deferred work waits longer",
+            "the clock of this machine is at %s, before the ledger's last block, of %s: it was set back, or was wrong "
+            "then. No record is lost; new blocks keep the time of that block, and work that is due later waits longer\n"
+            "  help: correct the clock if it is wrong; if it is right, nothing is to be done",
             *(f"{time.astimezone():%Y-%m-%d %H:%M:%S}" for time in (now, last)),
         )
 

@@ -69,7 +69,11 @@ def test_faults_survive_pickling() -> None:
         ("WORDS", ["lines", "words"], "did you mean 'words'?"),
         ("colour", ["lines", "words"], "known here: 'lines', 'words'"),
         ("colour", [], "none exist here"),
-        ("x", [f"name{i}" for i in range(20)], "known here: " + ", ".join(f"'name{i}'" for i in range(12))),
+        (
+            "x",
+            [f"name{i}" for i in range(20)],
+            "known here: " + ", ".join(f"'name{i}'" for i in range(12)) + " and 8 more",
+        ),
     ],
     ids=["a near name", "whatever the case", "none is near", "there is none", "a dozen at most"],
 )
@@ -91,12 +95,14 @@ def test_exceptions_own_their_exit_codes() -> None:
 
 
 def test_a_failure_of_a_run_is_shown_with_its_code_and_help_and_survives_pickling() -> None:
-    failure = AddressTaken("the metrics", "127.0.0.1", 9090, "Address already in use")
+    failure = AddressTaken(
+        "the metrics", "--metrics-port", "192.0.2.1", 9090, OSError(99, "Cannot assign requested address")
+    )
     failure.scene = Scene("Reader", 3, 1, "a.txt", 1370)
     for one in (failure, pickle.loads(pickle.dumps(failure))):  # noqa: S301 - our own bytes
         assert str(one) == (
-            "the metrics cannot be served at 127.0.0.1:9090: Address already in use [address-taken]\n"
-            "  help: choose another port (0: any free one), or an address that this machine has"
+            "the metrics cannot be served at 192.0.2.1:9090: Cannot assign requested address [address-taken]\n"
+            "  help: choose another port with --metrics-port (0: any free one), or an address of this machine"
         )
         assert (one.code, one.exit_code, one.scene) == ("address-taken", 5, Scene("Reader", 3, 1, "a.txt", 1370))
 

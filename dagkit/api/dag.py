@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, overload
+from typing import Any, ClassVar, Never, TypeVar, overload
 
 from dagkit.api.attributes import Attribute, Locality
 from dagkit.api.component import Component
@@ -133,7 +133,9 @@ class Dag:
     drawing: ClassVar[Callable[[Any], Mapping[str, str]] | None] = None
     """Draws a Dag for a notebook. The package `dagkit` sets it, because this layer cannot import that of drawings."""
 
-    def __init__(self) -> None:
+    def __init__(self, *names: Never) -> None:
+        if names:
+            raise TypeError("a Dag has no name: an application is called after its class, or by APPLICATION_NAME")
         self.placements: list[Placement] = []
         self.streams: list[Stream] = []
         self.assignments: list[Assignment] = []

@@ -70,6 +70,26 @@ class Keyed(MutableMapping[K, V]):
     def __contains__(self, key: object) -> bool:
         return key in self._values or self._restore(key)
 
+    def get(self, key: K, default: Any = None) -> Any:
+        """The value of a key, or the default. It adds no key."""
+        return self._values[key] if key in self else default
+
+    def pop(self, key: K, *default: Any) -> Any:
+        """Forget a key and return its value. Of a missing key, return the default, or raise KeyError without one."""
+        if key not in self:
+            if not default:
+                raise KeyError(key)
+            return default[0]
+        value = self._values[key]
+        del self[key]
+        return value
+
+    def setdefault(self, key: K, default: Any = None) -> Any:
+        """The value of a key; a missing key gets this one first."""
+        if key not in self:
+            self[key] = default
+        return self._values[key]
+
     def __iter__(self) -> Iterator[K]:
         self._restore_all()
         return iter(self._values)

@@ -58,6 +58,11 @@ class Declared(PerInstance[T]):
     def spelled(self) -> str:
         """The declaration as text, such as `State[int]`, for messages."""
 
+    @property
+    @abstractmethod
+    def held(self) -> tuple[Any, ...]:
+        """The types of what is saved. Any for one that only a value of it would show."""
+
     @abstractmethod
     def saved(self, value: T, types: Bindings = NO_TYPES) -> JsonValue:
         """The value as JSON. Raise Unwritable if it could not be restored unchanged.
@@ -79,6 +84,12 @@ class State(Declared[T], Assignable[T]):
     @property
     def spelled(self) -> str:
         return f"State[{spelled(self._declared)}]"
+
+    @property
+    def held(self) -> tuple[Any, ...]:
+        if self._arguments or not callable(self._default):
+            return (self._declared,)
+        return (self._default if isinstance(self._default, type) else Any,)
 
     def fresh(self) -> T:
         initial: T = self._default() if callable(self._default) else deepcopy(self._default)
@@ -104,11 +115,17 @@ class KeyedState(Declared[Keyed[K, V]], Generic[K, V]):
     """State with a value for each key. Keys move between partitions when the number of partitions changes."""
 
     def __init__(self, make: Callable[[], V]) -> None:
+        if not callable(make):
+            raise TypeError(f"KeyedState takes a function that makes the value of a new key, such as int, not {make!r}")
         self._make = make
 
     @property
     def spelled(self) -> str:
         return f"KeyedState[{spelled(self._argument(0))}, {spelled(self._argument(1))}]"
+
+    @property
+    def held(self) -> tuple[Any, ...]:
+        return (self._argument(0), self._argument(1))
 
     def fresh(self) -> Keyed[K, V]:
         return Keyed(self._make)

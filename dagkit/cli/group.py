@@ -158,8 +158,11 @@ class CommandGroup(click.RichGroup):
         return super().resolve_command(ctx, args)
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
-        with _written():  # prints the list of commands and the version
-            return super().make_context(*args, **kwargs)
+        try:
+            with _written():  # prints the list of commands and the version
+                return super().make_context(*args, **kwargs)
+        except click.UsageError as wrong:
+            raise Exit(Output().usage(wrong)) from wrong
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.meta[_AS_JSON] = "--json" in args
@@ -176,9 +179,7 @@ class CommandGroup(click.RichGroup):
             # there is no Output yet while the command is imported
             ctx.exit((ctx.obj or Output(as_json=ctx.meta[_AS_JSON])).failure(Interrupted()))
         except click.UsageError as wrong:
-            if ctx.meta[_AS_JSON]:
-                Output(as_json=True).usage(wrong)
-            raise
+            ctx.exit(Output(as_json=ctx.meta[_AS_JSON]).usage(wrong))
 
 
 _LISTING = "dagkit.listing"

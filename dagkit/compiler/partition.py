@@ -16,6 +16,7 @@ from dagkit.compiler.rules.partition_rules import parallel_heads
 from dagkit.errors import Diagnostic, Severity
 from dagkit.graph import Graph, Node
 from dagkit.plan.model import Why
+from dagkit.schema import assignable, is_known, spelled, substitute
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ def partition(
         else:
             settled[name] = _partitioned(graph, node, head, mirrored, faults)
     faults += (fault for node in graph.nodes for fault in _unkeyed(graph, node, settled[node.name]))
+    faults += (fault for node in graph.nodes for fault in _state_by_other_keys(graph, node, settled[node.name]))
     faults += localities_have_an_effect(graph, {name: found.count for name, found in settled.items()})
     return settled, merge_alike(faults, graph)
 
@@ -80,6 +82,30 @@ def _unkeyed(graph: Graph, node: Node, partitioning: Partitioning) -> Iterator[D
             (origin.where if origin else None) or node.where,
             Severity.WARNING if keyed_by is None else Severity.ERROR,
         )
+
+
+def _state_by_other_keys(graph: Graph, node: Node, partitioning: Partitioning) -> Iterator[Diagnostic]:
+    """Report state by key whose keys are parts of items that go to partitions as a whole: a key may be in several."""
+    kept = [(name, one) for name, one in declared_state(type(node.operator)).items() if isinstance(one, KeyedState)]
+    routed = [port for port in keyable(graph, node) if partitioning.keyed_on(port)]
+    if not kept or partitioning.count == 1:
+        return
+    for port in routed:
+        declared, item = node.input_ports[port], node.payload(node.input_ports[port])
+        if declared.is_keyed or node.port_value(port, PortContext.STREAM_CODEC) is not None or not is_known(item):
+            continue
+        for name, state in kept:
+            key = substitute(state.held[0], node.bindings)
+            if is_known(key) and not assignable(item, key):
+                yield Diagnostic(
+                    "state-unkeyed",
+                    f"{node.name}.{name} has keys of {spelled(key)}, but the items of {node.name}.{port} "
+                    f"({spelled(item)}) go to its {partitioning.count} partitions as a whole, so that several of them "
+                    "may keep a value of one key",
+                    f"declare {port} with key=, a function from the item to that key",
+                    node.where,
+                    Severity.WARNING,
+                )
 
 
 def takes_work(node: Node, port: str) -> bool:

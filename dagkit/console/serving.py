@@ -30,7 +30,7 @@ class Console:
             family = socket.AF_INET6 if ":" in address else socket.AF_INET
             listening = socket.create_server((address, port), family=family)
         except OSError as refused:
-            raise AddressTaken("the console", address, port, refused.strerror or str(refused)) from refused
+            raise AddressTaken("the console", "--console=PORT or --port", address, port, refused) from refused
         port, token, closing = listening.getsockname()[1], secrets.token_urlsafe(32), threading.Event()
         server = uvicorn.Server(uvicorn.Config(self._app(token, port, address, closing), **_QUIET))
         thread = threading.Thread(target=server.run, args=([listening],), name="console", daemon=True)

@@ -53,7 +53,7 @@ class Prometheus:
         try:
             server, thread = start_http_server(port, address, self.registry)
         except OSError as refused:
-            raise AddressTaken("the metrics", address, port, refused.strerror or str(refused)) from refused
+            raise AddressTaken("the metrics", "--metrics-port", address, port, refused) from refused
         try:
             yield int(server.server_port)
         finally:

@@ -177,3 +177,10 @@ def test_a_dag_says_how_big_it_is() -> None:
     dag = Dag()
     dag.add_operator("source", Source())
     assert repr(dag) == "<Dag of 1 operators and 0 streams>"
+
+
+def test_a_dag_that_is_given_a_name_says_where_names_come_from() -> None:
+    with pytest.raises(
+        TypeError, match="a Dag has no name: an application is called after its class, or by APPLICATION"
+    ):
+        Dag("demo")  # type: ignore[arg-type] # mypy finds it, too

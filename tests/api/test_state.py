@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit import InputPort, KeyedState, Operator, State
+from dagkit.api.keyed import Keyed
 from dagkit.api.state import Declared
 from dagkit.api.tagged import tagged, untagged
 from dagkit.engine.differences import difference
@@ -227,6 +228,26 @@ def test_keyed_state_of_an_earlier_release_is_read() -> None:
     operator = live(Tallies(), {"seen": [["b", [1], 7], ["a", [2], 8]]})
     assert dict(operator.seen) == {"b": [1], "a": [2]}  # type: ignore[attr-defined]
     assert operator.seen.codes == {"b": 7, "a": 8}  # type: ignore[attr-defined]
+
+
+def test_only_reading_with_brackets_makes_the_value_of_a_missing_key() -> None:
+    counts: Keyed[str, int] = Keyed(int)
+    counts.current_code = 0
+    assert (counts.get("a"), counts.get("a", 5), counts.pop("a", 7), "a" in counts, len(counts)) == (
+        None,
+        5,
+        7,
+        False,
+        0,
+    )
+    with pytest.raises(KeyError):
+        counts.pop("a")
+    assert (counts.setdefault("a", 3), counts.pop("a"), counts["b"], list(counts)) == (3, 3, 0, ["b"])
+
+
+def test_what_makes_the_value_of_a_new_key_is_a_function() -> None:
+    with pytest.raises(TypeError, match="takes a function that makes the value of a new key, such as int, not None"):
+        KeyedState[str, int](None)  # type: ignore[arg-type] # as an author without mypy may write
 
 
 @dataclass

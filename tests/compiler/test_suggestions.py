@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from dagkit import Config, Dag, InputPort, Module, OperatorContext, OutputPort, StatelessPartitioner
+from dagkit import Config, Dag, InputPort, Module, Operator, OperatorContext, OutputPort, StatelessPartitioner
 from dagkit.compiler import compile_application
 from dagkit.errors import ApplicationFaults, Severity
+from dagkit_operators import PartWriter
 from tests.compiler.cast import Keep, Needy, Source, Step, faults
 
 
@@ -31,6 +32,27 @@ def test_no_loop_is_suggested() -> None:
     dag.add_stream("on", needy.output, after.one)
     (told,) = [fault for fault in faults(dag) if fault.code == "input-unconnected"]
     assert told.help.startswith("connect an output of int to it")
+
+
+class Sifting(Operator):
+    input = InputPort(int)
+    output = OutputPort(int)
+    rejected = OutputPort(str)
+
+    def process(self, item: int) -> None:
+        self.output.emit(item)
+
+
+def test_unused_outputs_that_fit_are_suggested_the_nearest_first() -> None:
+    dag = Dag()
+    source, first = dag.add_operator("source", Source()), dag.add_operator("first", Sifting())
+    second, kept = dag.add_operator("second", Sifting()), dag.add_operator("kept", Keep[Any]())
+    dag.add_stream("in", source.out, first.input)
+    dag.add_stream("on", first.output, second.input)
+    dag.add_stream("out", second.output, kept.input)
+    dag.add_operator("refused", PartWriter(file_path="refused"))
+    (unfed,) = [fault for fault in faults(dag) if fault.code == "input-unconnected"]
+    assert unfed.help == "connect kept.output or second.rejected or first.rejected to it"
 
 
 class Half(Module):
@@ -64,7 +86,8 @@ def test_what_another_module_holds_is_not_suggested() -> None:
     dag.add_stream("into both", source.out, dag.operator("first").entry, dag.operator("second").entry)
     told = {fault.problem: fault.help for fault in faults(dag)}
     for name in ("first", "second"):
-        assert f"connect {name}$step.out to it" in told[f"no stream feeds {name}$keep.input"]
+        fitting = f"connect {name}$step.more or {name}$step.out to it"
+        assert fitting in told[f"no stream feeds {name}$keep.input"]
 
 
 def test_one_key_is_one_advisory_however_many_bear_it() -> None:

@@ -65,6 +65,14 @@ def test_show_shows_the_last_blocks_of_each_chain(run):
 
 
 @pytest.mark.parametrize(
+    ("asked", "shown"), [(("--last", 1), False), (("--last", 1, "-v"), True), (("--block", 4), True)]
+)
+def test_show_prints_all_fields_of_a_chosen_block_and_if_verbose(run, asked, shown):
+    printed = run("show", "PATH", APPLICATION, *asked).stdout
+    assert ("newData: " in printed, "hash: " in printed) == (shown, True)
+
+
+@pytest.mark.parametrize(
     ("asked", "block"),
     [(("--block", 3), 3), (("--offset", 1), 3), (("--at", "2024-01-01T00:00:02+00:00"), 2)],
     ids=["by number", "by offset", "by time"],

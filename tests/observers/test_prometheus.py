@@ -166,7 +166,7 @@ def test_nothing_is_served_any_more_afterwards(metrics: Prometheus) -> None:
 def test_a_port_that_is_taken_is_reported(metrics: Prometheus) -> None:
     with (
         metrics.served(0) as port,
-        pytest.raises(AddressTaken, match=f"the metrics cannot be served at 127.0.0.1:{port}: Address already in use"),
+        pytest.raises(AddressTaken, match=f"cannot be served at 127.0.0.1:{port}: another process uses this port"),
         metrics.served(port),
     ):
         pass

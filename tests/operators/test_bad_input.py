@@ -404,7 +404,10 @@ def test_a_full_disk_is_named_with_file_and_byte_and_nothing_is_lost(writer: str
     write_application("LineReader()", writer)
     ended = subprocess.run([sys.executable, "-c", FULL], check=False, capture_output=True, text=True)  # noqa: S603 - our own
     assert ended.returncode == 7, ended.stderr
-    assert re.search(rf"{file} cannot be staged at byte [0-9]+: .*File too large; nothing of the window", ended.stderr)
+    assert re.search(
+        rf"{file} cannot be staged in the application's folder at byte [0-9]+: File too large; nothing of the window",
+        ended.stderr,
+    )
     assert "[staging-failed]" in ended.stderr
     assert written() == []
     answer = CliRunner().invoke(main, ["launch", "app.py", "--once", "--no-sync", "--reference"])

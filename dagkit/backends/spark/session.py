@@ -164,9 +164,9 @@ def _check_environment(master: Master) -> None:
         try:
             import pyspark.sql.connect.client  # noqa: F401, PLC0415 - Spark Connect's packages may be missing
         except ImportError as error:
-            lacking = str(error).partition("\n")[0].removeprefix("[PACKAGE_NOT_INSTALLED] ")
+            lacking = str(error).partition("\n")[0].removeprefix("[PACKAGE_NOT_INSTALLED] ").partition(";")[0]
             raise SparkIncomplete(
-                f"Spark Connect needs packages that are not installed: {lacking.partition(';')[0]}",
+                f"Spark Connect needs packages that are not installed: {lacking.removesuffix(' must be installed')}",
                 "run: pip install 'pyspark[connect]'",
             ) from error
         return

@@ -37,4 +37,6 @@ def check_python(program: str) -> None:
         raise PythonMismatched(f"the Python of Spark's workers, {program}, does not start: {reason}") from error
     theirs = asked.stdout.strip()
     if theirs != _OWN:
-        raise PythonMismatched(f"Spark's workers run {program}, which is Python {theirs}, and this is Python {_OWN}")
+        raise PythonMismatched(
+            f"Spark's workers run {program}, which is Python {theirs}, but dagkit runs Python {_OWN}"
+        )

@@ -10,6 +10,7 @@ import rich_click as click
 from dagkit.engine.changes.requests import (
     KEPT_FOR,
     Asks,
+    NotRunning,
     Refused,
     Reply,
     Unanswered,
@@ -17,6 +18,7 @@ from dagkit.engine.changes.requests import (
     reply_to,
     withdraw,
 )
+from dagkit.engine.reports.seen_run import SeenRun
 from dagkit.ledger import Ledger
 
 _PAUSE_SECONDS = 0.1
@@ -48,8 +50,16 @@ waiting = click.option(
 
 
 def answered(place: str, asks: Asks, seconds: float) -> Reply:
-    """Send the request and return the driver's answer; raise if it does not come in time or is a refusal."""
+    """Send the request and return the driver's answer; raise if it does not come in time or is a refusal.
+
+    Raise NotRunning at once if the status of the last launch shows that its driver does not run.
+    """
     store = Ledger.open(place).store
+    seen = SeenRun.of(store)
+    if seen is not None and not seen.runs:
+        raise NotRunning(
+            seen.snapshot.application, seen.state, "launch it and ask again, or change the property file that it reads"
+        )
     request = ask(store, asks, datetime.now(UTC))
     until = time.monotonic() + seconds
     try:

@@ -14,6 +14,7 @@ from dagkit.api.traces import shown_path
 from dagkit.cli.application.importing import authored, importable, imported, module_of
 from dagkit.conf.declared.declarative import ENDINGS, declared_application
 from dagkit.errors import ApplicationNotFound, Where, did_you_mean
+from dagkit.urls import is_url
 
 FUNCTION = "populate_dag"
 _APP_FILES = ("app.py", "app.json", "app.properties")
@@ -128,9 +129,19 @@ def _app_in(folder: Path, target: str) -> Path:
     for name in _APP_FILES:
         if _is(Path.is_file, folder / name):
             return folder / name
+    if holds_a_ledger(target):
+        raise ApplicationNotFound(
+            f"{target} is the folder in which an application runs, and this command needs the application itself",
+            f"give what was launched instead of the folder: {_FORMS}",
+        )
     others = [name for name in _names_in(folder) if name.endswith((".py", ".json"))]
     instead = f"name one of its files: {', '.join(others[:8])}" if others else _FORMS
     raise ApplicationNotFound(f"the folder {target!r} holds no app.py", instead)
+
+
+def holds_a_ledger(target: str) -> bool:
+    """Whether the target is an application's folder, not an application; a URL is always a folder."""
+    return is_url(target) or (Path(target) / "ledger" / "ledger.json").is_file()
 
 
 def _is_reference(target: str) -> bool:

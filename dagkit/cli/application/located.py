@@ -11,6 +11,7 @@ import rich_click as click
 from click.shell_completion import CompletionItem
 
 from dagkit.api.application import HOME
+from dagkit.cli.application.finding import holds_a_ledger
 from dagkit.cli.application.opening import compiled
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.terminal.output import Output
@@ -18,7 +19,7 @@ from dagkit.compiler import Compilation
 from dagkit.compiler.application_folder import application_path
 from dagkit.engine.restart_mark import unfinished_restart
 from dagkit.errors import ApplicationNotFound, printable
-from dagkit.urls import absolute, is_url
+from dagkit.urls import absolute
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +93,3 @@ def of_application(command: Callable[..., Any]) -> Callable[..., Any]:
 
     option = click.option("--path", metavar="FOLDER", help="The application's folder, if APP is launched with --path.")
     return app_or_path(option(configured(spoken(wrapped))))
-
-
-def holds_a_ledger(target: str) -> bool:
-    """Whether the target is an application's folder, not an application; a URL is always a folder."""
-    return is_url(target) or (Path(target) / "ledger" / "ledger.json").is_file()

@@ -8,7 +8,7 @@ from pathlib import Path
 import rich_click as click
 from click.exceptions import Exit
 
-from dagkit.cli.application.located import holds_a_ledger
+from dagkit.cli.application.finding import holds_a_ledger
 from dagkit.cli.application.opening import compiled
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.compiling.next_launch import change_fields, fates, judged

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from dagkit.cli.application.located import holds_a_ledger
+from dagkit.cli.application.finding import holds_a_ledger
 from dagkit.cli.application.opening import compiled
 from dagkit.cli.application.options import Asked, application, spoken
 from dagkit.cli.terminal.output import Output, diagnostic_fields, failure_fields, severity_counts

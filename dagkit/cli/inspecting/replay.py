@@ -15,6 +15,7 @@ from click.exceptions import Exit
 from dagkit.cli.application.opening import opened
 from dagkit.cli.application.options import Asked, application, spoken
 from dagkit.cli.terminal.output import Output, WrongUsage, shown_place
+from dagkit.cli.terminal.whole_number import WholeNumber
 from dagkit.compiler.application_folder import application_path
 from dagkit.engine.checkpoint.journal import refuse_another
 from dagkit.errors import printable
@@ -29,11 +30,11 @@ _DIFFERS = 10
 
 @click.command()
 @application
-@click.option("--window", metavar="N", type=click.IntRange(min=1), help="The window to run again.")
+@click.option("--window", metavar="N", type=WholeNumber(min=1), help="The window to run again.")
 @click.option("--file", metavar="PATH", help="Run the windows again that read this input file.")
 @click.option("--into", metavar="FOLDER", help="Keep what the replay writes, in a new folder.")
 @click.option(
-    "--limit", metavar="N", type=click.IntRange(min=0), default=40, help="Print N lines of differences; default 40."
+    "--limit", metavar="N", type=WholeNumber(min=0), default=40, help="Print N lines of differences; default 40."
 )
 @click.option("--path", metavar="FOLDER", help="The application's folder, as for `launch`.")
 @spoken

@@ -11,6 +11,7 @@ from dagkit.cli.application.asking import answered, waiting
 from dagkit.cli.application.grouping import DefaultGroup
 from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.terminal.output import Output
+from dagkit.cli.terminal.whole_number import WholeNumber
 from dagkit.conf.grammar.names import snake
 from dagkit.engine.changes.requests import SetCount
 from dagkit.engine.history.backlogs import Decided, Recorded, backlog_millis, decisions, recorded
@@ -77,7 +78,7 @@ def simulate(*, there: Located, operator: str | None, settings: Sequence[str], o
 @scale.command("set")
 @of_application
 @click.argument("operator")
-@click.argument("count", metavar="N", type=click.IntRange(min=1))
+@click.argument("count", metavar="N", type=WholeNumber(min=1))
 @waiting
 def set_count(*, there: Located, operator: str, count: int, seconds: float, output: Output) -> None:
     """Set the partitions of an operator to N while its application runs, from the next window on.

@@ -13,6 +13,7 @@ from dagkit.cli.application.located import app_or_path, located
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.operating.run_views import seen_at
 from dagkit.cli.terminal.output import Output
+from dagkit.cli.terminal.whole_number import WholeNumber
 from dagkit.errors import ApplicationNotFound, printable
 from dagkit.observers.run_log import BACKUPS, LOG
 from dagkit.urls import is_url
@@ -25,9 +26,7 @@ _ALWAYS = ("ts", "level", "logger", "app", "event", "message")
 @click.command()
 @app_or_path
 @click.option("--path", metavar="FOLDER", help="The application's folder, if APP is launched with --path.")
-@click.option(
-    "-n", "--lines", metavar="N", type=click.IntRange(min=0), default=100, help="The last lines; default 100."
-)
+@click.option("-n", "--lines", metavar="N", type=WholeNumber(min=0), default=100, help="The last lines; default 100.")
 @click.option("-f", "--follow", is_flag=True, help="Print new lines as they come, until the application ends.")
 @configured
 @spoken

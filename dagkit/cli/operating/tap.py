@@ -9,6 +9,7 @@ from dagkit.cli.application.located import app_or_path, located
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.operating.run_views import seen_at
 from dagkit.cli.terminal.output import Output
+from dagkit.cli.terminal.whole_number import WholeNumber
 from dagkit.engine.changes.requests import NotRunning, ShownItem, TapStream, Unanswered
 from dagkit.errors import printable
 
@@ -21,9 +22,9 @@ _AT_ONCE = 10
 @click.command()
 @app_or_path
 @click.argument("stream", metavar="STREAM")
-@click.option("--limit", metavar="N", type=click.IntRange(min=1), help="End after N items.")
+@click.option("--limit", metavar="N", type=WholeNumber(min=1), help="End after N items.")
 @click.option(
-    "--sample", metavar="N", type=click.IntRange(min=1), default=1, help="Only every Nth item; default: each one."
+    "--sample", metavar="N", type=WholeNumber(min=1), default=1, help="Only every Nth item; default: each one."
 )
 @click.option("--path", metavar="FOLDER", help="The application's folder, if APP is launched with --path.")
 @configured
@@ -53,10 +54,10 @@ def tap(
             most = _AT_ONCE if left is None else min(left, _AT_ONCE)
             try:
                 reply = answered(place, TapStream(stream=stream, most=most, every=sample), _WAIT_SECONDS)
+            except NotRunning:
+                output.message("the application has ended")
+                return
             except Unanswered:
-                if not seen_at(place).runs:
-                    output.message("the application has ended")
-                    return
                 continue
             _show(reply.window or 0, reply.items, output)
             left = None if left is None else left - len(reply.items)

@@ -11,6 +11,7 @@ from dagkit.cli.application.located import app_or_path, located
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.operating.run_views import document, seen_at
 from dagkit.cli.terminal.output import Output, is_terminal
+from dagkit.cli.terminal.whole_number import WholeNumber
 from dagkit.engine.reports.seen_run import SeenRun
 from dagkit.errors import printable
 from dagkit.observers.run_text import picture
@@ -20,7 +21,7 @@ from dagkit.observers.run_text import picture
 @app_or_path
 @click.option("--path", metavar="FOLDER", help="The application's folder, if APP is launched with --path.")
 @click.option("--every", metavar="SECONDS", type=click.FloatRange(min=0.2), default=1.0, help="Default 1.")
-@click.option("--count", metavar="N", type=click.IntRange(min=1), help="End after showing the figures N times.")
+@click.option("--count", metavar="N", type=WholeNumber(min=1), help="End after showing the figures N times.")
 @configured
 @spoken
 def top(

@@ -9,6 +9,7 @@ import rich_click as click
 from dagkit.cli.application.located import app_or_path, located
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.terminal.output import Output
+from dagkit.cli.terminal.whole_number import WholeNumber
 from dagkit.console.run_folder import RunFolder
 from dagkit.console.serving import LOCAL, Console
 from dagkit.ledger import Ledger
@@ -17,7 +18,7 @@ from dagkit.ledger import Ledger
 @click.command()
 @app_or_path
 @click.option("--path", metavar="FOLDER", help="The application's folder, if APP is launched with --path.")
-@click.option("--port", metavar="N", type=click.IntRange(0, 65535), default=0, help="The port; default: any free one.")
+@click.option("--port", metavar="N", type=WholeNumber(0, 65535), default=0, help="The port; default: any free one.")
 @click.option("--address", metavar="ADDRESS", default=LOCAL, show_default=True, help="The address to serve at.")
 @click.option("--allow-control", is_flag=True, help="Let the page stop the application.")
 @configured

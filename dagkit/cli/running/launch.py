@@ -7,6 +7,7 @@ from click.exceptions import Exit
 
 from dagkit.cli.application.options import Asked, application, spark_settings, spoken
 from dagkit.cli.terminal.output import Output
+from dagkit.cli.terminal.whole_number import WholeNumber
 from dagkit.machine import Machine
 from dagkit.warm.handing_over import Declined, hand_over
 
@@ -42,20 +43,20 @@ class LaunchCommand(click.RichCommand):
 @click.option("--until-idle", is_flag=True, help="Stop when a scan finds nothing new.")
 @click.option("--drain", is_flag=True, help="Process the work found before, without scanning, then stop.")
 @click.option("--path", metavar="FOLDER", help="The application's folder: ledger, checkpoints, staged files.")
-@click.option("--cores", metavar="N", type=click.IntRange(min=1), help="Cores of a local Spark; default: all.")
+@click.option("--cores", metavar="N", type=WholeNumber(min=1), help="Cores of a local Spark; default: all.")
 @click.option(
     "--master", metavar="URL", help="The Spark to use: `spark://…`, `yarn`, `k8s://…`, or `sc://…` for Connect."
 )
 @spark_settings
 @click.option("--reference", is_flag=True, help="Run in plain single-threaded Python, without Spark.")
-@click.option("--windows", metavar="N", type=click.IntRange(min=1), help="Stop after N windows.")
+@click.option("--windows", metavar="N", type=WholeNumber(min=1), help="Stop after N windows.")
 @click.option("--fresh", is_flag=True, help="Begin again; rename the folder of the earlier run.")
 @click.option("--take-over", is_flag=True, help="Launch although another process seems to run the application.")
 @click.option("--no-sync", is_flag=True, help="Skip fsync: safe against crashes, not against power loss.")
 @click.option(
     "--metrics-port",
     metavar="N",
-    type=click.IntRange(0, 65535),
+    type=WholeNumber(0, 65535),
     help="Serve metrics for Prometheus on this port; 0: any free port.",
 )
 @click.option("--metrics-address", metavar="ADDRESS", help="The address for the metrics; default 127.0.0.1.")
@@ -63,7 +64,7 @@ class LaunchCommand(click.RichCommand):
     "--console",
     "console_port",
     metavar="[=PORT]",
-    type=click.IntRange(0, 65535),
+    type=WholeNumber(0, 65535),
     help="Serve a page about the run on this machine; default: any free port.",
 )
 @click.option("--allow-control", is_flag=True, help="Let that page stop the run.")

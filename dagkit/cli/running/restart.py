@@ -10,6 +10,7 @@ import rich_click as click
 from dagkit.cli.application.located import app_or_path, perhaps_restarting
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.terminal.output import Interrupted, Output, WrongUsage, is_terminal, shown_place
+from dagkit.cli.terminal.whole_number import WholeNumber
 from dagkit.observers.amounts import counted
 from dagkit.restarting import WITHDRAWN, Restart
 
@@ -19,7 +20,7 @@ _MOST_NAMED = 3
 @click.command()
 @app_or_path
 @click.option(
-    "--from", "window", metavar="WINDOW", type=click.IntRange(min=1), required=True, help="The window to resume after."
+    "--from", "window", metavar="WINDOW", type=WholeNumber(min=1), required=True, help="The window to resume after."
 )
 @click.option("--yes", is_flag=True, help="Do it without asking.")
 @click.option("--path", metavar="FOLDER", help="The application's folder, if APP is launched with --path.")

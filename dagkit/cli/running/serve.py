@@ -13,6 +13,7 @@ import rich_click as click
 
 from dagkit.cli.application.options import spark_settings, spoken
 from dagkit.cli.terminal.output import Output
+from dagkit.cli.terminal.whole_number import WholeNumber
 from dagkit.errors import RunFailure
 from dagkit.machine import Machine
 from dagkit.warm.handing_over import STDERR, asked, open_files, use_no_warm_driver
@@ -32,7 +33,7 @@ _IMPORTED_BY_LAUNCHES = (
 
 
 @click.command()
-@click.option("--cores", metavar="N", type=click.IntRange(min=1), help="Cores of the local Spark; default: all.")
+@click.option("--cores", metavar="N", type=WholeNumber(min=1), help="Cores of the local Spark; default: all.")
 @spark_settings
 @click.option(
     "--idle-minutes",

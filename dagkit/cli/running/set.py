@@ -10,6 +10,7 @@ from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.terminal.output import Output, shown_value
 from dagkit.compiler.reconfigure import plain_secret, reconfigured
 from dagkit.engine.changes.requests import Refused, SetValue
+from dagkit.errors import ApplicationFaults, ChangeRefused
 
 
 @click.command("set")
@@ -40,7 +41,10 @@ def set(  # noqa: A001 - commands are called as they are written
     """
     there = located(target, path, configuring, output)
     if there.compilation is not None:
-        reconfigured(there.compilation, operator, name, value)
+        try:
+            reconfigured(there.compilation, operator, name, value)
+        except ApplicationFaults as faults:
+            raise ChangeRefused(faults.application, faults.diagnostics) from faults.__cause__
     elif (fault := plain_secret(operator, name, value)) is not None:
         raise Refused.because(str(fault))
     reply = answered(there.place, SetValue(operator=operator, name=name, value=value), seconds)

@@ -126,10 +126,18 @@ class Output:
         self.complain(failure)
         return failure.exit_code
 
-    def usage(self, wrong: click.UsageError) -> None:
-        """Print the JSON document of a usage error; click prints the text."""
-        failure = WrongUsage(wrong.format_message())
-        self.document("dagkit.failure/1", {**failure_fields(failure), "exit_code": wrong.exit_code})
+    def usage(self, wrong: click.UsageError) -> int:
+        """Print what is wrong about the arguments of a command, and return the exit code."""
+        problem = wrong.format_message()
+        if self.as_json:
+            self.document("dagkit.failure/1", {**failure_fields(WrongUsage(problem)), "exit_code": wrong.exit_code})
+        lines = [problem]
+        if wrong.ctx is not None:
+            path = wrong.ctx.command_path
+            usage = " ".join([path, *wrong.ctx.command.collect_usage_pieces(wrong.ctx)])
+            lines += [f"  usage: {usage}", f"  help: {path} --help"]
+        _write(sys.stderr, "\n".join(lines), coloured=True)
+        return wrong.exit_code
 
     def end(self, failure: DagkitError) -> NoReturn:
         """Print the failure beside a result that is already printed, and end the command."""
@@ -233,7 +241,7 @@ def shown_value(value: Any) -> str:
 
 
 _STYLES: tuple[tuple[re.Pattern[str], dict[str, Any]], ...] = (
-    (re.compile(r"^\S.* cannot be compiled: .*$", re.MULTILINE), {"fg": "red", "bold": True}),
+    (re.compile(r"^\S.* (?:cannot be compiled|was not changed): .*$", re.MULTILINE), {"fg": "red", "bold": True}),
     (re.compile(r"(?<=: )(?:warning|advisory)(?=: )"), {"fg": "yellow"}),
     (re.compile(r"\[[a-z]+(?:-[a-z]+)+\]$", re.MULTILINE), {"dim": True}),
     (re.compile(r"^ +help:", re.MULTILINE), {"fg": "cyan"}),

@@ -53,6 +53,7 @@ from dagkit.compiler.rules.port_rules import (
     ports_that_need_a_schema_have_one,
 )
 from dagkit.compiler.rules.property_rules import (
+    every_state_can_be_written,
     kinds_name_one_class,
     properties_hold,
     waived_guarantees_are_reported,
@@ -88,6 +89,7 @@ RULES: tuple[Rule, ...] = (
     every_input_operator_emits,
     every_restriction_can_be_written,
     every_restriction_has_a_tracker,
+    every_state_can_be_written,
     inputs_are_distinguished,
     yielded_items_have_an_output,
     sent_items_can_be_read,

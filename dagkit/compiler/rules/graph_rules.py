@@ -1,6 +1,7 @@
 """Laws of the graph's shape: streams have two ends, items can be read, roots make items, loops are delayed."""
 
 from collections.abc import Iterator
+from typing import get_args
 
 from dagkit.api.attributes import OperatorContext
 from dagkit.api.operators import InputOperator, Operator
@@ -86,6 +87,9 @@ def _how_to_join(graph: Graph, source: str, sent: object, sink: str, read: objec
     fitting = [p.name for p in node.input_ports.values() if assignable(sent, node.payload(p))]
     if fitting:
         hints.append(f"connect it to {sink}.{fitting[0]}")
+    written = type(node.operator).__name__
+    if read in get_args(sent) and spelled(read) in written.partition("[")[2]:
+        hints.append(f"write {spelled(sent)} for {spelled(read)} in {written}, if {sink} works on the value inside")
     return ", or ".join(hints)
 
 

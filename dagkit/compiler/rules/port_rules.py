@@ -10,6 +10,9 @@ from dagkit.errors import Diagnostic
 from dagkit.graph import SEPARATOR, End, Graph, Node, Stream
 from dagkit.schema import assignable, spelled
 
+_MOST = 3
+"""How many outputs are suggested for one input."""
+
 
 def every_required_input_is_fed(graph: Graph) -> Iterator[Diagnostic]:
     """A required input without a stream would keep its window open forever."""
@@ -20,7 +23,7 @@ def every_required_input_is_fed(graph: Graph) -> Iterator[Diagnostic]:
                 yield Diagnostic(
                     "input-unconnected",
                     f"no stream feeds {node.name}.{port.name}",
-                    f"{_candidate(graph, open_outputs, node, port)}, or make the port optional=True",
+                    f"{_candidates(graph, open_outputs, node, port)}{_or_optional(node, port)}",
                     node.where,
                 )
 
@@ -33,7 +36,7 @@ def every_required_output_is_read(graph: Graph) -> Iterator[Diagnostic]:
                 yield Diagnostic(
                     "output-unconnected",
                     f"no stream reads {node.name}.{port.name}, which must be connected",
-                    f"connect {node.name}.{port.name} to an operator, or declare the port optional=True",
+                    f"connect {node.name}.{port.name} to an operator{_or_optional(node, port)}",
                     node.where,
                 )
 
@@ -45,22 +48,34 @@ def _open_outputs(graph: Graph) -> Iterator[tuple[Node, OutputPort[Any]]]:
                 yield node, port
 
 
-def _candidate(
+def _or_optional(node: Node, port: InputPort[Any] | OutputPort[Any]) -> str:
+    """What else to do if the port is declared in a class of the author's own."""
+    owner = next(each for each in type(node.operator).__mro__ if port.name in vars(each))
+    is_library = owner.__module__.partition(".")[0] in ("dagkit", "dagkit_operators")
+    return "" if is_library else ", or make the port optional=True"
+
+
+def _candidates(
     graph: Graph, open_outputs: Sequence[tuple[Node, OutputPort[Any]]], node: Node, port: InputPort[Any]
 ) -> str:
-    """Suggest an unconnected output of the same module that fits and makes no loop, or else the type to connect."""
+    """Suggest unconnected outputs of the same module that fit and make no loop, or else the type to connect.
+
+    An output of the very type comes first, and then the one whose operator was added nearest to this one.
+    """
     import networkx as nx  # noqa: PLC0415 - most commands compile nothing
 
-    wanted = node.payload(port)
-    for other, output in open_outputs:
-        within = other.name.rpartition(SEPARATOR)[0] == node.name.rpartition(SEPARATOR)[0]
-        if (
-            within
-            and assignable(other.payload(output), wanted)
-            and not nx.has_path(graph.forward, node.name, other.name)
-        ):
-            return f"connect {other.name}.{output.name} to it"
-    return f"connect an output of {spelled(wanted)} to it"
+    wanted, after = node.payload(port), {node.name, *nx.descendants(graph.forward, node.name)}
+    module, places = node.name.rpartition(SEPARATOR)[0], {each.name: at for at, each in enumerate(graph.nodes)}
+    fitting = [
+        (other.payload(output) != wanted, abs(places[other.name] - places[node.name]), f"{other.name}.{output.name}")
+        for other, output in open_outputs
+        if other.name.rpartition(SEPARATOR)[0] == module
+        and other.name not in after
+        and assignable(other.payload(output), wanted)
+    ]
+    if not fitting:
+        return f"connect an output of {spelled(wanted)} to it"
+    return f"connect {' or '.join(name for _, _, name in sorted(fitting)[:_MOST])} to it"
 
 
 def every_port_is_on_one_stream(graph: Graph) -> Iterator[Diagnostic]:

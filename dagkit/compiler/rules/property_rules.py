@@ -2,15 +2,18 @@
 
 from collections.abc import Iterable, Iterator
 
+from dagkit.api.adapters import Typed, adapter_of
 from dagkit.api.component import Component, Fault
 from dagkit.api.configuration import Origin
 from dagkit.api.operators import Operator
 from dagkit.api.secrets import without_credentials
+from dagkit.api.state import declared_state
 from dagkit.conf.sources.references import MASK, without_secret
 from dagkit.conf.values.property_types import meant_property, model_in
 from dagkit.conf.values.secret_types import keeps_secret
 from dagkit.errors import Diagnostic, Severity, Where
 from dagkit.graph import Graph
+from dagkit.schema import spelled, substitute
 
 
 def properties_hold(graph: Graph) -> Iterator[Diagnostic]:
@@ -36,10 +39,27 @@ def property_faults(
         verb, what = "set" if fault.missing else "fix", fault.path or "the properties"
         whole = model_in(type(component), fault.path) if fault.missing else None
         kind = f", a {whole.__name__}," if whole is not None else ""
-        help_ = f"{verb} {what}{kind} where {name} is made, or in a property file"
+        help_ = f"{verb} {what}{kind} where {name} is made{', or in a property file' if fault.missing else ''}"
         if origin is not None and origin.key is not None:
             help_ = f"fix the value of {origin.key}" + (f" at {origin.where}" if origin.where else "")
         yield Diagnostic("property-invalid", _problem(name, component, fault, known), help_, where)
+
+
+def every_state_can_be_written(graph: Graph) -> Iterator[Diagnostic]:
+    """State is saved as JSON with every window, so its type needs a JSON form."""
+    for node in graph.nodes:
+        for name, state in declared_state(type(node.operator)).items():
+            for held in state.held:
+                adapter = adapter_of(substitute(held, node.bindings))
+                if isinstance(adapter, Typed) and not adapter.has_schema:
+                    kind = type(node.operator).__name__
+                    yield Diagnostic(
+                        "state-invalid",
+                        f"{kind}.{name} of {node.name} holds {spelled(held)}, which has no JSON form, so no window "
+                        "could save it",
+                        f"make {spelled(held)} a dataclass or a pydantic model of values that have one",
+                        node.where,
+                    )
 
 
 def waived_guarantees_are_reported(graph: Graph) -> Iterator[Diagnostic]:
@@ -87,7 +107,7 @@ def _problem(name: str, component: Component, fault: Fault, known: dict[str, Ori
 def _shown(value: object) -> str:
     """A value as a message shows it; a function by its name, without its address in memory."""
     name = getattr(value, "__name__", None) if callable(value) else None
-    return repr(value) if name is None else "a lambda" if name == "<lambda>" else str(name)
+    return repr(value) if name is None else "this lambda" if name == "<lambda>" else str(name)
 
 
 def kinds_name_one_class(graph: Graph) -> Iterator[Diagnostic]:

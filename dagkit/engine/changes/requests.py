@@ -7,6 +7,7 @@ The driver deletes a request when it answers. If no driver runs, a request waits
 """
 
 import logging
+import re
 import secrets
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -26,6 +27,7 @@ READ_EVERY = timedelta(seconds=1)
 KEPT_FOR = timedelta(days=1)
 """How long an answer is kept for a requester that may be gone."""
 
+_ENDS_IN_CODE = re.compile(r" \[[a-z]+(?:-[a-z]+)+\]$")
 _log = logging.getLogger(__name__)
 
 
@@ -195,9 +197,9 @@ class Refused(RunFailure):
 
     @classmethod
     def because(cls, reason: str) -> "Refused":
-        """The refusal for a reason that carries its own help line."""
+        """The refusal for a reason that carries its own help line. A code at the end of the reason is left out."""
         problem, _, help_ = reason.partition("\n  help: ")
-        return cls(problem, help_)
+        return cls(_ENDS_IN_CODE.sub("", problem), help_)
 
 
 def ask(store: Store, asks: Asks, now: datetime) -> Request:

@@ -33,7 +33,9 @@ class PiecesLost(RunFailure):
 
 def remedy_of(error: OSError) -> str:
     """What a user can do so that a refused write succeeds."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+    if error.errno == errno.EFBIG:
+        return "raise the limit on the length of files (ulimit -f, or that of the filesystem)"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "free some space there"
     return "let this user write there" if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM) else "fix this"
 

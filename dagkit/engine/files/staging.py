@@ -18,10 +18,10 @@ from dagkit.api.operators import Operator
 from dagkit.engine.failures import OperatorFailed, failed_within
 from dagkit.engine.files.folder import Folder
 from dagkit.engine.files.open_folder import folder_at
-from dagkit.engine.files.pieces import BUFFER_BYTES
+from dagkit.engine.files.pieces import BUFFER_BYTES, remedy_of
 from dagkit.engine.files.regions import Regions, region_path
 from dagkit.engine.files.sync import Blame, Syncing
-from dagkit.errors import RunFailure, printable
+from dagkit.errors import RunFailure, printable, reason_of
 
 
 class StagingFailed(RunFailure):
@@ -32,8 +32,9 @@ class StagingFailed(RunFailure):
     def __init__(self, file: str, error: OSError, offset: int | None = None) -> None:
         where = "" if offset is None else f" at byte {offset}"
         super().__init__(
-            f"a piece of {printable(file)} cannot be staged{where}: {error}; nothing of the window was committed",
-            "free some space or allow writing there, then launch again",
+            f"a piece of {printable(file)} cannot be staged in the application's folder{where}: {reason_of(error)}; "
+            "nothing of the window was committed",
+            f"{remedy_of(error)}, then launch again",
         )
         self.file, self.error = file, error
 

@@ -40,8 +40,8 @@ class DriverRuns(RunFailure):
         super().__init__(
             f"{running.application} is already running: process {driver.pid} of {driver.user} on {driver.host}, "
             f"since {running.since.astimezone():%Y-%m-%d %H:%M:%S}",
-            f"stop it with `dagkit stop {shlex.quote(running.application_path)}`, or, if that process cannot write any "
-            "more, launch with --take-over",
+            f"stop it with `dagkit stop {shlex.quote(running.application_path)}`; only if that process or its machine "
+            "is gone, launch with --take-over",
         )
 
 

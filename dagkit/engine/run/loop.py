@@ -107,6 +107,7 @@ class Loop:
                 self.run_state.masking.mask(failed)
                 if isinstance(failed, OperatorFailed):
                     self.run_state.changing.failed(failed)
+                    self.run_state.publisher.failed_on_driver(failed)
                 if failed is error:
                     raise
                 raise failed from error

@@ -72,6 +72,12 @@ class EventPublisher:
         operator = None if failure is None else failure.operator
         self.publish(Failed(window.window_id, operator, message, again))
 
+    def failed_on_driver(self, error: OperatorFailed) -> None:
+        """Publish the failure that ends the run, if it was raised on the driver and not in a slot of a window."""
+        failure = error.failure
+        if failure.slot is None:
+            self.publish(Failed(failure.window_id, failure.operator, failure.message, again=False))
+
     def committed(
         self,
         window: InFlightWindow,

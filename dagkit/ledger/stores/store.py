@@ -65,8 +65,9 @@ def unmade(place: str, error: OSError) -> StoreError:
     found = refused(place, error)
     if found.code != "store-unreachable":
         return found
-    help_ = "choose a place where a folder can be created, with --path or APPLICATION_PATH; nothing was committed"
-    return StoreError(Fault("store-unreachable", f"{place} cannot be created: {reason_of(error)}", help_))
+    help_ = "choose a place where you may create a folder, with --path or APPLICATION_PATH"
+    problem = f"{place} cannot be created: {reason_of(error)}; nothing was committed"
+    return StoreError(Fault("store-unreachable", problem, help_))
 
 
 def refused(place: str, error: BaseException, *, action: Literal["read", "written"] = "written") -> StoreError:

@@ -31,7 +31,8 @@ def _check_unary(function: Any) -> Any:
     try:
         taken.bind(object())
     except TypeError as error:
-        raise ValueError(f"it is given one value, and takes {taken}: {error}") from error
+        takes = f"{taken}: {error}" if taken.parameters else "none"
+        raise ValueError(f"it is called with one value, but takes {takes}") from error
     return function
 
 

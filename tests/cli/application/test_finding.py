@@ -187,6 +187,7 @@ def test_a_misspelt_name_is_answered_with_the_nearest(dagkit, write):
         ("word_count.deeper:App", "there is no module word_count.deeper"),
         ("empty", "holds no app.py"),
         ("half", "name one of its files: part.py"),
+        ("run", "run is the folder in which an application runs, and this command needs the application itself"),
         ("empty/readme.txt", "declared applications end in .json or .properties"),
     ],
 )
@@ -194,6 +195,7 @@ def test_a_misspelt_name_is_answered_with_the_nearest(dagkit, write):
 def test_what_is_not_there_exits_with_6(dagkit, write, target, said):
     write("half/part.py", "")
     write("empty/readme.txt", "")
+    write("run/ledger/ledger.json", "{}")
     answer = dagkit("validate", target)
     assert (answer.code, answer.out) == (6, "")
     assert said in answer.err

@@ -54,6 +54,14 @@ class Running:
             observers=[lambda _: self.begun.set()],
         )
 
+    def stop(self) -> None:
+        """Ask it to stop, and wait until it has."""
+        store = LocalStore(self.folder)
+        status = read_status(store)
+        assert status is not None
+        ask(store, StopRun(launch=status.driver.launch), datetime.now(UTC))
+        self.thread.join(30)
+
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Running]:
@@ -66,11 +74,7 @@ def until_stopped(run: Running) -> Iterator[Running]:
     assert run.begun.wait(30)
     yield run
     if run.thread.is_alive():
-        store = LocalStore(run.folder)
-        status = read_status(store)
-        assert status is not None
-        ask(store, StopRun(launch=status.driver.launch), datetime.now(UTC))
-        run.thread.join(30)
+        run.stop()
 
 
 def test_a_running_application_is_stopped_and_the_command_waits_for_its_end(dagkit, running: Running) -> None:
@@ -179,7 +183,7 @@ def test_a_killed_application_is_listed_as_killed_and_blocks_no_launch(dagkit, f
     ) as driver:
         assert driver.stdout is not None
         assert any(line.startswith("Committed") for line in driver.stdout)
-        refused = dagkit("launch", "missing.py")
+        refused = dagkit("launch", "missing.py", "--reference")
         assert refused.code == 6
         answer = dagkit("kill", "app")
         assert answer.out.startswith(f"Times: process {driver.pid} was killed; the next launch resumes after window ")

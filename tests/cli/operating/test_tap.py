@@ -1,6 +1,7 @@
 """`dagkit tap`: items of a running application, and nothing of one that does not run."""
 
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,15 @@ def test_items_are_shown_until_the_limit(dagkit, running: Running) -> None:
     assert (answer.code, answer.err) == (0, "")
     assert answer.out.startswith("window ")
     assert answer.out.rstrip().partition(": ")[2].isdecimal()
+
+
+def test_items_are_shown_until_the_application_ends(dagkit, running: Running) -> None:
+    stopping = threading.Timer(2, running.stop)
+    stopping.start()
+    answer = dagkit("tap", str(running.folder), "times")
+    stopping.join()
+    assert (answer.code, answer.err) == (0, "the application has ended\n")
+    assert answer.out.startswith("window ")
 
 
 def test_the_document_names_the_window(dagkit, running: Running) -> None:

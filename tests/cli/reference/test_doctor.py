@@ -76,7 +76,7 @@ def test_another_python_of_workers_fails(folder: Path, monkeypatch: pytest.Monke
     other.chmod(0o755)
     monkeypatch.setenv("PYSPARK_PYTHON", str(other))
     found = doctor.workers_python()
-    assert (found.ok, found.found.partition(", and")[0]) == (
+    assert (found.ok, found.found.partition(", but")[0]) == (
         False,
         f"Spark's workers run {other}, which is Python 2.7",
     )

@@ -9,6 +9,8 @@ import pytest
 
 from dagkit.api.running import Until
 from dagkit.engine.run.loop import Loop
+from dagkit.launching import launch
+from dagkit.machine import Machine
 from tests.engine.cast import Desk
 from tests.engine.changes.test_requests import multiplied
 
@@ -45,6 +47,7 @@ def test_a_property_is_set_in_an_application_that_runs(dagkit, tmp_path: Path) -
         refused = dagkit("set", str(tmp_path / "app"), "times", "faktor", "10")
         assert refused.code == 3
         assert "did you mean 'factor'?" in refused.err
+        assert refused.err.splitlines()[0].count("[") == 1, "it has one code"
 
 
 def test_what_was_set_is_named_as_its_class_spells_it(dagkit, tmp_path: Path) -> None:
@@ -90,6 +93,22 @@ def test_without_an_answer_the_request_is_withdrawn(dagkit, tmp_path: Path) -> N
     assert list((tmp_path / "app" / "requests").iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ("set", "app", "times", "factor", "10"),
+        ("scale", "set", "app", "times", "3"),
+    ],
+)
+def test_an_application_that_has_ended_is_not_waited_for(dagkit, tmp_path: Path, verb: tuple[str, ...]) -> None:
+    launch(multiplied(), path=tmp_path / "app", until="once", machine=Machine("reference"))
+    path = str(tmp_path / "app")
+    answer = dagkit(*(path if part == "app" else part for part in verb), "--wait", "1")
+    assert answer.code == 8
+    assert " is not running; its last launch: stopped [request-unanswered]\n" in answer.err
+    assert not (tmp_path / "app" / "requests").exists()
+
+
 def test_what_is_neither_an_application_nor_its_folder_is_reported_so(dagkit, tmp_path: Path) -> None:
     answer = dagkit("set", str(tmp_path / "nowhere"), "times", "factor", "10")
     assert answer.code == 6
@@ -105,6 +124,7 @@ def test_given_the_application_a_value_is_tried_before_anybody_is_asked(dagkit, 
     wrong = dagkit("set", app, "times", "factor", "many", *given)
     assert wrong.code == 3
     assert "times.factor cannot be 'many'" in wrong.err
+    assert wrong.err.splitlines()[0].endswith(" was not changed: 1 problem")
 
 
 def test_a_plain_secret_is_not_sent(dagkit, tmp_path: Path) -> None:

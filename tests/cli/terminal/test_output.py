@@ -75,7 +75,7 @@ def test_metrics_are_not_served_where_others_listen(dagkit, word_count):
         port = taken.getsockname()[1]
         answer = dagkit("launch", word_count, "--once", "--reference", "--metrics-port", str(port))
     assert answer.code == 5
-    assert "choose another port (0: any free one)" in answer.err
+    assert "choose another port with --metrics-port (0: any free one)" in answer.err
 
 
 def test_an_address_without_a_port_is_wrong_usage(dagkit, word_count):

@@ -204,7 +204,10 @@ class Full:
 
 def test_a_piece_that_cannot_be_made_says_of_which_file(tmp_path: Path) -> None:
     (tmp_path / "app").write_text("in the way")
-    with pytest.raises(StagingFailed, match=r"a piece of .*out/a cannot be staged: .*Not a directory|File exists"):
+    with pytest.raises(
+        StagingFailed,
+        match=r"a piece of .*out/a cannot be staged in the application's folder: .*Not a directory|File exists",
+    ):
         staging(tmp_path).files("writer", "out").open("a")
 
 

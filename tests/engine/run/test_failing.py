@@ -43,6 +43,7 @@ from dagkit.engine.files.staging import StagingFailed, StagingPlace
 from dagkit.engine.points import Point
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Keying
+from dagkit.engine.reports.run_events import Failed, RunEvent
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.worker.instances import StateUnreadable, StateUnwritable, receiver
@@ -577,9 +578,12 @@ def test_a_failure_on_the_driver_names_the_operator(tmp_path: Path, where: str) 
 
         return drawn
 
+    events: list[RunEvent] = []
     match = f"broken failed in window 1, on the driver: ValueError: broken in {where}"
     with pytest.raises(OperatorFailed, match=match):
-        Desk(tmp_path, draw(where)).run()
+        Desk(tmp_path, draw(where)).run(observers=[events.append])
+    failed = [event for event in events if isinstance(event, Failed)]
+    assert failed == [Failed(1, "broken", f"ValueError: broken in {where}", again=False)]
     assert arrived(Desk(tmp_path, draw("nowhere")).run()) == [1]
 
 
@@ -774,7 +778,9 @@ def test_a_disk_that_is_full_costs_the_open_window_and_nothing_else(tmp_path: Pa
     command = [sys.executable, "-c", FULL_DISK, str(tmp_path), "10000"]
     ended = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - our own
     assert "writer failed in window 2, slot 0" in ended.stderr
-    assert re.search(r"9\.txt cannot be staged at byte [1-9][0-9]*: \[Errno 27\] File too large", ended.stderr)
+    assert re.search(
+        r"9\.txt cannot be staged in the application's folder at byte [1-9][0-9]*: File too large", ended.stderr
+    )
     desk = Desk(tmp_path, writing_much(tmp_path))
     assert sorted(desk.outputs()) == ["1.txt", "2.txt"]
     desk.run()
@@ -785,7 +791,9 @@ def test_a_disk_that_is_full_costs_the_open_window_and_nothing_else(tmp_path: Pa
 
 def test_a_piece_that_cannot_be_written_says_of_which_file() -> None:
     error = StagingFailed("out/a.txt", OSError(28, "No space left on device"))
-    assert str(error).startswith("a piece of out/a.txt cannot be staged: [Errno 28] No space left on device; nothing")
+    assert str(error).startswith(
+        "a piece of out/a.txt cannot be staged in the application's folder: No space left on device; nothing"
+    )
 
 
 TORN_DOWN: list[str] = []

@@ -148,10 +148,10 @@ def test_an_expression_that_is_no_condition_is_a_fault(told: Expression) -> None
 @pytest.mark.parametrize(
     ("told", "words"),
     [
-        (lambda: True, "it is given one value, and takes (): too many positional arguments"),
+        (lambda: True, "it is called with one value, but takes none"),
         (
             lambda one, other: True,
-            "it is given one value, and takes (one, other): missing a required argument: 'other'",
+            "it is called with one value, but takes (one, other): missing a required argument: 'other'",
         ),
         (value.contains, "contains is a method of an expression, and no expression: call it"),
     ],

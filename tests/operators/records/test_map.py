@@ -8,9 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from dagkit import Batch, Constant, Lines, Listed
+from dagkit import Batch, Config, Constant, Dag, Lines, Listed
+from dagkit.compiler import compile_application
+from dagkit.errors import ApplicationFaults
 from dagkit.testing import Alone
-from dagkit_operators import FlatMap, Map, Record, value
+from dagkit_operators import FlatMap, Items, Map, Record, value
 
 FUNCTIONS: dict[str, dict[str, Callable[[Any], Any]]] = {
     "a lambda": {"function": lambda text: text.strip().upper()},
@@ -148,3 +150,15 @@ def test_a_field_is_replaced_in_whatever_has_it(operator: Any, items: list[Any])
     sent = at_once.sent()
     assert sent == one_by_one.sent()
     assert [type(item) for item in sent[:: len(sent) // len(items)]] == [type(item) for item in items]
+
+
+def test_types_without_the_record_around_them_are_answered_with_the_record() -> None:
+    def populate_dag(dag: Dag, conf: Config) -> None:
+        lines = dag.add_operator("Lines", Items[Record[str]](items=()))
+        lines >> dag.add_operator("Upper", Map[str, str](str.upper))
+
+    with pytest.raises(ApplicationFaults) as raised:
+        compile_application(populate_dag)
+    (fault,) = raised.value.diagnostics
+    assert fault.code == "port-type-mismatch"
+    assert fault.help.endswith("or write Record[str] for str in Map[str, str], if Upper works on the value inside")

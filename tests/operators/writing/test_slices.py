@@ -183,7 +183,10 @@ def test_a_disk_that_is_full_is_reported_with_file_and_byte_and_nothing_is_lost(
     command = [sys.executable, "-c", FULL_DISK, str(tmp_path)]
     ended = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - our own
     assert "in/a@256000." in ended.stderr
-    assert "cannot be staged at byte 100000: [Errno 27] File too large; nothing of the window was" in ended.stderr
+    assert (
+        "cannot be staged in the application's folder at byte 100000: File too large; nothing of the window was"
+        in ended.stderr
+    )
     desk = Desk(tmp_path, copying(tmp_path))
     assert desk.outputs() == {}
     desk.run()

@@ -13,6 +13,7 @@ from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.inspecting.files.forgetting import forget
 from dagkit.cli.inspecting.files.targets import ledger_of
 from dagkit.cli.terminal.output import Output
+from dagkit.cli.terminal.whole_number import WholeNumber
 from dagkit.errors import printable
 from dagkit.inventory.listing import ListedFile, State, listed, recorded, states_at
 from dagkit.inventory.readings import Reading, WindowRead, readings, readings_of
@@ -23,6 +24,8 @@ from dagkit.urls import absolute, shown
 _STATES: tuple[State, ...] = ("seen", "new", "pending", "ignored", "quarantined", "gone")
 _AT_ONCE = 1000
 """The lines that are printed at once."""
+_MOST = 1000
+"""The most files in a list for people: after these, no further files are examined."""
 
 
 @click.group(cls=DefaultGroup, default="ls")
@@ -39,7 +42,21 @@ def files() -> None:
 @click.option("--state", "wanted", type=click.Choice(_STATES), multiple=True, help="Only this state; repeatable.")
 @click.option("--operator", metavar="NAME", help="Only the files of this operator.")
 @click.option("--like", metavar="PATTERN", help="Only paths that this pattern matches whole.")
-def ls(*, there: Located, output: Output, wanted: tuple[State, ...], operator: str | None, like: str | None) -> None:
+@click.option(
+    "--limit",
+    metavar="N",
+    type=WholeNumber(min=0),
+    help=f"At most N files; 0: all. Default: {_MOST}, and all with --json.",
+)
+def ls(
+    *,
+    there: Located,
+    output: Output,
+    wanted: tuple[State, ...],
+    operator: str | None,
+    like: str | None,
+    limit: int | None,
+) -> None:
     """List input files with their states: seen, new, pending, ignored, quarantined or gone."""
     why_not = None if like is None else refusal(like)
     if why_not is not None:
@@ -54,15 +71,19 @@ def ls(*, there: Located, output: Output, wanted: tuple[State, ...], operator: s
         and (like is None or is_whole(like, file.path))
     )
     if output.as_json:
-        output.long_document("dagkit.files/1", "files", map(asdict, chosen))
+        output.long_document("dagkit.files/1", "files", map(asdict, islice(chosen, limit or None)))
         return
     count, changed, here = 0, 0, f"{Path.cwd()}/"
-    while some := list(islice(chosen, _AT_ONCE)):
+    most = _MOST if limit is None else limit
+    listing = islice(chosen, most or None)
+    while some := list(islice(listing, _AT_ONCE)):
         count += len(some)
         changed += sum(file.reason == READ_BEFORE for file in some)
         output.result("\n".join(_line(file, here) for file in some))
     again = f", {changed} of which were read before and are read again as a whole" if changed else ""
     output.message(counted(count, "file") + again)
+    if count == most and next(chosen, None) is not None:
+        output.message("there are more; --limit 0 lists all")
     if there.compilation is None:
         output.message("the ledger does not name files that were not read; give the application to list them, too")
 
@@ -114,7 +135,7 @@ def _lines_of(read: list[Reading]) -> Iterator[str]:
         if reading.found is not None:
             at = f"{reading.found:%Y-%m-%dT%H:%M:%SZ}"
             by = f" by {printable(reading.finder)}" if reading.finder else ""
-            where = f"window {reading.found_in[0]}" if reading.found_in else f"block {reading.found_by} of its chain"
+            where = f"window {reading.found_in[0]}" if reading.found_in else f"entry {reading.found_by} of its chain"
             yield f"  found{by} at {at}, in {where}"
         yield f"  given to window {reading.taken_by}" if reading.taken_by else "  no window has taken it yet"
         for block in reading.blocks:

@@ -8,6 +8,7 @@ from dagkit.api.files import AdoptsFiles
 from dagkit.cli.application.located import located
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.terminal.output import Output
+from dagkit.cli.terminal.whole_number import WholeNumber
 from dagkit.compiler import Compilation
 from dagkit.inventory.adoption import Adoption, AdoptionRefused, Doubt
 from dagkit.inventory.adoption import adopt as adopt_files
@@ -23,7 +24,7 @@ _READ = click.Choice(["read", "unread"])
 @click.command()
 @click.argument("target", metavar="APP")
 @click.option("--from-spark", "checkpoint", metavar="CHECKPOINT", required=True, help="The query's checkpointLocation.")
-@click.option("--source", type=click.IntRange(min=0), help="Which source of the query, if it has several.")
+@click.option("--source", type=WholeNumber(min=0), help="Which source of the query, if it has several.")
 @click.option("--operator", metavar="NAME", help="Which input operator remembers the files, if several can.")
 @click.option("--in-flight", type=_READ, help="How the files of an unfinished micro-batch count.")
 @click.option("--changed", type=_READ, help="How files that changed after Spark listed them count.")

@@ -10,6 +10,7 @@ from dagkit.cli.application.options import spoken
 from dagkit.cli.inspecting.ledger.reported import ReportedFaults, end_with, fault_document, path, report_unborn
 from dagkit.cli.inspecting.ledger.window_lines import window_lines
 from dagkit.cli.terminal.output import Output
+from dagkit.cli.terminal.whole_number import WholeNumber
 from dagkit.errors import printable
 from dagkit.ledger import BlockNotFound, Chain, Fault, Ledger, LedgerError, Record
 from dagkit.ledger.audit.kept_heads import heads_of
@@ -63,15 +64,15 @@ def heads(*, path: str, output: Output) -> None:
 @click.command()
 @path
 @click.argument("chain", required=False)
-@click.option("--block", type=click.IntRange(min=0), help="Only the block of this number.")
-@click.option("--offset", type=click.IntRange(min=0), help="Only the block whose slice holds this offset.")
+@click.option("--block", type=WholeNumber(min=0), help="Only the block of this number.")
+@click.option("--offset", type=WholeNumber(min=0), help="Only the block whose slice holds this offset.")
 @click.option(
     "--at",
     metavar="TIME",
     type=click.DateTime(["%Y-%m-%dT%H:%M:%S%z"]),
     help="Only the last block not later than this, such as 2030-01-31T12:00:00Z.",
 )
-@click.option("--last", default=5, show_default=True, type=click.IntRange(min=1), help="How many of the last blocks.")
+@click.option("--last", default=5, show_default=True, type=WholeNumber(min=1), help="How many of the last blocks.")
 @spoken
 def show(
     *,
@@ -84,6 +85,8 @@ def show(
     output: Output,
 ) -> None:
     """Show the last blocks of each chain, or one chosen block.
+
+    All fields of a block are printed if you choose one, or with `-v`; otherwise those that people read.
 
     Exits with 1 if a block is missing or damaged, and with 6 if there is no such block.
     """
@@ -98,7 +101,8 @@ def show(
     if output.as_json:
         output.document("dagkit.ledger.show/1", {"blocks": blocks})
     else:
-        output.result("\n\n".join(_described(opened.chain(name), record) for name, record in shown))
+        whole = output.verbose or (block, offset, at) != (None, None, None)
+        output.result("\n\n".join(_described(opened.chain(name), record, whole=whole) for name, record in shown))
 
 
 def _not_found(opened: Ledger, names: Sequence[str]) -> BlockNotFound:
@@ -124,12 +128,19 @@ def _block(name: str, record: Record) -> dict[str, Any]:
     return {"chain": name, "hash": record.hash, **manifest_of(record)}
 
 
-def _described(chain: Chain, record: Record) -> str:
-    """A block for people to read: a headline, what the window did, then one line for each field of its event."""
+def _described(chain: Chain, record: Record, *, whole: bool) -> str:
+    """A block for people to read: a headline, what the window did, then one line for each field of its event.
+
+    Unless `whole`, leave out the fields that have fields or items of their own; those in `extra` are of an application.
+    """
     event = record.block.event.as_json()
     lines = [f"{chain.name} block {record.seq}: {event.pop('kind')}, {record.block.system_time.isoformat()}"]
     lines += [f"  {line}" for line in window_lines(chain, record)]
-    lines += [f"  {field}: {_text(value)}" for field, value in event.items()]
+    lines += [
+        f"  {field}: {_text(value)}"
+        for field, value in event.items()
+        if whole or field == "extra" or not isinstance(value, dict | list)
+    ]
     return "\n".join([*lines, f"  hash: {record.hash}"])
 
 

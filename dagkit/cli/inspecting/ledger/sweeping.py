@@ -7,6 +7,7 @@ import rich_click as click
 from dagkit.cli.application.options import spoken
 from dagkit.cli.inspecting.ledger.reported import ReportedFaults, end_with, fault_document, path, report_unborn
 from dagkit.cli.terminal.output import Output
+from dagkit.cli.terminal.whole_number import WholeNumber
 from dagkit.ledger import Fault, Ledger, LedgerError, StoreError
 from dagkit.ledger.audit.orphans import set_torn_aside, sweep
 from dagkit.observers.amounts import counted
@@ -19,7 +20,7 @@ from dagkit.observers.amounts import counted
     "--grace-minutes",
     default=60,
     show_default=True,
-    type=click.IntRange(0, 10**7),
+    type=WholeNumber(0, 10**7),
     help="Keep younger files; temporary files under ten minutes are always kept.",
 )
 @click.option("--repair", is_flag=True, help="First move a torn last record to torn/; only while no driver runs.")
