@@ -47,7 +47,7 @@ from dagkit.ledger.stores import Store
 from dagkit.machine import Machine
 from dagkit.observers.live_figures import in_notebook
 from dagkit.observers.run_log import logged
-from dagkit.observers.run_text import figures_of
+from dagkit.observers.run_text import figures_of, incomplete_files
 from dagkit.observers.spans import tracing
 from dagkit.plan import fingerprint
 from dagkit.sessions import Sessions
@@ -58,6 +58,9 @@ __all__ = ["HOME", "Launched", "Machine", "application_path", "launch", "launch_
 _LEAST_SET_BACK = timedelta(seconds=20)
 """The difference between the clocks of two hosts that is taken for no mistake."""
 _log = logging.getLogger(__name__)
+
+Watch = Callable[[Callable[[], RunSnapshot]], contextlib.AbstractContextManager[Any]]
+"""Is entered for a run with a function that returns its present figures, callable from any thread."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -72,12 +75,15 @@ class Launched:
     """The folders, or URLs, into which each operator writes files."""
     status: RunSnapshot | None = None
     """The figures of this launch: totals, and each operator's items, positions and partitions."""
+    incomplete: int = 0
+    """The output files that are not complete: they are invisible, and the next launch continues them."""
 
     def __repr__(self) -> str:
         """What the launch did, and where its results are: short, since a notebook shows it below the cell."""
         done = "" if self.status is None else figures_of(self.status)
         written = "; ".join(f"{name} wrote to {', '.join(folders)}" for name, folders in self.outputs.items())
-        parts = [f"Launched {self.application}, window {self.window_id}", done, written]
+        left = incomplete_files(self.incomplete, 'until="once"')
+        parts = [f"Launched {self.application}, window {self.window_id}", done, written, left]
         return f"<{'; '.join(filter(None, parts))}>"
 
     def to_dataframe(self, spark: Any, operator: str | None = None) -> Any:
@@ -129,6 +135,7 @@ def launch_compiled(
     windows: int | None = None,
     durable: bool = True,
     observers: Sequence[Observer] = (),
+    watch: Watch | None = None,
     clock: Timer | None = None,
     probe: Probe | None = None,
     take_over: bool = False,
@@ -137,10 +144,10 @@ def launch_compiled(
     """Run a compiled application.
 
     It stops after this many `windows`, even if work is left. Unless `durable`, its ledger survives a crash of the
-    process but not of the machine. `observers` receive every run event; a `probe` may crash the run at any step.
-    Raise `DriverRuns` if another process runs the application, unless this one is to `take_over`. If `fresh`, begin
-    again beside the earlier run, whose folder is renamed. If the Spark Connect server of a session that dagkit opened
-    starts again, resume in another session.
+    process but not of the machine. `observers` receive every run event, and `watch` the present figures; a `probe` may
+    crash the run at any step. Raise `DriverRuns` if another process runs the application, unless this one is to
+    `take_over`. If `fresh`, begin again beside the earlier run, whose folder is renamed. If the Spark Connect server of
+    a session that dagkit opened starts again, resume in another session.
     """
     compilation.check_it_can_run()
     place, version = absolute(str(path or application_path(compilation))), sys.modules["dagkit"].__version__
@@ -154,6 +161,8 @@ def launch_compiled(
             picture = _picture(compilation, machine, place, until)
             status = StatusFile(ledger.store, picture)
             shown_status.enter_context(status.kept())
+            if watch is not None:
+                shown_status.enter_context(watch(picture.snapshot))
         with logged(place, compilation.application) as log, Masking.of(lambda: program_of(compilation)).masked():
             everyone: list[Observer] = [status, *in_notebook(picture), *log, *observers, *tracing()]
             publish = Observers(everyone).publish
@@ -188,7 +197,8 @@ def launch_compiled(
             sessions = Sessions(machine.server, publish, interrupts.asked)
             loop = sessions.run(machine, lambda on: _backend(compilation, on, place, publish), loop_on)
     outputs = output_places(loop.run_state.program, settings.home)
-    return Launched(compilation.application, place, loop.checkpoint.window, outputs, picture.snapshot())
+    incomplete = len({part.file for part in loop.checkpoint.files if not part.is_external})
+    return Launched(compilation.application, place, loop.checkpoint.window, outputs, picture.snapshot(), incomplete)
 
 
 def _check_outputs(compilation: Compilation, *, durable: bool) -> None:

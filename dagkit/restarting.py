@@ -8,6 +8,7 @@ move into it, since the application writes them again.
 
 import os
 import shutil
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,7 +21,10 @@ from dagkit.engine.files.regions import is_region_path
 from dagkit.engine.files.staging import Part, by_file
 from dagkit.engine.history.history import Entry, application_chain, history, newest_checkpoint
 from dagkit.engine.history.piece_places import PiecePlace, place_of
-from dagkit.engine.reports.status_file import refuse_second
+from dagkit.engine.reports.driver_process import this_process
+from dagkit.engine.reports.folder_documents import bytes_of
+from dagkit.engine.reports.snapshot import RunSnapshot
+from dagkit.engine.reports.status_file import STATUS, refuse_second
 from dagkit.engine.restart_mark import (
     WITHDRAWN,
     RestartMark,
@@ -124,7 +128,7 @@ class Restart:
             if Restart.planned(self.place, self.window) != self:
                 raise RestartRefused("the application or its output changed meanwhile", "look at what it would do now")
             shutil.rmtree(made, ignore_errors=True)  # what an interrupted restart left
-            self._make(made)
+            self._make(made, now)
             mark = RestartMark(kept=kept_place(self.place, now), withdrawn=self.withdrawn)
             mark.write(made)
             os.sync()
@@ -133,7 +137,7 @@ class Restart:
             take_steps(self.place, mark)
         return mark.kept
 
-    def _make(self, made: Path) -> None:
+    def _make(self, made: Path, now: datetime) -> None:
         """Make the new folder beside the application's."""
         earlier, ledger = Ledger.open(self.place), Ledger.create(str(made), durable=False)
         for name in earlier.names():
@@ -150,6 +154,24 @@ class Restart:
             staged = made / piece.part.part
             staged.parent.mkdir(parents=True, exist_ok=True)
             staged.write_bytes(piece.content())
+        (made / STATUS).write_bytes(bytes_of(self._status(now)))
+
+    def _status(self, now: datetime) -> RunSnapshot:
+        """What `dagkit status` shows until the next launch."""
+        return RunSnapshot(
+            application=self.application,
+            application_path=self.place,
+            version=sys.modules["dagkit"].__version__,
+            driver=this_process(),
+            master="",
+            until="",
+            since=now,
+            at=now,
+            state="restarted",
+            resumed_after=self.window,
+            window=self.window,
+            block=self.block,
+        )
 
 
 def _from(ledger: Ledger, window: int) -> Iterator[Entry]:

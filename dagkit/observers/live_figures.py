@@ -3,14 +3,12 @@
 import sys
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any
 
 from dagkit.engine.reports.run_events import Ended, Failed, RunEvent
 from dagkit.engine.reports.run_picture import RunPicture
-from dagkit.engine.reports.seen_run import SeenRun
-from dagkit.observers.run_text import picture
+from dagkit.observers.run_text import own_picture
 
 _SECONDS_BETWEEN = 1.0
 """The shortest time between two updates."""
@@ -31,14 +29,15 @@ class LiveFigures:
         now = self._clock()
         if now >= self._due or isinstance(event, Ended | Failed):
             self._due = now + _SECONDS_BETWEEN
-            self._show(picture(SeenRun(self._run.snapshot(), "here", datetime.now(UTC))))
+            self._show(own_picture(self._run.snapshot()))
 
 
 def in_notebook(run: RunPicture) -> Iterator[LiveFigures]:
     """Yield an observer if this is the kernel of a notebook. IPython is not imported unless it runs."""
-    ipython = sys.modules.get("IPython")
-    shell = None if ipython is None else ipython.get_ipython()
-    if shell is None or getattr(shell, "kernel", None) is None:
+    # the thread that starts Spark may be importing IPython now, which then has not got this function yet
+    get_ipython = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    shell = None if get_ipython is None else get_ipython()
+    if getattr(shell, "kernel", None) is None:
         return
     display = import_module("IPython.display").display
     shown: list[Any] = []

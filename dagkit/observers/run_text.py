@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterator
+from datetime import datetime
 
 from dagkit.engine.reports.seen_run import SeenRun
 from dagkit.engine.reports.snapshot import OperatorFigures, RunSnapshot
@@ -14,8 +15,29 @@ _MOST_NAMED = 3
 
 
 def picture(seen: SeenRun) -> str:
-    """All figures as text."""
+    """All figures as text; after a restart, what the next launch does."""
+    if seen.state == "restarted":
+        return _restarted(seen.snapshot)
+    return f"{_headline(seen)}\n{_figures(seen)}"
+
+
+def own_picture(now: RunSnapshot) -> str:
+    """The same for the terminal or notebook that launched it: without its process; at the start, only the step."""
+    if now.state == "starting":
+        ago = in_time((now.at - now.since).total_seconds())
+        return f"{now.application}: {now.step or now.state}, launched {ago} ago"
+    return _figures(SeenRun(now, "here", now.at))
+
+
+def _figures(seen: SeenRun) -> str:
     return "\n".join([*_summary(seen), "", aligned([_HEADER, *map(_row, seen.snapshot.operators)])])
+
+
+def _restarted(now: RunSnapshot) -> str:
+    at = f"{now.at.astimezone():%Y-%m-%d %H:%M:%S}"
+    return (
+        f"{now.application}: restarted {at}, and not launched since; the next launch resumes after window {now.window}"
+    )
 
 
 def _headline(seen: SeenRun) -> str:
@@ -30,7 +52,6 @@ def _headline(seen: SeenRun) -> str:
 def _summary(seen: SeenRun) -> Iterator[str]:
     """The lines above the table."""
     now = seen.snapshot
-    yield _headline(seen)
     yield _windows(seen)
     yield f"this launch: {figures_of(now)}"
     if now.pending_elements:
@@ -46,7 +67,7 @@ def _summary(seen: SeenRun) -> Iterator[str]:
     if seen.presence in ("gone", "silent"):
         yield from _departure(seen)
     if now.visible_at is not None and seen.runs:
-        yield f"the next file becomes visible at {now.visible_at.astimezone():%H:%M:%S}"
+        yield visibility(now.visible_at, seen.at)
     if now.error is not None:
         window = f" in window {now.error.window}" if now.error.window is not None else ""
         first, _, rest = now.error.message.partition("\n")
@@ -66,6 +87,24 @@ def _departure(seen: SeenRun) -> Iterator[str]:
     else:
         yield f"process {driver.pid} may be cut off from the folder, and still run on {driver.host}"
         yield f"help: end it there if it runs, and launch again: the next launch {after}, and no record is lost"
+
+
+def visibility(visible: datetime, now: datetime) -> str:
+    """When the next file becomes visible: a driver looks at the time between windows, and one may last longer."""
+    if visible <= now:
+        return "the next file becomes visible with the next window"
+    return f"the next file becomes visible at {visible.astimezone():%H:%M:%S}"
+
+
+def incomplete_files(count: int, once: str) -> str:
+    """That so many output files are not complete; empty for none. `once` asks a launch to process all input."""
+    if not count:
+        return ""
+    are, them = ("is", "it") if count == 1 else ("are", "them")
+    return (
+        f"{counted(count, 'file')} {are} not complete, so not visible; the next launch continues {them}, and one with "
+        f"{once} completes {them}"
+    )
 
 
 def figures_of(now: RunSnapshot) -> str:

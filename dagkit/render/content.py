@@ -81,8 +81,10 @@ class Wording:
             if line and line != box.title:
                 yield (Run(short(line, 28 if self.many else 44), 9),)
 
-    def _shown(self, box: Box, side: Side) -> Iterator[Port]:
-        return (port for port in box.side(side) if port.connected or port.required or not self.many)
+    def _shown(self, box: Box, side: Side) -> Sequence[Port]:
+        """The ports of a side; those with a stream first, so that lines from box to box are straight."""
+        shown = (port for port in box.side(side) if port.connected or port.required or not self.many)
+        return sorted(shown, key=lambda port: not port.connected)
 
     def _port(self, port: Port) -> Runs:
         color = MUTED if port.connected else AMISS if port.required else FAINT

@@ -4,7 +4,7 @@ There are two dialects. `Tables` is the public one: HTML-like labels, which allo
 box. `dagkit.render.layout` has the other one, which uses Graphviz only to place boxes.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, Protocol
 
@@ -39,8 +39,10 @@ def dot(picture: Picture, direction: Direction | None = None, *, dots_per_inch: 
     return source(picture, Tables(picture, direction, dots_per_inch), direction)
 
 
-def source(picture: Picture, dialect: Dialect, direction: Direction) -> str:
-    """The picture in DOT, in one dialect."""
+def source(
+    picture: Picture, dialect: Dialect, direction: Direction, *, turned_over: Collection[str | None] = ()
+) -> str:
+    """The picture in DOT, in one dialect; `turned_over` has the frames whose rows this Graphviz puts upside down."""
     import graphviz  # noqa: PLC0415 - only writing DOT needs graphviz
 
     graph = graphviz.Digraph(
@@ -49,16 +51,19 @@ def source(picture: Picture, dialect: Dialect, direction: Direction) -> str:
         node_attr={"fontname": FONT, "fontcolor": INK},
         edge_attr={"fontname": FONT, "fontsize": "10", "fontcolor": MUTED, "arrowsize": "0.7"},
     )
-    _Filling(picture, dialect, direction).fill(graph)
+    _Filling(picture, dialect, direction, turned_over).fill(graph)
     return str(graph.source)
 
 
 class _Filling:
     """Adds boxes, hubs and lines to a Digraph."""
 
-    def __init__(self, picture: Picture, dialect: Dialect, direction: Direction) -> None:
+    def __init__(
+        self, picture: Picture, dialect: Dialect, direction: Direction, turned_over: Collection[str | None]
+    ) -> None:
         self.picture = picture
         self.dialect = dialect
+        self.turned_over = turned_over
         self.wires = wiring(picture)
         self.ids = {box.name: f"n{index}" for index, box in enumerate(picture.boxes)}
         self.rows = wrapped(picture) if direction == "LR" else {}
@@ -78,18 +83,17 @@ class _Filling:
                 with within.subgraph(name=f"cluster_{index}") as inside:
                     inside.attr(**self.dialect.frame(group))
                     self._frame(inside, group.name)
-        for box in self._in_rows(self.picture.members(parent), framed=parent is not None):
+        for box in self._in_rows(parent):
             within.node(self.ids[box.name], **self.dialect.box(box))
         for hub in self.wires.hubs:
             if hub.group == parent:
                 within.node(hub.name, **self.dialect.hub(hub))
 
-    def _in_rows(self, boxes: Sequence[Box], *, framed: bool) -> Sequence[Box]:
-        """The boxes in the order in which Graphviz puts the rows of a wrapped picture from top to bottom.
-
-        Outside of frames it puts the first box on top, and inside at the bottom.
-        """
-        return sorted(boxes, key=lambda box: self.rows.get(box.name, 0), reverse=framed)
+    def _in_rows(self, frame: str | None) -> Sequence[Box]:
+        """The boxes of a frame, the first row first, which most builds of Graphviz put on top."""
+        return sorted(
+            self.picture.members(frame), key=lambda box: self.rows.get(box.name, 0), reverse=frame in self.turned_over
+        )
 
     def _ends(self, link: Link) -> tuple[str, str]:
         if link.back:

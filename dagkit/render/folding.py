@@ -150,7 +150,7 @@ def _box(box: Box, members: Sequence[Box]) -> Box:
     count = sum(_operators_in(each) for each in operators)
     return replace(
         box,
-        title=f"{first} \N{HORIZONTAL ELLIPSIS} {last}" if last != first else first,
+        title=span(first, last),
         subtitle=", ".join(filter(None, (box.subtitle if alike else "", counted(count, "operator")))),
         role=operators[0].role,
         count=max(each.count for each in operators),
@@ -158,6 +158,20 @@ def _box(box: Box, members: Sequence[Box]) -> Box:
         lanes=(),
         notes=(),
     )
+
+
+def span(first: str, last: str) -> str:
+    """One name for all from the first to the last: what both begin and end with appears once, as in `Clean-0…99`."""
+    if first == last:
+        return first
+    least = min(len(first), len(last))
+    ahead = next((at for at in range(least) if first[at] != last[at]), least)
+    behind = next((at for at in range(least - ahead) if first[-1 - at] != last[-1 - at]), least - ahead)
+    ahead = len(re.sub(r"[^\W_]*$", "", first[:ahead]))  # a word or a number is not divided
+    behind = len(re.sub(r"^[^\W_]*", "", first[len(first) - behind :]))
+    if not ahead:
+        return f"{first} \N{HORIZONTAL ELLIPSIS} {last}"
+    return f"{first[: len(first) - behind]}\N{HORIZONTAL ELLIPSIS}{last[ahead:]}"
 
 
 def _operators_in(box: Box) -> int:

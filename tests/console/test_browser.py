@@ -2,11 +2,18 @@
 
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dagkit.compiler import compile_application
+from dagkit.engine.run.launch_record import LaunchRecord
+from dagkit.ledger import Ledger
+from dagkit.render.closed_frames import PARTS, READABLE
 from tests.console.conftest import FILES, Served, serious_faults
+from tests.render import samples
 
 playwright = pytest.importorskip("playwright.sync_api", reason="no browser driver: pip install 'dagkit[dev]'")
 
@@ -105,3 +112,19 @@ def test_a_narrow_screen_needs_no_scrolling_sideways(console: Served, open_page:
     for view in VIEWS:
         show(page, view)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
+
+
+def test_a_graph_of_a_thousand_operators_is_folded_and_a_part_of_it_opens(
+    serve: Callable[..., Any], open_page: Callable[..., Any], tmp_path: Path
+) -> None:
+    store = Ledger.create(str(tmp_path), durable=False).store
+    LaunchRecord.of(compile_application(samples.layered(40, 25)), "0", datetime.now(UTC)).write(store)
+    with serve(tmp_path) as url:
+        page = open_page(url)
+        show(page, "graph")
+        boxes = page.locator(".canvas .box")
+        assert boxes.count() == PARTS
+        page.locator(".canvas .box.module").first.press("Enter")
+        page.get_by_role("button", name=re.compile("^Close ")).wait_for()
+        assert PARTS < boxes.count() <= READABLE
+        assert serious_faults(page) == []

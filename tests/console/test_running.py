@@ -77,8 +77,13 @@ def test_the_page_of_a_running_application_moves(run: Any, open_page: Any) -> No
     playwright.expect(page.locator("#state")).to_have_text("running", timeout=30_000)
     window = page.locator(".figures dd").first
     playwright.expect(window).not_to_have_text(window.inner_text(), timeout=30_000)
+    playwright.expect(page.locator(".figures").first).to_contain_text("In progress", timeout=30_000)
     assert page.get_by_role("button", name="Stop").count() == 0
     assert serious_faults(page) == []
+    page.evaluate("location.hash = '#/windows'")
+    newest = page.locator("td a").first
+    newest.wait_for()
+    playwright.expect(newest).not_to_have_text(newest.inner_text(), timeout=120_000)
     page.evaluate("location.hash = '#/graph'")
     playwright.expect(page.locator("svg .live").first).to_be_visible(timeout=30_000)
     assert serious_faults(page) == []

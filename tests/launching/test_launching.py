@@ -24,6 +24,7 @@ from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger, SequenceTaken
 from dagkit.ledger.audit.verify import verify
 from dagkit.testing import Crash, CrashAfter
+from dagkit_operators import PartWriter
 
 REFERENCE = Machine("reference")
 
@@ -400,3 +401,16 @@ def test_the_result_is_shown_in_a_line_with_what_was_done_and_where(tmp_path: Pa
         == "<Launched tests.launching.test_launching, window 3; 3 windows, 0 B read, 0 B written to 0 files>"
     )
     assert repr(again).endswith("window 3; no new input since window 3>")
+
+
+def writing(dag: Dag, conf: Config) -> None:
+    dag.add_operator("Numbers", Numbers()) >> dag.add_operator("Writer", PartWriter(file_path="out", format=str))
+
+
+def test_files_that_a_launch_leaves_incomplete_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    stopped = launch(writing, windows=2, machine=REFERENCE, path="app", durable=False)
+    assert (stopped.incomplete, list(Path("out").iterdir())) == (1, [])
+    assert "; 1 file is not complete, so not visible; the next launch continues it, and one with " in repr(stopped)
+    done = launch(writing, until="once", machine=REFERENCE, path="app", durable=False)
+    assert (done.incomplete, len(list(Path("out").iterdir())), "complete" in repr(done)) == (0, 1, False)

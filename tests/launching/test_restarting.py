@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from dagkit import Config, Dag
+from dagkit.cli.operating.run_views import seen_at
 from dagkit.engine.files import compact
 from dagkit.engine.reports.run_events import Observer, Resumed, RunEvent
 from dagkit.engine.reports.status_file import DriverRuns
@@ -18,6 +20,7 @@ from dagkit.engine.restart_mark import RestartMark, RestartUnfinished, finish_re
 from dagkit.engine.run.launch_record import keep_aside
 from dagkit.launching import Launched, Machine, launch
 from dagkit.ledger import Ledger
+from dagkit.observers.run_text import picture
 from dagkit.restarting import WITHDRAWN, Restart, RestartRefused
 from dagkit_operators import Map, PartWriter
 from tests.engine.cast import Desk, Hurried, files_in, lines_through_filter, numbers_collected, some_lines
@@ -211,6 +214,20 @@ def test_a_launch_waits_for_no_restart_and_moves_no_files_beside_it(tmp_path: Pa
 
 def launched_again(desk: Desk) -> Launched:
     return launch(desk.draw, until="once", machine=Machine("reference"), path=desk.place, durable=False)
+
+
+def test_the_status_after_a_restart_names_the_window_that_the_next_launch_resumes_after(tmp_path: Path) -> None:
+    desk = two_files(tmp_path)
+    desk.run()
+    restarted(desk, 2)
+    seen = seen_at(desk.place)
+    assert (seen.state, seen.window, seen.runs) == ("restarted", 2, False)
+    assert re.fullmatch(
+        r"[\w.]+: restarted 2026-01-01 \d\d:00:00, and not launched since; the next launch resumes after window 2",
+        picture(seen),
+    )
+    launched_again(desk)
+    assert seen_at(desk.place).state == "stopped"
 
 
 def test_a_damaged_mark_is_named(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -53,6 +54,13 @@ def test_outside_of_a_notebook_nothing_is_shown_and_ipython_is_not_imported(run:
     before = "IPython" in sys.modules
     assert list(in_notebook(run)) == []
     assert ("IPython" in sys.modules) is before
+
+
+def test_nothing_is_shown_while_another_thread_imports_ipython(
+    run: RunPicture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))  # it has nothing in it at first
+    assert [*in_notebook(run)] == []
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import random
 import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,9 +10,9 @@ import pytest
 
 from dagkit.render import logical, render, wasm
 from dagkit.render.direction import fitting_direction, wrapped
-from dagkit.render.folding import MOST_BOXES, folded
+from dagkit.render.folding import MOST_BOXES, folded, span
 from dagkit.render.layout import enclosing, layout
-from dagkit.render.picture import Box, End, Head, Picture, View, Wire
+from dagkit.render.picture import Box, End, Group, GroupKind, Head, Picture, Port, Side, View, Wire
 from tests.render import samples
 
 SCREEN = 1920, 1200
@@ -55,6 +56,51 @@ def test_rows_follow_each_other_from_top_to_bottom() -> None:
             assert lower.left < upper.left
 
 
+def framed(picture: Picture, *cuts: int) -> Picture:
+    """The picture with a frame for the boxes between each two numbers."""
+    groups = tuple(Group(str(start), f"Frame {start}", GroupKind.WORKERS) for start in (0, *cuts))
+    boxes = tuple(replace(box, group=str(max(c for c in (0, *cuts) if c <= int(box.name)))) for box in picture.boxes)
+    return replace(picture, boxes=boxes, groups=groups)
+
+
+@pytest.mark.parametrize("cuts", [(), (1,), (2,), (1, 3), (9,), (5, 9)])
+def test_rows_in_frames_follow_each_other_from_top_to_bottom(cuts: tuple[int, ...]) -> None:
+    picture = framed(chain(10), *cuts)
+    rows, places = wrapped(picture), layout(picture)
+    assert set(rows.values()) == {0, 1, 2}
+    for frame in picture.groups:
+        tops = [(rows[box.name], enclosing(places.boxes[box.name]).top) for box in picture.members(frame.name)]
+        assert all(upper[1] < lower[1] for upper, lower in pairwise(sorted(tops)) if upper[0] < lower[0])
+
+
+def test_ports_with_a_stream_come_first_so_that_a_chain_is_straight() -> None:
+    ports = tuple(
+        Port(name, side, "", connected=connected, required=False)
+        for name, side, connected in [
+            ("input", Side.IN, True),
+            ("rejected", Side.OUT, False),
+            ("output", Side.OUT, True),
+        ]
+    )
+    boxes = tuple(Box(name, name, ports=ports) for name in "abc")
+    wires = tuple(Wire(f"{a}:output", (End(a, "output"),), (Head(b, "input"),)) for a, b in pairwise("abc"))
+    places = layout(Picture(View.LOGICAL, "", "", boxes, wires))
+    assert len({enclosing(rows).top for rows in places.boxes.values()}) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "title"),
+    [
+        ("Clean-events-0-3", "Clean-events-99-3", "Clean-events-0…99-3"),
+        ("Clean 1", "Clean 10", "Clean 1…10"),
+        ("Step1", "Step22", "Step1 … Step22"),
+        ("Read", "Write", "Read … Write"),
+    ],
+)
+def test_the_title_of_equal_boxes_has_what_is_equal_once(first: str, last: str, title: str) -> None:
+    assert span(first, last) == title
+
+
 def test_a_line_between_rows_crosses_no_box() -> None:
     picture = chain(30)
     places = layout(picture)
@@ -93,7 +139,7 @@ def pipelines(count: int) -> list[tuple[int, int]]:
 
 def test_equal_branches_become_one() -> None:
     picture = folded(drawn(pipelines(200)))
-    assert [box.title for box in picture.boxes][:2] == ["Step-0", "Step-1 \N{HORIZONTAL ELLIPSIS} Step-996"]
+    assert [box.title for box in picture.boxes][:2] == ["Step-0", "Step-1\N{HORIZONTAL ELLIPSIS}996"]
     assert [box.subtitle for box in picture.boxes] == ["Step", *["Step, 200 operators"] * 5]
     assert len(picture.wires) == 5
 

@@ -26,6 +26,7 @@ from dagkit.engine.reports.run_events import (
 from dagkit.errors import printable
 from dagkit.launching import Launched
 from dagkit.observers.amounts import counted, in_bytes, in_time, in_units
+from dagkit.observers.run_text import incomplete_files, visibility
 from dagkit.observers.slots_at_work import slots_at_work
 from dagkit.urls import shown
 
@@ -58,9 +59,18 @@ class Progress:
     """Prints the progress of a launch, at most one window in two seconds."""
 
     def __init__(
-        self, output: Output, searched: Mapping[str, Sequence[str]], receivers: Mapping[str, Collection[str]]
+        self,
+        output: Output,
+        searched: Mapping[str, Sequence[str]],
+        receivers: Mapping[str, Collection[str]],
+        *,
+        has_table: bool = False,
     ) -> None:
-        """Take what each operator searches for files, and the operators to which it sends items."""
+        """Take what each operator searches for files, and the operators to which it sends items.
+
+        If the terminal has a table of the run, no lines are printed about what it shows.
+        """
+        self._has_table = has_table
         self._receivers = receivers
         self.output = output
         self.totals = Totals()
@@ -87,7 +97,7 @@ class Progress:
             case Committed(visible=visible):
                 self._count(event)
                 self._announce(visible)
-            case Working(work=work):
+            case Working(work=work) if not self._has_table:
                 self._note_work(work)
             case Draining():
                 self.output.message("stopping: the windows in flight end first; a second interrupt stops at once")
@@ -95,7 +105,10 @@ class Progress:
                 self.totals.millis = (time.monotonic() - self._began) * 1000
 
     def summary(self, launched: Launched) -> str:
-        """The summary of the launch: two lines, and one for each operator that found no file or wrote some."""
+        """The summary of the launch: two lines, and one for each operator that found no file or wrote some.
+
+        One more states that files are not complete.
+        """
         totals, seconds = self.totals, self.totals.millis / 1000
         if not totals.windows:
             done = f"no new input since window {launched.window_id}" if launched.window_id else "no input found"
@@ -109,7 +122,9 @@ class Progress:
             )
         place = shlex.quote(shown_place(launched.application_path))
         nothing = [_found_nothing(name, searched) for name, searched in self._without_files.items()]
-        written = _written(launched.outputs) if totals.files else []
+        written = _written(launched.outputs) if totals.files or launched.incomplete else []
+        if launched.incomplete:
+            written.append(incomplete_files(launched.incomplete, "--once"))
         return "\n".join([f"{launched.application}: {done}", *nothing, *written, f"ledger: dagkit ledger show {place}"])
 
     def _note_start(self, event: Starting | PlanDiffers | Resumed) -> None:
@@ -123,8 +138,8 @@ class Progress:
                 self.output.message(f"{application}: starting")
             case Resumed(application=application, window_id=window_id, waiting=waiting):
                 self._without_files.clear()  # an earlier launch may have found files
-                pending = f"{counted(waiting, 'element')} pending" if waiting else "no pending work"
-                self.output.message(f"{application}: resuming after window {window_id}; {pending}")
+                pending = f"; {counted(waiting, 'element')} pending" if waiting else ""
+                self.output.message(f"{application}: resuming after window {window_id}{pending}")
 
     def _note_found(self, found: Found) -> None:
         """Note what an input operator found."""
@@ -147,10 +162,11 @@ class Progress:
 
     def _announce(self, visible: datetime | None) -> None:
         """Print when the next file becomes visible; not again before that time, unless no file was open meanwhile."""
-        if visible is None or self._visible is None or self._visible <= datetime.now(UTC):
+        now = datetime.now(UTC)
+        if visible is None or self._visible is None or self._visible <= now:
             self._visible = visible
-            if visible is not None:
-                self.output.message(f"the next file becomes visible at {visible.astimezone():%H:%M:%S}")
+            if visible is not None and not self._has_table:
+                self.output.message(visibility(visible, now))
 
     def _note_work(self, working: Sequence[SlotAtWork]) -> None:
         """Print what slots process, if no line came for a long time: a window may take long, and it prints none."""
@@ -166,6 +182,8 @@ class Progress:
         totals.written += committed.written
         totals.files += committed.files
         totals.underway = committed.underway
+        if self._has_table:
+            return
         waiting = f"{counted(committed.waiting, 'element')} pending, {in_units(committed.pending)}"
         pending = f"; {waiting}{_left(committed)}"
         line = (
@@ -188,7 +206,10 @@ def _differences(event: PlanDiffers) -> str:
             f"the application differs from its last launch, {event.last_launch.astimezone():%Y-%m-%d %H:%M:%S}:",
             *lines,
             f"it resumes after window {event.window_id}: input that was processed is not processed again",
-            "help: --fresh begins again beside the earlier run; for another application set APPLICATION_NAME or --path",
+            (
+                "help: --fresh processes all input again and keeps the earlier run; for another application set "
+                "APPLICATION_NAME or --path"
+            ),
         ]
     )
 

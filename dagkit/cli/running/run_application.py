@@ -10,6 +10,7 @@ from dagkit.api.running import Until
 from dagkit.cli.application.opening import opened
 from dagkit.cli.application.options import Asked
 from dagkit.cli.running.launch_progress import Progress
+from dagkit.cli.running.live_table import has_live_table, live_table
 from dagkit.cli.terminal.output import Output, WrongUsage
 from dagkit.console.run_folder import RunFolder
 from dagkit.console.serving import Console
@@ -58,7 +59,10 @@ def run(asked: Asked, output: Output, machine: Machine, wanted: Wanted) -> None:
         output.notes(compilation.notes)
         if wanted.fresh and is_url(wanted.path or application_path(compilation)):
             raise WrongUsage("--fresh renames a folder, which object stores cannot do; give another folder with --path")
-        progress = Progress(Output(verbosity=-1) if lines else output, places(compilation), receivers(compilation))
+        has_table = has_live_table(output, machine.backend)
+        progress = Progress(
+            Output(verbosity=-1) if lines else output, places(compilation), receivers(compilation), has_table=has_table
+        )
         with ExitStack() as stack:
             observers: list[Observer] = [progress, *wanted.observers]
             if lines is not None:
@@ -84,6 +88,7 @@ def run(asked: Asked, output: Output, machine: Machine, wanted: Wanted) -> None:
                 take_over=wanted.take_over,
                 durable=wanted.durable,
                 observers=observers,
+                watch=live_table if has_table else None,
             )
     if output.as_json:
         body = asdict(replace(launched, status=None))

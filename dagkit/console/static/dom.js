@@ -11,10 +11,12 @@ export function h(name, attributes = {}, ...children) {
   return element;
 }
 
-// A table. A column is [title, cell, options]; `cell` makes text or an element of a row.
-export function table(caption, columns, rows, nothing = "Nothing yet.") {
+// A table. A column is [title, cell, kind]; `cell` makes text or an element of a row. A column of the kind "rare" is
+// left out if no row has a value.
+export function table(caption, all, rows, nothing = "Nothing yet.") {
   if (!rows.length) return h("p", { class: "quiet" }, nothing);
-  const heads = columns.map(([title, , kind]) => h("th", { scope: "col", class: kind === "number" ? kind : null }, title));
+  const columns = all.filter(([, cell, kind]) => !kind?.includes("rare") || rows.some((row) => cell(row) ?? false));
+  const heads = columns.map(([title, , kind]) => h("th", { scope: "col", class: kind?.includes("number") ? "number" : null }, title));
   const body = rows.map((row) =>
     h("tr", { class: row.first ? "first" : null }, columns.map(([, cell, kind]) => h("td", { class: kind }, cell(row) ?? "–")))
   );

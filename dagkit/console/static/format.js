@@ -2,10 +2,11 @@
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
+const small = new Intl.NumberFormat("en", { maximumSignificantDigits: 1 });
 
 export const count = (number) => (number === null || number === undefined ? null : whole.format(number));
 export const counted = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
-export const rate = (number) => (number === null || number === undefined ? null : `${short.format(number)}/s`);
+export const rate = (number) => (number === null || number === undefined ? null : `${(number < 1 ? small : short).format(number)}/s`);
 export const percent = (share) => `${Math.round(share * 100)} %`;
 
 export function bytes(number) {

@@ -79,7 +79,7 @@ function head() {
   if (chip.textContent !== state) chip.textContent = state; // a screen reader announces changes only
   chip.className = `state ${state}`;
   const about = status && ["starting", "running", "draining"].includes(state);
-  found("beat").textContent = about ? `${status.step || `window ${status.window}`} · ${duration((new Date(status.at) - new Date(status.since)) / 1000)}` : "";
+  found("beat").textContent = about ? `${status.step || `window ${status.in_flight[0]?.window ?? status.window}`} · ${duration((new Date(status.at) - new Date(status.since)) / 1000)}` : "";
   const wanted = known.allows_control && about;
   if (wanted && !found("stop")) found("control").append(stopper());
   if (!wanted) found("control").replaceChildren();

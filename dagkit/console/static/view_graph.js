@@ -8,10 +8,14 @@ export const graph = { id: "graph", title: "Graph", open };
 
 export const isLive = (status) => ["starting", "running", "draining"].includes(status?.state);
 
+// The first operator of each stage: fused operators are busy together, so it stands for all of them.
+export const headsOf = (status) => new Map(status.stages.map((stage) => [stage.name, stage.operators[0]]));
+
+const LEGIBLE = 0.6; // a picture is first shown whole, unless it would be smaller than this
 const SVG = "http://www.w3.org/2000/svg";
 
 async function open(main, run) {
-  const state = { view: "logical", opened: new Set(), zoom: 0 };
+  const state = { view: "logical", opened: new Set(), zoom: "first" };
   const bar = h("div", { class: "bar", role: "toolbar", "aria-label": "Graph" });
   const canvas = h("div", { class: "canvas", tabindex: "0", role: "region", "aria-label": "Graph" }, h("p", { class: "quiet wait" }, "Drawing…"));
   const about = h("div", { "aria-live": "polite" });
@@ -46,18 +50,19 @@ async function open(main, run) {
 
   function tools() {
     const choice = (view, title) => button(title, () => { state.view = view; state.opened.clear(); void draw(); }, { "aria-pressed": String(state.view === view) });
-    const zoom = (step, title, name) => button(title, () => { state.zoom = step ? state.zoom + step : 0; size(); }, { "aria-label": name });
+    const zoom = (step, title, name) => button(title, () => { state.zoom = step ? (Number(state.zoom) || 0) + step : 0; size(); }, { "aria-label": name });
     bar.replaceChildren(
       choice("logical", "Logical"), choice("physical", "Physical"),
       zoom(-1, "−", "Smaller"), zoom(0, "1:1", "Natural size"), zoom(1, "+", "Larger"),
-      button("Fit", () => { state.zoom = null; size(); state.zoom = 0; }),
+      button("Fit", () => { state.zoom = "fit"; size(); }),
       ...[...state.opened].map((name) => button(`Close ${name}`, () => { state.opened.delete(name); void draw(); })),
     );
   }
 
   function size() {
     const [, , wide, high] = drawing.getAttribute("viewBox").split(" ").map(Number);
-    const scale = state.zoom === null ? Math.min(1, (canvas.clientWidth - 2) / wide) : 1.25 ** state.zoom;
+    const fitting = Math.min(1, (canvas.clientWidth - 2) / wide);
+    const scale = { first: Math.max(LEGIBLE, fitting), fit: fitting }[state.zoom] ?? 1.25 ** state.zoom;
     drawing.setAttribute("width", wide * scale);
     drawing.setAttribute("height", high * scale);
   }
@@ -81,6 +86,7 @@ function annotate(drawing, streams, status) {
   for (const old of drawing.querySelectorAll(".live")) old.remove();
   if (!status || !isLive(status)) return;
   const known = new Map(status.operators.map((each) => [each.name, each]));
+  const heads = headsOf(status);
   const most = Math.max(0.05, ...status.operators.map((each) => each.busy));
   for (const box of drawing.querySelectorAll(".box")) {
     const each = known.get(box.dataset.name);
@@ -89,7 +95,7 @@ function annotate(drawing, streams, status) {
     box.setAttribute("aria-label", `${each.name}: receives ${rate(each.received_per_second)}, sends ${rate(each.sent_per_second)}, busy ${percent(each.busy)}, ${amount(waiting(each), each.unit)} wait`);
     const edge = box.querySelector("rect");
     const [x, y, wide] = ["x", "y", "width"].map((name) => Number(edge.getAttribute(name)));
-    if (each.busy >= 0.05) box.append(word(percent(each.busy), x + wide, y - 4, "end", "live"));
+    if (each.busy >= 0.05 && heads.get(each.stage) === each.name) box.append(word(percent(each.busy), x + wide, y - 4, "end", "live"));
   }
   const written = new Set();
   for (const label of drawing.querySelectorAll("g.stream, g.wire:has(text)")) {

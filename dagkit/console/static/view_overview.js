@@ -1,33 +1,32 @@
 // The overview: how far the run is, its operators, the backlog over time, the last windows.
 
-import { ask } from "./answers.js";
+import { ask, pauses } from "./answers.js";
 import { chart } from "./charts.js";
 import { figures, h, section, table } from "./dom.js";
 import { amount, amounts, bytes, byUnit, count, counted, duration, moment, percent, rate, time, waiting } from "./format.js";
-import { isLive } from "./view_graph.js";
+import { headsOf, isLive } from "./view_graph.js";
 import { rowsOfWindows } from "./view_windows.js";
 
 export const overview = { id: "overview", title: "Overview", open };
 
-const POINTS_MILLIS = 5000;
-
 async function open(main, run) {
   const summary = h("div", {}), live = h("div", {}), charts = h("div", { class: "charts" }), windows = h("div", {});
   main.append(summary, live, charts, windows);
-  let last = -1, asked = -POINTS_MILLIS;
+  const turn = pauses();
+  let last = -1;
 
   async function update() {
     if (!summary.contains(document.activeElement)) summary.replaceChildren(summed(run), ...waits(run.status), ...failures(run.status));
     if (run.status) renew(live, operators(run.status));
     const window = run.status?.window ?? 0;
-    if (window === last || performance.now() - asked < POINTS_MILLIS) return;
+    if (window === last || !turn.isDue()) return;
     const first = last < 0;
-    [last, asked] = [window, performance.now()];
+    last = window;
     const recent = ask("windows", { limit: 10 });
     if (first) recent.then((page) => windows.replaceChildren(section("Last windows", rowsOfWindows(page.rows))));
-    const series = await ask("series");
+    const [series, page] = await turn.take(() => Promise.all([ask("series"), recent]));
     charts.replaceChildren(...drawn(series, run.status));
-    windows.replaceChildren(section("Last windows", rowsOfWindows((await recent).rows)));
+    windows.replaceChildren(section("Last windows", rowsOfWindows(page.rows)));
   }
   await update();
   return { update: () => void update() };
@@ -53,13 +52,15 @@ function summed({ overview: known, status }) {
   const totals = status.totals;
   const spark = /^https?:/.test(status.spark_page ?? "") ? [["Spark", h("a", { href: status.spark_page, rel: "noreferrer", target: "_blank" }, "its own page")]] : [];
   const driver = ["Driver", `${status.driver.host} ${status.driver.pid}`, status.master];
-  const windows = ["Last window", count(status.window), time(status.committed_at)];
+  const windows = ["Last window", status.window ? count(status.window) : null, time(status.committed_at)];
+  const running = status.in_flight.map((each) => ["In progress", `window ${count(each.window)}`,
+    `${counted(each.elements, "element")}, for ${duration((new Date(status.at) - new Date(each.since)) / 1000)}`]);
   const pending = ["Waiting", amounts(byUnit(status.operators, waiting)), counted(status.pending_elements, "element")];
   const read = amounts(byUnit(status.operators, (each) => each.positions));
   const written = ["Written", bytes(totals.written), counted(totals.files, "file")];
   if (isLive(status)) {
     return section("Run", figures([
-      windows,
+      windows, ...running,
       ["Reading", `${amounts(byUnit(status.operators, (each) => each.positions_per_second))}/s`, `${read} so far`],
       pending,
       ["Time left", duration(status.eta_seconds), "at the present rate"],
@@ -96,15 +97,16 @@ export function failures(status) {
 function operators(status) {
   const busiest = Math.max(...status.operators.map((each) => each.busy), 0);
   const meter = (share) => h("span", { class: "busy" }, h("meter", { min: "0", max: "1", value: share, "aria-label": "busy" }), percent(share));
-  const live = isLive(status);
+  const live = isLive(status), heads = headsOf(status);
+  const marked = (each) => live && heads.get(each.stage) === each.name && each.busy === busiest && busiest > 0.05;
   const flow = live ? rate : count;
   return section("Operators", table("Operators", [
-    ["Operator", (each) => h("span", { class: live && each.busy === busiest && busiest > 0.05 ? "strong" : null }, each.name)],
+    ["Operator", (each) => h("span", { class: marked(each) ? "strong" : null }, each.name)],
     ["Partitions", (each) => (each.wanted === each.partitions ? count(each.partitions) : `${each.partitions} → ${each.wanted}`), "number"],
     ["Received", (each) => flow(live ? each.received_per_second : each.received), "number"],
     ["Sent", (each) => flow(live ? each.sent_per_second : each.sent), "number"],
     ["Read", (each) => (each.positions ? (live ? `${amount(each.positions_per_second, each.unit)}/s` : amount(each.positions, each.unit)) : null), "number"],
-    ...(live ? [["Busy", (each) => meter(each.busy), "number"]] : []),
+    ...(live ? [["Busy", (each) => (heads.get(each.stage) === each.name ? meter(each.busy) : h("span", { class: "quiet" }, `with ${heads.get(each.stage)}`)), "number"]] : []),
     ["Waiting", (each) => (each.pending.length ? amount(waiting(each), each.unit) : null), "number"],
     ...(!live ? [] : [["In progress", (each) => inProgress(each, status)],
     ["Time left", (each) => duration(each.eta_seconds), "number"]]),

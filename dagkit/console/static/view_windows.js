@@ -14,7 +14,7 @@ export function rowsOfWindows(rows) {
     ["Committed", (row) => moment(row.committed)],
     ["Read", (row) => amounts(row.read), "number"],
     ["Items handled", (row) => count(row.items), "number"],
-    ["Rejected", (row) => (row.rejected ? count(row.rejected) : null), "number"],
+    ["Rejected", (row) => (row.rejected ? count(row.rejected) : null), "rare number"],
     ["Adds up", (row) => (row.adds_up ? "yes" : h("strong", { class: "amiss" }, "no"))],
     ["Files done", (row) => (row.files ? count(row.files) : null), "number"],
     ["Decisions", (row) => (row.decisions ? count(row.decisions) : null), "number"],

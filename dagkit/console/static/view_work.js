@@ -45,9 +45,9 @@ function workTable(title, rows, nothing) {
   return table(title, [
     ["Operator", (row) => row.operator],
     ["Place", (row) => row.place, "path"],
-    ["Window", (row) => (row.window === null ? null : window(row)), "number"],
-    ["Why", (row) => row.reason || null, "why"],
-    ["By", (row) => row.by],
+    ["Window", (row) => (row.window === null ? null : window(row)), "rare number"],
+    ["Why", (row) => row.reason || null, "rare why"],
+    ["By", (row) => row.by, "rare"],
   ], rows, nothing);
 }
 

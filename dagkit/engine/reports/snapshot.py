@@ -9,10 +9,11 @@ from pydantic import BaseModel, ConfigDict
 from dagkit.api.stats import BYTE, WorkProgress, by_unit
 from dagkit.engine.reports.run_events import SlotAtWork
 
-State = Literal["starting", "running", "draining", "stopped", "failed"]
-"""A driver writes one of these. `draining` waits for the windows in flight; `stopped` and `failed` are final."""
+State = Literal["starting", "running", "draining", "stopped", "failed", "restarted"]
+"""A driver writes one of these, and `dagkit restart` the last. `draining` waits for the windows in flight; `stopped`,
+`failed` and `restarted` are final."""
 
-FINAL: tuple[State, ...] = ("stopped", "failed")
+FINAL: tuple[State, ...] = ("stopped", "failed", "restarted")
 
 
 class _Part(BaseModel):

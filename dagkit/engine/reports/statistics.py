@@ -80,6 +80,10 @@ class _Window:
     latency_millis: float
     positions: int
 
+    @property
+    def began(self) -> datetime:
+        return self.ended - timedelta(milliseconds=self.latency_millis)
+
 
 @dataclass
 class Lately:
@@ -122,5 +126,6 @@ class Lately:
         if not self._windows:
             return 0.0
         ended = self._windows[-1].ended
-        seconds = (ended - max(self.began, ended - AVERAGED)).total_seconds()
+        first = min(window.began for window in self._windows)  # a window counts whole, so the time it took does, too
+        seconds = (ended - max(self.began, min(first, ended - AVERAGED))).total_seconds()
         return total / seconds if seconds > 0 else 0.0

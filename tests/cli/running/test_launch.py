@@ -1,6 +1,8 @@
 """What `dagkit launch` prints of work that a window did not finish, and of operators that found no file."""
 
+import socket
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -122,6 +124,17 @@ def test_the_summary_counts_no_files_where_a_table_or_topic_was_written(
     assert progress.summary(Launched("app", "place", 1)).splitlines()[0] == f"app: {summary}"
 
 
+@pytest.mark.parametrize(("count", "are", "it"), [(1, "1 file is", "it"), (2, "2 files are", "them")])
+def test_the_summary_counts_files_that_are_not_complete_and_names_their_folder(count: int, are: str, it: str) -> None:
+    progress = Progress(Output(verbosity=-1), {}, {})
+    launched = Launched("app", "place", 1, {"Writer": ("out",)}, incomplete=count)
+    assert progress.summary(launched).splitlines()[1:] == [
+        "output: out (Writer)",
+        f"{are} not complete, so not visible; the next launch continues {it}, and one with --once completes {it}",
+        "ledger: dagkit ledger show place",
+    ]
+
+
 def test_an_interrupt_is_answered_at_once_and_says_what_a_second_one_does(capsys):
     Progress(Output(), {}, {})(Draining(3))
     assert capsys.readouterr().err == ("stopping: the windows in flight end first; a second interrupt stops at once\n")
@@ -193,7 +206,10 @@ def test_a_launch_with_another_input_says_how_it_differs_and_what_that_means(dag
     assert lines[1:4] == [
         "  operator Splitter: property scanner.files changes from ['one'] to ['two']",
         "  it resumes after window 1: input that was processed is not processed again",
-        "  help: --fresh begins again beside the earlier run; for another application set APPLICATION_NAME or --path",
+        (
+            "  help: --fresh processes all input again and keeps the earlier run; for another application set "
+            "APPLICATION_NAME or --path"
+        ),
     ]
 
 
@@ -206,9 +222,7 @@ def test_the_summary_names_where_the_results_are(dagkit, folder, copied: None) -
 
 
 def test_a_launch_of_the_same_application_has_nothing_to_report(dagkit, copied: None) -> None:
-    assert dagkit("launch", "copying.py", "--once", "--reference").err == (
-        "Copy: resuming after window 1; no pending work\n"
-    )
+    assert dagkit("launch", "copying.py", "--once", "--reference").err == ("Copy: resuming after window 1\n")
 
 
 def test_fresh_begins_again_and_keeps_the_earlier_run(dagkit, folder, copied: None) -> None:
@@ -221,6 +235,16 @@ def test_fresh_begins_again_and_keeps_the_earlier_run(dagkit, folder, copied: No
     assert "1 window, 2 B read" in answer.out
     assert dagkit("ledger", "verify", str(kept)).code == 0
     assert dagkit("launch", "copying.py", "--once", "--reference", "--fresh", "--path", "nowhere").code == 0
+
+
+def test_fresh_renames_nothing_if_an_output_folder_is_refused(dagkit, folder, write, copied: None) -> None:
+    write("file", "")
+    answer = dagkit(
+        "launch", "copying.py", "--once", "--reference", "--fresh", "-D", "dt.operator.Writer.prop.file_path=file"
+    )
+    assert (answer.code, "[folder-refused]" in answer.err) == (5, True)
+    assert [found.name for found in (folder / ".dagkit").iterdir()] == ["Copy"]
+    assert dagkit("launch", "copying.py", "--once", "--reference").err.startswith("Copy: resuming after window 1")
 
 
 def test_fresh_renames_no_object_store(dagkit, copied: None) -> None:
@@ -262,3 +286,18 @@ def test_an_application_is_compared_with_the_one_that_its_folder_ran(dagkit, cop
             "state:\n  Splitter: carried over: what it found so far\n"
         ),
     )
+
+
+def test_the_token_of_a_connect_server_is_neither_printed_nor_written(dagkit, write, folder: Path) -> None:
+    write("counting.py", COUNTING)
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+        master = f"sc://127.0.0.1:{port}/;user_id=ann;token=planted"
+        answer = dagkit("launch", "counting.py", "--once", "-v", "--master", master)
+    assert answer.code == 9
+    assert f"no Spark at sc://127.0.0.1:{port}: " in answer.err
+    assert "planted" not in answer.out + answer.err
+    written = [file.read_bytes() for file in folder.rglob("*") if file.is_file()]
+    assert [content for content in written if b"starting Spark at sc://127.0.0.1:" in content] != []
+    assert [content for content in written if b"planted" in content] == []

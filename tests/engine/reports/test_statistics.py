@@ -8,7 +8,7 @@ import pytest
 from dagkit.api.stats import OperatorStats, PortStats
 from dagkit.compiler import compile_application
 from dagkit.engine.program.lower import program_of
-from dagkit.engine.reports.run_events import Measured
+from dagkit.engine.reports.run_events import Measured, RunEvent, Started
 from dagkit.engine.reports.statistics import Lately, window_stats
 from dagkit.engine.worker.protocol import Figures, Report
 from tests.engine.cast import Desk, Hurried, lines_through_filter, numbers_collected, some_lines
@@ -52,6 +52,11 @@ def test_the_last_window_counts_however_long_it_took() -> None:
     assert lately((100, window(50))).processed_per_second == 5.0
 
 
+def test_a_window_of_more_than_ten_seconds_counts_over_all_of_its_time() -> None:
+    assert lately((100, window(500)), latency_millis=50_000).processed_per_second == 10.0
+    assert lately((2, window(500)), latency_millis=50_000).processed_per_second == 250.0  # the run began at 0
+
+
 def test_a_window_that_took_no_time_has_no_rate() -> None:
     assert lately((0, window(10))).processed_per_second == 0.0
 
@@ -88,7 +93,9 @@ def test_blocks_lines_and_bytes_of_a_file_are_counted(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     text = some_lines(60)
     (tmp_path / "in" / "a.txt").write_text(text)
-    told = measured(Desk(tmp_path, lines_through_filter(tmp_path, block_size=100)))
+    happened = list[RunEvent]()
+    Desk(tmp_path, lines_through_filter(tmp_path, block_size=100)).run(observers=[happened.append])
+    told = [each for each in happened if isinstance(each, Measured)]
     totals: dict[tuple[str, str], int] = {}
     for stats in (one for each in told for partitions in each.operators.items() for one in _named(*partitions)):
         name, one = stats
@@ -96,7 +103,9 @@ def test_blocks_lines_and_bytes_of_a_file_are_counted(tmp_path: Path) -> None:
             totals[name, port.port] = totals.get((name, port.port), 0) + port.tuple_count
     assert totals["reader", "messages"] == totals["filter", "input"] == 60
     assert totals["filter", "output"] == totals["writer", "input"] == 40
-    assert totals["reader", "blocks_metadata_input"] == totals["splitter", "blocks_metadata_output"]
+    assert totals["splitter", "blocks_metadata_output"] == -(-len(text) // 100)
+    allocated = sum(each.blocks for each in happened if isinstance(each, Started))  # a cut block counts twice
+    assert totals["reader", "blocks_metadata_input"] == allocated
     assert sum(one.positions for each in told for one in each.operators["reader"]) == len(text)
     assert sum(port.bytes for each in told for one in each.operators["reader"] for port in one.input_ports) == len(text)
 

@@ -104,5 +104,5 @@ def test_the_command_prints_when_the_next_file_becomes_visible(capsys: pytest.Ca
     assert "becomes visible" in committed(soon + timedelta(seconds=9))
     passed = datetime.now(UTC) - timedelta(seconds=1)
     assert committed(None) == ""
-    assert "becomes visible" in committed(passed)
+    assert committed(passed) == "the next file becomes visible with the next window\n"
     assert "becomes visible" in committed(soon)
