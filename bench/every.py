@@ -24,6 +24,7 @@ BENCHMARKS: dict[str, tuple[str, ...]] = {
     "small_files": ("--rounds", "1", WRITE),
     "launches": (WRITE,),
     "executors": (WRITE,),
+    "console": (WRITE,),
     "window": (),
     "exchange": (),
     "state": (),

@@ -46,6 +46,13 @@ COPIES = (
     Contestant("dagkit-objects", "dagkit, per message object", "", "bench.messages.with_dagkit:objects", _SPARK),
     Contestant("structured", "Structured Streaming", "", "bench.messages.with_spark:available", _SPARK),
     Contestant(
+        "structured-record",
+        "Structured Streaming, per record",
+        "",
+        "bench.messages.with_spark:with_function",
+        _SPARK,
+    ),
+    Contestant(
         "dagkit-one",
         "dagkit, per message object, one core",
         "",
@@ -84,6 +91,7 @@ LAWS = (
     Law("batch over Structured Streaming", "dagkit-batch", "structured", 1.5),
     Law("per record over Structured Streaming", "dagkit-record", "structured", 1.5),
     Law("per message object over Structured Streaming", "dagkit-objects", "structured", 1.5),
+    Law("per record over Structured Streaming, per record", "dagkit-record", "structured-record", 1.5),
     Law("per message object over Bytewax, one core", "dagkit-one", "bytewax", 1.0),
     Law("latency over Structured Streaming", "dagkit", "structured", 0.5, is_latency=True),
 )
@@ -176,7 +184,8 @@ def in_words(found: Found, messages: int, rounds: int) -> str:
         "to be there once. dagkit writes with transactions, exactly once, and syncs its ledger. The sinks of "
         "Structured Streaming (with `availableNow`) and of Bytewax write at least once. **Per record**, a Python "
         "function gets the content of each message; **per message object**, as with Bytewax, an object of it. "
-        "Structured Streaming calls no function; its connector for Kafka is that of Spark 4.2. "
+        "Structured Streaming calls no function, and **per record** a function in Python of each content (`udf`); its "
+        "connector for Kafka is that of Spark 4.2. "
         "On one core, the process is bound to one, and the broker is not. "
         "Thousands of messages a second, "
         f"medians of {rounds} runs after {WARMING}, by turns. Measured with {machine_in_words()}, "

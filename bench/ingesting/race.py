@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
+from bench._at_hand import memory_at_hand
 from bench.ingesting.asking import Wrong, process_of
-from bench.ingesting.at_hand import memory_at_hand
 from bench.ingesting.contestants import Contestant
 from bench.ingesting.environments import Unavailable
 from bench.ingesting.text import NOTHING, Text, left_in, write_text

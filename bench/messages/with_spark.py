@@ -16,16 +16,32 @@ def _session() -> Any:
     return spark_session()
 
 
-def _query(task: Task, folder: Path, start: str) -> Any:
+def passed(content: bytes) -> bytes:
+    """The function that is called for each message."""
+    return content
+
+
+def _query(task: Task, folder: Path, start: str, *, calls: bool = False) -> Any:
     at = {"kafka.bootstrap.servers": task.address}
     messages = _session().readStream.format("kafka").options(subscribe=task.source, startingOffsets=start, **at).load()
-    copied = messages.select("key", "value").writeStream.format("kafka").options(topic=task.target, **at)
+    value: Any = "value"
+    if calls:
+        from pyspark.sql.functions import udf  # noqa: PLC0415 - after the setting of the session
+
+        value = udf(passed, "binary")("value").alias("value")
+    copied = messages.select("key", value).writeStream.format("kafka").options(topic=task.target, **at)
     return copied.option("checkpointLocation", (folder / "checkpoint").as_uri())
 
 
 def available(task: Path, folder: Path) -> None:
     """Copy what is there, with the trigger `availableNow`."""
     _query(task_in(task), folder, "earliest").trigger(availableNow=True).start().awaitTermination()
+
+
+def with_function(task: Path, folder: Path) -> None:
+    """The same with a function in Python that gets the content of each message."""
+    query = _query(task_in(task), folder, "earliest", calls=True)
+    query.trigger(availableNow=True).start().awaitTermination()
 
 
 def running(task: Path, folder: Path) -> None:

@@ -1,28 +1,17 @@
 """A long ledger opens as fast as a short one: what an answer reads does not grow with the chain."""
 
-import json
-
 import pytest
 
+from bench.console import grow
 from dagkit.console.overview_answer import overview
 from dagkit.console.run_folder import RunFolder
 from dagkit.console.window_answers import LOOKED_AT, POINTS, Series, windows
 from dagkit.console.work_answers import splits
 from dagkit.engine.history.window_pages import block_of, stride, window_at
-from dagkit.ledger import Chain, Ledger, checkpoint_of
+from dagkit.ledger import Ledger
 from tests.console.conftest import run_copying
 
 pytestmark = pytest.mark.slow
-
-
-def grow(chain: Chain, count: int) -> None:
-    """Append windows like the last one."""
-    document = json.loads(chain.checkpoint_at(chain.read(chain.head.seq)) or b"")
-    for _ in range(count):
-        planned = chain.plan_next()
-        document["window"] += 1
-        text = json.dumps(document).encode()
-        chain.append(planned.execute(checkpoint=checkpoint_of(text)), [text], planned=planned)
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -164,34 +165,38 @@ class _Walk:
 
     def _list(self, folder: str, status: os.stat_result, folders: list[str]) -> list[Found]:
         """The wanted files of one folder; its subfolders are added to `folders`."""
-        everything = entries = _entries(folder)
-        skips = self.skip_unfinished and _has_unfinished(entries)
-        if skips:
-            entries = [entry for entry in entries if not entry.name.startswith(".")]
-        inner = [entry for entry in entries if _is_folder(entry)]
-        if inner:
-            entries = [entry for entry in entries if not _is_folder(entry)]
-            inner = inner if self.recursive else []
-        if skips:
-            entries = [entry for entry in entries if not entry.name.endswith(UNFINISHED)]
-        if self.wanted is not None:
-            entries = [entry for entry in entries if self.wanted(entry.path[len(self.root) :].lstrip("/"))]
-        found = _files_of(entries, self.skip, self.is_known)
-        for entry in inner:
-            (self._linked if entry.is_symlink() else folders).append(entry.path)
+        start = f"{folder.rstrip('/')}/"
+        with _entries(folder) as everything:
+            entries = everything
+            skips = self.skip_unfinished and _has_unfinished(entries)
+            if skips:
+                entries = [entry for entry in entries if not entry.name.startswith(".")]
+            inner = [entry for entry in entries if _is_folder(start, entry)]
+            if inner:
+                entries = [entry for entry in entries if not _is_folder(start, entry)]
+                inner = inner if self.recursive else []
+            if skips:
+                entries = [entry for entry in entries if not entry.name.endswith(UNFINISHED)]
+            if self.wanted is not None:
+                below_root = start[len(self.root) :].lstrip("/")
+                entries = [entry for entry in entries if self.wanted(below_root + entry.name)]
+            found = _files_of(start, entries, self.skip, self.is_known)
+            for entry in inner:
+                (self._linked if entry.is_symlink() else folders).append(start + entry.name)
         if self.memory is not None:
-            self.memory.note(folder, status.st_mtime_ns, len(found), [entry.path for entry in inner])
+            self.memory.note(folder, status.st_mtime_ns, len(found), [start + entry.name for entry in inner])
         if self.directories and (not everything or folder != self.root):
             found.append(Found(as_text(folder), 0, status.st_mtime_ns // 1_000_000, is_directory=True))
         return found
 
 
 def _files_of(
+    start: str,
     entries: list[os.DirEntry[str]],
     skip: Callable[[str, str], Any],
     is_known: Callable[[os.stat_result], bool] | None,
 ) -> list[Found]:
-    """The regular files of these entries that are not known.
+    """The regular files of these entries that are not known. `start` is the path of their folder, with a slash.
 
     Others are passed to `skip`, and those that are gone are left out.
     """
@@ -200,19 +205,20 @@ def _files_of(
         try:
             status = entry.stat()
         except OSError as error:
+            error.filename = start + entry.name  # an entry of an open folder knows only its name
             if not leads_nowhere(error):
                 raise
             if entry.is_symlink():
-                skip(entry.path, DANGLING)
+                skip(error.filename, DANGLING)
             continue
         if status.st_mode & 0o170000 == stat.S_IFREG:  # `stat.S_ISREG`, without a call for each file
             if is_known is not None and is_known(status):
                 continue
-            path = entry.path
+            path = start + entry.name
             text = path if path.isascii() else as_text(path)
             found.append(_NEW(Found, (text, status.st_size, status.st_mtime_ns // 1_000_000, "", False)))
         elif (kind := special_kind(status.st_mode)) is not None:
-            skip(entry.path, kind)
+            skip(start + entry.name, kind)
     return found
 
 
@@ -222,23 +228,35 @@ def _has_unfinished(entries: list[os.DirEntry[str]]) -> bool:
     return "/." in names or any(f"{end}/" in names for end in UNFINISHED)
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
+def _is_folder(start: str, entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
     except OSError as error:
+        error.filename = start + entry.name
         if leads_nowhere(error):
             return False
         raise
 
 
-def _entries(folder: str) -> list[os.DirEntry[str]]:
+@contextmanager
+def _entries(folder: str) -> Iterator[list[os.DirEntry[str]]]:
+    """The entries of a folder, none if it is gone. Ask them for a status within the context.
+
+    The folder is open there: the system finds a file in an open folder faster than by its path.
+    """
     try:
-        with os.scandir(folder) as entries:
-            return list(entries)
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:  # it may have been deleted meanwhile
         if leads_nowhere(error):
-            return []
+            yield []
+            return
         raise
+    try:
+        with os.scandir(opened) as entries:
+            listed = list(entries)
+        yield listed
+    finally:
+        os.close(opened)
 
 
 def _remote_files(folder: str, *, recursive: bool) -> Iterator[tuple[str, Found]]:

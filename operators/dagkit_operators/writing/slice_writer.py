@@ -11,8 +11,9 @@ from dagkit_operators.payloads import VALUE, FileSlice, Record
 from dagkit_operators.writing.content import FolderPath
 from dagkit_operators.writing.stretches import Stretch
 
-CHUNK = 256 << 10
-"""Bytes that are read, checksummed and written at a time: they stay in the processor's cache meanwhile."""
+CHUNK = 128 << 10
+"""Bytes that are read, checksummed and written at a time: they stay in the processor's cache meanwhile. Longer writes
+take longer where memory is scarce or scattered, since the system looks for that much of it in one place."""
 
 
 class FSSliceWriter(Operator):
