@@ -61,7 +61,9 @@ class StatelessThroughputBasedPartitioner(StatsAwarePartitioner):
     """Splits a partition that processes more than `maximum_events` items a second, and joins two below the minimum."""
 
     maximum_events: NonNegativeFloat
+    """The most items a second for each partition."""
     minimum_events: NonNegativeFloat = 0
+    """The fewest items a second for each partition."""
 
     @model_validator(mode="after")
     def _bounds_in_order(self) -> Self:
@@ -81,7 +83,9 @@ class StatelessLatencyBasedPartitioner(StatsAwarePartitioner):
     """Splits a partition whose windows take longer than `maximum_latency` milliseconds, and joins two that are idle."""
 
     maximum_latency: NonNegativeFloat
+    """The longest windows of a partition, in milliseconds."""
     minimum_latency: NonNegativeFloat = 0
+    """The shortest windows of a partition, in milliseconds."""
 
     @model_validator(mode="after")
     def _bounds_in_order(self) -> Self:

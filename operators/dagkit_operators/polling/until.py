@@ -29,6 +29,7 @@ class UntilElapsed(_Condition):
     """An element is polled until this time has passed since its first poll."""
 
     elapsed_millis: PositiveInt
+    """The time since the first poll."""
 
     def holds(self, polls: Polls) -> bool:
         return polls.now - polls.began >= timedelta(milliseconds=self.elapsed_millis)
@@ -38,6 +39,7 @@ class UntilQuiet(_Condition):
     """An element is polled until this time has passed without a new output."""
 
     quiet_millis: PositiveInt
+    """The time without a new output."""
 
     def holds(self, polls: Polls) -> bool:
         return polls.now - polls.newest >= timedelta(milliseconds=self.quiet_millis)
@@ -47,6 +49,7 @@ class UntilAny(_Condition):
     """An element is polled until one of these conditions holds."""
 
     any_of: tuple["Condition", ...] = Field(min_length=1)
+    """The conditions."""
 
     def holds(self, polls: Polls) -> bool:
         return any(is_over(each, polls) for each in self.any_of)
@@ -56,6 +59,7 @@ class UntilAll(_Condition):
     """An element is polled until all of these conditions hold after the same poll."""
 
     all_of: tuple["Condition", ...] = Field(min_length=1)
+    """The conditions."""
 
     def holds(self, polls: Polls) -> bool:
         return all(is_over(each, polls) for each in self.all_of)

@@ -24,7 +24,7 @@ _POLL_MILLIS = 50
 
 
 class AbstractQueueInput(InputOperator, Generic[T]):
-    """Receives the messages of a queue through any transport of kombu, such as RabbitMQ, Redis or Amazon SQS.
+    """Receives the messages of a queue through a transport of kombu; RabbitMQ and the one in memory are tested.
 
     The ledger records each message before it is used. A message is acknowledged after the window that took it is
     committed; if the output `settled` leads to an operator that acknowledges, such as `AcknowledgeFiles`, it does so
