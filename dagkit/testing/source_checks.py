@@ -42,8 +42,7 @@ def check_source(
     for number, change in enumerate([lambda: None, *changes], 1):
         change()
         clock.advance(seconds=DAY)
-        moved = moved.restarted()
-        lost = moved.restarted()
+        lost, moved = moved.restarted(), moved.restarted()  # of the same state; what is torn down may not look
         for alone in (steady, lost, moved):
             alone.look()
         seen, repeated, restored = _found(steady), _found(lost), _found(moved)

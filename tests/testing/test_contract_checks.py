@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import PrivateAttr
 
 from dagkit import (
     Batch,
     Block,
+    Context,
     ExternalOutput,
     InputOperator,
     InputPort,
@@ -247,6 +249,26 @@ def test_files_that_arrive_are_found_once(tmp_path: Path) -> None:
 def test_a_source_that_breaks_its_contract_is_named(source: InputOperator, words: str) -> None:
     with pytest.raises(ContractBroken, match=words):
         check_source(source, changes=[nothing])
+
+
+class Ending(Numbers):
+    """Cannot look after it is torn down, as a splitter whose scan is abandoned then."""
+
+    _has_ended: bool = PrivateAttr(default=False)
+
+    def setup(self, context: Context) -> None:
+        self._has_ended = False
+
+    def emit_tuples(self) -> None:
+        assert not self._has_ended, "it looks after it was torn down"
+        super().emit_tuples()
+
+    def teardown(self) -> None:
+        self._has_ended = True
+
+
+def test_a_source_that_was_torn_down_does_not_look() -> None:
+    assert len(check_source(Ending(), changes=[nothing, nothing])) == 3
 
 
 def test_a_reader_that_loses_positions_is_named() -> None:
