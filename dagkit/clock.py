@@ -1,10 +1,27 @@
-"""Clocks: values that return the time, so that a test can set it."""
+"""Clocks: values that return the time, so that a test can set it. Limits: how long dagkit waits for an answer."""
 
+import math
+import os
 import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
+
+PATIENCE = "DAGKIT_PATIENCE"
+"""The environment variable with the factor of all limits that only end a hang: a loaded machine needs more than 1."""
+
+
+def patient(seconds: float) -> float:
+    """Multiply a limit that only ends a hang by DAGKIT_PATIENCE, or by 1 unless that is a positive number.
+
+    Do not use it for a time that has a meaning, such as the length of a window.
+    """
+    try:
+        factor = float(os.environ.get(PATIENCE, "1"))
+    except ValueError:
+        return seconds
+    return seconds * factor if math.isfinite(factor) and factor > 0 else seconds
 
 
 class Clock(Protocol):

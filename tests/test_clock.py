@@ -2,7 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
-from dagkit.clock import SystemClock
+import pytest
+
+from dagkit.clock import PATIENCE, SystemClock, patient
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 
@@ -43,3 +45,19 @@ def test_a_clock_that_is_set_forward_is_followed() -> None:
 def test_the_machine_says_what_time_it_is() -> None:
     before = datetime.now(UTC)
     assert before <= SystemClock().now() <= datetime.now(UTC) + timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("factor", "seconds"),
+    [("3", 6.0), ("0.5", 1.0), ("0", 2.0), ("-1", 2.0), ("nan", 2.0), ("inf", 2.0), ("long", 2.0), ("", 2.0)],
+)
+def test_the_variable_multiplies_limits_if_it_is_a_positive_number(
+    factor: str, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PATIENCE, factor)
+    assert patient(2.0) == seconds
+
+
+def test_without_the_variable_limits_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(PATIENCE, raising=False)
+    assert patient(2.0) == 2.0

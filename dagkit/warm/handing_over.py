@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+from dagkit.clock import patient
 from dagkit.errors import RunFailure
 from dagkit.machine import Machine
 from dagkit.warm.circumstances import Circumstances
@@ -112,7 +113,7 @@ def connected() -> socket.socket | None:
         return None
     connection = socket.socket(socket.AF_UNIX)
     try:
-        connection.settimeout(_ANSWERS_WITHIN_SECONDS)
+        connection.settimeout(patient(_ANSWERS_WITHIN_SECONDS))
         connection.connect(str(path))
         if is_of_this_user(connection):
             return connection

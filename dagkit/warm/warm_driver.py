@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dagkit.clock import patient
 from dagkit.machine import Machine
 from dagkit.warm.circumstances import Circumstances
 from dagkit.warm.handed_over import run_handed_over
@@ -133,7 +134,7 @@ class WarmDriver:
         with connection, contextlib.suppress(OSError, EOFError):
             if not is_of_this_user(connection):
                 return
-            connection.settimeout(_ASKED_WITHIN_SECONDS)
+            connection.settimeout(patient(_ASKED_WITHIN_SECONDS))
             request, files = receive(connection)
             try:
                 self._handle(request, files, connection)

@@ -161,7 +161,7 @@ def _seconds_since(path: Path) -> float:
 
 
 def _is_read_only(place: Path) -> bool:
-    """Whether its mode lets nobody write to a folder, though root could. One that is gone is made again."""
+    """Whether its mode lets no user write to a folder, though root could. One that is gone is made again."""
     try:
         return not place.stat().st_mode & stat.S_IWUSR
     except OSError:

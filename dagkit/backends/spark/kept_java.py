@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from dagkit.backends.spark.kept_workers import are_prepared
 from dagkit.backends.spark.recording import run_windows
 from dagkit.backends.spark.session import SparkIncomplete
+from dagkit.clock import patient
 
 _WORKERS_END_WITHIN_SECONDS = 5.0
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
@@ -62,7 +63,7 @@ class KeptJava:
 
     def _end_workers(self) -> None:
         """End all workers, and wait for it: Spark could give an ending one to the next launch."""
-        until = time.monotonic() + _WORKERS_END_WITHIN_SECONDS
+        until = time.monotonic() + patient(_WORKERS_END_WITHIN_SECONDS)
         while workers := self._workers():
             if time.monotonic() > until:
                 raise TimeoutError("the workers of the last launch do not end")

@@ -10,6 +10,7 @@ from typing import ClassVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from dagkit.clock import patient
 from dagkit.errors import RunFailure, near
 from dagkit.urls import shown_master
 
@@ -106,7 +107,7 @@ class Master:
         return self.kind is Kind.LOCAL
 
 
-def reach(master: Master, within: float = _WITHIN_SECONDS) -> None:
+def reach(master: Master, within: float | None = None) -> None:
     """Wait until one of the master's hosts accepts a connection. Raise SparkUnavailable if none does in time.
 
     Spark itself would retry for minutes, and then print traces of two languages. Behind a proxy nothing is checked.
@@ -114,7 +115,7 @@ def reach(master: Master, within: float = _WITHIN_SECONDS) -> None:
     hosts = [(host, port) for host, port in master.hosts if not _through_proxy(host)]
     if len(hosts) < len(master.hosts) or not hosts:
         return
-    speaks = master.kind is not Kind.STANDALONE
+    within, speaks = within or patient(_WITHIN_SECONDS), master.kind is not Kind.STANDALONE
     attempts = {_connecting(host, port, within, speaks=speaks): (host, port) for host, port in hosts}
     pending = set(attempts)
     while pending:

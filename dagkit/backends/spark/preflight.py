@@ -18,7 +18,8 @@ from dagkit.backends.spark.cores import CoresOf
 from dagkit.backends.spark.jobs import is_connect
 from dagkit.backends.spark.machine_finding import Finding
 from dagkit.backends.spark.spark_errors import spark_errors
-from dagkit.backends.spark.worker_facts import PACKAGES, UNKNOWN, Facts, Visit, about
+from dagkit.backends.spark.worker_facts import ANSWERED_WITHIN_SECONDS, PACKAGES, UNKNOWN, Facts, Visit, about
+from dagkit.clock import patient
 from dagkit.engine.files.folder import Folder
 from dagkit.engine.files.open_folder import folder_at
 from dagkit.errors import RunFailure
@@ -68,7 +69,7 @@ def ask(spark: SparkSession, tasks: int, application_path: str, libraries: Seque
     """Let tasks find the facts of their workers."""
     name = f".preflight-{secrets.token_hex(8)}"
     with _shared_folder(folder_at(application_path).below(name)) as folder:
-        visit = Visit(application_path, name, _DRIVERS, tuple(libraries))
+        visit = Visit(application_path, name, _DRIVERS, tuple(libraries), patient(ANSWERED_WITHIN_SECONDS))
         began = time.time()
         facts = [Facts(**json.loads(text)) for text in _run(spark, visit, min(tasks, MOST_TASKS))]
         ended = time.time()

@@ -27,6 +27,7 @@ from dagkit.backends.spark.session_settings import (
 )
 from dagkit.backends.spark.spark_errors import SparkEnded, answers
 from dagkit.backends.spark.workers_python import check_python
+from dagkit.clock import patient
 from dagkit.errors import DagkitError, RunFailure
 from dagkit.urls import shown_master
 
@@ -188,12 +189,12 @@ def _connected(master: Master, settings: Mapping[str, str]) -> SparkSession:
 
     from dagkit.backends.spark.connect_retries import retry_briefly  # noqa: PLC0415 - as above
 
-    channel = DefaultChannelBuilder(master.url).toChannel()
+    channel, seconds = DefaultChannelBuilder(master.url).toChannel(), patient(CONNECTED_WITHIN_SECONDS)
     try:
-        grpc.channel_ready_future(channel).result(timeout=CONNECTED_WITHIN_SECONDS)
+        grpc.channel_ready_future(channel).result(timeout=seconds)
     except grpc.FutureTimeoutError as error:
         raise SparkUnavailable(
-            f"no Spark Connect server answers at {shown_master(master.url)} within {CONNECTED_WITHIN_SECONDS:g} s",
+            f"no Spark Connect server answers at {shown_master(master.url)} within {seconds:g} s",
             "check the port; if the server expects TLS, add /;use_ssl=true to the URL",
         ) from error
     finally:

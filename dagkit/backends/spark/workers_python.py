@@ -4,6 +4,7 @@ import subprocess
 import sys
 from typing import ClassVar
 
+from dagkit.clock import patient
 from dagkit.errors import RunFailure
 
 _ASK = "import sys; print('%d.%d' % sys.version_info[:2])"
@@ -30,7 +31,7 @@ def check_python(program: str) -> None:
         return
     try:
         asked = subprocess.run(  # noqa: S603 - the user names it for the workers
-            [program, "-c", _ASK], capture_output=True, text=True, check=True, timeout=_WITHIN_SECONDS
+            [program, "-c", _ASK], capture_output=True, text=True, check=True, timeout=patient(_WITHIN_SECONDS)
         )
     except (OSError, subprocess.SubprocessError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)

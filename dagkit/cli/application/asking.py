@@ -7,6 +7,7 @@ from typing import Any
 
 import rich_click as click
 
+from dagkit.clock import patient
 from dagkit.engine.changes.requests import (
     KEPT_FOR,
     Asks,
@@ -44,7 +45,7 @@ waiting = click.option(
     "seconds",
     metavar="SECONDS",
     type=Seconds(min=0, max=LONGEST_WAIT_SECONDS),
-    default=WAIT_SECONDS,
+    default=lambda: patient(WAIT_SECONDS),
     help=f"How long to wait for the driver's answer; default {WAIT_SECONDS:g}, at most a day.",
 )
 

@@ -10,6 +10,7 @@ from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.operating.run_views import seen_at
 from dagkit.cli.terminal.output import Output
 from dagkit.cli.terminal.whole_number import WholeNumber
+from dagkit.clock import patient
 from dagkit.engine.changes.requests import NotRunning, ShownItem, TapStream, Unanswered
 from dagkit.errors import printable
 
@@ -53,7 +54,7 @@ def tap(
         while left is None or left > 0:
             most = _AT_ONCE if left is None else min(left, _AT_ONCE)
             try:
-                reply = answered(place, TapStream(stream=stream, most=most, every=sample), _WAIT_SECONDS)
+                reply = answered(place, TapStream(stream=stream, most=most, every=sample), patient(_WAIT_SECONDS))
             except NotRunning:
                 output.message("the application has ended")
                 return

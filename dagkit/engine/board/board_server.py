@@ -11,6 +11,7 @@ from socketserver import StreamRequestHandler, ThreadingTCPServer
 from threading import Lock, Thread
 from typing import Final
 
+from dagkit.clock import patient
 from dagkit.engine.address import Address
 from dagkit.engine.board.board import Ask, Board, Hand, Move
 from dagkit.engine.board.board_messages import (
@@ -206,12 +207,15 @@ class _Server(ThreadingTCPServer):
 class _Connection(StreamRequestHandler):
     """The connection of one slot."""
 
-    timeout = SILENT_SECONDS
     disable_nagle_algorithm = True
 
     def __init__(self, board: BoardServer, *given: object) -> None:
         self.board = board
         super().__init__(*given)  # type: ignore[arg-type] # as the server passes it
+
+    def setup(self) -> None:
+        self.request.settimeout(patient(SILENT_SECONDS))
+        super().setup()
 
     def handle(self) -> None:
         try:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from threading import Condition, Thread
 from typing import Final
 
+from dagkit.clock import patient
 from dagkit.engine.address import Address
 from dagkit.engine.board.board_messages import (
     LONGEST_LINE,
@@ -92,8 +93,9 @@ class SlotLink:
                 self._socket.close()
 
     def _connect(self) -> None:
-        connection = socket.create_connection((self._place.host, self._place.port), CONNECTED_WITHIN_SECONDS)
-        connection.settimeout(SENT_WITHIN_SECONDS)
+        place = self._place.host, self._place.port
+        connection = socket.create_connection(place, patient(CONNECTED_WITHIN_SECONDS))
+        connection.settimeout(patient(SENT_WITHIN_SECONDS))
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with self._changed:
             if self._is_cut:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from dagkit import StagedWindow, Unavailable
+from dagkit.clock import patient
 from dagkit.errors import did_you_mean
 from dagkit_operators.kafka.client import Failures, confluent, made, text_of
 from dagkit_operators.kafka.entries import Outgoing, columns_in, messages_in
@@ -84,7 +85,7 @@ class TransactionalTopic:
             self._producer = made(
                 "Producer", {**DEFAULTS, **self._settings, "transactional.id": writer}, self._failures
             )
-            self._producer.init_transactions(ANSWER_SECONDS)
+            self._producer.init_transactions(patient(ANSWER_SECONDS))
             functions, handle = native(), handle_of(self._producer)
             if functions is not None and handle is not None:
                 self._sender = TopicSender(functions, handle, self._topic)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dagkit import Unavailable
+from dagkit.clock import patient
 from dagkit_operators.kafka.client import Failures, confluent, made
 from dagkit_operators.kafka.consumers import DEFAULTS
 from dagkit_operators.kafka.topics import Partition, Topics
@@ -34,7 +35,7 @@ def last_window(topics: Topics, topic: str, writer: str, settings: Mapping[str, 
     consumer = made("Consumer", {**DEFAULTS, **settings, "isolation.level": "read_committed"}, failures)
     try:
         consumer.assign([library.TopicPartition(topic, 0, start)])
-        until = time.monotonic() + READ_SECONDS
+        until = time.monotonic() + patient(READ_SECONDS)
         while start < end:
             message = consumer.poll(max(0.0, until - time.monotonic()))
             if message is None or (message.error() is not None and message.error().name() != "_PARTITION_EOF"):
@@ -42,7 +43,7 @@ def last_window(topics: Topics, topic: str, writer: str, settings: Mapping[str, 
             if message.error() is not None:
                 start = message.offset()
                 continue
-            start, until = message.offset() + 1, time.monotonic() + READ_SECONDS
+            start, until = message.offset() + 1, time.monotonic() + patient(READ_SECONDS)
             if message.key() == writer.encode():
                 found = int(message.value())
     finally:
