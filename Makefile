@@ -1,13 +1,15 @@
 # Everything that CI runs is a target here, and CI calls nothing else.
-# Tests run in one process more than there are cores, since many wait, and in at most four: each may start Spark, a broker
-# and a database.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-PROCESSES := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-PYTEST := $(BIN)/python -m pytest -n $(PROCESSES) --maxprocesses 4
+# The versions that tests run with. `make newest` runs them with the newest ones.
+CONSTRAINTS ?= constraints.txt
+INSTALL := $(BIN)/python -m pip install --quiet --no-compile $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS)) --editable
+# A process for each core, and at most four: each may start Spark, a broker and a database.
+PROCESSES := $(shell getconf _NPROCESSORS_ONLN)
+PYTEST := $(BIN)/python -m pytest -n $(PROCESSES) --maxprocesses 4 $(if $(REPORT),--junitxml $(REPORT))
 
-.PHONY: all run check test soak kills audit bench bench-check format lint types fast services site wheels clean
+.PHONY: all run check test trials trials-services soak lock newest audit bench bench-check format lint types units services site wheels clean
 
 all: lint types test
 
@@ -15,12 +17,20 @@ all: lint types test
 run: $(VENV)/installed
 	$(BIN)/python -m apps.line_filter.run $(if $(TEXT),"$(TEXT)")
 
-# What to run before each commit: form, types, and the tests that take no time.
-check: lint types fast
+# What to run before each commit: form, types, and the tests that take no time and use no service.
+check: lint types units
 
-# Everything there is to prove, slowest last; ends with pytest's own summary.
-test: $(VENV)/ready $(VENV)/classes lint types services
-	$(PYTEST) -m "slow or not slow"
+# The gate of each change: `check`, one test of each mechanism and of each service, and every page of the documents.
+# It ends with pytest's own summary.
+test:
+	$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint types services $(VENV)/classes
+	$(PYTEST) -m "not trial"
+
+# Everything else: kills, clusters, long searches. It reports, with the slowest tests, and keeps no change out.
+# `make trials TRIALS=kafka` runs those of one folder, module or service; KILLS=50 kills more often.
+KILLS ?= 2
+trials: $(VENV)/ready $(VENV)/classes services trials-services
+	$(PYTEST) -m "trial or hypothesis" -W error::pytest.PytestUnraisableExceptionWarning --hypothesis-profile trials --trials $(KILLS) --durations 50 $(if $(TRIALS),--only $(TRIALS))
 
 format: $(VENV)/ready
 	$(BIN)/ruff format .
@@ -29,17 +39,18 @@ format: $(VENV)/ready
 # A long run, and many faults on Spark and on the reference: some hours. SOAK="--minutes 60" lets the run last longer.
 soak: $(VENV)/ready services
 	$(BIN)/python -m tests.soak $(SOAK)
-	$(PYTEST) -m slow tests/faults --trials 224
-	$(MAKE) kills
+	$(MAKE) trials KILLS=50
 
-# Brokers, databases, drivers and workers that are killed, each TRIALS times on the reference and a tenth of that on Spark.
-TRIALS ?= 50
-kills: $(VENV)/ready services
-	$(PYTEST) -m slow --trials $(TRIALS) \
-		tests/backends/test_kafka_kills.py \
-		tests/operators/queues/test_on_rabbitmq.py \
-		tests/operators/sql/test_trials.py tests/operators/sql/test_copying_trials.py \
-		tests/operators/tables/test_lake_trials.py
+# Write the newest versions of all that the tests install into constraints.txt.
+lock:
+	rm -rf $(VENV)/lock && $(PYTHON) -m venv $(VENV)/lock
+	$(VENV)/lock/bin/python -m pip install --quiet --editable '.[dev]'
+	$(VENV)/lock/bin/python -m pip freeze --exclude-editable > constraints.txt
+	rm -rf $(VENV)/lock
+
+# The gate with the newest versions of all that the tests install.
+newest:
+	$(MAKE) test VENV=.venv-newest CONSTRAINTS=
 
 # Whether a vulnerability of what is installed is known. It fails if no database of advisories answers.
 audit: $(VENV)/ready
@@ -58,12 +69,13 @@ bench-check: $(VENV)/ready
 lint: $(VENV)/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/python -m tests.lint
 
 types: $(VENV)/ready
 	$(BIN)/mypy
 
-fast: $(VENV)/ready
-	$(PYTEST) -m "not slow"
+units: $(VENV)/ready
+	$(PYTEST) -m "not slow and not service and not trial"
 
 # The documents as a site, in build/site.
 site: $(VENV)/ready
@@ -77,9 +89,11 @@ wheels:
 	$(PYTHON) -m build --sdist
 	$(PYTHON) -m cibuildwheel --output-dir dist
 
-# What the tests against real services download. Without it, those tests are skipped, and their reports name the command.
+# What the tests of services download. Where it cannot be had, those tests are skipped, and name the command; in CI, they fail.
 services:
 	-tests/services/kafka.sh fetch
+
+trials-services:
 	-tests/services/yarn.sh fetch
 	-tests/services/hdfs.sh fetch
 	-tests/services/azurite.sh fetch
@@ -93,9 +107,10 @@ $(VENV)/installed: $(SOURCES)
 	touch $@
 
 # What testing takes, besides. Python compiles a module when it is first imported: compiling all of them takes longer.
-$(VENV)/ready: $(SOURCES)
+# A registry may have a bad moment: installing is tried twice.
+$(VENV)/ready: $(SOURCES) $(CONSTRAINTS)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --no-compile --editable '.[dev]'
+	$(INSTALL) '.[dev]' || $(INSTALL) '.[dev]'
 	touch $(VENV)/installed $@
 
 # An archive of Java's classes, with which each Spark of the tests starts in half the time.
@@ -108,4 +123,4 @@ $(VENV)/classes: $(VENV)/ready dagkit/backends/spark/session_settings.py
 clean:
 	-chmod -R u+w $(VENV)/cache
 	rm -f operators/dagkit_operators/native/lib*.so
-	rm -rf $(VENV) .services build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-newest .services build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

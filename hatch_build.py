@@ -50,7 +50,7 @@ class CompileHook(BuildHookInterface[BuilderConfig]):
         return {str(path): f"dagkit/examples/{path.relative_to(apps).as_posix()}" for path in sorted(shipped)}
 
     def _bring(self, library: Path, here: Path) -> None:
-        """What was compiled, or nothing, is in the very tree; whoever has loaded an older one keeps it."""
+        """What was compiled, or nothing, is in the very tree; a process that has loaded an older one keeps it."""
         try:
             if library.exists():
                 beside = here.with_name(f".{secrets.token_hex(8)}.so")

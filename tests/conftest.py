@@ -1,26 +1,31 @@
-"""What all tests share: how hypothesis draws, and in which order they run."""
+"""What all tests share: how long hypothesis searches, the archive of Java's classes, and the services."""
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from xdist.remote import Producer
 
 from dagkit.urls import resolved
-from tests.parallel import InOrder
-from tests.services import postgres as postgres_server
-from tests.services.azurite import Azurite
-from tests.services.broker import running
-from tests.services.hdfs import Hdfs
-from tests.services.rabbitmq import RabbitMQ
 
-# A loaded machine is no fault of the code: how long something takes is proven where it is measured.
-settings.register_profile("dagkit", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
-# `pytest --hypothesis-profile=thorough` looks longer.
-settings.register_profile("thorough", settings.get_profile("dagkit"), max_examples=2000)
-settings.load_profile("dagkit")
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# A loaded machine is no fault of the code, so no example has a deadline. The gate draws the same examples each time: a
+# change is not kept out by an example that it did not cause. Trials draw others, and more.
+settings.register_profile(
+    "gate",
+    deadline=None,
+    derandomize=True,
+    max_examples=25,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("trials", settings.get_profile("gate"), derandomize=False, max_examples=200)
+settings.load_profile("gate")
 
 # With the archive of Java's classes that `make test` made, Spark starts in half the time. No launch of a test leaves a
 # process that makes another one: the folder of the archive is read-only.
@@ -46,14 +51,41 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             metafunc.parametrize(name, range(count))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Slow tests run after all others, and those on Spark last: what takes no time proves or fails first."""
-    items.sort(key=lambda item: sum(item.get_closest_marker(name) is not None for name in ("slow", "spark")))
+@pytest.fixture(scope="session")
+def spark() -> Iterator["SparkSession"]:
+    """A local session with two cores. All tests of a process share it, and launches with `--cores 2` use it, too."""
+    from dagkit.backends.spark import local_session  # noqa: PLC0415 - only tests with Spark need it
+
+    session = local_session(2)
+    yield session
+    session.stop()
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> InOrder:
-    return InOrder(config, log)
+@pytest.fixture(scope="session")
+def connect_url() -> Iterator[str]:
+    """The URL of a Spark Connect server, which runs in a process of its own."""
+    pytest.importorskip("grpc", reason="Spark Connect needs grpcio")
+    from tests.services.connect import ConnectServer  # noqa: PLC0415 - only tests with this server need it
+
+    with ConnectServer() as server:
+        yield server.url
+
+
+@pytest.fixture(scope="session")
+def connected(connect_url: str) -> Iterator["SparkSession"]:
+    """A session on the Connect server."""
+    from pyspark.sql.connect.session import SparkSession as ConnectSession  # noqa: PLC0415 - needs grpcio
+
+    session: Any = ConnectSession(connection=connect_url)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(params=["classic", pytest.param("connect", marks=pytest.mark.trial)])
+def session(request: pytest.FixtureRequest) -> "SparkSession":
+    """Either kind of session. A test of the gate that needs both asks for them: see `tests.backends.places`."""
+    chosen: SparkSession = request.getfixturevalue("spark" if request.param == "classic" else "connected")
+    return chosen
 
 
 @pytest.fixture(scope="session")
@@ -75,6 +107,8 @@ def bucket(tmp_path_factory):
 @pytest.fixture(scope="session")
 def azurite(tmp_path_factory):
     """A blob server with Azure's interface, over HTTP."""
+    from tests.services.azurite import Azurite  # noqa: PLC0415 - only tests with this server need it
+
     with Azurite(tmp_path_factory.mktemp("azurite")) as server:
         yield server
 
@@ -91,6 +125,8 @@ def container(azurite, monkeypatch):
 @pytest.fixture(scope="session")
 def hdfs(tmp_path_factory):
     """The URL of a real HDFS, through WebHDFS."""
+    from tests.services.hdfs import Hdfs  # noqa: PLC0415 - only tests with this server need it
+
     with Hdfs(tmp_path_factory.mktemp("hdfs")) as server:
         yield server.url
 
@@ -98,6 +134,9 @@ def hdfs(tmp_path_factory):
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory):
     """A real Kafka broker. All tests of a process share it, so none may stop it."""
+    pytest.importorskip("confluent_kafka", reason="run: pip install 'dagkit[kafka]'")
+    from tests.services.broker import running  # noqa: PLC0415 - only tests with this server need it
+
     with running(tmp_path_factory.mktemp("kafka")) as broker:
         yield broker
 
@@ -105,6 +144,9 @@ def kafka(tmp_path_factory):
 @pytest.fixture(scope="session")
 def rabbitmq(tmp_path_factory):
     """A real RabbitMQ. All tests of a process share it, so none may stop it."""
+    pytest.importorskip("kombu", reason="run: pip install 'dagkit[queues]'")
+    from tests.services.rabbitmq import RabbitMQ  # noqa: PLC0415 - only tests with this server need it
+
     with RabbitMQ(tmp_path_factory.mktemp("rabbitmq")) as broker:
         yield broker
 
@@ -112,5 +154,7 @@ def rabbitmq(tmp_path_factory):
 @pytest.fixture(scope="session")
 def postgres():
     """A real PostgreSQL server. All tests of a process share it; one that kills it starts it again."""
+    from tests.services import postgres as postgres_server  # noqa: PLC0415 - only tests with this server need it
+
     with postgres_server.running() as server:
         yield server

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from dagkit.garbage import YOUNG, rarely_collected
+from tests.patience import join
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +32,7 @@ def test_the_last_of_overlapping_runs_restores_the_settings():
     other = threading.Thread(target=second.__enter__)
     with first:
         other.start()
-        other.join()
+        join(other)
     assert gc.get_threshold()[0] == YOUNG
     second.__exit__(None, None, None)
     assert (gc.get_threshold(), gc.get_freeze_count()) == ((700, 10, 10), 0)

@@ -30,7 +30,8 @@ def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "options", [["--reference"], pytest.param(["--cores", "2"], marks=[pytest.mark.slow, pytest.mark.spark])]
+    "options",
+    [["--reference"], pytest.param(["--cores", "2"], marks=[pytest.mark.slow, pytest.mark.spark, pytest.mark.trial])],
 )
 @pytest.mark.parametrize("block_size", [137, 1 << 20], ids=["many blocks", "whole files"])
 def test_every_record_is_written_once(options: list[str], block_size: int, names: list[str]) -> None:

@@ -23,7 +23,8 @@ def launched(*options: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "options", [["--reference"], pytest.param(["--cores", "2"], marks=[pytest.mark.slow, pytest.mark.spark])]
+    "options",
+    [["--reference"], pytest.param(["--cores", "2"], marks=[pytest.mark.slow, pytest.mark.spark, pytest.mark.trial])],
 )
 def test_each_name_is_counted_as_far_as_it_should(
     options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

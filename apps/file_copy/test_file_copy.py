@@ -59,7 +59,8 @@ def launched(*options: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [["--reference"], pytest.param(["--cores", "2"], marks=[pytest.mark.slow, pytest.mark.spark])]
+    "options",
+    [["--reference"], pytest.param(["--cores", "2"], marks=[pytest.mark.slow, pytest.mark.spark, pytest.mark.trial])],
 )
 def test_the_copy_is_identical(options: list[str], source: Path) -> None:
     size = ("-D", "dt.application.FileCopy.prop.blockSize=128")
@@ -84,7 +85,8 @@ def test_the_lists_of_a_window_become_visible_with_its_files(source: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "backend", ["--reference", pytest.param("--cores=2", marks=[pytest.mark.slow, pytest.mark.spark])]
+    "backend",
+    ["--reference", pytest.param("--cores=2", marks=[pytest.mark.slow, pytest.mark.spark, pytest.mark.trial])],
 )
 def test_names_that_are_not_utf_8_are_copied_to_the_same_bytes(
     backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

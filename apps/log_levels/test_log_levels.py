@@ -41,7 +41,8 @@ def written(folder: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "options", [["--reference"], pytest.param(["--cores", "2"], marks=[pytest.mark.slow, pytest.mark.spark])]
+    "options",
+    [["--reference"], pytest.param(["--cores", "2"], marks=[pytest.mark.slow, pytest.mark.spark, pytest.mark.trial])],
 )
 def test_both_outputs_hold_what_the_logs_say(lines: list[str], options: list[str]) -> None:
     launched(*options)

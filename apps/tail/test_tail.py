@@ -20,7 +20,8 @@ HERE = str(Path(__file__).parent)
 NOON = "2024-05-01T12:00:00+00:00"
 
 backends = pytest.mark.parametrize(
-    "options", [["--reference"], pytest.param(["--cores", "2"], marks=[pytest.mark.slow, pytest.mark.spark])]
+    "options",
+    [["--reference"], pytest.param(["--cores", "2"], marks=[pytest.mark.slow, pytest.mark.spark, pytest.mark.trial])],
 )
 
 

@@ -130,9 +130,3 @@ def test_namesakes_of_two_scopes_are_two_attributes() -> None:
 
 def test_every_simple_name_is_listed_once() -> None:
     assert sorted(attribute_names()) == sorted({*APPLICATION, *OPERATOR, *PORT})
-
-
-@pytest.mark.parametrize("attribute", [a for c in BY_SCOPE.values() for a in c.values()], ids=repr)
-def test_every_attribute_says_in_words_what_it_is(attribute: Any) -> None:
-    assert attribute.meaning
-    assert attribute.meaning[-1] != "."

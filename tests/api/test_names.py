@@ -1,10 +1,10 @@
 """What `dagkit` offers by name."""
 
-import subprocess
 import sys
 import types
 
 import dagkit
+from tests.processes import run_program
 
 
 def test_all_public_names_are_offered_and_no_others() -> None:
@@ -20,7 +20,7 @@ def test_all_public_names_are_offered_and_no_others() -> None:
 
 def test_importing_dagkit_imports_none_of_its_names() -> None:
     program = "import dagkit, sys; print([n for n in sys.modules if n.startswith(('dagkit.api', 'pydantic'))])"
-    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603
+    answer = run_program([sys.executable, "-c", program])
     assert answer.stdout == "[]\n"
 
 

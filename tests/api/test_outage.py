@@ -10,6 +10,8 @@ import pytest
 from dagkit.api import outage as outages
 from dagkit.api.outage import Outage, present_outages
 from dagkit.testing import FakeClock
+from tests.patience import join, within
+from tests.processes import await_end
 
 
 def present(name: str) -> list[str]:
@@ -84,16 +86,17 @@ def test_a_child_can_see_outages_if_a_thread_noted_one_at_the_fork() -> None:
     def note() -> None:
         with outages._lock:
             noting.set()
-            released.join()
+            join(released)
 
     thread = threading.Thread(target=note)
     released.start()
     thread.start()
-    assert noting.wait(60)
+    assert noting.wait(within(60))
     child = os.fork()
     if child == 0:
         signal.alarm(5)
         present_outages()
         os._exit(0)
-    thread.join()
+    join(thread)
+    await_end(child)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

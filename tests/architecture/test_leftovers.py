@@ -1,15 +1,17 @@
 """The repository holds what its readers expect at its top, and no leftovers of tests, trials and merges."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.processes import run_program
 
 ROOT = Path(__file__).parents[2]
 EXPECTED = {
     *("dagkit", "operators", "apps", "tests", "docs", "bench", ".ci"),
     *("README.md", "CONTRIBUTING.md", "LICENSE", "NOTICE"),
-    *("Makefile", "pyproject.toml", "hatch_build.py", "dagkit_pytest.py", ".gitignore"),
+    *("Makefile", "pyproject.toml", "constraints.txt", ".gitignore"),
+    *("hatch_build.py", "dagkit_pytest.py", "conftest.py"),
 }
 
 
@@ -17,7 +19,7 @@ def tracked() -> list[str]:
     if not (ROOT / ".git").exists():
         pytest.skip("this is no checkout: `git clone` makes one")
     command = ["git", "ls-files"]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout  # noqa: S603 - it lists names
+    listed = run_program(command, cwd=ROOT).stdout
     return listed.splitlines()
 
 

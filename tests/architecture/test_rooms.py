@@ -5,15 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.journey import modules_passed
 from tests.architecture.layers import floor_of, layers_in, room_breaches, sources_under
 
 ROOT = Path(__file__).parents[2]
 ROOMS = layers_in((ROOT / "docs/architecture.md").read_text(encoding="utf-8"), "rooms")
 SOURCES = sources_under(ROOT)
 DIVIDED = ("dagkit.engine.", "dagkit.conf.", "dagkit.cli.", "dagkit.ledger.", "dagkit_operators.")
-LONGEST_WAY = 22
-"""Modules that may handle a block between its discovery and its commit, on the way that workers take."""
 
 
 def names_of(module: str) -> str:
@@ -35,12 +32,6 @@ def test_no_two_modules_of_dagkit_have_one_name() -> None:
     packages = {module.rpartition(".")[0] for module in SOURCES}
     names = Counter(names_of(m) for m in SOURCES if m.startswith("dagkit.") and m not in packages)
     assert [name for name, count in names.items() if count > 1] == []
-
-
-def test_a_block_passes_few_modules_between_its_discovery_and_its_commit(tmp_path: Path) -> None:
-    passed = modules_passed(tmp_path)
-    assert "dagkit.engine.work.queue" in passed
-    assert len(passed) <= LONGEST_WAY, sorted(passed)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """The archive as which dagkit is sent: workers load its compiled C where their platform is the driver's."""
 
 import os
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -13,6 +12,7 @@ from dagkit.backends.spark.artifacts import archive_of
 from dagkit.native_libraries import PLATFORM_FILE, library_at, own_platform
 from dagkit_operators.native.compiled import KAFKA_LIBRARY, LIBRARY
 from hatch_build import MISSING, can_compile
+from tests.processes import run_program
 
 pytestmark = pytest.mark.skipif(not can_compile(), reason=MISSING)
 OPERATORS = Path(dagkit_operators.__file__).parent
@@ -25,13 +25,8 @@ ASK = (
 
 def answered(archive: Path) -> str:
     """What a Python that imports dagkit from an archive says of its C."""
-    done = subprocess.run(  # noqa: S603 - our own code
-        [sys.executable, "-c", ASK],
-        env={**os.environ, "PYTHONPATH": str(archive)},
-        cwd=archive.parent,
-        capture_output=True,
-        text=True,
-        check=True,
+    done = run_program(
+        [sys.executable, "-c", ASK], env={**os.environ, "PYTHONPATH": str(archive)}, cwd=archive.parent, seconds=120
     )
     return done.stdout.strip()
 

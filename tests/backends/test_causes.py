@@ -203,6 +203,7 @@ def leave(batches: Iterable[Any]) -> Iterator[Any]:
     yield from batches
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.spark
 def test_a_worker_that_ends_is_reported_as_that(session: SparkSession) -> None:

@@ -18,6 +18,8 @@ from dagkit.backends.reference.child import run_in_child
 from dagkit.engine.failures import WindowLost, WorkerDied
 from dagkit.engine.worker.protocol import Answer
 from dagkit.observers.run_log import LOG, logged
+from tests.patience import join, within
+from tests.processes import limited, next_line
 
 ANSWER = Answer((), ())
 
@@ -130,8 +132,8 @@ def test_a_child_writes_to_the_log_although_a_thread_of_the_driver_wrote_to_it_a
         reader.daemon = True  # if the child does not write, it waits for ever
         reader.start()
         assert run_in_child(writes, 1) == ANSWER
-        writer.join()
-        reader.join()
+        join(writer, seconds=120)
+        join(reader, seconds=120)
     os.close(reading)
 
 
@@ -152,8 +154,8 @@ run_in_child(work, 1)
 def test_a_child_ends_with_a_driver_that_is_killed() -> None:
     driver = subprocess.Popen([sys.executable, "-c", _DRIVER], stdout=subprocess.PIPE, text=True)  # noqa: S603
     assert driver.stdout is not None
-    with driver, driver.stdout as output:
-        assert int(output.readline()) != driver.pid
+    with limited(driver), driver.stdout as output:
+        assert int(next_line(driver)) != driver.pid
         driver.kill()
-        assert select.select([output], [], [], 60)[0], "the pipe that the child inherited is closed"
+        assert select.select([output], [], [], within(60))[0], "the pipe that the child inherited is closed"
         assert output.read() == ""

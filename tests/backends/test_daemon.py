@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from dagkit.backends.spark.daemon import without_archives
+from tests.patience import within
 
 
 def installed(folder: Path) -> list[str]:
@@ -38,7 +39,7 @@ def test_a_file_of_the_working_folder_hides_no_module_of_python_from_pyspark(tmp
     (tmp_path / "copy.py").write_text("raise ImportError('the wrong copy')")
     daemon = [sys.executable, "-m", "dagkit.backends.spark.daemon", "pyspark.worker"]
     ended = subprocess.run(  # noqa: S603 - without a request, it ends
-        daemon, cwd=tmp_path, check=False, stdin=subprocess.DEVNULL, capture_output=True
+        daemon, cwd=tmp_path, check=False, stdin=subprocess.DEVNULL, capture_output=True, timeout=within(30)
     )
     assert (ended.stderr, len(ended.stdout)) == (b"", 4)  # it reports its port as an integer
 

@@ -7,15 +7,15 @@ import pytest
 from dagkit.engine.points import Point
 from dagkit.launching import Machine, launch
 from dagkit.testing import Crash, CrashAfter
+from tests.backends.places import on_backends
 from tests.engine.delivery_cast import numbers_in, numbers_inserted
 
 pytestmark = pytest.mark.slow
 
-backends = pytest.mark.parametrize("backend", ["reference", pytest.param("spark", marks=pytest.mark.spark)])
+POINTS = [point for point in Point if point is not Point.HALF_FINISHED]  # it writes no files
 
 
-@backends
-@pytest.mark.parametrize("point", [point for point in Point if point is not Point.HALF_FINISHED])  # writes no files
+@on_backends("point", POINTS, in_gate=Point.APPENDED)
 def test_every_number_is_in_the_table_once_after_a_crash(
     tmp_path: Path, backend: str, point: Point, request: pytest.FixtureRequest
 ) -> None:

@@ -25,6 +25,7 @@ from dagkit.ledger.stores import MemoryStore
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import Crash, CrashAfter
 from dagkit_operators import EventTime
+from tests.backends.places import EVERYWHERE, ON_CONNECT, SPARK_IN_TRIALS
 from tests.backends.slots import InSlots
 from tests.engine.cast import Collect, Desk, Hurried
 from tests.engine.event_time_cast import Clocked, Minutes, Passing, Sorted, TimedNumbers, Untimed, at, minute_of
@@ -37,14 +38,14 @@ Draw = Callable[[Dag, object], None]
 LOOKS: tuple[Minutes, ...] = (((3, 1), 2), ((5, 2, 4), 4), ((9, 7), 8))
 
 
-@pytest.fixture(params=["reference", "slots", pytest.param("spark", marks=[pytest.mark.slow, pytest.mark.spark])])
+@pytest.fixture(params=["reference", "slots", SPARK_IN_TRIALS])
 def make(request: pytest.FixtureRequest) -> Make:
     def made(compilation: Compilation) -> Backend:
         if request.param == "reference":
             return Hurried(ReferenceBackend(compilation))
         if request.param == "slots":
             return Hurried(InSlots(compilation))
-        return Hurried(SparkBackend(compilation, request.getfixturevalue("spark")))
+        return Hurried(SparkBackend(compilation, request.getfixturevalue(request.param)))
 
     return made
 
@@ -90,6 +91,7 @@ def clocked(**given: Any) -> Draw:
     return draw
 
 
+@pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
 def test_what_an_input_operator_estimates_reaches_all_operators_below(make: Make) -> None:
     loop = ran(clocked(looks=LOOKS), make)
     assert state_of(loop, "first", "seen")[-1] == 8
@@ -122,6 +124,7 @@ def test_what_is_found_and_not_sent_holds_event_time(make: Make) -> None:
     assert state_of(ran(clocked(looks=LOOKS, unsent_until=3), make), "first", "seen") == [None, 8]
 
 
+@pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
 @pytest.mark.parametrize("point", [Point.RUNNING, Point.STAGED])
 def test_a_watermark_is_known_after_a_crash_before_the_next_look(make: Make, point: Point) -> None:
     ledger = Ledger(MemoryStore())
@@ -165,6 +168,7 @@ def test_only_a_source_that_grows_holds_event_time_after_its_work_is_done(
         assert state_of(loop, "first", "seen")[-1] == reached
 
 
+@pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
 @pytest.mark.parametrize("readers", [1, 2, 3])
 def test_no_record_of_pending_work_is_late(make: Make, readers: int) -> None:
     """Windows end as soon as they have begun, so that every element waits in the queue, is split and resumed."""
@@ -234,6 +238,7 @@ def test_an_operator_estimates_watermarks_from_its_items(make: Make) -> None:
     assert state_of(loop, "late", "arrived") == []
 
 
+@pytest.mark.parametrize("make", [*EVERYWHERE, ON_CONNECT], indirect=True)
 def test_the_partition_that_is_furthest_behind_holds_event_time(make: Make) -> None:
     loop = ran(of_latest(((tuple(range(40)), None), ((99,), None)), 2), make)  # only one partition receives the last
     assert state_of(loop, "first", "seen")[-1] in (38, 39)
@@ -272,6 +277,7 @@ def joined(first: tuple[Minutes, ...], second: Any, port: Callable[[Any], Any]) 
     return draw
 
 
+@pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
 def test_the_input_that_is_furthest_behind_holds_event_time(make: Make) -> None:
     draw = joined((((1, 5), 9),), Clocked(looks=(((3,), 4),)), lambda other: other.minutes)
     loop = ran(draw, make)
@@ -318,6 +324,7 @@ def test_a_source_that_was_not_asked_since_the_last_launch_is_not_idle(make: Mak
     assert state_of(ran(draw, make, ledger=ledger, clock=clock), "first", "seen") == [None, 5]
 
 
+@pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
 def test_an_application_window_holds_event_time_until_it_ends(make: Make) -> None:
     def draw(dag: Dag, conf: object) -> None:
         clocked, passing = dag.add_operator("clocked", Clocked(looks=LOOKS)), dag.add_operator("passing", Passing())
@@ -377,6 +384,7 @@ class OnlyNine(Passing):
             yield item
 
 
+@pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
 def test_sums_in_windows_of_event_time_are_the_same(tmp_path: Path, make: Make) -> None:
     write(tmp_path, "0.txt", range(61))
     desk = Desk(tmp_path, sums(tmp_path))

@@ -16,6 +16,7 @@ from dagkit.ledger.audit.verify import verify
 from dagkit.testing import Crash, CrashAfter
 from tests.engine.cast import Desk
 from tests.operators.event_time.trials import PHASES, add, timed, written
+from tests.processes import limited, run_program
 
 pytestmark = pytest.mark.slow
 
@@ -59,6 +60,7 @@ def test_the_results_of_a_run_without_crashes(tmp_path: Path) -> None:
     assert written(tmp_path) == EXPECTED
 
 
+@pytest.mark.trial
 def test_crashes_of_each_launch_change_no_result(tmp_path: Path, trial: int) -> None:
     drawn = random.Random(trial)
     desk = Desk(tmp_path, timed(tmp_path, partitions=drawn.randint(1, 3)), until=Until.IDLE)
@@ -74,6 +76,7 @@ def test_crashes_of_each_launch_change_no_result(tmp_path: Path, trial: int) -> 
     assert desk.faults() == []
 
 
+@pytest.mark.trial
 @pytest.mark.spark
 def test_workers_and_the_driver_on_spark_crash(tmp_path: Path, spark: SparkSession, spark_trial: int) -> None:
     drawn, path = random.Random(spark_trial), tmp_path / "app"
@@ -90,6 +93,7 @@ def test_workers_and_the_driver_on_spark_crash(tmp_path: Path, spark: SparkSessi
     assert list(verify(Ledger.open(tmp_path / "app")).faults) == []
 
 
+@pytest.mark.trial
 @pytest.mark.spark
 def test_a_driver_on_spark_is_killed(tmp_path: Path, spark_trial: int) -> None:
     drawn = random.Random(spark_trial)
@@ -99,11 +103,11 @@ def test_a_driver_on_spark_is_killed(tmp_path: Path, spark_trial: int) -> None:
         add(tmp_path, phase)
         if phase == killed_in:
             at = drawn.choice(POINTS)
-            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - our own
+            with limited(subprocess.Popen(command, stdout=subprocess.PIPE, text=True), 120) as process:  # noqa: S603 - our own
                 assert process.stdout is not None
                 assert any(line.endswith(f" {at}\n") for line in process.stdout), f"unreported {at}"
                 process.kill()
-            subprocess.run(command, check=True, stdout=subprocess.PIPE)  # noqa: S603 - as above
+            run_program(command, seconds=120)
         else:
             Desk(tmp_path, timed(tmp_path), until=Until.IDLE).run()
     assert written(tmp_path) == EXPECTED

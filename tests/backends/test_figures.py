@@ -34,6 +34,7 @@ from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore
 from dagkit_operators import FileInfo, Items, Map, MatchFiles, ReadFiles
+from tests.backends.places import EVERYWHERE, SPARK_IN_TRIALS
 from tests.backends.slots import InSlots
 
 WINDOWS = ((1, 2, 3, 4, 5), (6, 7))
@@ -100,7 +101,7 @@ def odd_numbers(dag: Dag, conf: object, aggregator: MetricsAggregator | None = N
 Measure = Callable[..., Sequence[Measured]]
 
 
-@pytest.fixture(params=["reference", "slots", pytest.param("spark", marks=[pytest.mark.slow, pytest.mark.spark])])
+@pytest.fixture(params=["reference", "slots", SPARK_IN_TRIALS])
 def measure(request: pytest.FixtureRequest) -> Measure:
     """Runs what a function draws, and gives what was measured of each window."""
 
@@ -138,6 +139,7 @@ def counts(measured: Measured, operator: str, side: str) -> dict[str, int]:
     return found
 
 
+@pytest.mark.parametrize("measure", EVERYWHERE, indirect=True)
 def test_items_are_counted_at_each_port_in_each_window(measure: Measure) -> None:
     first, second = measure(odd_numbers)[:2]
     assert [counts(each, "numbers", "output") for each in (first, second)] == [{"output": 5}, {"output": 2}]
@@ -171,6 +173,7 @@ def test_each_partition_is_reported_by_itself(measure: Measure) -> None:
     assert all(stats.cpu_nanos > 0 and stats.busy_millis > 0 for stats in first.operators["odd"])
 
 
+@pytest.mark.parametrize("measure", EVERYWHERE, indirect=True)
 def test_metrics_are_values_of_a_partition_and_of_the_operator(measure: Measure) -> None:
     first, second = measure(odd_numbers)[:2]
     assert sum(stats.metrics["dropped"] for stats in first.operators["odd"]) == 2

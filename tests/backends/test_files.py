@@ -9,6 +9,7 @@ from dagkit import Dag, InputPort, OperatorContext, OutputPort, PortContext, Sta
 from dagkit.launching import Machine, launch
 from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit_operators import FileInfo, Items, Map, MatchFiles, PartWriter, ReadFiles
+from tests.backends.places import SPARK, SPARK_IN_TRIALS
 
 pytestmark = pytest.mark.slow
 
@@ -55,10 +56,10 @@ def run(draw: Any, home: Path, backend: Any, request: pytest.FixtureRequest) -> 
     launch(draw, until="once", machine=machine, path=home / "state", durable=False)
 
 
-backends = pytest.mark.parametrize("backend", ["reference", pytest.param("spark", marks=pytest.mark.spark)])
+backends = pytest.mark.parametrize("backend", ["reference", SPARK_IN_TRIALS])
 
 
-@backends
+@pytest.mark.parametrize("backend", ["reference", SPARK])
 def test_patterns_that_were_read_lead_to_files_and_these_to_records(
     backend: str, home: Path, request: pytest.FixtureRequest
 ) -> None:

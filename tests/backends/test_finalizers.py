@@ -23,6 +23,7 @@ from dagkit.engine.worker.protocol import Backend
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore
 from dagkit.testing.crashes import Crash, CrashAfter
+from tests.backends.places import EVERYWHERE, SPARK_IN_TRIALS
 from tests.backends.slots import InSlots
 
 Make = Callable[[Compilation], Backend]
@@ -97,7 +98,7 @@ class Acknowledge(Operator):
         self._context.finalizer.register(partial(note, self.place, item))
 
 
-@pytest.fixture(params=["reference", "slots", pytest.param("spark", marks=[pytest.mark.slow, pytest.mark.spark])])
+@pytest.fixture(params=["reference", "slots", SPARK_IN_TRIALS])
 def make(request: pytest.FixtureRequest) -> Make:
     def made(compilation: Compilation) -> Backend:
         if request.param == "reference":
@@ -127,6 +128,7 @@ def acknowledged(home: Path) -> list[str]:
     return sorted(place.read_text().split()) if place.exists() else []
 
 
+@pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
 def test_the_driver_calls_what_was_registered_once(tmp_path: Path, make: Make) -> None:
     run(tmp_path, make, Ledger(MemoryStore()))
     assert acknowledged(tmp_path) == ["driver", "driver", "m0", "m1"]
@@ -144,6 +146,7 @@ def test_nothing_is_called_before_the_commit(tmp_path: Path, make: Make, point: 
     )
 
 
+@pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
 def test_a_callback_that_fails_is_logged(tmp_path: Path, make: Make, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR):
         run(tmp_path, make, Ledger(MemoryStore()), fails=True)

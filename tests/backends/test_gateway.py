@@ -1,9 +1,10 @@
 """The connection of PySpark to Java."""
 
-import subprocess
 import sys
 
 import pytest
+
+from tests.processes import run_program
 
 KINDS = """
 import sys
@@ -20,6 +21,6 @@ print("pandas" in sys.modules)
 
 @pytest.mark.slow
 def test_values_of_numpy_are_found_without_pandas() -> None:
-    ran = subprocess.run([sys.executable, "-c", KINDS], capture_output=True, text=True, check=True)  # noqa: S603
+    ran = run_program([sys.executable, "-c", KINDS], seconds=120)
     scalars, arrays = [True, *[False] * 5], [False, True, *[False] * 4]
     assert ran.stdout.splitlines() == [str(scalars + arrays), "False"]

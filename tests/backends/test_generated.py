@@ -408,15 +408,12 @@ def test_batches_come_to_what_single_items_do(sketch: Sketch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_spark_comes_to_what_the_reference_does(spark: SparkSession) -> None:
-    @settings(max_examples=max(8, settings().max_examples // 25), suppress_health_check=list(HealthCheck))
-    @given(sketches, st.booleans())
-    def holds(sketch: Sketch, batches: bool) -> None:
-        compilation = compiled(sketch, batches=batches)
-        backend = SparkBackend(compilation, spark)
-        try:
-            assert came(compilation, backend) == came(compilation, ReferenceBackend(compilation))
-        finally:
-            backend.close()
-
-    holds()
+@settings(max_examples=max(3, settings().max_examples // 10), suppress_health_check=list(HealthCheck))
+@given(sketch=sketches, batches=st.booleans())
+def test_spark_comes_to_what_the_reference_does(spark: SparkSession, sketch: Sketch, batches: bool) -> None:
+    compilation = compiled(sketch, batches=batches)
+    backend = SparkBackend(compilation, spark)
+    try:
+        assert came(compilation, backend) == came(compilation, ReferenceBackend(compilation))
+    finally:
+        backend.close()

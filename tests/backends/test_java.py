@@ -1,7 +1,6 @@
 """Spark finds a Java, and brings one along where there is none."""
 
 import os
-import subprocess
 import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -10,6 +9,7 @@ from types import ModuleType
 import pytest
 
 from dagkit.backends.spark.java import ensure_java, version_of, without_warning
+from tests.processes import run_program
 
 
 @pytest.fixture(autouse=True)
@@ -41,9 +41,7 @@ def test_without_java_the_one_in_the_wheel_runs_what_spark_asks_of_it(
     monkeypatch.setenv("PATH", str(tmp_path))
     java = ensure_java() / "bin" / "java"
     asked = ["--add-modules=jdk.incubator.vector", "-Dsaid=a b", "-XshowSettings:properties", "-version"]
-    told = subprocess.run(  # noqa: S603 - the launcher that was just written
-        [java, *asked], capture_output=True, text=True, check=True, env={"PATH": "/usr/bin:/bin"}
-    )
+    told = run_program([java, *asked], env={"PATH": "/usr/bin:/bin"}, seconds=120)
     assert "said = a b" in told.stderr
 
 
@@ -65,7 +63,7 @@ def test_the_java_in_the_wheel_runs_from_a_folder_of_any_name(
     monkeypatch.setenv("PATH", "")
     launcher = ensure_java() / "bin" / "java"
     asked = ["--add-modules=jdk.incubator.vector", "-Dsaid=a b", "-version"]
-    told = subprocess.run([launcher, *asked], capture_output=True, text=True, check=True, cwd=tmp_path)  # noqa: S603
+    told = run_program([launcher, *asked], cwd=tmp_path, seconds=120)
     assert told.stdout == "-Dsaid=a b,-version,"
     assert not (tmp_path / "executed").exists()
 
@@ -81,7 +79,7 @@ def test_spark_starts_java_by_a_script_that_leaves_out_a_module(
     with without_warning():
         started = Path(os.environ["JAVA_HOME"]) / "bin" / "java"
         asked = [started, "--add-modules=jdk.incubator.vector", "-version"]
-        assert subprocess.run(asked, capture_output=True, text=True, check=True).stdout == "-version,"  # noqa: S603
+        assert run_program(asked, seconds=120).stdout == "-version,"
     assert os.environ["JAVA_HOME"] == str(tmp_path / "jdk")
 
 
@@ -108,5 +106,5 @@ def test_a_newer_java_gets_no_option_for_a_package_that_it_lacks(
         home = Path(os.environ["JAVA_HOME"])
         assert version_of(home) == int(version[:2])
         asked = [home / "bin" / "java", "--add-opens=java.base/sun.security.action=ALL-UNNAMED", "-version"]
-        out = subprocess.run(asked, capture_output=True, text=True, check=True).stdout  # noqa: S603 - the script above
+        out = run_program(asked, seconds=120).stdout
     assert out == ("--add-opens=java.base/sun.security.action=ALL-UNNAMED,-version," if kept else "-version,")

@@ -12,11 +12,12 @@ from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
 from dagkit.testing import Crash, CrashAfter
 from dagkit_operators import KafkaMessage, KafkaReader, KafkaSplitter, PartWriter
+from tests.backends.places import SPARK_IN_TRIALS
 from tests.services.broker import Broker
 
 pytestmark = pytest.mark.slow
 
-backends = pytest.mark.parametrize("backend", ["reference", pytest.param("spark", marks=pytest.mark.spark)])
+backends = pytest.mark.parametrize("backend", ["reference", SPARK_IN_TRIALS])
 
 
 def line(message: KafkaMessage) -> str:

@@ -22,6 +22,7 @@ from dagkit.testing.crashes import Crash, CrashAfter
 from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
 from tests.operators.driver_kills import steps_of
 from tests.operators.kafka.copying import Backend, Copy, copy, written_to
+from tests.patience import join, within
 from tests.services.broker import QUIET, Broker, running
 
 pytestmark = pytest.mark.slow
@@ -77,7 +78,7 @@ class Trials:
         """Launch the application, and let it copy everything."""
         process, steps = self.begin(backend)
         list(steps_of(steps))
-        process.join()
+        join(process, seconds=120)
         assert process.exitcode == 0
 
     def kill_driver(self, backend: Backend) -> bool:
@@ -86,7 +87,7 @@ class Trials:
         for _ in zip(range(after), steps_of(steps), strict=False):
             pass
         process.kill()
-        process.join()
+        join(process, seconds=120)
         return process.exitcode != 0
 
     def kill_worker(self, backend: Backend) -> bool:
@@ -94,7 +95,7 @@ class Trials:
         mark = self.home / f"killed-{self.sent}"
         process, steps = self.begin(backend, deadly=self.random.randrange(self.before, self.sent), killed=str(mark))
         list(steps_of(steps))
-        process.join()
+        join(process, seconds=120)
         return mark.exists()
 
     def kill_broker(self, backend: Backend) -> bool:
@@ -106,7 +107,7 @@ class Trials:
             if number == after:
                 self.broker.kill()
                 self.broker.start()
-        process.join()
+        join(process, seconds=120)
         assert process.exitcode == 0
         return number >= after
 
@@ -119,6 +120,17 @@ class Trials:
         assert self.endless or verify(Ledger.open(str(self.home / "app"))).is_complete
 
 
+def test_a_driver_that_is_killed_loses_and_doubles_nothing(kafka: Broker, tmp_path: Path) -> None:
+    trial = Trials(kafka, tmp_path)
+    while True:  # until a driver is killed before it has copied everything
+        trial.produce()
+        if trial.kill_driver("reference"):
+            break
+    trial.end("reference")
+    trial.check()
+
+
+@pytest.mark.trial
 @backends
 @pytest.mark.parametrize("endless", [False, True], ids=["ranges", "without an end"])
 def test_a_driver_that_crashes_again_and_again(
@@ -140,6 +152,7 @@ def test_a_driver_that_crashes_again_and_again(
     trial.check()
 
 
+@pytest.mark.trial
 @pytest.mark.parametrize("backend", ["reference", pytest.param("spark", marks=pytest.mark.spark)])
 @pytest.mark.parametrize("kill", [Trials.kill_driver, Trials.kill_worker, Trials.kill_broker])
 def test_processes_that_are_killed_again_and_again(
@@ -154,6 +167,7 @@ def test_processes_that_are_killed_again_and_again(
     trial.check()
 
 
+@pytest.mark.trial
 @pytest.mark.parametrize(
     ("backend", "point"),
     [
@@ -176,13 +190,14 @@ def test_a_driver_that_was_frozen_and_overtaken_doubles_nothing(
         assert frozen.pid is not None
         os.kill(frozen.pid, signal.SIGCONT)
         assert not [step for step in steps_of(steps) if step.endswith(Point.DELIVERED)]
-        frozen.join()
+        join(frozen, seconds=120)
     finally:
         frozen.kill()
     assert frozen.exitcode == 1
     trial.check()
 
 
+@pytest.mark.trial
 def test_a_broker_that_was_killed_is_asked_with_its_new_epoch(own: Broker) -> None:
     """The client library would ask with the old leader epoch, and the broker refuses that."""
     topics, one = Topics({"bootstrap.servers": own.address, **QUIET}), Partition(own.topic(), 0)
@@ -192,7 +207,7 @@ def test_a_broker_that_was_killed_is_asked_with_its_new_epoch(own: Broker) -> No
     with pytest.raises(Unanswered):
         topics.ends([one])
     own.start()
-    until = time.monotonic() + 60
+    until = time.monotonic() + within(60)
     while time.monotonic() < until:
         with contextlib.suppress(Unanswered):
             assert topics.ends([one]) == {one: 3}

@@ -102,6 +102,7 @@ def test_a_window_sends_what_changed_and_a_new_launch_begins_with_all(spark: Spa
     assert sorted(sizes)[len(sizes) // 2] < 10_000
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.spark
 def test_large_state_travels_as_a_whole_over_connect(connected: SparkSession, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tests.operators.records import test_rejected_places as rejected
 
 @pytest.mark.slow
 @pytest.mark.spark
-@pytest.mark.parametrize("way", ["keyed partitions", "mirrored partitions"])
+@pytest.mark.parametrize("way", ["keyed partitions", pytest.param("mirrored partitions", marks=pytest.mark.trial)])
 def test_the_result_is_that_of_the_reference(
     way: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ from threading import Thread
 import pytest
 
 from dagkit.backends.spark.master import Kind, Master, MasterInvalid, SparkUnavailable, reach
+from tests.patience import join
 
 
 @pytest.mark.parametrize(
@@ -138,7 +139,7 @@ def test_a_tunnel_whose_far_end_is_gone_is_no_master() -> None:
         tunnel.start()
         place = f"127.0.0.1:{server.getsockname()[1]}"
         assert refusal(f"spark://{place}") == f"no Spark at spark://{place}: {place} closes every connection"
-        tunnel.join()
+        join(tunnel, seconds=120)
 
 
 def test_a_host_behind_a_proxy_is_left_to_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,7 @@ from dagkit_operators import (
     Validate,
     value,
 )
+from tests.backends.places import EVERYWHERE
 from tests.backends.slots import InSlots
 from tests.engine.cast import Desk
 
@@ -126,7 +127,7 @@ def populate(home: Path, *, is_connected: bool = True) -> Callable[[Dag, object]
 Backends = Callable[[Any], Backend]
 everywhere = pytest.mark.parametrize(
     "backends",
-    ["reference", "slots", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.slow])],
+    EVERYWHERE,
     indirect=True,
 )
 

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from dagkit.backends.spark.own_folder import own_folder
+from tests.patience import within
+from tests.processes import limited, next_line
 
 MAKE = "from dagkit.backends.spark.own_folder import own_folder; print(own_folder('dagkit-x-'), flush=True); input()"
 Make = Callable[[], tuple["subprocess.Popen[str]", Path]]
@@ -24,17 +26,19 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
 
         def start() -> tuple["subprocess.Popen[str]", Path]:
             process = started.enter_context(
-                subprocess.Popen(  # noqa: S603 - our own code
-                    [sys.executable, "-c", MAKE],
-                    env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)},
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    text=True,
+                limited(
+                    subprocess.Popen(  # noqa: S603 - our own code
+                        [sys.executable, "-c", MAKE],
+                        env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)},
+                        stdin=subprocess.PIPE,
+                        stdout=subprocess.PIPE,
+                        text=True,
+                    ),
+                    120,
                 )
             )
             started.callback(process.kill)
-            assert process.stdout is not None
-            return process, Path(process.stdout.readline().strip())
+            return process, Path(next_line(process).strip())
 
         yield start
 
@@ -47,8 +51,8 @@ def test_the_folders_of_killed_processes_are_deleted_and_no_others(make: Make, t
     (left / "bin").mkdir()
     (left / "bin" / "java").symlink_to(sys.executable)
     killed.kill()
-    killed.wait()
-    exited.communicate("\n")
+    killed.wait(within(120))
+    exited.communicate("\n", timeout=within(120))
     (strange := tmp_path / "dagkit-x-strange").mkdir()
     (elsewhere := tmp_path / "elsewhere").mkdir()
     (elsewhere / ".held").touch()

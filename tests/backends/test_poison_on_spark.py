@@ -34,7 +34,12 @@ def is_marked(path: Path) -> bool:
 
 @pytest.mark.parametrize(
     ("way", "count", "words"),
-    [("signal", 10_000, "Segmentation fault"), ("memory", 10_000, "MemoryError"), ("loop", 4, "Timeout")],
+    [
+        ("signal", 4, "Segmentation fault"),
+        pytest.param("signal", 10_000, "Segmentation fault", marks=pytest.mark.trial),
+        pytest.param("memory", 10_000, "MemoryError", marks=pytest.mark.trial),
+        pytest.param("loop", 4, "Timeout", marks=pytest.mark.trial),
+    ],
 )
 def test_a_record_that_ends_its_worker_is_set_aside(
     way: Way, count: int, words: str, spark: SparkSession, tmp_path: Path
@@ -50,6 +55,7 @@ def test_a_record_that_ends_its_worker_is_set_aside(
     assert words in aside.reason
 
 
+@pytest.mark.trial
 def test_on_a_connect_server_a_record_is_found_and_retried_by_a_corrected_operator(
     connected: SparkSession, tmp_path: Path
 ) -> None:

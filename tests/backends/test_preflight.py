@@ -24,6 +24,8 @@ from dagkit_operators import about
 from hatch_build import MISSING, can_compile
 from tests.backends.test_spark_cluster import NEEDED, without_dagkit
 from tests.java import quick_java
+from tests.patience import within
+from tests.processes import run_program
 
 ROOT = Path(__file__).parents[2]
 VERSIONS = {"cloudpickle": "3.1.1", "numpy": "2.3.0", "pyarrow": "22.0.0", "pydantic": "2.12.4"}
@@ -62,7 +64,7 @@ class Hanging(MemoryFileSystem):
     answering: ClassVar[threading.Event]
 
     def info(self, path: str, **kwargs: Any) -> Any:
-        self.answering.wait()
+        self.answering.wait(within(120))
         return super().info(path, **kwargs)
 
 
@@ -106,9 +108,7 @@ def test_a_worker_without_credentials_says_so(refusing: str) -> None:
     )
     without = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     own = {"AWS_ENDPOINT_URL": refusing, "AWS_EC2_METADATA_DISABLED": "true", "HOME": "/nonexistent"}
-    done = subprocess.run(  # noqa: S603 - our own code
-        [sys.executable, "-c", code], env={**without, **own}, capture_output=True, text=True, check=True
-    )
+    done = run_program([sys.executable, "-c", code], env={**without, **own}, seconds=120)
     (storage,) = (each for each in check([Facts(**json.loads(done.stdout))]) if not each.ok)
     assert "ACCESS_DENIED" in storage.found
     assert "give executors its credentials, as by --spark spark.executorEnv.NAME=VALUE" in storage.help
@@ -197,13 +197,12 @@ def on_cluster(python: str, *words: str, folder: Path) -> subprocess.CompletedPr
     """A command at a cluster with one worker, which runs another Python."""
     quick = f"spark.executor.extraJavaOptions={quick_java()}"
     options = ["--master", "local-cluster[1,1,1024]", "--spark", quick]
-    return subprocess.run(  # noqa: S603 - our own command
+    return run_program(
         [sys.executable, "-m", "dagkit.cli", *words, *options],
-        env={**os.environ, "PYTHONPATH": "", "PYSPARK_PYTHON": python},  # workers would import what is on this path
+        env={**os.environ, "PYTHONPATH": "", "PYSPARK_PYTHON": python},
         cwd=folder,
-        capture_output=True,
-        text=True,
         check=False,
+        seconds=120,
     )
 
 
@@ -219,6 +218,7 @@ def launched_on_cluster(python: str, folder: Path) -> subprocess.CompletedProces
     )
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.spark
 def test_a_launch_ends_before_its_first_window_if_workers_lack_a_package(tmp_path: Path) -> None:
@@ -231,6 +231,7 @@ def test_a_launch_ends_before_its_first_window_if_workers_lack_a_package(tmp_pat
     assert not [*(tmp_path / "app").glob(".preflight-*")]
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.spark
 def test_the_doctor_examines_the_workers_of_a_master(tmp_path: Path) -> None:
@@ -242,6 +243,7 @@ def test_the_doctor_examines_the_workers_of_a_master(tmp_path: Path) -> None:
     assert findings["workers' libraries"]["found"].startswith(f"{about()} (on ")
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.skipif(not can_compile(), reason=MISSING)

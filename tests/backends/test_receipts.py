@@ -7,17 +7,17 @@ import pytest
 from dagkit.engine.points import Point
 from dagkit.launching import Machine, launch
 from dagkit.testing import Crash, CrashAfter
+from tests.backends.places import on_backends
 from tests.engine.receipts.test_finders import FINDERS, assert_right
 from tests.engine.receipts.test_finders import drawn as drawn_with
 from tests.engine.receipts.test_receipts import NAMES, drawn, filled, receipts
 
 pytestmark = pytest.mark.slow
 
-backends = pytest.mark.parametrize("backend", ["reference", pytest.param("spark", marks=pytest.mark.spark)])
+POINTS = [Point.RUNNING, Point.STAGED, Point.APPENDED, Point.DELIVERED, Point.RECEIPTED]
 
 
-@backends
-@pytest.mark.parametrize("point", [Point.RUNNING, Point.STAGED, Point.APPENDED, Point.DELIVERED, Point.RECEIPTED])
+@on_backends("point", POINTS, in_gate=Point.DELIVERED)
 def test_each_file_has_one_receipt_after_a_crash(
     tmp_path: Path, backend: str, point: Point, request: pytest.FixtureRequest
 ) -> None:
@@ -34,8 +34,7 @@ def test_each_file_has_one_receipt_after_a_crash(
         assert set((home / "in" / name).read_text().splitlines()) <= set(lines)
 
 
-@backends
-@pytest.mark.parametrize("finder", FINDERS)
+@on_backends("finder", FINDERS)
 def test_each_finder_can_ask_for_receipts(
     tmp_path: Path, backend: str, finder: str, request: pytest.FixtureRequest
 ) -> None:

@@ -13,6 +13,7 @@ from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.worker.protocol import Report, WindowTask
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker, RestrictionTracker
 from tests.engine.items import item_of
+from tests.patience import join
 
 INTO = "reads.blocks"
 
@@ -146,7 +147,7 @@ class ClaimsTorn(Counts):
     def process(self, element: Block, tracker: RestrictionTracker[OffsetRange, int]) -> None:
         tracker.try_claim(element.start)
         for clock in [thread for thread in threading.enumerate() if thread.name == "reference-clock"]:
-            clock.join()
+            join(clock, seconds=120)
         tracker.try_claim(element.start + 1)
         raise AssertionError("its work has no end")
 

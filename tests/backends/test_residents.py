@@ -25,6 +25,7 @@ from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.points import Point, Probe
 from dagkit.engine.reports.run_events import Failed, RunEvent
 from tests.engine.cast import Desk
+from tests.patience import join, within
 from tests.processes import below, running
 
 MANY = 500
@@ -168,8 +169,10 @@ class Run:
         return bool(self.spark.sparkContext.statusTracker().getActiveJobsIds())
 
     def wait_until_no_job_is_active(self) -> None:
+        until = time.monotonic() + within(60)
         while self.has_active_jobs():
-            time.sleep(0.01)
+            assert time.monotonic() < until, "a job does not end"
+            time.sleep(0.01)  # sleeps: between two questions to Spark
 
 
 @pytest.fixture
@@ -185,7 +188,7 @@ def run(
     run.wait_until_no_job_is_active()
 
 
-on_one_level_and_two = pytest.mark.parametrize("run", [1, 2], indirect=True)
+on_one_level_and_two = pytest.mark.parametrize("run", [pytest.param(1, marks=pytest.mark.trial), 2], indirect=True)
 
 
 @on_one_level_and_two
@@ -200,11 +203,12 @@ def test_windows_share_a_job_until_the_backend_is_closed(run: Run) -> None:
 
 
 def test_slots_leave_when_no_window_comes(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(residents, "QUICKLY_SECONDS", 2.0)
+    monkeypatch.setattr(residents, "QUICKLY_SECONDS", within(2))
     run.until(lambda: run.backend.in_residents >= 2)
     run.wait_until_no_job_is_active()
 
 
+@pytest.mark.trial
 @on_one_level_and_two
 def test_a_window_whose_worker_is_killed_runs_again(run: Run) -> None:
     run.until(lambda: run.backend.in_residents >= 2, (run.home / "kill").touch)
@@ -213,6 +217,7 @@ def test_a_window_whose_worker_is_killed_runs_again(run: Run) -> None:
     assert run.backend.stays >= 2
 
 
+@pytest.mark.trial
 def test_slots_that_died_between_two_windows_are_replaced(run: Run) -> None:
     def kill() -> None:
         before = run.backend.stays
@@ -239,12 +244,14 @@ def test_an_error_of_a_slot_is_not_taken_for_the_end_of_its_connection() -> None
         with ThreadPoolExecutor(1) as pool:
             slot = pool.submit(task, 0, ())
             with listener.accept() as connection:
+                assert connection.poll(within(30))
                 assert connection.recv_bytes() == bytes(4)
                 connection.send_bytes(b"")  # nothing that can be read
                 with pytest.raises(EOFError, match="Ran out of input"):
-                    slot.result()
+                    slot.result(within(120))
 
 
+@pytest.mark.trial
 def test_another_job_gets_cores_while_windows_go_on(run: Run) -> None:
     counted: list[int] = []
 
@@ -260,11 +267,12 @@ def test_another_job_gets_cores_while_windows_go_on(run: Run) -> None:
             run.end()
 
     run.run(probe)
-    query.join()
+    join(query, seconds=120)
     assert counted == [100]
     assert run.arrived == list(range(len(run.arrived)))
 
 
+@pytest.mark.trial
 def test_slots_that_outnumber_the_cores_do_not_stay(spark: SparkSession, tmp_path: Path) -> None:
     run = Run(spark, tmp_path, slots=3)
     with closing(run.backend):

@@ -20,10 +20,12 @@ import pytest
 from tests.cluster.standalone import WITHIN_SECONDS, Spoken
 from tests.cluster.test_connect import kill
 from tests.java import connect_server
+from tests.patience import within
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.spark,
+    pytest.mark.trial,
     pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="only Linux shows its processes as files"),
 ]
 PLANTED = ("planted-in-the-environment", "planted-in-a-file", "planted-in-a-property-file", "planted-in-a-url")
@@ -173,7 +175,7 @@ def test_planted_secrets_are_nowhere_on_spark(kind: str, tmp_path: Path) -> None
         await_worker(tmp_path, launch)
         seen = [*places(tmp_path, launch, server), *(pages(tmp_path) if kind == "classic" else ())]
         (tmp_path / "go").write_bytes(b"")
-        assert launch.process.wait() == 0, "".join(launch.lines[-40:])
+        assert launch.process.wait(within(120)) == 0, "".join(launch.lines[-40:])
         seen += places(tmp_path, launch, server)
     found = {place: secrets for place, content in seen if (secrets := secrets_in(content))}
     assert found == {}

@@ -1,7 +1,6 @@
 """The session that dagkit starts itself."""
 
 import socket
-import subprocess
 import sys
 
 import pytest
@@ -10,7 +9,9 @@ from pyspark.sql import SparkSession
 from dagkit.backends.spark import session_at
 from dagkit.backends.spark.master import SparkUnavailable
 from dagkit.backends.spark.session import SparkIncomplete
+from dagkit.clock import PATIENCE
 from dagkit.machine import Machine, StartingSession
+from tests.processes import run_program
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -29,6 +30,7 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_listens_and_is_no_connect_server_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio")
     monkeypatch.setattr("dagkit.backends.spark.session.CONNECTED_WITHIN_SECONDS", 0.2)
+    monkeypatch.setenv(PATIENCE, "1")
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"sc://127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(SparkUnavailable, match=r"^no Spark Connect server answers at ") as raised:
@@ -100,5 +102,5 @@ other.join()
 
 
 def test_two_threads_may_import_the_backend_at_once() -> None:
-    done = subprocess.run([sys.executable, "-c", IMPORTING], check=False, capture_output=True, text=True)  # noqa: S603 - our own program
+    done = run_program([sys.executable, "-c", IMPORTING], check=False, seconds=120)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -13,6 +13,7 @@ import pytest
 from dagkit.backends.spark.master import Master
 from dagkit.backends.spark.session_settings import has_own_logging, settings_for, users_settings
 from tests.backends.test_spark_cluster import SLOTS, ran
+from tests.patience import within
 
 EVERYWHERE = {
     "spark.python.worker.faulthandler.enabled": "true",
@@ -135,6 +136,7 @@ for master, settings in (("local[1]", {}), ("local-cluster[1,1,1024]", {}), ("lo
 """
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("way", ["python", "spark-submit"])
@@ -154,7 +156,7 @@ def test_a_session_has_the_users_settings_and_a_cluster_none_of_the_local_ones(f
         },
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=within(120),
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]
@@ -166,6 +168,7 @@ def test_a_session_has_the_users_settings_and_a_cluster_none_of_the_local_ones(f
     ]
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.spark
 def test_executors_whose_folders_have_long_paths_run_python(tmp_path: Path) -> None:

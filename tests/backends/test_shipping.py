@@ -1,7 +1,6 @@
 """What travels by value arrives unchanged: an author's dataclasses, too, whichever module asks for their fields."""
 
 import site
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -21,6 +20,7 @@ from dagkit.backends.spark.shipping import Known, by_value, modules_of, shipped
 from dagkit.backends.spark.spark_errors import SparkEnded
 from dagkit.compiler import compile_application
 from dagkit.engine.program.lower import program_of
+from tests.processes import run_program
 
 AUTHOR = """
 from dataclasses import dataclass
@@ -92,7 +92,7 @@ def author(written: Written) -> ModuleType:
 def read_elsewhere(data: bytes, folder: Path, worker: str = WORKER) -> str:
     (folder / "shipped").write_bytes(data)
     command = [sys.executable, "-c", worker, str(folder / "shipped")]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - our own program
+    done = run_program(command, check=False, seconds=120)
     return done.stdout + done.stderr
 
 
@@ -151,7 +151,8 @@ def found_in(judge: Any, codec: StreamCodec[Any] | None = None) -> list[str]:
             dag.set_input_port_attribute(judges.input, PortContext.STREAM_CODEC, codec)
 
     program = program_of(compile_application(draw))
-    return [module.__name__ for module in modules_of(program) if module.__name__ != __name__]
+    names = [module.__name__ for module in modules_of(program)]
+    return [name for name in names if not name.startswith("tests.")]
 
 
 class Words(InputOperator):

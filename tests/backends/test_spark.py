@@ -38,6 +38,8 @@ from dagkit.engine.program.program import Program
 from dagkit.engine.worker.instances import StateUnreadable
 from dagkit.engine.worker.outbox import Outbox
 from dagkit.engine.worker.protocol import Answer, Report, WindowTask
+from tests.backends.places import ON_BOTH
+from tests.patience import within
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
@@ -90,7 +92,11 @@ def state_of(answer: Answer, operator: str) -> list[Any]:
     return [report.state[operator] for report in answer.reports if operator in report.state]
 
 
-@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize(
+    ("session", "partitions"),
+    [("classic", 1), ("classic", 3), pytest.param("connect", 1, marks=pytest.mark.trial), ("connect", 3)],
+    indirect=["session"],
+)
 def test_words_are_counted_over_windows(session: SparkSession, partitions: int) -> None:
     counting_words = counting(partitions)
     backend = SparkBackend(counting_words, session)
@@ -103,6 +109,7 @@ def test_words_are_counted_over_windows(session: SparkSession, partitions: int) 
     backend.close()
 
 
+@ON_BOTH
 def test_what_an_operator_raises_arrives_as_a_failure(session: SparkSession) -> None:
     counting_words = counting(2)
     backend = SparkBackend(counting_words, session)
@@ -439,7 +446,7 @@ class Linger(Operator):
 
     def process(self, word: str) -> None:
         Path(word).touch()
-        time.sleep(600)
+        time.sleep(600)  # sleeps: the test ends it
 
 
 def test_closing_ends_what_runs(session: SparkSession, tmp_path: Path) -> None:
@@ -449,10 +456,10 @@ def test_closing_ends_what_runs(session: SparkSession, tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as pool:
         window = pool.submit(backend.run, WindowTask(1, sent(lingering, [str(sign)])))
         while not sign.exists() and not window.done():
-            time.sleep(0.05)
+            time.sleep(0.05)  # sleeps: between two looks at a file
         backend.close()
         with pytest.raises(SparkFailed):
-            window.result(60)
+            window.result(within(60))
 
 
 def test_closing_ends_what_is_on_its_way_to_spark(
@@ -466,7 +473,7 @@ def test_closing_ends_what_is_on_its_way_to_spark(
     def built(*of: Any) -> Any:
         task = build(*of)
         is_built.set()
-        assert was_interrupted.wait(60)
+        assert was_interrupted.wait(within(60))
         return task
 
     def interrupted(tag: str) -> None:
@@ -477,10 +484,10 @@ def test_closing_ends_what_is_on_its_way_to_spark(
     monkeypatch.setattr(backend._jobs, "_interrupt", interrupted)
     with ThreadPoolExecutor(1) as pool:
         window = pool.submit(backend.run, WindowTask(1, sent(lingering, [str(tmp_path / "at work")])))
-        assert is_built.wait(60)
+        assert is_built.wait(within(60))
         backend.close()
         with pytest.raises(SparkFailed, match="Spark failed in window 1"):
-            window.result(60)
+            window.result(within(60))
 
 
 def test_a_window_that_comes_after_closing_is_refused(session: SparkSession) -> None:
@@ -503,8 +510,8 @@ def test_tasks_are_interrupted_for_the_threads_that_run_jobs_and_for_no_others(s
         return meanwhile, context.getLocalProperty(name)
 
     with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(in_a_thread, None).result() == ("true", None)
-        assert pool.submit(in_a_thread, "false").result() == ("true", "false")
+        assert pool.submit(in_a_thread, None).result(within(120)) == ("true", None)
+        assert pool.submit(in_a_thread, "false").result(within(120)) == ("true", "false")
     backend.close()
 
 

@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark]
+from tests.patience import within
+from tests.processes import run_program
+
+pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.trial]
 HERE = Path(__file__).parent
 NEEDED = ("cloudpickle", "numpy", "pyarrow", "pydantic")
 """What workers must have, with what these depend on, besides Spark."""
@@ -26,7 +29,7 @@ def ran(master: str, mark: Path, *words: str, **environment: str) -> Any:
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=within(120),
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]
@@ -46,7 +49,7 @@ def without_dagkit(folder: Path, needed: Iterable[str] = NEEDED) -> str:
     python.chmod(0o755)
     looked = f"from importlib.util import find_spec; print([*map(find_spec, {['dagkit', 'pandas', 'isal']})])"
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    told = subprocess.run([python, "-c", looked], check=True, capture_output=True, text=True, cwd=folder, env=clean)  # noqa: S603
+    told = run_program([python, "-c", looked], cwd=folder, env=clean, seconds=600)
     assert told.stdout == "[None, None, None]\n"
     return str(python)
 

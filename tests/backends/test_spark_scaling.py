@@ -10,10 +10,12 @@ from dagkit.launching import launch
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
 from dagkit.scaling import ScalingInputs, decide
+from tests.backends.places import ON_BOTH
 from tests.engine.cast import some_lines
 from tests.engine.changes.test_listeners import lines
 
 
+@ON_BOTH
 @pytest.mark.slow
 @pytest.mark.spark
 def test_one_file_is_read_on_all_cores_from_the_first_window_on(session: SparkSession, tmp_path: Path) -> None:

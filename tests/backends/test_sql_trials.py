@@ -17,7 +17,7 @@ from tests.engine.cast import Digits, Ranges
 from tests.operators.driver_kills import POINTS, kill_once
 from tests.operators.sql.sql_cast import Row, TestDatabase
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark]
+pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.trial]
 
 LOOKS = ((4, 3), (5,), (2, 2), (7,), (1, 1, 1))
 EXPECTED = [(number, f"row {number}") for number in range(26)]

@@ -34,7 +34,11 @@ ON_SPARK = [pytest.mark.slow, pytest.mark.spark]
 
 
 @pytest.fixture(
-    params=["reference", pytest.param("spark", marks=ON_SPARK), pytest.param("connected", marks=ON_SPARK)],
+    params=[
+        "reference",
+        pytest.param("spark", marks=ON_SPARK),
+        pytest.param("connected", marks=[*ON_SPARK, pytest.mark.trial]),
+    ],
     ids=["reference", "classic", "connect"],
 )
 def machine(request: pytest.FixtureRequest) -> dict[str, Any]:

@@ -39,6 +39,7 @@ from dagkit.engine.worker.protocol import Backend, WindowTask
 from dagkit.engine.worker.slot import SlotRun
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore
+from tests.backends.places import SPARK, SPARK_IN_TRIALS
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,7 @@ class Runs:
 Start = Callable[[Any], Runs]
 
 
-@pytest.fixture(params=["reference", pytest.param("spark", marks=[pytest.mark.slow, pytest.mark.spark])])
+@pytest.fixture(params=["reference", SPARK_IN_TRIALS])
 def start(request: pytest.FixtureRequest) -> Start:
     """Compiles what a function draws, and starts it on one backend."""
 
@@ -172,6 +173,7 @@ def test_counts_are_the_same_for_any_number_of_partitions(start: Start, partitio
     assert sorted(collected(start(draw), 2)) == sorted(first + second)
 
 
+@pytest.mark.parametrize("start", ["reference", SPARK], indirect=True)
 def test_a_key_is_counted_by_the_partition_that_owns_it(start: Start) -> None:
     def draw(dag: Dag, conf: object) -> None:
         words = dag.add_operator("words", Words(windows=("a b c d e f g h",)))
@@ -212,6 +214,7 @@ def test_what_fans_out_reaches_every_reader(start: Start) -> None:
     assert sorted(collected(start(draw), 1, "c1", "c2")) == ["X", "X", "Y", "Y"]
 
 
+@pytest.mark.parametrize("start", ["reference", SPARK], indirect=True)
 def test_partitions_change_between_two_windows_and_what_is_counted_moves_along(start: Start) -> None:
     def draw(dag: Dag, conf: object) -> None:
         count = dag.add_operator("count", CountWords())
@@ -264,6 +267,7 @@ class Sum(Operator):
         self.before = number
 
 
+@pytest.mark.parametrize("start", ["reference", SPARK], indirect=True)
 def test_a_delayed_value_is_seen_in_the_next_window(start: Start) -> None:
     def draw(dag: Dag, conf: object) -> None:
         start, total = dag.add_operator("start", Once()), dag.add_operator("sum", Sum())
@@ -403,6 +407,7 @@ class Deaf(Upper):
         return True
 
 
+@pytest.mark.parametrize("start", ["reference", SPARK], indirect=True)
 @pytest.mark.parametrize("partitions", [1, 2])
 def test_a_control_tuple_reaches_every_partition_once(start: Start, partitions: int) -> None:
     def draw(dag: Dag, conf: object) -> None:

@@ -22,6 +22,7 @@ from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.stores import MemoryStore
 from dagkit_operators import Items, Watch
+from tests.backends.places import EVERYWHERE, SPARK_IN_TRIALS
 from tests.backends.slots import InSlots
 from tests.engine.cast import Hurried, lines_through_filter, some_lines
 from tests.engine.items import item_of
@@ -60,7 +61,7 @@ class Telling(RowOperator):
 Make = Callable[[Compilation], Backend]
 
 
-@pytest.fixture(params=["reference", "slots", pytest.param("spark", marks=[pytest.mark.slow, pytest.mark.spark])])
+@pytest.fixture(params=["reference", "slots", SPARK_IN_TRIALS])
 def make(request: pytest.FixtureRequest) -> Make:
     """Makes one backend or the other, whose windows are over as soon as they have begun."""
 
@@ -91,6 +92,7 @@ def in_partitions(dag: Dag, operator: Any, count: int) -> None:
     dag.set_operator_attribute(operator, OperatorContext.PARTITIONER, StatelessPartitioner(count))
 
 
+@pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
 @pytest.mark.parametrize(("senders", "readers"), [(1, 1), (1, 2), (2, 1), (2, 3)])
 def test_work_that_comes_from_workers_is_done_once(make: Make, senders: int, readers: int) -> None:
     def draw(dag: Dag, conf: object) -> None:
@@ -134,6 +136,7 @@ def test_work_makes_work(make: Make) -> None:
     assert sorted(told(draw, make)) == numbers_expected(made, BY_NOW, doubled=False)
 
 
+@pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
 def test_side_values_are_there_before_the_work_of_their_window(make: Make) -> None:
     def draw(dag: Dag, conf: object) -> None:
         names, greet = dag.add_operator("names", Names(looks=(LOOKS[1],))), dag.add_operator("greet", Greet())
@@ -162,6 +165,7 @@ def test_an_output_that_leads_nowhere_is_not_connected(make: Make) -> None:
     assert told(draw, make) == [("told", True), ("unread", False)]
 
 
+@pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
 def test_the_file_of_a_block_is_in_its_order_whichever_slot_read_which_part(make: Make, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     text = some_lines(40)

@@ -2,7 +2,6 @@
 
 import gc
 import platform
-import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -17,6 +16,7 @@ from dagkit.backends.spark.task import LevelTask
 from dagkit.compiler import compile_application
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.worker.protocol import WindowTask
+from tests.processes import run_program
 
 FAULTS_AT_WORK = """
 import resource
@@ -42,7 +42,7 @@ def faults_at_work(*, held: bool, **env: str) -> int:
     program = FAULTS_AT_WORK.format(held=held)
     paths = {"PYTHONPATH": ":".join(filter(None, sys.path))}
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, env=paths | env, capture_output=True, text=True, check=True)  # noqa: S603 - our own
+    done = run_program(command, env=paths | env, seconds=120)
     return int(done.stdout)
 
 
@@ -57,10 +57,11 @@ for task in 1, 2:
     print("the pipe is broken", file=sys.stderr)
 """
     paths = {"PYTHONPATH": ":".join(filter(None, sys.path))}
-    done = subprocess.run([sys.executable, "-c", program], env=paths, capture_output=True, text=True, check=True)  # noqa: S603 - our own
+    done = run_program([sys.executable, "-c", program], env=paths, seconds=120)
     assert done.stderr.splitlines() == ["task 1", "task 2"]
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="memory is held where the C library is glibc")
 def test_what_one_chunk_freed_serves_the_next_one() -> None:
@@ -68,6 +69,7 @@ def test_what_one_chunk_freed_serves_the_next_one() -> None:
     assert faults_at_work(held=False) > MANY
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="memory is held where the C library is glibc")
 def test_what_a_user_set_for_the_c_library_stays() -> None:

@@ -11,6 +11,7 @@ from dagkit_operators import LineReader
 QUICK = ["--mib", "3", "--rounds", "1"]
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 def test_each_use_and_each_claim_is_reported(capsys, monkeypatch):
     monkeypatch.setattr(claims, "MOST_OVERHEAD", 100.0)
@@ -23,6 +24,7 @@ def test_each_use_and_each_claim_is_reported(capsys, monkeypatch):
     assert told["holds"]
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 def test_a_tracker_that_costs_too_much_fails(capsys, monkeypatch):
     monkeypatch.setattr(claims, "MOST_OVERHEAD", -0.99)

@@ -22,6 +22,7 @@ def test_the_page_has_a_row_for_each_reading() -> None:
     assert rows[-3:] == [["400", "", "", "3"], ["350", "0.80", "0.8", "3"], ["700", "1.70", "1.7", "3"]]
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 def test_each_line_is_read_once_by_one_and_by_two(tmp_path: Path) -> None:
     result = measured(tmp_path, 40 << 20, rounds=1)

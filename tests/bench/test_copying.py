@@ -2,24 +2,25 @@
 
 import json
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from bench import copying
+from tests.processes import run_program
 
 SECONDS = {"cp": [1.0, 3.0, 2.0], "dagkit": [4.0], "dagkit, synced": [5.0], "cp, synced": [4.0]}
 
 
+@pytest.mark.trial
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("cp") is None, reason="it measures beside cp")
 def test_each_contestant_copies_and_the_bound_decides_the_exit_code(tmp_path: Path) -> None:
     program, disk = [sys.executable, "-m", "bench", "copying", "--json"], ["--disk", str(tmp_path)]
     command = [*program, *disk, "--gib", "0.004", "--rounds", "1"]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - our own program
+    done = run_program(command, check=False, seconds=600)
     seconds = json.loads(done.stdout)
     assert {name: len(took) for name, took in seconds.items()} == dict.fromkeys(
         ["cp", "dagkit", "dagkit, with checksums", "cp, synced", "dagkit, synced", "dagkit, synced, with checksums"], 1

@@ -9,6 +9,7 @@ from bench import figures
 QUICK = ["--mib", "1", "--rounds", "2"]
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 def test_each_path_is_reported(capsys, monkeypatch):
     monkeypatch.setattr(figures, "MOST_OVERHEAD", 100.0)
@@ -22,6 +23,7 @@ def test_each_path_is_reported(capsys, monkeypatch):
     assert told["holds"]
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 def test_figures_that_cost_too_much_fail(capsys, monkeypatch):
     monkeypatch.setattr(figures, "MOST_OVERHEAD", -0.99)

@@ -16,6 +16,7 @@ def two_folders(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(finding, "IN_FOLDER", 10)
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.parametrize(("least", "code"), [(0.0, 0), (10.0**9, 1)])
 def test_a_scan_is_judged_by_its_share_of_the_speed_of_find(

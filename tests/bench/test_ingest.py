@@ -104,6 +104,7 @@ def test_no_other_engine_can_be_asked_for(capsys: pytest.CaptureFixture[str]) ->
     assert "there is no sed" in capsys.readouterr().err
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 def test_every_round_has_a_first_run_and_warm_ones(tmp_path: Path) -> None:
     (found,) = race([KERNEL], Place("disk", tmp_path / "disk"), SMALL, print)
@@ -113,12 +114,14 @@ def test_every_round_has_a_first_run_and_warm_ones(tmp_path: Path) -> None:
     assert set(found.versions) == {"pyarrow", "numpy"}
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 def test_nothing_is_left_behind(tmp_path: Path) -> None:
     race([KERNEL], Place("disk", tmp_path), SMALL, print)
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("liar", "why"),
@@ -136,6 +139,7 @@ def test_an_engine_that_fails_is_reported_and_the_others_continue(tmp_path: Path
     assert isinstance(measured, Measured)
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 def test_a_process_that_lost_lines_is_repeated_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("APEX_JAVA_HOME", str(tmp_path / "nowhere"))
@@ -148,6 +152,7 @@ def test_a_process_that_lost_lines_is_repeated_and_counted(tmp_path: Path, monke
     assert measured.compared > measured.rate
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 def test_packages_that_cannot_be_had_are_reported_with_the_command_that_brings_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -158,6 +163,7 @@ def test_packages_that_cannot_be_had_are_reported_with_the_command_that_brings_t
         Environment("nobody", (wanted,)).make(print)
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 def test_the_command_prints_a_line_for_each_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     effort = ["--gib", "0.001", "--rounds", "1", "--runs", "1"]

@@ -19,6 +19,7 @@ def test_both_bounds_must_hold(seconds: tuple[float, float], holds: bool) -> Non
     assert Measured(1000, {DAGKIT: [10.0], **taken}).holds is holds
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.spark
 def test_each_contestant_reads_all_files(capsys: pytest.CaptureFixture[str]) -> None:

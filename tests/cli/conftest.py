@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +13,8 @@ from click.testing import CliRunner
 
 from dagkit.cli import main
 from tests.cli.samples import DISCONNECTED, WORD_COUNT
+from tests.patience import PATIENT
+from tests.processes import run_program
 
 ROOT = Path(__file__).parents[2]
 
@@ -38,7 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     for name in list(os.environ):
-        if name.startswith("DAGKIT") or name in {"NO_COLOR", "FORCE_COLOR"}:
+        if (name.startswith("DAGKIT") and name not in PATIENT) or name in {"NO_COLOR", "FORCE_COLOR"}:
             monkeypatch.delenv(name)
     return tmp_path
 
@@ -85,13 +86,12 @@ def process(folder: Path) -> Callable[..., Answer]:
 
     def call(*arguments: str, python: tuple[str, ...] = (), **environment: str) -> Answer:
         path = os.pathsep.join([str(ROOT), str(ROOT / "operators")])
-        done = subprocess.run(  # noqa: S603 - this very Python
+        done = run_program(
             [sys.executable, *(python or ("-W", "error", "-m", "dagkit.cli")), *arguments],
-            capture_output=True,
-            text=True,
             check=False,
             cwd=folder,
-            env={"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": path, **environment},
+            env={"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": path, **PATIENT, **environment},
+            seconds=50,
         )
         return Answer(done.returncode, done.stdout, done.stderr)
 

@@ -6,6 +6,8 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.patience import within
+
 
 def on_terminal(
     command: Sequence[str], folder: Path, environment: Mapping[str, str], *, stdout: int | None = None
@@ -28,5 +30,5 @@ def on_terminal(
     except OSError:  # Linux reports so that the other end is closed
         pass
     os.close(ours)
-    assert program.wait() == 0
+    assert program.wait(within(50)) == 0
     return shown

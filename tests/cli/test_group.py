@@ -2,6 +2,7 @@
 
 import json
 import sys
+from itertools import product
 
 import pytest
 
@@ -573,23 +574,28 @@ SET_IN_PLAIN_TEXT = [
 ]
 
 
-@pytest.mark.parametrize(
-    "verb",
-    [
-        "validate",
-        "plan",
-        "plan --json",
-        "describe lines --in",
-        "explain --step resolved",
-        "explain --step fused --json",
-        "config",
-        "config --all --origin",
-        "config --json",
-        "graph",
-        "graph -f dot",
-    ],
+VERBS = (
+    "validate",
+    "plan",
+    "plan --json",
+    "describe lines --in",
+    "explain --step resolved",
+    "explain --step fused --json",
+    "config",
+    "config --all --origin",
+    "config --json",
+    "graph",
+    "graph -f dot",
 )
-@pytest.mark.parametrize("setting", SET_IN_PLAIN_TEXT)
+"""Commands that print what a property was set to."""
+SECRET_CASES = {
+    *((verb, SET_IN_PLAIN_TEXT[number % len(SET_IN_PLAIN_TEXT)]) for number, verb in enumerate(VERBS)),
+    *product(("config --json", "explain --step resolved"), SET_IN_PLAIN_TEXT),
+}
+"""Each command with one setting, and each setting with two commands."""
+
+
+@pytest.mark.parametrize(("verb", "setting"), sorted(SECRET_CASES))
 def test_a_secret_by_type_is_shown_by_no_command(dagkit, write, verb, setting):
     write("typed.py", TYPED_SECRETS)
     write("template.properties", "dt.template.all.matchIdRegExp = lines" if "template" in setting else "")

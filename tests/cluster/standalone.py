@@ -14,10 +14,11 @@ from typing import Self
 from dagkit.backends.spark.java import ensure_java
 from dagkit.backends.spark.session_settings import spark_home
 from tests.java import quick_java
+from tests.patience import join, within
 from tests.processes import running
 
 EXECUTOR = "CoarseGrainedExecutorBackend"
-WITHIN_SECONDS = 240.0
+WITHIN_SECONDS = within(120)
 """How long a process may take to print what a test waits for. Only a failing test waits as long."""
 
 
@@ -64,10 +65,10 @@ class Spoken:
     def kill(self) -> None:
         """End it without notice, and wait until it has ended."""
         self.process.kill()
-        self.process.wait()
+        self.process.wait(within(600))
         assert self.process.stdin is not None
         self.process.stdin.close()
-        self._reader.join()
+        join(self._reader, seconds=600)
 
 
 class Standalone:

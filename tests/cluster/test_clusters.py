@@ -19,12 +19,14 @@ from dagkit_operators.filesystem.access import opened
 from dagkit_operators.filesystem.listing import files_below
 from tests.cluster.driver import run
 from tests.cluster.standalone import EXECUTOR, Spoken, Standalone
+from tests.patience import within
 from tests.processes import running
 from tests.services.azurite import Azurite
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.spark,
+    pytest.mark.trial,
     pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="only Linux shows its processes as files"),
 ]
 DRIVER = str(Path(__file__).with_name("driver.py"))
@@ -96,7 +98,7 @@ def disturbed(
         driver.send("continue")
         driver.until(f"^committed {DISTURBED + 1}$")
         sys.stdout.write(f"{run.application} at {master}: recovered in {time.monotonic() - began:.1f} s\n")
-        assert driver.process.wait() == 0, "".join(driver.lines[-40:])
+        assert driver.process.wait(within(600)) == 0, "".join(driver.lines[-40:])
     finally:
         driver.kill()
     run.check()
@@ -186,7 +188,7 @@ def test_executors_reach_azure_by_variables_in_sparks_settings(
     )
     try:
         driver.until("^committed 1$")
-        assert driver.process.wait() == 0, "".join(driver.lines[-40:])
+        assert driver.process.wait(within(600)) == 0, "".join(driver.lines[-40:])
     finally:
         driver.kill()
     written = b""

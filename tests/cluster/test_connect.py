@@ -12,11 +12,13 @@ import pytest
 from tests.cluster.standalone import Spoken
 from tests.cluster.test_clusters import DISTURBED, Run
 from tests.java import connect_server
+from tests.patience import within
 from tests.processes import below
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.spark,
+    pytest.mark.trial,
     pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="only Linux shows its processes as files"),
 ]
 Serve = Callable[..., tuple[Spoken, str]]
@@ -63,6 +65,6 @@ def test_a_launch_resumes_when_its_server_starts_again_and_when_it_is_away_for_a
     serve(port)
     driver.until("answers again, after ")
     driver.send("continue")
-    assert driver.process.wait() == 0, "".join(driver.lines[-40:])
+    assert driver.process.wait(within(600)) == 0, "".join(driver.lines[-40:])
     driver.kill()
     run.check()

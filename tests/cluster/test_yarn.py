@@ -20,6 +20,7 @@ from tests.services.yarn import Yarn
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.spark,
+    pytest.mark.trial,
     pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="only Linux shows its processes as files"),
 ]
 

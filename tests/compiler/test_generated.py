@@ -156,6 +156,7 @@ def test_what_is_wrong_is_reported_and_nothing_else_is_raised(case: tuple[Dag, l
     assert str(raised.value).startswith(f"Dag cannot be compiled: {len(raised.value.codes)} problem")
 
 
+@pytest.mark.gate(10)
 @pytest.mark.parametrize("breaking", [*BREAKS, make_no_partitions], ids=lambda b: b.__name__.replace("_", " "))
 @given(blueprint=blueprints(most=4))
 def test_one_mistake_is_reported_under_one_code(breaking: Break, blueprint: Blueprint) -> None:

@@ -1,4 +1,4 @@
-"""Planning grows with the graph, and not much faster: a ratio decides, so that a slow machine proves the same."""
+"""Planning grows with the graph, and not much faster; `bench check` measures how fast it is."""
 
 import pytest
 
@@ -9,9 +9,10 @@ from dagkit.plan import fingerprint
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.trial
 def test_planning_three_times_the_operators_takes_little_more_than_three_times_as_long() -> None:
     sizes = ((measured(500, rounds=2), measured(1_500, rounds=2)) for _ in range(3))
-    assert any(power(small, large) < STEEPEST + 0.25 and small.seconds < 10 for small, large in sizes)
+    assert any(power(small, large) < STEEPEST + 0.25 for small, large in sizes)
 
 
 def test_the_same_seed_draws_the_same_graph() -> None:

@@ -16,8 +16,11 @@ from dagkit.console.run_folder import RunFolder
 from dagkit.console.serving import Console
 from dagkit.launching import Machine, launch
 from dagkit_operators import FileSplitterInput, Filter, LineReader, PartWriter
+from tests.patience import within
 
 FILES, LINES = 3, 20
+PAGE_MILLIS = within(10) * 1000
+"""How long a test waits for something on a page."""
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 NOTED = """
 window.violations = [];
@@ -67,7 +70,7 @@ class Served:
 
     def request(self, path: str, headers: Mapping[str, str] | None = None, *, method: str = "GET") -> Answer:
         """Send a request; without headers, with the token in one."""
-        connection = HTTPConnection(self.address, timeout=30)
+        connection = HTTPConnection(self.address, timeout=within(30))
         headers = {"Authorization": f"Bearer {self.token}"} if headers is None else headers
         try:
             connection.request(method, path, headers=headers)
@@ -133,6 +136,7 @@ def browser() -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api", reason="no browser driver: pip install 'dagkit[dev]'")
     if CHROMIUM is None:
         pytest.skip("there is no browser: apt-get install chromium")
+    playwright.expect.set_options(timeout=PAGE_MILLIS)
     with playwright.sync_playwright() as started:
         found = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield found
@@ -147,6 +151,7 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
     def open_page(url: str, **options: Any) -> Any:
         context = browser.new_context(**options)
         page = context.new_page()
+        page.set_default_timeout(PAGE_MILLIS)
         page.add_init_script(NOTED)
         page.on("pageerror", lambda error: raised.append(str(error)))
         page.goto(url)

@@ -16,6 +16,7 @@ from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit_operators import FileInfo, FileSplitterBase, Items, LineReader, PartWriter
 from tests.console.conftest import FILES, LINES, Served, again, run_copying
+from tests.patience import within
 
 
 def test_the_overview_says_what_ran_and_how_far(console: Served, finished: Path) -> None:
@@ -154,7 +155,7 @@ def test_a_run_whose_process_is_gone_was_killed(tmp_path: Path, serve: Callable[
     place = run_copying(tmp_path)
     status = json.loads((place / "status.json").read_text())
     gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
+    gone.wait(within(30))
     status |= {"state": "running", "driver": {**status["driver"], "pid": gone.pid}}
     (place / "status.json").write_text(json.dumps(status))
     with serve(place, allows_control=True) as url:

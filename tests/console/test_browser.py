@@ -75,6 +75,7 @@ def test_windows_files_and_operators_are_opened_by_keyboard(console: Served, ope
     playwright.expect(page.locator("svg.physical")).to_be_visible()
 
 
+@pytest.mark.gate(1)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_view_has_a_serious_fault_of_accessibility(
     console: Served, open_page: Callable[..., Any], scheme: str
@@ -87,6 +88,7 @@ def test_no_view_has_a_serious_fault_of_accessibility(
     assert found == {view: [] for view in VIEWS}
 
 
+@pytest.mark.gate(1)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_pressed_button_is_legible_below_the_pointer(
     console: Served, open_page: Callable[..., Any], scheme: str

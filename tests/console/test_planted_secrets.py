@@ -4,7 +4,6 @@ They are not in its folder, its output, what commands print, what the console an
 """
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.console.conftest import Served
+from tests.processes import run_program
 
 ROOT = Path(__file__).parents[2]
 PLANTED = ("planted-in-the-environment", "planted-in-a-file", "planted-in-a-property-file")
@@ -72,12 +72,10 @@ ANSWERS = "overview windows windows/1 decisions splits items given-up series wor
 
 def run(folder: Path, *words: str) -> str:
     """What a command prints."""
-    done = subprocess.run(  # noqa: S603 - our own program
+    done = run_program(
         [sys.executable, "-m", "dagkit.cli", *words],
         cwd=folder,
         env={**os.environ, "PLANTED": PLANTED[0], "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -89,6 +87,7 @@ def secrets_in(content: str | bytes) -> list[str]:
     return [secret for secret in PLANTED if secret.encode() in text]
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 def test_planted_secrets_are_nowhere(tmp_path: Path, serve: Callable[..., Any]) -> None:
     (tmp_path / "keeping.py").write_text(APP)

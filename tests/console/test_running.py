@@ -11,7 +11,9 @@ import pytest
 
 from dagkit.engine.reports.status_file import read_status
 from dagkit.ledger import Ledger
-from tests.console.conftest import Served, serious_faults
+from tests.console.conftest import PAGE_MILLIS, Served, serious_faults
+from tests.patience import PATIENT, within
+from tests.processes import killed_after
 
 playwright = pytest.importorskip("playwright.sync_api", reason="no browser driver: pip install 'dagkit[dev]'")
 pytestmark = pytest.mark.slow
@@ -56,36 +58,38 @@ def run(tmp_path: Path) -> Iterator[Callable[..., tuple[subprocess.Popen[str], S
         process = subprocess.Popen(  # noqa: S603 - this very Python
             command,
             cwd=tmp_path,
-            env={"PYTHONPATH": f"{ROOT}:{ROOT / 'operators'}", "HOME": str(tmp_path)},
+            env={"PYTHONPATH": f"{ROOT}:{ROOT / 'operators'}", "HOME": str(tmp_path), **PATIENT},
             stderr=subprocess.PIPE,
             text=True,
         )
         launched.append(process)
         assert process.stderr is not None
-        line = next(line for line in process.stderr if line.startswith("console: "))
+        with killed_after(process):
+            line = next(line for line in process.stderr if line.startswith("console: "))
         return process, Served(line.removeprefix("console: ").strip())
 
     yield launch
     for process in launched:
         process.send_signal(signal.SIGKILL)
-        process.communicate()
+        process.communicate(timeout=within(30))
 
 
+@pytest.mark.trial
 def test_the_page_of_a_running_application_moves(run: Any, open_page: Any) -> None:
     _, console = run("--console")
     page = open_page(console.url)
-    playwright.expect(page.locator("#state")).to_have_text("running", timeout=30_000)
+    playwright.expect(page.locator("#state")).to_have_text("running")
     window = page.locator(".figures dd").first
-    playwright.expect(window).not_to_have_text(window.inner_text(), timeout=30_000)
-    playwright.expect(page.locator(".figures").first).to_contain_text("In progress", timeout=30_000)
+    playwright.expect(window).not_to_have_text(window.inner_text())
+    playwright.expect(page.locator(".figures").first).to_contain_text("In progress")
     assert page.get_by_role("button", name="Stop").count() == 0
     assert serious_faults(page) == []
     page.evaluate("location.hash = '#/windows'")
     newest = page.locator("td a").first
     newest.wait_for()
-    playwright.expect(newest).not_to_have_text(newest.inner_text(), timeout=120_000)
+    playwright.expect(newest).not_to_have_text(newest.inner_text(), timeout=6 * PAGE_MILLIS)
     page.evaluate("location.hash = '#/graph'")
-    playwright.expect(page.locator("svg .live").first).to_be_visible(timeout=30_000)
+    playwright.expect(page.locator("svg .live").first).to_be_visible()
     assert serious_faults(page) == []
 
 
@@ -93,16 +97,16 @@ def test_the_button_stops_the_run_and_the_page_shows_that(run: Any, open_page: A
     process, console = run("--console", "--allow-control")
     page = open_page(console.url)
     stop = page.get_by_role("button", name="Stop")
-    stop.click(timeout=30_000)
+    stop.click()
     stop.click()  # it asks first
-    assert process.stderr is not None
-    process.stderr.read()
-    assert process.wait(timeout=30) == 0
+    process.communicate(timeout=within(30))
+    assert process.returncode == 0
     status = read_status(Ledger.open(tmp_path / "run").store)
     assert status is not None
     assert status.state == "stopped"
 
 
+@pytest.mark.gate(1)
 @pytest.mark.parametrize("allowed", [True, False])
 def test_nothing_stops_the_run_without_the_token_or_the_permission(run: Any, allowed: bool) -> None:
     process, console = run("--console", *(["--allow-control"] if allowed else []))
@@ -122,6 +126,5 @@ def test_a_script_with_the_token_stops_the_run(run: Any) -> None:
     while (answer := console.request("/api/v1/stop", method="POST")).status == 409:
         assert process.poll() is None, "the run has not begun yet"
     assert answer.status == 202
-    assert process.stderr is not None
-    process.stderr.read()
-    assert process.wait(timeout=30) == 0
+    process.communicate(timeout=within(30))
+    assert process.returncode == 0

@@ -15,6 +15,7 @@ from dagkit.launching import Machine, launch_compiled
 from dagkit.ledger import Ledger
 from dagkit.testing import Crash, CrashAfter
 from dagkit_operators import FileSplitterInput, LineReader, PartWriter
+from tests.backends.places import crashes
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
@@ -87,7 +88,7 @@ def test_each_line_is_in_one_of_both_outputs(hand_over: HandOver) -> None:
     assert len(hand_over.by_dagkit) == 9
 
 
-@pytest.mark.parametrize("point", Point)
+@pytest.mark.parametrize("point", crashes(Point, in_gate=[Point.APPENDED]))
 def test_a_launch_that_crashes_after_the_adoption_is_repeated(hand_over: HandOver, point: Point) -> None:
     hand_over.write("a.txt")
     hand_over.query()

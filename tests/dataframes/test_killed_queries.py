@@ -13,7 +13,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark]
+from tests.patience import within
+from tests.processes import limited
+
+pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.trial]
 
 PLACES = ("checkpoint/offsets", "out/_spark_metadata", "checkpoint/commits")
 """What Spark writes in a micro-batch, in this order: it is planned, its files are named, and it has ended."""
@@ -26,7 +29,7 @@ def batches(folder: Path) -> list[int]:
 def killed_after(home: Path, place: str, batch: int, *options: str) -> bool:
     """Run the query until it has noted a micro-batch in a place, and kill it; return False if it ended before."""
     command = [sys.executable, "-m", "tests.dataframes.streaming_query", str(home), *options]
-    with subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL) as query:  # noqa: S603 - our own
+    with limited(subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL), 600) as query:  # noqa: S603 - our own
         while True:
             try:
                 assert query.wait(0.01) == 0
@@ -34,7 +37,7 @@ def killed_after(home: Path, place: str, batch: int, *options: str) -> bool:
                 if not any(number >= batch for number in batches(home / place)):
                     continue
                 os.killpg(query.pid, signal.SIGKILL)
-                query.wait()
+                query.wait(within(600))
                 return True
             return False
 

@@ -18,6 +18,7 @@ from dagkit.launching import launch
 from dagkit.testing import CrashAfter, FakeClock
 from dagkit_operators import Map, ParquetReader, SparkSink, SparkSource
 from dagkit_operators.tables.staged_rows import _entry_of
+from tests.backends.places import crashes
 from tests.engine.cast import Desk, Digits, Draw, Ranges
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
@@ -54,7 +55,10 @@ def read(spark: SparkSession, folder: Path) -> list[tuple[int, str]]:
     return sorted((row.number, row.text) for row in rows)
 
 
-@pytest.mark.parametrize("point", [Point.STAGED, Point.APPENDED, Point.DELIVERED, Point.FINISHED])
+POINTS = [Point.STAGED, Point.APPENDED, Point.DELIVERED, Point.FINISHED]
+
+
+@pytest.mark.parametrize("point", crashes(POINTS, in_gate=[Point.DELIVERED]))
 def test_a_crash_after_any_step_loses_and_doubles_nothing(spark: SparkSession, tmp_path: Path, point: Point) -> None:
     out = tmp_path / "out"
     sink = SparkSink(spark, path=str(out), format="json", record_type=Order)

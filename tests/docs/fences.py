@@ -16,6 +16,7 @@ Any other info string is a mistake, unless `PROSE` holds it.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -81,6 +82,7 @@ def documents() -> list[Path]:
     return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
+@cache
 def fences_in(document: Path) -> tuple[Fence, ...]:
     """The fences of a document, in order."""
     text = document.read_text(encoding="utf-8")
@@ -88,18 +90,13 @@ def fences_in(document: Path) -> tuple[Fence, ...]:
 
 
 def _fences(text: str, document: str) -> Iterator[Fence]:
-    blocks = list(_FENCE.finditer(text))
-    for block in blocks:
-        line = text.count("\n", 0, block.start(2)) + 1
-        yield Fence(document, line, _heading_above(text, block.start(), blocks), block[1].strip(), block[2])
-
-
-def _heading_above(text: str, position: int, blocks: list[re.Match[str]]) -> str:
-    """The last heading before a position; a comment inside a fence is none."""
-    above = [
-        h for h in _HEADING.finditer(text, 0, position) if not any(b.start() < h.start() < b.end() for b in blocks)
-    ]
-    return above[-1][1] if above else ""
+    """Read a document once, from fence to fence: a `#` inside a fence is a comment and no heading."""
+    heading, line, position = "", 1, 0
+    for block in _FENCE.finditer(text):
+        above = _HEADING.findall(text, position, block.start())
+        heading = above[-1] if above else heading
+        line, position = line + text.count("\n", position, block.end()), block.end()
+        yield Fence(document, line - block[2].count("\n"), heading, block[1].strip(), block[2])
 
 
 def headings_in(document: Path, level: int) -> list[str]:

@@ -1,7 +1,6 @@
 """The documents are a site: every page is in it, no link leads nowhere, and the reference comes from the code."""
 
 import importlib.util
-import subprocess
 import sys
 from pathlib import Path
 
@@ -9,14 +8,16 @@ import pytest
 
 from dagkit.cli.group import COMMANDS
 from tests.docs.fences import ROOT
+from tests.processes import run_program
 
 pytest.importorskip("myst_parser")
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 def test_the_site_builds_without_warnings(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "docs" / "site" / "build.py"), str(tmp_path / "site")]
-    built = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - it is ours
+    built = run_program(command, check=False, seconds=50)
     assert built.returncode == 0, built.stdout + built.stderr
     pages = {path.relative_to(tmp_path / "site").with_suffix("").as_posix() for path in tmp_path.rglob("*.html")}
     assert {path.stem for path in (ROOT / "docs").glob("*.md")} <= pages

@@ -112,6 +112,7 @@ class ReadFn(SplittableOperator[str]):
         return OffsetRange(0, Path(element).stat().st_size)
 
 
+@pytest.mark.trial
 def test_read_fn_reads_each_record_once_however_it_is_split(tmp_path: Path) -> None:
     content = io.BytesIO()
     schema = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}]}

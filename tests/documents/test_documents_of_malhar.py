@@ -15,7 +15,8 @@ from tests.documents.file_splitter import Splitter
 
 HERE = Path(__file__).parent
 ENGINES = pytest.mark.parametrize(
-    "engine", [["--reference"], pytest.param(["--cores", "2"], marks=[pytest.mark.slow, pytest.mark.spark])]
+    "engine",
+    [["--reference"], pytest.param(["--cores", "2"], marks=[pytest.mark.slow, pytest.mark.spark, pytest.mark.trial])],
 )
 LINES = ["one", ".hidden", "", "two two", "...", "a.b", "fünf", *[f"line {number}" for number in range(40)]]
 

@@ -36,6 +36,7 @@ from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import Crash, CrashAfter
 from dagkit_operators import FileSplitterInput, Filter, LineReader, RecordWriter
+from tests.patience import within
 
 Draw = Callable[[Dag, Any], None]
 
@@ -164,7 +165,7 @@ class InPairs:
             self.second_began.set()
         else:
             self.first_began = True
-            assert self.second_began.wait(30), "there is a second window"
+            assert self.second_began.wait(within(30)), "there is a second window"
         return self.inner.run(assignment)
 
     def running(self) -> Any:

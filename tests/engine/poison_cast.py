@@ -18,6 +18,7 @@ from dagkit.engine.history.history import history
 from dagkit_operators import FileSplitterInput, Items, LineReader, MatchFiles, ReadFiles
 from tests.engine.cast import Collect, Desk, Digits, Draw, Ranges
 from tests.engine.work_cast import Looks, Names
+from tests.patience import within
 
 Way = Literal["signal", "killed", "null pointer", "memory", "loop", "endless", "exception"]
 ON_POISON = "dt.attr.ON_POISON"
@@ -156,7 +157,7 @@ def killed(desk: Desk) -> int:
     gc.collect()  # the child may not release clients of Kafka that earlier tests left
     process = multiprocessing.get_context("fork").Process(target=desk.run)
     process.start()
-    process.join(120)
+    process.join(within(120))
     if process.exitcode is None:
         process.kill()
     assert process.exitcode is not None, "the driver ends"

@@ -8,7 +8,6 @@ import ctypes
 import os
 import select
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -41,14 +40,15 @@ from tests.faults.trials import (
     tried_once,
 )
 from tests.faults.unreliable import SCHEME, failing_everywhere
-from tests.processes import below, running
+from tests.patience import within
+from tests.processes import below, run_program, running
 
 PR_SET_CHILD_SUBREAPER = 36
 LONGEST_DELAY_SECONDS = 0.3
 """A window on Spark takes about as long."""
 NEW_NAMESPACE_OF_MOUNTS = 0x00020000
 SMALL_DISK = "16m"
-ENDED_WITHIN_SECONDS = 60
+ENDED_WITHIN_SECONDS = within(60)
 MOMENT_SECONDS = 6.0
 """A run takes about as long, with the start of Spark."""
 
@@ -282,13 +282,13 @@ def pair(number: int) -> tuple[str, str]:
 def on_a_small_disk() -> Iterator[None]:
     """The working directory is a disk of its own, which only this process and its children see."""
     folder = Path.cwd()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SMALL_DISK}", "none", folder], check=True)  # noqa: S603, S607
+    run_program(["mount", "-t", "tmpfs", "-o", f"size={SMALL_DISK}", "none", folder], seconds=600)
     os.chdir(folder)
     try:
         yield
     finally:
         os.chdir(folder.parent)
-        subprocess.run(["umount", "--lazy", folder], check=True)  # noqa: S603, S607
+        run_program(["umount", "--lazy", folder], seconds=600)
         os.chdir(folder)
 
 
@@ -297,7 +297,7 @@ def adopt_orphans() -> None:
     system = ctypes.CDLL(None, use_errno=True)
     assert system.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0, os.strerror(ctypes.get_errno())
     if system.unshare(NEW_NAMESPACE_OF_MOUNTS) == 0:
-        subprocess.run(["mount", "--make-rprivate", "/"], check=True)  # noqa: S607
+        run_program(["mount", "--make-rprivate", "/"], seconds=600)
 
 
 def children() -> set[int]:

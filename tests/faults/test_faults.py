@@ -7,7 +7,6 @@ has the figures of long runs.
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import pytest
 from tests.faults.applications import TRIED
 from tests.faults.served import SERVED
 from tests.faults.trials import FAULTS, UNAVAILABLE
+from tests.processes import run_program
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,13 +25,12 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="on
 
 def results_of(folder: Path, *words: object) -> list[dict[str, Any]]:
     """What a program of trials printed; skip the test if a service is not installed."""
-    done = subprocess.run(  # noqa: S603 - our own program
+    done = run_program(
         [sys.executable, "-m", *map(str, words)],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
         check=False,
+        seconds=600,
     )
     if done.returncode == UNAVAILABLE:
         pytest.skip(done.stderr.splitlines()[-1])
@@ -42,6 +41,7 @@ def results_of(folder: Path, *words: object) -> list[dict[str, Any]]:
     return results
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.parametrize("application", TRIED)
 def test_after_a_fault_the_next_run_ends_with_the_same_output(tmp_path: Path, application: str, trials: int) -> None:
@@ -49,6 +49,7 @@ def test_after_a_fault_the_next_run_ends_with_the_same_output(tmp_path: Path, ap
     assert len(results_of(tmp_path, "tests.faults.trials", application, 0, count)) == count
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.parametrize("application", SERVED)
 def test_after_a_fault_an_application_behind_a_broker_ends_with_the_same_output(
@@ -57,6 +58,7 @@ def test_after_a_fault_an_application_behind_a_broker_ends_with_the_same_output(
     assert len(results_of(tmp_path, "tests.faults.trials", application, 0, trials)) == trials
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.spark
 def test_after_a_fault_on_spark_the_next_run_ends_with_the_same_output(tmp_path: Path, trials: int) -> None:

@@ -32,6 +32,7 @@ from tests.faults.applications import TRIED, Tried
 from tests.faults.served import SERVED
 from tests.faults.unreliable import SCHEME, Unreliable
 from tests.operators.driver_kills import KillAfter
+from tests.processes import await_end
 
 T = TypeVar("T")
 PR_SET_PDEATHSIG = 1
@@ -86,6 +87,7 @@ def end_with_parent() -> None:
 
 def ended(child: int) -> int:
     """Wait for a child; return its exit code, negative for a signal."""
+    await_end(child)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -25,6 +26,11 @@ from dagkit.ledger import Ledger, SequenceTaken
 from dagkit.ledger.audit.verify import verify
 from dagkit.testing import Crash, CrashAfter
 from dagkit_operators import PartWriter
+from tests.patience import within
+from tests.processes import next_line, run_program
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 REFERENCE = Machine("reference")
 
@@ -190,19 +196,18 @@ def endless(request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
         text=True,
         env={**os.environ, "PYTHONPATH": path},
     )
-    assert process.stdout is not None
-    while process.stdout.readline().strip() != "3":
+    while next_line(process).strip() != "3":
         assert process.poll() is None, "it runs"
     yield process
     process.kill()
-    process.wait()
+    process.wait(within(120))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_ends_it_after_the_window(endless: subprocess.Popen[str], number: signal.Signals) -> None:
     endless.send_signal(number)
-    told, _ = endless.communicate(timeout=120)
+    told, _ = endless.communicate(timeout=within(120))
     ledger = Ledger.open("app")
     (name,) = {*ledger.names()} - {"Ticks"}
     memory = json.loads(ledger.chain(name).checkpoint() or b"")
@@ -216,7 +221,7 @@ def test_an_interrupt_ends_it_after_the_window(endless: subprocess.Popen[str], n
 def test_a_second_interrupt_ends_it_at_once(endless: subprocess.Popen[str]) -> None:
     endless.send_signal(signal.SIGINT)
     endless.send_signal(signal.SIGTERM)
-    told, _ = endless.communicate(timeout=120)
+    told, _ = endless.communicate(timeout=within(120))
     assert endless.returncode in (128 + signal.SIGINT, 128 + signal.SIGTERM)
     assert "ended" not in told
 
@@ -285,11 +290,12 @@ def _interrupted_at(moment: str, *signals: signal.Signals) -> "subprocess.Comple
         capture_output=True,
         text=True,
         check=False,
-        timeout=240,
+        timeout=within(50),
         env={**os.environ, "PYTHONPATH": path},
     )
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("moment", ["java", "context"])
@@ -299,6 +305,7 @@ def test_an_interrupt_while_spark_starts_ends_it_before_its_first_window(moment:
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("moment", ["java", "context"])
@@ -308,6 +315,7 @@ def test_a_second_interrupt_while_spark_starts_ends_it_at_once_and_java_with_it(
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.spark
 def test_where_the_process_stays_after_a_second_interrupt_the_session_is_stopped_once_it_is_made() -> None:
@@ -334,34 +342,29 @@ assert pyspark.SparkContext._active_spark_context is None
 """
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("moment", ["made", "starting"])
 def test_a_session_that_a_launch_started_and_did_not_use_is_stopped(moment: str) -> None:
-    subprocess.run([sys.executable, "-c", UNUSED, moment], check=True)  # noqa: S603 - our own program
+    run_program([sys.executable, "-c", UNUSED, moment], seconds=120)
 
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_a_session_that_is_there_is_used_and_stays() -> None:
-    from dagkit.backends.spark import local_session  # noqa: PLC0415 - only here
-
-    spark = local_session(2)
+def test_a_session_that_is_there_is_used_and_stays(spark: "SparkSession") -> None:
     launched = launch(summing, until="once", spark=spark)
     unasked = launch(summing, until="once", path="another")
     named = launch(summing, until="once", path="named", machine=Machine(master="local[2]"))
     with ThreadPoolExecutor(1) as pool:  # the active session is that of a thread
-        elsewhere = pool.submit(launch, summing, until="once", path="elsewhere").result()
+        elsewhere = pool.submit(launch, summing, until="once", path="elsewhere").result(within(120))
     assert [each.window_id for each in (launched, unasked, named, elsewhere)] == [3, 3, 3, 3]
     assert spark.range(3).count() == 3
 
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_a_session_elsewhere_is_not_taken_for_the_one_that_is_wanted() -> None:
-    from dagkit.backends.spark import local_session  # noqa: PLC0415 - only here
-
-    spark = local_session(2)
+def test_a_session_elsewhere_is_not_taken_for_the_one_that_is_wanted(spark: "SparkSession") -> None:
     with pytest.raises(DagkitError, match=r"has a Spark session at local\[2\], so it cannot start one at local\[1\]"):
         launch(summing, until="once", machine=Machine(master="local[1]"))
     with pytest.raises(DagkitError, match=r"has a Spark session with another spark\.speculation, so it cannot"):
@@ -369,7 +372,9 @@ def test_a_session_elsewhere_is_not_taken_for_the_one_that_is_wanted() -> None:
     assert spark.range(3).count() == 3
 
 
+@pytest.mark.trial
 @pytest.mark.slow
+@pytest.mark.spark
 def test_a_session_whose_context_was_stopped_is_none(tmp_path: Path) -> None:
     program = """
 from dagkit.backends.spark import local_session, running_session
@@ -377,7 +382,7 @@ local_session(1).sparkContext.stop()
 assert running_session() is None
 assert local_session(1).range(3).count() == 3
 """
-    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)  # noqa: S603 - our own program
+    run_program([sys.executable, "-c", program], cwd=tmp_path, seconds=120)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import below
+from tests.patience import within
+from tests.processes import below, limited, run_program
 
 pytestmark = [
     pytest.mark.slow,
@@ -36,7 +38,8 @@ class Last(Operator):
     def process(self, item):
         self.seen.append(item)
         if item == 3 and os.path.exists("working"):
-            open("working", "w").close()
+            with open("working", "w") as working:
+                working.write(".")
             open("waiting").close()
 
 class Endless(StreamingApplication):
@@ -80,14 +83,19 @@ def launched(tmp_path: Path, environment: dict[str, str]) -> Iterator[subprocess
     """A launch whose third window runs and does not end."""
     for name in ("working", "waiting"):
         os.mkfifo(tmp_path / name)
-    with subprocess.Popen(  # noqa: S603 - our own command
-        command("launch", "endless.py", "--cores", "1"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
+    with limited(
+        subprocess.Popen(  # noqa: S603 - our own command
+            command("launch", "endless.py", "--cores", "1"),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+        ),
+        120,
     ) as process:
-        (tmp_path / "working").read_text()
+        working = os.open(tmp_path / "working", os.O_RDWR)  # opening it for reading alone waits for a writer
+        assert select.select([working], [], [], within(120))[0], "the third window begins"
+        os.close(working)
         yield process
         for one in (*below(process.pid), process.pid) if process.poll() is None else ():
             with suppress(ProcessLookupError):
@@ -109,6 +117,7 @@ def listening() -> dict[str, str]:
     return {row[9]: row[1].partition(":")[0] for row in rows if row[3] == "0A"}
 
 
+@pytest.mark.trial
 def test_a_local_spark_listens_to_this_machine_alone(launched: subprocess.Popen[str]) -> None:
     addresses = listening()
     open_sockets = {inode for each in (launched.pid, *below(launched.pid)) for inode in sockets_of(each)}
@@ -117,12 +126,13 @@ def test_a_local_spark_listens_to_this_machine_alone(launched: subprocess.Popen[
     assert found <= {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
 
 
+@pytest.mark.trial
 def test_when_java_ends_the_launch_says_so_in_a_sentence_and_the_next_one_resumes(
     launched: subprocess.Popen[str], environment: dict[str, str], tmp_path: Path
 ) -> None:
     (java,) = (one for one in below(launched.pid) if Path(f"/proc/{one}/comm").read_text() == "java\n")
     os.kill(java, signal.SIGKILL)
-    _, told = launched.communicate(timeout=120)
+    _, told = launched.communicate(timeout=within(120))
     assert launched.returncode == 9
     assert "Traceback" not in told
     assert "\n".join(told.splitlines()[-2:]) == (
@@ -135,13 +145,14 @@ def test_when_java_ends_the_launch_says_so_in_a_sentence_and_the_next_one_resume
         ["ledger", "verify", ".dagkit/Endless"],
         ["launch", "endless.py", "--reference", "--windows", "2", "--json"],
     ):
-        again = subprocess.run(command(*arguments), check=True, capture_output=True, text=True, env=environment)  # noqa: S603
+        again = run_program(command(*arguments), env=environment, seconds=120)
     assert json.loads(again.stdout)["window_id"] == 4
 
 
+@pytest.mark.trial
 def test_java_may_end_while_its_session_is_stopped(environment: dict[str, str]) -> None:
     program = [sys.executable, "-c", ENDS_MEANWHILE]
-    done = subprocess.run(program, check=False, capture_output=True, text=True, env=environment)  # noqa: S603
+    done = run_program(program, check=False, env=environment, seconds=120)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
 
@@ -152,7 +163,7 @@ def test_without_the_packages_of_spark_connect_a_launch_says_what_to_install(
     program = tmp_path / "program.py"
     program.write_text("import sys; sys.modules['grpc'] = None; from dagkit.cli import main; main()")
     launch = [sys.executable, str(program), "launch", "endless.py", "--master", "sc://127.0.0.1", "-q"]
-    done = subprocess.run(launch, check=False, capture_output=True, text=True, env=environment)  # noqa: S603
+    done = run_program(launch, check=False, env=environment, seconds=120)
     assert done.returncode == 5
     first, second = done.stderr.splitlines()
     assert first.startswith("Spark Connect needs packages that are not installed: ")
@@ -160,12 +171,16 @@ def test_without_the_packages_of_spark_connect_a_launch_says_what_to_install(
     assert second == "  help: run: pip install 'pyspark[connect]'"
 
 
+@pytest.mark.trial
 def test_a_launch_that_cannot_be_compiled_leaves_no_java(environment: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "wrong.py").write_text(f"{APPLICATION}        dag.add_operator('Ticks', Ticks())\n", encoding="utf-8")
-    with subprocess.Popen(  # noqa: S603 - our own command
-        command("launch", "wrong.py"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    with limited(
+        subprocess.Popen(  # noqa: S603 - our own command
+            command("launch", "wrong.py"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        ),
+        120,
     ) as process:
-        _, err = process.communicate()  # returns once Java has closed the pipe, too
+        _, err = process.communicate(timeout=within(120))  # returns once Java has closed the pipe, too
     assert process.returncode == 3
     assert err.startswith("Endless cannot be compiled: 1 problem\n")
     assert "Java" not in err

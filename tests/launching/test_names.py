@@ -1,7 +1,6 @@
 """Applications of different programs and notebooks do not share a ledger by accident."""
 
 import logging
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +10,7 @@ import pytest
 from dagkit.api.application import FunctionApplication
 from dagkit.launching import Launched, Machine, launch
 from tests.engine.cast import numbers_collected
+from tests.processes import run_program
 
 PROGRAM = """
 from dagkit.api.application import FunctionApplication
@@ -44,7 +44,7 @@ def test_a_function_of_a_program_is_called_after_its_file(tmp_path: Path, file: 
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / file).write_text(PROGRAM)
     command = [sys.executable, str(tmp_path / "shop" / file)]
-    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == f"{name}\n"  # noqa: S603
+    assert run_program(command, seconds=50).stdout == f"{name}\n"
 
 
 def test_a_function_of_a_notebook_is_called_after_the_notebook(monkeypatch: pytest.MonkeyPatch) -> None:

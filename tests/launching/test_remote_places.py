@@ -1,7 +1,6 @@
 """Applications whose input, output and folder are behind URLs, on real servers of each kind."""
 
 import secrets
-import subprocess
 import sys
 from pathlib import Path
 
@@ -17,8 +16,12 @@ from dagkit.engine.reports.run_events import Committed, Observer
 from dagkit.errors import DagkitError
 from dagkit.launching import Machine, launch
 from dagkit.urls import below, resolved
+from tests.processes import run_program
 
-PLACES = ["container", "hdfs"]
+PLACES = [
+    pytest.param("container", marks=pytest.mark.service("azure")),
+    pytest.param("hdfs", marks=pytest.mark.service("hdfs")),
+]
 """The fixtures that return the URL of a place."""
 HOME = Path(__file__).parents[2] / "apps" / "line_filter"
 REFERENCE = Machine(backend="reference")
@@ -102,7 +105,7 @@ def test_a_second_driver_is_refused_and_one_that_takes_over_stops_the_first(plac
             with pytest.raises(DagkitError) as refused:
                 place.launch()
             second.append(refused.value.code)
-            subprocess.run(place.command("--take-over"), check=True)  # noqa: S603 - our own command
+            run_program(place.command("--take-over"), seconds=120)
 
     with pytest.raises(DagkitError) as stopped:
         place.launch(meddle)

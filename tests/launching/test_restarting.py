@@ -4,7 +4,6 @@ import fcntl
 import os
 import re
 import signal
-import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -28,6 +27,7 @@ from tests.engine.delivery_cast import numbers_inserted
 from tests.engine.files.test_compact import written
 from tests.engine.receipts.test_receipts import NAMES, desk_at, filled, receipts
 from tests.launching.test_launching import Numbers
+from tests.processes import run_program
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -176,7 +176,7 @@ def test_a_restart_that_is_killed_anywhere_is_finished_or_has_changed_nothing(tm
         whole = desk.outputs()
         killed = [sys.executable, "-c", KILLED, desk.place, str(step)]
         path = os.pathsep.join(filter(None, sys.path))
-        code = subprocess.run(killed, check=False, env={**os.environ, "PYTHONPATH": path}).returncode  # noqa: S603
+        code = run_program(killed, check=False, env={**os.environ, "PYTHONPATH": path}, seconds=50).returncode
         assert code in (0, -signal.SIGKILL)
         begins: list[int] = []
         observers = [lambda event, begins=begins: isinstance(event, Resumed) and begins.append(event.window_id)]

@@ -23,6 +23,7 @@ from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger, SequenceTaken
 from dagkit.ledger.audit.verify import verify
 from dagkit.sessions import MOST_IN_VAIN, Sessions
+from tests.patience import join, within
 
 LAST = 4
 
@@ -276,7 +277,7 @@ def test_a_driver_stops_that_another_one_is_about_to_replace() -> None:
     def hold(event: RunEvent) -> None:
         if isinstance(event, Resumed):
             there.set()
-            assert released.wait(60)
+            assert released.wait(within(60))
 
     other = threading.Thread(
         target=launch,
@@ -286,12 +287,12 @@ def test_a_driver_stops_that_another_one_is_about_to_replace() -> None:
 
     def replaced() -> None:
         other.start()
-        assert there.wait(60)
+        assert there.wait(within(60))
 
     try:
         with pytest.raises(DriverRuns):
             launch(summing, until="once", machine=OnServer("reference", at_opening=replaced), probe=Ending([2]))
     finally:
         released.set()
-        other.join()
+        join(other, seconds=50)
     assert summed() == 10

@@ -9,6 +9,7 @@ import pytest
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import LocalStore
 from tests.ledger.desk import APPLICATION, SPLITTER, Desk
+from tests.patience import join
 
 
 @pytest.fixture
@@ -170,6 +171,7 @@ def test_failures_are_json_too(run, tmp_path):
     assert (document["exit_code"], document["faults"][0]["code"]) == (6, "chain-missing")
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 def test_commands_work_on_a_chain_that_is_being_written(run, here):
     """A driver appends and packs while the ledger is listed, shown and verified; every result is correct."""
@@ -192,7 +194,7 @@ def test_commands_work_on_a_chain_that_is_being_written(run, here):
             run("verify", "PATH")
     finally:
         stop.set()
-        driver.join()
+        join(driver)
     assert here.reopened().root.log.sealed()[0] == 0, "it was packed meanwhile"
     run("verify", "PATH")
 

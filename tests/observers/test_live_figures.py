@@ -1,6 +1,5 @@
 """A launch in a notebook shows the figures of `dagkit top` below its cell, renewed at most each second."""
 
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -14,6 +13,7 @@ from dagkit.observers.live_figures import LiveFigures, in_notebook
 from tests.engine.cast import numbers_collected
 from tests.engine.reports.launches import SetClock, first_snapshot
 from tests.engine.reports.test_run_picture import WINDOW
+from tests.processes import run_program
 
 ROOT = Path(__file__).parents[2]
 IN_A_KERNEL = """
@@ -68,5 +68,5 @@ def test_in_a_kernel_one_display_is_renewed(tmp_path: Path) -> None:
     pytest.importorskip("IPython", reason="IPython is not installed")
     program = f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{IN_A_KERNEL}"
     command = [sys.executable, "-c", program]
-    printed = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)  # noqa: S603 - our own
+    printed = run_program(command, cwd=tmp_path)
     assert "window 2 committed" in printed.stdout

@@ -10,6 +10,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from dagkit.engine.points import Point
+from tests.patience import within
 
 POINTS = [point for point in Point if point is not Point.HALF_FINISHED]
 """The steps of windows that put no files in place."""
@@ -54,4 +55,5 @@ def steps_of(steps: Connection) -> Iterator[str]:
     """The steps that a process sends, until it ends."""
     with contextlib.suppress(EOFError):
         while True:
+            assert steps.poll(within(120)), "the driver neither takes a step nor ends"
             yield steps.recv()

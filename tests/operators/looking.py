@@ -5,17 +5,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from dagkit.testing import Alone
+from tests.patience import within
 
-PATIENCE_SECONDS = 60
+LOOKS_SECONDS = within(60)
 
 
 def looks(alone: Alone[Any]) -> Iterator[None]:
-    """Look again and again until the caller has what it looks for. Fail after a minute."""
-    until = time.monotonic() + PATIENCE_SECONDS
+    """Look again and again until the caller has what it looks for. Fail after a long time."""
+    until = time.monotonic() + LOOKS_SECONDS
     while time.monotonic() < until:
         alone.look()
         yield
-    raise AssertionError(f"{PATIENCE_SECONDS} s of looks had no effect")
+    raise AssertionError(f"{LOOKS_SECONDS:.0f} s of looks had no effect")
 
 
 def look_for_long(alone: Alone[Any]) -> None:

@@ -9,7 +9,6 @@ import lzma
 import os
 import re
 import socket
-import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +21,7 @@ import zstandard
 from click.testing import CliRunner
 
 from dagkit.cli import main
+from tests.processes import run_program
 
 APPLICATION = """
 import os
@@ -84,7 +84,7 @@ COUNT = 3000
 LINES = [str(number) for number in range(COUNT)]
 TEXT = "".join(f"{line}\n" for line in LINES).encode()
 pytestmark = pytest.mark.slow
-SLOW = [pytest.mark.slow, pytest.mark.spark]
+SLOW = [pytest.mark.slow, pytest.mark.spark, pytest.mark.trial]
 ENGINES = pytest.mark.parametrize("engine", [["--reference"], pytest.param(["--cores", "2"], marks=SLOW)])
 
 
@@ -178,6 +178,7 @@ ON_SPARK = [
 ]
 
 
+@pytest.mark.gate(15)
 @pytest.mark.parametrize(("kind", "good", "engine"), DAMAGED + ON_SPARK)
 def test_a_damaged_file_ends_the_launch_with_its_place(kind: str, good: Good, engine: list[str], folder: Path) -> None:
     path = folder / good.name
@@ -217,6 +218,7 @@ CUT_OFF_ON_SPARK = [  # on Spark, only the way of the facts for receipts to the 
 ]
 
 
+@pytest.mark.gate(6)
 @pytest.mark.parametrize(("finder", "asked", "good", "engine"), CUT_OFF + CUT_OFF_ON_SPARK)
 def test_a_file_that_was_found_while_it_was_cut_off_is_read_once_when_the_rest_is_there(  # noqa: PLR0917 - a case
     finder: str, asked: str, good: Good, engine: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch
@@ -384,6 +386,7 @@ main(["launch", "app.py", "--once", "--no-sync", "--reference"])
 """
 
 
+@pytest.mark.gate(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("writer", "file"),
@@ -402,7 +405,7 @@ def test_a_full_disk_is_named_with_file_and_byte_and_nothing_is_lost(writer: str
     text = "".join(f"{number:x}{number * 7919 % 10007:x}\n" for number in range(20_000))
     (folder / "a.txt").write_text(text)
     write_application("LineReader()", writer)
-    ended = subprocess.run([sys.executable, "-c", FULL], check=False, capture_output=True, text=True)  # noqa: S603 - our own
+    ended = run_program([sys.executable, "-c", FULL], check=False, seconds=120)
     assert ended.returncode == 7, ended.stderr
     assert re.search(
         rf"{file} cannot be staged in the application's folder at byte [0-9]+: File too large; nothing of the window",

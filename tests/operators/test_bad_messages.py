@@ -199,6 +199,7 @@ def test_a_table_whose_columns_changed(database: TestDatabase) -> None:
     assert written() == ["one", "two"]
 
 
+@pytest.mark.gate(2)
 @pytest.mark.parametrize(
     ("happens", "problem", "code"),
     [

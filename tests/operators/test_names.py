@@ -1,7 +1,6 @@
 """The names of the operator library: each is imported from its module on first use."""
 
 import ast
-import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import dagkit_operators
+from tests.processes import run_program
 
 
 def homes_for_types() -> dict[str, str]:
@@ -37,7 +37,7 @@ def test_an_unknown_name_is_refused() -> None:
 @pytest.mark.slow
 def test_an_application_imports_only_the_rooms_that_it_uses() -> None:
     code = "import sys; from dagkit_operators import Filter, LineReader; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()  # noqa: S603
+    loaded = run_program([sys.executable, "-c", code]).stdout.split()
     assert "dagkit_operators.reading.readers" in loaded
     rooms = {name.split(".")[1] for name in loaded if name.startswith("dagkit_operators.")}
     assert not rooms & {"dataframes", "event_time", "kafka", "queues", "sql", "tables"}

@@ -1,13 +1,14 @@
 """Builds the distributions of this very tree, and installs them in clean environments."""
 
 import os
-import subprocess
 import sys
 import tarfile
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.processes import run_program
 
 ROOT = Path(__file__).parents[2]
 
@@ -48,9 +49,7 @@ class Place:
         """What a command of this environment prints."""
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "DAGKIT"))}
         program = self.python.parent / command[0]
-        answer = subprocess.run(  # noqa: S603 - it is our own
-            [program, *command[1:]], cwd=self.folder, env=clean, capture_output=True, text=True, check=False
-        )
+        answer = run_program([program, *command[1:]], cwd=self.folder, env=clean, check=False, seconds=600)
         assert answer.returncode == 0, answer.stdout + answer.stderr
         return answer.stdout
 
@@ -64,7 +63,7 @@ def build(source: Path, target: Path, **environment: str) -> tuple[Built, str]:
 
 def run(command: Sequence[str], folder: Path, **environment: str) -> str:
     told = {**os.environ, **environment}
-    answer = subprocess.run(command, cwd=folder, env=told, capture_output=True, text=True, check=False)  # noqa: S603
+    answer = run_program(command, cwd=folder, env=told, check=False, seconds=600)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     return answer.stdout + answer.stderr
 

@@ -1,12 +1,12 @@
 """`make run` installs what running takes, and no more."""
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.packaging.building import ROOT
+from tests.processes import run_program
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
 
@@ -14,13 +14,13 @@ pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="there is n
 def recipe_of(target: str, environment: Path) -> str:
     """The commands that make would run for a target in an empty environment."""
     command = ["make", "--no-print-directory", "-n", target, f"VENV={environment}"]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout  # noqa: S603 - ours
+    return run_program(command, cwd=ROOT, seconds=600).stdout
 
 
 def test_running_installs_no_tools_for_tests(tmp_path: Path) -> None:
     assert "pip install" in recipe_of("run", tmp_path / "venv")
     assert "[dev]" not in recipe_of("run", tmp_path / "venv")
-    assert "[dev]" in recipe_of("fast", tmp_path / "venv")
+    assert "[dev]" in recipe_of("units", tmp_path / "venv")
 
 
 def test_an_environment_for_tests_runs_applications_as_it_is(tmp_path: Path) -> None:
@@ -28,4 +28,4 @@ def test_an_environment_for_tests_runs_applications_as_it_is(tmp_path: Path) -> 
     for stamp in ("installed", "ready"):
         (tmp_path / "venv" / stamp).touch()
     assert "pip install" not in recipe_of("run", tmp_path / "venv")
-    assert "pip install" not in recipe_of("fast", tmp_path / "venv")
+    assert "pip install" not in recipe_of("units", tmp_path / "venv")

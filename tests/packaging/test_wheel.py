@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tomllib
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import pytest
 from hatch_build import MISSING, SOURCES, can_compile, library_of, platform_tag
 from tests.docs.fences import Fence, fences_in
 from tests.packaging.building import ROOT, Built, Place, build, lend, run, unpacked
+from tests.processes import run_program
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PACKAGES = {"dagkit": ROOT / "dagkit", "dagkit_operators": ROOT / "operators" / "dagkit_operators"}
@@ -75,6 +75,7 @@ def test_a_wheel_with_compiled_code_is_for_the_platform_that_it_was_compiled_on(
     assert f"Root-Is-Purelib: false\nTag: py3-none-{platform_tag()}\n" in built.read("WHEEL").replace("\r", "")
 
 
+@pytest.mark.gate(1)
 @pytest.mark.parametrize(
     "compiler",
     ["no-such-compiler", "false", "true", "gcc -c", "gcc '-O2"],
@@ -197,13 +198,12 @@ class Shell:
         offline = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
         own = {"PIP_NO_BUILD_ISOLATION": "0", "HOME": str(self.home)}  # by pip's logic, 0 says that there is none
         path = os.pathsep.join(map(str, (*more, Path(sys.executable).parent, os.environ["PATH"])))
-        answer = subprocess.run(  # noqa: S603 - it is our own page
+        answer = run_program(
             ["/bin/sh", "-e", "-c", fence.text],
             cwd=folder,
             env={**clean, **offline, **own, "PATH": path},
-            capture_output=True,
-            text=True,
             check=False,
+            seconds=600,
         )
         assert answer.returncode == 0, answer.stdout + answer.stderr
         return answer.stdout
@@ -218,6 +218,7 @@ def shell(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Shell:
     return shell
 
 
+@pytest.mark.trial
 def test_what_the_page_says_builds_and_installs_it(built: Built, shell: Shell) -> None:
     assert [wheel.name for wheel in (shell.tree / "dist").iterdir()] == [built.wheel.name]
     installed = Place(shell.home / "streams" / "bin" / "python", shell.home)
@@ -225,6 +226,7 @@ def test_what_the_page_says_builds_and_installs_it(built: Built, shell: Shell) -
     assert str(shell.home) in installed.run("python", "-c", "import dagkit; print(dagkit.__file__)")
 
 
+@pytest.mark.trial
 @pytest.mark.spark
 def test_the_application_of_the_page_runs_where_it_is_installed(shell: Shell, tmp_path: Path) -> None:
     application, _ = SHOWN["python"]
@@ -233,6 +235,7 @@ def test_the_application_of_the_page_runs_where_it_is_installed(shell: Shell, tm
     assert told.endswith("IT\nIS\nHERE\n")
 
 
+@pytest.mark.trial
 @pytest.mark.spark
 def test_the_notebook_of_the_page_runs_on_its_session_and_keeps_it(shell: Shell, tmp_path: Path) -> None:
     _, notebook = SHOWN["python"]
@@ -242,6 +245,7 @@ def test_the_notebook_of_the_page_runs_on_its_session_and_keeps_it(shell: Shell,
     assert (tmp_path / "loud" / "part-00000-00000").read_text() == "it!\nis!\nhere!\n"
 
 
+@pytest.mark.trial
 def test_types_reach_users_who_install_it(place: Place) -> None:
     """mypy sees a wire that does not fit in an application that only has the wheel."""
     wrong = (
@@ -262,6 +266,6 @@ def test_types_reach_users_who_install_it(place: Place) -> None:
         "wrong.py",
     ]
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "MYPY"))}
-    told = subprocess.run(command, cwd=place.folder, env=clean, capture_output=True, text=True, check=False)  # noqa: S603
+    told = run_program(command, cwd=place.folder, env=clean, check=False, seconds=600)
     assert "wrong.py:4: error" in told.stdout, told.stdout + told.stderr
     assert "[misc]" in told.stdout or "[arg-type]" in told.stdout

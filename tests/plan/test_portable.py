@@ -8,7 +8,6 @@ import json
 import operator
 import os
 import re
-import subprocess
 import sys
 import threading
 import uuid
@@ -29,6 +28,7 @@ from dagkit.plan.fingerprint import canonical
 from dagkit.plan.portable import portable
 from tests.plan.plans import operator as operator_of
 from tests.plan.plans import plan
+from tests.processes import run_program
 
 
 class Colour(enum.Enum):
@@ -328,14 +328,7 @@ print(canonical(portable([{"x", "y", "z"}, frozenset("abc"), limit(3), lambda w:
 def test_equal_values_give_equal_data_in_every_process() -> None:
     root = Path(__file__).parents[2]
     said = {
-        subprocess.run(  # noqa: S603 - our own program
-            [sys.executable, "-c", PROGRAM],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            cwd=root,
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
+        run_program([sys.executable, "-c", PROGRAM], env={**os.environ, "PYTHONHASHSEED": seed}, cwd=root).stdout
         for seed in ("1", "2", "3")
     }
     assert len(said) == 1

@@ -18,9 +18,10 @@ from dagkit.ranges import (
     Split,
     SplitPointMissing,
 )
+from tests.examples import examples
 
 ALL = ByteKeyRange()
-brief = settings(max_examples=40)
+brief = settings(max_examples=examples(40))
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import logging
 from threading import Barrier, Thread
 
 from dagkit.ranges import BundleFinalizer
+from tests.patience import join, within
 
 
 def test_callbacks_are_called_in_order_and_once():
@@ -61,12 +62,12 @@ def test_two_that_finalize_at_once_call_each_callback_once():
     start = Barrier(4)
 
     def finalize():
-        start.wait()
+        start.wait(within(30))
         finalizer.finalize()
 
     threads = [Thread(target=finalize) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        join(thread)
     assert sorted(acknowledged) == list(range(200))

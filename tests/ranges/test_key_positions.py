@@ -16,8 +16,9 @@ from dagkit.ranges import (
     Split,
     SplitPoints,
 )
+from tests.examples import examples
 
-brief = settings(max_examples=40)
+brief = settings(max_examples=examples(40))
 
 
 class FloatRangeTracker(OrderedPositionRangeTracker[float]):

@@ -22,6 +22,7 @@ from dagkit.ranges import (
     RangeFault,
     WorkUnclaimed,
 )
+from tests.examples import examples
 
 START, STOP = 10, 30
 offsets = st.integers(START - 3, STOP + 8)
@@ -32,7 +33,7 @@ keys = st.binary(min_size=1, max_size=3)
 ROWS = list(
     enumerate(sorted([b"a", b"a", b"a\0", b"ab", b"b", b"\0", b"m", b"mm", b"mm", b"\x80", b"\xff", b"\xff\xff"]))
 )
-brief = settings(max_examples=40)
+brief = settings(max_examples=examples(40))
 
 
 def answer(ask, *args):
@@ -323,8 +324,8 @@ class RowsAreNeitherLostNorDoubled(RuleBasedStateMachine):
         assert sorted(self.done) == [number for number, _ in ROWS]
 
 
-quick = settings(max_examples=12, stateful_step_count=20)
-thorough = settings(max_examples=200, stateful_step_count=60)
+quick = settings(max_examples=examples(12), stateful_step_count=20)
+thorough = settings(max_examples=examples(200), stateful_step_count=60)
 MACHINES = [
     TrackedAsModelled,
     ByteKeysTrackedAsModelled,
@@ -340,6 +341,7 @@ def test_laws(machine):
     run_state_machine_as_test(machine, settings=quick)
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.parametrize("machine", MACHINES)
 def test_laws_at_length(machine):

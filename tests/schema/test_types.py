@@ -348,14 +348,12 @@ def _wire(value: object) -> str:
     return identity(value).replace("typing.", "").rsplit(".", 1)[-1] if not isinstance(value, tuple) else repr(value)
 
 
-@pytest.mark.parametrize(("source", "sink"), FITS, ids=_wire)
-def test_every_item_of_the_source_can_be_read(source: Any, sink: Any) -> None:
-    assert assignable(source, sink)
+def test_every_item_of_the_source_can_be_read() -> None:
+    assert [(source, sink) for source, sink in FITS if not assignable(source, sink)] == []
 
 
-@pytest.mark.parametrize(("source", "sink"), MISFITS, ids=_wire)
-def test_some_item_of_the_source_cannot_be_read(source: Any, sink: Any) -> None:
-    assert not assignable(source, sink)
+def test_some_item_of_the_source_cannot_be_read() -> None:
+    assert [(source, sink) for source, sink in MISFITS if assignable(source, sink)] == []
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 """A real Kafka broker for tests: `kafka.sh` runs it, and it ends with the process that started it."""
 
 import os
+import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from itertools import count
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 
 from dagkit_operators.kafka.client import confluent
+from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
+from tests.patience import within
 from tests.services.scripted import ScriptedServer
 
 SCRIPT = Path(__file__).with_name("kafka.sh")
@@ -71,11 +74,12 @@ class Broker(ScriptedServer):
     def add_partitions(self, topic: str, total: int) -> None:
         """Add partitions, and wait until clients see them: the broker answers before it knows them itself."""
         done(self.admin.create_partitions([confluent().admin.NewPartitions(topic, total)]))
-        while len(self.admin.list_topics(topic, timeout=60).topics[topic].partitions) < total:
-            pass
+        until = time.monotonic() + within(60)
+        while len(self.admin.list_topics(topic, timeout=within(60)).topics[topic].partitions) < total:
+            assert time.monotonic() < until, f"topic {topic} does not get {total} partitions"
 
     def delete(self, topic: str) -> None:
-        done(self.admin.delete_topics([topic], operation_timeout=10))
+        done(self.admin.delete_topics([topic], operation_timeout=within(10)))
 
     def remove_before(self, topic: str, partition: int, offset: int) -> None:
         """Remove the messages before an offset, as retention does."""
@@ -98,7 +102,7 @@ class Broker(ScriptedServer):
             key, content = value if isinstance(value, tuple) else (None, value)
             properties["on_delivery"] = lambda error, _: lost.append(error) if error is not None else None
             producer.produce(topic, as_bytes(content), as_bytes(key), partition=partition, **properties)
-        assert producer.flush(60) == 0
+        assert producer.flush(within(60)) == 0
         assert lost == []
 
     def producer(self, **settings: Any) -> Any:
@@ -109,13 +113,26 @@ class Broker(ScriptedServer):
     def transaction(self, transactional_id: str) -> Iterator[Any]:
         """A producer in a transaction, which is committed at the end."""
         producer = self.producer(transactional_id=transactional_id)
-        producer.init_transactions()
+        producer.init_transactions(within(60))
         producer.begin_transaction()
         yield producer
-        producer.commit_transaction()
+        producer.commit_transaction(within(60))
+
+    def settle(self, topic: str, partitions: int = 1) -> None:
+        """Wait until consumers see the ends of all transactions: a broker answers a commit before it records it."""
+        each = [Partition(topic, number) for number in range(partitions)]
+        topics, until = Topics({"bootstrap.servers": self.address, **QUIET}), time.monotonic() + within(60)
+        while True:
+            with suppress(Unanswered):
+                topics.partitions()
+                if topics.ends(each) == topics.ends(each, uncommitted=True):
+                    return
+            assert time.monotonic() < until, f"a transaction in topic {topic} does not end"
+            time.sleep(0.005)  # sleeps: between two questions to the broker
 
     def committed(self, topic: str, partitions: int = 1) -> list[list[bytes]]:
-        """The values of the committed messages of each partition."""
+        """The values of the committed messages of each partition, in which no transaction may be open."""
+        self.settle(topic, partitions)
         settings = {"group.id": "test", "enable.partition.eof": True, "isolation.level": "read_committed"}
         consumer = confluent().Consumer(
             {"bootstrap.servers": self.address, "fetch.wait.max.ms": 20, **QUIET, **settings}
@@ -124,7 +141,7 @@ class Broker(ScriptedServer):
         consumer.assign([confluent().TopicPartition(topic, number, 0) for number in range(partitions)])
         ended: set[int] = set()
         while len(ended) < partitions:
-            message = consumer.poll(60)
+            message = consumer.poll(within(60))
             assert message is not None, "the broker answers"
             if message.error() is None:
                 found[message.partition()].append(message.value())
@@ -149,7 +166,7 @@ def as_bytes(value: Any) -> bytes | None:
 def done(futures: Any) -> None:
     """Wait for the answers of a request."""
     for future in futures.values():
-        future.result(60)
+        future.result(within(60))
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import socket
 import threading
 from contextlib import suppress
 
+from tests.patience import join
 from tests.services.losing_proxy import LosingProxy
 
 _END_TRANSACTION = 26
@@ -33,7 +34,7 @@ class LosingCommits(LosingProxy):
                 self.to_lose -= 1
                 is_lost.set()
                 server.sendall(request)
-                answering.join()
+                join(answering)
                 return
             server.sendall(request)
         server.shutdown(socket.SHUT_RDWR)

@@ -1,6 +1,6 @@
 """Free ports for servers of tests: `python3 ports.py COUNT` prints some.
 
-They are below those that systems give to connections, any of which may get a port before its server listens.
+They are below those that this system gives to connections, any of which may get a port before its server listens.
 """
 
 import random
@@ -8,8 +8,20 @@ import socket
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
+from pathlib import Path
 
-PORTS = range(10_000, 32_768)
+_FIRST = 10_000
+_FEWEST = 1_000
+_EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+
+def _ports() -> range:
+    """The ports to choose from. If almost all are given to connections, they are the usual ones nevertheless."""
+    end = int(_EPHEMERAL.read_text().split()[0]) if _EPHEMERAL.exists() else 32_768
+    return range(_FIRST, end if end >= _FIRST + _FEWEST else 32_768)
+
+
+PORTS = _ports()
 
 
 def free_ports(count: int) -> Sequence[int]:

@@ -2,13 +2,13 @@
 
 import itertools
 import os
-import select
 import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tests.processes import await_end
 from tests.services.scripted import ScriptedServer
 
 PASSWORD = "secret"  # noqa: S105 - of a server on the loopback
@@ -37,10 +37,8 @@ class PostgresServer(ScriptedServer):
         children = Path(f"/proc/{self._server}/task/{self._server}/children").read_text().split()
         for process in map(int, [self._server, *children]):
             with suppress(ProcessLookupError):  # a child may have ended
-                ended = os.pidfd_open(process)
                 os.kill(process, signal.SIGKILL)
-                select.select([ended], [], [])
-                os.close(ended)
+            await_end(process)
         self.stop()
 
     def new_database(self) -> str:

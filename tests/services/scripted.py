@@ -1,18 +1,27 @@
 """A real server for tests that a script runs, and that ends with the process that started it."""
 
 import os
-import select
+import re
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import ClassVar, Self
 
 import pytest
 
+from tests.patience import within
+from tests.processes import await_end, next_line
+
 MISSING = 69
 """The exit code of a script if the server is not installed."""
+_STARTED_SECONDS = 120
+_ATTEMPTS = 3
+_TAKEN = re.compile("(?i)address already in use|eaddrinuse|port.* in use|could not create any tcp/ip sockets")
+"""What servers print if another process took a port after it was found to be free."""
+_LOG_BYTES = 4000
+"""How much of each log is shown if the server does not start."""
 
 
 class ScriptedServer:
@@ -42,20 +51,39 @@ class ScriptedServer:
         return self._process is not None
 
     def start(self) -> Self:
-        """Run the server on its ports, and wait until it answers. Skip the test if it is not installed."""
+        """Run the server on its ports, and wait until it answers. Skip the test if it is not installed.
+
+        At its first start, another process may take one of the ports before the server does: then it gets others.
+        """
+        for left in reversed(range(_ATTEMPTS)):
+            problem = self._start()
+            if not problem:
+                return self
+            if self._ports or not left or not _TAKEN.search(problem):
+                break
+        raise AssertionError(f"{self.script.name} does not start a server: {problem}")
+
+    def _start(self) -> str:
+        """Run the script, and return why there is no server; nothing if there is one."""
         command = [str(self.script), "run", str(self.folder), *self._ports]
         process = subprocess.Popen(  # noqa: S603
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        assert process.stdout is not None
-        ready = process.stdout.readline().split()
+        ready = next_line(process, _STARTED_SECONDS).split()
         if not ready:
-            _, problem = process.communicate()
+            problem = "it was not ready in time"
+            with suppress(subprocess.TimeoutExpired):  # a process that it started may keep its pipes
+                problem = process.communicate(timeout=within(10))[1] or problem
             if process.returncode == MISSING:
                 pytest.skip(f"{problem.strip()}{self.installed_by}")
-            raise AssertionError(problem)
+            return f"{problem}\n{self._logs()}"
         self._process, self._ports, self._server = process, ready[1:-1], int(ready[-1])
-        return self
+        return ""
+
+    def _logs(self) -> str:
+        """The ends of the logs in its folder."""
+        logs = [path for path in sorted(self.folder.rglob("*log*")) if path.is_file() and "data" not in path.parts]
+        return "\n".join(f"{log}:\n{log.read_bytes()[-_LOG_BYTES:].decode(errors='replace')}" for log in logs)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -71,10 +99,8 @@ class ScriptedServer:
 
     def shut_down(self) -> None:
         """End the server as its operator does, with time to write what it has in memory."""
-        ended = os.pidfd_open(self._server)
         os.kill(self._server, signal.SIGTERM)
-        select.select([ended], [], [])
-        os.close(ended)
+        await_end(self._server)
         self.stop()
 
     @contextmanager
@@ -89,5 +115,9 @@ class ScriptedServer:
 
     def stop(self) -> None:
         if self._process is not None:
-            self._process.communicate()
-            self._process = None
+            stopped, self._process = self._process, None
+            try:
+                stopped.communicate(timeout=within(60))
+            except subprocess.TimeoutExpired:
+                stopped.kill()
+                raise

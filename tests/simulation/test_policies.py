@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from dagkit import Backlog, Capacity
 from dagkit.scaling import ScalingSettings
 from dagkit.simulation import Arrival, World, best_fixed, fixed, following, simulated
+from tests.examples import examples
 
 MIB = 1 << 20
 BOUND = 1.1
@@ -124,6 +125,7 @@ def test_one_partition_has_a_slot_in_each_window_in_flight() -> None:
     assert one == pytest.approx(2 * two, rel=0.05)
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 def test_a_thousand_slots_that_come_late_drain_hundreds_of_thousands_of_blocks() -> None:
     trickle = [Arrival(3_600_000 + tick * 1000.0, 1, 64 * MIB) for tick in range(300)]
@@ -165,7 +167,7 @@ worlds = st.builds(
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(worlds)
 def test_whatever_the_world_is_like_a_burst_is_drained_in_time(world: World) -> None:
     course = simulated(world, following(DRAIN))
@@ -175,7 +177,7 @@ def test_whatever_the_world_is_like_a_burst_is_drained_in_time(world: World) -> 
     assert course.turns(10_000_000, inf) <= 1
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(worlds, st.floats(0, 0.4), st.integers(1, 12))
 def test_a_course_that_drains_in_time_is_not_given_up(world: World, noise: float, count: int) -> None:
     burst = replace(world, arrivals=world.arrivals[:1], noise=noise, ends_millis=inf)
@@ -184,7 +186,7 @@ def test_a_course_that_drains_in_time_is_not_given_up(world: World, noise: float
     assert simulated(burst, fixed(count), begins_with=count, given_up_after=by).drained == whole.drained
 
 
-@settings(max_examples=5)
+@settings(max_examples=examples(5))
 @given(worlds, st.sampled_from([DRAIN, APEX]))
 def test_equal_worlds_go_equally(world: World, how: ScalingSettings) -> None:
     first, again = (simulated(world, following(how), keeps_splits=True) for _ in range(2))

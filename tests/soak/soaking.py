@@ -16,14 +16,15 @@ from random import Random
 
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
-from tests.processes import below
+from tests.patience import within
+from tests.processes import below, run_program
 from tests.soak.driver import KNOWN
 
 ROOT = Path(__file__).parents[2]
 MEGABYTE = 1 << 20
 SECONDS_BETWEEN = 2.0
 """Between two actions, each of which follows a sample."""
-ENDED_WITHIN_SECONDS = 60
+ENDED_WITHIN_SECONDS = within(60)
 """Java and its workers end after the driver."""
 FILES_OF_A_FOLDER = 200
 """A look examines all files of a folder in which one arrived."""
@@ -192,7 +193,7 @@ class Soak:
         assert self._driver is not None
         processes = below(self._driver.pid)
         self._driver.send_signal(signal.SIGTERM)
-        assert self._driver.wait(300) == 0, (self._home / "driver.log").read_text(errors="replace")[-4000:]
+        assert self._driver.wait(within(300)) == 0, (self._home / "driver.log").read_text(errors="replace")[-4000:]
         until = time.monotonic() + ENDED_WITHIN_SECONDS
         while any(map(_is_running, processes)) and time.monotonic() < until:
             time.sleep(0.1)
@@ -201,7 +202,7 @@ class Soak:
     def _kill(self) -> None:
         assert self._driver is not None
         self._driver.kill()
-        self._driver.wait()
+        self._driver.wait(within(600))
         shutil.rmtree(self._temporary, ignore_errors=True)  # Spark could not remove its folders
 
     def _burst(self) -> None:
@@ -238,9 +239,7 @@ class Soak:
 
     def _asked(self, *words: str) -> None:
         """Send a request with the command line; the driver answers before or after a change of its own."""
-        done = subprocess.run(  # noqa: S603 - our own program
-            [sys.executable, "-m", "dagkit.cli", *words], capture_output=True, text=True, check=False
-        )
+        done = run_program([sys.executable, "-m", "dagkit.cli", *words], check=False, seconds=600)
         self.totals["changes" if done.returncode == 0 else "changes_unanswered"] += 1
 
     # ---- what comes out
@@ -255,7 +254,7 @@ class Soak:
     def _settle(self) -> None:
         """Wait until all lines are there, or none arrives for a minute."""
         last, since = -1, time.monotonic()
-        while self._found != self._expected and time.monotonic() < since + 60:
+        while self._found != self._expected and time.monotonic() < since + within(60):
             time.sleep(SECONDS_BETWEEN)
             self._look()
             if self._found.total() != last:

@@ -376,6 +376,7 @@ def test_a_writer_of_files_passes() -> None:
     check_sink(writer, texts, [Record(0, "a"), Record(0, "b")], [Record(1, "c")])
 
 
+@pytest.mark.gate(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "read", "words"),

@@ -1,12 +1,12 @@
 """pytest finds the fixtures by itself, and starts without what they need."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from dagkit.engine.points import Point
+from tests.processes import run_program
 
 
 @pytest.mark.slow
@@ -21,7 +21,7 @@ def test_the_fixture_comes_once_for_each_step(tmp_path: Path) -> None:
         "def test_clock(fake_clock): print(fake_clock.now())\n"
     )
     command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", str(tmp_path)]
-    answer = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)  # noqa: S603 - ours
+    answer = run_program(command, cwd=tmp_path)
     assert [f"Crashes({point})" in answer.stdout for point in Point] == [True] * len(Point)
     assert all(f"Crashes({point}) and {n}" in answer.stdout for point in Point for n in (1, 4))
     assert "2024-01-01 00:00:00+00:00" in answer.stdout
@@ -30,5 +30,5 @@ def test_the_fixture_comes_once_for_each_step(tmp_path: Path) -> None:
 
 def test_pytest_starts_without_the_package() -> None:
     program = "import sys, dagkit_pytest; print([name for name in sys.modules if name.partition('.')[0] == 'dagkit'])"
-    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603
+    answer = run_program([sys.executable, "-c", program])
     assert answer.stdout == "[]\n"

@@ -17,6 +17,7 @@ from dagkit.ranges import (
     UnsplittableRangeTracker,
 )
 from dagkit.testing.split_checks import SplitsBroken, check_every_split
+from tests.patience import within
 
 TEXT = b"to be\n\nor\nnot to be\n,\nthat is"
 
@@ -285,7 +286,7 @@ def test_a_reader_that_checks_and_acts_in_two_steps_loses_the_race():
             stop = self.stop_position()
             if self.is_raced():
                 self.claiming.set()
-                self.cut.wait(10)
+                self.cut.wait(within(10))
             with self._lock:
                 self._last = position
                 self._claims += 1
@@ -293,7 +294,7 @@ def test_a_reader_that_checks_and_acts_in_two_steps_loses_the_race():
 
         def try_split_at_position(self, position):
             if self.is_raced():
-                self.claiming.wait(10)
+                self.claiming.wait(within(10))
             split = super().try_split_at_position(position)
             self.cut.set()
             return split

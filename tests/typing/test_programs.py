@@ -4,12 +4,13 @@ Where no type satisfies both ends of a wire, some versions of mypy blame an argu
 """
 
 import re
-import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
+
+from tests.processes import run_program
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = sorted(path for path in Path(__file__).parent.glob("*.py") if path.name != Path(__file__).name)
@@ -24,7 +25,7 @@ def refused() -> dict[str, dict[int, str]]:
     """What mypy refuses in each program: one run for all, as strict as the project is."""
     options = ("--no-error-summary", "--no-pretty", "--hide-error-context")
     command = [sys.executable, "-m", "mypy", *options, *map(str, PROGRAMS)]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603
+    run = run_program(command, cwd=ROOT, check=False, seconds=120)
     told: dict[str, dict[int, str]] = defaultdict(dict)
     for line in run.stdout.splitlines():
         match = TOLD.fullmatch(line)
@@ -35,6 +36,7 @@ def refused() -> dict[str, dict[int, str]]:
     return told
 
 
+@pytest.mark.gate(1)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
 def test_mypy_refuses_what_is_wrong_and_nothing_else(program: Path, refused: dict[str, dict[int, str]]) -> None:
     lines = enumerate(program.read_text().splitlines(), start=1)

@@ -2,7 +2,6 @@
 
 import os
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
@@ -15,6 +14,8 @@ from dagkit.warm.circumstances import Circumstances
 from dagkit.warm.handing_over import Declined, connected, hand_over
 from dagkit.warm.messages import is_of_this_user, receive, send
 from dagkit.warm.place import ServeFailed, listening, log_path, open_log, private_folder, socket_path
+from tests.patience import join
+from tests.processes import run_program
 
 
 def test_a_message_arrives_with_its_open_files(tmp_path: Path) -> None:
@@ -25,7 +26,7 @@ def test_a_message_arrives_with_its_open_files(tmp_path: Path) -> None:
         sending = threading.Thread(target=send, args=(here, long, [file.fileno()]))  # longer than a socket's buffer
         sending.start()
         message, files = receive(there)
-        sending.join()
+        join(sending)
         with os.fdopen(files[0]) as passed:
             assert (message, passed.read()) == (long, "in the file")
 
@@ -111,10 +112,7 @@ def test_the_mask_of_new_files_is_a_circumstance() -> None:
         "from dagkit.warm.circumstances import Circumstances\n"
         "print(Circumstances.here(Machine()).settings['umask'])"
     )
-    assert [
-        subprocess.run([sys.executable, "-c", code.format(mask)], capture_output=True, text=True, check=True).stdout  # noqa: S603
-        for mask in (0o22, 0o77)
-    ] == ["18\n", "63\n"]
+    assert [run_program([sys.executable, "-c", code.format(mask)]).stdout for mask in (0o22, 0o77)] == ["18\n", "63\n"]
 
 
 def test_a_second_warm_driver_does_not_empty_the_log_of_the_first(

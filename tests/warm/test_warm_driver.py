@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 
 from dagkit.warm.place import socket_path
+from tests.patience import PATIENT, within
+from tests.processes import next_line
 
 pytestmark = pytest.mark.slow
 
@@ -64,7 +66,7 @@ with listening() as (listener, _):
         input()
 """
 
-WITHIN = 30
+WITHIN = within(30)
 
 
 @dataclass
@@ -78,8 +80,7 @@ class Folder:
     def driver(self, idle_seconds: float = 600) -> "subprocess.Popen[str]":
         """A warm driver that is ready."""
         process = self.process("driver.py", str(idle_seconds))
-        assert process.stdout is not None
-        assert process.stdout.readline() == f"{process.pid}\n", process.communicate()[1]
+        assert next_line(process) == f"{process.pid}\n", process.communicate(timeout=within(30))[1]
         return process
 
     def launch(
@@ -92,7 +93,7 @@ class Folder:
         process = subprocess.Popen(  # noqa: S603 - this very Python
             [sys.executable, *arguments],
             cwd=self.path,
-            env={"PATH": os.environ["PATH"], "XDG_RUNTIME_DIR": self.runtime, **environment},
+            env={"PATH": os.environ["PATH"], "XDG_RUNTIME_DIR": self.runtime, **PATIENT, **environment},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -122,8 +123,8 @@ def gone(process: int) -> bool:
 
 
 def first_line(process: "subprocess.Popen[str]") -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().rstrip("\n")
+    """The next line that a process prints."""
+    return next_line(process).rstrip("\n")
 
 
 @pytest.fixture
@@ -138,7 +139,7 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
         finally:  # a killed driver ends Java, and a killed launch its process
             for process in made.started:
                 process.kill()
-                process.communicate()
+                process.communicate(timeout=within(30))
 
 
 @pytest.fixture
@@ -164,6 +165,7 @@ def test_a_launch_begins_afresh_and_imports_edited_code(
         assert answered(launch(code)) == (0, f"False {value} True\n", "")
 
 
+@pytest.mark.trial
 def test_a_launch_ends_as_a_process_of_python_does(launch: Callable[..., "subprocess.Popen[str]"]) -> None:
     failed = answered(launch("raise ValueError('no')"))
     assert (failed[0], failed[2].splitlines()[-1]) == (1, "ValueError: no")
@@ -172,7 +174,9 @@ def test_a_launch_ends_as_a_process_of_python_does(launch: Callable[..., "subpro
     assert answered(launch(late)) == (0, "thread\nexit\n", "")
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, -signal.SIGTERM, marks=pytest.mark.trial)]
+)
 def test_signals_reach_the_launch(
     number: signal.Signals, code: int, launch: Callable[..., "subprocess.Popen[str]"]
 ) -> None:
@@ -242,6 +246,7 @@ print(answer["state"])
 """
 
 
+@pytest.mark.trial
 @pytest.mark.parametrize("question", ["status", "stop"])
 def test_a_driver_whose_java_starts_answers_and_can_be_stopped(folder: Folder, question: str) -> None:
     (folder.path / "driver.py").write_text(SLOW)
@@ -258,6 +263,7 @@ def test_a_driver_whose_java_starts_answers_and_can_be_stopped(folder: Folder, q
     assert driver.wait(WITHIN) == 0
 
 
+@pytest.mark.trial
 def test_a_lock_that_cannot_be_made_is_named(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder.path)
     lock = socket_path({"XDG_RUNTIME_DIR": folder.runtime}).with_suffix(".lock")
@@ -266,6 +272,7 @@ def test_a_lock_that_cannot_be_made_is_named(folder: Folder, monkeypatch: pytest
     assert f"ServeFailed: {lock} cannot be made: Is a directory" in answered(folder.process("driver.py", "600"))[2]
 
 
+@pytest.mark.trial
 def test_a_driver_ends_after_its_launch(folder: Folder) -> None:
     driver = folder.driver()
     running = folder.launch("import sys; print(sys.java, flush=True); print(input())")
@@ -276,6 +283,7 @@ def test_a_driver_ends_after_its_launch(folder: Folder) -> None:
     assert not Path(f"/proc/{java}").exists(), "the driver has waited for the end of Java"
 
 
+@pytest.mark.trial
 def test_a_driver_ends_when_nothing_is_launched(folder: Folder) -> None:
     assert folder.driver(idle_seconds=0.1).wait(WITHIN) == 0
 
@@ -287,6 +295,7 @@ def test_a_driver_whose_code_has_changed_ends(folder: Folder) -> None:
     assert driver.wait(WITHIN) == 0
 
 
+@pytest.mark.trial
 @pytest.mark.parametrize(
     "sent",
     [b"", b"\0\0", b"\0\0\0\x04{{}}", b"\0\0\0\x02[]", b'\0\0\0\x11{"ask": "launch"}', b"\0\0\0\x02{}"],
@@ -303,6 +312,7 @@ def test_a_driver_survives_a_message_that_it_does_not_understand(folder: Folder,
     assert answered(folder.launch("print(1)")) == (0, "1\n", "")
 
 
+@pytest.mark.trial
 def test_an_interrupt_before_the_driver_has_answered_ends_the_caller(folder: Folder) -> None:
     patient = "from dagkit.warm import handing_over\nhanding_over._ANSWERS_WITHIN_SECONDS = 600\n"
     # a run of the tests in the background of a shell ignores interrupts, and so would its child
@@ -321,6 +331,7 @@ def test_an_interrupt_before_the_driver_has_answered_ends_the_caller(folder: Fol
     assert answered(answers_late, "\n")[0] == 0
 
 
+@pytest.mark.trial
 def test_a_launch_has_the_open_files_that_its_caller_inherited(folder: Folder) -> None:
     folder.driver()
     with tempfile.TemporaryFile("w+") as fourth, tempfile.TemporaryFile("w+") as fifth:

@@ -59,7 +59,7 @@ class Encoding:
         return _MARKS.get(self.name, b"")
 
     def to_utf_8(self, chunk: Chunk) -> Chunk | None:
-        """The same lines in UTF-8; None if they cannot be told apart in it. Positions begin with 0."""
+        """The same lines in UTF-8; None if two of them are equal in it. Positions begin with 0."""
         import numpy as np  # noqa: PLC0415 - not loaded when only compiling
 
         text = self.decoded(chunk.data.tobytes())

@@ -8,6 +8,7 @@ from dagkit.cli.application.operator_lookup import libraries
 OPERATORS = [pytest.param(each, id=name) for library in libraries() for name, each in library.operators.items()]
 
 
+@pytest.mark.gate(50)
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_properties_that_must_be_set_come_first_and_those_of_scaling_last(operator):
     top = [each for each in anatomy_of(operator).properties if "." not in each.name]

@@ -10,12 +10,15 @@ from hypothesis import strategies as st
 
 from dagkit.cli import main
 from tests.cli.samples import WORD_COUNT
+from tests.examples import examples
 
 ANSWERS = {0, 2, 3, 4, 6}
 """Right, wrongly asked, at fault, wrongly configured, not found: an answer to every application."""
 
 numbers = itertools.count()
-few = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+few = settings(
+    max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 OPERATORS = ("lines", "split", "count", "other", "", "a.b", "Lines()", "None")
 STATEMENTS = st.one_of(

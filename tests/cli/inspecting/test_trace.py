@@ -103,6 +103,7 @@ def content_of(file: Path) -> bytes:
     return content
 
 
+@pytest.mark.gate(1)
 @pytest.mark.parametrize("settings", ["", "max_count=7", "compression='gzip'", "max_count=9, compression='zstd'"])
 def test_a_mapped_line_in_a_rolled_part_of_several_readers(traced, write, settings: str) -> None:
     write("in/a.txt", LINES)
@@ -328,6 +329,7 @@ CASES = {
 }
 
 
+@pytest.mark.gate(11)
 @pytest.mark.parametrize("is_divided", [False, True], ids=["one block", "several blocks"])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_record_ends_where_its_reader_ended_it(traced_ranges, case: Case, is_divided: bool) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dagkit.cli.inspecting.work.requesting import this_user
+from tests.processes import await_end
 
 pytestmark = pytest.mark.slow
 
@@ -54,6 +55,7 @@ def test_a_user_without_a_name_is_a_number(monkeypatch: pytest.MonkeyPatch) -> N
             status = int(this_user() != f"user {NAMELESS}")
         finally:
             os._exit(status)
+    await_end(child)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 

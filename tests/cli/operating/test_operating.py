@@ -32,6 +32,8 @@ from tests.engine.cast import numbers_collected
 from tests.engine.changes.test_requests import multiplied
 from tests.engine.reports.launches import SetClock, first_snapshot
 from tests.engine.reports.test_run_picture import AT_WORK, WINDOW
+from tests.patience import within
+from tests.processes import limited, run_program
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -60,7 +62,7 @@ class Running:
         status = read_status(store)
         assert status is not None
         ask(store, StopRun(launch=status.driver.launch), datetime.now(UTC))
-        self.thread.join(30)
+        self.thread.join(within(30))
 
 
 @pytest.fixture
@@ -71,7 +73,7 @@ def running(tmp_path: Path) -> Iterator[Running]:
 def until_stopped(run: Running) -> Iterator[Running]:
     """Start the application, yield it, and stop it."""
     run.thread.start()
-    assert run.begun.wait(30)
+    assert run.begun.wait(within(30))
     yield run
     if run.thread.is_alive():
         run.stop()
@@ -79,7 +81,7 @@ def until_stopped(run: Running) -> Iterator[Running]:
 
 def test_a_running_application_is_stopped_and_the_command_waits_for_its_end(dagkit, running: Running) -> None:
     answer = dagkit("stop", str(running.folder))
-    running.thread.join(30)
+    running.thread.join(within(30))
     assert answer.out.startswith("Times stopped after window ")
     again = dagkit("stop", str(running.folder))
     assert (again.code, again.err.partition("\n")[0]) == (
@@ -178,8 +180,11 @@ launch(multiplied(), {"dt.attr.APPLICATION_NAME": "Times"}, machine=Machine("ref
 @pytest.mark.slow
 def test_a_killed_application_is_listed_as_killed_and_blocks_no_launch(dagkit, folder: Path) -> None:
     path = os.pathsep.join(filter(None, sys.path))
-    with subprocess.Popen(  # noqa: S603 - this very Python
-        [sys.executable, "-c", KILLED], stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
+    with limited(
+        subprocess.Popen(  # noqa: S603 - this very Python
+            [sys.executable, "-c", KILLED], stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
+        ),
+        50,
     ) as driver:
         assert driver.stdout is not None
         assert any(line.startswith("Committed") for line in driver.stdout)
@@ -211,8 +216,8 @@ KILLS_ITSELF = KILLED.replace("import sys", "import os, signal").replace(
 @pytest.mark.slow
 def test_of_a_killed_driver_the_status_says_since_when_and_what_the_ledger_holds(dagkit, folder: Path) -> None:
     path = os.pathsep.join(filter(None, sys.path))
-    killed = subprocess.run(  # noqa: S603 - this very Python
-        [sys.executable, "-c", KILLS_ITSELF], check=False, env={**os.environ, "PYTHONPATH": path}
+    killed = run_program(
+        [sys.executable, "-c", KILLS_ITSELF], check=False, env={**os.environ, "PYTHONPATH": path}, seconds=50
     )
     assert killed.returncode == -signal.SIGKILL
     (last,) = [entry for entry in history(Ledger.open("app")) if entry.checkpoint.window == 2]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.operating.test_operating import Running, until_stopped
+from tests.patience import join, within
 
 pytestmark = pytest.mark.slow
 
@@ -25,11 +26,12 @@ def test_items_are_shown_until_the_limit(dagkit, running: Running) -> None:
     assert answer.out.rstrip().partition(": ")[2].isdecimal()
 
 
+@pytest.mark.trial
 def test_items_are_shown_until_the_application_ends(dagkit, running: Running) -> None:
     stopping = threading.Timer(2, running.stop)
     stopping.start()
     answer = dagkit("tap", str(running.folder), "times")
-    stopping.join()
+    join(stopping, seconds=50)
     assert (answer.code, answer.err) == (0, "the application has ended\n")
     assert answer.out.startswith("window ")
 
@@ -47,5 +49,5 @@ def test_an_unknown_stream_is_refused(dagkit, running: Running) -> None:
 
 def test_an_application_that_does_not_run_has_no_items(dagkit, running: Running) -> None:
     dagkit("stop", str(running.folder))
-    running.thread.join(30)
+    running.thread.join(within(30))
     assert dagkit("tap", str(running.folder), "times").code == 8

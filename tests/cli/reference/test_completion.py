@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from dagkit.ledger import Ledger
+from tests.patience import within
 
 pytestmark = pytest.mark.slow
 
-_SECONDS = 60
+_SECONDS = within(60)
 _TO_START, _TO_END = b"\x01", b"\x05"
 """The keys for the start and the end of the line."""
 

@@ -11,6 +11,8 @@ from urllib.request import urlopen
 import pytest
 
 from tests.cli.conftest import ROOT
+from tests.patience import within
+from tests.processes import limited, next_line
 
 ADDRESS = re.compile(r"console: (http://127\.0\.0\.1:\d+/\?token=[\w-]{43})$", re.MULTILINE)
 
@@ -23,6 +25,7 @@ def ran(dagkit, word_count, write) -> str:
     return "run"
 
 
+@pytest.mark.gate(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_console_of_a_folder_answers_until_it_is_interrupted(
@@ -36,13 +39,13 @@ def test_the_console_of_a_folder_answers_until_it_is_interrupted(
         command, cwd=folder, env={"PYTHONPATH": path, "HOME": str(folder)}, stdout=subprocess.PIPE, text=True
     )
     signal.signal(signal.SIGINT, before)
-    with console:
+    with limited(console, 50):
         try:
-            (address,) = ADDRESS.findall(console.stdout.readline())
+            (address,) = ADDRESS.findall(next_line(console))
             with urlopen(address) as page:  # noqa: S310 - our own server
                 assert b"<title>dagkit console</title>" in page.read()
             console.send_signal(number)
-            assert console.wait(timeout=30) == 0
+            assert console.wait(timeout=within(30)) == 0
         finally:
             console.kill()
 

@@ -11,6 +11,7 @@ from dagkit.cli.running.launch_progress import Progress
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.reports.run_events import Committed, Draining, Measured, Resumed, SlotAtWork, Working
 from dagkit.launching import Launched
+from tests.patience import LONG_WINDOWS
 
 COUNTING = """
 from dagkit import *
@@ -226,7 +227,7 @@ def test_a_launch_of_the_same_application_has_nothing_to_report(dagkit, copied: 
 
 
 def test_fresh_begins_again_and_keeps_the_earlier_run(dagkit, folder, copied: None) -> None:
-    answer = dagkit("launch", "copying.py", "--once", "--reference", "--fresh")
+    answer = dagkit("launch", "copying.py", "--once", "--reference", "--fresh", **LONG_WINDOWS)
     (kept,) = [found for found in (folder / ".dagkit").iterdir() if found.name != "Copy"]
     assert answer.err.splitlines()[:2] == [
         f"beginning again; the earlier run is in {kept}; its output files stay",

@@ -7,6 +7,7 @@ import pytest
 
 from dagkit.cli.running.new import SAMPLES, examples
 from tests.cli.conftest import ROOT
+from tests.patience import LONG_WINDOWS
 
 
 def test_a_new_application_is_valid_and_named_after_its_folder(dagkit, folder: Path) -> None:
@@ -25,7 +26,7 @@ def test_a_new_application_runs_as_the_command_says(dagkit, folder: Path, monkey
 
 
 def test_a_new_application_can_be_launched_by_the_same_command(dagkit, folder: Path) -> None:
-    answer = dagkit("new", "words", "--launch")
+    answer = dagkit("new", "words", "--launch", **LONG_WINDOWS)
     assert answer.code == 0
     assert "\nWords: 1 window, 47 B read, 46 B written to 1 file in " in answer.out
     (written,) = (folder / "words" / "output").iterdir()

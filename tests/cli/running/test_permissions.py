@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import run_program
+
 APPLICATION = """
 from dagkit import StreamingApplication
 from dagkit_operators import FileSplitterInput, LineReader, PartWriter
@@ -27,11 +29,10 @@ os.execv(sys.executable, [sys.executable, "-m", "dagkit.cli", *sys.argv[1:]])
 def launched(folder: Path) -> subprocess.CompletedProcess[str]:
     """Launch the application in a process that obeys permissions, also if root runs the tests."""
     command: Sequence[str] = ("launch", "app.py", "--reference", "--once", "-q")
-    return subprocess.run(  # noqa: S603 - a fixed command
-        [sys.executable, "-c", OBEYING, *command], cwd=folder, check=False, capture_output=True, text=True
-    )
+    return run_program([sys.executable, "-c", OBEYING, *command], cwd=folder, check=False, seconds=50)
 
 
+@pytest.mark.gate(2)
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux takes single rights from root")
 @pytest.mark.parametrize(

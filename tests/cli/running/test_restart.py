@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from dagkit.engine.reports.run_events import Committed, Observer
 from dagkit.launching import Machine, launch
 from tests.engine.cast import numbers_collected
 from tests.launching.test_restarting import KILLED
+from tests.processes import run_program
 
 pytestmark = pytest.mark.slow
 
@@ -68,6 +68,7 @@ def populate_dag(dag: Dag, conf) -> None:
 """
 
 
+@pytest.mark.gate(1)
 @pytest.mark.parametrize("target", [".dagkit/parts", "parts.py"])
 def test_the_command_that_the_message_names_finishes_a_killed_restart(dagkit, write, folder: Path, target: str) -> None:
     write("parts.py", PARTS)
@@ -76,7 +77,7 @@ def test_the_command_that_the_message_names_finishes_a_killed_restart(dagkit, wr
         assert dagkit("launch", "parts.py", "--fresh", "--reference", "--once", "--no-sync").code == 0
         killed = [sys.executable, "-c", KILLED, str(folder / ".dagkit" / "parts"), str(step)]
         path = os.pathsep.join(filter(None, sys.path))
-        code = subprocess.run(killed, check=False, env={**os.environ, "PYTHONPATH": path}).returncode  # noqa: S603
+        code = run_program(killed, check=False, env={**os.environ, "PYTHONPATH": path}, seconds=50).returncode
         if code == 0:
             break
         is_away = not (folder / ".dagkit" / "parts").exists()

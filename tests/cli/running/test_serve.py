@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import ROOT
+from tests.patience import PATIENT, within
+from tests.processes import next_line, run_program
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
-WITHIN = 120
+WITHIN = within(120)
 
 APP = """
 import os
@@ -69,6 +71,7 @@ class Folder:
                 "HOME": str(Path.home()),
                 "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "operators")]),
                 "XDG_RUNTIME_DIR": self.runtime,
+                **PATIENT,
             },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -121,13 +124,26 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
         finally:
             for process in made.started:
                 process.kill()
-                process.communicate()
+                process.communicate(timeout=within(120))
 
 
+def test_a_launch_runs_on_the_spark_of_the_warm_driver(folder: Folder) -> None:
+    driver = folder.dagkit("serve", "--foreground", "--cores", "2")
+    assert next_line(driver, 120).startswith(f"warm driver: process {driver.pid}, local[2], waiting")
+    folder.edited("first", "first", slots="2")
+    code, err = folder.launched("--cores", "2")
+    assert (code, "the warm driver" in err) == (0, False), err
+    status, _ = folder.dagkit("serve", "--status").communicate(timeout=WITHIN)
+    assert status == f"warm driver: process {driver.pid}, local[2], waiting, launches: 1\n"
+    assert folder.written() == ["line first 1 (True, False)"]
+    driver.send_signal(signal.SIGTERM)
+    assert driver.wait(WITHIN) == 0
+
+
+@pytest.mark.trial
 def test_launches_share_spark_and_nothing_else(folder: Folder) -> None:
     driver = folder.dagkit("serve", "--foreground", "--cores", "2")
-    assert driver.stdout is not None
-    ready = driver.stdout.readline()
+    ready = next_line(driver, 120)
     assert ready.startswith(f"warm driver: process {driver.pid}, local[2], waiting")
     written = []
     for suffix in ("1a", "1b", "2a", "2b"):  # edited code runs, and workers have no state of the last launch
@@ -164,7 +180,7 @@ def test_launches_share_spark_and_nothing_else(folder: Folder) -> None:
 
 def descendants(process: int) -> list[int]:
     """The processes that a process has started, and that these have."""
-    listed = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True)  # noqa: S607
+    listed = run_program(["ps", "-eo", "pid=,ppid="], seconds=120)
     parents = {int(child): int(parent) for child, parent in map(str.split, listed.stdout.splitlines())}
     found, new = [], {process}
     while new:

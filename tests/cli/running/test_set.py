@@ -13,6 +13,7 @@ from dagkit.launching import launch
 from dagkit.machine import Machine
 from tests.engine.cast import Desk
 from tests.engine.changes.test_requests import multiplied
+from tests.patience import within
 
 APPLICATION = """
 from dagkit import Config, Dag
@@ -34,7 +35,7 @@ def running(home: Path) -> Iterator[Loop]:
         yield loop
     finally:
         loop.stop()
-        driver.join(30)
+        driver.join(within(30))
         assert not driver.is_alive()
 
 

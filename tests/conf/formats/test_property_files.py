@@ -395,6 +395,7 @@ def test_the_ending_names_the_format(file):
     ]
 
 
+@pytest.mark.gate(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", [".xml", ".properties", ".toml"])
 def test_a_file_of_ten_megabytes_is_read(file, ending):

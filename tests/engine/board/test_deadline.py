@@ -1,10 +1,10 @@
 """The deadline of a window: what was claimed is never split off, and a watchdog splits when the time is over."""
 
 import threading
-import time
 
-from dagkit.engine.board.deadline import AGAIN_SECONDS, Deadline
+from dagkit.engine.board.deadline import AGAIN_SECONDS, LONGEST_AGAIN_SECONDS, Deadline
 from dagkit.ranges import OffsetRange, OffsetRestrictionTracker
+from tests.patience import within
 
 
 def test_what_was_not_begun_is_not_split() -> None:
@@ -39,29 +39,31 @@ def test_the_watchdog_splits_what_begins_after_the_deadline() -> None:
 
 
 class Never(OffsetRestrictionTracker):
-    """Gives nothing away, and counts how often it was asked."""
+    """Gives nothing away, and notes how long the watchdog paused before each question."""
 
-    def __init__(self, restriction: OffsetRange) -> None:
+    def __init__(self, restriction: OffsetRange, deadline: Deadline) -> None:
         super().__init__(restriction)
-        self.asked = 0
+        self.deadline = deadline
+        self.pauses: list[float] = []
         self.asked_often = threading.Event()
 
     def try_split(self, fraction_of_remainder: float) -> None:
-        self.asked += 1
-        if self.asked == 8:
+        self.pauses.append(self.deadline._again)
+        if len(self.pauses) == 8:
             self.asked_often.set()
 
 
 def test_what_gives_nothing_away_is_asked_less_and_less_and_what_comes_after_it_at_once() -> None:
-    deadline, never, next_one = Deadline(0.0), Never(OffsetRange(0, 9)), Never(OffsetRange(0, 9))
+    deadline = Deadline(0.0)
+    never, next_one = Never(OffsetRange(0, 9), deadline), Never(OffsetRange(0, 9), deadline)
     never.try_claim(0)
     next_one.try_claim(0)
-    began = time.monotonic()
     deadline.watch(never)
-    assert never.asked_often.wait(30)
-    assert time.monotonic() - began >= sum(AGAIN_SECONDS * 2**n for n in range(1, 6))
+    assert never.asked_often.wait(within(30))
+    assert never.pauses[:8] == [min(AGAIN_SECONDS * 2**n, LONGEST_AGAIN_SECONDS) for n in range(8)]
     deadline.watch(next_one)
-    assert next_one.asked_often.wait(30)
+    assert next_one.asked_often.wait(within(30))
+    assert next_one.pauses[0] == AGAIN_SECONDS
     deadline.end()
 
 
@@ -70,5 +72,5 @@ def test_the_watchdog_ends_with_its_window() -> None:
     deadline.watch(OffsetRestrictionTracker(OffsetRange(0, 9)))
     assert deadline._watchdog is not None
     deadline.end()
-    deadline._watchdog.join(60)
+    deadline._watchdog.join(within(60))
     assert not deadline._watchdog.is_alive()

@@ -30,8 +30,9 @@ from dagkit.ranges import OffsetRange, RestrictionTracker
 from tests.backends.slots import SlotsAtOnce
 from tests.engine.cast import Hurried
 from tests.engine.work_cast import Looks, Named, Numbered, numbers_expected, numbers_of_names
+from tests.patience import within
 
-SECONDS = 20.0
+SECONDS = within(20)
 """The longest time for which a slot waits until another one has taken work."""
 COUNT = 40
 LASTS_MILLIS = 60_000.0
@@ -123,7 +124,7 @@ class Asking(BoardServer):
     def deliver(self, connection: socket.socket, message: ToSlot) -> None:
         asking = threading.Thread(target=self.running, daemon=True)
         asking.start()
-        asking.join(10)
+        asking.join(within(10))
         self.answered.append(not asking.is_alive())
         super().deliver(connection, message)
 

@@ -26,6 +26,7 @@ from dagkit.ranges import OffsetRange
 from tests.engine.cast import lines_through_filter, some_lines
 from tests.engine.restriction_cast import CountFn, ShardReader, TableReader
 from tests.engine.work_cast import Looks, Named, Numbered, numbers_expected, numbers_of_names
+from tests.examples import examples
 
 LOOKS: Looks = ((("x", 9), ("y", 2), ("z", 5)), (("w", 7),))
 KINDS = [Numbered, CountFn, TableReader, ShardReader]
@@ -83,7 +84,7 @@ def test_parts_may_be_empty(senders: int, gives: float) -> None:
 
 
 @given(SEEDS, st.sampled_from(KINDS), st.integers(1, 4), st.integers(0, 2), st.sampled_from([0.0, 0.3, 1.0]))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @pytest.mark.slow
 def test_a_lost_handover_changes_no_result(seed: int, kind: Any, readers: int, senders: int, loses: float) -> None:
     draw = numbers_of_names(LOOKS, readers=readers, senders=senders, kind=kind)
@@ -92,7 +93,7 @@ def test_a_lost_handover_changes_no_result(seed: int, kind: Any, readers: int, s
 
 
 @given(SEEDS)
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @pytest.mark.slow
 def test_the_file_of_a_block_is_in_its_order_whichever_slot_took_which_part(seed: int) -> None:
     text = some_lines(40)

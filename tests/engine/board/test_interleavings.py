@@ -21,6 +21,7 @@ from dagkit.engine.work.record import Recorder
 from dagkit.engine.work.split import all_in
 from dagkit.engine.worker.protocol import Answer, Report
 from tests.engine.items import item_of
+from tests.examples import examples
 
 INTO = "reader.blocks_metadata_input"
 LENGTH = 9
@@ -199,7 +200,7 @@ def played(slots: int, blocks: int, seed: int, rare: int | None = None) -> Windo
 
 
 @given(st.integers(1, 4), st.integers(0, 6), SEEDS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_without_a_cut_the_window_does_all_its_work(slots: int, blocks: int, seed: int) -> None:
     window = played(slots, blocks, seed)
     after = settle_handovers(1, window.allocation, window.answer())
@@ -208,7 +209,7 @@ def test_without_a_cut_the_window_does_all_its_work(slots: int, blocks: int, see
 
 
 @given(st.integers(1, 4), st.integers(0, 6), SEEDS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_what_is_cut_off_is_done_or_left_once(slots: int, blocks: int, seed: int) -> None:
     window = played(slots, blocks, seed, CUT)
     after = settle_handovers(1, window.allocation, window.answer())
@@ -219,7 +220,7 @@ def test_what_is_cut_off_is_done_or_left_once(slots: int, blocks: int, seed: int
 
 
 @given(st.integers(1, 4), st.integers(0, 6), SEEDS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_a_task_that_runs_again_loses_the_window_or_nothing(slots: int, blocks: int, seed: int) -> None:
     window = played(slots, blocks, seed, KILL)
     try:

@@ -39,6 +39,7 @@ from dagkit.engine.run.loop import Loop
 from dagkit.testing.crashes import Crash, CrashAfter
 from tests.backends.slots import InSlots
 from tests.engine.cast import Collect, Desk, Digits, Draw, Hurried, Ranges, arrived
+from tests.examples import examples
 
 
 class Tally(Operator):
@@ -236,6 +237,7 @@ def scaled(desk: Desk) -> list[tuple[str, int, int]]:
     return [(fact.operator, fact.before, fact.after) for fact in facts if isinstance(fact, Scaled)]
 
 
+@pytest.mark.gate(5)
 @pytest.mark.parametrize("operator", SCALED)
 @pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1), (2, 3), (3, 2)])
 def test_one_operator_gets_other_partitions_and_nothing_else_changes(
@@ -272,6 +274,7 @@ def test_a_promise_made_with_other_counts_is_kept_with_those_that_there_are(tmp_
     assert came(desk.run()) == expected(LOOKS)
 
 
+@pytest.mark.gate(4)
 @pytest.mark.parametrize(
     ("operator", "why"),
     [
@@ -308,9 +311,10 @@ change_pending = st.dictionaries(st.integers(1, 9), st.tuples(st.sampled_from(SC
 crashes = st.lists(st.builds(CrashAfter, st.sampled_from(list(Point)), st.integers(1, 8)), max_size=3)
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.parametrize("fused", [False, True], ids=["one by one", "fused, as on Spark"])
-@settings(max_examples=settings().max_examples // 4)
+@settings(max_examples=examples(25))
 @given(
     looks=st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=4).map(tuple), min_size=1, max_size=4).map(tuple),
     counts=st.fixed_dictionaries({name: st.integers(1, 3) for name in SCALED}),

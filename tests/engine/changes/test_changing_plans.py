@@ -34,6 +34,7 @@ from dagkit.engine.checkpoint.redistribute import StateStranded
 from dagkit.engine.points import Point
 from dagkit.testing.crashes import CrashAfter
 from tests.engine.cast import Collect, Desk, Digits, Draw, Hurried, Ranges, Script, arrived
+from tests.examples import examples
 
 
 class Tally(Operator):
@@ -78,7 +79,7 @@ def counts(desk: Desk, windows: int | None = None, name: str = "tally") -> dict[
     return {json.loads(text): value for text, (value, _) in entries}
 
 
-@settings(max_examples=settings().max_examples // 5)
+@settings(max_examples=examples(20))
 @given(
     looks=st.lists(st.lists(st.integers(0, 20), min_size=1, max_size=9).map(tuple), min_size=2, max_size=4).map(tuple),
     partitions=st.lists(st.integers(1, 5), min_size=2, max_size=4),

@@ -61,6 +61,7 @@ APEX = "BacklogPartitioner:apex:maxPartitions=4:intervalMillis=0"
 DRAIN = "BacklogPartitioner:drain:maxPartitions=3:policySettings=cool_down_millis=4000"
 
 
+@pytest.mark.gate(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("drawn", "items", "settings", "grown_to"),

@@ -92,6 +92,7 @@ def test_a_forgotten_file_is_read_once_more(drawn: Any, tmp_path: Path) -> None:
     assert desk.faults() == []
 
 
+@pytest.mark.gate(14)
 @pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize("point", Point)

@@ -20,6 +20,7 @@ from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import FileSplitterInput, LineReader
 from tests.engine.cast import Desk, Draw, arrived, lines_through_filter
 from tests.engine.changes.test_forgetting import Values
+from tests.patience import within
 
 NAMES = ("a", "b", "c")
 
@@ -42,7 +43,7 @@ def found_by(desk: Desk) -> Desk:
     while not inputs.found:
         loop._look()
         while inputs.busy:
-            assert loop.run_state.woken.wait(30), "the scan ends"
+            assert loop.run_state.woken.wait(within(30)), "the scan ends"
     return desk
 
 

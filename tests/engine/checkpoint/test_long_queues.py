@@ -44,6 +44,7 @@ def is_a_sum(checkpoint: Checkpoint) -> bool:
     return False
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.parametrize("until", [Until.ONCE, Until.DRAINED])
 def test_no_number_is_lost_or_doubled_in_a_run_that_is_killed_in_any_window(until: Until, tmp_path: Path) -> None:
@@ -63,6 +64,7 @@ def test_no_number_is_lost_or_doubled_in_a_run_that_is_killed_in_any_window(unti
     assert any(map(is_a_sum, checkpoints(desk)))
 
 
+@pytest.mark.gate(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", [Hurried, lambda backend: InPairs(Hurried(backend))])
 def test_a_window_records_no_work_that_only_a_younger_one_discovered(backend: Any, tmp_path: Path) -> None:

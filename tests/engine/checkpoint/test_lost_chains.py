@@ -148,7 +148,7 @@ def place(layout: str, tmp_path: Path, request: pytest.FixtureRequest) -> Store:
     return LocalStore(tmp_path / "app", durable=False)
 
 
-LAYOUTS = ["loose blocks", "segments", "object store", "fsspec", pytest.param("s3", marks=pytest.mark.slow)]
+LAYOUTS = ["loose blocks", "segments", "object store", "fsspec", pytest.param("s3", marks=pytest.mark.service("s3"))]
 
 
 @pytest.fixture(params=LAYOUTS)
@@ -201,6 +201,7 @@ def verified(store: Store) -> None:
 # ---- the tests
 
 
+@pytest.mark.gate(5)
 @pytest.mark.parametrize("victim", ["left", APPLICATION])
 @pytest.mark.parametrize(("damage", "code"), DAMAGES, ids=lambda each: getattr(each, "__name__", ""))
 def test_a_launch_refuses_and_changes_nothing(damaged, tmp_path, damage, code, victim):
@@ -213,6 +214,7 @@ def test_a_launch_refuses_and_changes_nothing(damaged, tmp_path, damage, code, v
     assert contents_of(store) == there
 
 
+@pytest.mark.gate(6)
 @pytest.mark.parametrize("victim", ["left", APPLICATION])
 @pytest.mark.parametrize(("damage", "code"), DAMAGES, ids=lambda each: getattr(each, "__name__", ""))
 def test_verify_names_the_chain(damaged, damage, code, victim):
@@ -222,6 +224,7 @@ def test_verify_names_the_chain(damaged, damage, code, victim):
     assert name in words
 
 
+@pytest.mark.gate(2)
 @pytest.mark.parametrize(("damage", "code"), KNOWN_BY_THE_CHAINS, ids=lambda each: getattr(each, "__name__", ""))
 def test_an_input_is_missed_without_heads_too(damaged, tmp_path, damage, code):
     store, name = damaged(damage, "left", remembered=False)
@@ -232,6 +235,7 @@ def test_an_input_is_missed_without_heads_too(damaged, tmp_path, damage, code):
     assert contents_of(store) == there
 
 
+@pytest.mark.gate(3)
 def test_an_application_s_chain_is_missed_without_heads_too(damaged, tmp_path):
     store, _ = damaged(missing, APPLICATION, remembered=False)
     there = contents_of(store)
@@ -240,6 +244,7 @@ def test_an_application_s_chain_is_missed_without_heads_too(damaged, tmp_path):
     assert contents_of(store) == there
 
 
+@pytest.mark.gate(2)
 def test_a_folder_that_is_whole_goes_on(damaged, tmp_path):
     store, _ = damaged(lambda now, *_: now, "left")
     run(tmp_path, store, 3)

@@ -116,6 +116,7 @@ def stored_sizes(desk: Desk) -> list[int]:
     return [e.new_checkpoint.size for e in events if isinstance(e, ExecuteTransform) and e.new_checkpoint is not None]
 
 
+@pytest.mark.gate(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("point", [Point.PLANNED, Point.STAGED, Point.APPENDED])
 def test_a_run_that_is_killed_in_any_window_resumes_from_what_changed(point: Point, tmp_path: Path) -> None:

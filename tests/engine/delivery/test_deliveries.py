@@ -66,6 +66,7 @@ def test_a_crash_after_any_step_loses_and_doubles_nothing(desk: Desk, table: Pat
     assert (desk.faults(), desk.leftovers()) == ([], [])
 
 
+@pytest.mark.gate(40)
 @pytest.mark.parametrize("second", Point)
 @pytest.mark.parametrize("first", Point)
 def test_a_crash_while_a_crash_is_repaired_loses_and_doubles_nothing(
@@ -284,6 +285,7 @@ def test_a_window_begins_before_the_one_before_it_is_delivered(pipeline: Desk, t
     )
 
 
+@pytest.mark.gate(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("window", [1, 2, 3])
 @pytest.mark.parametrize("point", Point)

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -23,6 +22,7 @@ from dagkit.engine.files.remote_folder import RemoteFolder
 from dagkit.testing.crashes import Crash
 from dagkit.urls import parent, resolved
 from dagkit_operators.filesystem.access import looked_up, opened
+from tests.processes import run_program
 
 
 @pytest.fixture
@@ -247,7 +247,7 @@ except FileUnplaced as told:
 def test_a_disk_that_takes_a_part_of_the_last_piece_costs_nothing(tmp_path: Path, folder: LocalFolder) -> None:
     made, file = pieces(tmp_path, "a" * 100_000, "b" * 100_000), folder.path_of("a.txt")
     command = [sys.executable, "-c", NEARLY_FULL, *[piece.path for piece in made], file]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603 - our own
+    told = run_program(command).stdout
     assert "a.txt is committed and cannot be put in place: File too large" in told
     assert not Path(file).exists()
     assert not gone(made)

@@ -11,6 +11,7 @@ import pytest
 
 from dagkit.engine.files import sync as syncing_module
 from dagkit.engine.files.sync import Syncing
+from tests.patience import within
 
 
 class Disk:
@@ -22,7 +23,7 @@ class Disk:
         self.full_after = 1000
 
     def sync(self, file: int) -> None:
-        assert self.lets.acquire(timeout=30)
+        assert self.lets.acquire(timeout=within(30))
         if len(self.held) == self.full_after:
             raise OSError(errno.ENOSPC, "the disk is full")
         self.held.append(os.fstat(file).st_ino)
@@ -119,7 +120,7 @@ def test_what_is_abandoned_is_closed_and_nothing_runs_any_more(tmp_path: Path, d
     abandoning = threading.Thread(target=syncing.abandon)
     abandoning.start()
     disk.let(len(streams))
-    abandoning.join(timeout=30)
+    abandoning.join(timeout=within(30))
     assert not abandoning.is_alive()
     assert all(stream.closed for stream in streams)
     assert sync_threads() == []

@@ -14,6 +14,7 @@ from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.reports.run_events import Committed, RunEvent
 from dagkit.testing import FakeClock
 from tests.engine.cast import Collect, Desk, Script, arrived
+from tests.patience import within
 
 
 class Heard(Script):
@@ -67,14 +68,14 @@ class Lister(InputOperator):
 
     def emit_tuples(self) -> None:
         if self._list is not None:
-            self.out.emit(self._list.result())
+            self.out.emit(self._list.result(within(30)))
             self.listed += 1
             self._list = None
         elif self.listed < len(self.may_end):
             self._list = self._context.in_background(self._make)
 
     def _make(self) -> int:
-        assert self.may_end[self.listed].wait(30), "the list is allowed to end"
+        assert self.may_end[self.listed].wait(within(30)), "the list is allowed to end"
         if self.fails:
             raise OSError(5, "Input/output error")
         return self.listed
@@ -137,6 +138,6 @@ def test_a_launch_that_is_stopped_does_not_wait_for_work_in_the_background(tmp_p
     runs = threading.Thread(target=loop.run)
     runs.start()
     loop.stop()
-    runs.join(30)
+    runs.join(within(30))
     assert not runs.is_alive()
     Lister.may_end[0].set()

@@ -83,6 +83,7 @@ def test_each_finder_can_ask_for_receipts(finder: str, tmp_path: Path) -> None:
     assert loop.checkpoint.receipts == ()
 
 
+@pytest.mark.gate(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("finder", FINDERS)
 @pytest.mark.parametrize("point", Point)

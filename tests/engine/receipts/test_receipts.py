@@ -112,6 +112,7 @@ def test_a_receipt_says_what_was_read_and_where_it_is(parts: bool, tmp_path: Pat
         assert sorted(outputs) == sorted(str(home / "out" / name) for name in desk.outputs())
 
 
+@pytest.mark.gate(1)
 @pytest.mark.parametrize("decision", [Retry, GiveUp])
 def test_a_file_with_a_record_that_is_set_aside_has_a_receipt_only_after_the_decision(
     decision: type[Retry | GiveUp], tmp_path: Path
@@ -135,6 +136,7 @@ def test_a_file_with_a_record_that_is_set_aside_has_a_receipt_only_after_the_dec
     assert desk.faults() == []
 
 
+@pytest.mark.gate(8)
 @pytest.mark.slow
 @pytest.mark.parametrize("parts", [False, True], ids=["files of blocks", "parts"])
 @pytest.mark.parametrize("point", Point)
@@ -155,6 +157,7 @@ def test_a_crash_at_any_point_of_any_window_leaves_one_receipt_for_each_file(
         assert desk.faults() == []
 
 
+@pytest.mark.gate(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("parts", [False, True], ids=["files of blocks", "parts"])
 @pytest.mark.parametrize("point", Point)

@@ -19,6 +19,8 @@ from dagkit.engine.reports.status_file import STATUS, DriverRuns, StatusFile, re
 from dagkit.ledger.stores import MemoryStore
 from tests.engine.cast import numbers_collected
 from tests.engine.reports.launches import NOON, SetClock, first_snapshot
+from tests.patience import join, within
+from tests.processes import limited, next_line
 
 Started = Callable[..., StatusFile]
 
@@ -89,7 +91,7 @@ class Stalling(MemoryStore):
 
     def replace(self, name: str, content: bytes) -> None:
         if self._has_written:
-            self.released.wait()
+            self.released.wait(within(30))
         self._has_written = True
         super().replace(name, content)
 
@@ -99,12 +101,12 @@ def test_a_launch_ends_although_its_storage_does_not_answer(caplog: pytest.LogCa
     status = StatusFile(store, RunPicture(SetClock(), first_snapshot(), plan), last_write_seconds=0.01)
     launch = threading.Thread(target=lambda: ended(status), daemon=True)
     launch.start()
-    launch.join(20)
+    launch.join(within(20))
     assert not launch.is_alive()
     assert caplog.messages == ["status.json keeps an earlier state: its storage does not answer"]
     (writer,) = (thread for thread in threading.enumerate() if thread.name == "dagkit-status")
     store.released.set()
-    writer.join()
+    join(writer)
     assert state_in(store) == "stopped"
 
 
@@ -154,9 +156,8 @@ def test_a_killed_process_is_gone_also_before_its_parent_asks_for_it() -> None:
         stdout=subprocess.PIPE,
         text=True,
     )
-    with child:
-        assert child.stdout is not None
-        snapshot = first_snapshot(pid=child.pid, began=child.stdout.readline().strip())
+    with limited(child):
+        snapshot = first_snapshot(pid=child.pid, began=next_line(child).strip())
         assert presence(snapshot, NOON) == "here"
         child.kill()
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)

@@ -102,6 +102,7 @@ def test_the_queue_of_an_endless_source_stays_as_long_as_it_is(tmp_path: Path, o
     assert found < 60
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.parametrize("source", [Torrent, Spring])
 def test_the_driver_of_an_endless_source_does_not_grow(tmp_path: Path, source: type[InputOperator]) -> None:
@@ -125,6 +126,7 @@ def test_the_driver_of_an_endless_source_does_not_grow(tmp_path: Path, source: t
     assert held[180] < held[60] + 100_000
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 def test_a_splitter_describes_no_more_than_its_threshold_ahead_of_a_slow_reader(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()

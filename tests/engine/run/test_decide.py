@@ -229,6 +229,7 @@ def goes_on(outlook: LoopState, action: Action) -> bool:
             return outlook.unfinished
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 def test_no_outlook_leads_to_a_hang() -> None:
     stuck = [(outlook, action) for outlook in outlooks() if not goes_on(outlook, action := next_action(outlook))]

@@ -2,7 +2,6 @@
 
 import pickle
 import re
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -67,6 +66,7 @@ from dagkit_operators import (
 )
 from tests.backends.slots import InSlots
 from tests.engine.cast import Collect, Desk, Draw, Ranges, Script, arrived
+from tests.processes import run_program
 
 LINES = "".join(f"line {number:04}\n" for number in range(200))
 BAD = 137
@@ -776,7 +776,7 @@ def writing_much(home: Path) -> Draw:
 @pytest.mark.slow
 def test_a_disk_that_is_full_costs_the_open_window_and_nothing_else(tmp_path: Path) -> None:
     command = [sys.executable, "-c", FULL_DISK, str(tmp_path), "10000"]
-    ended = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - our own
+    ended = run_program(command, check=False)
     assert "writer failed in window 2, slot 0" in ended.stderr
     assert re.search(
         r"9\.txt cannot be staged in the application's folder at byte [1-9][0-9]*: File too large", ended.stderr

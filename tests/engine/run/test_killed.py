@@ -15,6 +15,8 @@ import pytest
 from tests.engine import counting, driver
 from tests.engine.cast import Desk, arrived, lines_through_filter, numbers_collected
 from tests.engine.work_cast import numbers_expected, numbers_of_names
+from tests.patience import join, within
+from tests.processes import limited, run_program
 
 KILLS = 12
 """Of each application, at most; it may come to its end before."""
@@ -52,18 +54,20 @@ def killed(processes: ForkServerContext, run: Run, home: Path, first: float) -> 
         tells.close()
         try:
             for _ in range(2 + kills % 3 if kills < KILLS else 10_000):
+                assert told.poll(within(30)), "the driver reports no event"
                 told.recv()
                 leave.release()
         except EOFError:
-            process.join()
+            join(process)
             assert process.exitcode == 0
             return kills
         process.join(LONGEST_SECONDS * ((kills + first) * GOLDEN % 1))
         process.kill()
-        process.join()
+        join(process)
     raise AssertionError("counting never ends")
 
 
+@pytest.mark.gate(1)
 @pytest.mark.parametrize("number", range(4))
 def test_a_driver_that_is_killed_again_and_again_writes_each_line_once(
     tmp_path: Path, processes: ForkServerContext, number: int
@@ -79,6 +83,7 @@ def test_a_driver_that_is_killed_again_and_again_writes_each_line_once(
     assert desk.leftovers() == []
 
 
+@pytest.mark.trial
 @pytest.mark.parametrize("number", range(4))
 def test_a_driver_that_is_killed_again_and_again_does_work_from_workers_once(
     tmp_path: Path, processes: ForkServerContext, number: int
@@ -90,6 +95,7 @@ def test_a_driver_that_is_killed_again_and_again_does_work_from_workers_once(
     assert desk.faults() == []
 
 
+@pytest.mark.trial
 @pytest.mark.parametrize("number", range(4))
 def test_a_driver_that_is_killed_again_and_again_reads_each_position_once(
     tmp_path: Path, processes: ForkServerContext, number: int
@@ -100,17 +106,18 @@ def test_a_driver_that_is_killed_again_and_again_reads_each_position_once(
     assert desk.faults() == []
 
 
+@pytest.mark.trial
 @pytest.mark.spark
 def test_a_driver_on_spark_that_is_killed_writes_each_line_once(tmp_path: Path) -> None:
     home = tmp_path / "spark"
     driver.fill(home)
     command = [sys.executable, "-m", "tests.engine.driver", str(home)]
     for told in ("Committed(window_id=1", "Started(window_id=2"):
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - our own
+        with limited(subprocess.Popen(command, stdout=subprocess.PIPE, text=True), 600) as process:  # noqa: S603 - our own
             assert process.stdout is not None
             assert any(line.startswith(told) for line in process.stdout), f"unreported {told}"
             process.kill()
-    subprocess.run(command, check=True, stdout=subprocess.PIPE)  # noqa: S603 - as above
+    run_program(command, seconds=600)
     once = tmp_path / "once"
     driver.fill(once)
     undisturbed = Desk(once, lines_through_filter(once, block_size=800, readers=2, threshold=4))
@@ -128,6 +135,7 @@ def counted_once(desk: Desk, many: int) -> bool:
     return counting.counted(state, counting.MANY) == [(0, many)] and first == 0 and reached >= many
 
 
+@pytest.mark.trial
 def test_a_driver_that_is_killed_while_it_counts_without_end_counts_each_number_once(
     tmp_path: Path, processes: ForkServerContext
 ) -> None:
@@ -137,16 +145,17 @@ def test_a_driver_that_is_killed_while_it_counts_without_end_counts_each_number_
     assert desk.faults() == []
 
 
+@pytest.mark.trial
 @pytest.mark.spark
 def test_twenty_million_and_a_count_without_end_are_counted_once_though_the_driver_is_killed(tmp_path: Path) -> None:
     program = "from pathlib import Path; from tests.engine import counting; counting.on_spark(Path({!r}), {})"
     hurried, at_leisure = ([sys.executable, "-c", program.format(str(tmp_path), millis)] for millis in (60, 2000))
-    with subprocess.Popen(hurried, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - our own
+    with limited(subprocess.Popen(hurried, stdout=subprocess.PIPE, text=True), 600) as process:  # noqa: S603 - our own
         assert process.stdout is not None
         assert any(line.startswith("Started(window_id=3") for line in process.stdout), "two windows are committed"
         process.kill()
     desk = Desk(tmp_path, counting.TWENTY_MILLION)
     assert 0 < counting.how_many(desk.loop().run_state.state, counting.MANY) < 20_000_000
-    subprocess.run(at_leisure, check=True, stdout=subprocess.PIPE)  # noqa: S603 - as above
+    run_program(at_leisure, seconds=600)
     assert counted_once(desk, 20_000_000)
     assert desk.faults() == []

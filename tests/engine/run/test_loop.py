@@ -16,6 +16,7 @@ from dagkit.engine.reports.run_events import Committed, Ended, Found, Measured, 
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import CrashAfter
 from tests.engine.cast import Collect, Desk, Draw, Script, arrived
+from tests.patience import within
 
 
 def told(*looks: tuple[int, ...], collect: type[Operator] = Collect, **properties: Any) -> Draw:
@@ -100,9 +101,9 @@ def test_stopped_runs_until_it_is_stopped(tmp_path: Path) -> None:
     loop = desk.loop(observers=[lambda happening: began.set() if isinstance(happening, Resumed) else None])
     running = threading.Thread(target=loop.run)
     running.start()
-    assert began.wait(30)
+    assert began.wait(within(30))
     loop.stop()
-    running.join(30)
+    running.join(within(30))
     assert not running.is_alive()
     assert arrived(loop) == list(range(loop.checkpoint.window))
 
@@ -117,7 +118,7 @@ def test_a_signal_may_stop_it_while_it_wakes_up(tmp_path: Path) -> None:
 
     thread = threading.Thread(target=interrupted, daemon=True)
     thread.start()
-    thread.join(60)
+    thread.join(within(60))
     assert not thread.is_alive()
     loop.run()
     assert arrived(loop) == []

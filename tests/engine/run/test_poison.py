@@ -48,6 +48,7 @@ def others(*poison: int) -> list[int]:
     return [number for number in range(MANY) if number not in poison]
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["signal", "null pointer"])
 def test_a_record_that_kills_the_driver_is_set_aside_by_the_next_launch(way: Way, tmp_path: Path) -> None:
@@ -64,6 +65,7 @@ def test_a_record_that_kills_the_driver_is_set_aside_by_the_next_launch(way: Way
     assert "SIGSEGV" in aside.reason
 
 
+@pytest.mark.gate(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["loop", "exception"])
 def test_a_record_is_set_aside_however_it_stops_its_process(way: Way, tmp_path: Path) -> None:
@@ -75,6 +77,7 @@ def test_a_record_is_set_aside_however_it_stops_its_process(way: Way, tmp_path: 
     assert {"loop": "Timeout", "exception": "ValueError: poison"}[way] in aside.reason
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 def test_two_records_are_set_aside_and_retried_once_after_the_operator_was_corrected(tmp_path: Path) -> None:
     desk = desk_with(tmp_path, 17, 18)
@@ -96,6 +99,7 @@ def test_two_records_are_set_aside_and_retried_once_after_the_operator_was_corre
     assert desk.faults() == []
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 def test_without_the_setting_the_application_stops_at_the_record_until_it_is_given_up(tmp_path: Path) -> None:
     desk = desk_with(tmp_path, 4_321, decision="STOP")
@@ -113,6 +117,7 @@ def test_without_the_setting_the_application_stops_at_the_record_until_it_is_giv
     assert desk.faults() == []
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.parametrize("point", [Point.PLANNED, Point.STAGED, Point.APPENDED])
 def test_a_search_continues_where_the_driver_was_killed(point: Point, tmp_path: Path) -> None:
@@ -126,6 +131,7 @@ def test_a_search_continues_where_the_driver_was_killed(point: Point, tmp_path: 
     assert len(list(history(desk.ledger()))) < 25, "the search does not begin again"
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 def test_a_record_that_takes_all_memory_is_set_aside(tmp_path: Path) -> None:
     desk = desk_with(tmp_path, 9_876, way="memory")
@@ -136,6 +142,7 @@ def test_a_record_that_takes_all_memory_is_set_aside(tmp_path: Path) -> None:
     assert "MemoryError" in aside.reason
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.parametrize("draw", [lines_of_blocks, lines_of_matches], ids=["blocks", "files found in the graph"])
 def test_a_line_of_a_file_is_set_aside_wherever_its_file_was_found(
@@ -155,6 +162,7 @@ def test_a_line_of_a_file_is_set_aside_wherever_its_file_was_found(
     assert desk.faults() == []
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 def test_a_retry_whose_driver_is_killed_is_repeated_with_its_window_even_if_it_is_withdrawn(tmp_path: Path) -> None:
     desk = desk_with(tmp_path, 17)
@@ -197,6 +205,7 @@ def test_a_record_of_a_block_whose_file_is_complete_is_not_retried(tmp_path: Pat
     assert (len(set_aside(desk)), desk.faults()) == (1, [])
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [CountFn, TableReader, ShardReader])
 def test_a_record_is_set_aside_whatever_the_restriction_of_its_work_is(kind: Any, tmp_path: Path) -> None:
@@ -215,6 +224,7 @@ def test_a_record_is_set_aside_whatever_the_restriction_of_its_work_is(kind: Any
     assert (set_aside(desk), desk.faults()) == ([], [])
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 def test_a_record_of_work_without_an_end_is_set_aside_and_the_work_continues(tmp_path: Path) -> None:
     looks: Looks = ((("tail", -1), ("x", 9)),)

@@ -22,6 +22,7 @@ from tests.engine.cast import (
     numbers_collected,
     some_lines,
 )
+from tests.examples import examples
 
 WINDOWS = 3
 
@@ -54,6 +55,7 @@ def test_an_undisturbed_run_keeps_the_lines_that_are_to_be_kept(tmp_path: Path) 
     assert written.decode().splitlines() == kept_lines(desk)
 
 
+@pytest.mark.gate(20)
 @pytest.mark.parametrize("window", range(1, WINDOWS + 1))
 @pytest.mark.parametrize("point", Point)
 def test_a_crash_after_any_step_of_any_window_changes_nothing(
@@ -67,6 +69,7 @@ def test_a_crash_after_any_step_of_any_window_changes_nothing(
     assert desk.leftovers() == []
 
 
+@pytest.mark.gate(20)
 @pytest.mark.parametrize("second", Point)
 @pytest.mark.parametrize("first", Point)
 def test_a_crash_while_a_crash_is_repaired_changes_nothing(
@@ -159,7 +162,7 @@ crashes = st.lists(st.builds(CrashAfter, st.sampled_from(list(Point)), st.intege
 
 
 @pytest.mark.slow
-@settings(max_examples=settings().max_examples // 4)
+@settings(max_examples=examples(25))
 @given(
     looks=st.lists(st.lists(st.integers(0, 12), min_size=1, max_size=5).map(tuple), max_size=4).map(tuple),
     readers=st.integers(1, 3),
@@ -184,7 +187,7 @@ def test_every_position_is_read_once_however_short_the_windows_are(
 
 
 @pytest.mark.slow
-@settings(max_examples=settings().max_examples // 6)
+@settings(max_examples=examples(16))
 @given(
     block_size=st.integers(20, 200),
     readers=st.integers(1, 4),

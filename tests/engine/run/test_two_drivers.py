@@ -20,6 +20,7 @@ from dagkit.ledger import BlockRefused, Ledger, SequenceTaken
 from dagkit.ledger.chain.log import Log
 from dagkit.testing.crashes import CrashAfter
 from tests.engine.cast import Desk, files_in, lines_through_filter, numbers_collected, some_lines
+from tests.patience import join
 
 
 def with_lines(home: Path) -> Desk:
@@ -49,6 +50,7 @@ class Elsewhere:
             self.came.append(self.other())
 
 
+@pytest.mark.gate(5)
 @pytest.mark.parametrize("window", [1, 2])
 @pytest.mark.parametrize("point", Point)
 def test_a_driver_that_is_overtaken_stops_and_does_no_harm(tmp_path: Path, point: Point, window: int) -> None:
@@ -152,6 +154,7 @@ def test_a_driver_that_opened_the_ledger_and_then_lay_still_finds_nothing_again(
     assert desk.leftovers() == []
 
 
+@pytest.mark.gate(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("again", range(5))
 def test_of_drivers_that_begin_together_the_ledger_believes_one_at_a_time(tmp_path: Path, again: int) -> None:
@@ -170,7 +173,7 @@ def test_of_drivers_that_begin_together_the_ledger_believes_one_at_a_time(tmp_pa
     for each in racing:
         each.start()
     for each in racing:
-        each.join()
+        join(each)
     assert told == ["", "", ""]
     desk.run()
     assert desk.outputs() == undisturbed(tmp_path / "alone")

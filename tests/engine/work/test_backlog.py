@@ -23,6 +23,7 @@ from dagkit.scaling.policy import PIECE
 from tests.engine.cast import Desk, numbers_collected
 from tests.engine.items import item_of
 from tests.engine.work.calls import calls_of
+from tests.examples import examples
 
 INTO = Address("reader.blocks")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -106,10 +107,10 @@ class Counted(RuleBasedStateMachine):
 
 
 TestCounted = pytest.mark.slow(Counted.TestCase)
-TestCounted.settings = settings(max_examples=60, stateful_step_count=25)
+TestCounted.settings = settings(max_examples=examples(60), stateful_step_count=25)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.lists(LENGTHS, min_size=1, max_size=9))
 def test_blocks_that_cannot_be_cut_are_one_piece_each(lengths: list[int]) -> None:
     queue = WorkQueue.of(block(number, length) for number, length in enumerate(lengths))

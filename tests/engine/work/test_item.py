@@ -30,6 +30,7 @@ from dagkit.testing import FakeClock
 from dagkit.testing.crashes import CrashAfter
 from tests.engine.cast import Desk, Hurried, Script, arrived
 from tests.engine.work_cast import MIDNIGHT, Looks, Named, Numbered, Telling, Timed, numbers_expected, numbers_of_names
+from tests.examples import examples
 
 LOOKS: Looks = ((("x", 5), ("y", 1)), (("z", 7), ("tail", -1), ("w", 0)))
 BY_NOW = 4
@@ -54,6 +55,7 @@ def test_every_number_is_emitted_once(tmp_path: Path, readers: int, senders: int
     assert desk.faults() == []
 
 
+@pytest.mark.gate(19)
 @pytest.mark.parametrize("senders", [0, 2])
 @pytest.mark.parametrize("window", [1, 2, 4])
 @pytest.mark.parametrize("point", Point)
@@ -366,7 +368,7 @@ named = st.tuples(st.sampled_from("xyz"), st.integers(-1, 8))
 
 
 @pytest.mark.slow
-@settings(max_examples=settings().max_examples // 4)
+@settings(max_examples=examples(25))
 @given(
     looks=st.lists(st.lists(named, min_size=1, max_size=4).map(tuple), max_size=3).map(tuple),
     by_now=st.integers(0, 9),
@@ -399,7 +401,7 @@ def test_whatever_happens_every_number_is_emitted_once(
 
 
 @pytest.mark.slow
-@settings(max_examples=settings().max_examples // 5)
+@settings(max_examples=examples(20))
 @given(
     looks=st.lists(st.lists(named, min_size=1, max_size=4).map(tuple), min_size=1, max_size=3).map(tuple),
     by_now=st.integers(0, 9),

@@ -59,6 +59,7 @@ def test_each_part_is_done_once_in_windows_that_are_over_at_once(tmp_path: Path,
     assert (verdict.faults, verdict.is_complete) == ((), True)
 
 
+@pytest.mark.gate(29)
 @pytest.mark.parametrize("window", [1, 2])
 @pytest.mark.parametrize("point", Point)
 @pytest.mark.parametrize("kind", KINDS)

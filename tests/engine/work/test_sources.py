@@ -360,6 +360,7 @@ def test_what_is_sent_twice_is_read_twice_and_proven(slots: int, tmp_path: Path)
     assert proven(desk) == {"lengths": (1, 0, 6)}
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 def test_a_window_of_very_many_small_elements_is_recorded_in_little_space(tmp_path: Path) -> None:
     count = 20 * LISTED

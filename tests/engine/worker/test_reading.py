@@ -23,6 +23,7 @@ from dagkit.engine.worker.protocol import WindowTask
 from dagkit.engine.worker.reading import Reading
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker, RestrictionTracker, WorkUnclaimed
 from tests.engine.items import block_in, item_of
+from tests.patience import within
 
 
 class Hooked(SplittableOperator[Block]):
@@ -296,7 +297,7 @@ def test_work_without_an_end_fails_soon_after_its_tracker_raised(
         numbers.append(number)
         if number == 5:
             assert reading.deadline is not None
-            watchdog.submit(reading.deadline.split).result()
+            watchdog.submit(reading.deadline.split).result(within(30))
 
     elements = Elements(INTO, Endless(after_claim=over, claims=claims, sends=sends), Block)
     bind_output(elements.operator, "numbers", [of_items(lambda _: None)])

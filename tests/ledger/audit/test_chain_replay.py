@@ -15,6 +15,7 @@ from dagkit.ledger.format.hashing import canonical
 from dagkit.ledger.format.recorded_work import PARTS_SCHEMA
 from dagkit.ledger.rules.standing import advance
 from dagkit.ledger.stores import MemoryStore
+from tests.examples import examples
 from tests.ledger.desk import APPLICATION, SPLITTER, STRANGER, Desk, brings_input, remark
 
 STEPS = st.lists(
@@ -80,7 +81,7 @@ def test_resuming_knows_what_replaying_the_whole_chain_knows(steps):
 
 
 @given(STEPS)
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_resuming_from_any_prefix_is_as_good(steps):
     desk = act(Desk(), steps)
     for chain in (desk.root, desk.app):
@@ -94,7 +95,7 @@ def test_resuming_from_any_prefix_is_as_good(steps):
 
 
 @given(STEPS)
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_an_honest_ledger_is_well(steps):
     assert verify(act(Desk(), steps).reopened().ledger).is_valid
 
@@ -196,10 +197,11 @@ def found(victim: Victim) -> list[tuple[str | None, int | None]]:
     return [(f.chain, f.block) for f in verify(victim.desk.reopened_ledger()).faults if not f.is_warning]
 
 
+@pytest.mark.gate(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", ANYWHERE, ids=lambda f: f.__name__)
 @given(data=st.data())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_a_fault_anywhere_is_noticed_and_its_block_is_named(fault, data):
     victim = a_victim(data)
     before = victim.log.line(victim.seq)
@@ -212,10 +214,11 @@ def test_a_fault_anywhere_is_noticed_and_its_block_is_named(fault, data):
     assert near & set(places), f"{victim.chain} {victim.seq} is not among {places}"
 
 
+@pytest.mark.gate(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", [forged_offset, missing_slice], ids=lambda f: f.__name__)
 @given(data=st.data())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_a_fault_of_data_is_noticed_and_its_block_is_named(fault, data):
     victim = a_victim(data, with_data=True)
     fault(victim, data)

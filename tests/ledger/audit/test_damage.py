@@ -62,6 +62,7 @@ def whole(tmp_path_factory) -> Path:
     return place
 
 
+@pytest.mark.gate(21)
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_every_verb_ends_with_its_exit_code(whole, tmp_path, seed):

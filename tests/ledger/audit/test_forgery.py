@@ -51,6 +51,7 @@ def blocks_of(contents: Contents) -> list[str]:
     return [key for key in chains_of(contents) if "/blocks/" in key]
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 def test_every_flipped_byte_of_every_chain_is_reported(small: Contents) -> None:
     flipped = [

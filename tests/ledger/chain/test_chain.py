@@ -12,6 +12,7 @@ from dagkit.ledger.stores import MemoryStore
 from tests.ledger.desk import APPLICATION, SPLITTER, Desk, brings_input, new_offsets, remark
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 def test_open_plan_and_append_read_the_same_few_blocks_at_every_length():
     found = measure([100, 1000, 3000], folder=None)

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import shutil
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,15 @@ from dagkit.ledger import Ledger, SequenceTaken
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.stores import LocalStore, MemoryStore
 from tests.ledger.desk import SPLITTER, remark
+from tests.patience import join, within
 
 APPENDS = 2500
 """More than two segments, so that packing is raced too."""
 
 
-def drive(place: str, driver: int, answers) -> None:
+def drive(place: str, driver: int, start: Barrier, answers) -> None:
     """Append until the chain is long enough; after each loss open it again."""
+    start.wait(within(60))  # for the other driver
     chain = Ledger.open(LocalStore(place, durable=False)).chain(SPLITTER)
     won, lost = [], 0
     while chain.standing.next_seq < APPENDS:
@@ -31,6 +34,7 @@ def drive(place: str, driver: int, answers) -> None:
     answers.put((driver, won, lost))
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 def test_two_processes_never_win_the_same_number(tmp_path):
     folder = Path("/dev/shm") if Path("/dev/shm").is_dir() else tmp_path  # noqa: S108 - a folder of ours is made in it
@@ -38,13 +42,13 @@ def test_two_processes_never_win_the_same_number(tmp_path):
     try:
         Ledger.create(LocalStore(place, durable=False)).root(SPLITTER)
         context = multiprocessing.get_context("spawn")
-        answers = context.Queue()
-        drivers = [context.Process(target=drive, args=(str(place), n, answers)) for n in range(2)]
+        answers, start = context.Queue(), context.Barrier(2)
+        drivers = [context.Process(target=drive, args=(str(place), n, start, answers)) for n in range(2)]
         for driver in drivers:
             driver.start()
-        told = [answers.get(timeout=120) for _ in drivers]
+        told = [answers.get(timeout=within(120)) for _ in drivers]
         for driver in drivers:
-            driver.join()
+            join(driver)
         ledger = Ledger.open(LocalStore(place, durable=False))
         chain = ledger.chain(SPLITTER)
         won = sorted(win for _, wins, _ in told for win in wins)

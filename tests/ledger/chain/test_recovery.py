@@ -27,6 +27,7 @@ from dagkit.ledger.chain.contents import Objects
 from dagkit.ledger.format.block import seal
 from dagkit.ledger.stores import LocalStore, MemoryStore
 from tests.ledger.desk import SPLITTER, STRANGER, Desk, code_of, remark
+from tests.patience import join, within
 
 
 @pytest.fixture
@@ -193,11 +194,12 @@ def test_a_writer_killed_in_the_middle_leaves_only_a_temporary(here):
 def in_a_child(act) -> str:
     """What the act says, done by another process whose limits and rights may be cut."""
     context = multiprocessing.get_context("fork")
-    answers = context.SimpleQueue()
-    child = context.Process(target=lambda: answers.put(act()))
+    reader, writer = context.Pipe(duplex=False)
+    child = context.Process(target=lambda: writer.send(act()))
     child.start()
-    answer = answers.get()
-    child.join()
+    assert reader.poll(within(30)), "the act ends"
+    answer = reader.recv()
+    join(child)
     return answer
 
 

@@ -15,6 +15,7 @@ from dagkit.ledger import Ledger, SequenceTaken, StoreError
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.stores import KeyMissing, KeyTaken, LocalStore, MemoryStore, open_store
 from tests.ledger.desk import APPLICATION, Desk
+from tests.patience import join, within
 
 PLACES = [
     "memory",
@@ -24,9 +25,9 @@ PLACES = [
     "pyarrow subtree",
     "fsspec memory",
     "fsspec through pyarrow",
-    pytest.param("s3", marks=pytest.mark.slow),
-    pytest.param("azure", marks=pytest.mark.slow),
-    pytest.param("hdfs", marks=pytest.mark.slow),
+    pytest.param("s3", marks=pytest.mark.service("s3")),
+    pytest.param("azure", marks=pytest.mark.service("azure")),
+    pytest.param("hdfs", marks=pytest.mark.service("hdfs")),
 ]
 
 
@@ -62,12 +63,14 @@ def store(request, tmp_path):
     return place(request.param, tmp_path, request)
 
 
+@pytest.mark.gate(8)
 def test_what_is_created_is_there(store):
     store.create("a/b/c", b"content")
     assert (store.get("a/b/c"), store.exists("a/b/c"), store.get_range("a/b/c", 2, 5)) == (b"content", True, b"nte")
     assert store.modified("a/b/c") is not None
 
 
+@pytest.mark.gate(1)
 def test_a_range_beyond_the_end_is_cut_there(store):
     store.create("a/b", b"content")
     ranges = [(5, 100), (7, 9), (100, 200), (0, 10**12)]
@@ -81,11 +84,12 @@ def test_a_key_is_created_once(store):
     assert store.get("a/b") == b"first"
 
 
+@pytest.mark.gate(5)
 def test_of_many_who_create_one_wins(store):
     won, start = [], threading.Barrier(8)
 
     def create(number):
-        start.wait()
+        start.wait(within(120))
         try:
             store.create("race", str(number).encode())
         except KeyTaken:
@@ -96,7 +100,7 @@ def test_of_many_who_create_one_wins(store):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        join(thread, seconds=120)
     assert won == [store.get("race")]
 
 
@@ -121,6 +125,7 @@ def test_replacing_and_noting_leave_the_last_content(store):
         assert store.get("r/x") == b"short"
 
 
+@pytest.mark.gate(9)
 def test_what_is_deleted_is_gone_and_may_be_deleted_again(store):
     store.create("a", b"x")
     store.create("b", b"x")
@@ -129,6 +134,7 @@ def test_what_is_deleted_is_gone_and_may_be_deleted_again(store):
     assert not store.exists("a")
 
 
+@pytest.mark.gate(1)
 def test_a_ledger_lives_there(store):
     desk = Desk(store)
     for start in range(0, 30, 10):
@@ -139,6 +145,7 @@ def test_a_ledger_lives_there(store):
     assert verify(again.ledger).is_complete
 
 
+@pytest.mark.gate(4)
 def test_the_second_writer_loses_and_changes_nothing(store):
     desk = Desk(store)
     late = desk.reopened()

@@ -66,6 +66,7 @@ def expected(windows: Any, items: list[Item]) -> list[tuple[Any, ...]]:
 ITEMS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 40), st.integers(-5, 5)), max_size=12)
 
 
+@pytest.mark.gate(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("windows", WINDOWS, ids=["tumbling", "sliding", "sessions"])
 @given(batches=st.lists(ITEMS, max_size=5), as_batches=st.booleans())

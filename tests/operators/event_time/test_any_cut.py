@@ -32,6 +32,7 @@ from dagkit.ledger.stores import MemoryStore
 from dagkit.testing import Crash, CrashAfter, FakeClock
 from dagkit_operators import AggregateByTime, EventTime, StreamMerger, WindowResult
 from tests.backends.slots import InSlots
+from tests.examples import examples
 from tests.operators.event_time.sums import Late
 from tests.operators.event_time.test_aggregate_by_time import START, WINDOWS, Item, expected
 
@@ -123,9 +124,10 @@ ITEMS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 40), st.integer
 LOOKS = st.lists(ITEMS, max_size=4).map(tuple)
 
 
+@pytest.mark.gate(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("windows", WINDOWS, ids=["tumbling", "sliding", "sessions"])
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     sources=st.tuples(LOOKS, LOOKS),
     partitions=st.tuples(st.integers(1, 2), st.integers(1, 3)),

@@ -53,6 +53,7 @@ def test_all_windows_are_closed_where_asked(tmp_path: Path) -> None:
     assert received(desk) == totals(20, 40, 60)
 
 
+@pytest.mark.gate(8)
 @pytest.mark.slow
 @pytest.mark.parametrize("window", [1, 2, 3, 5, 8])
 @pytest.mark.parametrize("point", Point)

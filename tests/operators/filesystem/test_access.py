@@ -59,6 +59,7 @@ def options(monkeypatch: pytest.MonkeyPatch, requests: list[str]) -> Iterator[st
     server.stop()
 
 
+@pytest.mark.gate(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("root", ["s3://bucket/in", "s3://bucket/in/", "s3://bucket"])
 def test_files_in_a_bucket_are_found_by_their_plain_names_and_read(options: str, root: str) -> None:
@@ -119,6 +120,7 @@ def test_an_object_that_is_overwritten_with_the_same_length_in_the_same_second_i
     assert "was changed after it was split" in caplog.text
 
 
+@pytest.mark.gate(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("finder", ["FileSplitterInput", "MatchFiles"])
 def test_objects_are_found_by_a_listing_and_no_request_for_each(finder: str, options: str, requests: list[str]) -> None:

@@ -607,6 +607,7 @@ def test_a_file_that_contradicts_what_is_stated_is_quarantined_once_until_it_is_
     assert found.alone.operator.refused == {}
 
 
+@pytest.mark.gate(1)
 @pytest.mark.slow
 @BOTH
 def test_quarantined_files_that_are_gone_are_forgotten_once_they_are_many(finder: Find, tmp_path: Path) -> None:

@@ -383,6 +383,7 @@ def sizes_of_checkpoints(desk: Desk) -> list[int]:
     return [e.new_checkpoint.size for e in events if isinstance(e, ExecuteTransform) and e.new_checkpoint is not None]
 
 
+@pytest.mark.gate(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("is_launched_again", [False, True])
 def test_known_files_are_stored_once_and_later_ones_are_added(is_launched_again: bool, tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from dagkit_operators.filesystem import access, listing
 from dagkit_operators.finding import seen_files
 from dagkit_operators.finding.seen_files import CHARACTERS, SeenFiles, digest
 from tests.engine.cast import Collect, Desk, Script, arrived
+from tests.patience import within
 
 Splitter = Alone[FileSplitterInput]
 
@@ -587,7 +588,7 @@ def held_back(folder: Path, release: threading.Event) -> type[DirectoryScanner]:
         def scan(self, **given: Any) -> Iterator[Any]:
             self.scans.append(1)
             if len(self.scans) == 2:
-                assert release.wait(30), "the scan may end"
+                assert release.wait(within(30)), "the scan may end"
                 write(folder / "found by the second scan", "five\n", at=50)
             yield from super().scan(**given)
 

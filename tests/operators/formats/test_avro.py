@@ -29,6 +29,7 @@ from dagkit_operators import (
 )
 from dagkit_operators.formats.avro import MARKER
 from tests.engine.cast import Collect, Desk, arrived
+from tests.examples import examples
 
 SCHEMA = {
     "type": "record",
@@ -69,6 +70,7 @@ def test_whatever_the_codec_the_records_are_those_of_the_file(codec: str, tmp_pa
     assert read(avro(some(50), codec), folder=tmp_path) == some(50)
 
 
+@pytest.mark.gate(1)
 @pytest.mark.parametrize("buffer", [5, 4096])
 @pytest.mark.parametrize("codec", ["null", "deflate"])
 @pytest.mark.slow
@@ -94,7 +96,7 @@ def test_a_cut_anywhere_gives_the_same_records(codec: str, tmp_path: Path) -> No
         assert read(content, (0, cut), (cut, len(content)), folder=tmp_path) == some(20), cut
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     count=st.integers(0, 60),
     codec=st.sampled_from(["null", "deflate", "snappy"]),

@@ -42,6 +42,7 @@ from dagkit_operators import (
 from dagkit_operators.contexts.lines import LineTooLong
 from dagkit_operators.formats.parquet import start_of
 from dagkit_operators.formats.tabular import TabularContext
+from tests.examples import examples
 
 
 @dataclass
@@ -193,6 +194,7 @@ def test_json_lines_without_types_cannot_be_selected() -> None:
         JsonLinesContext(where=value.field("a") == 1)
 
 
+@pytest.mark.gate(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("context", "content"),
@@ -521,7 +523,7 @@ def test_a_quote_that_is_never_closed_is_an_error_with_its_place(tmp_path: Path)
         read(context, b"a,b\n1,2\n" + b'"' + b"3,4\n" * 20, tmp_path, chunk_size=10)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     rows=st.lists(st.tuples(*[st.text(st.sampled_from('a,"\n;é'), max_size=4)] * 2), min_size=1, max_size=8),
     cuts=st.lists(st.integers(0, 200), max_size=4),

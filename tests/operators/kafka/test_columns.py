@@ -69,6 +69,7 @@ def messages(broker: Broker, topic: str, home: Path) -> list[str]:
     return arrived(Desk(home, draw).run())
 
 
+@pytest.mark.gate(1)
 @pytest.mark.usefixtures("way")
 def test_keys_values_headers_and_times_are_copied(kafka: Broker, tmp_path: Path) -> None:
     source, target = kafka.topic(), kafka.topic()
@@ -98,6 +99,7 @@ def test_messages_between_those_of_aborted_transactions_are_read(kafka: Broker, 
     aborted.flush()
     aborted.abort_transaction()
     kafka.produce(source, ["3", "4"])
+    kafka.settle(source)
     Desk(tmp_path, copied(kafka, source, target)).run()
     assert kafka.committed(target) == [[b"1", b"3", b"4"]]
 
@@ -118,6 +120,7 @@ def test_contents_are_changed_as_a_column(kafka: Broker, tmp_path: Path) -> None
     assert kafka.committed(target) == [[b"123", None, b""]]
 
 
+@pytest.mark.gate(1)
 @pytest.mark.usefixtures("way")
 def test_a_producer_without_room_takes_the_rest_later(
     kafka: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

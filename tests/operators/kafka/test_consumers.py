@@ -74,6 +74,7 @@ def test_a_consumer_is_assigned_again_where_it_cannot_skip(kafka: Broker, kept: 
         assert again.fetch(100).messages.offsets[0] == offset
 
 
+@pytest.mark.gate(1)
 def test_a_broker_that_does_not_answer_has_reported_no_end(
     kafka: Broker, kept: Consumers, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,6 @@
 """Topics of a real broker, read on the reference engine."""
 
 import logging
-import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -23,7 +22,7 @@ from dagkit_operators import AggregateByTime, KafkaMessage, KafkaReader, KafkaSp
 from dagkit_operators.kafka import consumers, topics
 from dagkit_operators.kafka.faults import OffsetsRemoved
 from tests.engine.cast import Collect, Desk, Draw, Hurried, arrived
-from tests.engine.poison_cast import killed, set_aside
+from tests.engine.poison_cast import die, killed, set_aside
 from tests.operators.looking import look_for_long, looks
 from tests.operators.outages import at_outage
 from tests.services.broker import Broker
@@ -151,6 +150,7 @@ def test_only_committed_messages_are_read_and_the_ends_of_transactions_count_as_
     aborts.abort_transaction()
     with kafka.transaction("commits") as producer:
         producer.produce(topic, b"3")
+    kafka.settle(topic)
     desk = Desk(tmp_path, collected(kafka, topic))
     assert numbers(desk.run()) == [1, 3]
     assert verify(desk.ledger()).is_complete
@@ -188,6 +188,7 @@ def test_messages_after_an_open_transaction_wait_for_its_end(kafka: Broker, tmp_
         kafka.produce(topic, [3])
         assert numbers(desk.run()) == [1]
         assert numbers(desk.run()) == [1]  # the kept consumer asks where the partition ends
+    kafka.settle(topic)
     assert numbers(desk.run()) == [1, 2, 3]
 
 
@@ -335,6 +336,7 @@ def ask_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(asking, "FIRST_SECONDS", 0.3)
 
 
+@pytest.mark.gate(1)
 @pytest.mark.parametrize("until", [Until.ONCE, Until.IDLE])
 def test_a_launch_waits_for_a_broker_that_does_not_answer(
     kafka: Broker, tmp_path: Path, until: Until, monkeypatch: pytest.MonkeyPatch
@@ -367,6 +369,7 @@ def test_a_launch_that_drains_waits_for_a_broker_that_does_not_answer(
 # ---- crashes
 
 
+@pytest.mark.gate(1)
 @pytest.mark.parametrize("endless", [False, True], ids=["ranges", "without an end"])
 def test_a_launch_that_is_killed_at_any_step_loses_and_doubles_nothing(
     kafka: Broker, tmp_path: Path, endless: bool
@@ -432,6 +435,7 @@ def test_a_right_that_is_taken_while_it_runs_ends_the_launch_and_loses_nothing(k
     assert numbers(desk.run()) == list(range(10))
 
 
+@pytest.mark.gate(1)
 @pytest.mark.parametrize("client", ["splitter", "reader"])
 def test_refused_credentials_end_the_launch_and_the_password_is_not_shown(
     kafka: Broker, tmp_path: Path, client: str
@@ -653,6 +657,7 @@ class ThreeMinutes(FakeClock):
             self.stop()
 
 
+@pytest.mark.gate(1)
 @pytest.mark.parametrize("endless", [False, True], ids=["ranges", "without an end"])
 def test_an_idle_partition_is_let_go_and_comes_back(kafka: Broker, tmp_path: Path, endless: bool) -> None:
     topic, clock = kafka.topic(2), ThreeMinutes()
@@ -673,6 +678,7 @@ def test_an_idle_partition_is_let_go_and_comes_back(kafka: Broker, tmp_path: Pat
     assert arrived(loop, "late") == []
 
 
+@pytest.mark.trial
 def test_a_message_that_kills_its_worker_is_set_aside_with_its_topic_partition_and_offset(
     kafka: Broker, tmp_path: Path
 ) -> None:
@@ -682,7 +688,7 @@ def test_a_message_that_kills_its_worker_is_set_aside_with_its_topic_partition_a
 
     def deadly(message: KafkaMessage) -> int:
         if message.value == b"poison":
-            os.kill(os.getpid(), signal.SIGSEGV)
+            die("signal")
         return number(message)
 
     desk = Desk(tmp_path, collected(kafka, topic, reader={"parse": deadly}), conf={"dt.attr.ON_POISON": "SET_ASIDE"})

@@ -1,7 +1,6 @@
 """TLS and passwords on a real broker: what is refused, and that no secret is shown."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,10 +14,11 @@ from dagkit.engine.failures import OperatorFailed
 from dagkit.plan import write_plan
 from dagkit_operators import Items, KafkaReader, KafkaSplitter, KafkaWriter
 from tests.engine.cast import Desk, Draw
+from tests.processes import run_program
 from tests.services.broker import Broker, running
 from tests.services.certificates import DAY, Authority
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.trial
 
 ROOT = Path(__file__).parents[3]
 LOGIN = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "alice"}
@@ -134,18 +134,18 @@ def with_secrets(broker: Broker, folder: Path, address: str, password: str) -> s
     printed = []
     for command in (["plan"], ["config"], ["launch", "--once", "--reference", "-v"], ["ledger", "show", "app"]):
         given = command if command[0] == "ledger" else [*command, "copies.py", "-c", "copies.properties"]
-        done = subprocess.run(  # noqa: S603 - our own program
+        done = run_program(
             [sys.executable, "-m", "dagkit.cli", *given, *(["--path", "app"] if command[0] == "launch" else [])],
             cwd=folder,
             env={**os.environ, "PYTHONPATH": str(ROOT), "KAFKA_PASSWORD": password},
-            capture_output=True,
-            text=True,
             check=False,
+            seconds=600,
         )
         printed.append(done.stdout + done.stderr)
     return "".join(printed)
 
 
+@pytest.mark.trial
 @pytest.mark.parametrize("password", ["alice-secret", SECRET], ids=["accepted", "refused"])
 def test_a_password_is_in_no_file_no_output_and_no_command(certified: Broker, tmp_path: Path, password: str) -> None:
     printed = with_secrets(certified, tmp_path, certified.tls_login_address, password)
@@ -157,6 +157,7 @@ def test_a_password_is_in_no_file_no_output_and_no_command(certified: Broker, tm
     assert [path for path in files if password.encode() in path.read_bytes()] == []
 
 
+@pytest.mark.trial
 def test_a_certificate_that_has_expired_ends_the_launch(certified: Broker, tmp_path: Path) -> None:
     """The last test of this file: it leaves the broker with this certificate."""
     folder = certified.folder

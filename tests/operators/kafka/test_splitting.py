@@ -20,6 +20,7 @@ from tests.services.broker import Broker
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.trial
 def test_every_split_of_a_range_gives_the_same_messages(kafka: Broker) -> None:
     topic = kafka.topic()
     kafka.produce(topic, range(8))
@@ -28,6 +29,7 @@ def test_every_split_of_a_range_gives_the_same_messages(kafka: Broker) -> None:
     assert (proven.records, proven.cuts) == (6, 5)
 
 
+@pytest.mark.trial
 def test_every_split_of_a_range_with_transactions_gives_the_committed_messages(kafka: Broker) -> None:
     """Of six offsets, 0 and 4 have messages that are committed."""
     topic = kafka.topic()
@@ -38,6 +40,7 @@ def test_every_split_of_a_range_with_transactions_gives_the_committed_messages(k
         producer.produce(topic, b"x")
         producer.flush()
         (producer.commit_transaction if is_committed else producer.abort_transaction)()
+    kafka.settle(topic)
     whole = KafkaRange(0, topic, 0, 0, 6)
     reader = KafkaReader(bootstrap_servers=kafka.address, batch_size=1, parse=lambda message: message.offset)
     proven = check_every_split_of(reader, whole)

@@ -107,6 +107,7 @@ def test_a_partition_that_is_added_to_the_topic_meanwhile_is_written_too(kafka: 
 # ---- crashes
 
 
+@pytest.mark.gate(2)
 @pytest.mark.parametrize("point", [point for point in Point if point is not Point.HALF_FINISHED])
 def test_every_message_is_there_once_wherever_the_driver_is_killed(kafka: Broker, tmp_path: Path, point: Point) -> None:
     topic = kafka.topic()
@@ -143,6 +144,7 @@ def test_a_transaction_whose_commit_was_not_answered_is_found(kafka: Broker, tmp
     assert numbers(kafka, topic) == EXPECTED
 
 
+@pytest.mark.trial
 def test_commits_whose_answers_are_lost_are_found_by_the_same_launch(kafka: Broker, tmp_path: Path) -> None:
     topic = kafka.topic()
     with LosingCommits(kafka.address) as proxy:

@@ -32,6 +32,7 @@ def expected(lefts: Sequence[Any], rights: Sequence[Any], kind: Any) -> list[Any
     return sorted(pairs, key=repr)
 
 
+@pytest.mark.gate(2)
 @pytest.mark.parametrize("kind", [Join, LeftJoin, OuterJoin])
 @pytest.mark.slow
 @given(windows=WINDOWS)

@@ -94,6 +94,7 @@ def test_several_launches_join_what_one_would(tmp_path: Path) -> None:
     assert written(tmp_path) == PAIRS
 
 
+@pytest.mark.gate(9)
 @pytest.mark.slow
 @pytest.mark.parametrize("point", [Point.PLANNED, Point.STAGED, Point.APPENDED])
 @pytest.mark.parametrize("window_id", [1, 2, 3, 4])

@@ -7,6 +7,7 @@ import platform
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -52,15 +53,19 @@ def places_of(data: npt.NDArray[np.uint8], byte: int) -> npt.NDArray[np.int32]:
 every_way = pytest.mark.usefixtures("_way")
 
 
+LENGTHS = (0, 1, 7, 63, 64, 65, FEW - 1, FEW, FEW + 1, FEW + 63, FEW + 64, 100_000)
+DISTANCES = (1, 2, CROWDED - 1, CROWDED, CROWDED + 1, 40, 63, 64, 65, 97, 1000, 10**6)
+
+
 @every_way
-@pytest.mark.parametrize("length", [0, 1, 7, 63, 64, 65, FEW - 1, FEW, FEW + 1, FEW + 63, FEW + 64, 100_000])
-@pytest.mark.parametrize("apart", [1, 2, CROWDED - 1, CROWDED, CROWDED + 1, 40, 63, 64, 65, 97, 1000, 10**6])
-def test_a_byte_is_found_wherever_it_stands(length: int, apart: int) -> None:
-    data = np.full(length, ord("x"), np.uint8)
-    for shift in (0, 1, apart // 2):
-        data[:] = ord("x")
-        data[shift::apart] = ord("\n")
-        assert places_of(data, ord("\n")).tolist() == list(range(shift, length, apart))
+def test_a_byte_is_found_wherever_it_stands() -> None:
+    for length, apart in product(LENGTHS, DISTANCES):
+        data = np.empty(length, np.uint8)
+        for shift in (0, 1, apart // 2):
+            data[:] = ord("x")
+            data[shift::apart] = ord("\n")
+            expected = list(range(shift, length, apart))
+            assert places_of(data, ord("\n")).tolist() == expected, f"{length} bytes, one in {apart} from {shift}"
 
 
 @every_way

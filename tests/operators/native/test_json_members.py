@@ -103,7 +103,7 @@ def test_text_that_arrow_refuses_is_not_read(rows: list[dict[str, object]], data
         return
     try:
         batch.validate(full=True)
-    except pa.ArrowInvalid:  # a text that is not UTF-8: whoever asked for the columns refuses it
+    except pa.ArrowInvalid:  # a text that is not UTF-8: the reader of the columns refuses it
         return
     assert pa.Table.from_batches([batch]).equals(by_arrow(bytes(text)))
 

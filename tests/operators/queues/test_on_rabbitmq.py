@@ -32,10 +32,11 @@ from dagkit_operators import (
 )
 from dagkit_operators.queues.consumer import QueueRefused
 from tests.operators.looking import look_for_long, looks
+from tests.patience import within
 from tests.services.certificates import Authority
 from tests.services.rabbitmq import RabbitMQ
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.trial
 ROOT = Path(__file__).parents[3]
 SEED = 20261123
 
@@ -82,11 +83,11 @@ class Driver:
     def kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, 9)
-        self._process.communicate()
+        self._process.communicate(timeout=within(600))
 
     def end(self) -> int:
         """Wait for its end."""
-        self._process.communicate()
+        self._process.communicate(timeout=within(600))
         return self._process.returncode
 
 
@@ -119,6 +120,7 @@ def killed(broker: RabbitMQ, queue: str, kills: Sequence[int], backend: str) -> 
     return count
 
 
+@pytest.mark.trial
 @pytest.mark.parametrize("backend", ["reference", pytest.param("spark", marks=pytest.mark.spark)])
 def test_drivers_that_are_killed_lose_no_message_and_double_none(broker: RabbitMQ, backend: str, trials: int) -> None:
     queue = f"kills-on-{backend}"
@@ -128,6 +130,7 @@ def test_drivers_that_are_killed_lose_no_message_and_double_none(broker: RabbitM
     check(broker, queue, count)
 
 
+@pytest.mark.trial
 def test_brokers_that_are_killed_lose_no_message_and_double_none(tmp_path: Path, trials: int) -> None:
     with RabbitMQ(tmp_path / "broker") as broker:
         broker.send("files", files(0, 3))
@@ -232,6 +235,7 @@ def test_a_certificate_of_an_authority_that_is_not_trusted_ends_the_run(broker: 
     alone.operator.teardown()
 
 
+@pytest.mark.trial
 def test_a_broker_that_is_away_is_reported_once_and_waited_for(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

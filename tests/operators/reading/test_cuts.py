@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from dagkit_operators import LineReader
 from dagkit_operators.contexts.lines import delimiter_of
+from tests.examples import examples
 from tests.operators.reading_text import SIZES, lines, plainly, records
 
 
@@ -65,6 +66,7 @@ def test_every_file_of_few_bytes_survives_any_cut(parts: Sequence[bytes], delimi
     survives_any_cut(joined(parts, 3 if len(parts) < 4 else 2), delimiter, escape)
 
 
+@pytest.mark.gate(3)
 @pytest.mark.slow
 @kinds
 def test_every_file_of_some_bytes_survives_any_cut(parts: Sequence[bytes], delimiter: bytes, escape: bytes) -> None:
@@ -87,6 +89,7 @@ def test_just_the_delimiters_that_overlap_themselves_are_refused(delimiter: byte
         assert delimiter_of(delimiter) == delimiter
 
 
+@pytest.mark.gate(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("length", range(1, 6))
 def test_every_delimiter_of_up_to_five_bytes_survives_any_cut_of_any_file(length: int) -> None:
@@ -147,6 +150,7 @@ def test_every_small_file_gives_the_same_records_after_any_cut(alphabet: bytes, 
     reads_the_same_after_any_cut(alphabet, 3, properties)
 
 
+@pytest.mark.gate(2)
 @pytest.mark.slow
 @readers
 def test_every_file_gives_the_same_records_after_any_cut(alphabet: bytes, properties: dict[str, Any]) -> None:
@@ -177,15 +181,16 @@ cut_lists = st.lists(st.integers(0, 2000), max_size=8)
 
 
 @given(texts, cut_lists, st.integers(1, 100), st.booleans())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @example((b"a" * 8191 + b"\r\nb\r\n", b"\n"), [8193], 8192, False)
 def test_larger_files_survive_any_cuts(text: tuple[bytes, bytes], cuts: list[int], size: int, escaped: bool) -> None:
     survives_any_cuts(text, cuts, size, escaped=escaped)
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 @given(texts, cut_lists, st.sampled_from([*SIZES, 4, 7, 31, 64]), st.booleans())
-@settings(max_examples=1500)
+@settings(max_examples=examples(1500))
 def test_many_larger_files_survive_any_cuts(
     text: tuple[bytes, bytes], cuts: list[int], size: int, escaped: bool
 ) -> None:

@@ -29,6 +29,7 @@ def read(reader: LineReader, block: Block) -> list[str]:
     return [record.value for record in alone.sent()]
 
 
+@pytest.mark.gate(9)
 @pytest.mark.parametrize(
     ("encoding", "lines"),
     [

@@ -21,6 +21,7 @@ from dagkit.testing import Alone, FakeClock, Rehearsal, check_every_split_of
 from dagkit_operators import FileChanged, FileInfo, Filter, Items, Lost, MatchFiles, TailFiles
 from dagkit_operators.reading.tail import RENAMED_MILLIS
 from tests.engine.cast import Collect, Desk, arrived
+from tests.examples import examples
 from tests.operators.reading.test_read_files import found
 
 MANY = "first\n" * 60
@@ -131,7 +132,7 @@ def test_a_header_is_passed_over_once_it_is_there(tmp_path: Path) -> None:
     assert log.read() == ["2"]
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(
     writes=st.lists(st.text("ab\n", max_size=9), max_size=12),
     chunk_size=st.integers(1, 12),

@@ -147,6 +147,7 @@ def test_a_growing_file_that_lags_holds_back_the_watermark(tmp_path: Path, parti
     assert received(desk, "late") == []
 
 
+@pytest.mark.gate(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("window", [1, 2, 3])
 @pytest.mark.parametrize("point", Point)

@@ -13,7 +13,7 @@ def sqlite(tmp_path: Path) -> TestDatabase:
     return TestDatabase(f"sqlite:///{tmp_path}/rows.db")
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.service("postgres"))])
 def database(request: pytest.FixtureRequest) -> TestDatabase:
     """An empty database of either kind."""
     if request.param == "sqlite":

@@ -15,9 +15,10 @@ from dagkit.ledger.audit.verify import verify
 from tests.operators.driver_kills import steps_of
 from tests.operators.sql.copying import Backend, copy
 from tests.operators.sql.sql_cast import TestDatabase
+from tests.patience import join
 from tests.services.postgres import PASSWORD, PostgresServer
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.trial
 
 STEPS = 5
 """A window with rows has more steps."""
@@ -62,7 +63,7 @@ class Trial:
     def kill_driver(self) -> None:
         process, _ = self.begin()
         process.kill()
-        process.join()
+        join(process, seconds=600)
 
     def kill_server(self) -> None:
         """The driver waits for the server, and copies all rows."""
@@ -71,7 +72,7 @@ class Trial:
         self.moment()
         self.server.start()
         list(steps_of(steps))
-        process.join()
+        join(process, seconds=600)
         assert process.exitcode == 0
 
     def kill_both(self) -> None:
@@ -79,7 +80,7 @@ class Trial:
         self.server.kill()
         self.moment()
         process.kill()
-        process.join()
+        join(process, seconds=600)
         self.server.start()
 
     def check(self) -> None:
@@ -91,6 +92,7 @@ class Trial:
         assert [path for path in (self.home / "app" / "staging").rglob("*") if path.is_file()] == []
 
 
+@pytest.mark.trial
 def test_the_driver_and_the_server_are_killed_at_random_moments(
     postgres: PostgresServer, tmp_path: Path, trial: int
 ) -> None:

@@ -80,6 +80,7 @@ def expected(table: Keyed) -> list[str]:
     return [f"row {number}" for number in range(len(table.keys))]
 
 
+@pytest.mark.gate(4)
 @pytest.mark.parametrize("range_size", [1, 20])
 def test_each_row_is_read_once_and_new_rows_later(
     tmp_path: Path, database: TestDatabase, table: Keyed, range_size: int
@@ -92,6 +93,7 @@ def test_each_row_is_read_once_and_new_rows_later(
     assert desk.faults() == []
 
 
+@pytest.mark.gate(3)
 @pytest.mark.parametrize("point", [Point.PLANNED, Point.STAGED, Point.APPENDED])
 def test_a_crash_loses_and_doubles_no_row(tmp_path: Path, database: TestDatabase, point: Point) -> None:
     table = TABLES["text"]
@@ -126,6 +128,7 @@ def steps_of(database: TestDatabase, table: Keyed, low: str = "") -> KeySteps:
     return KeySteps(key, (low, *ends))
 
 
+@pytest.mark.gate(4)
 def test_every_split_of_a_range_gives_the_same_rows(database: TestDatabase, table: Keyed) -> None:
     filled(database, table)
     steps = steps_of(database, table)

@@ -84,6 +84,7 @@ def test_each_row_is_read_once_and_new_rows_later(tmp_path: Path, filled: TestDa
     assert desk.faults() == []
 
 
+@pytest.mark.gate(1)
 @pytest.mark.parametrize("point", [Point.PLANNED, Point.STAGED, Point.APPENDED])
 def test_a_crash_loses_and_doubles_no_row(tmp_path: Path, filled: TestDatabase, point: Point) -> None:
     desk = Desk(tmp_path, rows_read(filled), clock=FakeClock(), backend=Hurried, until=Until.IDLE)
@@ -104,6 +105,7 @@ def test_a_question_mark_in_a_query_is_no_parameter(tmp_path: Path, filled: Test
     assert numbers_and_texts(Desk(tmp_path, rows_read(filled, **query)).run()) == [Named(91, "why?")]
 
 
+@pytest.mark.gate(1)
 def test_every_split_of_a_range_gives_the_same_rows(filled: TestDatabase) -> None:
     reader = SqlReader(**filled.settings, record_type=Named, page_rows=2)
     check_every_split_of(reader, SqlRange("SELECT * FROM numbers", "number", 19, 24))

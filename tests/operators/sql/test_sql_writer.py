@@ -5,7 +5,6 @@ import logging
 import random
 import resource
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ from dagkit_operators import Items, Map, SqlWriter
 from dagkit_operators.sql import windows
 from tests.engine.cast import Desk
 from tests.operators.sql.sql_cast import Meanwhile, Row, TestDatabase, rows_written, starting
+from tests.processes import run_program
 from tests.services.losing_answers import LosingAnswers
 from tests.services.postgres import PASSWORD, PostgresServer
 
@@ -271,13 +271,13 @@ def test_a_database_that_is_full_is_waited_for(tmp_path: Path, sqlite: TestDatab
 def small_disk(folder: Path) -> Iterator[Callable[[], None]]:
     """A disk of 512 KiB. The function that it gives enlarges it."""
     mount = shutil.which("mount")
-    made = mount and subprocess.run([mount, "-t", "tmpfs", "-o", "size=512k", "none", folder], check=False)  # noqa: S603
+    made = mount and run_program([mount, "-t", "tmpfs", "-o", "size=512k", "none", folder], check=False)
     if not made or made.returncode:
         pytest.skip("mounting a small disk needs root")
     try:
-        yield lambda: subprocess.run([mount, "-o", "remount,size=64m", folder], check=True) and None  # type: ignore[list-item] # noqa: S603
+        yield lambda: run_program([mount, "-o", "remount,size=64m", folder]) and None  # type: ignore[list-item]
     finally:
-        subprocess.run(["umount", "--lazy", folder], check=True)  # noqa: S603, S607
+        run_program(["umount", "--lazy", folder])
 
 
 @pytest.mark.slow
@@ -305,6 +305,7 @@ def test_a_postgres_whose_disk_is_full_is_waited_for(
     assert "answers again, after" in second
 
 
+@pytest.mark.gate(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("point", [Point.PLANNED, Point.APPENDED])
 def test_a_server_that_dies_is_waited_for(

@@ -14,6 +14,7 @@ from dagkit.testing import Crash, CrashAfter, FakeClock
 from tests.engine.cast import Desk
 from tests.operators.driver_kills import POINTS, KillAfter
 from tests.operators.sql.sql_cast import TestDatabase, rows_written, starting
+from tests.patience import join
 from tests.services.postgres import PASSWORD, PostgresServer
 
 pytestmark = pytest.mark.slow
@@ -38,13 +39,14 @@ def processes() -> ForkServerContext:
     return context
 
 
+@pytest.mark.gate(1)
 def test_drivers_are_killed(tmp_path: Path, sqlite: TestDatabase, processes: ForkServerContext, trial: int) -> None:
     drawn, kills = random.Random(trial), 0
     for _ in range(drawn.randint(1, 4)):
         given = (tmp_path, sqlite.url, drawn.choice(POINTS).value, drawn.randint(1, 5))
         process = processes.Process(target=run_and_be_killed, args=given)
         process.start()
-        process.join()
+        join(process)
         assert process.exitcode in (0, -signal.SIGKILL)
         kills += process.exitcode != 0
     desk = Desk(tmp_path, rows_written(sqlite, looks=LOOKS), until=Until.IDLE, clock=FakeClock())
@@ -54,6 +56,7 @@ def test_drivers_are_killed(tmp_path: Path, sqlite: TestDatabase, processes: For
     assert (desk.faults(), desk.leftovers()) == ([], [])
 
 
+@pytest.mark.gate(1)
 def test_the_server_and_the_driver_are_killed(tmp_path: Path, postgres: PostgresServer, trial: int) -> None:
     drawn = random.Random(trial)
     crash = CrashAfter(drawn.choice(POINTS), drawn.randint(1, 5))

@@ -16,8 +16,9 @@ from dagkit.testing import CrashAfter, FakeClock
 from tests.engine.cast import Desk
 from tests.operators.driver_kills import POINTS, KillAfter, kill_once
 from tests.operators.tables.lakes import LAKES, Lake, Row, row, rows_written
+from tests.patience import join
 
-pytestmark = [pytest.mark.slow, pytest.mark.parametrize("kind", LAKES)]
+pytestmark = [pytest.mark.trial, pytest.mark.parametrize("kind", LAKES)]
 
 LOOKS = ((4, 3), (5,), (2, 2), (7,), (1, 1, 1))
 LONGEST_SECONDS = 0.05
@@ -61,6 +62,7 @@ def processes() -> ForkServerContext:
     return context
 
 
+@pytest.mark.gate(1)
 def test_a_driver_that_crashes_after_any_step_adds_every_row_once(tmp_path: Path, kind: str, trial: int) -> None:
     drawn, lake = random.Random(trial), LAKES[kind](tmp_path)
     desk = desk_of(tmp_path, lake)
@@ -71,6 +73,7 @@ def test_a_driver_that_crashes_after_any_step_adds_every_row_once(tmp_path: Path
     assert desk.leftovers() == []
 
 
+@pytest.mark.trial
 def test_a_driver_whose_process_is_killed_adds_every_row_once(
     tmp_path: Path, kind: str, processes: ForkServerContext, trial: int
 ) -> None:
@@ -80,7 +83,7 @@ def test_a_driver_whose_process_is_killed_adds_every_row_once(
     for kill in (KillAfter(Point.DELIVERED, 1), during, after):
         process = processes.Process(target=run_and_be_killed, args=(kind, tmp_path, kill))
         process.start()
-        process.join()
+        join(process, seconds=600)
         exits.append(process.exitcode)
     assert exits[0] == -signal.SIGKILL
     assert set(exits) <= {0, -signal.SIGKILL}
@@ -99,7 +102,7 @@ def test_a_worker_and_the_driver_on_spark_are_killed_and_every_row_is_added_once
     for probe, code in ((kill, -signal.SIGKILL), (None, 0)):
         process = processes.Process(target=run_on_spark, args=(kind, tmp_path, deadly, probe))
         process.start()
-        process.join()
+        join(process, seconds=600)
         assert process.exitcode == code
     assert (tmp_path / "killed").exists()
     lake = LAKES[kind](tmp_path)

@@ -2,7 +2,6 @@
 
 import logging
 import sqlite3
-import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -31,6 +30,7 @@ from tests.engine.cast import Desk
 from tests.operators.sql.sql_cast import Meanwhile
 from tests.operators.tables.lakes import ALL, LAKES, DeltaLake, IcebergLake, Lake, rows_written
 from tests.operators.tables.memory_of_a_window import ROWS, WIDTH
+from tests.processes import run_program
 
 ENTRIES = 80
 """Those of a window of 160 MiB, which is twenty pieces."""
@@ -54,6 +54,7 @@ def test_every_row_is_in_the_table_once(tmp_path: Path, lake: Lake) -> None:
     assert (desk.faults(), desk.leftovers()) == ([], [])
 
 
+@pytest.mark.gate(5)
 @pytest.mark.slow
 @pytest.mark.parametrize("point", [Point.STAGED, Point.APPENDED, Point.DELIVERED, Point.FINISHED])
 def test_a_crash_after_any_step_loses_and_doubles_nothing(tmp_path: Path, lake: Lake, point: Point) -> None:
@@ -232,7 +233,7 @@ except RunFailure as failure:
 def test_the_first_catalog_of_a_process_that_cannot_be_opened_is_refused_like_each_later_one() -> None:
     """The library of the database is loaded by the catalog."""
     command = [sys.executable, "-c", FIRST_CATALOG]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603 - our own program
+    printed = run_program(command)
     assert printed.stdout == "database-refused\n"
 
 
@@ -244,12 +245,13 @@ def test_a_delta_table_is_created_with_its_partitions(tmp_path: Path) -> None:
     assert lake.rows() == ALL
 
 
+@pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", LAKES)
 def test_a_window_is_not_held_in_memory(tmp_path: Path, kind: str) -> None:
     module = "tests.operators.tables.memory_of_a_window"
     command = [sys.executable, "-m", module, kind, str(tmp_path), str(ENTRIES)]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603 - our own module
+    printed = run_program(command)
     assert int(printed.stdout) < 0.6 * ENTRIES * ROWS * WIDTH
 
 

@@ -1,6 +1,5 @@
 """Slices are written to their places in any order, and a file gets its name when all of it is there."""
 
-import subprocess
 import sys
 import tempfile
 import zlib
@@ -30,6 +29,7 @@ from dagkit_operators.payloads import FileMetadata, key_of_copy
 from dagkit_operators.writing.slice_writer import CHUNK
 from dagkit_operators.writing.stretches import Stretch, crc32_of_both, joined_with
 from tests.engine.cast import Desk, Draw
+from tests.processes import run_program
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - another filesystem than that of the tests
 KEY = key_of_copy("/in/a", 6, 7)
@@ -181,7 +181,7 @@ def test_a_disk_that_is_full_is_reported_with_file_and_byte_and_nothing_is_lost(
     content = bytes(range(256)) * 1000
     (tmp_path / "in" / "a").write_bytes(content)
     command = [sys.executable, "-c", FULL_DISK, str(tmp_path)]
-    ended = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - our own
+    ended = run_program(command, check=False)
     assert "in/a@256000." in ended.stderr
     assert (
         "cannot be staged in the application's folder at byte 100000: File too large; nothing of the window was"

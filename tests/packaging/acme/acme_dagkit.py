@@ -27,7 +27,7 @@ class Shout(RowOperator):
 @click.command()
 @click.argument("name")
 def greet(name: str) -> None:
-    """Greet somebody."""
+    """Greet a person."""
     click.echo(f"hello {name}")
 
 

@@ -1,0 +1,104 @@
+"""Two of the applications on Spark: in a session of a test, in processes of their own, and at a Connect server."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from apps.word_count.app import WordCount
+from dagkit.launching import Machine, launch
+from dagkit.ledger import Ledger
+from dagkit.ledger.audit.verify import verify
+from tests.processes import limited, run_program
+
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
+
+APPS = Path(__file__).parents[2] / "apps"
+FILES = 40
+"""A window has one file: a driver has many windows left when the test kills it."""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A folder with files of three lines each; the filter drops the second one."""
+    (tmp_path / "in").mkdir()
+    for number in range(FILES):
+        (tmp_path / "in" / f"{number:02}.txt").write_text(f"first {number}\n.dropped {number}\nlast {number}\n")
+    return tmp_path
+
+
+def line_filter(home: Path, *options: str) -> list[str]:
+    """The command that launches the line filter until it has read all files."""
+    properties = {
+        "File-splitter.prop.scanner.files": home / "in",
+        "File-splitter.prop.blocksThreshold": 1,
+        "Record-writer.prop.filePath": home / "out",
+    }
+    definitions = [word for key, value in properties.items() for word in ("-D", f"dt.operator.{key}={value}")]
+    command = [sys.executable, "-m", "dagkit.cli", "launch", str(APPS / "line_filter"), "--once", "--no-sync"]
+    return [*command, "--path", str(home / "app"), *definitions, *options]
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+def assert_filtered(home: Path) -> None:
+    """Each line that does not begin with a dot was written once, and the ledger has no faults."""
+    written = [line for file in (home / "out").iterdir() for line in file.read_text().splitlines()]
+    assert sorted(written) == sorted(f"{word} {number}" for word in ("first", "last") for number in range(FILES))
+    assert verify(Ledger.open(str(home / "app"))).is_complete
+
+
+def test_a_driver_that_is_killed_is_launched_again_and_each_line_is_written_once(home: Path) -> None:
+    command = line_filter(home, "--cores", "2", "--log", "json")
+    with limited(
+        subprocess.Popen(  # noqa: S603 - our own command
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment()
+        ),
+        120,
+    ) as driver:
+        assert driver.stdout is not None
+        printed = []
+        for line in driver.stdout:
+            printed.append(line)
+            if '"event": "committed", "window": 2,' in line:
+                driver.kill()
+                break
+        else:
+            raise AssertionError("no window was committed:\n" + "".join(printed))
+    assert 0 < len(list((home / "out").iterdir())) < FILES, "the driver was killed in the middle"
+    again = run_program(command, check=False, env=environment(), seconds=120)
+    assert again.returncode == 0, again.stderr
+    assert_filtered(home)
+
+
+def test_a_launch_uses_a_connect_server(home: Path, connect_url: str) -> None:
+    command = line_filter(home, "--master", connect_url, "-D", "dt.operator.File-splitter.prop.blocksThreshold=20")
+    launched = run_program(command, check=False, env=environment(), seconds=120)
+    assert launched.returncode == 0, launched.stderr
+    assert_filtered(home)
+
+
+def test_words_are_counted_once(home: Path, spark: SparkSession) -> None:
+    properties = {
+        "File-splitter.prop.scanner.files": str(home / "in"),
+        "File-splitter.prop.blocksThreshold": "15",
+        "Block-reader.prop.minReaders": "2",
+        "Writer.prop.filePath": str(home / "out"),
+    }
+    conf = {f"dt.operator.{key}": value for key, value in properties.items()}
+    launch(WordCount(), conf, until="once", machine=Machine(spark=spark), path=home / "app", durable=False)
+    lines = [line for part in max((home / "out").iterdir()).iterdir() for line in part.read_text().splitlines()]
+    words = [word for name in ("first", "dropped", "last") for word in [name] * FILES]
+    assert Counter(dict(_pair(line) for line in lines)) == Counter([*words, *map(str, [*range(FILES)] * 3)])
+    assert len(lines) == FILES + 3
+
+
+def _pair(line: str) -> tuple[str, int]:
+    word, count = line.split("\t")
+    return word, int(count)
