@@ -238,8 +238,7 @@ def test_spark_uses_the_archive_and_ignores_a_broken_one(tmp_path, cache, home, 
         shutil.copytree(MADE_BEFORE, cache)
         cache.chmod(0o700)
     else:
-        at_once = "import os; os.nice = abs"  # at a low priority, beside other tests, it would take minutes
-        answer(f"{at_once}\nimport sys\nfrom dagkit.backends.spark.recording import record\nrecord(sys.argv[2])")
+        answer("import sys\nfrom dagkit.backends.spark.recording import record\nrecord(sys.argv[2])")
     (archive,) = cache.glob("*.jsa")
     out, err = answer(running)
     assert out.endswith(f"={archive}\n['1', '2']\n")

@@ -37,11 +37,13 @@ _ENDING = ".jsa"
 _PLAIN = re.compile(r"[\w./+@~ -]+")
 """Paths that Spark and Java pass on unchanged as an option: Java reads a colon in it as a separator."""
 _MAKER = """
-import json, sys
+import json, os, sys
+os.nice(19)
 sys.path[:] = json.loads(sys.argv[1])
 from dagkit.backends.spark.recording import record
 record(sys.argv[2])
 """
+"""The program that makes an archive beside a launch, which it must not slow down."""
 _LARGEST_SCRIPT = 4096
 
 

@@ -1,6 +1,5 @@
-"""Makes the archive of Java's classes: starts a Spark that records what windows load, in a process of low priority."""
+"""Makes the archive of Java's classes: starts a Spark that records what windows load."""
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ _SLOTS = 2
 
 def record(java_options: str = "") -> None:
     """Make the archive for launches of this environment with these options of Java, unless another process makes it."""
-    os.nice(19)
     settings = {JAVA_OPTIONS: java_options} if java_options else {}
     archive = archive_of_driver({**users_settings(), **settings})
     if archive is None:
