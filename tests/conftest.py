@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from dagkit.api import outage
 from dagkit.urls import resolved
 
 if TYPE_CHECKING:
@@ -86,6 +87,12 @@ def session(request: pytest.FixtureRequest) -> "SparkSession":
     """Either kind of session. A test of the gate that needs both asks for them: see `tests.backends.places`."""
     chosen: SparkSession = request.getfixturevalue("spark" if request.param == "classic" else "connected")
     return chosen
+
+
+@pytest.fixture(autouse=True)
+def _no_outages_of_earlier_tests():
+    """An outage is shown as long as what waits lives, and the frames of a failed launch may keep it."""
+    outage._outages.clear()
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.backends.spark import SparkBackend
 from dagkit.compiler import Compilation, compile_application
+from dagkit.engine.history.history import history
 from dagkit.engine.points import Point
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.run.run_state import RunSettings, RunState
@@ -27,7 +28,7 @@ from dagkit.testing.crashes import Crash, CrashAfter
 from dagkit_operators import EventTime
 from tests.backends.places import EVERYWHERE, ON_CONNECT, SPARK_IN_TRIALS
 from tests.backends.slots import InSlots
-from tests.engine.cast import Collect, Desk, Hurried
+from tests.engine.cast import Collect, Desk, Hurried, InPairs
 from tests.engine.event_time_cast import Clocked, Minutes, Passing, Sorted, TimedNumbers, Untimed, at, minute_of
 from tests.engine.work_cast import Looks, Names
 from tests.operators.event_time.sums import received, sums, totals, write
@@ -122,6 +123,17 @@ def test_a_launch_without_news_runs_no_window(make: Make) -> None:
 def test_what_is_found_and_not_sent_holds_event_time(make: Make) -> None:
     assert state_of(ran(clocked(looks=LOOKS, unsent_until=9), make), "first", "seen") == [None]
     assert state_of(ran(clocked(looks=LOOKS, unsent_until=3), make), "first", "seen") == [None, 8]
+
+
+def test_what_a_younger_window_in_flight_has_taken_holds_event_time(tmp_path: Path) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        passing = dag.add_operator("passing", Passing())
+        dag.add_stream("timed", dag.add_operator("clocked", Clocked(looks=LOOKS)).minutes, passing.items)
+
+    desk = Desk(tmp_path, draw, backend=InPairs)
+    desk.run()
+    watermarks = [entry.checkpoint.event_times.sent["clocked"] for entry in history(desk.ledger())]
+    assert list(map(minute_of, watermarks)) == [None, 4, 8]
 
 
 @pytest.mark.parametrize("make", EVERYWHERE, indirect=True)

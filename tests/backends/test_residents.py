@@ -21,7 +21,7 @@ from dagkit.backends.spark.daemon import MODULE
 from dagkit.backends.spark.resident_task import FAMILY, ResidentTask
 from dagkit.backends.spark.shipping import Shipped
 from dagkit.compiler import compile_application
-from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.points import Point, Probe
 from dagkit.engine.reports.run_events import Failed, RunEvent
 from tests.engine.cast import Desk
@@ -236,6 +236,25 @@ def test_an_operator_fails_as_in_a_job_of_its_own(run: Run) -> None:
     with pytest.raises(OperatorFailed, match="a file says so") as failed:
         run.until(lambda: run.backend.in_residents >= 2, (run.home / "fail").touch)
     assert failed.value.failure.operator == "keeps"
+
+
+@pytest.mark.parametrize("run", [2], indirect=True)
+def test_an_answer_that_was_not_read_is_not_taken_for_that_of_the_next_window(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look, lost = residents.Residents._look, list[str]()
+
+    def look_once_in_vain(one: residents.Residents) -> None:
+        if run.backend.in_residents >= 2 and not lost:
+            lost.append("a window")
+            raise WindowLost("Spark does not say which jobs are active")
+        look(one)
+
+    monkeypatch.setattr(residents.Residents, "_look", look_once_in_vain)
+    run.until(lambda: bool(lost))
+    assert lost
+    assert len(run.failures) == 1
+    assert run.arrived == list(range(len(run.arrived)))
 
 
 def test_an_error_of_a_slot_is_not_taken_for_the_end_of_its_connection() -> None:

@@ -16,6 +16,7 @@ from dagkit import (
     StatelessPartitioner,
 )
 from dagkit.api.partitioning import assign_keys
+from dagkit.compiler.repartition import redefined, repartitioned
 from dagkit.plan import fingerprint
 from dagkit.plan.model import Plan, Routing
 from tests.compiler.cast import Deal, Dealer, Delay, Source, Step, codes, compiled, faults
@@ -135,6 +136,18 @@ def test_mirrors_follow_the_head_of_their_chain(
     assert counts.items() <= _counts(plan).items()
     assert {o.name: o.parallel_with for o in plan.operators if o.parallel_with} == mirrors
     assert all(not partition.keys for name in mirrors for partition in plan.by_name[name].partitions)
+
+
+def test_mirrors_follow_a_head_that_gets_other_partitions_while_it_runs() -> None:
+    dag = Dag()
+    head, mirror = dag.add_operator("head", Step()), dag.add_operator("mirror", Step())
+    dag.add_stream("into", dag.add_operator("source", Source()).out, head.one)
+    dag.add_stream("on", head.out, mirror.one)
+    dag.set_operator_attribute(head, OperatorContext.PARTITIONER, StatelessPartitioner(2))
+    dag.set_input_port_attribute(mirror.one, PortContext.PARTITION_PARALLEL, True)
+    before = compiled(dag)
+    now = repartitioned(before, {"head": redefined(before, "head", wanted=3)})
+    assert _counts(now.plan) == {"source": 1, "head": 3, "mirror": 3}
 
 
 def test_the_great_parallel_chain() -> None:

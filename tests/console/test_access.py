@@ -24,6 +24,12 @@ def test_the_token_in_an_address_opens_the_page_only(console: Served, path: str)
     assert console.request(f"{path}?token={console.token}", {}).status == 401
 
 
+@pytest.mark.parametrize("form", ["", "a", "{token}x"])
+def test_an_address_with_another_token_opens_nothing_and_sets_no_cookie(console: Served, form: str) -> None:
+    answer = console.request(f"/?token={form.format(token=console.token)}", {})
+    assert (answer.status, "set-cookie" in answer.headers) == (401, False)
+
+
 def test_the_address_with_the_token_sets_a_cookie_that_only_this_server_reads(console: Served) -> None:
     page = console.request(f"/?token={console.token}", {})
     cookie, *attributes = page.headers["set-cookie"].split("; ")

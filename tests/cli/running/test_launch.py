@@ -1,5 +1,6 @@
 """What `dagkit launch` prints of work that a window did not finish, and of operators that found no file."""
 
+import os
 import socket
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -63,6 +64,15 @@ def test_progress_names_unfinished_work_and_how_far_it_has_come(dagkit, write):
     assert answer.document["underway"] == {"Count": [{"source": '["a",4]', "completed": 3.0, "remaining": 1.0}]}
     answer = dagkit("launch", "counting.py", "--until-idle", "--reference", "--json")
     assert answer.document["underway"] == {}
+
+
+@pytest.mark.parametrize(("options", "syncs"), [((), True), (("--no-sync",), False)])
+def test_a_launch_syncs_what_it_writes_except_with_no_sync(dagkit, write, monkeypatch, options, syncs):
+    synced = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    write("counting.py", COUNTING)
+    assert dagkit("launch", "counting.py", "--until-idle", "--reference", "--windows", "1", *options).code == 0
+    assert bool(synced) == syncs
 
 
 FINDING = """

@@ -127,6 +127,15 @@ def test_keyed_values_lie_where_their_keys_do(counts: dict[int, int], before: in
     assert as_sets[0] == as_sets[1]
 
 
+def test_a_partition_whose_keys_are_all_another_s_now_keeps_none_of_their_values() -> None:
+    """The count is the same, and keys are not: a partitioner distributes them in another way."""
+    (first, second), none = keyed(PROGRAMS[2], dict.fromkeys(range(20), 1))["tally"], saved_keys([])
+    found = redistribute_state(PROGRAMS[2], {"tally": (second, first)})["tally"]
+    assert [saved_keys(slot["counts"]) for slot in found] == [saved_keys(slot["counts"]) for slot in (first, second)]
+    found = redistribute_state(PROGRAMS[2], {"tally": (second, {})})["tally"]
+    assert [saved_keys(slot.get("counts", [])) for slot in found] == [none, saved_keys(second["counts"])]
+
+
 @pytest.mark.parametrize(
     ("before", "now"),
     [

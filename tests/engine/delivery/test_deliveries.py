@@ -9,9 +9,12 @@ import pytest
 
 from dagkit.api.external import Unavailable
 from dagkit.api.running import Until
+from dagkit.engine.address import Address
 from dagkit.engine.delivery.deliveries import DeliveryFailed, EntriesStranded
+from dagkit.engine.delivery.entries import CommittedEntries, StagedEntries
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.files.pieces import PiecesLost
+from dagkit.engine.files.staging import Staging, StagingPlace
 from dagkit.engine.points import Point
 from dagkit.engine.run.decide import Finish, LoopState, Sleep, Stop, Stopping, next_action
 from dagkit.testing import Alone, Crash, CrashAfter, FakeClock
@@ -310,6 +313,15 @@ def test_trouble_with_a_system_while_a_window_runs_loses_and_doubles_nothing(
     pipeline.run()
     assert numbers_in(table) == list(range(40))
     assert (pipeline.faults(), pipeline.leftovers()) == ([], [])
+
+
+def test_entries_keep_the_order_in_which_they_were_added_whatever_was_read_meanwhile(tmp_path: Path) -> None:
+    staging = Staging(StagingPlace(str(tmp_path), 1, "a", durable=False), 0)
+    staged = StagedEntries(staging, Address("insert.staged"))
+    for start, entry in ((50, b"a"), (0, b"b"), (50, b"c")):
+        staging.order = start
+        staged.add(entry)
+    assert list(CommittedEntries("writer", 1, staging.parts(), str(tmp_path)).entries()) == [b"a", b"b", b"c"]
 
 
 def test_an_operator_alone_keeps_its_entries() -> None:

@@ -162,6 +162,25 @@ def test_a_slot_has_few_files_open_however_many_it_writes(
     assert all(piece.stream.closed for piece in held)
 
 
+def test_a_piece_whose_file_was_closed_meanwhile_is_synced_as_all_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: set[int] = set()
+    sync = os.fsync
+
+    def seen(file: int) -> None:
+        synced.add(os.fstat(file).st_ino)
+        sync(file)
+
+    monkeypatch.setattr(os, "fsync", seen)
+    monkeypatch.setattr(staging_module, "MOST_OPEN", 2)
+    stage = Staging(StagingPlace(str(tmp_path / "app"), 1, "a", home=str(tmp_path)), 0)
+    files = stage.files("writer", "out")
+    for number in range(5):
+        files.open(f"{number}").write(b"text")
+    assert {(tmp_path / "app" / part.part).stat().st_ino for part in stage.parts()} <= synced
+
+
 def test_what_cannot_be_gone_on_with_is_written_in_several_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -365,6 +365,14 @@ def test_what_a_sum_stands_for_is_compared_when_it_is_listed_again():
     assert (flaw.kind, flaw.span) == ("missing", MUCH[3])
 
 
+def test_a_source_that_waited_and_is_listed_no_more_is_missing():
+    audit = Audit()
+    both = (span(0, 9), span(0, 9, "b.txt"))
+    audit.window(Window([], one_input(found=both, pending=both)))
+    (flaw,) = audit.window(Window([], one_input(pending=both[1:])))
+    assert (flaw.kind, flaw.span) == ("missing", both[0])
+
+
 def test_a_sum_counts_shares_apart():
     one, other = (Span(source="a.txt", start=at, end=at + 8, shares=True) for at in (0, 8))
     audit = Audit()

@@ -18,6 +18,7 @@ from dagkit_operators.values.expressions import value
 from dagkit_operators.values.inlined import keeping, making
 
 LIMIT = 3
+LEAST = 1
 
 
 def is_looped(function: Any) -> bool:
@@ -32,12 +33,20 @@ def is_looped(function: Any) -> bool:
         lambda number: number and not number % 2,
         lambda number: str(number) if number > 1 else None,
         (lambda number: number + 1, lambda number: number + 2)[1],
+        (lambda number: number > LEAST, lambda number: number > LIMIT)[1],
         lambda number: (
             number
             > 2
         ),
     ],
-    ids=["of a global", "of an operator that stops early", "of a condition", "the second of a line", "of many lines"],
+    ids=[
+        "of a global",
+        "of an operator that stops early",
+        "of a condition",
+        "the second of a line",
+        "of another global than the first of a line",
+        "of many lines",
+    ],
 )  # fmt: skip
 def test_a_plain_lambda_is_looped_and_gives_the_same(function: Callable[[Any], Any]) -> None:
     values = [0, 1, 2, 3, 4, 5.5, True]
