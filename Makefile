@@ -11,7 +11,7 @@ PYTEST := $(BIN)/python -m pytest -n $(PROCESSES) --maxprocesses 4 $(if $(REPORT
 
 .PHONY: all run check test trials trials-services soak lock newest audit bench bench-check format lint types units services site wheels clean
 
-all: lint types test
+all: test
 
 # An application on a local Spark, with a text that it makes, or with yours: make run TEXT=/var/log/syslog
 run: $(VENV)/installed
