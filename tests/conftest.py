@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +52,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator["SparkSession"]:
+def spark():
     """A local session with two cores. All tests of a process share it, and launches with `--cores 2` use it, too."""
     from dagkit.backends.spark import local_session  # noqa: PLC0415 - only tests with Spark need it
 
@@ -63,7 +62,7 @@ def spark() -> Iterator["SparkSession"]:
 
 
 @pytest.fixture(scope="session")
-def connect_url() -> Iterator[str]:
+def connect_url():
     """The URL of a Spark Connect server, which runs in a process of its own."""
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio")
     from tests.services.connect import ConnectServer  # noqa: PLC0415 - only tests with this server need it
@@ -73,7 +72,7 @@ def connect_url() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def connected(connect_url: str) -> Iterator["SparkSession"]:
+def connected(connect_url):
     """A session on the Connect server."""
     from pyspark.sql.connect.session import SparkSession as ConnectSession  # noqa: PLC0415 - needs grpcio
 
@@ -83,7 +82,7 @@ def connected(connect_url: str) -> Iterator["SparkSession"]:
 
 
 @pytest.fixture(params=["classic", pytest.param("connect", marks=pytest.mark.trial)])
-def session(request: pytest.FixtureRequest) -> "SparkSession":
+def session(request):
     """Either kind of session. A test of the gate that needs both asks for them: see `tests.backends.places`."""
     chosen: SparkSession = request.getfixturevalue("spark" if request.param == "classic" else "connected")
     return chosen

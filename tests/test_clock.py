@@ -24,7 +24,7 @@ class Machine:
         return SystemClock(lambda: self.said, lambda: self.passed)
 
 
-def test_a_clock_that_is_set_back_goes_on_at_the_same_pace() -> None:
+def test_a_clock_that_is_set_back_goes_on_at_the_same_pace():
     machine = Machine()
     clock = machine.clock()
     machine.after(5)
@@ -35,14 +35,14 @@ def test_a_clock_that_is_set_back_goes_on_at_the_same_pace() -> None:
     assert clock.now() == NOON + timedelta(seconds=8)
 
 
-def test_a_clock_that_is_set_forward_is_followed() -> None:
+def test_a_clock_that_is_set_forward_is_followed():
     machine = Machine()
     clock = machine.clock()
     machine.after(1, set_by=timedelta(hours=1))
     assert clock.now() == NOON + timedelta(hours=1, seconds=1)
 
 
-def test_the_machine_says_what_time_it_is() -> None:
+def test_the_machine_says_what_time_it_is():
     before = datetime.now(UTC)
     assert before <= SystemClock().now() <= datetime.now(UTC) + timedelta(seconds=1)
 
@@ -51,13 +51,11 @@ def test_the_machine_says_what_time_it_is() -> None:
     ("factor", "seconds"),
     [("3", 6.0), ("0.5", 1.0), ("0", 2.0), ("-1", 2.0), ("nan", 2.0), ("inf", 2.0), ("long", 2.0), ("", 2.0)],
 )
-def test_the_variable_multiplies_limits_if_it_is_a_positive_number(
-    factor: str, seconds: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_variable_multiplies_limits_if_it_is_a_positive_number(factor, seconds, monkeypatch):
     monkeypatch.setenv(PATIENCE, factor)
     assert patient(2.0) == seconds
 
 
-def test_without_the_variable_limits_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_variable_limits_stay(monkeypatch):
     monkeypatch.delenv(PATIENCE, raising=False)
     assert patient(2.0) == 2.0

@@ -35,11 +35,11 @@ IDLE = Diagnostic("attribute-advisory", "DEBUG has no effect", "remove it", Wher
     ],
     ids=["an error with its line", "a warning from nowhere", "an advice about a file"],
 )
-def test_a_diagnostic_is_reported_with_place_code_and_help(diagnostic: Diagnostic, text: str) -> None:
+def test_a_diagnostic_is_reported_with_place_code_and_help(diagnostic, text):
     assert str(diagnostic) == text
 
 
-def test_a_report_counts_errors_and_lists_everything() -> None:
+def test_a_report_counts_errors_and_lists_everything():
     assert report("App", [WRONG, ODD]) == (
         "App cannot be compiled: 1 problem\n"
         "  app.py:3: stream 's' has no source [stream-unfed]\n"
@@ -51,12 +51,12 @@ def test_a_report_counts_errors_and_lists_everything() -> None:
     assert report("App", [ODD]).startswith("App compiles\n")
 
 
-def test_only_errors_stop_the_compiler() -> None:
+def test_only_errors_stop_the_compiler():
     assert errors_among([ODD, WRONG, IDLE]) == (WRONG,)
     assert ApplicationFaults("App", [ODD, WRONG, IDLE]).codes == ("stream-unfed",)
 
 
-def test_faults_survive_pickling() -> None:
+def test_faults_survive_pickling():
     faults = pickle.loads(pickle.dumps(ApplicationFaults("App", [WRONG, ODD])))  # noqa: S301 - our own bytes
     assert (faults.application, faults.diagnostics) == ("App", (WRONG, ODD))
     assert str(faults) == str(ApplicationFaults("App", [WRONG, ODD]))
@@ -77,16 +77,16 @@ def test_faults_survive_pickling() -> None:
     ],
     ids=["a near name", "whatever the case", "none is near", "there is none", "a dozen at most"],
 )
-def test_the_nearest_name_is_suggested(name: str, known: list[str], help_: str) -> None:
+def test_the_nearest_name_is_suggested(name, known, help_):
     assert did_you_mean(name, known) == help_
 
 
-def test_what_else_to_try_stands_in_for_a_list() -> None:
+def test_what_else_to_try_stands_in_for_a_list():
     assert did_you_mean("colour", ["lines"], otherwise="ask the author") == "ask the author"
     assert did_you_mean("line", ["lines"], otherwise="ask the author") == "did you mean 'lines'?"
 
 
-def test_exceptions_own_their_exit_codes() -> None:
+def test_exceptions_own_their_exit_codes():
     owned = {
         error: error.exit_code for error in (ApplicationFaults, ApplicationNotFound, PlanUnreadable, DrawingFailed)
     }
@@ -94,7 +94,7 @@ def test_exceptions_own_their_exit_codes() -> None:
     assert DagkitError.exit_code == 1
 
 
-def test_a_failure_of_a_run_is_shown_with_its_code_and_help_and_survives_pickling() -> None:
+def test_a_failure_of_a_run_is_shown_with_its_code_and_help_and_survives_pickling():
     failure = AddressTaken(
         "the metrics", "--metrics-port", "192.0.2.1", 9090, OSError(99, "Cannot assign requested address")
     )
@@ -107,12 +107,12 @@ def test_a_failure_of_a_run_is_shown_with_its_code_and_help_and_survives_picklin
         assert (one.code, one.exit_code, one.scene) == ("address-taken", 5, Scene("Reader", 3, 1, "a.txt", 1370))
 
 
-def test_the_code_of_a_failure_stands_on_its_first_line() -> None:
+def test_the_code_of_a_failure_stands_on_its_first_line():
     failed = ApplicationNotFound("two.py holds several applications\n  One\n  Two", "choose one")
     assert str(failed) == "two.py holds several applications [application-missing]\n  One\n  Two\n  help: choose one"
 
 
-def test_the_module_draws_every_exception_that_it_defines() -> None:
+def test_the_module_draws_every_exception_that_it_defines():
     defined = [
         name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, DagkitError)
     ]

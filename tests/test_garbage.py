@@ -2,7 +2,6 @@
 
 import gc
 import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -11,7 +10,7 @@ from tests.patience import join
 
 
 @pytest.fixture(autouse=True)
-def as_python_begins() -> Iterator[None]:
+def as_python_begins():
     """The settings with which Python begins; those of the tests' own process come back."""
     before = gc.get_threshold()
     gc.unfreeze()

@@ -1,7 +1,6 @@
 """An import of a class under its name in Apex says what to write instead."""
 
 import importlib
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -18,7 +17,7 @@ LINES = (
 )
 
 
-def test_counterparts_can_be_imported_and_their_names_in_apex_cannot() -> None:
+def test_counterparts_can_be_imported_and_their_names_in_apex_cannot():
     for name, counterpart in COUNTERPARTS.items():
         for full in counterpart.names:
             module, _, simple = full.partition(".")
@@ -26,7 +25,7 @@ def test_counterparts_can_be_imported_and_their_names_in_apex_cannot() -> None:
     assert not {*dagkit.__all__, *dagkit_operators.__all__} & {*COUNTERPARTS}
 
 
-def test_the_error_of_an_import_has_the_counterpart_as_a_note() -> None:
+def test_the_error_of_an_import_has_the_counterpart_as_a_note():
     with pytest.raises(NamedAsInApex, match="cannot import name 'AbstractFSLineReader'") as caught:
         from dagkit_operators import AbstractFSLineReader  # type: ignore[attr-defined]  # noqa: F401, PLC0415
     assert caught.value.__notes__ == [LINES]
@@ -35,13 +34,13 @@ def test_the_error_of_an_import_has_the_counterpart_as_a_note() -> None:
     assert caught.value.__notes__ == ["its counterpart is InputPort: write from dagkit import InputPort"]
 
 
-def test_other_names_are_missing_as_usual() -> None:
+def test_other_names_are_missing_as_usual():
     assert not hasattr(dagkit_operators, "AbstractNothing")
     assert hint("AbstractNothing") is None
 
 
 @pytest.mark.parametrize("module", ["dagkit_operators", "dagkit", "operators"])
-def test_dagkit_validate_says_what_to_write(module: str, tmp_path: Path) -> None:
+def test_dagkit_validate_says_what_to_write(module, tmp_path):
     (tmp_path / "operators.py").touch()
     application = tmp_path / "ported.py"
     application.write_text(f"from {module} import AbstractFSLineReader\n")
@@ -53,14 +52,14 @@ def test_dagkit_validate_says_what_to_write(module: str, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "name", ["com.datatorrent.lib.io.fs.AbstractFileOutputOperator", "dagkit_operators:AbstractFileOutputOperator"]
 )
-def test_a_class_of_apex_in_a_setting_has_the_counterpart_as_help(name: str) -> None:
+def test_a_class_of_apex_in_a_setting_has_the_counterpart_as_help(name):
     with pytest.raises(ClassNotFound) as caught:
         find_class(name)
     assert caught.value.help == "its counterpart is FileOutput: write from dagkit_operators import FileOutput"
 
 
 @pytest.mark.parametrize("name", ["AbstractFSLineReader", "dagkit_operators:AbstractFSLineReader"])
-def test_dagkit_describe_says_what_to_describe(name: str) -> None:
+def test_dagkit_describe_says_what_to_describe(name):
     answer = CliRunner().invoke(main, ["describe", name])
     assert answer.exit_code != 0
     assert LINES in answer.output

@@ -15,7 +15,7 @@ CHANGES = st.lists(st.tuples(st.sets(NAMES, max_size=3), st.dictionaries(NAMES, 
 
 
 @given(st.dictionaries(NAMES, st.integers(0, 3)), CHANGES)
-def test_an_overlay_equals_the_dict_that_was_changed_in_place_also_in_order(first: dict[str, int], steps: Any) -> None:
+def test_an_overlay_equals_the_dict_that_was_changed_in_place_also_in_order(first, steps):
     overlay, expected = Overlay.of(first), dict(first)
     for gone, entries in steps:
         before, was = overlay, dict(expected)
@@ -34,7 +34,7 @@ def test_an_overlay_equals_the_dict_that_was_changed_in_place_also_in_order(firs
 
 
 @given(st.dictionaries(NAMES, st.integers(0, 3)), CHANGES)
-def test_a_change_is_applied_to_an_overlay_as_to_a_dict(first: dict[str, int], steps: Any) -> None:
+def test_a_change_is_applied_to_an_overlay_as_to_a_dict(first, steps):
     overlay: Any = Overlay.of(first)
     for gone, entries in steps:
         change = {"-": list(gone), "*": {name: {"=": value} for name, value in entries.items()}}
@@ -43,7 +43,7 @@ def test_a_change_is_applied_to_an_overlay_as_to_a_dict(first: dict[str, int], s
         assert list(overlay.items()) == list(first.items())
 
 
-def test_a_change_costs_what_changed_and_layers_stay_few() -> None:
+def test_a_change_costs_what_changed_and_layers_stay_few():
     entries = {f"{number:06}": number for number in range(5000)}
     overlay = Overlay.of(entries)
     for number in range(400):

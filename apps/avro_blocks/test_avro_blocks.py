@@ -18,7 +18,7 @@ SCHEMA = {
 
 
 @pytest.fixture
-def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def names(tmp_path, monkeypatch):
     """The names in three files, each of another codec."""
     monkeypatch.chdir(tmp_path)
     Path("input").mkdir()
@@ -34,7 +34,7 @@ def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     [["--reference"], pytest.param(["--cores", "2"], marks=[pytest.mark.slow, pytest.mark.spark, pytest.mark.trial])],
 )
 @pytest.mark.parametrize("block_size", [137, 1 << 20], ids=["many blocks", "whole files"])
-def test_every_record_is_written_once(options: list[str], block_size: int, names: list[str]) -> None:
+def test_every_record_is_written_once(options, block_size, names):
     settings = {"Splitter.prop.blockSize": block_size, "Reader.prop.minReaders": 2}
     definitions = [word for key, value in settings.items() for word in ("-D", f"dt.operator.{key}={value}")]
     answer = CliRunner().invoke(main, ["launch", HERE, "--once", "--json", *definitions, *options])
@@ -43,7 +43,7 @@ def test_every_record_is_written_once(options: list[str], block_size: int, names
 
 
 @pytest.mark.usefixtures("names")
-def test_what_is_broken_stops_the_launch_with_its_file_and_place() -> None:
+def test_what_is_broken_stops_the_launch_with_its_file_and_place():
     path = Path("input/null.avro").absolute()
     content = bytearray(path.read_bytes())
     with path.open("rb") as file:
@@ -56,6 +56,6 @@ def test_what_is_broken_stops_the_launch_with_its_file_and_place() -> None:
     assert f"{path}: the data block at byte {second} cannot be read: expected sync marker not found" in message
 
 
-def test_reading_and_writing_are_one_stage() -> None:
+def test_reading_and_writing_are_one_stage():
     plan = read_plan(CliRunner().invoke(main, ["plan", HERE, "--json"]).stdout)
     assert [stage.operators for stage in plan.stages] == [("Splitter",), ("Reader", "Values", "Writer")]

@@ -26,14 +26,12 @@ def launched(*options: str) -> list[str]:
     "options",
     [["--reference"], pytest.param(["--cores", "2"], marks=[pytest.mark.slow, pytest.mark.spark, pytest.mark.trial])],
 )
-def test_each_name_is_counted_as_far_as_it_should(
-    options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_name_is_counted_as_far_as_it_should(options, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert launched(*options) == ["x 0", "x 1", "x 2", "y 0", "y 1", "y 2", "y 3", "y 4"]
 
 
-def test_a_launch_with_further_names_counts_those_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_launch_with_further_names_counts_those_alone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     launched("--reference")
     items = json.dumps([["x", 3], ["y", 5], ["z", 2]])
@@ -43,7 +41,7 @@ def test_a_launch_with_further_names_counts_those_alone(tmp_path: Path, monkeypa
 
 @pytest.mark.parametrize("split_after", range(4))
 @pytest.mark.parametrize("split_at", [1, AT_ONCE - 1, AT_ONCE, AT_ONCE + 1, 2 * AT_ONCE + 10, None])
-def test_a_split_anywhere_loses_and_doubles_nothing(split_after: int, split_at: int | None) -> None:
+def test_a_split_anywhere_loses_and_doubles_nothing(split_after, split_at):
     alone, whole = Alone(Count(at_once=AT_ONCE)), 2 * AT_ONCE + 11
     residual = alone.work(("x", whole), split_after=split_after, split_at=split_at)
     if residual is not None:
@@ -52,7 +50,7 @@ def test_a_split_anywhere_loses_and_doubles_nothing(split_after: int, split_at: 
     assert alone.sent() == [Counted("x", number) for number in range(whole)]
 
 
-def test_counting_for_ever_is_stopped_and_goes_on() -> None:
+def test_counting_for_ever_is_stopped_and_goes_on():
     alone, residual = Alone(Count(at_once=AT_ONCE)), OffsetRange(0, OFFSET_INFINITY)
     for _ in range(3):
         left = alone.work(("x", None), residual, split_after=1)

@@ -26,7 +26,7 @@ HERE = str(Path(__file__).parent)
 
 
 @pytest.fixture
-def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def source(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tree(tmp_path / "input")
 
@@ -62,7 +62,7 @@ def launched(*options: str) -> None:
     "options",
     [["--reference"], pytest.param(["--cores", "2"], marks=[pytest.mark.slow, pytest.mark.spark, pytest.mark.trial])],
 )
-def test_the_copy_is_identical(options: list[str], source: Path) -> None:
+def test_the_copy_is_identical(options, source):
     size = ("-D", "dt.application.FileCopy.prop.blockSize=128")
     checksums = ("-D", "dt.application.FileCopy.prop.checksums=sums")
     launched(*options, *size, *checksums)
@@ -78,7 +78,7 @@ def test_the_copy_is_identical(options: list[str], source: Path) -> None:
     assert found_in(Path("output/input")) == found_in(source)
 
 
-def test_the_lists_of_a_window_become_visible_with_its_files(source: Path) -> None:
+def test_the_lists_of_a_window_become_visible_with_its_files(source):
     launched("--reference", "--windows", "1", "-D", "dt.application.FileCopy.prop.checksums=sums")
     assert found_in(Path("output/input")) == found_in(source)
     assert len("".join(path.read_text() for path in Path("sums").iterdir()).splitlines()) == 6
@@ -88,9 +88,7 @@ def test_the_lists_of_a_window_become_visible_with_its_files(source: Path) -> No
     "backend",
     ["--reference", pytest.param("--cores=2", marks=[pytest.mark.slow, pytest.mark.spark, pytest.mark.trial])],
 )
-def test_names_that_are_not_utf_8_are_copied_to_the_same_bytes(
-    backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_that_are_not_utf_8_are_copied_to_the_same_bytes(backend, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "input" / os.fsdecode(b"folder \xff%41")
     (folder / os.fsdecode(b"void\xfe")).mkdir(parents=True)
@@ -109,7 +107,7 @@ def test_names_that_are_not_utf_8_are_copied_to_the_same_bytes(
     assert verify(Ledger.open(".dagkit/FileCopy")).is_complete
 
 
-def test_a_single_file_is_copied_into_the_target(source: Path) -> None:
+def test_a_single_file_is_copied_into_the_target(source):
     launched("--reference", "-D", f"dt.application.FileCopy.prop.source={source / 'long.bin'}")
     assert found_in(Path("output")) == {"long.bin": (source / "long.bin").read_bytes()}
 
@@ -117,9 +115,7 @@ def test_a_single_file_is_copied_into_the_target(source: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("checksums", [None, "sums"])
 @pytest.mark.parametrize("point", Point)
-def test_wherever_a_launch_is_killed_each_byte_is_copied_once(
-    point: Point, checksums: str | None, source: Path, tmp_path: Path
-) -> None:
+def test_wherever_a_launch_is_killed_each_byte_is_copied_once(point, checksums, source, tmp_path):
     application = FileCopy(source=str(source), target=str(tmp_path / "out"), checksums=checksums, block_size=128)
     given: dict[str, Any] = {"machine": Machine(backend="reference"), "path": tmp_path / "state", "durable": False}
     copy, crashes = partial(launch, application.populate_dag, until=Until.ONCE, **given), 0
@@ -135,7 +131,7 @@ def test_wherever_a_launch_is_killed_each_byte_is_copied_once(
     assert crashes
 
 
-def test_a_file_that_is_not_whole_is_invisible(source: Path) -> None:
+def test_a_file_that_is_not_whole_is_invisible(source):
     os.truncate(source / "long.bin", 2_000_000)
     options = ["--windows", "1", "-D", "dt.operator.Splitter.prop.blocksThreshold=1"]
     launched("--reference", *options, "-D", "dt.application.FileCopy.prop.blockSize=1000000")
@@ -144,7 +140,7 @@ def test_a_file_that_is_not_whole_is_invisible(source: Path) -> None:
     assert found_in(Path("output/input")) == found_in(source)
 
 
-def test_links_are_followed_and_folders_keep_their_own_names(source: Path, tmp_path: Path) -> None:
+def test_links_are_followed_and_folders_keep_their_own_names(source, tmp_path):
     expected = found_in(source)
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "file").write_bytes(b"linked")
@@ -167,7 +163,7 @@ def changed(source: Path) -> None:
         os.utime(source / name, (5000 + number, 5000 + number))
 
 
-def test_a_source_that_changed_is_copied_again(source: Path) -> None:
+def test_a_source_that_changed_is_copied_again(source):
     launched("--reference")
     changed(source)
     launched("--reference")
@@ -178,7 +174,7 @@ def test_a_source_that_changed_is_copied_again(source: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("point", Point)
-def test_a_crash_while_a_copy_is_replaced_leaves_the_new_copy(point: Point, source: Path, tmp_path: Path) -> None:
+def test_a_crash_while_a_copy_is_replaced_leaves_the_new_copy(point, source, tmp_path):
     application = FileCopy(source=str(source), target=str(tmp_path / "output"), block_size=4096)
 
     def launched_here(probe: CrashAfter | None = None) -> None:

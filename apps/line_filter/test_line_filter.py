@@ -16,11 +16,11 @@ def answer(*arguments: str) -> Result:
     return CliRunner().invoke(main, list(arguments))
 
 
-def test_it_is_valid() -> None:
+def test_it_is_valid():
     assert answer("validate", HERE).exit_code == 0
 
 
-def test_reader_filter_and_writer_are_one_stage() -> None:
+def test_reader_filter_and_writer_are_one_stage():
     plan = read_plan(answer("plan", HERE, "--json").stdout)
     assert [stage.operators for stage in plan.stages] == [
         ("File-splitter",),
@@ -28,7 +28,7 @@ def test_reader_filter_and_writer_are_one_stage() -> None:
     ]
 
 
-def test_four_readers_bring_four_filters_and_four_writers() -> None:
+def test_four_readers_bring_four_filters_and_four_writers():
     plan = read_plan(answer("plan", HERE, "-D", "dt.operator.Block-reader.prop.minReaders=4", "--json").stdout)
     assert {operator.name: operator.count for operator in plan.operators} == {
         "File-splitter": 1,
@@ -38,7 +38,7 @@ def test_four_readers_bring_four_filters_and_four_writers() -> None:
     }
 
 
-def test_without_its_property_file_the_chain_is_cut() -> None:
+def test_without_its_property_file_the_chain_is_cut():
     keys = [f"dt.operator.{name}.port.input.attr.PARTITION_PARALLEL=false" for name in ("Filter", "Record-writer")]
     definitions = [word for key in keys for word in ("-D", key)]
     definitions += ["-D", "dt.operator.Block-reader.prop.minReaders=2"]
@@ -47,7 +47,7 @@ def test_without_its_property_file_the_chain_is_cut() -> None:
 
 
 @pytest.mark.parametrize("kind", ["logical", "physical"])
-def test_its_drawing_names_every_operator(kind: str) -> None:
+def test_its_drawing_names_every_operator(kind):
     form = ["--physical"] if kind == "physical" else []
     picture = json.loads(answer("graph", HERE, "-f", "json", *form).stdout)
     drawn = json.dumps(picture)

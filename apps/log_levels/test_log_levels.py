@@ -15,7 +15,7 @@ COMPONENTS = ("storage", "network", "queue", "zähler")
 
 
 @pytest.fixture
-def lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def lines(tmp_path, monkeypatch):
     """The lines of three files in `input`, in no particular order."""
     monkeypatch.chdir(tmp_path)
     chance = random.Random(7)  # noqa: S311 - no secret
@@ -44,7 +44,7 @@ def written(folder: str) -> list[str]:
     "options",
     [["--reference"], pytest.param(["--cores", "2"], marks=[pytest.mark.slow, pytest.mark.spark, pytest.mark.trial])],
 )
-def test_both_outputs_hold_what_the_logs_say(lines: list[str], options: list[str]) -> None:
+def test_both_outputs_hold_what_the_logs_say(lines, options):
     launched(*options)
     levels = Counter((line.split()[0], line.split()[1]) for line in lines)
     troubles = [f"{c} {levels['WARN', c]} {levels['ERROR', c]}" for c in sorted(COMPONENTS)]
@@ -52,7 +52,7 @@ def test_both_outputs_hold_what_the_logs_say(lines: list[str], options: list[str
     assert written("troubles") == troubles
 
 
-def test_a_second_launch_counts_on_from_the_first(lines: list[str]) -> None:
+def test_a_second_launch_counts_on_from_the_first(lines):
     launched("--reference")
     Path("input/3.log").write_text("ERROR queue once more\n", encoding="utf-8")
     launched("--reference")

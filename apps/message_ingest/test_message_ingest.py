@@ -26,7 +26,7 @@ def ingest(messages: list[str]) -> int:
         return int(queue.qsize())
 
 
-def test_files_are_read_and_messages_are_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_read_and_messages_are_acknowledged(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("one", "two"):
         Path(name).write_text(f"{name}\n")

@@ -26,7 +26,7 @@ backends = pytest.mark.parametrize(
 
 
 @pytest.fixture
-def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def logs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "logs"
     folder.mkdir()
@@ -52,7 +52,7 @@ def append(path: Path, text: str) -> None:
 
 
 @backends
-def test_each_launch_reads_what_came_since_the_last_one(options: list[str], logs: Path) -> None:
+def test_each_launch_reads_what_came_since_the_last_one(options, logs):
     launched(*options)
     assert written("entries") == ["INFO begun", "INFO one"]
     assert written("rejected") == [f"{logs}/a.log at 35: not enough values to unpack (expected 3, got 2)"]
@@ -66,7 +66,7 @@ def test_each_launch_reads_what_came_since_the_last_one(options: list[str], logs
     assert written("lost") == []
 
 
-def test_a_log_that_is_rotated_is_read_to_its_end_and_so_is_the_next(logs: Path) -> None:
+def test_a_log_that_is_rotated_is_read_to_its_end_and_so_is_the_next(logs):
     launched("--reference")
     append(logs / "b.log", f"{NOON} INFO late\n")
     (logs / "b.log").rename(logs / "b.log.1")
@@ -76,7 +76,7 @@ def test_a_log_that_is_rotated_is_read_to_its_end_and_so_is_the_next(logs: Path)
     assert written("lost") == []
 
 
-def test_a_log_that_was_replaced_is_read_and_possible_losses_are_reported(logs: Path) -> None:
+def test_a_log_that_was_replaced_is_read_and_possible_losses_are_reported(logs):
     launched("--reference")
     (logs / "b.log").write_text(f"{NOON} INFO new\n")
     launched("--reference")
@@ -84,7 +84,7 @@ def test_a_log_that_was_replaced_is_read_and_possible_losses_are_reported(logs: 
     assert written("lost") == [f"{logs}/b.log at 1: is gone, or was cut or rewritten, or another file has its name"]
 
 
-def test_files_are_found_by_one_and_read_by_two() -> None:
+def test_files_are_found_by_one_and_read_by_two():
     plan = read_plan(CliRunner().invoke(main, ["plan", HERE, "--json"]).stdout)
     assert [stage.operators for stage in plan.stages][:2] == [("Patterns",), ("Match",)]
     assert ("Tail", "Entries") in [stage.operators for stage in plan.stages] or plan.by_name["Entries"].count == 2
@@ -97,7 +97,7 @@ def test_files_are_found_by_one_and_read_by_two() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("point", Point)
-def test_wherever_a_launch_is_killed_each_line_is_read_once(point: Point, tmp_path: Path) -> None:
+def test_wherever_a_launch_is_killed_each_line_is_read_once(point, tmp_path):
     """Lines of which some are not ended yet are written before each launch; every other launch is killed."""
     folder = tmp_path / "logs"
     folder.mkdir()

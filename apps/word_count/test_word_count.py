@@ -3,7 +3,7 @@
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,7 @@ WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "the", "lazy", "dog", 
 
 
 @pytest.fixture
-def texts(tmp_path: Path) -> Path:
+def texts(tmp_path):
     """Three files of lines of words, some of them without a line end; one contains bytes that are not text."""
     chance = random.Random(3)  # noqa: S311 - no secret
     folder = tmp_path / "input"
@@ -76,7 +76,7 @@ def table(lines: Iterable[str]) -> Counter[str]:
     ],
     ids=["whole files", "many blocks", "many windows"],
 )
-def test_words_are_counted_once_however_they_come(properties: Mapping[str, str], texts: Path) -> None:
+def test_words_are_counted_once_however_they_come(properties, texts):
     run(texts, **properties)
     (found,) = tables(texts)
     assert list(found) == ["part-00000-00000", "part-00001-00000"]
@@ -85,7 +85,7 @@ def test_words_are_counted_once_however_they_come(properties: Mapping[str, str],
 
 
 @pytest.mark.slow
-def test_a_later_launch_counts_what_is_new_and_writes_a_new_table(texts: Path) -> None:
+def test_a_later_launch_counts_what_is_new_and_writes_a_new_table(texts):
     run(texts)
     (texts / "more.txt").write_text("the end\n")
     run(texts)
@@ -93,7 +93,7 @@ def test_a_later_launch_counts_what_is_new_and_writes_a_new_table(texts: Path) -
     assert table(line for lines in newest.values() for line in lines) == counted(texts)
 
 
-def test_the_last_folder_holds_all_counts_also_where_one_partition_had_no_word_before(tmp_path: Path) -> None:
+def test_the_last_folder_holds_all_counts_also_where_one_partition_had_no_word_before(tmp_path):
     (texts := tmp_path / "input").mkdir()
     for name, text in (("a", "one one"), ("b", "two three four five")):
         (texts / name).write_text(text)
@@ -105,7 +105,7 @@ def test_the_last_folder_holds_all_counts_also_where_one_partition_had_no_word_b
     assert table(line for lines in newest.values() for line in lines) == counted(texts)
 
 
-def test_lines_are_split_and_counted_where_they_are_read() -> None:
+def test_lines_are_split_and_counted_where_they_are_read():
     answer = CliRunner().invoke(main, ["plan", str(HERE), "--json"])
     plan = read_plan(answer.stdout)
     assert [stage.operators for stage in plan.stages] == [

@@ -113,20 +113,20 @@ PORT: dict[str, tuple[Any, Standing]] = {
     [(Scope.APPLICATION, APPLICATION), (Scope.OPERATOR, OPERATOR), (Scope.PORT, PORT)],
     ids=["of applications", "of operators", "of ports"],
 )
-def test_the_catalogue_is_that_of_apex(scope: Scope, catalogue: dict[str, tuple[Any, Standing]]) -> None:
+def test_the_catalogue_is_that_of_apex(scope, catalogue):
     assert {name: (a.default, a.standing) for name, a in BY_SCOPE[scope].items()} == catalogue
 
 
-def test_an_attribute_knows_its_name_and_who_bears_it() -> None:
+def test_an_attribute_knows_its_name_and_who_bears_it():
     assert DagContext.STREAMING_WINDOW_SIZE_MILLIS.qualified == "DAGContext.STREAMING_WINDOW_SIZE_MILLIS"
     assert PortContext.PARTITION_PARALLEL.qualified == "PortContext.PARTITION_PARALLEL"
 
 
-def test_namesakes_of_two_scopes_are_two_attributes() -> None:
+def test_namesakes_of_two_scopes_are_two_attributes():
     assert OperatorContext.AUTO_RECORD is not PortContext.AUTO_RECORD
     assert OperatorContext.SPIN_MILLIS is not PortContext.SPIN_MILLIS
     assert DagContext.CHECKPOINT_WINDOW_COUNT is not OperatorContext.CHECKPOINT_WINDOW_COUNT
 
 
-def test_every_simple_name_is_listed_once() -> None:
+def test_every_simple_name_is_listed_once():
     assert sorted(attribute_names()) == sorted({*APPLICATION, *OPERATOR, *PORT})

@@ -47,7 +47,7 @@ def _told(slip: Callable[[Dag, Any, Any], object]) -> list[Diagnostic]:
     ],
     ids=["turned round", "an input as the source", "an output as a sink", "set_source", "add_sink"],
 )
-def test_a_stream_that_is_turned_round_is_reported(slip: Any, problem: str, help_: str) -> None:
+def test_a_stream_that_is_turned_round_is_reported(slip, problem, help_):
     (told,) = _told(slip)
     assert told.code == "stream-reversed"
     assert problem in told.problem
@@ -87,20 +87,20 @@ def test_a_stream_that_is_turned_round_is_reported(slip: Any, problem: str, help
     ],
     ids=["an output as an input", "an input as an output", "an operator for a unifier", "a port", "nothing"],
 )
-def test_an_attribute_is_set_on_what_the_method_is_for(slip: Any, problem: str, help_: str) -> None:
+def test_an_attribute_is_set_on_what_the_method_is_for(slip, problem, help_):
     (told,) = _told(slip)
     assert told.code == "attribute-misplaced"
     assert problem in told.problem
     assert help_ in told.help
 
 
-def test_a_locality_that_is_none_is_reported_with_a_near_name() -> None:
+def test_a_locality_that_is_none_is_reported_with_a_near_name():
     (told,) = _told(lambda dag, a, b: dag.add_stream("s", a.out, b.into).set_locality("thread_locl"))
     assert (told.code, told.problem) == ("locality-invalid", "stream 's' cannot have the locality 'thread_locl'")
     assert told.help == "did you mean 'THREAD_LOCAL'?"
 
 
-def test_an_end_is_called_by_the_name_its_operator_was_placed_under() -> None:
+def test_an_end_is_called_by_the_name_its_operator_was_placed_under():
     dag = Dag()
     assert repr(Sink().into) == "Sink.into"
     assert repr(dag.add_operator("B", Sink()).into) == "B.into"

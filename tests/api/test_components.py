@@ -1,7 +1,5 @@
 """Components: building one never raises. The compiler reports its faults, and files may still fix them."""
 
-from typing import Any
-
 import pytest
 from pydantic import BaseModel, Field, PositiveInt, PrivateAttr, field_validator, model_validator
 
@@ -69,17 +67,17 @@ class Sample(Operator):
         "every fault is kept, in order of declaration",
     ],
 )
-def test_a_component_says_what_is_wrong_with_it(given: dict[str, Any], faults: list[Any]) -> None:
+def test_a_component_says_what_is_wrong_with_it(given, faults):
     told = [(f.path, f.message, f.missing) for f in Sample(**given).faults]
     assert told == faults
 
 
-def test_a_faulty_component_holds_what_was_given_and_the_defaults_of_the_rest() -> None:
+def test_a_faulty_component_holds_what_was_given_and_the_defaults_of_the_rest():
     faulty = Sample(name="a", count=0)
     assert (faulty.name, faulty.count, faulty.inner, faulty.even, faulty._memory) == ("a", 0, Inner(), 0, [])
 
 
-def test_configuring_fixes_a_faulty_component() -> None:
+def test_configuring_fixes_a_faulty_component():
     faulty = Sample(count=3)
     mended = faulty.configured({"name": "a"})
     assert mended.faults == ()
@@ -87,11 +85,11 @@ def test_configuring_fixes_a_faulty_component() -> None:
     assert faulty.faults != ()
 
 
-def test_configuring_can_break_a_sound_component() -> None:
+def test_configuring_can_break_a_sound_component():
     assert Sample(name="a").configured({"count": -1}).faults == (Fault("count", "input should be greater than 0"),)
 
 
-def test_the_kind_is_the_declared_one_and_is_not_inherited() -> None:
+def test_the_kind_is_the_declared_one_and_is_not_inherited():
     class Special(Sample):
         pass
 
@@ -99,20 +97,20 @@ def test_the_kind_is_the_declared_one_and_is_not_inherited() -> None:
     assert Special.declared_kind().endswith("Special/1")
 
 
-def test_a_component_is_frozen() -> None:
+def test_a_component_is_frozen():
     with pytest.raises(AttributeError, match=r"^Sample.count is a property: .* State under another name"):
         Sample(name="a").count = 2
     with pytest.raises(AttributeError, match=r"^Sample.input is declared, but not as State: "):
         Sample(name="a").input = 2  # type: ignore[misc, assignment]
 
 
-def test_what_is_not_declared_cannot_be_assigned_and_the_error_says_what_to_do() -> None:
+def test_what_is_not_declared_cannot_be_assigned_and_the_error_says_what_to_do():
     with pytest.raises(AttributeError, match=r"declare it, `total = State\(\.\.\.\)`, .* or call it `_total`"):
         Sample(name="a").total = 1
 
 
 @pytest.mark.parametrize("name", ["a", "not valid, for it is too long"])
-def test_what_begins_with_an_underscore_is_assigned_without_a_declaration(name: str) -> None:
+def test_what_begins_with_an_underscore_is_assigned_without_a_declaration(name):
     sample = Sample(name=name)
     sample._total = 1
     assert sample._total == 1

@@ -12,13 +12,13 @@ def _entry(key: str, value: object, source: Source, line: int = 1) -> Entry:
     return Entry(key, value, Origin(source, Where("conf.xml", line), key))
 
 
-def test_the_last_entry_of_a_key_wins() -> None:
+def test_the_last_entry_of_a_key_wins():
     conf = Config([_entry("a", 1, Source.SITE), _entry("a", 2, Source.FILE), _entry("b", 3, Source.SITE)])
     assert dict(conf) == {"a": 2, "b": 3}
     assert len(conf) == 2
 
 
-def test_values_are_read_as_the_type_that_is_asked_for() -> None:
+def test_values_are_read_as_the_type_that_is_asked_for():
     conf = Config.of({"count": "3", "flag": "true"})
     assert conf.read("count", int) == 3
     assert conf.read("flag", bool) is True
@@ -28,7 +28,7 @@ def test_values_are_read_as_the_type_that_is_asked_for() -> None:
         conf.read("flag", int)
 
 
-def test_what_the_application_asked_for_is_remembered() -> None:
+def test_what_the_application_asked_for_is_remembered():
     conf = Config.of({"a": 1, "b": 2, "c": 3})
     assert conf["a"] == 1
     assert "b" in conf
@@ -46,10 +46,10 @@ def test_what_the_application_asked_for_is_remembered() -> None:
     ],
     ids=["nobody", "a line of code", "code", "a line of a file", "the command line"],
 )
-def test_an_origin_says_who_set_it(origin: Origin, text: str) -> None:
+def test_an_origin_says_who_set_it(origin, text):
     assert str(origin) == text
 
 
-def test_values_do_not_show_in_what_is_printed() -> None:
+def test_values_do_not_show_in_what_is_printed():
     assert "hush" not in repr(_entry("password", "hush", Source.FILE))
     assert repr(Config.of({"password": "hush"})) == "Config(1 keys)"

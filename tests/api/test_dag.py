@@ -27,12 +27,12 @@ def _told(dag: Dag) -> list[tuple[str, str]]:
     return [(fault.code, fault.problem) for fault in dag.faults]
 
 
-def test_adding_gives_the_operator_back() -> None:
+def test_adding_gives_the_operator_back():
     source = Source()
     assert Dag().add_operator("source", source) is source
 
 
-def test_the_same_operator_under_the_same_name_again_is_no_news() -> None:
+def test_the_same_operator_under_the_same_name_again_is_no_news():
     dag, source = Dag(), Source()
     dag.add_operator("source", source)
     dag.add_operator("source", source)
@@ -52,7 +52,7 @@ def test_the_same_operator_under_the_same_name_again_is_no_news() -> None:
     ],
     ids=["an empty name", "no name", "a dot", "a hyphen", "a blank", "anything else"],
 )
-def test_operator_names(name: Any, told: list[Any]) -> None:
+def test_operator_names(name, told):
     dag = Dag()
     dag.add_operator(name, Source())
     assert _told(dag) == told
@@ -68,19 +68,19 @@ def test_operator_names(name: Any, told: list[Any]) -> None:
     ],
     ids=["an empty name", "no name", "a dot", "a hyphen"],
 )
-def test_stream_names(name: Any, told: list[Any]) -> None:
+def test_stream_names(name, told):
     dag = Dag()
     dag.add_stream(name)
     assert _told(dag) == told
 
 
-def test_module_names_are_judged_as_operator_names_are() -> None:
+def test_module_names_are_judged_as_operator_names_are():
     dag = Dag()
     dag.add_module("", Source())
     assert dag.faults[0].code == "name-missing"
 
 
-def test_two_operators_of_one_name_are_reported_with_the_first_ones_line() -> None:
+def test_two_operators_of_one_name_are_reported_with_the_first_ones_line():
     dag = Dag()
     first = _next_line()
     dag.add_operator("o", Source())
@@ -93,21 +93,21 @@ def test_two_operators_of_one_name_are_reported_with_the_first_ones_line() -> No
     assert fault.where.line == second
 
 
-def test_one_operator_under_two_names_is_reported() -> None:
+def test_one_operator_under_two_names_is_reported():
     dag, source = Dag(), Source()
     dag.add_operator("a", source)
     dag.add_operator("b", source)
     assert _told(dag) == [("operator-reused", "one Source is added as 'a' and as 'b'")]
 
 
-def test_two_streams_of_one_name_are_reported() -> None:
+def test_two_streams_of_one_name_are_reported():
     dag = Dag()
     dag.add_stream("s")
     dag.add_stream("s")
     assert [code for code, _ in _told(dag)] == ["stream-duplicated"]
 
 
-def test_a_stream_may_be_drawn_in_steps() -> None:
+def test_a_stream_may_be_drawn_in_steps():
     dag = Dag()
     source, sink = dag.add_operator("source", Source()), dag.add_operator("sink", Sink())
     stream = dag.add_stream("s").set_source(source.out).add_sink(sink.into).set_locality("NODE_LOCAL")
@@ -118,7 +118,7 @@ def test_a_stream_may_be_drawn_in_steps() -> None:
 
 
 @pytest.mark.parametrize("line", range(5))
-def test_what_is_no_port_is_refused_where_it_stands(line: int) -> None:
+def test_what_is_no_port_is_refused_where_it_stands(line):
     dag = Dag()
     source, sink = dag.add_operator("source", Source()), dag.add_operator("sink", Sink())
     wrong: list[Any] = [
@@ -132,22 +132,22 @@ def test_what_is_no_port_is_refused_where_it_stands(line: int) -> None:
         wrong[line]()
 
 
-def test_a_class_in_the_place_of_an_operator_is_refused() -> None:
+def test_a_class_in_the_place_of_an_operator_is_refused():
     with pytest.raises(TypeError, match="did you forget to call the class"):
         Dag().add_operator("source", Source)  # type: ignore[type-var]
 
 
-def test_a_name_in_the_place_of_an_attribute_is_refused() -> None:
+def test_a_name_in_the_place_of_an_attribute_is_refused():
     with pytest.raises(TypeError, match="'DEBUG' is not an attribute; use one of DagContext"):
         Dag().set_attribute("DEBUG", True)  # type: ignore[arg-type]
 
 
-def test_an_input_cannot_stand_behind_an_output() -> None:
+def test_an_input_cannot_stand_behind_an_output():
     with pytest.raises(TypeError, match=r"Sink.into cannot be exposed as Source.out"):
         Dag().expose(Source().out, Sink().into)  # type: ignore[call-overload]
 
 
-def test_operators_and_streams_are_found_by_name() -> None:
+def test_operators_and_streams_are_found_by_name():
     dag = Dag()
     source = dag.add_operator("source", Source())
     stream = dag.add_stream("records", source.out)
@@ -159,7 +159,7 @@ def test_operators_and_streams_are_found_by_name() -> None:
         dag.stream("record")
 
 
-def test_every_entry_knows_its_authors_line() -> None:
+def test_every_entry_knows_its_authors_line():
     dag = Dag()
     line = _next_line()
     source = dag.add_operator("source", Source())
@@ -173,13 +173,13 @@ def test_every_entry_knows_its_authors_line() -> None:
     assert dag.placements[0].where.file.endswith("tests/api/test_dag.py")
 
 
-def test_a_dag_says_how_big_it_is() -> None:
+def test_a_dag_says_how_big_it_is():
     dag = Dag()
     dag.add_operator("source", Source())
     assert repr(dag) == "<Dag of 1 operators and 0 streams>"
 
 
-def test_a_dag_that_is_given_a_name_says_where_names_come_from() -> None:
+def test_a_dag_that_is_given_a_name_says_where_names_come_from():
     with pytest.raises(
         TypeError, match="a Dag has no name: an application is called after its class, or by APPLICATION"
     ):

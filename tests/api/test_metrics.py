@@ -33,16 +33,16 @@ class Derived(Base):
         return 200
 
 
-def test_metrics_are_fields_methods_and_properties_those_of_bases_first() -> None:
+def test_metrics_are_fields_methods_and_properties_those_of_bases_first():
     assert list(declared_metrics(Derived)) == ["count", "kept", "twice", "half"]
 
 
-def test_a_metric_is_no_property_and_no_state() -> None:
+def test_a_metric_is_no_property_and_no_state():
     assert list(Derived.model_fields) == []
     assert "count" not in Derived().model_dump()
 
 
-def test_a_field_begins_with_its_value_and_counts() -> None:
+def test_a_field_begins_with_its_value_and_counts():
     operator = Derived()
     operator.process(1)
     operator.process(1)
@@ -51,19 +51,19 @@ def test_a_field_begins_with_its_value_and_counts() -> None:
     assert operator.count == 0
 
 
-def test_a_list_that_a_field_begins_with_is_of_one_operator() -> None:
+def test_a_list_that_a_field_begins_with_is_of_one_operator():
     first, second = Base(), Base()
     first.kept.append(1)
     assert (first.kept, second.kept) == ([1], [])
 
 
-def test_copies_count_for_themselves() -> None:
+def test_copies_count_for_themselves():
     first = Base()
     first.process(1)
     assert first.configured({}).count == 0
 
 
-def test_an_operator_without_metrics_has_none() -> None:
+def test_an_operator_without_metrics_has_none():
     class Bare(Operator):
         pass
 
@@ -76,7 +76,7 @@ class Odd(Operator):
         return {1, 2}
 
 
-def test_what_cannot_be_reported_is_named() -> None:
+def test_what_cannot_be_reported_is_named():
     with pytest.raises(
         MetricUnplain, match=r"Odd\.thing is \{1, 2\}, of class set \[metric-invalid\]\n  help: make it a number"
     ):
@@ -100,11 +100,11 @@ def metrics(**values: Any) -> Mapping[str, Any]:
     ],
     ids=["whole numbers", "numbers", "text", "yes and no", "two aggregators", "one reports nothing", "no partition"],
 )
-def test_metrics_of_all_partitions(partitions: Sequence[Mapping[str, Any]], told: Mapping[str, Any]) -> None:
+def test_metrics_of_all_partitions(partitions, told):
     assert aggregated(Derived(), None, 1, partitions) == told
 
 
-def test_avg_is_the_mean() -> None:
+def test_avg_is_the_mean():
     assert avg([1, 2, 6]) == 3
 
 
@@ -118,9 +118,9 @@ class Other(MetricsAggregator):
         return {"by": "another", "window": window_id}
 
 
-def test_an_operator_may_aggregate_its_own_metrics() -> None:
+def test_an_operator_may_aggregate_its_own_metrics():
     assert aggregated(Aggregating(), None, 1, [metrics(count=1)]) == {"by": "itself"}
 
 
-def test_the_attribute_goes_before_the_operator() -> None:
+def test_the_attribute_goes_before_the_operator():
     assert aggregated(Aggregating(), Other(), 4, [metrics(count=1)]) == {"by": "another", "window": 4}

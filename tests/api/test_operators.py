@@ -32,7 +32,7 @@ class Marked(Operator):
     [(Silent(), None), (Single(), "out"), (Several(), None), (Marked(), "more")],
     ids=["no output", "the only one", "none of several", "the one that is marked"],
 )
-def test_the_main_output(operator: Operator, main: str | None) -> None:
+def test_the_main_output(operator, main):
     outlet = main_outlet(operator)
     assert (outlet.port.name if outlet else None) == main
 
@@ -48,17 +48,17 @@ def test_the_main_output(operator: Operator, main: str | None) -> None:
     ],
     ids=lambda v: v.__name__ if isinstance(v, type) else "",
 )
-def test_what_each_kind_brings(kind: type[Operator], inputs: list[str], outputs: list[str]) -> None:
+def test_what_each_kind_brings(kind, inputs, outputs):
     assert (list(input_ports(kind)), list(output_ports(kind))) == (inputs, outputs)
 
 
 @pytest.mark.parametrize("kind", [RowOperator, Unifier], ids=lambda kind: kind.__name__)
-def test_an_operator_that_is_a_function_must_have_one(kind: type[Operator]) -> None:
+def test_an_operator_that_is_a_function_must_have_one(kind):
     with pytest.raises(TypeError, match="process"):
         type("Without", (kind,), {})()
 
 
-def test_a_delay_has_nothing_to_hand_on_in_the_first_window_unless_it_says_so() -> None:
+def test_a_delay_has_nothing_to_hand_on_in_the_first_window_unless_it_says_so():
     class Seeded(DelayOperator[int]):
         input = InputPort(int)
 
@@ -69,5 +69,5 @@ def test_a_delay_has_nothing_to_hand_on_in_the_first_window_unless_it_says_so() 
     assert list(Seeded().first_window()) == [1]
 
 
-def test_operators_may_be_partitioned_and_saved_at_any_time_unless_they_say_otherwise() -> None:
+def test_operators_may_be_partitioned_and_saved_at_any_time_unless_they_say_otherwise():
     assert (Silent.partitionable, Silent.checkpointable_within_app_window, Silent.stateless) == (True, True, False)

@@ -5,8 +5,6 @@ import os
 import signal
 import threading
 
-import pytest
-
 from dagkit.api import outage as outages
 from dagkit.api.outage import Outage, present_outages
 from dagkit.testing import FakeClock
@@ -19,7 +17,7 @@ def present(name: str) -> list[str]:
     return [sentence for sentence in present_outages() if sentence.startswith(name)]
 
 
-def test_an_outage_is_present_from_the_first_failure_to_the_answer() -> None:
+def test_an_outage_is_present_from_the_first_failure_to_the_answer():
     now = [0.0]
     later, first = (Outage(f"present {name}", lambda: now[0]) for name in ("B", "A"))
     assert present("present") == []
@@ -35,7 +33,7 @@ def test_an_outage_is_present_from_the_first_failure_to_the_answer() -> None:
     assert present("present") == ["present B has not answered for 0 s: closed"]
 
 
-def test_an_outage_that_nothing_asks_about_any_longer_is_forgotten() -> None:
+def test_an_outage_that_nothing_asks_about_any_longer_is_forgotten():
     now = [0.0]
     kept, dropped = (Outage(f"forgotten {name}", lambda: now[0]) for name in ("A", "B"))
     for outage in (kept, dropped):
@@ -47,7 +45,7 @@ def test_an_outage_that_nothing_asks_about_any_longer_is_forgotten() -> None:
     assert present("forgotten") == []
 
 
-def test_an_outage_is_reported_at_once_then_every_minute_and_at_its_end(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_outage_is_reported_at_once_then_every_minute_and_at_its_end(caplog):
     clock = FakeClock()
     began = clock.now()
     outage, reported, attempts = Outage("the server", lambda: clock.now().timestamp()), list[tuple[int, str]](), 0
@@ -80,7 +78,7 @@ def test_an_outage_is_reported_at_once_then_every_minute_and_at_its_end(caplog: 
     ]
 
 
-def test_a_child_can_see_outages_if_a_thread_noted_one_at_the_fork() -> None:
+def test_a_child_can_see_outages_if_a_thread_noted_one_at_the_fork():
     noting, released = threading.Event(), threading.Timer(0.1, lambda: None)
 
     def note() -> None:

@@ -57,27 +57,27 @@ class Later:
         "anything, where the class cannot be found",
     ],
 )
-def test_a_port_knows_what_flows(port: Any, payload: Any) -> None:
+def test_a_port_knows_what_flows(port, payload):
     assert port.payload == payload
 
 
-def test_an_input_must_be_fed_and_an_output_may_stay_open_unless_said_otherwise() -> None:
+def test_an_input_must_be_fed_and_an_output_may_stay_open_unless_said_otherwise():
     required = {p.name: p.required for p in (*input_ports(New).values(), *output_ports(New).values())}
     assert required == {"first": True, "second": False, "third": False, "out": False, "more": True, "any": False}
 
 
-def test_ports_come_in_order_of_declaration_the_bases_first() -> None:
+def test_ports_come_in_order_of_declaration_the_bases_first():
     assert list(input_ports(New)) == ["first", "second", "third"]
     assert list(output_ports(New)) == ["out", "more", "any"]
 
 
-def test_a_port_declared_again_hides_its_namesake() -> None:
+def test_a_port_declared_again_hides_its_namesake():
     assert input_ports(New)["first"] is New.first
     assert input_ports(Old)["first"] is Old.first
     assert (New.first.declared_in, Old.first.declared_in, New.second.declared_in) == ("New", "Old", "Old")
 
 
-def test_the_class_bears_the_declaration_and_the_instance_an_end() -> None:
+def test_the_class_bears_the_declaration_and_the_instance_an_end():
     new = New()
     assert isinstance(new.first, Inlet)
     assert isinstance(new.out, Outlet)
@@ -85,11 +85,11 @@ def test_the_class_bears_the_declaration_and_the_instance_an_end() -> None:
     assert repr(new.first) == "New.first"
 
 
-def test_ports_are_no_properties() -> None:
+def test_ports_are_no_properties():
     assert list(New.model_fields) == []
 
 
-def test_a_method_takes_the_items_of_the_port_that_decorates_it() -> None:
+def test_a_method_takes_the_items_of_the_port_that_decorates_it():
     class Two(Operator):
         left = InputPort(int)
         right = InputPort(int)

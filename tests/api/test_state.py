@@ -3,7 +3,6 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
@@ -71,7 +70,7 @@ class Seen(Operator):
     items = State[list[int]]([])
 
 
-def test_no_two_partitions_or_attempts_share_what_state_starts_with() -> None:
+def test_no_two_partitions_or_attempts_share_what_state_starts_with():
     for _ in range(2):
         operator = live(Seen(), {})
         operator.items.append(1)
@@ -79,13 +78,13 @@ def test_no_two_partitions_or_attempts_share_what_state_starts_with() -> None:
 
 
 @given(values)
-def test_what_has_no_declared_type_comes_back_as_it_was(value: Any) -> None:
+def test_what_has_no_declared_type_comes_back_as_it_was(value):
     text = json.dumps(tagged(value), allow_nan=False)
     assert told(untagged(json.loads(text))) == told(value)
 
 
 @pytest.mark.parametrize("key", ["a", 1, -0.5, None, True, b"\xff", ("a", 1), ("a", (b"b", None)), math.inf], ids=repr)
-def test_a_key_of_any_type_is_found_again(key: Hashable) -> None:
+def test_a_key_of_any_type_is_found_again(key):
     class Tally(Operator):
         seen = KeyedState[Any, int](int)
 
@@ -98,7 +97,7 @@ def test_a_key_of_any_type_is_found_again(key: Hashable) -> None:
 @pytest.mark.parametrize(
     ("key", "equal"), [(float(2**60), 2**60), (2**60, float(2**60)), (-0.0, 0), (0, -0.0)], ids=repr
 )
-def test_a_saved_key_is_found_by_an_equal_number_of_another_type(key: float, equal: float) -> None:
+def test_a_saved_key_is_found_by_an_equal_number_of_another_type(key, equal):
     first = live(Tallies(), {})
     first.seen.put(key, ["old"], 7)  # type: ignore[attr-defined]
     again: Any = live(Tallies(), saved(first)).seen
@@ -127,7 +126,7 @@ def test_a_saved_key_is_found_by_an_equal_number_of_another_type(key: float, equ
     ],
     ids=named,
 )
-def test_a_value_comes_back_as_it_was(state: Declared[Any], value: Any) -> None:
+def test_a_value_comes_back_as_it_was(state, value):
     back = state.restored(json.loads(json.dumps(state.saved(value), allow_nan=False)))
     assert told(back) == told(value)
 
@@ -144,7 +143,7 @@ def test_a_value_comes_back_as_it_was(state: Declared[Any], value: Any) -> None:
     ],
     ids=named,
 )
-def test_a_value_that_would_not_come_back_is_refused(state: Declared[Any], value: Any) -> None:
+def test_a_value_that_would_not_come_back_is_refused(state, value):
     holder = type("Holder", (Operator,), {"held": state})
     operator = live(holder(), {})
     operator.held = value
@@ -154,7 +153,7 @@ def test_a_value_that_would_not_come_back_is_refused(state: Declared[Any], value
         saved(operator, "Keeper")
 
 
-def test_a_variable_of_type_is_reported_by_its_values() -> None:
+def test_a_variable_of_type_is_reported_by_its_values():
     class Tally(Operator, Generic[K]):
         seen = KeyedState[K, int](int)
 
@@ -163,7 +162,7 @@ def test_a_variable_of_type_is_reported_by_its_values() -> None:
     assert dict(live(Tally(), saved(first)).seen) == {(1, "a"): 2}
 
 
-def test_what_older_checkpoints_hold_is_read() -> None:
+def test_what_older_checkpoints_hold_is_read():
     assert State[tuple[Any, ...]](tuple).restored(["a", 1]) == ("a", 1)
     assert State[set[Any]](set).restored(["a"]) == {"a"}
     assert State[bytes](b"").restored("a") == b"a"
@@ -181,7 +180,7 @@ STEPS = st.tuples(st.sampled_from(["read", "set", "delete", "has", "list", "clea
 
 
 @given(st.lists(STEPS, max_size=30))
-def test_keyed_state_behaves_as_a_dict_however_often_it_is_saved(steps: list[tuple[str, Any]]) -> None:
+def test_keyed_state_behaves_as_a_dict_however_often_it_is_saved(steps):
     operator, plain = live(Tallies(), {}), dict[Any, list[Any]]()
     for number, (step, key) in enumerate(steps):
         seen: Any = operator.seen  # type: ignore[attr-defined]
@@ -208,7 +207,7 @@ def test_keyed_state_behaves_as_a_dict_however_often_it_is_saved(steps: list[tup
     assert told(list(operator.seen.items())) == told(list(plain.items()))  # type: ignore[attr-defined]
 
 
-def test_keyed_state_that_was_not_touched_is_neither_restored_nor_written_again() -> None:
+def test_keyed_state_that_was_not_touched_is_neither_restored_nor_written_again():
     first = live(Tallies(), {})
     for key in ("a", "b", "c"):
         first.seen.put(key, [key], 1)  # type: ignore[attr-defined]
@@ -224,13 +223,13 @@ def test_keyed_state_that_was_not_touched_is_neither_restored_nor_written_again(
     assert after['"a"'] is before["seen"]['"a"']  # type: ignore[index, call-overload]
 
 
-def test_keyed_state_of_an_earlier_release_is_read() -> None:
+def test_keyed_state_of_an_earlier_release_is_read():
     operator = live(Tallies(), {"seen": [["b", [1], 7], ["a", [2], 8]]})
     assert dict(operator.seen) == {"b": [1], "a": [2]}  # type: ignore[attr-defined]
     assert operator.seen.codes == {"b": 7, "a": 8}  # type: ignore[attr-defined]
 
 
-def test_only_reading_with_brackets_makes_the_value_of_a_missing_key() -> None:
+def test_only_reading_with_brackets_makes_the_value_of_a_missing_key():
     counts: Keyed[str, int] = Keyed(int)
     counts.current_code = 0
     assert (counts.get("a"), counts.get("a", 5), counts.pop("a", 7), "a" in counts, len(counts)) == (
@@ -245,7 +244,7 @@ def test_only_reading_with_brackets_makes_the_value_of_a_missing_key() -> None:
     assert (counts.setdefault("a", 3), counts.pop("a"), counts["b"], list(counts)) == (3, 3, 0, ["b"])
 
 
-def test_what_makes_the_value_of_a_new_key_is_a_function() -> None:
+def test_what_makes_the_value_of_a_new_key_is_a_function():
     with pytest.raises(TypeError, match="takes a function that makes the value of a new key, such as int, not None"):
         KeyedState[str, int](None)  # type: ignore[arg-type] # as an author without mypy may write
 
@@ -255,7 +254,7 @@ class Box:
     inside: Any = None
 
 
-def test_a_change_of_restored_state_does_not_change_what_was_saved() -> None:
+def test_a_change_of_restored_state_does_not_change_what_was_saved():
     """A window that fails starts again from it, and a checkpoint is stored as what changed since."""
 
     class Boxes(Operator):
@@ -281,7 +280,7 @@ class NeverListed(dict[str, Any]):
     __iter__ = items = values = keys  # type: ignore[assignment]
 
 
-def test_a_window_looks_only_at_the_keys_that_it_touches() -> None:
+def test_a_window_looks_only_at_the_keys_that_it_touches():
     entries = {str(number): [number, 0] for number in range(5000)}
     before = Overlay.of(NeverListed(entries)).changed((), {"1": [10, 0]})
     operator = live(Numbered(), {"counts": before})  # type: ignore[dict-item]

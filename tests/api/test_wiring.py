@@ -1,7 +1,5 @@
 """`>>`: the same streams as add_stream draws, with the ports chosen where only one pair can be meant."""
 
-from collections.abc import Callable
-
 import pytest
 
 from dagkit import Dag, InputOperator, InputPort, Operator, OutputPort
@@ -91,7 +89,7 @@ def by_add_stream(dag: Dag) -> None:
 
 
 @pytest.mark.parametrize("draw", [by_ports, by_operators], ids=["by ports", "by operators"])
-def test_wires_are_the_streams_that_add_stream_draws(draw: Callable[[Dag], None]) -> None:
+def test_wires_are_the_streams_that_add_stream_draws(draw):
     wired, added = Dag(), Dag()
     draw(wired)
     by_add_stream(added)
@@ -99,7 +97,7 @@ def test_wires_are_the_streams_that_add_stream_draws(draw: Callable[[Dag], None]
     assert fingerprint(compile_application(wired).plan) == fingerprint(compile_application(added).plan)
 
 
-def test_wires_chain_and_streams_are_called_after_their_source() -> None:
+def test_wires_chain_and_streams_are_called_after_their_source():
     dag = Dag()
     splitter, reader, keep, log = _cast(dag)
     splitter >> reader >> keep >> log
@@ -110,7 +108,7 @@ def test_wires_chain_and_streams_are_called_after_their_source() -> None:
     ]
 
 
-def test_wiring_one_output_again_adds_a_sink_to_its_stream() -> None:
+def test_wiring_one_output_again_adds_a_sink_to_its_stream():
     dag = Dag()
     _, reader, keep, log = _cast(dag)
     reader.messages.named("records") >> keep
@@ -118,7 +116,7 @@ def test_wiring_one_output_again_adds_a_sink_to_its_stream() -> None:
     assert _drawn(dag) == ["records: reader.messages > keep.input, log.lines"]
 
 
-def test_another_name_for_a_wired_output_is_reported() -> None:
+def test_another_name_for_a_wired_output_is_reported():
     dag = Dag()
     _, reader, keep, log = _cast(dag)
     reader.messages.named("records") >> keep
@@ -128,7 +126,7 @@ def test_another_name_for_a_wired_output_is_reported() -> None:
     ]
 
 
-def test_names_given_to_wires_are_judged_as_stream_names_are() -> None:
+def test_names_given_to_wires_are_judged_as_stream_names_are():
     dag = Dag()
     splitter, reader, keep, _ = _cast(dag)
     splitter.blocks.named("a.b") >> reader
@@ -136,21 +134,21 @@ def test_names_given_to_wires_are_judged_as_stream_names_are() -> None:
     assert [fault.code for fault in dag.faults] == ["name-malformed", "name-malformed", "stream-duplicated"]
 
 
-def test_the_main_ports_are_meant_where_several_fit() -> None:
+def test_the_main_ports_are_meant_where_several_fit():
     dag = Dag()
     splitter, anything = dag.add_operator("splitter", Splitter()), dag.add_operator("anything", Anything())
     splitter >> anything
     assert _drawn(dag) == ["splitter:blocks: splitter.blocks > anything.main"]
 
 
-def test_the_required_input_is_meant_where_another_is_optional() -> None:
+def test_the_required_input_is_meant_where_another_is_optional():
     dag = Dag()
     _, _, keep, log = _cast(dag)
     keep >> log
     assert _drawn(dag) == ["keep:output: keep.output > log.lines"]
 
 
-def test_ports_that_are_written_out_are_taken_even_if_they_do_not_fit() -> None:
+def test_ports_that_are_written_out_are_taken_even_if_they_do_not_fit():
     dag = Dag()
     keep, spell = dag.add_operator("keep", Keep()), dag.add_operator("spell", Spell())
     keep.output >> spell.words
@@ -167,7 +165,7 @@ def test_ports_that_are_written_out_are_taken_even_if_they_do_not_fit() -> None:
     ],
     ids=["two inputs fit", "none fits", "the left has no outputs", "the right has no inputs"],
 )
-def test_a_wire_that_can_mean_several_things_or_none_is_reported(source: Operator, sink: Operator, why: str) -> None:
+def test_a_wire_that_can_mean_several_things_or_none_is_reported(source, sink, why):
     dag = Dag()
     dag.add_operator("left", source)
     dag.add_operator("right", sink)
@@ -176,6 +174,6 @@ def test_a_wire_that_can_mean_several_things_or_none_is_reported(source: Operato
     assert dag.streams == []
 
 
-def test_wiring_what_was_never_added_is_refused() -> None:
+def test_wiring_what_was_never_added_is_refused():
     with pytest.raises(ValueError, match="Keep is wired with >> before"):
         Keep() >> Log()

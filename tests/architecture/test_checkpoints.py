@@ -26,21 +26,21 @@ def builders(source: str) -> list[str]:
     ]
 
 
-def test_one_function_builds_checkpoints() -> None:
+def test_one_function_builds_checkpoints():
     sources = [source for module, source in SOURCES.items() if module.startswith("dagkit.engine.")]
     found = [name for source in sources if "Checkpoint(" in source for name in builders(source)]
     assert found == [next_checkpoint.__name__]
 
 
-def test_a_second_builder_is_found() -> None:
+def test_a_second_builder_is_found():
     assert builders("def other():\n    return [Checkpoint(window=1), Checkpoint()]") == ["other"]
 
 
-def test_the_builder_takes_few_values() -> None:
+def test_the_builder_takes_few_values():
     assert len(inspect.signature(next_checkpoint).parameters) <= MOST_PARAMETERS
 
 
-def test_no_function_that_builds_or_commits_a_checkpoint_is_long() -> None:
+def test_no_function_that_builds_or_commits_a_checkpoint_is_long():
     lengths = {
         f"{module}.{node.name}": (node.end_lineno or 0) - node.lineno + 1
         for module, source in SOURCES.items()

@@ -9,19 +9,19 @@ ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
 
 
-def test_the_steps_are_those_of_the_compiler_in_their_order() -> None:
+def test_the_steps_are_those_of_the_compiler_in_their_order():
     block = TEXT.partition("```text steps\n")[2].partition("```")[0]
     assert tuple(line.split()[0] for line in block.splitlines()) == STEPS
 
 
-def test_every_file_and_folder_that_it_names_is_there() -> None:
+def test_every_file_and_folder_that_it_names_is_there():
     homes = (ROOT, ROOT / "dagkit", ROOT / "dagkit/compiler", ROOT / "docs")
     named = re.findall(r"`([a-z_]+/(?:[a-z_]+/?)*(?:\.py)?|[a-z_]+\.(?:py|md))`", TEXT)
     assert named
     assert [path for path in named if not any((home / path).exists() for home in homes)] == []
 
 
-def test_every_word_stands_once_in_the_glossary() -> None:
+def test_every_word_stands_once_in_the_glossary():
     table = TEXT.partition("## Words")[2].partition("\n## ")[0]
     words = [word for row in re.findall(r"^\| ([a-z, ]+) \|", table, re.MULTILINE) for word in row.split(", ")]
     assert len(words) == len(set(words))

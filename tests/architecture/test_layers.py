@@ -11,16 +11,16 @@ LAYERS = layers_in((ROOT / "docs/architecture.md").read_text(encoding="utf-8"))
 SOURCES = sources_under(ROOT)
 
 
-def test_every_import_points_up_the_list() -> None:
+def test_every_import_points_up_the_list():
     assert breaches(SOURCES, LAYERS) == []
 
 
-def test_every_module_stands_on_a_floor_or_only_holds_some() -> None:
+def test_every_module_stands_on_a_floor_or_only_holds_some():
     holding = {package.rpartition(".")[0] for floor in LAYERS for package in floor}
     assert [module for module in SOURCES if module not in holding and floor_of(module, LAYERS) is None] == []
 
 
-def test_the_ground_imports_nothing_of_ours() -> None:
+def test_the_ground_imports_nothing_of_ours():
     assert LAYERS[0] == ("dagkit.errors",)
     assert not any(i.imported.startswith("dagkit") for i in imports_in("dagkit.errors", SOURCES["dagkit.errors"]))
 
@@ -78,7 +78,7 @@ FLOORS = (
         "from a module that stands nowhere",
     ],
 )
-def test_a_planted_breach_is_found(module: str, source: str) -> None:
+def test_a_planted_breach_is_found(module, source):
     assert len(breaches({module: source}, FLOORS)) == 1
 
 
@@ -103,5 +103,5 @@ def test_a_planted_breach_is_found(module: str, source: str) -> None:
         "the standard library",
     ],
 )
-def test_a_good_import_is_no_breach(module: str, source: str) -> None:
+def test_a_good_import_is_no_breach(module, source):
     assert breaches({module: source}, FLOORS) == []

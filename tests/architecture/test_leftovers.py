@@ -23,11 +23,11 @@ def tracked() -> list[str]:
     return listed.splitlines()
 
 
-def test_the_top_level_holds_what_is_expected_there() -> None:
+def test_the_top_level_holds_what_is_expected_there():
     assert {path.partition("/")[0] for path in tracked()} == EXPECTED
 
 
-def test_no_document_holds_the_marks_of_a_conflict() -> None:
+def test_no_document_holds_the_marks_of_a_conflict():
     pages = [path for path in tracked() if path.endswith(".md")]
     marked = [path for path in pages if "\n<<<<<<< " in (ROOT / path).read_text(encoding="utf-8")]
     assert pages

@@ -31,18 +31,18 @@ def imported() -> dict[str, set[str]]:
     return found
 
 
-def test_the_reference_imports_of_the_engine_what_the_record_names() -> None:
+def test_the_reference_imports_of_the_engine_what_the_record_names():
     assert imported().keys() == shared().keys()
 
 
-def test_of_some_modules_it_imports_certain_names_alone() -> None:
+def test_of_some_modules_it_imports_certain_names_alone():
     types = {"SavedState"}
     of_some = {module: names for module, names in shared().items() if names}
     assert of_some
     assert {module: imported()[module] - types for module in of_some} == of_some
 
 
-def test_each_proof_that_the_record_names_is_there() -> None:
+def test_each_proof_that_the_record_names_is_there():
     named = [path for row in ROWS for path in re.findall(r"`(tests/[\w/.]+)`", row[2])]
     assert named
     assert [path for path in named if not (ROOT / path).exists()] == []

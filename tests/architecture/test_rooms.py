@@ -17,17 +17,17 @@ def names_of(module: str) -> str:
     return module.rpartition(".")[2]
 
 
-def test_every_import_between_rooms_points_up_the_list() -> None:
+def test_every_import_between_rooms_points_up_the_list():
     assert room_breaches(SOURCES, ROOMS) == []
 
 
-def test_every_module_of_a_divided_package_stands_in_a_room() -> None:
+def test_every_module_of_a_divided_package_stands_in_a_room():
     packages = {module.rpartition(".")[0] for module in SOURCES}
     homeless = [m for m in SOURCES if m.startswith(DIVIDED) and m not in packages and floor_of(m, ROOMS) is None]
     assert [module for module in homeless if names_of(module) != "__main__"] == []
 
 
-def test_no_two_modules_of_dagkit_have_one_name() -> None:
+def test_no_two_modules_of_dagkit_have_one_name():
     """A name in a traceback or a search leads to one place; a package and a module may share theirs."""
     packages = {module.rpartition(".")[0] for module in SOURCES}
     names = Counter(names_of(m) for m in SOURCES if m.startswith("dagkit.") and m not in packages)
@@ -46,6 +46,6 @@ def test_no_two_modules_of_dagkit_have_one_name() -> None:
     ],
     ids=["down", "sideways", "down, inside a function", "up", "inside a room", "another package: the layers judge"],
 )
-def test_a_planted_breach_is_found(module: str, source: str, found: int) -> None:
+def test_a_planted_breach_is_found(module, source, found):
     rooms = (("dagkit.engine.work", "dagkit.engine.files"), ("dagkit.engine.run",), ("dagkit.conf.apply",))
     assert len(room_breaches({module: source}, rooms)) == found

@@ -42,19 +42,19 @@ def _at_once(tree: ast.Module) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("modules", [["dagkit.backends.spark.task"], LIBRARY], ids=["the task", "the library"])
-def test_a_worker_loads_nothing_that_is_the_drivers_own(modules: Sequence[str]) -> None:
+def test_a_worker_loads_nothing_that_is_the_drivers_own(modules):
     found = loaded_with(modules, SOURCES)
     assert len(found) > 20
     assert {each: by for each, by in found.items() if each.startswith(DRIVERS_OWN)} == {}
 
 
-def test_the_command_line_loads_no_engine_and_no_ledger_before_it_knows_its_command() -> None:
+def test_the_command_line_loads_no_engine_and_no_ledger_before_it_knows_its_command():
     found = loaded_with(["dagkit.cli.group"], SOURCES)
     others = ("dagkit.engine", "dagkit.ledger", "dagkit.compiler", "dagkit.backends")
     assert {name: by for name, by in found.items() if name.startswith(others)} == {}
 
 
-def test_a_worker_loads_few_packages_that_are_not_ours() -> None:
+def test_a_worker_loads_few_packages_that_are_not_ours():
     """`docs/installing.md` lists them: those missing there come with pydantic and with Spark."""
     loaded = loaded_with(["dagkit.backends.spark.task", *LIBRARY], SOURCES)
     named = {name.partition(".")[0] for module in loaded for name in _at_once(ast.parse(SOURCES[module]))}
@@ -65,7 +65,7 @@ def test_a_worker_loads_few_packages_that_are_not_ours() -> None:
     }
 
 
-def test_what_is_loaded_by_others_is_found_and_what_waits_for_a_function_is_not() -> None:
+def test_what_is_loaded_by_others_is_found_and_what_waits_for_a_function_is_not():
     sources = {
         "a": "from b import c",
         "b": "def late():\n    import d",

@@ -7,7 +7,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from apps.word_count.app import WordCount
 from dagkit.launching import Machine, launch
@@ -23,7 +22,7 @@ FILES = 40
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
+def home(tmp_path):
     """A folder with files of three lines each; the filter drops the second one."""
     (tmp_path / "in").mkdir()
     for number in range(FILES):
@@ -54,7 +53,7 @@ def assert_filtered(home: Path) -> None:
     assert verify(Ledger.open(str(home / "app"))).is_complete
 
 
-def test_a_driver_that_is_killed_is_launched_again_and_each_line_is_written_once(home: Path) -> None:
+def test_a_driver_that_is_killed_is_launched_again_and_each_line_is_written_once(home):
     command = line_filter(home, "--cores", "2", "--log", "json")
     with limited(
         subprocess.Popen(  # noqa: S603 - our own command
@@ -77,14 +76,14 @@ def test_a_driver_that_is_killed_is_launched_again_and_each_line_is_written_once
     assert_filtered(home)
 
 
-def test_a_launch_uses_a_connect_server(home: Path, connect_url: str) -> None:
+def test_a_launch_uses_a_connect_server(home, connect_url):
     command = line_filter(home, "--master", connect_url, "-D", "dt.operator.File-splitter.prop.blocksThreshold=20")
     launched = run_program(command, check=False, env=environment(), seconds=120)
     assert launched.returncode == 0, launched.stderr
     assert_filtered(home)
 
 
-def test_words_are_counted_once(home: Path, spark: SparkSession) -> None:
+def test_words_are_counted_once(home, spark):
     properties = {
         "File-splitter.prop.scanner.files": str(home / "in"),
         "File-splitter.prop.blocksThreshold": "15",

@@ -42,12 +42,12 @@ def changed(archive: Path, folder: Path, **content: bytes | None) -> Path:
 
 
 @pytest.fixture(scope="module")
-def archive() -> Path:
+def archive():
     return Path(archive_of((DAGKIT, OPERATORS)))
 
 
 @pytest.mark.slow
-def test_the_c_of_an_archive_is_used(archive: Path) -> None:
+def test_the_c_of_an_archive_is_used(archive):
     assert answered(archive) == f"{dagkit_operators.about()} True True"
 
 
@@ -61,17 +61,15 @@ def test_the_c_of_an_archive_is_used(archive: Path) -> None:
     ],
     ids=["another platform", "a damaged library", "none"],
 )
-def test_numpy_is_used_where_the_c_does_not_fit(
-    archive: Path, tmp_path: Path, content: dict[str, bytes | None], reason: str
-) -> None:
+def test_numpy_is_used_where_the_c_does_not_fit(archive, tmp_path, content, reason):
     assert answered(changed(archive, tmp_path, **content)).startswith(f"byte scanning: numpy ({reason})")
 
 
-def test_libraries_of_an_archive_are_not_taken_for_each_other(archive: Path) -> None:
+def test_libraries_of_an_archive_are_not_taken_for_each_other(archive):
     first, second = (library_at(archive / path.relative_to(OPERATORS.parent)) for path in (LIBRARY, KAFKA_LIBRARY))
     assert (hasattr(first, "dagkit_beginning"), hasattr(second, "dagkit_beginning")) == (True, False)
 
 
-def test_an_archive_names_its_platform(archive: Path) -> None:
+def test_an_archive_names_its_platform(archive):
     with zipfile.ZipFile(archive) as opened:
         assert opened.read(PLATFORM_FILE).decode() == own_platform()

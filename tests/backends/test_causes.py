@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from dagkit import Batch, InputOperator, InputPort, Operator, OutputPort
 from dagkit.backends.spark import SparkBackend, SparkFailed
@@ -119,7 +118,7 @@ id / 0""",
 
 
 @pytest.mark.parametrize(("text", "cause"), TEXTS.values(), ids=TEXTS)
-def test_a_cause_is(text: str, cause: Cause) -> None:
+def test_a_cause_is(text, cause):
     assert cause_in(text) == cause
 
 
@@ -131,7 +130,7 @@ def test_a_cause_is(text: str, cause: Cause) -> None:
         ("ValueError: ModuleNotFoundError: No module named 'orders'", ""),
     ],
 )
-def test_a_cause_knows_which_module_is_missing(words: str, module: str) -> None:
+def test_a_cause_knows_which_module_is_missing(words, module):
     assert Cause(words).missing_module == module
 
 
@@ -155,7 +154,7 @@ class Needs(Operator):
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_a_module_that_workers_lack_is_named_and_the_window_is_not_tried_again(session: SparkSession) -> None:
+def test_a_module_that_workers_lack_is_named_and_the_window_is_not_tried_again(session):
     def draw(dag: Any, conf: object) -> None:
         dag.add_operator("words", Words()) >> dag.add_operator("needs", Needs(needed=Imports()))
 
@@ -182,7 +181,7 @@ def test_a_module_that_workers_lack_is_named_and_the_window_is_not_tried_again(s
         ("raise_error('no such order')", "SparkRuntimeException: [USER_RAISED_EXCEPTION] no such order"),
     ],
 )
-def test_what_fails_in_java_is_reported_in_its_own_words(session: SparkSession, column: str, cause: str) -> None:
+def test_what_fails_in_java_is_reported_in_its_own_words(session, column, cause):
     with pytest.raises(SparkFailed) as raised, spark_errors("it failed", session):
         session.range(1).selectExpr(column).toArrow()
     assert str(raised.value).startswith(f"it failed: {cause}")
@@ -191,7 +190,7 @@ def test_what_fails_in_java_is_reported_in_its_own_words(session: SparkSession, 
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_of_javas_exceptions_the_innermost_is_reported(spark: SparkSession) -> None:
+def test_of_javas_exceptions_the_innermost_is_reported(spark):
     with pytest.raises(SparkFailed) as raised, spark_errors("it failed", spark):
         spark.range(1).selectExpr("java_method('java.lang.Integer', 'parseInt', 'abc')").toArrow()
     assert raised.value.problem == 'it failed: NumberFormatException: For input string: "abc"'
@@ -206,7 +205,7 @@ def leave(batches: Iterable[Any]) -> Iterator[Any]:
 @pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.spark
-def test_a_worker_that_ends_is_reported_as_that(session: SparkSession) -> None:
+def test_a_worker_that_ends_is_reported_as_that(session):
     with pytest.raises(WorkerDied) as raised, spark_errors("it failed", session):
         session.range(1).mapInArrow(leave, "id long").toArrow()
     assert str(raised.value).startswith("it failed: SparkException: Python worker exited unexpectedly (crashed)")

@@ -9,8 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
 
@@ -33,7 +32,7 @@ def raised(error: BaseException) -> NoReturn:
     raise error
 
 
-def test_the_answer_is_that_of_the_child() -> None:
+def test_the_answer_is_that_of_the_child():
     assert run_in_child(lambda: ANSWER, 1) == ANSWER
 
 
@@ -41,28 +40,28 @@ def test_the_answer_is_that_of_the_child() -> None:
     ("error", "text"),
     [(MemoryError("full"), "with status 1: MemoryError: full"), (SystemExit(3), "with status 1: SystemExit: 3")],
 )
-def test_a_child_that_ends_has_died(error: BaseException, text: str) -> None:
+def test_a_child_that_ends_has_died(error, text):
     with pytest.raises(WorkerDied, match=text):
         run_in_child(lambda: raised(error), 1)
 
 
-def test_a_child_that_a_signal_ends_has_died() -> None:
+def test_a_child_that_a_signal_ends_has_died():
     with pytest.raises(WorkerDied, match="by SIGKILL"):
         run_in_child(lambda: ended_by(signal.SIGKILL), 1)
 
 
-def test_a_failure_is_raised_as_it_is() -> None:
+def test_a_failure_is_raised_as_it_is():
     with pytest.raises(WindowLost, match="the machine is gone"):
         run_in_child(lambda: raised(WindowLost("the machine is gone")), 1)
 
 
 @pytest.mark.parametrize("answer", [lambda: raised(AssertionError("a defect")), lambda: lambda: None])
-def test_a_defect_is_no_death_for_which_records_are_searched(answer: Any) -> None:
+def test_a_defect_is_no_death_for_which_records_are_searched(answer):
     with pytest.raises(RuntimeError, match=r"a window failed in a child process(?s:.*)(a defect|pickle)"):
         run_in_child(answer, 1)
 
 
-def test_the_child_does_not_use_connections_of_the_driver() -> None:
+def test_the_child_does_not_use_connections_of_the_driver():
     ours, theirs = socket.socketpair()
     with ours, theirs:
         with pytest.raises(RuntimeError, match="Broken pipe"):
@@ -83,7 +82,7 @@ class Ends:
             os._exit(1)
 
 
-def test_garbage_of_the_driver_is_not_collected_in_a_child() -> None:
+def test_garbage_of_the_driver_is_not_collected_in_a_child():
     def collects() -> Answer:
         gc.collect()
         return ANSWER
@@ -92,7 +91,7 @@ def test_garbage_of_the_driver_is_not_collected_in_a_child() -> None:
     assert run_in_child(collects, 1) == ANSWER
 
 
-def test_nor_does_python_collect_it_right_after_the_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nor_does_python_collect_it_right_after_the_fork(monkeypatch):
     fork = os.fork
 
     def forked() -> int:
@@ -108,7 +107,7 @@ def test_nor_does_python_collect_it_right_after_the_fork(monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow
-def test_a_child_writes_to_the_log_although_a_thread_of_the_driver_wrote_to_it_at_the_fork(tmp_path: Path) -> None:
+def test_a_child_writes_to_the_log_although_a_thread_of_the_driver_wrote_to_it_at_the_fork(tmp_path):
     log, logger = tmp_path / LOG, logging.getLogger("dagkit.test_child")
     log.parent.mkdir()
     os.mkfifo(log)
@@ -151,7 +150,7 @@ run_in_child(work, 1)
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
-def test_a_child_ends_with_a_driver_that_is_killed() -> None:
+def test_a_child_ends_with_a_driver_that_is_killed():
     driver = subprocess.Popen([sys.executable, "-c", _DRIVER], stdout=subprocess.PIPE, text=True)  # noqa: S603
     assert driver.stdout is not None
     with limited(driver), driver.stdout as output:

@@ -18,20 +18,20 @@ MADE_BEFORE = class_archive.folder()
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("DAGKIT_CACHE", str(tmp_path / "a cache"))
     return tmp_path / "a cache" / "java"
 
 
 @pytest.fixture
-def java(tmp_path: Path) -> Path:
+def java(tmp_path):
     (tmp_path / "jdk" / "bin").mkdir(parents=True)
     (tmp_path / "jdk" / "bin" / "java").write_bytes(b"\x7fELF" + bytes(5000))
     return tmp_path / "jdk"
 
 
 @pytest.fixture
-def jars(tmp_path: Path) -> Path:
+def jars(tmp_path):
     (tmp_path / "jars").mkdir()
     (tmp_path / "jars" / "spark.jar").write_bytes(b"classes")
     return tmp_path / "jars"

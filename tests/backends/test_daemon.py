@@ -20,22 +20,22 @@ def installed(folder: Path) -> list[str]:
     return [str(libraries / "pyspark.zip"), str(libraries / "py4j-0.10-src.zip"), "/usr/lib/python3", str(folder)]
 
 
-def test_the_archives_of_an_installed_pyspark_leave_the_import_path(tmp_path: Path) -> None:
+def test_the_archives_of_an_installed_pyspark_leave_the_import_path(tmp_path):
     assert without_archives(installed(tmp_path)) == ["/usr/lib/python3", str(tmp_path)]
 
 
 @pytest.mark.parametrize("other", ["/opt/spark/python/lib/pyspark.zip", "pyspark.zip", "/home/me/lib/mine.zip"])
-def test_the_archives_of_another_spark_and_of_others_stay(other: str, tmp_path: Path) -> None:
+def test_the_archives_of_another_spark_and_of_others_stay(other, tmp_path):
     assert without_archives([other, *installed(tmp_path)]) == [other, "/usr/lib/python3", str(tmp_path)]
 
 
-def test_an_archive_stays_if_its_package_is_not_on_the_import_path(tmp_path: Path) -> None:
+def test_an_archive_stays_if_its_package_is_not_on_the_import_path(tmp_path):
     path = installed(tmp_path)[:-1]
     assert without_archives(path) == path
 
 
 @pytest.mark.slow
-def test_a_file_of_the_working_folder_hides_no_module_of_python_from_pyspark(tmp_path: Path) -> None:
+def test_a_file_of_the_working_folder_hides_no_module_of_python_from_pyspark(tmp_path):
     (tmp_path / "copy.py").write_text("raise ImportError('the wrong copy')")
     daemon = [sys.executable, "-m", "dagkit.backends.spark.daemon", "pyspark.worker"]
     ended = subprocess.run(  # noqa: S603 - without a request, it ends
@@ -55,6 +55,6 @@ def sources(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_workers_are_forked_with_dagkit_loaded(spark) -> None:
+def test_workers_are_forked_with_dagkit_loaded(spark):
     found = spark.range(0, 1, 1, 1).mapInArrow(sources, "a string, b boolean").collect()
     assert [(".zip" in row.a, row.b) for row in found] == [(False, True)]

@@ -1,7 +1,5 @@
 """Every backend stages entries for an external system; it has them once, wherever a run ends."""
 
-from pathlib import Path
-
 import pytest
 
 from dagkit.engine.points import Point
@@ -16,9 +14,7 @@ POINTS = [point for point in Point if point is not Point.HALF_FINISHED]  # it wr
 
 
 @on_backends("point", POINTS, in_gate=Point.APPENDED)
-def test_every_number_is_in_the_table_once_after_a_crash(
-    tmp_path: Path, backend: str, point: Point, request: pytest.FixtureRequest
-) -> None:
+def test_every_number_is_in_the_table_once_after_a_crash(tmp_path, backend, point, request):
     session = request.getfixturevalue("spark") if backend == "spark" else None
     table, machine = tmp_path / "numbers.db", Machine(backend=backend, spark=session)
     application = numbers_inserted(table)

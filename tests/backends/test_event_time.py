@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,7 +39,7 @@ LOOKS: tuple[Minutes, ...] = (((3, 1), 2), ((5, 2, 4), 4), ((9, 7), 8))
 
 
 @pytest.fixture(params=["reference", "slots", SPARK_IN_TRIALS])
-def make(request: pytest.FixtureRequest) -> Make:
+def make(request):
     def made(compilation: Compilation) -> Backend:
         if request.param == "reference":
             return Hurried(ReferenceBackend(compilation))
@@ -93,7 +92,7 @@ def clocked(**given: Any) -> Draw:
 
 
 @pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
-def test_what_an_input_operator_estimates_reaches_all_operators_below(make: Make) -> None:
+def test_what_an_input_operator_estimates_reaches_all_operators_below(make):
     loop = ran(clocked(looks=LOOKS), make)
     assert state_of(loop, "first", "seen")[-1] == 8
     assert state_of(loop, "second", "seen")[-1] == 8
@@ -102,30 +101,30 @@ def test_what_an_input_operator_estimates_reaches_all_operators_below(make: Make
     assert state_of(loop, "late", "arrived") == []
 
 
-def test_the_second_operator_sees_a_watermark_after_the_first_has_acted_on_it(make: Make) -> None:
+def test_the_second_operator_sees_a_watermark_after_the_first_has_acted_on_it(make):
     loop = ran(clocked(looks=LOOKS[:1]), make)
     assert loop.checkpoint.window == 3  # the items; the first operator acts; the second one does
     assert state_of(loop, "collect", "arrived") == [1]
 
 
-def test_an_input_that_ends_for_ever_ends_event_time(make: Make) -> None:
+def test_an_input_that_ends_for_ever_ends_event_time(make):
     loop = ran(clocked(looks=LOOKS, ends=True), make)
     assert state_of(loop, "collect", "arrived") == [1, 2, 3, 4, 5, 7, 9]
     assert state_of(loop, "second", "seen")[-1] == 9999
 
 
-def test_a_launch_without_news_runs_no_window(make: Make) -> None:
+def test_a_launch_without_news_runs_no_window(make):
     ledger = Ledger(MemoryStore())
     before = ran(clocked(looks=LOOKS), make, ledger=ledger).checkpoint.window
     assert ran(clocked(looks=LOOKS), make, ledger=ledger).checkpoint.window == before
 
 
-def test_what_is_found_and_not_sent_holds_event_time(make: Make) -> None:
+def test_what_is_found_and_not_sent_holds_event_time(make):
     assert state_of(ran(clocked(looks=LOOKS, unsent_until=9), make), "first", "seen") == [None]
     assert state_of(ran(clocked(looks=LOOKS, unsent_until=3), make), "first", "seen") == [None, 8]
 
 
-def test_what_a_younger_window_in_flight_has_taken_holds_event_time(tmp_path: Path) -> None:
+def test_what_a_younger_window_in_flight_has_taken_holds_event_time(tmp_path):
     def draw(dag: Dag, conf: object) -> None:
         passing = dag.add_operator("passing", Passing())
         dag.add_stream("timed", dag.add_operator("clocked", Clocked(looks=LOOKS)).minutes, passing.items)
@@ -138,7 +137,7 @@ def test_what_a_younger_window_in_flight_has_taken_holds_event_time(tmp_path: Pa
 
 @pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
 @pytest.mark.parametrize("point", [Point.RUNNING, Point.STAGED])
-def test_a_watermark_is_known_after_a_crash_before_the_next_look(make: Make, point: Point) -> None:
+def test_a_watermark_is_known_after_a_crash_before_the_next_look(make, point):
     ledger = Ledger(MemoryStore())
     with pytest.raises(Crash):
         ran(clocked(looks=LOOKS), make, ledger=ledger, probe=CrashAfter(point, 1))
@@ -147,7 +146,7 @@ def test_a_watermark_is_known_after_a_crash_before_the_next_look(make: Make, poi
     assert not verify(ledger).faults
 
 
-def test_without_a_source_of_watermarks_none_is_kept(make: Make) -> None:
+def test_without_a_source_of_watermarks_none_is_kept(make):
     def draw(dag: Dag, conf: object) -> None:
         untimed = dag.add_operator("untimed", Untimed(looks=LOOKS))
         passing = dag.add_operator("passing", Passing())
@@ -170,9 +169,7 @@ def of_numbers(looks: Looks, *, readers: int = 2, **given: Any) -> Draw:
 
 
 @pytest.mark.parametrize(("grows", "reached"), [(False, 8), (True, 3)])
-def test_only_a_source_that_grows_holds_event_time_after_its_work_is_done(
-    make: Make, grows: bool, reached: int
-) -> None:
+def test_only_a_source_that_grows_holds_event_time_after_its_work_is_done(make, grows, reached):
     """The second launch knows it from the checkpoint, and finds another element."""
     ledger = Ledger(MemoryStore())
     for looks in (((("x", 9), ("y", 4)),), ((("x", 9), ("y", 4)), (("z", 9),))):
@@ -182,7 +179,7 @@ def test_only_a_source_that_grows_holds_event_time_after_its_work_is_done(
 
 @pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
 @pytest.mark.parametrize("readers", [1, 2, 3])
-def test_no_record_of_pending_work_is_late(make: Make, readers: int) -> None:
+def test_no_record_of_pending_work_is_late(make, readers):
     """Windows end as soon as they have begun, so that every element waits in the queue, is split and resumed."""
     looks: Looks = ((("x", 5), ("y", 3)), (("z", 6),))
     loop = ran(of_numbers(looks[:1], readers=readers, defers_at=(2,)), make, clock=FakeClock())
@@ -191,7 +188,7 @@ def test_no_record_of_pending_work_is_late(make: Make, readers: int) -> None:
     assert state_of(loop, "late", "arrived") == []
 
 
-def test_an_element_that_is_known_to_begin_later_lets_event_time_advance(make: Make) -> None:
+def test_an_element_that_is_known_to_begin_later_lets_event_time_advance(make):
     looks: Looks = ((("x", 5), ("tail", -1)),)
     held = ran(of_numbers(looks, readers=1, by_now=0), make, clock=FakeClock())
     assert state_of(held, "first", "seen") == [None]
@@ -200,7 +197,7 @@ def test_an_element_that_is_known_to_begin_later_lets_event_time_advance(make: M
 
 
 @pytest.mark.parametrize("until", [Until.ONCE, Until.IDLE])
-def test_a_launch_waits_for_endless_work_whose_source_does_not_answer(make: Make, until: Until) -> None:
+def test_a_launch_waits_for_endless_work_whose_source_does_not_answer(make, until):
     looks: Looks = ((("tail", -1),),)
     loop = ran(of_numbers(looks, readers=1, by_now=5, unanswered_at=2), make, until, clock=FakeClock())
     assert [each.start for each in loop.checkpoint.queue] == [5]
@@ -211,9 +208,7 @@ def test_a_launch_waits_for_endless_work_whose_source_does_not_answer(make: Make
     [(1, {}, []), (3, {}, [0, 1, 2, 3]), (3, {"unanswered_at": 0}, [])],
     ids=["too short", "long enough", "without an answer"],
 )
-def test_endless_work_that_is_idle_is_let_go(
-    make: Make, idles: int, given: dict[str, Any], expected: list[int]
-) -> None:
+def test_endless_work_that_is_idle_is_let_go(make, idles, given, expected):
     looks: Looks = ((("x", 5), ("tail", -1)),)
     clock = FakeClock()
     began = clock.now()
@@ -243,7 +238,7 @@ def of_latest(looks: tuple[Minutes, ...], partitions: int = 1, **given: Any) -> 
     return draw
 
 
-def test_an_operator_estimates_watermarks_from_its_items(make: Make) -> None:
+def test_an_operator_estimates_watermarks_from_its_items(make):
     loop = ran(of_latest((((3, 3), None), ((1, 1, 8, 8), None)), tolerance=2), make)
     assert state_of(loop, "first", "seen")[-1] == 6
     assert state_of(loop, "collect", "arrived") == [1, 1, 3, 3]
@@ -251,14 +246,14 @@ def test_an_operator_estimates_watermarks_from_its_items(make: Make) -> None:
 
 
 @pytest.mark.parametrize("make", [*EVERYWHERE, ON_CONNECT], indirect=True)
-def test_the_partition_that_is_furthest_behind_holds_event_time(make: Make) -> None:
+def test_the_partition_that_is_furthest_behind_holds_event_time(make):
     loop = ran(of_latest(((tuple(range(40)), None), ((99,), None)), 2), make)  # only one partition receives the last
     assert state_of(loop, "first", "seen")[-1] in (38, 39)
 
 
 @pytest.mark.parametrize("window", range(1, 7))
 @pytest.mark.parametrize("point", Point)
-def test_a_crash_after_any_step_changes_no_result(point: Point, window: int) -> None:
+def test_a_crash_after_any_step_changes_no_result(point, window):
     for draw, expected in (
         (clocked(looks=LOOKS, ends=True), [1, 2, 3, 4, 5, 7, 9]),
         (of_numbers(((("x", 5), ("y", 3)),), defers_at=(2,)), sorted([*range(4), *range(3)])),
@@ -290,7 +285,7 @@ def joined(first: tuple[Minutes, ...], second: Any, port: Callable[[Any], Any]) 
 
 
 @pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
-def test_the_input_that_is_furthest_behind_holds_event_time(make: Make) -> None:
+def test_the_input_that_is_furthest_behind_holds_event_time(make):
     draw = joined((((1, 5), 9),), Clocked(looks=(((3,), 4),)), lambda other: other.minutes)
     loop = ran(draw, make)
     assert state_of(loop, "first", "seen")[-1] == 4
@@ -302,13 +297,13 @@ def test_the_input_that_is_furthest_behind_holds_event_time(make: Make) -> None:
     assert minute_of(watermark) == 4
 
 
-def test_an_input_without_a_source_of_watermarks_does_not_hold_event_time(make: Make) -> None:
+def test_an_input_without_a_source_of_watermarks_does_not_hold_event_time(make):
     loop = ran(joined((((1, 5), 9),), Untimed(looks=(((3,), 4),)), lambda other: other.minutes), make)
     assert state_of(loop, "first", "seen")[-1] == 9
 
 
 @pytest.mark.parametrize(("idle_minutes", "seen"), [(None, 0), (0, 9)])
-def test_an_idle_source_does_not_hold_another_input(make: Make, idle_minutes: int | None, seen: int) -> None:
+def test_an_idle_source_does_not_hold_another_input(make, idle_minutes, seen):
     def draw(dag: Dag, conf: object) -> None:
         clocked = dag.add_operator("clocked", Clocked(looks=(((1, 5), 9), ((6,), 9))))
         untimed = dag.add_operator("untimed", Untimed(looks=(((0,), None),)))
@@ -321,7 +316,7 @@ def test_an_idle_source_does_not_hold_another_input(make: Make, idle_minutes: in
     assert state_of(ran(draw, make, clock=FakeClock()), "first", "seen")[-1] == seen
 
 
-def test_a_source_that_was_not_asked_since_the_last_launch_is_not_idle(make: Make) -> None:
+def test_a_source_that_was_not_asked_since_the_last_launch_is_not_idle(make):
     def draw(dag: Dag, conf: object) -> None:
         clocked = dag.add_operator("clocked", Clocked(looks=(((1,), 9), ((6,), 20))))
         untimed = dag.add_operator("untimed", Untimed(looks=(((5,), None),)))
@@ -337,7 +332,7 @@ def test_a_source_that_was_not_asked_since_the_last_launch_is_not_idle(make: Mak
 
 
 @pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
-def test_an_application_window_holds_event_time_until_it_ends(make: Make) -> None:
+def test_an_application_window_holds_event_time_until_it_ends(make):
     def draw(dag: Dag, conf: object) -> None:
         clocked, passing = dag.add_operator("clocked", Clocked(looks=LOOKS)), dag.add_operator("passing", Passing())
         dag.set_operator_attribute(passing, OperatorContext.APPLICATION_WINDOW_COUNT, 3)
@@ -352,9 +347,7 @@ def test_an_application_window_holds_event_time_until_it_ends(make: Make) -> Non
 @pytest.mark.parametrize(
     ("length", "step", "seen"), [(2, 1, [None, 2, 4, 8]), (3, 1, [None, 2, 4, 8]), (4, 2, [None, 4, 8])]
 )
-def test_sliding_windows_hold_event_time_to_the_items_that_they_send_again(
-    make: Make, length: int, step: int, seen: list[int | None]
-) -> None:
+def test_sliding_windows_hold_event_time_to_the_items_that_they_send_again(make, length, step, seen):
     def draw(dag: Dag, conf: object) -> None:
         clocked, passing = dag.add_operator("clocked", Clocked(looks=LOOKS)), dag.add_operator("passing", Passing())
         dag.set_operator_attribute(passing, OperatorContext.APPLICATION_WINDOW_COUNT, length)
@@ -369,7 +362,7 @@ def test_sliding_windows_hold_event_time_to_the_items_that_they_send_again(
     assert state_of(loop, "late", "arrived") == []
 
 
-def test_a_loop_does_not_hold_its_own_beginning(make: Make) -> None:
+def test_a_loop_does_not_hold_its_own_beginning(make):
     def draw(dag: Dag, conf: object) -> None:
         clocked, first = dag.add_operator("clocked", Clocked(looks=LOOKS)), dag.add_operator("first", Sorted())
         passing, delay = dag.add_operator("passing", Passing()), dag.add_operator("delay", DelayOperator[int]())
@@ -397,7 +390,7 @@ class OnlyNine(Passing):
 
 
 @pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
-def test_sums_in_windows_of_event_time_are_the_same(tmp_path: Path, make: Make) -> None:
+def test_sums_in_windows_of_event_time_are_the_same(tmp_path, make):
     write(tmp_path, "0.txt", range(61))
     desk = Desk(tmp_path, sums(tmp_path))
     loop = desk.loop()
@@ -440,7 +433,7 @@ def graphs(draw: st.DrawFn) -> Draw:
 
 @pytest.mark.slow
 @given(draw=graphs(), crash=st.none() | st.tuples(st.sampled_from(Point), st.integers(1, 6)))
-def test_any_graph_has_the_same_event_times(draw: Draw, crash: tuple[Point, int] | None) -> None:
+def test_any_graph_has_the_same_event_times(draw, crash):
     found = []
     for backend in (ReferenceBackend, InSlots):
         ledger, clock = Ledger(MemoryStore()), FakeClock()

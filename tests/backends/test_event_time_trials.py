@@ -3,10 +3,8 @@
 import random
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from dagkit import Until
 from dagkit.engine.points import Point
@@ -52,7 +50,7 @@ EXPECTED = {
 }
 
 
-def test_the_results_of_a_run_without_crashes(tmp_path: Path) -> None:
+def test_the_results_of_a_run_without_crashes(tmp_path):
     desk = Desk(tmp_path, timed(tmp_path), until=Until.IDLE)
     for phase in range(len(PHASES)):
         add(tmp_path, phase)
@@ -61,7 +59,7 @@ def test_the_results_of_a_run_without_crashes(tmp_path: Path) -> None:
 
 
 @pytest.mark.trial
-def test_crashes_of_each_launch_change_no_result(tmp_path: Path, trial: int) -> None:
+def test_crashes_of_each_launch_change_no_result(tmp_path, trial):
     drawn = random.Random(trial)
     desk = Desk(tmp_path, timed(tmp_path, partitions=drawn.randint(1, 3)), until=Until.IDLE)
     crashes = 0
@@ -78,7 +76,7 @@ def test_crashes_of_each_launch_change_no_result(tmp_path: Path, trial: int) -> 
 
 @pytest.mark.trial
 @pytest.mark.spark
-def test_workers_and_the_driver_on_spark_crash(tmp_path: Path, spark: SparkSession, spark_trial: int) -> None:
+def test_workers_and_the_driver_on_spark_crash(tmp_path, spark, spark_trial):
     drawn, path = random.Random(spark_trial), tmp_path / "app"
     at = drawn.choice([second for phase in PHASES for folder in phase for _, second in folder])
     for phase in range(len(PHASES)):
@@ -95,7 +93,7 @@ def test_workers_and_the_driver_on_spark_crash(tmp_path: Path, spark: SparkSessi
 
 @pytest.mark.trial
 @pytest.mark.spark
-def test_a_driver_on_spark_is_killed(tmp_path: Path, spark_trial: int) -> None:
+def test_a_driver_on_spark_is_killed(tmp_path, spark_trial):
     drawn = random.Random(spark_trial)
     command = [sys.executable, "-m", "tests.operators.event_time.trials", str(tmp_path)]
     killed_in = drawn.randrange(len(PHASES))

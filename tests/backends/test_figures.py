@@ -1,7 +1,6 @@
 """What every backend reports of a window: the items of each port, and the metrics that operators declare."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -102,7 +101,7 @@ Measure = Callable[..., Sequence[Measured]]
 
 
 @pytest.fixture(params=["reference", "slots", SPARK_IN_TRIALS])
-def measure(request: pytest.FixtureRequest) -> Measure:
+def measure(request):
     """Runs what a function draws, and gives what was measured of each window."""
 
     def measured(draw: Any) -> Sequence[Measured]:
@@ -140,7 +139,7 @@ def counts(measured: Measured, operator: str, side: str) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("measure", EVERYWHERE, indirect=True)
-def test_items_are_counted_at_each_port_in_each_window(measure: Measure) -> None:
+def test_items_are_counted_at_each_port_in_each_window(measure):
     first, second = measure(odd_numbers)[:2]
     assert [counts(each, "numbers", "output") for each in (first, second)] == [{"output": 5}, {"output": 2}]
     assert [counts(each, "odd", "input") for each in (first, second)] == [{"input": 5}, {"input": 2}]
@@ -149,9 +148,7 @@ def test_items_are_counted_at_each_port_in_each_window(measure: Measure) -> None
     assert counts(first, "sink", "output") == {}, "no stream begins there"
 
 
-def test_found_files_are_counted_where_they_are_sent_and_where_they_are_read(
-    measure: Measure, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_found_files_are_counted_where_they_are_sent_and_where_they_are_read(measure, tmp_path, caplog):
     (tmp_path / "a.txt").write_text("1\n2\n")
     (tmp_path / "b.txt").write_text("3\n")
 
@@ -167,14 +164,14 @@ def test_found_files_are_counted_where_they_are_sent_and_where_they_are_read(
     assert not [record for record in caplog.records if "do not add up" in record.message]
 
 
-def test_each_partition_is_reported_by_itself(measure: Measure) -> None:
+def test_each_partition_is_reported_by_itself(measure):
     first = measure(odd_numbers)[0]
     assert sorted(stats.input_ports[0].tuple_count for stats in first.operators["odd"]) == [2, 3]
     assert all(stats.cpu_nanos > 0 and stats.busy_millis > 0 for stats in first.operators["odd"])
 
 
 @pytest.mark.parametrize("measure", EVERYWHERE, indirect=True)
-def test_metrics_are_values_of_a_partition_and_of_the_operator(measure: Measure) -> None:
+def test_metrics_are_values_of_a_partition_and_of_the_operator(measure):
     first, second = measure(odd_numbers)[:2]
     assert sum(stats.metrics["dropped"] for stats in first.operators["odd"]) == 2
     assert [stats.metrics["called"] for stats in first.operators["odd"]] == ["odd", "odd"]
@@ -184,7 +181,7 @@ def test_metrics_are_values_of_a_partition_and_of_the_operator(measure: Measure)
     assert "sink" not in first.metrics
 
 
-def test_metrics_of_an_input_operator_are_those_of_its_looks(measure: Measure) -> None:
+def test_metrics_of_an_input_operator_are_those_of_its_looks(measure):
     assert [each.metrics["numbers"] for each in measure(odd_numbers)[:2]] == [{"largest": 5}, {"largest": 7}]
 
 
@@ -199,7 +196,7 @@ class Ear(StatsListener):
         return Response()
 
 
-def test_listeners_receive_figures_and_metrics_of_each_partition(measure: Measure) -> None:
+def test_listeners_receive_figures_and_metrics_of_each_partition(measure):
     ear = Ear()
 
     def heard(dag: Dag, conf: object) -> None:
@@ -221,7 +218,7 @@ class Spread(MetricsAggregator):
         return {"spread": max(so_far) - min(so_far), "window": window_id}
 
 
-def test_an_aggregator_makes_the_metrics_of_all_partitions(measure: Measure) -> None:
+def test_an_aggregator_makes_the_metrics_of_all_partitions(measure):
     assert measure(aggregated_by(Spread()))[0].metrics["odd"] == {"spread": 1, "window": 1}
 
 
@@ -230,9 +227,7 @@ class Raising(MetricsAggregator):
         raise ZeroDivisionError
 
 
-def test_an_aggregator_that_raises_is_logged_once_and_the_run_goes_on(
-    measure: Measure, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_aggregator_that_raises_is_logged_once_and_the_run_goes_on(measure, caplog):
     told = measure(aggregated_by(Raising()))
     assert all("odd" not in each.metrics for each in told)
     assert len(told) >= 2

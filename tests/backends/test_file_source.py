@@ -45,7 +45,7 @@ class Source:
             (log / f".{last}.crc").unlink()
 
 
-def test_what_the_file_source_of_spark_does_with_files_that_change(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_the_file_source_of_spark_does_with_files_that_change(spark, tmp_path):
     source = Source(spark, tmp_path)
     now = 1_700_000_000
     source.write("a.log", "one\n", at=now)
@@ -71,15 +71,13 @@ def test_what_the_file_source_of_spark_does_with_files_that_change(spark: SparkS
     assert source.look() == ["b", "late", "more", "two"]
 
 
-def test_the_file_source_of_spark_reads_a_file_once_for_each_input_that_names_it(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_the_file_source_of_spark_reads_a_file_once_for_each_input_that_names_it(spark, tmp_path):
     source = Source(spark, tmp_path)
     source.write("a.log", "one\n", at=1_700_000_000)
     assert source.look(inputs=2) == ["one", "one"]
 
 
-def test_what_the_file_source_of_spark_does_with_deleted_files(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_the_file_source_of_spark_does_with_deleted_files(spark, tmp_path):
     source, now = Source(spark, tmp_path), 1_700_000_000
     source.write("a.log", "one\n", at=now)
     assert source.look() == ["one"]
@@ -97,16 +95,14 @@ def test_what_the_file_source_of_spark_does_with_deleted_files(spark: SparkSessi
     assert source.look() == []  # it was to be read, and is lost without an error
 
 
-def test_the_file_source_of_spark_reads_what_is_stated_beside_a_file(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_file_source_of_spark_reads_what_is_stated_beside_a_file(spark, tmp_path):
     source = Source(spark, tmp_path)
     source.write("a.log", "one\n", at=1_700_000_000)
     source.write("a.log.md5", f"{'0' * 32}  a.log\n", at=1_700_000_000)  # another checksum
     assert source.look() == [f"{'0' * 32}  a.log", "one"]
 
 
-def test_the_file_source_of_spark_reads_one_file_again_only_with_all_others(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_the_file_source_of_spark_reads_one_file_again_only_with_all_others(spark, tmp_path):
     source = Source(spark, tmp_path)
     source.write("a.log", "one\n", at=1_700_000_000)
     source.write("b.log", "two\n", at=1_700_000_000)

@@ -35,7 +35,7 @@ class ReadKnown(ReadFiles[str]):
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
+def home(tmp_path):
     """Files of numbers in two folders, of which some are none, and a list of the folders."""
     for number in range(6):
         path = tmp_path / "in" / f"folder-{number % 2}" / f"{number}.txt"
@@ -60,9 +60,7 @@ backends = pytest.mark.parametrize("backend", ["reference", SPARK_IN_TRIALS])
 
 
 @pytest.mark.parametrize("backend", ["reference", SPARK])
-def test_patterns_that_were_read_lead_to_files_and_these_to_records(
-    backend: str, home: Path, request: pytest.FixtureRequest
-) -> None:
+def test_patterns_that_were_read_lead_to_files_and_these_to_records(backend, home, request):
     def draw(dag: Dag, conf: object) -> None:
         lists = dag.add_operator("lists", Items[str](items=(str(home / "lists"),)))
         first = dag.add_operator("first", MatchFiles())
@@ -90,9 +88,7 @@ def test_patterns_that_were_read_lead_to_files_and_these_to_records(
 
 
 @backends
-def test_what_a_second_input_brought_is_known_to_the_reader(
-    backend: str, home: Path, request: pytest.FixtureRequest
-) -> None:
+def test_what_a_second_input_brought_is_known_to_the_reader(backend, home, request):
     def draw(dag: Dag, conf: object) -> None:
         patterns = dag.add_operator("patterns", Items[str](items=(str(home / "in"),)))
         words = dag.add_operator("words", Items[str](items=("5", "111", "x503")))

@@ -99,7 +99,7 @@ class Acknowledge(Operator):
 
 
 @pytest.fixture(params=["reference", "slots", SPARK_IN_TRIALS])
-def make(request: pytest.FixtureRequest) -> Make:
+def make(request):
     def made(compilation: Compilation) -> Backend:
         if request.param == "reference":
             return ReferenceBackend(compilation)
@@ -129,13 +129,13 @@ def acknowledged(home: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
-def test_the_driver_calls_what_was_registered_once(tmp_path: Path, make: Make) -> None:
+def test_the_driver_calls_what_was_registered_once(tmp_path, make):
     run(tmp_path, make, Ledger(MemoryStore()))
     assert acknowledged(tmp_path) == ["driver", "driver", "m0", "m1"]
 
 
 @pytest.mark.parametrize("point", [Point.RUNNING, Point.STAGED, Point.APPENDED])
-def test_nothing_is_called_before_the_commit(tmp_path: Path, make: Make, point: Point) -> None:
+def test_nothing_is_called_before_the_commit(tmp_path, make, point):
     ledger = Ledger(MemoryStore())
     with pytest.raises(Crash):
         run(tmp_path, make, ledger, CrashAfter(point, 1))
@@ -147,16 +147,14 @@ def test_nothing_is_called_before_the_commit(tmp_path: Path, make: Make, point: 
 
 
 @pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
-def test_a_callback_that_fails_is_logged(tmp_path: Path, make: Make, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_callback_that_fails_is_logged(tmp_path, make, caplog):
     with caplog.at_level(logging.ERROR):
         run(tmp_path, make, Ledger(MemoryStore()), fails=True)
     assert acknowledged(tmp_path) == ["driver", "driver", "m0", "m1"]
     assert "failed after its records were committed" in caplog.text
 
 
-def test_a_callback_that_the_driver_cannot_restore_is_logged(
-    tmp_path: Path, make: Make, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_callback_that_the_driver_cannot_restore_is_logged(tmp_path, make, caplog):
     with caplog.at_level(logging.ERROR):
         run(tmp_path, make, Ledger(MemoryStore()), restores=False)
     assert acknowledged(tmp_path) == ["driver", "driver", "m0", "m1"]
@@ -164,15 +162,13 @@ def test_a_callback_that_the_driver_cannot_restore_is_logged(
 
 
 @pytest.mark.parametrize("unsent", [lambda: Lock().acquire, Unwritable])
-def test_a_callback_that_cannot_be_sent_is_refused_where_it_is_registered(
-    tmp_path: Path, make: Make, unsent: Callable[[], Any]
-) -> None:
+def test_a_callback_that_cannot_be_sent_is_refused_where_it_is_registered(tmp_path, make, unsent):
     with pytest.raises(OperatorFailed, match="cannot be sent to the driver; register a function of values") as raised:
         run(tmp_path, make, Ledger(MemoryStore()), unsent=unsent)
     assert raised.value.failure.operator == "acknowledge"
 
 
-def test_the_log_of_a_callback_that_fails_names_its_file(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_of_a_callback_that_fails_names_its_file(caplog):
     finalizer = ReportedFinalizer()
     finalizer.register(lambda: 1 / 0)
     call_back(finalizer.written)

@@ -20,7 +20,7 @@ print("pandas" in sys.modules)
 
 
 @pytest.mark.slow
-def test_values_of_numpy_are_found_without_pandas() -> None:
+def test_values_of_numpy_are_found_without_pandas():
     ran = run_program([sys.executable, "-c", KINDS], seconds=120)
     scalars, arrays = [True, *[False] * 5], [False, True, *[False] * 4]
     assert ran.stdout.splitlines() == [str(scalars + arrays), "False"]

@@ -9,7 +9,6 @@ from typing import Any, Literal
 import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
 
 from dagkit import (
     Batch,
@@ -389,7 +388,7 @@ SLIDING = Sketch(
 @settings(suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @example(SLIDING)
 @given(sketches)
-def test_fused_operators_come_to_what_single_ones_do(sketch: Sketch) -> None:
+def test_fused_operators_come_to_what_single_ones_do(sketch):
     plain = compiled(sketch, batches=False)
     expected = came(plain, ReferenceBackend(plain))
     assert came(plain, InSlots(plain)) == expected
@@ -399,7 +398,7 @@ def test_fused_operators_come_to_what_single_ones_do(sketch: Sketch) -> None:
 @settings(suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @example(SLIDING)
 @given(sketches)
-def test_batches_come_to_what_single_items_do(sketch: Sketch) -> None:
+def test_batches_come_to_what_single_items_do(sketch):
     plain, batched = compiled(sketch, batches=False), compiled(sketch, batches=True)
     expected = came(plain, ReferenceBackend(plain))
     assert came(batched, ReferenceBackend(batched)) == expected
@@ -410,7 +409,7 @@ def test_batches_come_to_what_single_items_do(sketch: Sketch) -> None:
 @pytest.mark.spark
 @settings(max_examples=max(3, settings().max_examples // 10), suppress_health_check=list(HealthCheck))
 @given(sketch=sketches, batches=st.booleans())
-def test_spark_comes_to_what_the_reference_does(spark: SparkSession, sketch: Sketch, batches: bool) -> None:
+def test_spark_comes_to_what_the_reference_does(spark, sketch, batches):
     compilation = compiled(sketch, batches=batches)
     backend = SparkBackend(compilation, spark)
     try:

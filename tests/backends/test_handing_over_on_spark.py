@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from dagkit import Config
 from dagkit.api.running import Until
@@ -60,7 +59,7 @@ class Meeting(Numbered):
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("hands_over", [True, pytest.param(False, marks=pytest.mark.trial)])
-def test_an_idle_worker_takes_work_of_a_busy_one(spark: SparkSession, tmp_path: Path, hands_over: bool) -> None:
+def test_an_idle_worker_takes_work_of_a_busy_one(spark, tmp_path, hands_over):
     looks: Looks = ((("x", COUNT),),)
     os.mkfifo(tmp_path / "pipe")
     compilation = compile_application(
@@ -86,9 +85,7 @@ def test_an_idle_worker_takes_work_of_a_busy_one(spark: SparkSession, tmp_path: 
 @pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.spark
-def test_a_board_that_no_worker_reaches_is_not_served_again(
-    spark: SparkSession, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_board_that_no_worker_reaches_is_not_served_again(spark, caplog):
     program = program_of(compile_application(numbers_of_names(((("x", 1),),))))
     boards, task = Boards(spark), WindowTask(1, movable=frozenset(program.queued_slots))
     try:

@@ -13,11 +13,11 @@ from tests.processes import run_program
 
 
 @pytest.fixture(autouse=True)
-def _java_home_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+def _java_home_as_it_was(monkeypatch):
     monkeypatch.setenv("JAVA_HOME", "")
 
 
-def test_a_java_on_the_path_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_java_on_the_path_is_taken(tmp_path, monkeypatch):
     java = tmp_path / "jdk" / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text("#!/bin/sh\n")
@@ -27,7 +27,7 @@ def test_a_java_on_the_path_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert os.environ["JAVA_HOME"] == str(tmp_path / "jdk")
 
 
-def test_the_home_that_is_named_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_home_that_is_named_is_taken(tmp_path, monkeypatch):
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "java").touch()
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
@@ -35,9 +35,7 @@ def test_the_home_that_is_named_is_taken(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow
-def test_without_java_the_one_in_the_wheel_runs_what_spark_asks_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_java_the_one_in_the_wheel_runs_what_spark_asks_of_it(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     java = ensure_java() / "bin" / "java"
     asked = ["--add-modules=jdk.incubator.vector", "-Dsaid=a b", "-XshowSettings:properties", "-version"]
@@ -49,9 +47,7 @@ def test_without_java_the_one_in_the_wheel_runs_what_spark_asks_of_it(
 @pytest.mark.parametrize(
     "folder", ["with a space", 'a"quote', "it's", "$HOME", "`touch executed`", "$(touch executed)", "two\nlines", "{}"]
 )
-def test_the_java_in_the_wheel_runs_from_a_folder_of_any_name(
-    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_java_in_the_wheel_runs_from_a_folder_of_any_name(folder, tmp_path, monkeypatch):
     java = tmp_path / folder / "java"
     java.parent.mkdir()
     java.write_text('#!/bin/sh\nprintf "%s," "$@"\n')
@@ -68,9 +64,7 @@ def test_the_java_in_the_wheel_runs_from_a_folder_of_any_name(
     assert not (tmp_path / "executed").exists()
 
 
-def test_spark_starts_java_by_a_script_that_leaves_out_a_module(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_spark_starts_java_by_a_script_that_leaves_out_a_module(tmp_path, monkeypatch):
     java = tmp_path / "jdk" / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text('#!/bin/sh\nprintf "%s," "$@"\n')
@@ -83,7 +77,7 @@ def test_spark_starts_java_by_a_script_that_leaves_out_a_module(
     assert os.environ["JAVA_HOME"] == str(tmp_path / "jdk")
 
 
-def test_without_a_folder_for_scripts_spark_starts_java_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_folder_for_scripts_spark_starts_java_itself(tmp_path, monkeypatch):
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "java").touch()
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
@@ -93,9 +87,7 @@ def test_without_a_folder_for_scripts_spark_starts_java_itself(tmp_path: Path, m
 
 
 @pytest.mark.parametrize(("version", "kept"), [("17.0.15", True), ("25.0.2", False)])
-def test_a_newer_java_gets_no_option_for_a_package_that_it_lacks(
-    version: str, kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_newer_java_gets_no_option_for_a_package_that_it_lacks(version, kept, tmp_path, monkeypatch):
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
     java.write_text('#!/bin/sh\nprintf "%s," "$@"\n')

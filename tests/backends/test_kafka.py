@@ -13,7 +13,6 @@ from dagkit.ledger.audit.verify import verify
 from dagkit.testing import Crash, CrashAfter
 from dagkit_operators import KafkaMessage, KafkaReader, KafkaSplitter, PartWriter
 from tests.backends.places import SPARK_IN_TRIALS
-from tests.services.broker import Broker
 
 pytestmark = pytest.mark.slow
 
@@ -48,9 +47,7 @@ def lines_in(folder: Path) -> list[str]:
 
 @backends
 @pytest.mark.parametrize("endless", [False, True], ids=["ranges", "without an end"])
-def test_every_message_is_in_the_files_once_after_crashes(
-    kafka: Broker, tmp_path: Path, backend: str, endless: bool, request: pytest.FixtureRequest
-) -> None:
+def test_every_message_is_in_the_files_once_after_crashes(kafka, tmp_path, backend, endless, request):
     session = request.getfixturevalue("spark") if backend == "spark" else None
     machine, topic = Machine(backend=backend, spark=session), kafka.topic(3)
     application = TopicToFiles(address=kafka.address, topic=topic, out=str(tmp_path / "out"), endless=endless)

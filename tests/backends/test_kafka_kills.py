@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -37,7 +36,7 @@ backends = pytest.mark.parametrize(
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def own(tmp_path_factory):
     """A broker that tests may kill."""
     with running(tmp_path_factory.mktemp("own")) as broker:
         yield broker
@@ -120,7 +119,7 @@ class Trials:
         assert self.endless or verify(Ledger.open(str(self.home / "app"))).is_complete
 
 
-def test_a_driver_that_is_killed_loses_and_doubles_nothing(kafka: Broker, tmp_path: Path) -> None:
+def test_a_driver_that_is_killed_loses_and_doubles_nothing(kafka, tmp_path):
     trial = Trials(kafka, tmp_path)
     while True:  # until a driver is killed before it has copied everything
         trial.produce()
@@ -133,9 +132,7 @@ def test_a_driver_that_is_killed_loses_and_doubles_nothing(kafka: Broker, tmp_pa
 @pytest.mark.trial
 @backends
 @pytest.mark.parametrize("endless", [False, True], ids=["ranges", "without an end"])
-def test_a_driver_that_crashes_again_and_again(
-    tmp_path: Path, backend: str, trials: int, endless: bool, request: pytest.FixtureRequest
-) -> None:
+def test_a_driver_that_crashes_again_and_again(tmp_path, backend, trials, endless, request):
     kafka = request.getfixturevalue("kafka")
     session = request.getfixturevalue("spark") if backend == "spark" else None
     machine, trial = Machine(backend=backend, spark=session), Trials(kafka, tmp_path, endless=endless)
@@ -155,9 +152,7 @@ def test_a_driver_that_crashes_again_and_again(
 @pytest.mark.trial
 @pytest.mark.parametrize("backend", ["reference", pytest.param("spark", marks=pytest.mark.spark)])
 @pytest.mark.parametrize("kill", [Trials.kill_driver, Trials.kill_worker, Trials.kill_broker])
-def test_processes_that_are_killed_again_and_again(
-    own: Broker, tmp_path: Path, kill: Callable[[Trials, Backend], bool], backend: Backend, trials: int
-) -> None:
+def test_processes_that_are_killed_again_and_again(own, tmp_path, kill, backend, trials):
     trial = Trials(own, tmp_path)
     kills = 0
     while kills < (trials if backend == "reference" else -(-trials // 10)):
@@ -177,9 +172,7 @@ def test_processes_that_are_killed_again_and_again(
         pytest.param("spark", Point.APPENDED, marks=pytest.mark.spark),
     ],
 )
-def test_a_driver_that_was_frozen_and_overtaken_doubles_nothing(
-    own: Broker, tmp_path: Path, backend: Backend, point: Point
-) -> None:
+def test_a_driver_that_was_frozen_and_overtaken_doubles_nothing(own, tmp_path, backend, point):
     trial = Trials(own, tmp_path)
     trial.produce()
     frozen, steps = trial.begin(backend, point)
@@ -198,7 +191,7 @@ def test_a_driver_that_was_frozen_and_overtaken_doubles_nothing(
 
 
 @pytest.mark.trial
-def test_a_broker_that_was_killed_is_asked_with_its_new_epoch(own: Broker) -> None:
+def test_a_broker_that_was_killed_is_asked_with_its_new_epoch(own):
     """The client library would ask with the old leader epoch, and the broker refuses that."""
     topics, one = Topics({"bootstrap.servers": own.address, **QUIET}), Partition(own.topic(), 0)
     own.produce(one.topic, range(3))

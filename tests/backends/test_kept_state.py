@@ -2,11 +2,9 @@
 
 from collections import Counter
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from dagkit import Config, Dag, InputPort, KeyedState, Operator, OperatorContext, State, StatelessPartitioner
 from dagkit.api.keyed import saved_keys
@@ -67,7 +65,7 @@ def expected() -> dict[str, str]:
     return found
 
 
-def test_the_reference_counts_as_a_dict_would(tmp_path: Path) -> None:
+def test_the_reference_counts_as_a_dict_would(tmp_path):
     assert counts(Desk(tmp_path, draw).run()) == expected()
 
 
@@ -84,7 +82,7 @@ class Noting(SparkBackend):
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_a_window_sends_what_changed_and_a_new_launch_begins_with_all(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_window_sends_what_changed_and_a_new_launch_begins_with_all(spark, tmp_path):
     compilation = compile_application(draw, Config())
     sizes: list[int] = []
 
@@ -105,7 +103,7 @@ def test_a_window_sends_what_changed_and_a_new_launch_begins_with_all(spark: Spa
 @pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.spark
-def test_large_state_travels_as_a_whole_over_connect(connected: SparkSession, tmp_path: Path) -> None:
+def test_large_state_travels_as_a_whole_over_connect(connected, tmp_path):
     whole = partial(draw, operator=Whole)
     compilation = compile_application(whole, Config())
     loop = Desk(tmp_path, whole, backend=lambda _: SparkBackend(compilation, connected)).run()

@@ -1,9 +1,6 @@
 """Keyed operators, whose keys and unifiers depend on their properties, do on Spark what they do in the reference."""
 
-from pathlib import Path
-
 import pytest
-from pyspark.sql import SparkSession
 
 from dagkit.launching import Machine, launch
 from dagkit_operators import Filter, Map, OuterJoin, Validate
@@ -15,9 +12,7 @@ from tests.operators.records import test_rejected_places as rejected
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("way", ["keyed partitions", pytest.param("mirrored partitions", marks=pytest.mark.trial)])
-def test_the_result_is_that_of_the_reference(
-    way: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_result_is_that_of_the_reference(way, spark, tmp_path, monkeypatch):
     joined, once = result(tmp_path / "spark", WAYS[way], monkeypatch, Machine(spark=spark))
     assert joined == repr(JOINED)
     assert once == result(tmp_path / "reference", WAYS[way], monkeypatch, Machine("reference"))[1]
@@ -25,7 +20,7 @@ def test_the_result_is_that_of_the_reference(
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_one_launch_joins_files_that_were_found_in_different_windows(spark: SparkSession, tmp_path: Path) -> None:
+def test_one_launch_joins_files_that_were_found_in_different_windows(spark, tmp_path):
     folders.write(tmp_path, "orders", folders.ORDERS)
     folders.write(tmp_path, "customers", folders.CUSTOMERS)
     launch(
@@ -36,7 +31,7 @@ def test_one_launch_joins_files_that_were_found_in_different_windows(spark: Spar
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_a_rejected_item_names_its_file(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_rejected_item_names_its_file(spark, tmp_path):
     (tmp_path / "in").mkdir()
     for name, content in rejected.FILES.items():
         (tmp_path / "in" / name).write_text(content)

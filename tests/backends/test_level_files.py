@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,7 +19,7 @@ ROWS = st.builds(Row, st.integers(-1, 2), st.integers(0, 8), st.sampled_from(Kin
 
 
 @given(st.lists(st.lists(st.lists(ROWS, min_size=1, max_size=6), max_size=4), max_size=3))
-def test_each_slot_reads_its_rows_in_their_order(tmp_path_factory: pytest.TempPathFactory, tasks: list[Any]) -> None:
+def test_each_slot_reads_its_rows_in_their_order(tmp_path_factory, tasks):
     folder = tmp_path_factory.mktemp("rows")
     paths = [write_rows((batch_of(rows, SLOTS) for rows in batches), str(folder)) for batches in tasks]
     for slot in range(SLOTS):
@@ -28,7 +27,7 @@ def test_each_slot_reads_its_rows_in_their_order(tmp_path_factory: pytest.TempPa
         assert contents(read_rows(paths, slot)) == [tuple(row) for row in expected]
 
 
-def test_rows_outlive_their_file(tmp_path: Path) -> None:
+def test_rows_outlive_their_file(tmp_path):
     path = write_rows([batch_of([Row(1, 0, Kind.ITEMS, b"row" * 100_000)], 1)], str(tmp_path))
     batches = list(read_rows([path], 0))
     Path(path).unlink()

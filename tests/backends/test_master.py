@@ -31,7 +31,7 @@ from tests.patience import join
         ("sc://server:443/;use_ssl=true;token=a", Kind.CONNECT, (("server", 443),)),
     ],
 )
-def test_a_master_is_known_by_its_url(url: str, kind: Kind, hosts: tuple[tuple[str, int], ...]) -> None:
+def test_a_master_is_known_by_its_url(url, kind, hosts):
     assert Master.of(url) == Master(url, kind, hosts)
 
 
@@ -60,7 +60,7 @@ FORMS = (
         ("http://master:8080", f"a master is one of {FORMS}"),
     ],
 )
-def test_what_is_no_master_is_refused_with_what_was_meant(url: str, help_line: str) -> None:
+def test_what_is_no_master_is_refused_with_what_was_meant(url, help_line):
     with pytest.raises(MasterInvalid) as raised:
         Master.of(url)
     assert str(raised.value) == f"{url!r} is not a Spark master [master-invalid]\n  help: {help_line}"
@@ -82,7 +82,7 @@ def nothing_listening() -> Iterator[int]:
 
 
 @pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_proxy(monkeypatch):
     monkeypatch.setenv("no_proxy", "*")
 
 
@@ -94,34 +94,34 @@ def refusal(url: str, within: float = 60.0) -> str:
     return raised.value.problem
 
 
-def test_a_host_that_listens_is_reached() -> None:
+def test_a_host_that_listens_is_reached():
     with listening() as server:
         reach(Master.of(f"sc://127.0.0.1:{server.getsockname()[1]}"))
 
 
-def test_one_of_several_masters_is_enough() -> None:
+def test_one_of_several_masters_is_enough():
     with listening() as server, nothing_listening() as port:
         reach(Master.of(f"spark://127.0.0.1:{port},127.0.0.1:{server.getsockname()[1]}"))
 
 
 @pytest.mark.parametrize("form", ["spark://127.0.0.1:{}", "k8s://https://127.0.0.1:{}", "sc://127.0.0.1:{}"])
-def test_a_port_at_which_nothing_listens_is_reported(form: str) -> None:
+def test_a_port_at_which_nothing_listens_is_reported(form):
     with nothing_listening() as port:
         assert refusal(form.format(port)) == f"no Spark at {form.format(port)}: nothing listens at 127.0.0.1:{port}"
 
 
 @pytest.mark.parametrize("host", ["no.such.host.invalid", f"{'a' * 64}.invalid", "a..invalid"])
-def test_a_host_that_does_not_exist_is_reported(host: str) -> None:
+def test_a_host_that_does_not_exist_is_reported(host):
     assert refusal(f"spark://{host}:7077") == f"no Spark at spark://{host}:7077: there is no host {host!r}"
 
 
-def test_every_master_that_does_not_answer_is_named() -> None:
+def test_every_master_that_does_not_answer_is_named():
     with nothing_listening() as port:
         told = refusal(f"spark://no.such.host.invalid:7077,127.0.0.1:{port}")
     assert told.endswith(f": there is no host 'no.such.host.invalid'; nothing listens at 127.0.0.1:{port}")
 
 
-def test_a_host_that_never_answers_is_not_waited_for() -> None:
+def test_a_host_that_never_answers_is_not_waited_for():
     with socket.socket() as full, socket.socket() as first:  # who connects after the first waits for ever
         full.bind(("127.0.0.1", 0))
         full.listen(0)
@@ -130,7 +130,7 @@ def test_a_host_that_never_answers_is_not_waited_for() -> None:
         assert refusal(f"sc://127.0.0.1:{place[1]}", 0.1).endswith(f"127.0.0.1:{place[1]} did not answer within 0.1 s")
 
 
-def test_a_tunnel_whose_far_end_is_gone_is_no_master() -> None:
+def test_a_tunnel_whose_far_end_is_gone_is_no_master():
     def accept() -> None:
         server.accept()[0].close()
 
@@ -142,11 +142,11 @@ def test_a_tunnel_whose_far_end_is_gone_is_no_master() -> None:
         join(tunnel, seconds=120)
 
 
-def test_a_host_behind_a_proxy_is_left_to_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_behind_a_proxy_is_left_to_the_proxy(monkeypatch):
     monkeypatch.setenv("no_proxy", "")
     monkeypatch.setenv("https_proxy", "http://proxy.invalid:3128")
     reach(Master.of("sc://no.such.host.invalid"))
 
 
-def test_a_local_master_has_no_host_to_reach() -> None:
+def test_a_local_master_has_no_host_to_reach():
     reach(Master.of("local[2]"))

@@ -133,7 +133,7 @@ everywhere = pytest.mark.parametrize(
 
 
 @pytest.fixture
-def backends(request: pytest.FixtureRequest) -> Backends:
+def backends(request):
     """Makes a backend of a reference backend, which knows the application."""
 
     def on(reference: Any) -> Backend:
@@ -145,7 +145,7 @@ def backends(request: pytest.FixtureRequest) -> Backends:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
+def home(tmp_path):
     """A folder with the files to read."""
     (tmp_path / "in").mkdir()
     for name, content in FILES.items():
@@ -154,7 +154,7 @@ def home(tmp_path: Path) -> Path:
 
 
 @everywhere
-def test_a_rejected_item_names_its_file_and_byte(backends: Backends, home: Path) -> None:
+def test_a_rejected_item_names_its_file_and_byte(backends, home):
     Desk(home, populate(home), backend=backends).run()
     written = {
         name: sorted(line for path in (home / name).rglob("part-*") for line in path.read_text().splitlines())
@@ -175,7 +175,7 @@ class Numbers(Operator):
 
 
 @everywhere
-def test_an_operator_that_raises_behind_two_exchanges_names_file_and_byte(backends: Backends, home: Path) -> None:
+def test_an_operator_that_raises_behind_two_exchanges_names_file_and_byte(backends, home):
     (home / "in" / "a.txt").write_text("1 2\n22\n")
 
     def draw(dag: Dag, conf: object) -> None:
@@ -196,7 +196,7 @@ def test_an_operator_that_raises_behind_two_exchanges_names_file_and_byte(backen
     assert failure.place.partition(" (block ")[0] in (f"{home}/in/b.txt, byte 0", f"{home}/in/b.txt, byte 2")
 
 
-def test_origins_are_taken_along_only_to_a_connected_output_that_names_them(tmp_path: Path) -> None:
+def test_origins_are_taken_along_only_to_a_connected_output_that_names_them(tmp_path):
     program = program_of(compile_application(populate(tmp_path, is_connected=False)))
     assert not program.placed
     assert not any(target.placed for target in program.targets.values())

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -19,7 +19,7 @@ Make = Callable[[], tuple["subprocess.Popen[str]", Path]]
 
 
 @pytest.fixture
-def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
+def make(tmp_path, monkeypatch):
     """Starts a process that makes a folder, and ends when it reads a line."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with ExitStack() as started:
@@ -44,7 +44,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
 
 
 @pytest.mark.slow
-def test_the_folders_of_killed_processes_are_deleted_and_no_others(make: Make, tmp_path: Path) -> None:
+def test_the_folders_of_killed_processes_are_deleted_and_no_others(make, tmp_path):
     killed, left = make()
     running, held = make()
     exited, gone = make()
@@ -69,7 +69,7 @@ def test_the_folders_of_killed_processes_are_deleted_and_no_others(make: Make, t
     assert Path(sys.executable).exists()
 
 
-def test_a_process_keeps_its_own_folders(make: Make) -> None:
+def test_a_process_keeps_its_own_folders(make):
     first, second = own_folder("dagkit-x-"), own_folder("dagkit-x-")
     assert first.is_dir()
     assert second.is_dir()

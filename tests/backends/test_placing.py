@@ -10,7 +10,7 @@ from dagkit.backends.spark.placing import MANY_BYTES, Placing
 from dagkit.engine.files.staging import Part
 
 
-def test_pieces_are_put_together_in_their_order(tmp_path: Path) -> None:
+def test_pieces_are_put_together_in_their_order(tmp_path):
     file = str(tmp_path / "out" / "f")
     for number in range(3):
         (tmp_path / f"{number}").write_text(f"{number} ")
@@ -20,7 +20,7 @@ def test_pieces_are_put_together_in_their_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_a_file_may_lie_in_another_store_than_the_application(tmp_path: Path, count: int) -> None:
+def test_a_file_may_lie_in_another_store_than_the_application(tmp_path, count):
     import fsspec  # noqa: PLC0415 - only here
 
     memory, file = fsspec.filesystem("memory"), "memory://placing/out/f"
@@ -34,7 +34,7 @@ def test_a_file_may_lie_in_another_store_than_the_application(tmp_path: Path, co
 
 
 @pytest.mark.parametrize(("speculates", "by_job"), [("true", 0), ("false", 1)])
-def test_no_job_puts_files_together_where_spark_may_run_a_task_twice_at_once(speculates: str, by_job: int) -> None:
+def test_no_job_puts_files_together_where_spark_may_run_a_task_twice_at_once(speculates, by_job):
     session: Any = SimpleNamespace(conf={"spark.speculation": speculates})
     parts = [Part(operator="w", file="/out/f", part=f"{number}", length=MANY_BYTES) for number in (0, 1)]
     here, as_job = Placing.of({"/out/f": parts}, "/application", durable=False).divided(session)

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from dagkit.engine.aside.decided import WorkAside
 from dagkit.engine.changes.requests import Retry, ask
@@ -14,7 +13,7 @@ from dagkit.engine.run.launch_marker import RUNNING
 from dagkit.launching import launch
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
-from tests.engine.poison_cast import ON_POISON, TIMEOUT, Way, poisoned
+from tests.engine.poison_cast import ON_POISON, TIMEOUT, poisoned
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
@@ -41,9 +40,7 @@ def is_marked(path: Path) -> bool:
         pytest.param("loop", 4, "Timeout", marks=pytest.mark.trial),
     ],
 )
-def test_a_record_that_ends_its_worker_is_set_aside(
-    way: Way, count: int, words: str, spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_record_that_ends_its_worker_is_set_aside(way, count, words, spark, tmp_path):
     poison, marked = count // 2 + 1, list[bool]()
     conf = {ON_POISON: "SET_ASIDE", **({TIMEOUT: 600_000} if way == "loop" else {})}
     draw = poisoned(((count // 2, count // 2),), poison, way=way)
@@ -56,9 +53,7 @@ def test_a_record_that_ends_its_worker_is_set_aside(
 
 
 @pytest.mark.trial
-def test_on_a_connect_server_a_record_is_found_and_retried_by_a_corrected_operator(
-    connected: SparkSession, tmp_path: Path
-) -> None:
+def test_on_a_connect_server_a_record_is_found_and_retried_by_a_corrected_operator(connected, tmp_path):
     looks, conf = ((2, 2),), {ON_POISON: "SET_ASIDE"}
     launch(poisoned(looks, 2), conf, spark=connected, until="once", path=tmp_path)
     collected, (aside,) = collected_and_aside(tmp_path)

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -44,7 +43,7 @@ def visited(place: Path | str, **options: Any) -> Facts:
 # ---- on a worker
 
 
-def test_a_worker_reads_what_the_driver_wrote_and_writes_beside_it(tmp_path: Path) -> None:
+def test_a_worker_reads_what_the_driver_wrote_and_writes_beside_it(tmp_path):
     (folder := tmp_path / ".preflight-1").mkdir()
     (folder / "driver").touch()
     facts = visited(tmp_path)
@@ -52,7 +51,7 @@ def test_a_worker_reads_what_the_driver_wrote_and_writes_beside_it(tmp_path: Pat
     assert {each.name for each in folder.iterdir()} == {"driver", facts.file}
 
 
-def test_a_worker_that_sees_another_folder_says_so(tmp_path: Path) -> None:
+def test_a_worker_that_sees_another_folder_says_so(tmp_path):
     assert visited(tmp_path).storage == "a file that the driver wrote is not there"
 
 
@@ -69,14 +68,14 @@ class Hanging(MemoryFileSystem):
 
 
 @pytest.fixture
-def hanging() -> Iterator[str]:
+def hanging():
     Hanging.answering = threading.Event()
     fsspec.register_implementation("hanging", Hanging, clobber=True)
     yield "hanging://folder"
     Hanging.answering.set()
 
 
-def test_a_storage_that_does_not_answer_is_given_up(hanging: str) -> None:
+def test_a_storage_that_does_not_answer_is_given_up(hanging):
     assert visited(hanging, within=0.05).storage.startswith("no answer within 0.05 s")
 
 
@@ -92,7 +91,7 @@ class Refusing(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def refusing() -> Iterator[str]:
+def refusing():
     with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
@@ -100,7 +99,7 @@ def refusing() -> Iterator[str]:
 
 
 @pytest.mark.slow
-def test_a_worker_without_credentials_says_so(refusing: str) -> None:
+def test_a_worker_without_credentials_says_so(refusing):
     """As an executor does whose environment lacks the driver's variables."""
     code = (
         "from dagkit.backends.spark.worker_facts import Visit; "
@@ -114,7 +113,7 @@ def test_a_worker_without_credentials_says_so(refusing: str) -> None:
     assert "give executors its credentials, as by --spark spark.executorEnv.NAME=VALUE" in storage.help
 
 
-def test_libraries_report_about_themselves(tmp_path: Path) -> None:
+def test_libraries_report_about_themselves(tmp_path):
     facts = visited(tmp_path, libraries=("dagkit_operators", "no_such_library"))
     assert [line.partition(":")[0] for line in facts.libraries] == ["byte scanning", "ModuleNotFoundError"]
 
@@ -122,7 +121,7 @@ def test_libraries_report_about_themselves(tmp_path: Path) -> None:
 # ---- on the driver
 
 
-def test_nothing_fails_where_workers_are_like_the_driver() -> None:
+def test_nothing_fails_where_workers_are_like_the_driver():
     assert failed(FIT, replace(FIT, host="worker-2")) == {}
     python, *_ = check_more(Answers((FIT, replace(FIT, host="worker-2")), began=999.0, ended=1001.0))
     assert (python.ok, python.found) == (True, f"{platform.python_version()} (on worker-1, worker-2)")
@@ -137,7 +136,7 @@ def test_nothing_fails_where_workers_are_like_the_driver() -> None:
     ],
     ids=["missing", "too old", "two packages"],
 )
-def test_packages_that_are_missing_or_of_other_versions_fail(versions: dict[str, str | None], found: str) -> None:
+def test_packages_that_are_missing_or_of_other_versions_fail(versions, found):
     packages = {name: version for name, version in {**VERSIONS, **versions}.items() if version is not None}
     assert failed(FIT, replace(FIT, host="b", packages=packages)) == {"workers' packages": found}
 
@@ -153,17 +152,17 @@ def test_packages_that_are_missing_or_of_other_versions_fail(versions: dict[str,
         ("1.0", "", True),
     ],
 )
-def test_versions_are_compared_as_numbers(version: str, bounds: str, fit: bool) -> None:
+def test_versions_are_compared_as_numbers(version, bounds, fit):
     assert fits(version, bounds) is fit
 
 
-def test_the_packages_to_install_are_named_with_the_versions_that_fit() -> None:
+def test_the_packages_to_install_are_named_with_the_versions_that_fit():
     lacking = replace(FIT, packages={name: version for name, version in VERSIONS.items() if name != "cloudpickle"})
     (packages,) = (finding for finding in check([lacking]) if not finding.ok)
     assert packages.help.startswith("pip install 'cloudpickle>=3.1' for the Python of every worker")
 
 
-def test_the_error_of_a_launch_lists_every_failed_check() -> None:
+def test_the_error_of_a_launch_lists_every_failed_check():
     lacking = {name: version for name, version in VERSIONS.items() if name != "numpy"}
     refused = [replace(FIT, storage="PermissionError: no"), replace(FIT, host="b", packages=lacking)]
     error = WorkersUnprepared([finding for finding in check(refused) if not finding.ok])
@@ -183,7 +182,7 @@ def test_the_error_of_a_launch_lists_every_failed_check() -> None:
     ],
     ids=["a clock that is late", "a clock that is early", "a full disk"],
 )
-def test_clocks_and_space_fail_only_for_the_doctor(change: dict[str, Any], check_name: str) -> None:
+def test_clocks_and_space_fail_only_for_the_doctor(change, check_name):
     facts = replace(FIT, **change)
     assert failed(facts) == {}
     findings = check_more(Answers((facts,), began=999.0, ended=1001.0))
@@ -221,7 +220,7 @@ def launched_on_cluster(python: str, folder: Path) -> subprocess.CompletedProces
 @pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.spark
-def test_a_launch_ends_before_its_first_window_if_workers_lack_a_package(tmp_path: Path) -> None:
+def test_a_launch_ends_before_its_first_window_if_workers_lack_a_package(tmp_path):
     lacking = without_dagkit(tmp_path, [name for name in NEEDED if name != "pydantic"])
     launched = launched_on_cluster(lacking, tmp_path)
     assert launched.returncode == 5, launched.stderr
@@ -234,7 +233,7 @@ def test_a_launch_ends_before_its_first_window_if_workers_lack_a_package(tmp_pat
 @pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.spark
-def test_the_doctor_examines_the_workers_of_a_master(tmp_path: Path) -> None:
+def test_the_doctor_examines_the_workers_of_a_master(tmp_path):
     examined = on_cluster(without_dagkit(tmp_path), "doctor", "--json", "--path", "app", folder=tmp_path)
     findings = {each["check"]: each for each in json.loads(examined.stdout)["findings"]}
     workers = [name for name in findings if name.startswith("workers' ")]
@@ -247,7 +246,7 @@ def test_the_doctor_examines_the_workers_of_a_master(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.skipif(not can_compile(), reason=MISSING)
-def test_workers_of_another_platform_do_without_the_compiled_c_and_the_log_says_so_once(tmp_path: Path) -> None:
+def test_workers_of_another_platform_do_without_the_compiled_c_and_the_log_says_so_once(tmp_path):
     bare = Path(without_dagkit(tmp_path))
     (other := tmp_path / "other").write_text(f'#!/bin/sh\nexec setarch linux32 {bare} "$@"\n')
     other.chmod(0o755)

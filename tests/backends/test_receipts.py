@@ -18,9 +18,7 @@ POINTS = [Point.RUNNING, Point.STAGED, Point.APPENDED, Point.DELIVERED, Point.RE
 
 
 @on_backends("point", POINTS, in_gate=Point.DELIVERED)
-def test_each_file_has_one_receipt_after_a_crash(
-    tmp_path: Path, backend: str, point: Point, request: pytest.FixtureRequest
-) -> None:
+def test_each_file_has_one_receipt_after_a_crash(tmp_path, backend, point, request):
     session = request.getfixturevalue("spark") if backend == "spark" else None
     home, machine = filled(tmp_path), Machine(backend=backend, spark=session)
     with pytest.raises(Crash):
@@ -35,9 +33,7 @@ def test_each_file_has_one_receipt_after_a_crash(
 
 
 @on_backends("finder", FINDERS)
-def test_each_finder_can_ask_for_receipts(
-    tmp_path: Path, backend: str, finder: str, request: pytest.FixtureRequest
-) -> None:
+def test_each_finder_can_ask_for_receipts(tmp_path, backend, finder, request):
     session = request.getfixturevalue("spark") if backend == "spark" else None
     home, machine = filled(tmp_path), Machine(backend=backend, spark=session)
     with pytest.raises(Crash):

@@ -104,13 +104,13 @@ def left(report: Report) -> list[tuple[str, int, int]]:
 
 
 @pytest.mark.parametrize("reader", [Yields(), Emits()])
-def test_without_a_deadline_elements_are_read_to_their_end_in_their_order(reader: Operator) -> None:
+def test_without_a_deadline_elements_are_read_to_their_end_in_their_order(reader):
     kept, report = read(reader, Block(2, "b", 7, 9), Block(1, "a", 3, 6))
     assert (kept, left(report), report.positions) == ([3, 4, 5, 7, 8], [], 5)
 
 
 @pytest.mark.parametrize("reader", [Yields(), Emits()])
-def test_when_the_time_is_over_one_item_is_read_and_all_else_is_left(reader: Operator) -> None:
+def test_when_the_time_is_over_one_item_is_read_and_all_else_is_left(reader):
     kept, report = read(reader, Block(1, "a", 3, 6), Block(2, "b", 7, 9), lasts_millis=0.0)
     assert (kept, left(report)) == ([3], [("a", 4, 6), ("b", 7, 9)])
     assert (report.positions, report.left[0].turn, report.left[0].done_positions) == (1, 7, 1)
@@ -118,14 +118,14 @@ def test_when_the_time_is_over_one_item_is_read_and_all_else_is_left(reader: Ope
 
 
 @pytest.mark.parametrize("reader", [Yields(), Emits()])
-def test_what_has_no_end_comes_last_and_ends_with_the_window(reader: Operator) -> None:
+def test_what_has_no_end_comes_last_and_ends_with_the_window(reader):
     kept, report = read(reader, Block(1, "endless", 5, OFFSET_INFINITY), Block(2, "b", 7, 8), lasts_millis=20.0)
     ((source, start, end),) = left(report)
     assert (source, end) == ("endless", OFFSET_INFINITY)
     assert kept == [7, *range(5, start)]
 
 
-def test_a_silent_reader_of_what_has_no_end_is_interrupted() -> None:
+def test_a_silent_reader_of_what_has_no_end_is_interrupted():
     _, report = read(Counts(), Block(1, "endless", 5, OFFSET_INFINITY), lasts_millis=0.0)
     ((_, start, end),) = left(report)
     assert (report.state["reads"]["counted"], end) == (start - 5, OFFSET_INFINITY)
@@ -152,11 +152,11 @@ class ClaimsTorn(Counts):
         raise AssertionError("its work has no end")
 
 
-def test_work_without_an_end_fails_at_the_next_claim_after_its_tracker_raised() -> None:
+def test_work_without_an_end_fails_at_the_next_claim_after_its_tracker_raised():
     with pytest.raises(OperatorFailed, match="ValueError: torn"):
         read(ClaimsTorn(), Block(1, "endless", 5, OFFSET_INFINITY), lasts_millis=0.0)
 
 
-def test_what_is_neither_read_nor_given_back_is_a_failure() -> None:
+def test_what_is_neither_read_nor_given_back_is_a_failure():
     with pytest.raises(OperatorFailed, match=r"reads failed in window 7, slot 0: Stops.process returned, and of Block"):
         read(Stops(), Block(1, "a", 3, 6))

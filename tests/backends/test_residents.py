@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from multiprocessing.connection import Listener
@@ -176,9 +176,7 @@ class Run:
 
 
 @pytest.fixture
-def run(
-    request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Run]:
+def run(request, spark, tmp_path, monkeypatch):
     """A run whose windows count as quick, however slow the machine is; on one level, or as many as a test asks for."""
     monkeypatch.setattr(residents, "QUICKLY_SECONDS", 300.0)
     run = Run(spark, tmp_path, slots=2, levels=getattr(request, "param", 1))
@@ -192,7 +190,7 @@ on_one_level_and_two = pytest.mark.parametrize("run", [pytest.param(1, marks=pyt
 
 
 @on_one_level_and_two
-def test_windows_share_a_job_until_the_backend_is_closed(run: Run) -> None:
+def test_windows_share_a_job_until_the_backend_is_closed(run):
     run.until(lambda: run.backend.in_residents >= 5)
     assert run.arrived == list(range(len(run.arrived)))
     assert run.backend.stays < run.backend.in_residents
@@ -202,7 +200,7 @@ def test_windows_share_a_job_until_the_backend_is_closed(run: Run) -> None:
     run.wait_until_no_job_is_active()
 
 
-def test_slots_leave_when_no_window_comes(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slots_leave_when_no_window_comes(run, monkeypatch):
     monkeypatch.setattr(residents, "QUICKLY_SECONDS", within(2))
     run.until(lambda: run.backend.in_residents >= 2)
     run.wait_until_no_job_is_active()
@@ -210,7 +208,7 @@ def test_slots_leave_when_no_window_comes(run: Run, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.trial
 @on_one_level_and_two
-def test_a_window_whose_worker_is_killed_runs_again(run: Run) -> None:
+def test_a_window_whose_worker_is_killed_runs_again(run):
     run.until(lambda: run.backend.in_residents >= 2, (run.home / "kill").touch)
     assert run.arrived == list(range(len(run.arrived)))
     assert [message.partition(":")[0] for message in run.failures] == ["WorkerDied"]
@@ -218,7 +216,7 @@ def test_a_window_whose_worker_is_killed_runs_again(run: Run) -> None:
 
 
 @pytest.mark.trial
-def test_slots_that_died_between_two_windows_are_replaced(run: Run) -> None:
+def test_slots_that_died_between_two_windows_are_replaced(run):
     def kill() -> None:
         before = run.backend.stays
         for worker in idle_workers():
@@ -232,16 +230,14 @@ def test_slots_that_died_between_two_windows_are_replaced(run: Run) -> None:
 
 
 @on_one_level_and_two
-def test_an_operator_fails_as_in_a_job_of_its_own(run: Run) -> None:
+def test_an_operator_fails_as_in_a_job_of_its_own(run):
     with pytest.raises(OperatorFailed, match="a file says so") as failed:
         run.until(lambda: run.backend.in_residents >= 2, (run.home / "fail").touch)
     assert failed.value.failure.operator == "keeps"
 
 
 @pytest.mark.parametrize("run", [2], indirect=True)
-def test_an_answer_that_was_not_read_is_not_taken_for_that_of_the_next_window(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_answer_that_was_not_read_is_not_taken_for_that_of_the_next_window(run, monkeypatch):
     look, lost = residents.Residents._look, list[str]()
 
     def look_once_in_vain(one: residents.Residents) -> None:
@@ -257,7 +253,7 @@ def test_an_answer_that_was_not_read_is_not_taken_for_that_of_the_next_window(
     assert run.arrived == list(range(len(run.arrived)))
 
 
-def test_an_error_of_a_slot_is_not_taken_for_the_end_of_its_connection() -> None:
+def test_an_error_of_a_slot_is_not_taken_for_the_end_of_its_connection():
     with Listener(None, FAMILY, authkey=b"key") as listener:
         task = ResidentTask(Shipped("digest", b""), str(listener.address), b"key")
         with ThreadPoolExecutor(1) as pool:
@@ -271,7 +267,7 @@ def test_an_error_of_a_slot_is_not_taken_for_the_end_of_its_connection() -> None
 
 
 @pytest.mark.trial
-def test_another_job_gets_cores_while_windows_go_on(run: Run) -> None:
+def test_another_job_gets_cores_while_windows_go_on(run):
     counted: list[int] = []
 
     def count() -> None:
@@ -292,7 +288,7 @@ def test_another_job_gets_cores_while_windows_go_on(run: Run) -> None:
 
 
 @pytest.mark.trial
-def test_slots_that_outnumber_the_cores_do_not_stay(spark: SparkSession, tmp_path: Path) -> None:
+def test_slots_that_outnumber_the_cores_do_not_stay(spark, tmp_path):
     run = Run(spark, tmp_path, slots=3)
     with closing(run.backend):
         run.run(lambda *_: run.end() if run.backend.in_jobs >= 5 else None)

@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from dagkit.launching import launch
 from dagkit.restarting import Restart
@@ -16,7 +15,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.spark]
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def test_an_application_with_receipts_resumes_after_an_earlier_window(tmp_path: Path, session: SparkSession) -> None:
+def test_an_application_with_receipts_resumes_after_an_earlier_window(tmp_path, session):
     home, place = filled(tmp_path), tmp_path / "app"
     last = launch(drawn(home, parts=False), spark=session, until="idle", path=place).window_id
     assert last > 2

@@ -161,7 +161,7 @@ def pages(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 @pytest.mark.parametrize("kind", ["classic", "connect"])
-def test_planted_secrets_are_nowhere_on_spark(kind: str, tmp_path: Path) -> None:
+def test_planted_secrets_are_nowhere_on_spark(kind, tmp_path):
     environment = settings_in(tmp_path, ui=kind == "classic")
     server, master = None, "local[1]"
     with ExitStack() as started:

@@ -4,7 +4,6 @@ import socket
 import sys
 
 import pytest
-from pyspark.sql import SparkSession
 
 from dagkit.backends.spark import session_at
 from dagkit.backends.spark.master import SparkUnavailable
@@ -16,18 +15,18 @@ from tests.processes import run_program
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-def test_its_java_compiles_once_and_leaves_the_processor_to_the_workers(spark: SparkSession) -> None:
+def test_its_java_compiles_once_and_leaves_the_processor_to_the_workers(spark):
     java = spark.sparkContext._jvm.java.lang.management.ManagementFactory  # type: ignore[union-attr]
     assert "-XX:TieredStopAtLevel=1" in list(java.getRuntimeMXBean().getInputArguments())
 
 
 @pytest.fixture
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_proxy(monkeypatch):
     monkeypatch.setenv("no_proxy", "*")
 
 
 @pytest.mark.usefixtures("_no_proxy")
-def test_what_listens_and_is_no_connect_server_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_listens_and_is_no_connect_server_is_not_waited_for(monkeypatch):
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio")
     monkeypatch.setattr("dagkit.backends.spark.session.CONNECTED_WITHIN_SECONDS", 0.2)
     monkeypatch.setenv(PATIENCE, "1")
@@ -40,7 +39,7 @@ def test_what_listens_and_is_no_connect_server_is_not_waited_for(monkeypatch: py
     )
 
 
-def test_calls_to_a_connect_server_that_is_away_are_retried_for_some_seconds_and_later_ones_are_not() -> None:
+def test_calls_to_a_connect_server_that_is_away_are_retried_for_some_seconds_and_later_ones_are_not():
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio")
     from dagkit.backends.spark.connect_retries import Retries  # noqa: PLC0415 - needs grpcio
 
@@ -52,7 +51,7 @@ def test_calls_to_a_connect_server_that_is_away_are_retried_for_some_seconds_and
     assert (policy.has_given_up, other.next_attempt(), policy.to_state().next_attempt()) == (True, None, None)
 
 
-def test_only_sessions_that_dagkit_opens_at_a_connect_server_are_replaced(spark: SparkSession) -> None:
+def test_only_sessions_that_dagkit_opens_at_a_connect_server_are_replaced(spark):
     opened = StartingSession()
     assert Machine(master="sc://host:443/;use_ssl=true;token=secret", starting=opened).server == "host:443"
     assert Machine(master="sc://[::1]:15002", starting=opened).server == "[::1]:15002"
@@ -65,7 +64,7 @@ def test_only_sessions_that_dagkit_opens_at_a_connect_server_are_replaced(spark:
     ] == [None] * 5
 
 
-def test_yarn_needs_to_be_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_yarn_needs_to_be_configured(monkeypatch):
     for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(SparkIncomplete, match=r"^Spark does not know where YARN is .*\n  help: set HADOOP_CONF_DIR"):
@@ -101,6 +100,6 @@ other.join()
 """
 
 
-def test_two_threads_may_import_the_backend_at_once() -> None:
+def test_two_threads_may_import_the_backend_at_once():
     done = run_program([sys.executable, "-c", IMPORTING], check=False, seconds=120)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -45,37 +45,35 @@ def chosen(master: str, users: Mapping[str, str] | None = None, temporary: str =
     ("master", "settings"),
     [*((local, LOCAL) for local in ("local", "local[2]", "local[*,3]")), *((each, EVERYWHERE) for each in CLUSTERS)],
 )
-def test_what_makes_a_local_spark_quick_and_private_is_set_for_local_masters_only(
-    master: str, settings: dict[str, str]
-) -> None:
+def test_what_makes_a_local_spark_quick_and_private_is_set_for_local_masters_only(master, settings):
     assert chosen(master) == settings
 
 
 @pytest.mark.parametrize("master", ["local[2]", *CLUSTERS])
-def test_what_the_user_has_set_is_left_alone(master: str) -> None:
+def test_what_the_user_has_set_is_left_alone(master):
     names = [name for name in chosen(master) if name != "spark.driver.extraJavaOptions"]
     assert chosen(master, dict.fromkeys(names, "theirs")).keys() <= {"spark.driver.extraJavaOptions"}
 
 
-def test_the_users_java_options_come_after_ours() -> None:
+def test_the_users_java_options_come_after_ours():
     both = chosen("local", {"spark.driver.extraJavaOptions": "-Dtheir=own -XX:TieredStopAtLevel=4"})
     assert both["spark.driver.extraJavaOptions"] == "-XX:TieredStopAtLevel=1 -Dtheir=own -XX:TieredStopAtLevel=4"
 
 
 @pytest.mark.parametrize(("length", "sockets"), [(60, True), (61, False)])
-def test_a_folder_whose_path_is_too_long_for_a_socket_gets_none(length: int, sockets: bool) -> None:
+def test_a_folder_whose_path_is_too_long_for_a_socket_gets_none(length, sockets):
     names = {name for name in chosen("local", temporary="/" + "t" * (length - 1)) if "unix" in name}
     assert bool(names) is sockets
 
 
 @pytest.mark.parametrize("logs", [True, False])
-def test_errors_alone_are_logged_unless_the_user_has_a_configuration(logs: bool) -> None:
+def test_errors_alone_are_logged_unless_the_user_has_a_configuration(logs):
     java = settings_for(Master.of("yarn"), {}, logs=logs).get("spark.driver.extraJavaOptions", "")
     assert ("log4j2.configurationFile" in java) is logs
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     (tmp_path / "spark-defaults.conf").write_text(
         "# ours\nspark.ui.enabled true\nspark.master=yarn\nspark.a: file\nnot.of.spark x\n", encoding="utf-8"
     )
@@ -95,7 +93,7 @@ def folder(tmp_path: Path) -> Path:
         ("--conf", "file"),
     ],
 )
-def test_the_users_settings_are_read_from_where_spark_reads_them(folder: Path, arguments: str, a: str) -> None:
+def test_the_users_settings_are_read_from_where_spark_reads_them(folder, arguments, a):
     (folder / "other.conf").write_text("spark.a other\n", encoding="utf-8")
     environment = {"SPARK_CONF_DIR": str(folder), "PYSPARK_SUBMIT_ARGS": arguments.format(folder)}
     users = users_settings(environment)
@@ -104,18 +102,18 @@ def test_the_users_settings_are_read_from_where_spark_reads_them(folder: Path, a
     assert users.get("spark.ui.enabled") == (None if "other" in arguments else "true")
 
 
-def test_java_options_are_asked_for_in_two_ways() -> None:
+def test_java_options_are_asked_for_in_two_ways():
     users = users_settings({"PYSPARK_SUBMIT_ARGS": "--driver-java-options '-Da=b -Dc=d' pyspark-shell"})
     assert users["spark.driver.extraJavaOptions"] == "-Da=b -Dc=d"
 
 
-def test_the_folder_of_a_spark_that_is_installed_is_asked(folder: Path, tmp_path: Path) -> None:
+def test_the_folder_of_a_spark_that_is_installed_is_asked(folder, tmp_path):
     (tmp_path / "conf").mkdir()
     (folder / "spark-defaults.conf").rename(tmp_path / "conf" / "spark-defaults.conf")
     assert users_settings({"SPARK_HOME": str(tmp_path)})["spark.a"] == "file"
 
 
-def test_a_log_configuration_of_the_users_own_is_seen(tmp_path: Path) -> None:
+def test_a_log_configuration_of_the_users_own_is_seen(tmp_path):
     environment = {"SPARK_CONF_DIR": str(tmp_path)}
     (tmp_path / "log4j2.properties.template").touch()
     assert not has_own_logging(environment)
@@ -140,7 +138,7 @@ for master, settings in (("local[1]", {}), ("local-cluster[1,1,1024]", {}), ("lo
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("way", ["python", "spark-submit"])
-def test_a_session_has_the_users_settings_and_a_cluster_none_of_the_local_ones(folder: Path, way: str) -> None:
+def test_a_session_has_the_users_settings_and_a_cluster_none_of_the_local_ones(folder, way):
     script = folder / "shows.py"
     script.write_text(SHOWS, encoding="utf-8")
     defaults = "spark.sql.adaptive.enabled true\nspark.theirs kept\n"
@@ -171,7 +169,7 @@ def test_a_session_has_the_users_settings_and_a_cluster_none_of_the_local_ones(f
 @pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.spark
-def test_executors_whose_folders_have_long_paths_run_python(tmp_path: Path) -> None:
+def test_executors_whose_folders_have_long_paths_run_python(tmp_path):
     """As containers of YARN do, whose paths are longer than that of a Unix socket may be."""
     deep = tmp_path / ("a" * 100)
     deep.mkdir()

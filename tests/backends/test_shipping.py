@@ -2,7 +2,7 @@
 
 import site
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -67,7 +67,7 @@ Written = Callable[..., ModuleType]
 
 
 @pytest.fixture
-def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Written:
+def written(tmp_path, monkeypatch):
     """Makes a module that this process alone can import."""
 
     def write(name: str, content: str, folder: str = ".") -> ModuleType:
@@ -85,7 +85,7 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Written:
 
 
 @pytest.fixture
-def author(written: Written) -> ModuleType:
+def author(written):
     return written("authors_own", AUTHOR)
 
 
@@ -96,7 +96,7 @@ def read_elsewhere(data: bytes, folder: Path, worker: str = WORKER) -> str:
     return done.stdout + done.stderr
 
 
-def test_a_worker_reads_elements_of_an_authors_dataclass(author: ModuleType, tmp_path: Path) -> None:
+def test_a_worker_reads_elements_of_an_authors_dataclass(author, tmp_path):
     program = program_of(compile_application(author.populate_dag))
     with by_value([author]):
         assert author in modules_of(program)
@@ -168,7 +168,7 @@ HELD: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("held", HELD.values(), ids=HELD.keys())
-def test_a_function_in_a_property_takes_its_module_along(written: Written, held: Callable[[Any], Any]) -> None:
+def test_a_function_in_a_property_takes_its_module_along(written, held):
     written("limits_own", LIMITS)
     helper = written("helper_own", HELPER)
     assert found_in(held(helper.is_short)) == ["helper_own", "limits_own"]
@@ -178,7 +178,7 @@ LOUD = "def loud(word):\n    return word.upper()\n"
 
 
 @pytest.fixture
-def asked_anew() -> Iterator[None]:
+def asked_anew():
     """Where libraries are is asked again, and once more afterwards."""
     installed._libraries.cache_clear()
     yield
@@ -191,8 +191,8 @@ def asked_anew() -> Iterator[None]:
     [("site-packages", []), ("dist-packages", []), ("sources", ["loud_own"]), ("my-site-packages", ["loud_own"])],
 )
 def test_what_the_libraries_of_another_environment_hold_stays_where_it_is(
-    folder: str, found: list[str], written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    folder, found, written, tmp_path, monkeypatch
+):
     own = tmp_path / "own"
     for each in (own, tmp_path / folder):
         each.mkdir()
@@ -203,38 +203,34 @@ def test_what_the_libraries_of_another_environment_hold_stays_where_it_is(
 
 
 @pytest.mark.usefixtures("asked_anew")
-def test_what_is_installed_for_a_user_stays_where_it_is(
-    written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_installed_for_a_user_stays_where_it_is(written, tmp_path, monkeypatch):
     (tmp_path / "lib").mkdir()
     monkeypatch.setattr(site, "getusersitepackages", lambda: str(tmp_path / "lib"))
     monkeypatch.syspath_prepend(tmp_path / "lib")
     assert found_in(written("loud_own", LOUD, "lib").loud) == []
 
 
-def test_what_is_put_on_the_path_is_taken_along_whatever_its_folder_is_called(
-    written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_put_on_the_path_is_taken_along_whatever_its_folder_is_called(written, tmp_path, monkeypatch):
     (tmp_path / "site-packages").mkdir()
     monkeypatch.syspath_prepend(tmp_path / "site-packages")
     monkeypatch.setattr(sys, "path", [*sys.path, Path("/nowhere"), b"/nowhere"])
     assert found_in(written("loud_own", LOUD, "site-packages").loud) == ["loud_own"]
 
 
-def test_a_codec_takes_its_module_along(written: Written) -> None:
+def test_a_codec_takes_its_module_along(written):
     written("limits_own", LIMITS)
     helper = written("helper_own", HELPER)
     assert found_in(None) == []
     assert found_in(None, helper.Words()) == ["helper_own"]
 
 
-def test_a_class_that_goes_with_an_item_is_whole_on_the_other_side(author: ModuleType, tmp_path: Path) -> None:
+def test_a_class_that_goes_with_an_item_is_whole_on_the_other_side(author, tmp_path):
     with by_value([author]):
         data = Known([]).dumps(author.Customer)
     assert read_elsewhere(data, tmp_path) == "Customer(name='anna', orders=7)\n"
 
 
-def test_a_backend_that_cannot_be_made_leaves_no_module_by_value(written: Written) -> None:
+def test_a_backend_that_cannot_be_made_leaves_no_module_by_value(written):
     author = written("greeting", AUTHOR)
     session: Any = None
     with pytest.raises(SparkEnded, match="could not send dagkit") as raised:
@@ -308,7 +304,7 @@ except ModuleNotFoundError as error:
 """
 
 
-def test_a_worker_lacks_what_the_driver_alone_imports_until_it_uses_it(written: Written, tmp_path: Path) -> None:
+def test_a_worker_lacks_what_the_driver_alone_imports_until_it_uses_it(written, tmp_path):
     written("drawing_own", DRAWING.replace("class Largest(DiGraph):", "class Largest:"))
     author = written("drivers_own", DRIVERS)
     program = program_of(compile_application(author.Drawn()))
@@ -318,7 +314,7 @@ def test_a_worker_lacks_what_the_driver_alone_imports_until_it_uses_it(written: 
     assert read_elsewhere(data, tmp_path, LACKING) == "['Greet', 'Largest'] ['Greet']\nhello anna\nnetworkx\n"
 
 
-def test_what_an_operator_is_made_of_is_wanted_at_once(written: Written, tmp_path: Path) -> None:
+def test_what_an_operator_is_made_of_is_wanted_at_once(written, tmp_path):
     written("drawing_own", DRAWING)
     author = written("drivers_own", DRIVERS)
     program = program_of(compile_application(author.Drawn()))
@@ -339,7 +335,7 @@ class Graphs(Operator):
     def process(self, item: str) -> None: ...
 
 
-def test_an_object_whose_class_is_missing_is_reported_by_the_module(tmp_path: Path) -> None:
+def test_an_object_whose_class_is_missing_is_reported_by_the_module(tmp_path):
     def draw(dag: Dag, _: Any) -> None:
         graphs = dag.add_operator("graphs", Graphs(graph=nx.DiGraph()))
         dag.add_stream("words", dag.add_operator("words", Words()).output, graphs.input)
@@ -389,7 +385,7 @@ for function in (over, large):
 """
 
 
-def test_functions_keep_their_lines_on_a_worker_without_their_file(written: Written, tmp_path: Path) -> None:
+def test_functions_keep_their_lines_on_a_worker_without_their_file(written, tmp_path):
     author = written("dividing_own", DIVIDING)
     program = program_of(compile_application(author.populate_dag))
     modules = modules_of(program)

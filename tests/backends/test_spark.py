@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from pyspark import TaskContext
-from pyspark.sql import SparkSession
 
 from dagkit import (
     Batch,
@@ -97,7 +96,7 @@ def state_of(answer: Answer, operator: str) -> list[Any]:
     [("classic", 1), ("classic", 3), pytest.param("connect", 1, marks=pytest.mark.trial), ("connect", 3)],
     indirect=["session"],
 )
-def test_words_are_counted_over_windows(session: SparkSession, partitions: int) -> None:
+def test_words_are_counted_over_windows(session, partitions):
     counting_words = counting(partitions)
     backend = SparkBackend(counting_words, session)
     state: Any = {}
@@ -110,7 +109,7 @@ def test_words_are_counted_over_windows(session: SparkSession, partitions: int) 
 
 
 @ON_BOTH
-def test_what_an_operator_raises_arrives_as_a_failure(session: SparkSession) -> None:
+def test_what_an_operator_raises_arrives_as_a_failure(session):
     counting_words = counting(2)
     backend = SparkBackend(counting_words, session)
     with pytest.raises(OperatorFailed, match="no such word") as raised:
@@ -157,9 +156,7 @@ def coded(receiver: str) -> Compilation:
 
 @pytest.mark.parametrize("word", ["unwritable", "unreadable"])
 @pytest.mark.parametrize("receiver", ["near", "far", "again"])
-def test_what_a_codec_raises_is_reported_of_the_operator_that_receives(
-    session: SparkSession, receiver: str, word: str
-) -> None:
+def test_what_a_codec_raises_is_reported_of_the_operator_that_receives(session, receiver, word):
     coding = coded(receiver)
     backend = SparkBackend(coding, session)
     with pytest.raises(OperatorFailed, match=f"no such word can be {word[2:6]}") as raised:
@@ -193,7 +190,7 @@ def blown_up(dag: Any, conf: object) -> None:
     words >> first >> second
 
 
-def test_large_state_goes_to_each_slot_by_itself(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_state_goes_to_each_slot_by_itself(session, monkeypatch):
     monkeypatch.setattr("dagkit.backends.spark.backend.LARGEST_SHARED_BYTES", 1000)
     blowing = compile_application(blown_up)
     backend = SparkBackend(blowing, session)
@@ -219,7 +216,7 @@ class Laden(Blow):
 
 
 @pytest.mark.parametrize("draw", [blown_up, laden], ids=["state", "program"])
-def test_what_is_large_leaves_nothing_on_the_drivers_disk(spark: SparkSession, draw: Any) -> None:
+def test_what_is_large_leaves_nothing_on_the_drivers_disk(spark, draw):
     folder = Path(str(spark.sparkContext._temp_dir))
     large = compile_application(draw)
     backend = SparkBackend(large, spark)
@@ -233,7 +230,7 @@ def test_what_is_large_leaves_nothing_on_the_drivers_disk(spark: SparkSession, d
     backend.close()
 
 
-def test_a_session_with_settings_of_its_own_is_used_as_it_is(spark: SparkSession) -> None:
+def test_a_session_with_settings_of_its_own_is_used_as_it_is(spark):
     own = spark.newSession()
     own.conf.set("spark.sql.adaptive.enabled", "true")
     own.conf.set("spark.sql.adaptive.coalescePartitions.initialPartitionNum", "1")
@@ -272,7 +269,7 @@ class Same(Operator):
         self.output.emit(item)
 
 
-def test_what_skips_a_level_passes_through_it(session: SparkSession) -> None:
+def test_what_skips_a_level_passes_through_it(session):
     def draw(dag: Any, conf: object) -> None:
         words, same = dag.add_operator("words", Words()), dag.add_operator("same", Same())
         count, pair = dag.add_operator("count", Count()), dag.add_operator("pair", Pair())
@@ -334,8 +331,8 @@ def two_levels(dag: Any, conf: object) -> None:
     [(one_level, False, False), (two_levels, False, False), (one_level, True, False), (two_levels, True, True)],
 )
 def test_a_window_is_a_query_of_spark_sql_only_if_spark_encrypts_what_levels_exchange(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, draw: Any, encrypts: bool, is_planned: bool
-) -> None:
+    spark, monkeypatch, draw, encrypts, is_planned
+):
     monkeypatch.setattr("dagkit.backends.spark.backend._encrypts", lambda _: encrypts)
     compilation = compile_application(draw)
     backend = SparkBackend(compilation, spark)
@@ -344,7 +341,7 @@ def test_a_window_is_a_query_of_spark_sql_only_if_spark_encrypts_what_levels_exc
     backend.close()
 
 
-def test_no_files_of_rows_are_left_after_a_window_and_after_one_that_fails(spark: SparkSession) -> None:
+def test_no_files_of_rows_are_left_after_a_window_and_after_one_that_fails(spark):
     with folder_in(spark.sparkContext) as folder:
         place = Path(folder).parent
     counting_words = counting(2)
@@ -356,7 +353,7 @@ def test_no_files_of_rows_are_left_after_a_window_and_after_one_that_fails(spark
     assert not list(place.glob("window-*"))
 
 
-def test_what_is_held_back_comes_to_the_driver(session: SparkSession) -> None:
+def test_what_is_held_back_comes_to_the_driver(session):
     def draw(dag: Any, conf: object) -> None:
         words, turn = dag.add_operator("words", Words()), dag.add_operator("turn", Round())
         delay = dag.add_operator("delay", DelayOperator[str]())
@@ -389,7 +386,7 @@ def ending(operator: Operator) -> Compilation:
     return compile_application(draw)
 
 
-def test_what_fails_in_spark_is_reported_as_a_failure_of_spark(session: SparkSession) -> None:
+def test_what_fails_in_spark_is_reported_as_a_failure_of_spark(session):
     leaving = ending(Exit())
     backend = SparkBackend(leaving, session)
     with pytest.raises(WorkerDied, match="Spark failed in window 7") as raised:
@@ -417,7 +414,7 @@ def told_by(program: Program, above: bytes) -> list[SlotReport]:
     ]
 
 
-def test_parts_of_a_window_that_do_not_fit_together_are_no_answer(spark: SparkSession) -> None:
+def test_parts_of_a_window_that_do_not_fit_together_are_no_answer(spark):
     counting_words = counting(2)
     backend = SparkBackend(counting_words, spark)
     whole = told_by(program_of(counting_words), b"first")
@@ -431,7 +428,7 @@ def test_parts_of_a_window_that_do_not_fit_together_are_no_answer(spark: SparkSe
     backend.close()
 
 
-def test_what_keeps_a_slot_from_beginning_fails_with_its_own_code(session: SparkSession) -> None:
+def test_what_keeps_a_slot_from_beginning_fails_with_its_own_code(session):
     settled = ending(Settled())
     backend = SparkBackend(settled, session)
     with pytest.raises(StateUnreadable, match=r"seen .*\[state-unreadable\]"):
@@ -449,7 +446,7 @@ class Linger(Operator):
         time.sleep(600)  # sleeps: the test ends it
 
 
-def test_closing_ends_what_runs(session: SparkSession, tmp_path: Path) -> None:
+def test_closing_ends_what_runs(session, tmp_path):
     lingering = ending(Linger())
     backend = SparkBackend(lingering, session)
     sign = tmp_path / "at work"
@@ -462,9 +459,7 @@ def test_closing_ends_what_runs(session: SparkSession, tmp_path: Path) -> None:
             window.result(within(60))
 
 
-def test_closing_ends_what_is_on_its_way_to_spark(
-    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_closing_ends_what_is_on_its_way_to_spark(session, tmp_path, monkeypatch):
     lingering = ending(Linger())
     backend = SparkBackend(lingering, session)
     is_built, was_interrupted = Event(), Event()
@@ -490,7 +485,7 @@ def test_closing_ends_what_is_on_its_way_to_spark(
             window.result(within(60))
 
 
-def test_a_window_that_comes_after_closing_is_refused(session: SparkSession) -> None:
+def test_a_window_that_comes_after_closing_is_refused(session):
     counting_words = counting(1)
     backend = SparkBackend(counting_words, session)
     backend.close()
@@ -498,7 +493,7 @@ def test_a_window_that_comes_after_closing_is_refused(session: SparkSession) -> 
         backend.run(WindowTask(1, sent(counting_words, ["a"])))
 
 
-def test_tasks_are_interrupted_for_the_threads_that_run_jobs_and_for_no_others(spark: SparkSession) -> None:
+def test_tasks_are_interrupted_for_the_threads_that_run_jobs_and_for_no_others(spark):
     context, name = spark.sparkContext, "spark.job.interruptOnCancel"
     backend = SparkBackend(counting(1), spark)
     assert context.getLocalProperty(name) is None
@@ -515,7 +510,7 @@ def test_tasks_are_interrupted_for_the_threads_that_run_jobs_and_for_no_others(s
     backend.close()
 
 
-def test_two_windows_run_at_the_same_time(session: SparkSession) -> None:
+def test_two_windows_run_at_the_same_time(session):
     counting_words = counting(2)
     backend = SparkBackend(counting_words, session)
     with ThreadPoolExecutor(2) as pool:
@@ -526,9 +521,7 @@ def test_two_windows_run_at_the_same_time(session: SparkSession) -> None:
 
 
 @pytest.mark.parametrize("by_job", [True, False], ids=["by a job", "by the driver"])
-def test_files_are_made_of_their_pieces(
-    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_job: bool
-) -> None:
+def test_files_are_made_of_their_pieces(session, tmp_path, monkeypatch, by_job):
     if by_job:
         monkeypatch.setattr("dagkit.backends.spark.placing.MANY_BYTES", 1)
     backend = SparkBackend(counting(1), session)

@@ -65,7 +65,7 @@ def _with_what_they_need(names: Iterable[str]) -> set[str]:
     return found
 
 
-def test_workers_elsewhere_are_sent_dagkit_and_the_application(tmp_path: Path) -> None:
+def test_workers_elsewhere_are_sent_dagkit_and_the_application(tmp_path):
     bare = without_dagkit(tmp_path)
     environment = {"PYTHONPATH": str(HERE.parents[1]) + os.pathsep + str(HERE.parents[1] / "operators")}
     told = ran(
@@ -74,7 +74,7 @@ def test_workers_elsewhere_are_sent_dagkit_and_the_application(tmp_path: Path) -
     assert told == {"counts": {"A!": 4, "B!": 2}, "slots": SLOTS, "zipped": True}
 
 
-def test_a_task_whose_worker_dies_is_run_again_and_nothing_comes_twice(tmp_path: Path) -> None:
+def test_a_task_whose_worker_dies_is_run_again_and_nothing_comes_twice(tmp_path):
     words = ["a", "b", "die", "a", "c"]
     told = ran("local[2,3]", tmp_path / "died", *words)
     assert (tmp_path / "died").exists()

@@ -3,7 +3,6 @@
 import os
 
 import pytest
-from pyspark.sql import SparkSession
 
 from dagkit.backends.spark.cores import CoresOf, cores_of, most_cores
 from dagkit.engine.worker.protocol import Cores
@@ -11,7 +10,7 @@ from dagkit.engine.worker.protocol import Cores
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_a_session_knows_its_cores_behind_connect_too(session: SparkSession) -> None:
+def test_a_session_knows_its_cores_behind_connect_too(session):
     assert CoresOf(session).count() == Cores(2, 2)
 
 
@@ -45,7 +44,7 @@ def test_a_session_knows_its_cores_behind_connect_too(session: SparkSession) -> 
         pytest.param({"spark.dynamicAllocation.maxExecutors": "50"}, None, id="a limit of what is not allocated"),
     ],
 )
-def test_what_a_cluster_can_grow_to_is_in_its_settings(settings: dict[str, str], most: int | None) -> None:
+def test_what_a_cluster_can_grow_to_is_in_its_settings(settings, most):
     assert most_cores(lambda name: settings.get(name, "")) == most
 
 
@@ -77,18 +76,18 @@ ALLOCATED = {"spark.master": "yarn", "spark.dynamicAllocation.enabled": "true", 
         pytest.param({"spark.master": "spark://there:7077"}, 6, Cores(6, 6), id="nothing is set"),
     ],
 )
-def test_as_many_tasks_as_run_at_once_are_counted(settings: dict[str, str], counted: int | None, cores: Cores) -> None:
+def test_as_many_tasks_as_run_at_once_are_counted(settings, counted, cores):
     assert cores_of(lambda name: settings.get(name, ""), counted) == cores
 
 
-def test_all_threads_of_a_machine_are_known_though_more_were_requested() -> None:
+def test_all_threads_of_a_machine_are_known_though_more_were_requested():
     settings = {"spark.master": "local[*]", **REQUESTED}
     assert cores_of(lambda name: settings.get(name, ""), None) == Cores(os.cpu_count() or 1, os.cpu_count() or 1)
 
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_a_request_for_tasks_is_not_taken_for_cores(session: SparkSession) -> None:
+def test_a_request_for_tasks_is_not_taken_for_cores(session):
     name = "spark.sql.leafNodeDefaultParallelism"
     session.conf.set(name, "50")
     try:

@@ -3,7 +3,6 @@
 import dataclasses
 import math
 import struct
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Generic, TypeVar
@@ -179,18 +178,18 @@ items = st.one_of(columns, st.lists(values), st.lists(points), st.lists(named), 
 
 
 @given(items)
-def test_items_come_back_as_they_were(listed: Sequence[Any]) -> None:
+def test_items_come_back_as_they_were(listed):
     assert same(carried(Batch.of(listed)), list(listed))
 
 
 @given(st.lists(st.tuples(columns, columns)).map(lambda pairs: [p for a, b in pairs for p in zip(a, b, strict=False)]))
-def test_columns_come_back_as_they_were(pairs: list[tuple[Any, Any]]) -> None:
+def test_columns_come_back_as_they_were(pairs):
     batch = Batch({"x": Listed([x for x, _ in pairs]), "y": Listed([y for _, y in pairs])}, Point)
     assert same(carried(batch), [Point(x, y) for x, y in pairs])
 
 
 @pytest.mark.parametrize("value", [None, True, 1, 1.0, -0.0, 2**70, "\udc80", b"x", Colour.RED, (1, "a")])
-def test_a_constant_keeps_its_type(value: Any) -> None:
+def test_a_constant_keeps_its_type(value):
     both = frames()
     for constant in (value, 1, True, 1.0):  # equal ones must not be taken for each other
         batch = Batch({"x": Listed(["a", "b"]), "y": Constant(constant, 2)}, Point)
@@ -203,7 +202,7 @@ def lines(text: bytes) -> Lines:
     return Lines(pa.array(text.splitlines(keepends=True), pa.binary()))
 
 
-def test_lines_travel_with_their_delimiters() -> None:
+def test_lines_travel_with_their_delimiters():
     both = frames()
     batch = Batch({"x": Constant(7, 3), "y": lines(b"one\n\xff\n\n").sliced(0, 3)}, Point)
     (frame,) = both.of(batch, 0)
@@ -216,7 +215,7 @@ def test_lines_travel_with_their_delimiters() -> None:
 
 
 @pytest.mark.parametrize("count", [3, LARGEST_BYTES // 4])
-def test_lines_as_they_were_read_travel_with_their_place(count: int) -> None:
+def test_lines_as_they_were_read_travel_with_their_place(count):
     both = frames()
     column = Lines(pa.array([b"abcdefg\n"] * count), base=100)
     batch = Batch({"x": Constant(7, count, "in/a"), "y": column}, Point)
@@ -232,7 +231,7 @@ def test_lines_as_they_were_read_travel_with_their_place(count: int) -> None:
     assert places == [known, *[None] * (len(sent) - 1)]
 
 
-def test_what_is_more_than_its_fields_is_pickled() -> None:
+def test_what_is_more_than_its_fields_is_pickled():
     loose = Named("a", Point(1, 2))
     loose.more = 3  # type: ignore[attr-defined]
     tagged = Tagged("t")
@@ -244,11 +243,11 @@ def test_what_is_more_than_its_fields_is_pickled() -> None:
 
 
 @pytest.mark.parametrize("made", [Loud("hi"), Quiet("hi"), Counted("hi"), Twofold(3)], ids=repr)
-def test_what_calling_it_with_its_fields_would_change_is_pickled(made: Any) -> None:
+def test_what_calling_it_with_its_fields_would_change_is_pickled(made):
     assert same(carried(Batch.of([made])), [made])
 
 
-def test_what_has_room_beside_its_fields_keeps_what_is_there() -> None:
+def test_what_has_room_beside_its_fields_keeps_what_is_there():
     marked = Marked("hi")
     marked.mark = "m"
     (kept,) = carried(Batch.of([marked]))
@@ -256,13 +255,13 @@ def test_what_has_room_beside_its_fields_keeps_what_is_there() -> None:
 
 
 @pytest.mark.parametrize("made", [Word("hi"), Point(1, 2), Named("a", Point(1, 2)), Boxed(7)], ids=repr)
-def test_what_is_its_fields_and_nothing_else_is_written_as_columns(made: Any) -> None:
+def test_what_is_its_fields_and_nothing_else_is_written_as_columns(made):
     (frame,) = frames().of(Batch.of([made, made]), 0)
     assert frame.writing is Writing.ARROW
     assert same(carried(Batch.of([made])), [made])
 
 
-def test_a_codec_writes_the_items_itself() -> None:
+def test_a_codec_writes_the_items_itself():
     (frame,) = frames(Reversed()).of(Batch.of(["abc", "ü"]), 0)
     assert frame.writing is Writing.CODED
     assert b"cba" in bytes(frame.content)
@@ -270,7 +269,7 @@ def test_a_codec_writes_the_items_itself() -> None:
 
 
 @pytest.mark.parametrize("make", [str, lambda text: (text, 1)], ids=["as Arrow", "as a pickle"])
-def test_large_batches_are_split(make: Callable[[str], Any]) -> None:
+def test_large_batches_are_split(make):
     listed = [make(f"{number:0>10000}") for number in range(1500)]
     written = list(frames().of(Batch.of(listed), 0))
     assert len(written) > 2
@@ -296,12 +295,12 @@ def forms(listed: list[Any]) -> list[Column]:
 
 
 @given(keys)
-def test_a_column_is_routed_as_its_values_are(listed: list[Any]) -> None:
+def test_a_column_is_routed_as_its_values_are(listed):
     for column in forms(listed):
         assert column_codes(column).tolist() == [routing_code(value) & 0xFFFFFFFF for value in column.values()]
 
 
-def test_lines_that_are_no_text_are_routed_as_the_texts_that_they_become() -> None:
+def test_lines_that_are_no_text_are_routed_as_the_texts_that_they_become():
     column = lines(b"a\n\xff\xfe\n")
     assert column_codes(column).tolist() == [routing_code(value) for value in column.values()]
 
@@ -312,7 +311,7 @@ SHARED = [PartitionKeys(3, frozenset({0, 1})), PartitionKeys(3, frozenset({1, 2,
 
 @pytest.mark.parametrize("keys", [assign_keys(1), assign_keys(2), assign_keys(5), WIDE, SHARED])
 @pytest.mark.parametrize("constant", [False, True])
-def test_a_batch_is_shared_out_as_its_items_are(keys: list[PartitionKeys], constant: bool) -> None:
+def test_a_batch_is_shared_out_as_its_items_are(keys, constant):
     numbers = [5] * 40 if constant else list(range(-20, 20))
     column = Constant(5, 40) if constant else Arrowed(pa.array(numbers))
     routed = target(field="x", key=lambda point: point.x, slots=len(keys))
@@ -349,19 +348,19 @@ AT = [5, 9, 70]
     ],
     ids=["arrow", "pickled", "by a codec", "fields", "lines that were filtered", "lines as they were read"],
 )
-def test_the_origin_travels_if_the_target_takes_it_along(batch: Batch[Any], codec: StreamCodec[Any] | None) -> None:
+def test_the_origin_travels_if_the_target_takes_it_along(batch, codec):
     assert origins(batch, codec) == [1, ("in/a", AT)]
     is_free = isinstance(batch.columns.get("item"), Lines) and batch.columns["item"].base is not None
     assert origins(batch, codec, placed=False) == [0, (None, AT if is_free else [])]
 
 
-def test_the_origin_of_a_part_of_a_file_travels_once() -> None:
+def test_the_origin_of_a_part_of_a_file_travels_once():
     batch: Batch[Any] = Batch.of_column(Listed(["a", "b"], part_start=400))
     assert origins(batch) == [1, ("in/a", [400, 400])]
 
 
 @pytest.mark.parametrize("made", ["{:0999}".format, lambda number: (f"{number:0999}",)], ids=["arrow", "pickled"])
-def test_each_frame_of_a_large_batch_has_its_origins(made: Any) -> None:
+def test_each_frame_of_a_large_batch_has_its_origins(made):
     count = LARGEST_BYTES // 400
     batch: Batch[Any] = Batch.of_column(Listed(list(map(made, range(count))), lambda: range(count)))
     frames, *read = origins(batch)

@@ -1,9 +1,6 @@
 """On Spark the number of readers follows the backlog, on classic sessions and behind Connect."""
 
-from pathlib import Path
-
 import pytest
-from pyspark.sql import SparkSession
 
 from dagkit.engine.history.backlogs import decisions
 from dagkit.launching import launch
@@ -18,7 +15,7 @@ from tests.engine.changes.test_listeners import lines
 @ON_BOTH
 @pytest.mark.slow
 @pytest.mark.spark
-def test_one_file_is_read_on_all_cores_from_the_first_window_on(session: SparkSession, tmp_path: Path) -> None:
+def test_one_file_is_read_on_all_cores_from_the_first_window_on(session, tmp_path):
     (tmp_path / "in").mkdir()
     text = some_lines(3000)
     (tmp_path / "in" / "one.txt").write_text(text)

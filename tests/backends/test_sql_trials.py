@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from dagkit import Dag, InputPort, OutputPort, RowOperator
 from dagkit.launching import Machine, launch
@@ -40,7 +39,7 @@ class Kills(RowOperator):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_workers_and_the_driver_on_spark_are_killed(tmp_path: Path, spark: SparkSession, seed: int) -> None:
+def test_workers_and_the_driver_on_spark_are_killed(tmp_path, spark, seed):
     drawn, sqlite = random.Random(seed), TestDatabase(f"sqlite:///{tmp_path}/rows.db")
     at = drawn.randrange(26)
 

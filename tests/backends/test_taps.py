@@ -41,12 +41,12 @@ ON_SPARK = [pytest.mark.slow, pytest.mark.spark]
     ],
     ids=["reference", "classic", "connect"],
 )
-def machine(request: pytest.FixtureRequest) -> dict[str, Any]:
+def machine(request):
     return on_reference() if request.param == "reference" else {"spark": request.getfixturevalue(request.param)}
 
 
 @pytest.mark.parametrize("fused", [True, False])
-def test_the_first_lines_are_shown_with_their_places(tmp_path: Path, machine: dict[str, Any], fused: bool) -> None:
+def test_the_first_lines_are_shown_with_their_places(tmp_path, machine, fused):
     (tmp_path / "in").mkdir()
     (tmp_path / "in/a").write_text("one\ntwo\nthree\nfour\nfive\n")
     draw = lines_through_filter(tmp_path, block_size=1024, fused=fused)
@@ -59,7 +59,7 @@ def test_the_first_lines_are_shown_with_their_places(tmp_path: Path, machine: di
     assert ["one" in reply.items[0].item, "three" in reply.items[1].item] == [True, True]
 
 
-def test_two_requests_for_one_stream_are_answered_by_the_same_window(tmp_path: Path, machine: dict[str, Any]) -> None:
+def test_two_requests_for_one_stream_are_answered_by_the_same_window(tmp_path, machine):
     store = Ledger.create(tmp_path / "app").store
     asked = [ask(store, TapStream(stream="times", most=most, every=1), datetime.now(UTC)) for most in (1, 2)]
     launch(multiplied(looks=((1, 2, 3),)), until="once", path=tmp_path / "app", durable=False, **machine)
@@ -67,13 +67,13 @@ def test_two_requests_for_one_stream_are_answered_by_the_same_window(tmp_path: P
     assert [(reply.window, len(reply.items)) for reply in replies if reply is not None] == [(1, 1), (1, 2)]
 
 
-def test_what_an_input_operator_sends_is_shown(tmp_path: Path, machine: dict[str, Any]) -> None:
+def test_what_an_input_operator_sends_is_shown(tmp_path, machine):
     reply = tapped(tmp_path, multiplied(looks=((1, 2, 3), (4,))), machine, stream="script.out")
     assert reply is not None
     assert (reply.window, [one.item for one in reply.items]) == (1, ["1", "2"])
 
 
-def test_a_stream_without_items_is_answered_by_the_first_window_that_has_some(tmp_path: Path) -> None:
+def test_a_stream_without_items_is_answered_by_the_first_window_that_has_some(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in/a").write_text("#\n" * 64 + "seven\n")
     draw = lines_through_filter(tmp_path, block_size=64, readers=1, threshold=1)
@@ -82,18 +82,18 @@ def test_a_stream_without_items_is_answered_by_the_first_window_that_has_some(tm
     assert (reply.window, ["seven" in one.item for one in reply.items]) == (3, [True])
 
 
-def test_an_unknown_stream_is_refused_with_a_near_name(tmp_path: Path) -> None:
+def test_an_unknown_stream_is_refused_with_a_near_name(tmp_path):
     reply = tapped(tmp_path, multiplied(), on_reference(), stream="tims")
     assert reply is not None
     assert reply.refused == "there is no stream 'tims'\n  help: did you mean 'times'?"
 
 
-def test_an_old_request_is_dropped(tmp_path: Path) -> None:
+def test_an_old_request_is_dropped(tmp_path):
     assert tapped(tmp_path, multiplied(), on_reference(), LASTS * 2, stream="times") is None
     assert not list((tmp_path / "app/requests").iterdir())
 
 
-def test_secrets_are_masked(tmp_path: Path) -> None:
+def test_secrets_are_masked(tmp_path):
     def draw(dag: Dag, conf: object) -> None:
         script = dag.add_operator("script", Script(looks=((4711,),)))
         script >> dag.add_operator("times", Times(password=str(4711))) >> dag.add_operator("collect", Collect())

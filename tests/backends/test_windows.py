@@ -138,7 +138,7 @@ Start = Callable[[Any], Runs]
 
 
 @pytest.fixture(params=["reference", SPARK_IN_TRIALS])
-def start(request: pytest.FixtureRequest) -> Start:
+def start(request):
     """Compiles what a function draws, and starts it on one backend."""
 
     def on_reference(draw: Any) -> Runs:
@@ -161,7 +161,7 @@ def collected(runs: Runs, windows: int, *collectors: str) -> list[str]:
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 3, 5])
-def test_counts_are_the_same_for_any_number_of_partitions(start: Start, partitions: int) -> None:
+def test_counts_are_the_same_for_any_number_of_partitions(start, partitions):
     def draw(dag: Dag, conf: object) -> None:
         words = dag.add_operator("words", Words(windows=("a b a", "c a b")))
         count = dag.add_operator("count", CountWords())
@@ -174,7 +174,7 @@ def test_counts_are_the_same_for_any_number_of_partitions(start: Start, partitio
 
 
 @pytest.mark.parametrize("start", ["reference", SPARK], indirect=True)
-def test_a_key_is_counted_by_the_partition_that_owns_it(start: Start) -> None:
+def test_a_key_is_counted_by_the_partition_that_owns_it(start):
     def draw(dag: Dag, conf: object) -> None:
         words = dag.add_operator("words", Words(windows=("a b c d e f g h",)))
         count = dag.add_operator("count", CountWords())
@@ -188,7 +188,7 @@ def test_a_key_is_counted_by_the_partition_that_owns_it(start: Start) -> None:
     assert len([words for words in held if words]) == 3
 
 
-def test_a_parallel_chain_hands_each_item_on_in_its_partition(start: Start) -> None:
+def test_a_parallel_chain_hands_each_item_on_in_its_partition(start):
     def draw(dag: Dag, conf: object) -> None:
         words = dag.add_operator("words", Words(windows=("x y z",)))
         first = dag.add_operator("first", Upper())
@@ -204,7 +204,7 @@ def test_a_parallel_chain_hands_each_item_on_in_its_partition(start: Start) -> N
     assert len(runs.state_of("collect")) == 2
 
 
-def test_what_fans_out_reaches_every_reader(start: Start) -> None:
+def test_what_fans_out_reaches_every_reader(start):
     def draw(dag: Dag, conf: object) -> None:
         words = dag.add_operator("words", Words(windows=("x y",)))
         left, right = dag.add_operator("left", Upper()), dag.add_operator("right", Upper())
@@ -215,7 +215,7 @@ def test_what_fans_out_reaches_every_reader(start: Start) -> None:
 
 
 @pytest.mark.parametrize("start", ["reference", SPARK], indirect=True)
-def test_partitions_change_between_two_windows_and_what_is_counted_moves_along(start: Start) -> None:
+def test_partitions_change_between_two_windows_and_what_is_counted_moves_along(start):
     def draw(dag: Dag, conf: object) -> None:
         count = dag.add_operator("count", CountWords())
         dag.set_operator_attribute(count, OperatorContext.PARTITIONER, StatelessPartitioner(2))
@@ -268,7 +268,7 @@ class Sum(Operator):
 
 
 @pytest.mark.parametrize("start", ["reference", SPARK], indirect=True)
-def test_a_delayed_value_is_seen_in_the_next_window(start: Start) -> None:
+def test_a_delayed_value_is_seen_in_the_next_window(start):
     def draw(dag: Dag, conf: object) -> None:
         start, total = dag.add_operator("start", Once()), dag.add_operator("sum", Sum())
         delay = dag.add_operator("delay", DelayOperator[int]())
@@ -301,7 +301,7 @@ class Noticed(DelayOperator[int]):
         self.heard.append(f"committed {window_id}")
 
 
-def test_a_delay_is_called_like_any_other_operator(start: Start) -> None:
+def test_a_delay_is_called_like_any_other_operator(start):
     def draw(dag: Dag, conf: object) -> None:
         start, total = dag.add_operator("start", Once()), dag.add_operator("sum", Sum())
         delay = dag.add_operator("delay", Noticed())
@@ -316,7 +316,7 @@ def test_a_delay_is_called_like_any_other_operator(start: Start) -> None:
     assert state["heard"] == ["setup", "begin 1", "end", "setup", "committed 1", "begin 2", "end"]
 
 
-def test_a_control_tuple_ends_at_a_delay() -> None:
+def test_a_control_tuple_ends_at_a_delay():
     def draw(dag: Dag, conf: object) -> None:
         total, delay = dag.add_operator("sum", Sum()), dag.add_operator("delay", Noticed())
         dag.set_operator_attribute(total, OperatorContext.PARTITIONER, StatelessPartitioner(2))
@@ -334,7 +334,7 @@ def test_a_control_tuple_ends_at_a_delay() -> None:
     assert run.report().state["delay"]["heard"] == ["setup", "begin 1", "end"]
 
 
-def test_an_application_window_spans_as_many_streaming_windows_as_it_counts(start: Start) -> None:
+def test_an_application_window_spans_as_many_streaming_windows_as_it_counts(start):
     def draw(dag: Dag, conf: object) -> None:
         words = dag.add_operator("words", Words(windows=("a", "a", "a", "a")))
         count = dag.add_operator("count", CountWords())
@@ -344,7 +344,7 @@ def test_an_application_window_spans_as_many_streaming_windows_as_it_counts(star
     assert collected(start(draw), 4) == ["a 2", "a 4"]
 
 
-def test_keyed_state_is_written_and_read_back_with_the_codes_of_its_keys() -> None:
+def test_keyed_state_is_written_and_read_back_with_the_codes_of_its_keys():
     counting = CountWords()
     counting.counts.current_code = 7
     counting.process("a")
@@ -355,7 +355,7 @@ def test_keyed_state_is_written_and_read_back_with_the_codes_of_its_keys() -> No
     assert (dict(restored), restored.codes) == ({"a": 2}, {"a": 7})
 
 
-def test_a_key_that_no_item_brought_has_no_home() -> None:
+def test_a_key_that_no_item_brought_has_no_home():
     with pytest.raises(KeyError, match="only the processing of an item can add a key"):
         CountWords().counts["a"] += 1
 
@@ -409,7 +409,7 @@ class Deaf(Upper):
 
 @pytest.mark.parametrize("start", ["reference", SPARK], indirect=True)
 @pytest.mark.parametrize("partitions", [1, 2])
-def test_a_control_tuple_reaches_every_partition_once(start: Start, partitions: int) -> None:
+def test_a_control_tuple_reaches_every_partition_once(start, partitions):
     def draw(dag: Dag, conf: object) -> None:
         words = dag.add_operator("words", Marked())
         upper, collect = dag.add_operator("upper", Upper()), dag.add_operator("collect", Listening())
@@ -426,7 +426,7 @@ def test_a_control_tuple_reaches_every_partition_once(start: Start, partitions: 
     assert sorted(item for arrived in held for item in arrived if " " not in item) == ["A1", "A2", "B1", "B2"]
 
 
-def test_an_operator_may_take_over_what_goes_on(start: Start) -> None:
+def test_an_operator_may_take_over_what_goes_on(start):
     def draw(dag: Dag, conf: object) -> None:
         words = dag.add_operator("words", Marked())
         words >> dag.add_operator("deaf", Deaf()) >> dag.add_operator("collect", Listening())
@@ -434,7 +434,7 @@ def test_an_operator_may_take_over_what_goes_on(start: Start) -> None:
     assert collected(start(draw), 2) == ["A1", "B1", "MARK 1", "A2", "B2", "MARK 2"]
 
 
-def test_an_immediate_one_keeps_its_place_among_the_items_in_a_stage() -> None:
+def test_an_immediate_one_keeps_its_place_among_the_items_in_a_stage():
     def draw(dag: Dag, conf: object) -> None:
         words = dag.add_operator("words", Marked())
         words >> dag.add_operator("upper", Upper()) >> dag.add_operator("collect", Listening())

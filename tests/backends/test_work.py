@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,7 +61,7 @@ Make = Callable[[Compilation], Backend]
 
 
 @pytest.fixture(params=["reference", "slots", SPARK_IN_TRIALS])
-def make(request: pytest.FixtureRequest) -> Make:
+def make(request):
     """Makes one backend or the other, whose windows are over as soon as they have begun."""
 
     def made(compilation: Compilation) -> Backend:
@@ -94,7 +93,7 @@ def in_partitions(dag: Dag, operator: Any, count: int) -> None:
 
 @pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
 @pytest.mark.parametrize(("senders", "readers"), [(1, 1), (1, 2), (2, 1), (2, 3)])
-def test_work_that_comes_from_workers_is_done_once(make: Make, senders: int, readers: int) -> None:
+def test_work_that_comes_from_workers_is_done_once(make, senders, readers):
     def draw(dag: Dag, conf: object) -> None:
         names, twice = dag.add_operator("names", Names(looks=LOOKS)), dag.add_operator("twice", Twice())
         numbered = dag.add_operator("numbered", Numbered(by_now=BY_NOW))
@@ -108,7 +107,7 @@ def test_work_that_comes_from_workers_is_done_once(make: Make, senders: int, rea
 
 
 @pytest.mark.parametrize("kind", [CountFn, TableReader, ShardReader, Follower])
-def test_restrictions_of_any_type_are_done_once(make: Make, kind: Any) -> None:
+def test_restrictions_of_any_type_are_done_once(make, kind):
     looks: Looks = ((("x", 5), ("y", 2)), (("z", 4),))
 
     def draw(dag: Dag, conf: object) -> None:
@@ -122,7 +121,7 @@ def test_restrictions_of_any_type_are_done_once(make: Make, kind: Any) -> None:
     assert sorted(told(draw, make)) == numbers_expected(looks, 0, doubled=True)
 
 
-def test_work_makes_work(make: Make) -> None:
+def test_work_makes_work(make):
     def draw(dag: Dag, conf: object) -> None:
         names = dag.add_operator("names", Names(looks=LOOKS))
         first = dag.add_operator("first", Numbered(by_now=BY_NOW))
@@ -137,7 +136,7 @@ def test_work_makes_work(make: Make) -> None:
 
 
 @pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
-def test_side_values_are_there_before_the_work_of_their_window(make: Make) -> None:
+def test_side_values_are_there_before_the_work_of_their_window(make):
     def draw(dag: Dag, conf: object) -> None:
         names, greet = dag.add_operator("names", Names(looks=(LOOKS[1],))), dag.add_operator("greet", Greet())
         twice, numbered = dag.add_operator("twice", Twice()), dag.add_operator("numbered", Greeted())
@@ -151,7 +150,7 @@ def test_side_values_are_there_before_the_work_of_their_window(make: Make) -> No
     assert Counter(told(draw, make)) == Counter(expected)
 
 
-def test_an_output_that_leads_nowhere_is_not_connected(make: Make) -> None:
+def test_an_output_that_leads_nowhere_is_not_connected(make):
     """Without a receiver for rejected items, an operator must know it, or they would be lost silently."""
 
     def draw(dag: Dag, conf: object) -> None:
@@ -166,7 +165,7 @@ def test_an_output_that_leads_nowhere_is_not_connected(make: Make) -> None:
 
 
 @pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
-def test_the_file_of_a_block_is_in_its_order_whichever_slot_read_which_part(make: Make, tmp_path: Path) -> None:
+def test_the_file_of_a_block_is_in_its_order_whichever_slot_read_which_part(make, tmp_path):
     (tmp_path / "in").mkdir()
     text = some_lines(40)
     (tmp_path / "in" / "0.txt").write_text(text)
@@ -185,7 +184,7 @@ def lettered(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("watchers", [1, 2])
-def test_each_output_of_what_is_watched_is_sent_once(make: Make, watchers: int) -> None:
+def test_each_output_of_what_is_watched_is_sent_once(make, watchers):
     def draw(dag: Dag, conf: object) -> None:
         names = dag.add_operator("names", Items(items=["x", "y", "z"]))
         watch = dag.add_operator("watch", Watch(function=lettered))

@@ -3,7 +3,6 @@
 import gc
 import platform
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -46,7 +45,7 @@ def faults_at_work(*, held: bool, **env: str) -> int:
     return int(done.stdout)
 
 
-def test_a_worker_is_heard_while_it_works_and_not_while_it_waits() -> None:
+def test_a_worker_is_heard_while_it_works_and_not_while_it_waits():
     program = """
 import sys
 from dagkit.backends.spark.worker import at_work
@@ -64,7 +63,7 @@ for task in 1, 2:
 @pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="memory is held where the C library is glibc")
-def test_what_one_chunk_freed_serves_the_next_one() -> None:
+def test_what_one_chunk_freed_serves_the_next_one():
     assert faults_at_work(held=True) < FEW
     assert faults_at_work(held=False) > MANY
 
@@ -72,12 +71,12 @@ def test_what_one_chunk_freed_serves_the_next_one() -> None:
 @pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="memory is held where the C library is glibc")
-def test_what_a_user_set_for_the_c_library_stays() -> None:
+def test_what_a_user_set_for_the_c_library_stays():
     assert faults_at_work(held=True, MALLOC_TRIM_THRESHOLD_="131072") > MANY
 
 
 @pytest.fixture
-def unsettled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def unsettled(monkeypatch):
     """A worker that has run no program yet, and leaves the process as it was."""
     monkeypatch.setattr(worker, "_settled_for", "")
     yield
@@ -90,7 +89,7 @@ def is_looked_at(thing: Any) -> bool:
 
 
 @pytest.mark.usefixtures("unsettled")
-def test_a_collection_looks_no_more_at_what_was_loaded_for_a_program_and_at_all_that_came_after_it() -> None:
+def test_a_collection_looks_no_more_at_what_was_loaded_for_a_program_and_at_all_that_came_after_it():
     loaded: list[int] = []
     assert is_looked_at(loaded)
     worker.settle("a program")
@@ -114,7 +113,7 @@ class Take(Operator):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("unsettled")
-def test_a_worker_settles_with_its_first_task() -> None:
+def test_a_worker_settles_with_its_first_task():
     compilation = compile_application(
         lambda dag, _: dag.add_operator("words", Words()) >> dag.add_operator("t", Take())
     )

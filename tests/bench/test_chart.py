@@ -7,7 +7,7 @@ from bench._chart import Bar, Chart
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 
 
-def test_bars_are_as_long_as_the_medians() -> None:
+def test_bars_are_as_long_as_the_medians():
     chart = Chart("any", "speed, MB/s", [Bar("dagkit, batch", [90, 100, 130]), Bar("a < b & c", [50])])
     drawing = fromstring(chart.svg())  # noqa: S314 - our own document
     ours, theirs = drawing.iter(f"{NAMESPACE}rect")

@@ -19,12 +19,12 @@ PRINTED: dict[str, list[dict[str, Any]]] = {
 }
 
 
-def test_each_figure_is_found_in_what_its_benchmark_prints() -> None:
+def test_each_figure_is_found_in_what_its_benchmark_prints():
     found = [figure.read(PRINTED[figure.benchmark[0]]) for figure in check.FIGURES]
     assert found == [2000.0, 800.0, 100.0, 220.0, 250.0]
 
 
-def test_the_trees_take_turns_at_being_first() -> None:
+def test_the_trees_take_turns_at_being_first():
     ran: list[tuple[str, str]] = []
 
     def run(tree: Path, benchmark: Sequence[str]) -> check.Answers:
@@ -39,7 +39,7 @@ def test_the_trees_take_turns_at_being_first() -> None:
     assert [line.split(",")[0] for line in check.table(found) if "SLOWER" in line] == ["windows"]
 
 
-def test_a_tree_that_measures_nothing_is_an_error(tmp_path: Path) -> None:
+def test_a_tree_that_measures_nothing_is_an_error(tmp_path):
     (tmp_path / "bench").mkdir()
     (tmp_path / "bench" / "__main__.py").write_text("raise SystemExit(2)")
     with pytest.raises(check.NotMeasured, match="python -m bench window ended with 2"):

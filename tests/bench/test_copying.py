@@ -17,7 +17,7 @@ SECONDS = {"cp": [1.0, 3.0, 2.0], "dagkit": [4.0], "dagkit, synced": [5.0], "cp,
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("cp") is None, reason="it measures beside cp")
-def test_each_contestant_copies_and_the_bound_decides_the_exit_code(tmp_path: Path) -> None:
+def test_each_contestant_copies_and_the_bound_decides_the_exit_code(tmp_path):
     program, disk = [sys.executable, "-m", "bench", "copying", "--json"], ["--disk", str(tmp_path)]
     command = [*program, *disk, "--gib", "0.004", "--rounds", "1"]
     done = run_program(command, check=False, seconds=600)
@@ -30,7 +30,7 @@ def test_each_contestant_copies_and_the_bound_decides_the_exit_code(tmp_path: Pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_copy_that_differs_is_no_figure(tmp_path: Path) -> None:
+def test_a_copy_that_differs_is_no_figure(tmp_path):
     source = tmp_path / "original"
     source.write_bytes(b"abc")
     with pytest.raises(AssertionError, match="the copy is identical"):
@@ -42,7 +42,7 @@ def wrong_copy(_: Path, place: Path) -> None:
     (place / "target/original").write_bytes(b"abd")
 
 
-def test_the_page_has_the_medians_and_the_share_of_cp() -> None:
+def test_the_page_has_the_medians_and_the_share_of_cp():
     page = copying.page(SECONDS, 1.0, 3)
     assert "| cp | 537 | 358 to 1074 | 1.00 |" in page
     assert "| dagkit | 268 | 268 to 268 | 0.50 |" in page

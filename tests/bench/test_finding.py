@@ -12,16 +12,14 @@ pytestmark = pytest.mark.skipif(shutil.which("find") is None, reason="it measure
 
 
 @pytest.fixture(autouse=True)
-def two_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+def two_folders(monkeypatch):
     monkeypatch.setattr(finding, "IN_FOLDER", 10)
 
 
 @pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.parametrize(("least", "code"), [(0.0, 0), (10.0**9, 1)])
-def test_a_scan_is_judged_by_its_share_of_the_speed_of_find(
-    least: float, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_scan_is_judged_by_its_share_of_the_speed_of_find(least, code, monkeypatch, capsys):
     monkeypatch.setattr(finding, "LEAST_OF_FIND", least)
     assert finding.main([*QUICK, "--json"]) == code
     measured = json.loads(capsys.readouterr().out)
@@ -32,7 +30,7 @@ def test_a_scan_is_judged_by_its_share_of_the_speed_of_find(
     assert (seen["files"], seen["most_written"]) == (20, len('{"known": ""}') + 20 * 16)
 
 
-def test_the_page_says_whether_the_bound_holds() -> None:
+def test_the_page_says_whether_the_bound_holds():
     measured = finding.Measured(
         100, 3, find=1.0, first_scan=1.5, scan_of_files=1.2, scan_of_folders=0.1, bytes_found=9.0, bytes_known=8.0
     )

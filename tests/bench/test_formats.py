@@ -1,7 +1,5 @@
 """Readers of columns are measured on files that are made for it, and judged beside those of Spark."""
 
-from pathlib import Path
-
 import pyarrow.compute as pc
 import pytest
 
@@ -12,7 +10,7 @@ from dagkit_operators import value
 
 
 @pytest.mark.parametrize("name", formats.READERS)
-def test_the_files_of_all_formats_hold_the_same_rows(name: str, tmp_path: Path) -> None:
+def test_the_files_of_all_formats_hold_the_same_rows(name, tmp_path):
     path = formats.write_files(tmp_path, 50)[name]
     context = {"columns": formats.TAKEN, "where": value.field("price") >= formats.LEAST_PRICE}
     types = {} if name == "parquet" else {"types": formats.TYPES}
@@ -23,7 +21,7 @@ def test_the_files_of_all_formats_hold_the_same_rows(name: str, tmp_path: Path) 
     assert [record.value for record in reader.sent()] == kept.to_pylist()
 
 
-def test_the_page_says_whether_the_bound_holds() -> None:
+def test_the_page_says_whether_the_bound_holds():
     page = formats.in_words(
         [formats.Reading("csv", 10, [30, 31, 20], [20]), formats.Reading("json", 10, [20], [20])], 5, 1
     )

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -22,11 +21,11 @@ def verdict(name: str, rates: dict[str, float], asked: frozenset[str] = EVERYBOD
     return next((one for one in judged(rates, asked, "memory", cores=4) if one.law.name == name), None)
 
 
-def test_laws_speak_of_contestants() -> None:
+def test_laws_speak_of_contestants():
     assert {name for law in LAWS for name in (law.numerator, law.denominator)} <= EVERYBODY
 
 
-def test_no_two_contestants_and_no_two_laws_have_one_name() -> None:
+def test_no_two_contestants_and_no_two_laws_have_one_name():
     assert len(EVERYBODY) == len(CONTESTANTS)
     assert len({law.name for law in LAWS}) == len(LAWS)
 
@@ -36,30 +35,30 @@ def test_no_two_contestants_and_no_two_laws_have_one_name() -> None:
     [(1000.0, 1000.0, "holds"), (999.0, 1000.0, "falls short")],
     ids=["a ratio that is just enough holds", "one below falls short"],
 )
-def test_a_ratio_is_judged(batch: float, polars: float, word: str) -> None:
+def test_a_ratio_is_judged(batch, polars, word):
     found = verdict("batch over Polars", {"dagkit-batch": batch, "polars": polars})
     assert found is not None
     assert found.word == word
 
 
-def test_a_rate_per_core_is_shared_out_before_it_is_compared() -> None:
+def test_a_rate_per_core_is_shared_out_before_it_is_compared():
     found = verdict("per record over a loop by hand, per core", {"dagkit-record": 800.0, "hand-loop": 200.0})
     assert found is not None
     assert found.ratio == 1.0
 
 
-def test_ratios_compare_the_rate_without_launches_where_it_is_measured() -> None:
+def test_ratios_compare_the_rate_without_launches_where_it_is_measured():
     assert told("kernel", 900.0).compared == 900.0
     assert replace(told("apex", 40.0), inner=(90.0, 80.0, 100.0)).compared == 90.0
 
 
-def test_a_law_about_an_engine_that_was_not_measured_does_not_hold() -> None:
+def test_a_law_about_an_engine_that_was_not_measured_does_not_hold():
     found = verdict("batch over Polars", {"dagkit-batch": 1000.0})
     assert found is not None
     assert (found.word, found.holds) == ("not measured", False)
 
 
-def test_a_law_about_an_engine_that_was_not_asked_says_nothing() -> None:
+def test_a_law_about_an_engine_that_was_not_asked_says_nothing():
     assert verdict("batch over Polars", {"dagkit-batch": 1.0}, frozenset({"dagkit-batch"})) is None
 
 
@@ -68,7 +67,7 @@ def told(name: str, rate: float) -> Measured:
     return Measured(contestant, "memory", 1 << 30, 11_000_000, (rate / 2,), (rate, rate + 1, rate - 1), {"numpy": "2"})
 
 
-def test_the_page_shows_rates_ratios_and_versions_and_no_paths() -> None:
+def test_the_page_shows_rates_ratios_and_versions_and_no_paths():
     findings = [
         told("kernel", 900.0),
         told("grep", 600.0),
@@ -83,7 +82,7 @@ def test_the_page_shows_rates_ratios_and_versions_and_no_paths() -> None:
     assert "/home" not in text
 
 
-def test_an_inner_rate_has_a_row_a_bar_and_a_line_and_losses_are_reported() -> None:
+def test_an_inner_rate_has_a_row_a_bar_and_a_line_and_losses_are_reported():
     found = line_of(replace(told("apex", 40.0), inner=(90.0, 80.0, 100.0), lost=1))
     lines = [machine(SMALL), found]
     assert "| Apache Apex | 40 | 39 to 41 | 0.41 | 20 | 1024 |" in page(lines)
@@ -93,12 +92,12 @@ def test_an_inner_rate_has_a_row_a_bar_and_a_line_and_losses_are_reported() -> N
     assert any(line.split() == ["apex,", "inner", "rate", "90", "80", "100", "0.92"] for line in tables(lines))
 
 
-def test_the_table_names_what_is_missing_and_why() -> None:
+def test_the_table_names_what_is_missing_and_why():
     missing = line_of(Missing(GREP, "disk", "install it"))
     assert "NOT MEASURED, disk: grep: install it" in list(tables([missing]))
 
 
-def test_no_other_engine_can_be_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_other_engine_can_be_asked_for(capsys):
     with pytest.raises(SystemExit):
         main(["--only", "sed"])
     assert "there is no sed" in capsys.readouterr().err
@@ -106,7 +105,7 @@ def test_no_other_engine_can_be_asked_for(capsys: pytest.CaptureFixture[str]) ->
 
 @pytest.mark.trial
 @pytest.mark.slow
-def test_every_round_has_a_first_run_and_warm_ones(tmp_path: Path) -> None:
+def test_every_round_has_a_first_run_and_warm_ones(tmp_path):
     (found,) = race([KERNEL], Place("disk", tmp_path / "disk"), SMALL, print)
     assert isinstance(found, Measured)
     assert (len(found.cold), len(found.warm)) == (2, 4)
@@ -116,7 +115,7 @@ def test_every_round_has_a_first_run_and_warm_ones(tmp_path: Path) -> None:
 
 @pytest.mark.trial
 @pytest.mark.slow
-def test_nothing_is_left_behind(tmp_path: Path) -> None:
+def test_nothing_is_left_behind(tmp_path):
     race([KERNEL], Place("disk", tmp_path), SMALL, print)
     assert list(tmp_path.iterdir()) == []
 
@@ -131,7 +130,7 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
         ("fails", "RuntimeError: no such engine"),
     ],
 )
-def test_an_engine_that_fails_is_reported_and_the_others_continue(tmp_path: Path, liar: str, why: str) -> None:
+def test_an_engine_that_fails_is_reported_and_the_others_continue(tmp_path, liar, why):
     lying = Contestant(liar, liar, "", f"tests.bench.liars:{liar}")
     missing, measured = race([lying, KERNEL], Place("disk", tmp_path), SMALL, print)
     assert isinstance(missing, Missing)
@@ -141,7 +140,7 @@ def test_an_engine_that_fails_is_reported_and_the_others_continue(tmp_path: Path
 
 @pytest.mark.trial
 @pytest.mark.slow
-def test_a_process_that_lost_lines_is_repeated_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_lost_lines_is_repeated_and_counted(tmp_path, monkeypatch):
     monkeypatch.setenv("APEX_JAVA_HOME", str(tmp_path / "nowhere"))
     losing = Contestant("losing", "losing", "", "tests.bench.liars:loses_the_last_line_once", repeats=1)
     without_java, measured = race([APEX, losing], Place("disk", tmp_path / "disk"), Effort(100_000, 1, 2), print)
@@ -154,9 +153,7 @@ def test_a_process_that_lost_lines_is_repeated_and_counted(tmp_path: Path, monke
 
 @pytest.mark.trial
 @pytest.mark.slow
-def test_packages_that_cannot_be_had_are_reported_with_the_command_that_brings_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_packages_that_cannot_be_had_are_reported_with_the_command_that_brings_them(tmp_path, monkeypatch):
     monkeypatch.setenv("DAGKIT_BENCH_VENV", str(tmp_path))
     wanted = str(tmp_path / "nowhere")
     with pytest.raises(Unavailable, match=f"pip .*install --quiet {wanted}"):
@@ -165,7 +162,7 @@ def test_packages_that_cannot_be_had_are_reported_with_the_command_that_brings_t
 
 @pytest.mark.trial
 @pytest.mark.slow
-def test_the_command_prints_a_line_for_each_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_a_line_for_each_finding(tmp_path, capsys):
     effort = ["--gib", "0.001", "--rounds", "1", "--runs", "1"]
     code = main([*effort, "--only", "grep,kernel", "--where", "disk", "--disk", str(tmp_path), "--json"])
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

@@ -18,14 +18,12 @@ def java_in(folder: Path, version: str) -> str:
 
 
 @pytest.mark.parametrize(("version", "major"), [("1.8.0_504", 8), ("11", 11), ("17.0.15", 17)])
-def test_java_is_found_where_it_is_named(
-    version: str, major: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_java_is_found_where_it_is_named(version, major, tmp_path, monkeypatch):
     monkeypatch.setenv("APEX_JAVA_HOME", java_in(tmp_path, version))
     assert java() == Java(str(tmp_path / "bin" / "java"), major, version)
 
 
-def test_the_oldest_java_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_java_is_chosen(tmp_path, monkeypatch):
     monkeypatch.delenv("APEX_JAVA_HOME", raising=False)
     monkeypatch.setenv("JAVA_HOME", java_in(tmp_path / "new", "17.0.1"))
     monkeypatch.setenv("PATH", f"{java_in(tmp_path / 'old', '1.8.0_1')}/bin")
@@ -33,22 +31,20 @@ def test_the_oldest_java_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("version", ["1.7.0_80", "18.0.1", "25", "none"])
-def test_a_java_on_which_the_engine_is_slow_or_fails_is_not_used(
-    version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_java_on_which_the_engine_is_slow_or_fails_is_not_used(version, tmp_path, monkeypatch):
     monkeypatch.setenv("APEX_JAVA_HOME", java_in(tmp_path, version))
     with pytest.raises(Unavailable, match="needs Java 8 to 17: install one, for example openjdk-17-jdk"):
         APEX.make(print)
 
 
-def test_maven_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_maven_is_asked_for(tmp_path, monkeypatch):
     monkeypatch.setenv("APEX_JAVA_HOME", java_in(tmp_path, "1.8.0_504"))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Unavailable, match="needs Maven and a Java compiler: install them"):
         APEX.make(print)
 
 
-def test_a_project_is_compiled_again_when_a_source_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_project_is_compiled_again_when_a_source_changed(tmp_path, monkeypatch):
     home = Path(java_in(tmp_path / "java", "1.8.0_504"))
     calls = tmp_path / "calls"
     maven = home / "bin" / "mvn"

@@ -19,7 +19,7 @@ def _coming(clock: FakeClock) -> Alone:
     return Alone(coming, now=clock.now)
 
 
-def test_a_burst_silence_and_a_trickle_come_by_the_clock() -> None:
+def test_a_burst_silence_and_a_trickle_come_by_the_clock():
     clock = FakeClock()
     coming = _coming(clock)
     seen = []
@@ -30,7 +30,7 @@ def test_a_burst_silence_and_a_trickle_come_by_the_clock() -> None:
     assert seen == [[0, 10, 20, 30, 40], [], [], [50], [60]]
 
 
-def test_a_look_too_early_reports_when_to_look_again() -> None:
+def test_a_look_too_early_reports_when_to_look_again():
     clock = FakeClock()
     coming = _coming(clock)
     coming.look()
@@ -40,7 +40,7 @@ def test_a_look_too_early_reports_when_to_look_again() -> None:
     assert coming.operator.looks_again_in_millis() == 300
 
 
-def test_no_line_is_wanted() -> None:
+def test_no_line_is_wanted():
     assert not any(map(is_wanted, ("", "a", ".b", "ä" * 99)))
 
 
@@ -55,14 +55,14 @@ def _scaled(before: int, after: int) -> Reshaped:
     return Reshaped(1, fact)
 
 
-def test_a_burst_is_drained_when_all_that_was_found_was_read() -> None:
+def test_a_burst_is_drained_when_all_that_was_found_was_read():
     watch = Watch()
     for happening in (Found("Coming", 2, 20, 0), _committed(10), _committed(10), Found("Coming", 1, 10, 0)):
         watch(happening)
     assert (len(watch.drained), watch.windows, watch.positions) == (1, 2, 20)
 
 
-def test_changes_are_seen_and_looks_that_changed_nothing_are_not() -> None:
+def test_changes_are_seen_and_looks_that_changed_nothing_are_not():
     watch = Watch()
     for happening in (Found("Coming", 1, 9, 0), _scaled(1, 2), _scaled(2, 2), _committed(9), _scaled(2, 1)):
         watch(happening)
@@ -70,7 +70,7 @@ def test_changes_are_seen_and_looks_that_changed_nothing_are_not() -> None:
 
 
 @pytest.mark.parametrize(("counts", "turns"), [([1, 2, 4, 1], 1), ([1, 2, 1, 2], 2), ([4, 2, 1], 0), ([1], 0)], ids=str)
-def test_turns(counts: list[int], turns: int) -> None:
+def test_turns(counts, turns):
     changes = [Changed(at, 0, before, after, "") for at, (before, after) in enumerate(pairwise(counts))]
     assert Watch(changes=changes).turns(0, 10) == turns
 
@@ -94,7 +94,7 @@ IMAGINED = Imagined("a world", 2, 2, 1.0, 2.0, 1.0, 1.0, 1, 3.0, 1)
         pytest.param(_real(1000, windows=None), False, id="some core never has a partition"),
     ],
 )
-def test_what_must_hold_on_spark(real: Real, kept: bool) -> None:
+def test_what_must_hold_on_spark(real, kept):
     assert real.holds is kept
     assert real.best == 2
     real.apex = [1500.0]
@@ -105,13 +105,13 @@ def test_what_must_hold_on_spark(real: Real, kept: bool) -> None:
 @pytest.mark.parametrize(
     ("over", "turns", "kept"), [(1.1, 1, True), (1.11, 1, False), (1.0, 2, False)], ids=["well", "too slow", "it flaps"]
 )
-def test_what_must_hold_in_a_simulation(over: float, turns: int, kept: bool) -> None:
+def test_what_must_hold_in_a_simulation(over, turns, kept):
     each = Imagined("a world", 2, 2, 1.0, 2.0, over, over, turns, 3.0, 1)
     assert holds(each) is kept
     assert ("MISSED" in list(simulated_lines([each]))[-1]) is not kept
 
 
-def test_an_input_that_has_found_all_says_so() -> None:
+def test_an_input_that_has_found_all_says_so():
     clock = FakeClock()
     coming = _coming(clock)
     coming.look()

@@ -32,7 +32,7 @@ def units_of(skew: Skew) -> list[int]:
     return [int(line.split(" ")[0]) for line in skew.lines()]
 
 
-def test_the_hundredth_part_of_the_lines_cost_a_hundred_times_more_and_stand_together() -> None:
+def test_the_hundredth_part_of_the_lines_cost_a_hundred_times_more_and_stand_together():
     units = units_of(DEAR_STRETCH)
     dear = [number for number, each in enumerate(units) if each > 1]
     assert len(units) == LINES
@@ -41,7 +41,7 @@ def test_the_hundredth_part_of_the_lines_cost_a_hundred_times_more_and_stand_tog
     assert sum(units) == DEAR_STRETCH.units_together
 
 
-def test_one_block_costs_as_much_as_all_others_together() -> None:
+def test_one_block_costs_as_much_as_all_others_together():
     units, length = units_of(SLOW_BLOCK), LINES // SLOW_BLOCK.blocks
     costs = [sum(units[first : first + length]) for first in range(0, LINES, length)]
     assert max(costs) == sum(costs) - max(costs) == sum(units) / 2
@@ -49,13 +49,13 @@ def test_one_block_costs_as_much_as_all_others_together() -> None:
 
 
 @pytest.mark.parametrize("skew", SKEWS, ids=[skew.name for skew in SKEWS])
-def test_every_line_is_as_long_as_any_other_so_that_blocks_are_lines(skew: Skew, tmp_path: Path) -> None:
+def test_every_line_is_as_long_as_any_other_so_that_blocks_are_lines(skew, tmp_path):
     work = small(skew, tmp_path)
     assert work.source.stat().st_size == 160 * WIDTH
     assert work.block_size == 160 * WIDTH // skew.blocks
 
 
-def test_what_slots_make_adds_up_to_the_same_in_any_order(tmp_path: Path) -> None:
+def test_what_slots_make_adds_up_to_the_same_in_any_order(tmp_path):
     work = small(DEAR_STRETCH, tmp_path)
     shares = [every_other_line(work.source, slot, 2, 1) for slot in range(2)]
     burn = burning(1)
@@ -64,14 +64,14 @@ def test_what_slots_make_adds_up_to_the_same_in_any_order(tmp_path: Path) -> Non
     assert sum(total for *_, total in shares) & 0xFFFFFFFF == digest_of(lines)[1]
 
 
-def test_what_a_contestant_wrote_is_found_without_what_others_put_beside_it(tmp_path: Path) -> None:
+def test_what_a_contestant_wrote_is_found_without_what_others_put_beside_it(tmp_path):
     (tmp_path / "part-0").write_text("one\n")
     (tmp_path / "_SUCCESS").write_text("two\n")
     (tmp_path / ".part-0.crc").write_text("three\n")
     assert list(written(tmp_path)) == [b"one\n"]
 
 
-def test_a_reader_without_splits_gives_nothing_away() -> None:
+def test_a_reader_without_splits_gives_nothing_away():
     tracker = WholeReader().tracker(Block(0, "a", 0, 100), OffsetRange(0, 100))
     assert tracker.try_claim(0)
     assert tracker.try_split(0.0) is None
@@ -84,7 +84,7 @@ def race_of(dagkit: float, tmp_path: Path) -> Race:
 
 
 @pytest.mark.parametrize(("dagkit", "verdict"), [(11.4, "This holds"), (11.6, "This falls short")])
-def test_what_takes_too_long_is_said_to(dagkit: float, verdict: str, tmp_path: Path) -> None:
+def test_what_takes_too_long_is_said_to(dagkit, verdict, tmp_path):
     race = race_of(dagkit, tmp_path)
     assert race.holds == (dagkit / 10 <= LARGEST_RATIO)
     assert f"{verdict}, with 7 windows and 9 splits" in page([race], 30.0, 1)

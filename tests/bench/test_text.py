@@ -1,50 +1,47 @@
 """The text that contestants read is the same for all, and what they leave of it is counted rightly."""
 
-from pathlib import Path
-
 import pytest
 
 from bench.ingesting import by_hand
 from bench.ingesting.by_hand import grep, hand_loop, kernel
-from bench.ingesting.serve import Ingest
-from bench.ingesting.text import NOTHING, Count, Text, counted, left_in, write_text
+from bench.ingesting.text import NOTHING, Count, counted, left_in, write_text
 
 SIZE = 1 << 20
 
 
 @pytest.fixture(scope="module")
-def text(tmp_path_factory: pytest.TempPathFactory) -> Text:
+def text(tmp_path_factory):
     return write_text(tmp_path_factory.mktemp("text") / "text", SIZE)
 
 
-def test_equal_sizes_are_equal_texts(text: Text, tmp_path: Path) -> None:
+def test_equal_sizes_are_equal_texts(text, tmp_path):
     again = write_text(tmp_path / "again", SIZE)
     assert again.path.read_bytes() == text.path.read_bytes()
 
 
-def test_it_has_as_many_bytes_as_were_asked_for(text: Text) -> None:
+def test_it_has_as_many_bytes_as_were_asked_for(text):
     assert text.all.bytes == text.path.stat().st_size == SIZE
 
 
-def test_lines_are_of_some_hundred_bytes_and_one_in_ten_is_to_be_dropped(text: Text) -> None:
+def test_lines_are_of_some_hundred_bytes_and_one_in_ten_is_to_be_dropped(text):
     assert 90 < text.all.bytes / text.all.lines < 105
     assert 0.09 < 1 - text.kept.lines / text.all.lines < 0.11
 
 
-def test_its_counts_are_those_of_a_plain_look(text: Text) -> None:
+def test_its_counts_are_those_of_a_plain_look(text):
     lines = text.path.read_bytes().splitlines(keepends=True)
     kept = [line for line in lines if not line.startswith(b".")]
     assert text.all == Count(len(lines), SIZE)
     assert text.kept == Count(len(kept), sum(map(len, kept)))
 
 
-def test_lines_look_like_tables_and_hold_dots(text: Text) -> None:
+def test_lines_look_like_tables_and_hold_dots(text):
     kept = [line for line in text.path.read_bytes().splitlines() if not line.startswith(b".")]
     assert all(any(letter in line for line in kept) for letter in (b",", b'"', b"'", b";", b"."))
 
 
 @pytest.mark.parametrize("size", [1, 71, 72, 1000])
-def test_a_small_text_is_whole_lines_too(tmp_path: Path, size: int) -> None:
+def test_a_small_text_is_whole_lines_too(tmp_path, size):
     path = write_text(tmp_path / "small", size).path
     assert path.stat().st_size == size
     assert path.read_bytes().endswith(b"\n")
@@ -60,12 +57,12 @@ def test_a_small_text_is_whole_lines_too(tmp_path: Path, size: int) -> None:
     ],
     ids=["nothing", "a dropped line", "a last line without its end", "empty lines"],
 )
-def test_counted(tmp_path: Path, content: bytes, everything: Count, dropped: Count) -> None:
+def test_counted(tmp_path, content, everything, dropped):
     (tmp_path / "file").write_bytes(content)
     assert counted(tmp_path / "file") == (everything, dropped)
 
 
-def test_marks_and_checksums_are_no_output(tmp_path: Path) -> None:
+def test_marks_and_checksums_are_no_output(tmp_path):
     for name in ("part-0", "_SUCCESS", ".part-0.crc", "deeper/part-1", "_temporary/part-2"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("a\n", encoding="ascii")
@@ -73,17 +70,13 @@ def test_marks_and_checksums_are_no_output(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ingest", [kernel, grep, hand_loop])
-def test_who_needs_no_engine_keeps_the_right_lines(
-    ingest: Ingest, text: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_needs_no_engine_keeps_the_right_lines(ingest, text, tmp_path, monkeypatch):
     monkeypatch.setattr(by_hand, "BLOCK_SIZE", 100_003)
     ingest(text.path, tmp_path)
     assert left_in(tmp_path) == (text.kept, NOTHING)
 
 
-def test_the_loop_by_hand_writes_a_file_for_each_block(
-    text: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_loop_by_hand_writes_a_file_for_each_block(text, tmp_path, monkeypatch):
     monkeypatch.setattr(by_hand, "BLOCK_SIZE", SIZE // 4)
     hand_loop(text.path, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1", "2", "3"]

@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,7 +33,7 @@ class Answer:
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     """The folder in which the command is called; the caller's own settings stay outside."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -45,7 +44,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def write(folder: Path) -> Callable[[str, str], Path]:
+def write(folder):
     """Write a file in the folder."""
 
     def write(name: str, text: str) -> Path:
@@ -58,19 +57,19 @@ def write(folder: Path) -> Callable[[str, str], Path]:
 
 
 @pytest.fixture
-def word_count(write: Callable[[str, str], Path]) -> str:
+def word_count(write):
     """The file of an application that is right."""
     return write("word_count.py", WORD_COUNT).name
 
 
 @pytest.fixture
-def disconnected(write: Callable[[str, str], Path]) -> str:
+def disconnected(write):
     """The file of an application with an unconnected input."""
     return write("disconnected.py", DISCONNECTED).name
 
 
 @pytest.fixture
-def dagkit() -> Callable[..., Answer]:
+def dagkit():
     """Call a command in this process. An exception that click does not know is raised here, and fails the test."""
 
     def call(*arguments: str, **environment: str) -> Answer:
@@ -81,7 +80,7 @@ def dagkit() -> Callable[..., Answer]:
 
 
 @pytest.fixture
-def process(folder: Path) -> Callable[..., Answer]:
+def process(folder):
     """Call a command as a process of its own, as a shell does."""
 
     def call(*arguments: str, python: tuple[str, ...] = (), **environment: str) -> Answer:

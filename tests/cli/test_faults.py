@@ -214,7 +214,7 @@ def test_an_import_from_the_wrong_place_is_answered_with_the_right_one(dagkit, w
     assert f"    help: {help_}" in answer.err
 
 
-def test_a_module_called_operators_that_is_not_there_may_be_the_authors_or_the_library() -> None:
+def test_a_module_called_operators_that_is_not_there_may_be_the_authors_or_the_library():
     missing = ModuleNotFoundError("No module named 'operators'", name="operators")
     with (
         pytest.raises(ApplicationFaults, match="or put your own module operators beside the application"),

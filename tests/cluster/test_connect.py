@@ -3,7 +3,7 @@
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -25,7 +25,7 @@ Serve = Callable[..., tuple[Spoken, str]]
 
 
 @pytest.fixture
-def serve() -> Iterator[Serve]:
+def serve():
     """Starts a server at a port, or at a free one; gives the server and its port."""
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio")
     with ExitStack() as started:
@@ -46,9 +46,7 @@ def kill(server: Spoken) -> None:
         server.kill()
 
 
-def test_a_launch_resumes_when_its_server_starts_again_and_when_it_is_away_for_a_while(
-    serve: Serve, tmp_path: Path, text: Path
-) -> None:
+def test_a_launch_resumes_when_its_server_starts_again_and_when_it_is_away_for_a_while(serve, tmp_path, text):
     server, port = serve()
     run = Run("line_filter", text, tmp_path)
     driver = run.launched(f"sc://127.0.0.1:{port}")

@@ -5,7 +5,6 @@ import os
 import signal
 import sys
 import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,7 +25,7 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def yarn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yarn]:
+def yarn(tmp_path_factory):
     started = Yarn(tmp_path_factory.mktemp("yarn"))
     try:
         yield started.start()
@@ -47,7 +46,7 @@ def packed(folder: Path) -> Path:
     return folder / "environment.tar.gz"
 
 
-def test_a_container_is_killed_and_replaced(yarn: Yarn, text: Path, tmp_path: Path) -> None:
+def test_a_container_is_killed_and_replaced(yarn, text, tmp_path):
     def kill_one(_: Spoken) -> None:
         for process in yarn.processes(EXECUTOR)[:2]:  # the shell of a container, and its Java
             os.kill(process, signal.SIGKILL)
@@ -61,7 +60,7 @@ def test_a_container_is_killed_and_replaced(yarn: Yarn, text: Path, tmp_path: Pa
     )
 
 
-def test_a_driver_in_a_container_takes_its_master_from_spark_submit(yarn: Yarn, text: Path, tmp_path: Path) -> None:
+def test_a_driver_in_a_container_takes_its_master_from_spark_submit(yarn, text, tmp_path):
     """Its executors run the Python of an archive."""
     run = Run("line_filter", text, tmp_path)
     submit = [str(spark_home() / "bin" / "spark-submit"), "--master", "yarn", "--deploy-mode", "cluster"]

@@ -91,7 +91,7 @@ def _problems(dag: Dag) -> list[str]:
     return [fault.problem for fault in faults(dag)]
 
 
-def test_a_breach_inside_a_module_that_is_used_twice_is_reported_once_with_both_places() -> None:
+def test_a_breach_inside_a_module_that_is_used_twice_is_reported_once_with_both_places():
     dag = _used(Hungry(), Hungry())
     for name in "AB":
         dag.add_stream(f"out of {name}", dag.operator(name).output, dag.add_operator(f"after {name}", Step()).one)
@@ -101,44 +101,44 @@ def test_a_breach_inside_a_module_that_is_used_twice_is_reported_once_with_both_
     assert fault.where.file == "tests/compiler/test_alike.py"
 
 
-def test_modules_in_modules_are_reported_by_their_full_names() -> None:
+def test_modules_in_modules_are_reported_by_their_full_names():
     assert _problems(_used(Nest(), Nest())) == [
         "no stream feeds A$left$needy.input; likewise in A$right, B$left and B$right"
     ]
 
 
-def test_of_very_many_some_are_named_and_the_rest_is_counted() -> None:
+def test_of_very_many_some_are_named_and_the_rest_is_counted():
     assert _problems(_used(*(Nest() for _ in range(5)))) == [
         "no stream feeds A$left$needy.input; likewise in A$right, B$left, B$right, C$left, C$right and 4 more"
     ]
 
 
-def test_what_is_wrong_in_one_use_alone_names_that_one() -> None:
+def test_what_is_wrong_in_one_use_alone_names_that_one():
     (problem,) = _problems(_used(Counting(count=1), Counting(count=2)))
     assert problem == "A$checked.count cannot be 1: input should be greater than or equal to 2"
 
 
-def test_faults_that_differ_in_more_than_the_module_stay_two() -> None:
+def test_faults_that_differ_in_more_than_the_module_stay_two():
     assert [problem[:27] for problem in _problems(_used(Counting(count=1), Counting(count=0)))] == [
         "A$checked.count cannot be 1",
         "B$checked.count cannot be 0",
     ]
 
 
-def test_what_one_module_says_of_two_others_stays_two_faults() -> None:
+def test_what_one_module_says_of_two_others_stays_two_faults():
     told = [problem.partition(" (")[0] for problem in _problems(_used(Mismatched(), Mismatched()))]
     assert told == ["stream 'A$numbers' joins A$source.out", "stream 'A$numbers' joins A$source.out"]
     assert all(problem.endswith("; likewise in B") for problem in _problems(_used(Mismatched(), Mismatched())))
 
 
-def test_a_fault_of_a_module_before_the_laws_is_reported_once_too() -> None:
+def test_a_fault_of_a_module_before_the_laws_is_reported_once_too():
     notes = compile_until("resolved", _used(Losing(), Losing())).notes
     assert [note.problem for note in notes] == [
         "A$step becomes AT_MOST_ONCE, because A$source feeds it and is AT_MOST_ONCE; likewise in B"
     ]
 
 
-def test_a_mistake_in_drawing_a_module_is_reported_once_too() -> None:
+def test_a_mistake_in_drawing_a_module_is_reported_once_too():
     dag = Dag()
     for name in ("A", "B"):
         dag.add_module(name, Overbearing())
@@ -147,23 +147,23 @@ def test_a_mistake_in_drawing_a_module_is_reported_once_too() -> None:
     ]
 
 
-def test_a_fault_of_partitions_is_reported_once_too() -> None:
+def test_a_fault_of_partitions_is_reported_once_too():
     assert _problems(_used(Dealt(), Dealt())) == ["the Deal of A$step returned no partitions; likewise in B"]
 
 
-def test_operators_of_the_application_are_reported_one_by_one() -> None:
+def test_operators_of_the_application_are_reported_one_by_one():
     dag = Dag()
     for name in ("a", "b"):
         dag.add_stream(name, dag.add_operator(name, Needy()).output, dag.add_operator(f"after {name}", Step()).one)
     assert _problems(dag) == ["no stream feeds a.input", "no stream feeds b.input"]
 
 
-def test_names_that_end_alike_are_distinguished() -> None:
+def test_names_that_end_alike_are_distinguished():
     where = Where("app.py", 1)
     graph = Graph("app", tuple(Node(f"{module}$x", Step(), where) for module in ("A", "BA", "A$C")))
     told = [Diagnostic("input-unconnected", f"no stream feeds {m}$x.one", "", where) for m in ("A", "BA", "A$C")]
     assert [once.problem for once in merge_alike(told, graph)] == ["no stream feeds A$x.one; likewise in BA and A$C"]
 
 
-def test_for_a_valid_application_nothing_is_reported() -> None:
+def test_for_a_valid_application_nothing_is_reported():
     assert compile_application(_used(Counting(), Counting())).notes == ()

@@ -74,16 +74,16 @@ def codes(draw: Callable[[Dag, object], None]) -> list[str]:
         (of_a_type_that_is_not_there, False),
     ],
 )
-def test_a_map_that_sends_no_pairs_is_refused_if_its_function_says_so(function: Any, refused: bool) -> None:
+def test_a_map_that_sends_no_pairs_is_refused_if_its_function_says_so(function, refused):
     assert codes(over_items(Map(function), SumByKey())) == (["port-type-mismatch"] if refused else [])
 
 
 @pytest.mark.parametrize(("function", "refused"), [(pairs, False), (words, True), (length, False)])
-def test_a_flat_map_sends_the_elements_of_what_its_function_returns(function: Any, refused: bool) -> None:
+def test_a_flat_map_sends_the_elements_of_what_its_function_returns(function, refused):
     assert codes(over_items(FlatMap(function), SumByKey())) == (["port-type-mismatch"] if refused else [])
 
 
-def test_what_the_author_wrote_takes_precedence() -> None:
+def test_what_the_author_wrote_takes_precedence():
     assert codes(over_items(Map[str, tuple[str, int]](length), SumByKey())) == []
 
 
@@ -92,7 +92,7 @@ def sent(graph: Graph, name: str) -> Any:
     return node.payload(node.output_ports["output"])
 
 
-def test_the_value_of_a_record_gets_the_type_and_a_field_does_not() -> None:
+def test_the_value_of_a_record_gets_the_type_and_a_field_does_not():
     def draw(dag: Dag, conf: object) -> None:
         splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}))
         reader = splitter >> dag.add_operator("Reader", LineReader())
@@ -105,7 +105,7 @@ def test_the_value_of_a_record_gets_the_type_and_a_field_does_not() -> None:
 
 
 @pytest.mark.parametrize(("function", "refused"), [(lambda word: (word, 1), False), (pair, False), (length, True)])
-def test_the_value_of_a_record_may_be_named(function: Any, refused: bool) -> None:
+def test_the_value_of_a_record_may_be_named(function, refused):
     def draw(dag: Dag, conf: object) -> None:
         splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}))
         reader = splitter >> dag.add_operator("Reader", LineReader())

@@ -17,11 +17,11 @@ def _texts(source: Path) -> set[str]:
 
 
 @pytest.mark.slow
-def test_every_code_is_reported_somewhere() -> None:
+def test_every_code_is_reported_somewhere():
     told = {text for source in SOURCES for text in _texts(source)}
     assert [code for code in CODES if code not in told] == []
 
 
-def test_codes_are_slugs_and_no_two_are_alike() -> None:
+def test_codes_are_slugs_and_no_two_are_alike():
     assert len(set(CODES)) == len(CODES)
     assert all(code == code.lower() and code.replace("-", "").isalpha() for code in CODES)

@@ -10,15 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from dagkit import Dag
 from dagkit.compiler import compile_application
-from dagkit.errors import CODES, ApplicationFaults, Code
+from dagkit.errors import CODES, ApplicationFaults
 from dagkit.plan import Plan, diff, fingerprint, read_plan, write_plan
 from dagkit.plan.model import CutKind, Routing
 from tests.compiler.graphs import (
     BREAKS,
     Blueprint,
-    Break,
     blueprints,
     broken,
     draw,
@@ -35,7 +33,7 @@ def _plan(blueprint: Blueprint) -> Plan:
 
 
 @given(st.data())
-def test_equal_graphs_give_equal_plans_in_any_order_of_declaration(data: st.DataObject) -> None:
+def test_equal_graphs_give_equal_plans_in_any_order_of_declaration(data):
     blueprint = data.draw(blueprints())
     plan, again = _plan(blueprint), _plan(data.draw(shuffled(blueprint)))
     assert again == plan
@@ -43,7 +41,7 @@ def test_equal_graphs_give_equal_plans_in_any_order_of_declaration(data: st.Data
 
 
 @given(blueprints())
-def test_a_plan_goes_to_json_and_comes_back(blueprint: Blueprint) -> None:
+def test_a_plan_goes_to_json_and_comes_back(blueprint):
     plan = _plan(blueprint)
     again = read_plan(write_plan(plan))
     assert again == plan
@@ -52,14 +50,14 @@ def test_a_plan_goes_to_json_and_comes_back(blueprint: Blueprint) -> None:
 
 
 @given(st.data())
-def test_plans_differ_in_words_exactly_when_their_fingerprints_do(data: st.DataObject) -> None:
+def test_plans_differ_in_words_exactly_when_their_fingerprints_do(data):
     blueprint = data.draw(blueprints())
     one, other = _plan(blueprint), _plan(data.draw(varied(blueprint)))
     assert bool(diff(one, other)) == (fingerprint(one) != fingerprint(other))
 
 
 @given(st.data())
-def test_whatever_is_changed_in_a_plan_is_reported_exactly_when_the_fingerprint_changes(data: st.DataObject) -> None:
+def test_whatever_is_changed_in_a_plan_is_reported_exactly_when_the_fingerprint_changes(data):
     plan = _plan(data.draw(blueprints(most=5)))
     written = json.loads(write_plan(plan))
     holder, key = data.draw(st.sampled_from(list(_leaves(written))))
@@ -86,7 +84,7 @@ def _another(value: Any) -> Any:
 
 
 @given(blueprints())
-def test_every_operator_is_in_one_stage_and_every_wire_inside_one_or_cut(blueprint: Blueprint) -> None:
+def test_every_operator_is_in_one_stage_and_every_wire_inside_one_or_cut(blueprint):
     plan = _plan(blueprint)
     staged = [operator for stage in plan.stages for operator in stage.operators]
     assert sorted(staged) == sorted(operator.name for operator in plan.operators)
@@ -99,7 +97,7 @@ def test_every_operator_is_in_one_stage_and_every_wire_inside_one_or_cut(bluepri
 
 
 @given(blueprints())
-def test_upstream_runs_first_and_no_level_lies_above_what_feeds_it(blueprint: Blueprint) -> None:
+def test_upstream_runs_first_and_no_level_lies_above_what_feeds_it(blueprint):
     plan = _plan(blueprint)
     position = {operator.name: index for index, operator in enumerate(plan.operators)}
     level = {operator: stage.level for stage in plan.stages for operator in stage.operators}
@@ -115,7 +113,7 @@ def test_upstream_runs_first_and_no_level_lies_above_what_feeds_it(blueprint: Bl
 
 
 @given(blueprints())
-def test_partitions_own_every_key_once_and_mirrors_count_like_their_head(blueprint: Blueprint) -> None:
+def test_partitions_own_every_key_once_and_mirrors_count_like_their_head(blueprint):
     plan = _plan(blueprint)
     for operator in plan.operators:
         if operator.parallel_with:
@@ -129,7 +127,7 @@ def test_partitions_own_every_key_once_and_mirrors_count_like_their_head(bluepri
 
 
 @given(blueprints())
-def test_cascades_keep_to_their_limit_and_lose_no_partition(blueprint: Blueprint) -> None:
+def test_cascades_keep_to_their_limit_and_lose_no_partition(blueprint):
     plan = _plan(blueprint)
     for stream in plan.streams:
         source = plan.by_name[stream.source.operator]
@@ -144,7 +142,7 @@ def test_cascades_keep_to_their_limit_and_lose_no_partition(blueprint: Blueprint
 
 
 @given(broken())
-def test_what_is_wrong_is_reported_and_nothing_else_is_raised(case: tuple[Dag, list[Code]]) -> None:
+def test_what_is_wrong_is_reported_and_nothing_else_is_raised(case):
     dag, codes = case
     with pytest.raises(ApplicationFaults) as raised:
         compile_application(dag)
@@ -159,7 +157,7 @@ def test_what_is_wrong_is_reported_and_nothing_else_is_raised(case: tuple[Dag, l
 @pytest.mark.gate(10)
 @pytest.mark.parametrize("breaking", [*BREAKS, make_no_partitions], ids=lambda b: b.__name__.replace("_", " "))
 @given(blueprint=blueprints(most=4))
-def test_one_mistake_is_reported_under_one_code(breaking: Break, blueprint: Blueprint) -> None:
+def test_one_mistake_is_reported_under_one_code(breaking, blueprint):
     dag = draw(blueprint)
     code = breaking(dag)
     with pytest.raises(ApplicationFaults, match=code) as raised:

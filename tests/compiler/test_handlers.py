@@ -177,9 +177,7 @@ def _told(operator: Any) -> list[Diagnostic]:
     ],
     ids=lambda case: type(case).__name__ if isinstance(case, Operator) else "",
 )
-def test_an_operator_that_cannot_work_is_reported(
-    operator: Operator, code: str, severity: Severity, problem: str, help_: str
-) -> None:
+def test_an_operator_that_cannot_work_is_reported(operator, code, severity, problem, help_):
     (told,) = _told(operator)
     assert (told.code, told.severity) == (code, severity)
     assert problem in told.problem
@@ -190,7 +188,7 @@ def test_an_operator_that_cannot_work_is_reported(
 @pytest.mark.parametrize(
     "operator", [SharingOnPurpose(), Served(), Knowing(), Idle()], ids=lambda case: type(case).__name__
 )
-def test_what_can_work_is_not_reported(operator: Operator) -> None:
+def test_what_can_work_is_not_reported(operator):
     assert _told(operator) == []
 
 
@@ -199,9 +197,7 @@ def test_what_can_work_is_not_reported(operator: Operator) -> None:
     [(Mute(), "input-unhandled", "def process(self, item)"), (Texts(), "method-undefined", "def emit_tuples(self)")],
     ids=["no handler", "no emit_tuples"],
 )
-def test_what_is_not_written_yet_can_be_planned_and_is_refused_before_it_runs(
-    operator: Operator, code: str, help_: str
-) -> None:
+def test_what_is_not_written_yet_can_be_planned_and_is_refused_before_it_runs(operator, code, help_):
     dag, sink = Dag(), Mute() if isinstance(operator, Mute) else Written()
     source = operator if isinstance(operator, Texts) else Idle()
     dag.add_stream("words", dag.add_operator("Source", source).out, dag.add_operator("Sink", sink).words)
@@ -232,12 +228,12 @@ class Returning(RowOperator):
         return self.made  # type: ignore[no-any-return] # the mistake under test
 
 
-def test_a_text_that_is_returned_is_not_sent_letter_by_letter() -> None:
+def test_a_text_that_is_returned_is_not_sent_letter_by_letter():
     with pytest.raises(NotYielded, match=r"Returning\.process returned 'ABC'(.|\n)*`yield item`"):
         handler_of(Returning(), "words")("abc")
 
 
-def test_an_iterator_that_is_returned_is_sent() -> None:
+def test_an_iterator_that_is_returned_is_sent():
     sent: list[str] = []
     operator = Returning(made=iter(["a", "b"]))
     operator._sinks["out"] = sent.append

@@ -103,9 +103,7 @@ def _told(operator: Any, partitioner: Partitioner, *, by_driver: bool = False, c
         "keyed state, distributed",
     ],
 )
-def test_partitions_without_keys_are_reported(
-    operator: Operator, by_driver: bool, codec: Any, severity: Severity, said: str
-) -> None:
+def test_partitions_without_keys_are_reported(operator, by_driver, codec, severity, said):
     (told,) = _told(operator, Deal(3), by_driver=by_driver, codec=codec)
     assert (told.code, told.severity) == ("partition-unkeyed", severity)
     assert said in told.problem
@@ -113,16 +111,16 @@ def test_partitions_without_keys_are_reported(
     assert told.where is not None
 
 
-def test_what_the_driver_distributes_needs_no_keys() -> None:
+def test_what_the_driver_distributes_needs_no_keys():
     assert _told(Plain(), Deal(3), by_driver=True) == []
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
-def test_assigned_keys_are_right(count: int) -> None:
+def test_assigned_keys_are_right(count):
     assert _told(ByKey(), Keys(*assign_keys(count))) == []
 
 
-def test_keys_under_unequal_masks_may_share_everything_out() -> None:
+def test_keys_under_unequal_masks_may_share_everything_out():
     assert _told(ByKey(), Keys(_owns(1, 0), _owns(3, 1), _owns(3, 3))) == []
 
 
@@ -138,7 +136,7 @@ def test_keys_under_unequal_masks_may_share_everything_out() -> None:
     ],
     ids=["one is left out", "a key outside its mask", "one has two owners", "under unequal masks", "none", "no mask"],
 )
-def test_keys_that_lose_or_double_items_are_reported(keys: list[PartitionKeys | None], said: str) -> None:
+def test_keys_that_lose_or_double_items_are_reported(keys, said):
     (told,) = _told(ByKey(), Keys(*keys))
     assert told.code == "partition-invalid"
     assert f"the Keys of count keys 'items' so that {said}" in told.problem

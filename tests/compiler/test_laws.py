@@ -9,7 +9,6 @@ import pytest
 from dagkit import AffinityType, Dag, DagContext, OperatorContext, PortContext, ProcessingMode
 from tests.compiler.cast import codes, compiled, faults
 from tests.compiler.laws import attributes, partitions, places, ports, properties, shape, windows
-from tests.compiler.laws.drawing import Draw
 from tests.compiler.laws.places import a_rule_whose_pattern_fits_one, row, rule
 from tests.compiler.sketches import sketch
 
@@ -23,7 +22,7 @@ def _sentence(value: object) -> str | None:
 
 
 @pytest.mark.parametrize(("draw", "expected"), BROKEN, ids=lambda v: _sentence(v) or "")
-def test_what_breaks_a_law_is_reported(draw: Draw, expected: list[str]) -> None:
+def test_what_breaks_a_law_is_reported(draw, expected):
     dag = Dag()
     draw(dag)
     told = [f"{fault.code}: {fault.problem}" for fault in faults(dag)]
@@ -33,14 +32,14 @@ def test_what_breaks_a_law_is_reported(draw: Draw, expected: list[str]) -> None:
 
 
 @pytest.mark.parametrize("draw", VALID, ids=_sentence)
-def test_what_keeps_the_laws_compiles(draw: Draw) -> None:
+def test_what_keeps_the_laws_compiles(draw):
     dag = Dag()
     draw(dag)
     assert codes(dag) == []
 
 
 @pytest.mark.parametrize(("draw", "expected"), BROKEN, ids=lambda v: _sentence(v) or "")
-def test_every_fault_has_a_line_and_a_help(draw: Draw, expected: list[str]) -> None:
+def test_every_fault_has_a_line_and_a_help(draw, expected):
     dag = Dag()
     draw(dag)
     for fault in faults(dag):
@@ -50,7 +49,7 @@ def test_every_fault_has_a_line_and_a_help(draw: Draw, expected: list[str]) -> N
         )
 
 
-def test_what_follows_an_operator_that_may_lose_items_may_lose_them_and_is_reported() -> None:
+def test_what_follows_an_operator_that_may_lose_items_may_lose_them_and_is_reported():
     dag = sketch("s>a", "a>b", "b>c", "a>x")
     dag.set_operator_attribute(dag.operator("a"), OperatorContext.PROCESSING_MODE, ProcessingMode.AT_MOST_ONCE)
     compilation = compiled(dag)
@@ -66,13 +65,13 @@ def test_what_follows_an_operator_that_may_lose_items_may_lose_them_and_is_repor
     ]
 
 
-def test_a_rule_whose_pattern_fits_fewer_than_two_is_passed_over_and_reported() -> None:
+def test_a_rule_whose_pattern_fits_fewer_than_two_is_passed_over_and_reported():
     dag = Dag()
     a_rule_whose_pattern_fits_one(dag)
     assert [(note.code, note.severity.value) for note in compiled(dag).notes] == [("affinity-ignored", "warning")]
 
 
-def test_attributes_that_mean_nothing_here_are_accepted_and_reported() -> None:
+def test_attributes_that_mean_nothing_here_are_accepted_and_reported():
     dag = sketch("s>a")
     dag.set_attribute(DagContext.DEBUG, True)
     dag.set_operator_attribute(dag.operator("a"), OperatorContext.VCORES, 2)
@@ -84,7 +83,7 @@ def test_attributes_that_mean_nothing_here_are_accepted_and_reported() -> None:
     ]
 
 
-def test_validating_changes_nothing_so_it_can_be_done_twice() -> None:
+def test_validating_changes_nothing_so_it_can_be_done_twice():
     dag = Dag()
     row(dag, rule(AffinityType.AFFINITY, "O1", "O3"), rule(AffinityType.ANTI_AFFINITY, "O1", "O3"))
     assert faults(dag) == faults(dag)

@@ -147,7 +147,7 @@ DRAWINGS: list[Draw] = [
 
 
 @pytest.mark.parametrize("draw", DRAWINGS, ids=lambda draw: draw.__name__.replace("_", " "))
-def test_what_is_missing_and_what_comes_after_it_is_reported_and_nothing_else(draw: Draw) -> None:
+def test_what_is_missing_and_what_comes_after_it_is_reported_and_nothing_else(draw):
     assert [(fault.code, fault.where.line if fault.where else None) for fault in _told(draw)] == _marked(draw)
 
 
@@ -178,7 +178,7 @@ class Outward(Module):
 
 
 @pytest.mark.parametrize("module", [Inward(), Outward()], ids=["of what is inside", "of its own"])
-def test_what_a_module_exposes_may_be_missing(module: Any) -> None:
+def test_what_a_module_exposes_may_be_missing(module):
     def draw(dag: Any, conf: Config) -> None:
         placed = dag.add_module("module", module)
         dag.add_stream("on", dag.add_operator("source", Source()).out, placed.input)
@@ -189,7 +189,7 @@ def test_what_a_module_exposes_may_be_missing(module: Any) -> None:
     )
 
 
-def test_keys_of_the_stream_and_of_the_ports_that_may_be_meant_are_not_reported_as_matching_nothing() -> None:
+def test_keys_of_the_stream_and_of_the_ports_that_may_be_meant_are_not_reported_as_matching_nothing():
     def draw(dag: Any, conf: Config) -> None:
         source, step = dag.add_operator("source", Source()), dag.add_operator("step", Step())
         source.uot.named("records") >> step.oen
@@ -205,7 +205,7 @@ def test_keys_of_the_stream_and_of_the_ports_that_may_be_meant_are_not_reported_
     assert [told.code for told in _told(draw, conf)] == ["port-unknown", "port-unknown"]
 
 
-def test_one_line_that_asks_several_of_one_class_is_reported_once() -> None:
+def test_one_line_that_asks_several_of_one_class_is_reported_once():
     def draw(dag: Any, conf: Config) -> None:
         source = dag.add_operator("source", Source())
         for name in ("a", "b", "c"):
@@ -214,7 +214,7 @@ def test_one_line_that_asks_several_of_one_class_is_reported_once() -> None:
     assert [told.problem for told in _told(draw) if told.code == "port-unknown"] == ["no port 'inputt' on a"]
 
 
-def test_whether_a_port_is_there_is_answered_truly_in_every_drawing() -> None:
+def test_whether_a_port_is_there_is_answered_truly_in_every_drawing():
     heard: list[object] = []
 
     def draw(dag: Any, conf: Config) -> None:
@@ -230,7 +230,7 @@ def test_whether_a_port_is_there_is_answered_truly_in_every_drawing() -> None:
     assert not hasattr(Source, "uot")
 
 
-def test_an_application_that_draws_to_its_end_is_drawn_once() -> None:
+def test_an_application_that_draws_to_its_end_is_drawn_once():
     drawings: list[Dag] = []
 
     def draw(dag: Any, conf: Config) -> None:
@@ -270,11 +270,11 @@ def what_a_stand_in_has_not(dag: Any, conf: Config) -> None:
 
 
 @pytest.mark.parametrize("draw", [a_method, a_value, a_property, what_a_stand_in_has_not])
-def test_what_is_taken_for_something_else_than_a_port_ends_the_drawing(draw: Draw) -> None:
+def test_what_is_taken_for_something_else_than_a_port_ends_the_drawing(draw):
     assert [(fault.code, fault.where.line if fault.where else None) for fault in _told(draw)] == _marked(draw)
 
 
-def test_what_ends_the_drawing_after_a_missing_port_is_reported_beside_it() -> None:
+def test_what_ends_the_drawing_after_a_missing_port_is_reported_beside_it():
     def draw(dag: Any, conf: Config) -> None:
         source = dag.add_operator("source", Source())
         dag.add_stream("on", source.uot, dag.add_operator("step", Step()).one)
@@ -286,7 +286,7 @@ def test_what_ends_the_drawing_after_a_missing_port_is_reported_beside_it() -> N
 
 
 @pytest.mark.parametrize("named", ["operator", "stream"])
-def test_a_drawing_that_does_not_begin_as_it_did_is_not_believed(named: str) -> None:
+def test_a_drawing_that_does_not_begin_as_it_did_is_not_believed(named):
     names = iter(["first", "second"])
 
     def draw(dag: Any, conf: Config) -> None:
@@ -307,7 +307,7 @@ class Failing(Source):
         raise AttributeError("not yet")
 
 
-def test_what_is_there_and_fails_is_left_as_it_is() -> None:
+def test_what_is_there_and_fails_is_left_as_it_is():
     there = Failing.outlet
 
     def draw(dag: Any, conf: Config) -> None:
@@ -318,20 +318,20 @@ def test_what_is_there_and_fails_is_left_as_it_is() -> None:
     assert Failing.outlet is there
 
 
-def test_a_dag_that_is_drawn_by_hand_raises_as_it_did() -> None:
+def test_a_dag_that_is_drawn_by_hand_raises_as_it_did():
     source: Any = Dag().add_operator("source", Source())
     with pytest.raises(AttributeError, match="'uot'"):
         source.uot  # noqa: B018
 
 
-def test_the_graph_is_there_up_to_the_laws() -> None:
+def test_the_graph_is_there_up_to_the_laws():
     graph = compile_until("resolved", a_source).graph
     assert [node.name for node in graph.nodes] == ["source", "step", "checked"]
     cut, _ = graph.streams
     assert (cut.name, cut.source, cut.cut_short) == ("on", None, True)
 
 
-def test_operator_attributes_of_what_is_there_are_kept() -> None:
+def test_operator_attributes_of_what_is_there_are_kept():
     def draw(dag: Any, conf: Config) -> None:
         source, step = dag.add_operator("source", Source()), dag.add_operator("step", Step())
         dag.add_stream("on", source.uot, step.one)

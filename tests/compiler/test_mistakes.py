@@ -6,7 +6,7 @@ import pytest
 
 from dagkit import Config, Dag, PortContext, StreamingApplication
 from dagkit.compiler import compile_application
-from dagkit.errors import ApplicationFaults, Diagnostic
+from dagkit.errors import ApplicationFaults
 from tests.compiler.cast import Checked, Count, Lines, Needy, Settled, Source, Step
 
 
@@ -39,23 +39,23 @@ def _marked() -> list[tuple[int, str]]:
 
 
 @pytest.fixture(scope="module")
-def told() -> tuple[Diagnostic, ...]:
+def told():
     with pytest.raises(ApplicationFaults, match="Mistakes cannot be compiled: 10 problems") as raised:
         compile_application(Mistakes())
     return raised.value.diagnostics
 
 
-def test_ten_mistakes_are_ten_diagnostics_in_order(told: tuple[Diagnostic, ...]) -> None:
+def test_ten_mistakes_are_ten_diagnostics_in_order(told):
     assert len(_marked()) == 10
     assert [(fault.where.line if fault.where else None, fault.code) for fault in told] == _marked()
 
 
-def test_each_has_the_authors_file_and_a_help_line(told: tuple[Diagnostic, ...]) -> None:
+def test_each_has_the_authors_file_and_a_help_line(told):
     assert {fault.where.file for fault in told if fault.where} == {"tests/compiler/test_mistakes.py"}
     assert all(fault.help and "\n" not in fault.help for fault in told)
 
 
-def test_the_report_is_what_people_read() -> None:
+def test_the_report_is_what_people_read():
     with pytest.raises(ApplicationFaults, match="10 problems") as raised:
         compile_application(Mistakes())
     lines = str(raised.value).splitlines()

@@ -143,7 +143,7 @@ def _streams(plan: Plan) -> dict[str, str]:
     return {s.name: f"{s.source} > {', '.join(map(str, s.sinks))}" for s in plan.streams}
 
 
-def test_a_modules_operators_take_its_place() -> None:
+def test_a_modules_operators_take_its_place():
     plan = compiled(_around(Twice())).plan
     assert [operator.name for operator in plan.operators] == ["source", "M$first", "M$second", "sink"]
     assert _streams(plan) == {
@@ -153,7 +153,7 @@ def test_a_modules_operators_take_its_place() -> None:
     }
 
 
-def test_modules_nest_and_so_do_names() -> None:
+def test_modules_nest_and_so_do_names():
     plan = compiled(_around(Outer())).plan
     assert [o.name for o in plan.operators] == ["source", "M$Inner$first", "M$Inner$second", "M$last", "sink"]
     assert _streams(plan) == {
@@ -164,7 +164,7 @@ def test_modules_nest_and_so_do_names() -> None:
     }
 
 
-def test_a_module_costs_nothing_once_it_is_compiled() -> None:
+def test_a_module_costs_nothing_once_it_is_compiled():
     by_hand = Dag()
     source, first, second, sink = Source(), Step(), Step(), Step()
     for name, operator in (("source", source), ("M$first", first), ("M$second", second), ("sink", sink)):
@@ -175,13 +175,13 @@ def test_a_module_costs_nothing_once_it_is_compiled() -> None:
     assert compiled(_around(Twice())).plan == compiled(by_hand).plan
 
 
-def test_one_port_of_a_module_may_lead_to_several_inside() -> None:
+def test_one_port_of_a_module_may_lead_to_several_inside():
     dag = Dag()
     dag.add_stream("in", dag.add_operator("source", Source()).out, dag.add_module("M", Fork()).input)
     assert _streams(compiled(dag).plan) == {"in": "source.out > M$left.one, M$right.one"}
 
 
-def test_two_modules_of_one_class_stand_side_by_side() -> None:
+def test_two_modules_of_one_class_stand_side_by_side():
     dag = Dag()
     a, b = dag.add_module("A", Feeder()), dag.add_module("B", Feeder(steps=2))
     sink = dag.add_operator("sink", Step())
@@ -197,7 +197,7 @@ def test_two_modules_of_one_class_stand_side_by_side() -> None:
     ]
 
 
-def test_attributes_of_a_module_hold_for_what_is_inside_unless_set_there() -> None:
+def test_attributes_of_a_module_hold_for_what_is_inside_unless_set_there():
     class Slow(Twice):
         def populate_dag(self, dag: Dag, conf: Config) -> None:
             super().populate_dag(dag, conf)
@@ -214,7 +214,7 @@ def test_attributes_of_a_module_hold_for_what_is_inside_unless_set_there() -> No
     }
 
 
-def test_attributes_of_a_modules_ports_hold_for_the_ports_behind_them_however_deep() -> None:
+def test_attributes_of_a_modules_ports_hold_for_the_ports_behind_them_however_deep():
     dag = _around(Outer())
     module = dag.operator("M")
     dag.set_input_port_attribute(module.input, PortContext.QUEUE_CAPACITY, 8)
@@ -235,7 +235,7 @@ def test_attributes_of_a_modules_ports_hold_for_the_ports_behind_them_however_de
     }
 
 
-def test_a_stream_to_a_port_that_nothing_stands_behind_is_the_one_fault() -> None:
+def test_a_stream_to_a_port_that_nothing_stands_behind_is_the_one_fault():
     (fault,) = faults(_around(Shut()))
     assert fault.code == "port-unexposed"
     assert fault.problem == "stream 'in' is connected to M.input, but the module exposes nothing there"
@@ -259,13 +259,13 @@ def test_a_stream_to_a_port_that_nothing_stands_behind_is_the_one_fault() -> Non
         "it contains itself",
     ],
 )
-def test_what_is_wrong_with_a_module_is_reported(module: Module, told: list[str]) -> None:
+def test_what_is_wrong_with_a_module_is_reported(module, told):
     dag = Dag()
     dag.add_module("M", module)
     assert [f"{fault.code}: {fault.problem}" for fault in faults(dag)] == told
 
 
-def test_what_is_wrong_inside_a_module_is_reported_by_its_full_name() -> None:
+def test_what_is_wrong_inside_a_module_is_reported_by_its_full_name():
     class Hungry(Module):
         def populate_dag(self, dag: Dag, conf: Config) -> None:
             dag.add_operator("needy", Needy())
@@ -278,21 +278,21 @@ def test_what_is_wrong_inside_a_module_is_reported_by_its_full_name() -> None:
     ]
 
 
-def test_a_name_that_a_module_makes_may_be_taken() -> None:
+def test_a_name_that_a_module_makes_may_be_taken():
     dag = _around(Twice())
     taken = dag.add_operator("M$first", Step())
     dag.add_stream("M$between", dag.operator("sink").out, taken.one)
     assert codes(dag) == ["operator-duplicated", "stream-duplicated"]
 
 
-def test_the_drawn_form_holds_the_module_and_the_expanded_one_what_is_in_it() -> None:
+def test_the_drawn_form_holds_the_module_and_the_expanded_one_what_is_in_it():
     compilation = compile_until("expanded", _around(Twice()))
     drawn, expanded = compilation.steps["drawn"], compilation.steps["expanded"]
     assert [node.name for node in drawn.nodes] == ["source", "M", "sink"]  # type: ignore[union-attr]
     assert [n.name for n in expanded.nodes] == ["source", "M$first", "M$second", "sink"]  # type: ignore[union-attr]
 
 
-def test_a_module_meets_the_configuration_of_the_launch() -> None:
+def test_a_module_meets_the_configuration_of_the_launch():
     class Asks(Module):
         def populate_dag(self, dag: Dag, conf: Config) -> None:
             dag.add_operator(conf["name"], Source())
@@ -305,13 +305,13 @@ def test_a_module_meets_the_configuration_of_the_launch() -> None:
     assert [operator.name for operator in compilation.plan.operators] == ["M$asked"]
 
 
-def test_a_module_may_hold_others_of_its_kind_as_long_as_it_comes_to_an_end() -> None:
+def test_a_module_may_hold_others_of_its_kind_as_long_as_it_comes_to_an_end():
     dag = Dag()
     dag.add_stream("out", dag.add_module("M", Nested(depth=3)).output, dag.add_operator("sink", Step()).one)
     assert [o.name for o in compiled(dag).plan.operators] == ["M$in$in$in$in$source", "M$in$in$in$in$step 0", "sink"]
 
 
-def test_operator_attributes_that_a_module_sets_for_all_hold_inside_it() -> None:
+def test_operator_attributes_that_a_module_sets_for_all_hold_inside_it():
     class Patient(Twice):
         def populate_dag(self, dag: Dag, conf: Config) -> None:
             super().populate_dag(dag, conf)
@@ -326,7 +326,7 @@ def test_operator_attributes_that_a_module_sets_for_all_hold_inside_it() -> None
     }
 
 
-def test_a_module_cannot_set_what_belongs_to_the_application() -> None:
+def test_a_module_cannot_set_what_belongs_to_the_application():
     class Bossy(Twice):
         def populate_dag(self, dag: Dag, conf: Config) -> None:
             super().populate_dag(dag, conf)
@@ -350,7 +350,7 @@ class Shortening(Module):
             dag.expose(self.output, dag.add_module("inner", Shortening(left=self.left[1:])).output)
 
 
-def test_modules_in_one_another_are_distinguished_by_arrays() -> None:
+def test_modules_in_one_another_are_distinguished_by_arrays():
     dag = Dag()
     nested = dag.add_module("nested", Shortening(left=np.array([1, 2, 3])))
     dag.add_stream("on", nested.output, dag.add_operator("last", Step()).one)
@@ -369,7 +369,7 @@ class Stranger(Module):
         dag.expose(ELSEWHERE.input, dag.add_operator("step", Step()).one)
 
 
-def test_a_module_exposes_ports_of_its_own() -> None:
+def test_a_module_exposes_ports_of_its_own():
     dag = Dag()
     dag.add_stream("on", dag.add_operator("source", Source()).out, dag.add_module("stranger", Stranger()).input)
     fault = faults(dag)[0]

@@ -1,6 +1,5 @@
 """Operators that are made in the wrong way: reported at their line, with a repair."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -34,14 +33,14 @@ class Incomparable:
         (Unmade, "last: __init__ of Unmade does not call that of its base"),
     ],
 )
-def test_it_is_reported(operator: Callable[[], Any], problem: str) -> None:
+def test_it_is_reported(operator, problem):
     dag = Dag()
     last = dag.add_operator("last", operator())
     dag.add_stream("on", dag.add_operator("source", Source()).out, last.one)
     assert [(fault.code, fault.problem) for fault in faults(dag)] == [("property-invalid", problem)]
 
 
-def test_a_mode_that_cannot_be_compared_is_no_mode() -> None:
+def test_a_mode_that_cannot_be_compared_is_no_mode():
     dag = Dag()
     last = dag.add_operator("last", Step())
     dag.add_stream("on", dag.add_operator("source", Source()).out, last.one)

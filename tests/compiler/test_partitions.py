@@ -46,7 +46,7 @@ def _two_streams(first: str, second: str) -> Dag:
 
 
 @pytest.mark.parametrize("wired", [("one", "two"), ("two", "one")], ids=["in order", "out of order"])
-def test_only_the_first_declared_of_the_connected_inputs_is_keyed(wired: tuple[str, str]) -> None:
+def test_only_the_first_declared_of_the_connected_inputs_is_keyed(wired):
     plan = compiled(_two_streams(*wired)).plan
     assert _keys(plan, "node2") == [
         {"one": (7, (0, 5))},
@@ -57,7 +57,7 @@ def test_only_the_first_declared_of_the_connected_inputs_is_keyed(wired: tuple[s
     ]
 
 
-def test_an_input_that_nothing_feeds_is_not_keyed() -> None:
+def test_an_input_that_nothing_feeds_is_not_keyed():
     assert {port for keys in _keys(compiled(_two_streams("two", "three")).plan, "node2") for port in keys} == {"two"}
 
 
@@ -68,7 +68,7 @@ class _Three(Partitioner):
         return [Partition(partitions[0].operator, {"one": keys, "two": keys}) for keys in assign_keys(3)]
 
 
-def test_a_partitioner_may_key_several_inputs() -> None:
+def test_a_partitioner_may_key_several_inputs():
     dag = _two_streams("one", "two")
     dag.set_operator_attribute(dag.operator("node2"), OperatorContext.PARTITIONER, _Three())
     assert _keys(compiled(dag).plan, "node2") == [
@@ -87,7 +87,7 @@ def test_a_partitioner_may_key_several_inputs() -> None:
     ],
     ids=["the operator partitions itself", "nothing partitions it", "the attribute goes before the operator"],
 )
-def test_who_decides_the_partitions(attribute: Any, count: int, source: str) -> None:
+def test_who_decides_the_partitions(attribute, count, source):
     dag = Dag()
     dealer = dag.add_operator("dealer", Dealer())
     dag.add_stream("into", dag.add_operator("source", Source()).out, dealer.input)
@@ -97,13 +97,13 @@ def test_who_decides_the_partitions(attribute: Any, count: int, source: str) -> 
     assert (planned.count, planned.why.source) == (count, source)
 
 
-def test_a_partitioner_of_the_application_is_everybodys_who_has_none() -> None:
+def test_a_partitioner_of_the_application_is_everybodys_who_has_none():
     dag = sketch("s>a", "a>b*3")
     dag.set_attribute(OperatorContext.PARTITIONER, StatelessPartitioner(2))
     assert _counts(compiled(dag).plan) == {"s": 2, "a": 2, "b": 3}
 
 
-def test_the_plan_says_which_line_decided() -> None:
+def test_the_plan_says_which_line_decided():
     why = compiled(sketch("s>a*2", "a=>b", "b>c")).plan
     assert why.by_name["a"].why.text.startswith("StatelessPartitioner set by code at tests/compiler/sketches.py:")
     assert why.by_name["b"].why.text.startswith("mirrors a, by PARTITION_PARALLEL (code at tests/compiler/sketches.py:")
@@ -129,16 +129,14 @@ def test_the_plan_says_which_line_decided() -> None:
         "a partitioner of the mirror's own follows the count in its context",
     ],
 )
-def test_mirrors_follow_the_head_of_their_chain(
-    edges: list[str], counts: dict[str, int], mirrors: dict[str, str]
-) -> None:
+def test_mirrors_follow_the_head_of_their_chain(edges, counts, mirrors):
     plan = compiled(sketch(*edges)).plan
     assert counts.items() <= _counts(plan).items()
     assert {o.name: o.parallel_with for o in plan.operators if o.parallel_with} == mirrors
     assert all(not partition.keys for name in mirrors for partition in plan.by_name[name].partitions)
 
 
-def test_mirrors_follow_a_head_that_gets_other_partitions_while_it_runs() -> None:
+def test_mirrors_follow_a_head_that_gets_other_partitions_while_it_runs():
     dag = Dag()
     head, mirror = dag.add_operator("head", Step()), dag.add_operator("mirror", Step())
     dag.add_stream("into", dag.add_operator("source", Source()).out, head.one)
@@ -150,7 +148,7 @@ def test_mirrors_follow_a_head_that_gets_other_partitions_while_it_runs() -> Non
     assert _counts(now.plan) == {"source": 1, "head": 3, "mirror": 3}
 
 
-def test_the_great_parallel_chain() -> None:
+def test_the_great_parallel_chain():
     """o1; o2 as two, and o3, o3_1, o3_2, o4 after it; o5 alone again: four stages, of which two slots hold five."""
     dag = sketch("o1>o2*2", "o2=>o3", "o2=>o3_1", "o2=>o3_2", "o3=>o4", "o3_1=>o4", "o3_2=>o4", "o4>o5")
     plan = compiled(dag).plan
@@ -167,7 +165,7 @@ def test_the_great_parallel_chain() -> None:
     assert [(u.inputs, str(u.serves)) for u in unified.unifiers] == [(("o4[0]", "o4[1]"), "o5.one")]
 
 
-def test_a_loop_of_mirrors_has_one_head_whatever_was_declared_first() -> None:
+def test_a_loop_of_mirrors_has_one_head_whatever_was_declared_first():
     def looped(*names: str) -> Plan:
         dag = Dag()
         for name in names:
@@ -186,7 +184,7 @@ def test_a_loop_of_mirrors_has_one_head_whatever_was_declared_first() -> None:
 
 
 @pytest.mark.parametrize("ports", [("one", "two"), ("two", "one")], ids=["declared last", "declared first"])
-def test_a_mirror_follows_what_leads_in_and_not_its_own_delay(ports: tuple[str, str]) -> None:
+def test_a_mirror_follows_what_leads_in_and_not_its_own_delay(ports):
     dag = sketch("s>h*2")
     a, d = dag.add_operator("a", Step()), dag.add_operator("d", Delay())
     ahead, behind = (getattr(a, port) for port in ports)
@@ -215,7 +213,7 @@ class _KeysAll(Partitioner):
     ],
     ids=["both inputs", "not the parallel one", "nor where it is the last"],
 )
-def test_a_partitioner_receives_the_inputs_that_can_be_keyed(edges: list[str], told: set[str]) -> None:
+def test_a_partitioner_receives_the_inputs_that_can_be_keyed(edges, told):
     dag = sketch(*edges)
     dag.set_operator_attribute(dag.operator("c"), OperatorContext.PARTITIONER, _KeysAll())
     assert {port for keys in _keys(compiled(dag).plan, "c") for port in keys} == told
@@ -252,13 +250,13 @@ class _Answers(Partitioner):
     ],
     ids=["none", "it raises", "nothing at all", "no partitions but numbers", "keys of no input", "keys that are none"],
 )
-def test_a_partitioner_that_answers_nonsense_is_reported(partitioner: Partitioner, problem: str) -> None:
+def test_a_partitioner_that_answers_nonsense_is_reported(partitioner, problem):
     dag = sketch("s>a")
     dag.set_operator_attribute(dag.operator("a"), OperatorContext.PARTITIONER, partitioner)
     assert [(fault.code, fault.problem) for fault in faults(dag)] == [("partition-invalid", problem)]
 
 
-def test_counting_waits_until_the_shape_is_right() -> None:
+def test_counting_waits_until_the_shape_is_right():
     dag = sketch("s>a", "a>b", "b>a")
     dag.set_operator_attribute(dag.operator("a"), OperatorContext.PARTITIONER, _Raises())
     assert codes(dag) == ["loop-undelayed"]
@@ -292,7 +290,7 @@ def _limited(*limits: int) -> Plan:
     )  # so that nothing but the partitions differs
 
 
-def test_a_partition_bears_what_it_is_configured_with_otherwise_than_its_operator() -> None:
+def test_a_partition_bears_what_it_is_configured_with_otherwise_than_its_operator():
     assert [dict(p.properties) for p in _limited(0, 2).by_name["last"].partitions] == [{}, {"limit": 2}]
     assert fingerprint(_limited(1, 2)) != fingerprint(_limited(3, 4))
 
@@ -318,7 +316,7 @@ STEP = Step()
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_answers_of_another_type_are_reported(answer: Any, said: str) -> None:
+def test_answers_of_another_type_are_reported(answer, said):
     dag = Dag()
     last = dag.add_operator("last", Step())
     dag.add_stream("on", dag.add_operator("source", Source()).out, last.one)

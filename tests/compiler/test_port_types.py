@@ -39,7 +39,7 @@ def _joined(sent: Any, read: Any) -> Dag:
         "into an optional one",
     ],
 )
-def test_what_fits_compiles(sent: Any, read: Any) -> None:
+def test_what_fits_compiles(sent, read):
     assert faults(_joined(sent, read)) == []
 
 
@@ -54,13 +54,13 @@ def test_what_fits_compiles(sent: Any, read: Any) -> None:
     ],
     ids=["a base class", "a class beside it", "a member too many", "another argument", "nothing, perhaps"],
 )
-def test_what_does_not_fit_is_reported_in_the_authors_types(sent: Any, read: Any, said: str) -> None:
+def test_what_does_not_fit_is_reported_in_the_authors_types(sent, read, said):
     (fault,) = faults(_joined(sent, read))
     assert fault.code == "port-type-mismatch"
     assert fault.problem == f"stream 'wire' joins sender.out {said}"
 
 
-def test_the_help_names_the_port_that_would_fit() -> None:
+def test_the_help_names_the_port_that_would_fit():
     class Both(InputOperator):
         words = OutputPort(Word)
         lines = OutputPort(Line)
@@ -73,7 +73,7 @@ def test_the_help_names_the_port_that_would_fit() -> None:
     assert fault.help == "put an operator that turns Word into Line between them, or connect both.lines"
 
 
-def test_the_help_names_the_input_that_would_fit() -> None:
+def test_the_help_names_the_input_that_would_fit():
     class Both(Operator):
         lines = InputPort(Line)
         words = InputPort(Word, optional=True)
@@ -155,11 +155,11 @@ def _through(outlet: str, keeper: Any, port: str = "input", leaves: str = "outpu
         "anything carries anything",
     ],
 )
-def test_what_a_generic_operator_carries(dag: Dag, problems: list[str]) -> None:
+def test_what_a_generic_operator_carries(dag, problems):
     assert [fault.problem for fault in faults(dag)] == problems
 
 
-def test_the_plan_says_what_flows() -> None:
+def test_the_plan_says_what_flows():
     dag = Dag()
     lines, keep, split, count = (
         dag.add_operator("lines", Lines()),
@@ -175,7 +175,7 @@ def test_the_plan_says_what_flows() -> None:
     assert [(port.name, port.payload) for port in plan.by_name["keep"].ports] == [("input", "Line"), ("output", "Line")]
 
 
-def test_what_comes_round_a_delay_is_held_against_what_is_read() -> None:
+def test_what_comes_round_a_delay_is_held_against_what_is_read():
     class Step(Operator):
         first = InputPort(Dog)
         again = InputPort(Cat)
@@ -193,7 +193,7 @@ def test_what_comes_round_a_delay_is_held_against_what_is_read() -> None:
     assert [fault.problem for fault in faults(dag)] == ["stream 'back' joins delay.output (Dog) to step.again (Cat)"]
 
 
-def test_everything_that_does_not_fit_is_reported() -> None:
+def test_everything_that_does_not_fit_is_reported():
     dag = Dag()
     lines, a, b = dag.add_operator("lines", Lines()), dag.add_operator("a", Count()), dag.add_operator("b", Count())
     dag.add_stream("lines", lines.lines, a.words, b.words)

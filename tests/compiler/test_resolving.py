@@ -11,7 +11,7 @@ EVERY = Config.of({"dt.stream.*.locality": "NODE_LOCAL", "dt.stream.*.schema": "
 
 
 @pytest.fixture
-def copies(monkeypatch: pytest.MonkeyPatch) -> list[Graph]:
+def copies(monkeypatch):
     """Every graph that is made from here on."""
     made: list[Graph] = []
     making = Graph.__init__
@@ -31,11 +31,11 @@ def _copies_of_a_chain(streams: int, copies: list[Graph]) -> int:
     return len(copies) - before
 
 
-def test_the_graph_is_copied_as_often_for_many_streams_as_for_one(copies: list[Graph]) -> None:
+def test_the_graph_is_copied_as_often_for_many_streams_as_for_one(copies):
     assert _copies_of_a_chain(1, copies) == _copies_of_a_chain(20, copies) > 0
 
 
-def test_what_configuration_says_of_every_stream_holds_for_each() -> None:
+def test_what_configuration_says_of_every_stream_holds_for_each():
     graph = compile_until("resolved", sketch("a>b", "a>c", "b>d"), EVERY).graph
     assert [stream.locality for stream in graph.streams] == ["NODE_LOCAL", "NODE_LOCAL"]
     assert [str(stream.locality_origin.key) for stream in graph.streams] == ["dt.stream.*.locality"] * 2

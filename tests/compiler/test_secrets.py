@@ -25,7 +25,7 @@ def configured(key: str) -> Config:
 
 
 @pytest.mark.parametrize("path", ["phrase", "login.phrase"])
-def test_a_plan_holds_the_reference_and_not_the_secret(path: str) -> None:
+def test_a_plan_holds_the_reference_and_not_the_secret(path):
     def draw(dag: Dag, conf: Config) -> None:
         dag.add_operator("mail", Mailbox())
 
@@ -40,7 +40,7 @@ class Locked(InputOperator):
     phrase: int = 0
 
 
-def test_a_secret_that_is_refused_is_not_shown() -> None:
+def test_a_secret_that_is_refused_is_not_shown():
     def draw(dag: Dag, conf: Config) -> None:
         dag.add_operator("mail", Locked())
 
@@ -67,7 +67,7 @@ class Refusing(InputOperator):
         ("what?", "'what?'"),
     ],
 )
-def test_a_url_that_is_refused_is_shown_without_its_user_and_its_query(url: str, shown: str) -> None:
+def test_a_url_that_is_refused_is_shown_without_its_user_and_its_query(url, shown):
     def draw(dag: Dag, conf: Config) -> None:
         dag.add_operator("mail", Refusing(url=url))
 

@@ -37,7 +37,7 @@ from tests.compiler.sketches import sketch
         "a parallel fan-out ends its stage as well",
     ],
 )
-def test_stages(edges: list[str], stages: list[str]) -> None:
+def test_stages(edges, stages):
     assert ["".join(stage.operators) for stage in compiled(sketch(*edges)).plan.stages] == stages
 
 
@@ -62,7 +62,7 @@ def test_stages(edges: list[str], stages: list[str]) -> None:
         "a delay is cut on both sides",
     ],
 )
-def test_cuts(edges: list[str], cuts: dict[str, str]) -> None:
+def test_cuts(edges, cuts):
     plan = compiled(sketch(*edges)).plan
     assert {f"{cut.source.operator}>{cut.sink.operator}": cut.kind.value for cut in plan.cuts} == cuts
 
@@ -81,7 +81,7 @@ def test_cuts(edges: list[str], cuts: dict[str, str]) -> None:
     ],
     ids=["driver", "fan-out", "join", "gathered", "keyed from one", "keyed from several", "from a delay", "to a delay"],
 )
-def test_every_cut_says_why(edges: list[str], reason: str) -> None:
+def test_every_cut_says_why(edges, reason):
     assert reason in [cut.reason for cut in compiled(sketch(*edges)).plan.cuts]
 
 
@@ -108,13 +108,13 @@ def test_every_cut_says_why(edges: list[str], reason: str) -> None:
         "a parallel chain stays on its level",
     ],
 )
-def test_a_stage_lies_as_deep_as_the_most_exchanges_above_it(edges: list[str], levels: dict[str, int]) -> None:
+def test_a_stage_lies_as_deep_as_the_most_exchanges_above_it(edges, levels):
     plan = compiled(sketch(*edges)).plan
     assert {stage.name: stage.level for stage in plan.stages} == levels
     assert plan.levels == max(levels.values()) + 1
 
 
-def test_only_input_operators_run_on_the_driver() -> None:
+def test_only_input_operators_run_on_the_driver():
     plan = compiled(sketch("s>a", "a>b*2")).plan
     assert {stage.name: (stage.place, stage.slots) for stage in plan.stages} == {
         "s": (Place.DRIVER, 1),
@@ -146,14 +146,14 @@ def test_only_input_operators_run_on_the_driver() -> None:
         "a delay sends to the next window",
     ],
 )
-def test_the_last_wire_is_routed(edges: list[str], routing: Routing) -> None:
+def test_the_last_wire_is_routed(edges, routing):
     plan = compiled(sketch(*edges)).plan
     source = edges[-1].split(">")[0].strip("=~").split("*")[0]
     (stream,) = [stream for stream in plan.streams if stream.name == source]
     assert {sink.routing for sink in stream.sinks} == {routing}
 
 
-def test_blocks_are_distributed_where_no_partition_owns_keys() -> None:
+def test_blocks_are_distributed_where_no_partition_owns_keys():
     dag = sketch("s>a", "a>b")
     a = dag.operator("a")
     dag.set_operator_attribute(a, OperatorContext.PARTITIONER, Deal(3))
@@ -161,12 +161,12 @@ def test_blocks_are_distributed_where_no_partition_owns_keys() -> None:
     assert [sink.routing for sink in into_a.sinks] == [Routing.DISTRIBUTED]
 
 
-def test_operators_run_upstream_first_and_ties_go_by_name() -> None:
+def test_operators_run_upstream_first_and_ties_go_by_name():
     plan = compiled(sketch("s>c", "s>b", "c>a", "b>a")).plan
     assert [operator.name for operator in plan.operators] == ["s", "b", "c", "a"]
 
 
-def test_two_stages_may_bear_names_that_look_alike() -> None:
+def test_two_stages_may_bear_names_that_look_alike():
     dag = Dag()
     source, a, b, odd = Source(), Step(), Step(), Step()
     for name, operator in (("s", source), ("a", a), ("b", b), ("a + b", odd)):
@@ -179,7 +179,7 @@ def test_two_stages_may_bear_names_that_look_alike() -> None:
     assert len({stage.name for stage in plan.stages}) == 3
 
 
-def test_a_sliding_window_ends_its_stage() -> None:
+def test_a_sliding_window_ends_its_stage():
     dag = sketch("s>a", "a>b")
     dag.set_operator_attribute(dag.operator("a"), OperatorContext.APPLICATION_WINDOW_COUNT, 4)
     dag.set_operator_attribute(dag.operator("a"), OperatorContext.SLIDE_BY_WINDOW_COUNT, 2)
@@ -187,7 +187,7 @@ def test_a_sliding_window_ends_its_stage() -> None:
     assert cut.kind is CutKind.UNIFIER
 
 
-def test_what_does_not_route_does_not_cut() -> None:
+def test_what_does_not_route_does_not_cut():
     dag = sketch("s>a", "a>b")
     dag.set_attribute(DagContext.STREAMING_WINDOW_SIZE_MILLIS, 100)
     dag.set_input_port_attribute(dag.operator("b").one, PortContext.STREAM_CODEC, Parity())
@@ -203,7 +203,7 @@ def test_what_does_not_route_does_not_cut() -> None:
     ],
     ids=["six are all named", "seven by their ends", "two hundred as well"],
 )
-def test_a_long_stage_is_called_by_its_ends(length: int, name: str) -> None:
+def test_a_long_stage_is_called_by_its_ends(length, name):
     plan = compiled(sketch("s>o1", *(f"o{i}>o{i + 1}" for i in range(1, length)))).plan
     assert [stage.name for stage in plan.stages] == ["s", name]
     assert {operator.stage for operator in plan.operators} == {"s", name}

@@ -3,7 +3,7 @@
 import pytest
 
 from dagkit import Config, Dag, DagContext, OperatorContext, ProcessingMode, StreamingApplication
-from dagkit.compiler import STEPS, Step, compile_application, compile_until
+from dagkit.compiler import STEPS, compile_application, compile_until
 from dagkit.compiler.fuse import Fused
 from dagkit.errors import ApplicationFaults
 from dagkit.graph import Graph
@@ -33,12 +33,12 @@ def by_function(dag: Dag, conf: Config) -> None:
     dag.add_operator(conf.read("called", str, "source"), Source())
 
 
-def test_the_steps_have_names_and_an_order() -> None:
+def test_the_steps_have_names_and_an_order():
     assert STEPS == ("drawn", "expanded", "resolved", "checked", "fused", "ordered")
 
 
 @pytest.mark.parametrize("last", STEPS)
-def test_each_form_can_be_asked_for(last: Step) -> None:
+def test_each_form_can_be_asked_for(last):
     compilation = compile_until(last, sketch("s>a"))
     assert tuple(compilation.steps) == STEPS[: STEPS.index(last) + 1]
     forms = {"fused": Fused, "ordered": Plan}
@@ -46,7 +46,7 @@ def test_each_form_can_be_asked_for(last: Step) -> None:
 
 
 @pytest.mark.parametrize("last", ["drawn", "expanded", "resolved"])
-def test_a_faulty_application_has_forms_up_to_the_laws_and_its_faults_as_notes(last: Step) -> None:
+def test_a_faulty_application_has_forms_up_to_the_laws_and_its_faults_as_notes(last):
     dag = sketch("s>a")
     dag.add_operator("s", Source())
     compilation = compile_until(last, dag)
@@ -55,13 +55,13 @@ def test_a_faulty_application_has_forms_up_to_the_laws_and_its_faults_as_notes(l
 
 
 @pytest.mark.parametrize("last", ["checked", "fused", "ordered"])
-def test_from_the_laws_on_a_faulty_application_has_none(last: Step) -> None:
+def test_from_the_laws_on_a_faulty_application_has_none(last):
     with pytest.raises(ApplicationFaults) as raised:
         compile_until(last, sketch("s>a", "a>b", "b>a"))
     assert raised.value.codes == ("loop-undelayed",)
 
 
-def test_what_is_resolved_is_seen_in_the_resolved_form_and_not_before() -> None:
+def test_what_is_resolved_is_seen_in_the_resolved_form_and_not_before():
     dag = sketch("s>a", "a>b")
     dag.set_operator_attribute(dag.operator("a"), OperatorContext.PROCESSING_MODE, ProcessingMode.AT_MOST_ONCE)
     steps = compile_until("resolved", dag).steps
@@ -74,16 +74,16 @@ def test_what_is_resolved_is_seen_in_the_resolved_form_and_not_before() -> None:
     [(Named(), "A name with blanks"), (Plain(), "Plain"), (by_function, __name__), (sketch("s>a"), "Dag")],
     ids=["an application with a name", "one without", "a function", "a Dag drawn by hand"],
 )
-def test_whatever_draws_can_be_compiled(author: object, name: str) -> None:
+def test_whatever_draws_can_be_compiled(author, name):
     assert compile_application(author).plan.application == name  # type: ignore[arg-type]
 
 
-def test_an_application_draws_with_its_properties_and_meets_the_configuration() -> None:
+def test_an_application_draws_with_its_properties_and_meets_the_configuration():
     assert len(compile_application(Plain(outputs=3)).plan.operators) == 4
     assert compile_application(by_function, Config.of({"called": "asked"})).plan.operators[0].name == "asked"
 
 
-def test_a_wrong_property_of_the_application_is_reported_at_populate_dag() -> None:
+def test_a_wrong_property_of_the_application_is_reported_at_populate_dag():
     with pytest.raises(ApplicationFaults, match=r"Plain\.outputs cannot be 'many'") as raised:
         compile_application(Plain(outputs="many"))  # type: ignore[arg-type]
     assert raised.value.codes[0] in ("property-invalid", "populate-failed")
@@ -108,7 +108,7 @@ class Forgets(StreamingApplication):
         dag.add_operator("source", Source)  # type: ignore[type-var]
 
 
-def test_what_is_raised_while_drawing_is_reported_with_its_line_and_the_mistakes_before_it() -> None:
+def test_what_is_raised_while_drawing_is_reported_with_its_line_and_the_mistakes_before_it():
     with pytest.raises(ApplicationFaults) as raised:
         compile_application(Fails())
     named, failed = raised.value.diagnostics
@@ -120,7 +120,7 @@ def test_what_is_raised_while_drawing_is_reported_with_its_line_and_the_mistakes
     assert isinstance(raised.value.__cause__, LookupError)
 
 
-def test_a_misspelt_port_is_reported_with_the_nearest_name() -> None:
+def test_a_misspelt_port_is_reported_with_the_nearest_name():
     with pytest.raises(ApplicationFaults) as raised:
         compile_application(Misspells())
     (fault,) = raised.value.diagnostics
@@ -133,20 +133,20 @@ def test_a_misspelt_port_is_reported_with_the_nearest_name() -> None:
     assert fault.where.file.endswith("test_steps.py")
 
 
-def test_a_class_that_was_not_called_is_reported() -> None:
+def test_a_class_that_was_not_called_is_reported():
     with pytest.raises(ApplicationFaults, match="did you forget to call the class") as raised:
         compile_application(Forgets())
     assert raised.value.codes == ("populate-failed",)
 
 
-def test_an_unfinished_drawing_is_all_there_is() -> None:
+def test_an_unfinished_drawing_is_all_there_is():
     compilation = compile_until("resolved", Fails())
     assert list(compilation.steps) == ["drawn"]
     assert [node.name for node in compilation.graph.nodes] == ["source", "lonely", "wrong.name"]
 
 
 @pytest.mark.parametrize("name", ["half \ud800", "two\nlines"], ids=["half a character", "a line end"])
-def test_an_application_name_that_cannot_be_printed_is_reported(name: str) -> None:
+def test_an_application_name_that_cannot_be_printed_is_reported(name):
     dag = sketch("s>a")
     dag.set_attribute(DagContext.APPLICATION_NAME, name)
     (fault,) = faults(dag)
@@ -157,7 +157,7 @@ def test_an_application_name_that_cannot_be_printed_is_reported(name: str) -> No
 
 
 @pytest.mark.parametrize("name", ["half \ud800", "two\nlines"], ids=["half a character", "a line end"])
-def test_an_operator_name_that_cannot_be_printed_is_reported(name: str) -> None:
+def test_an_operator_name_that_cannot_be_printed_is_reported(name):
     dag = Dag()
     dag.add_stream("on", dag.add_operator(name, Source()).out, dag.add_operator("last", Stepper()).one)
     assert codes(dag) == ["name-malformed"]

@@ -1,7 +1,6 @@
 """What a report suggests can be done, and the line it names is the one that is too many."""
 
 import inspect
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from dagkit_operators import PartWriter
 from tests.compiler.cast import Keep, Needy, Source, Step, faults
 
 
-def test_the_end_that_was_led_in_last_is_the_one_too_many() -> None:
+def test_the_end_that_was_led_in_last_is_the_one_too_many():
     dag = Dag()
     a, b, step = dag.add_operator("a", Source()), dag.add_operator("b", Source()), dag.add_operator("step", Step())
     early = dag.add_stream("early", a.out)
@@ -26,7 +25,7 @@ def test_the_end_that_was_led_in_last_is_the_one_too_many() -> None:
     assert "add_sink" in lines[(told.where.line or 0) - first]
 
 
-def test_no_loop_is_suggested() -> None:
+def test_no_loop_is_suggested():
     dag = Dag()
     needy, after = dag.add_operator("needy", Needy()), dag.add_operator("after", Step())
     dag.add_stream("on", needy.output, after.one)
@@ -43,7 +42,7 @@ class Sifting(Operator):
         self.output.emit(item)
 
 
-def test_unused_outputs_that_fit_are_suggested_the_nearest_first() -> None:
+def test_unused_outputs_that_fit_are_suggested_the_nearest_first():
     dag = Dag()
     source, first = dag.add_operator("source", Source()), dag.add_operator("first", Sifting())
     second, kept = dag.add_operator("second", Sifting()), dag.add_operator("kept", Keep[Any]())
@@ -76,7 +75,7 @@ class OtherHalf(Half):
         dag.expose(self.exit, keep.output)
 
 
-def test_what_another_module_holds_is_not_suggested() -> None:
+def test_what_another_module_holds_is_not_suggested():
     dag = Dag()
     source = dag.add_operator("source", Source())
     for name, module in (("first", Half()), ("second", OtherHalf())):
@@ -90,7 +89,7 @@ def test_what_another_module_holds_is_not_suggested() -> None:
         assert fitting in told[f"no stream feeds {name}$keep.input"]
 
 
-def test_one_key_is_one_advisory_however_many_bear_it() -> None:
+def test_one_key_is_one_advisory_however_many_bear_it():
     def draw(dag: Dag, conf: Config) -> None:
         for name in "abc":
             dag.add_operator(name, Source())
@@ -100,7 +99,7 @@ def test_one_key_is_one_advisory_however_many_bear_it() -> None:
     assert told.problem == "MEMORY_MB of a and 2 more is accepted, but has no effect here"
 
 
-def test_a_locality_that_cannot_be_kept_is_reported_with_the_reason() -> None:
+def test_a_locality_that_cannot_be_kept_is_reported_with_the_reason():
     dag = Dag()
     source, one, two = dag.add_operator("s", Source()), dag.add_operator("one", Step()), dag.add_operator("two", Step())
     dag.add_stream("from driver", source.out, one.one).set_locality("THREAD_LOCAL")
@@ -121,7 +120,7 @@ def test_a_locality_that_cannot_be_kept_is_reported_with_the_reason() -> None:
     ],
     ids=["camel case", "swapped", "a port of a placed operator"],
 )
-def test_a_mistake_in_a_call_is_reported_with_what_was_meant(slip: Callable[[Any], object], said: str) -> None:
+def test_a_mistake_in_a_call_is_reported_with_what_was_meant(slip, said):
     def draw(dag: Dag, conf: Config) -> None:
         slip(dag)
 

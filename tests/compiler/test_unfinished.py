@@ -1,8 +1,7 @@
 """A populate_dag that does not reach its end: the reason is always reported."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -74,7 +73,7 @@ def holds_a_broken_module(dag: Dag, conf: Config) -> None:
         (holds_a_broken_module, "populate_dag of Broken raised SystemExit: 3"),
     ],
 )
-def test_what_keeps_it_is_reported(populate: Callable[[Dag, Config], Any], problem: str) -> None:
+def test_what_keeps_it_is_reported(populate, problem):
     with pytest.raises(ApplicationFaults) as raised:
         compile_application(populate)
     (fault,) = [fault for fault in raised.value.diagnostics if fault.severity == "error"]
@@ -84,7 +83,7 @@ def test_what_keeps_it_is_reported(populate: Callable[[Dag, Config], Any], probl
     assert fault.where.file == "tests/compiler/test_unfinished.py"
 
 
-def test_a_class_in_place_of_an_application_is_reported() -> None:
+def test_a_class_in_place_of_an_application_is_reported():
     class Words(StreamingApplication):
         def populate_dag(self, dag: Dag, conf: Config) -> None:
             """Add nothing."""
@@ -95,7 +94,7 @@ def test_a_class_in_place_of_an_application_is_reported() -> None:
     assert (fault.problem, fault.help) == ("Words is a class, not an application", "pass Words()")
 
 
-def test_the_keyboard_interrupts() -> None:
+def test_the_keyboard_interrupts():
     def interrupted(dag: Dag, conf: Config) -> None:
         raise KeyboardInterrupt
 
@@ -103,7 +102,7 @@ def test_the_keyboard_interrupts() -> None:
         compile_application(interrupted)
 
 
-def test_a_partitioner_that_leaves_is_reported() -> None:
+def test_a_partitioner_that_leaves_is_reported():
     dag = Dag()
     last = dag.add_operator("last", Step())
     dag.add_stream("on", dag.add_operator("source", Source()).out, last.one)
@@ -112,7 +111,7 @@ def test_a_partitioner_that_leaves_is_reported() -> None:
     assert (fault.code, fault.problem) == ("partition-invalid", "the Leaving of last raised SystemExit: 3")
 
 
-def test_a_declared_application_begins_in_its_file(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_declared_application_begins_in_its_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     declaring = tmp_path / "declared.json"
     declaring.write_text('{"operators": [{"name": "source", "class": "tests.compiler.cast.Source"}]}')

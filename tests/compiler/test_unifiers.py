@@ -69,7 +69,7 @@ def _sent(partitions: int, receivers: int, **attributes: Any) -> Dag:
         "a mirror needs none",
     ],
 )
-def test_how_many_unifiers(dag: Dag, inner: int, last: int) -> None:
+def test_how_many_unifiers(dag, inner, last):
     unifiers = _unifiers(dag)
     assert [u.serves is None for u in unifiers] == [True] * inner + [False] * last
 
@@ -78,12 +78,12 @@ def test_how_many_unifiers(dag: Dag, inner: int, last: int) -> None:
     ("count", "limit", "groups", "rest"),
     [(5, 3, ["abc"], "de"), (8, 4, ["abcd", "efgh"], ""), (5, 2, ["ab", "cd"], "e"), (2, 3, [], "ab")],
 )
-def test_a_level_takes_full_groups_and_passes_the_rest_on(count: int, limit: int, groups: list[str], rest: str) -> None:
+def test_a_level_takes_full_groups_and_passes_the_rest_on(count, limit, groups, rest):
     made, left = cascade_groups("abcdefgh"[:count], limit)
     assert (["".join(group) for group in made], "".join(left)) == (groups, rest)
 
 
-def test_a_cascade_reads_partitions_then_unifiers() -> None:
+def test_a_cascade_reads_partitions_then_unifiers():
     assert [(u.name, u.level, u.inputs) for u in _unifiers(_sent(5, 1, UNIFIER_LIMIT=2))] == [
         ("a.out#unifier.0", 0, ("a[0]", "a[1]")),
         ("a.out#unifier.1", 0, ("a[2]", "a[3]")),
@@ -92,28 +92,28 @@ def test_a_cascade_reads_partitions_then_unifiers() -> None:
     ]
 
 
-def test_each_partition_of_the_sink_has_a_unifier_of_its_own() -> None:
+def test_each_partition_of_the_sink_has_a_unifier_of_its_own():
     assert [(u.name, u.partition, str(u.serves), u.inputs) for u in _unifiers(_sent(2, 3))] == [
         (f"a.out#unifier to b.one[{index}]", index, "b.one", ("a[0]", "a[1]")) for index in range(3)
     ]
 
 
-def test_every_partition_is_read_once_and_every_unifier_but_the_last_ones() -> None:
+def test_every_partition_is_read_once_and_every_unifier_but_the_last_ones():
     unifiers = _unifiers(_sent(23, 1, UNIFIER_LIMIT=3))
     read = [entry for unifier in unifiers for entry in unifier.inputs]
     assert sorted(read) == sorted([*(f"a[{i}]" for i in range(23)), *(u.name for u in unifiers[:-1])])
     assert all(len(unifier.inputs) <= 3 for unifier in unifiers)
 
 
-def test_sinks_without_keys_share_the_last_unifier() -> None:
+def test_sinks_without_keys_share_the_last_unifier():
     assert [u.name for u in _unifiers(sketch("s>a*2", "a>b", "a>c"))] == ["a.out#unifier"]
 
 
-def test_beside_a_mirror_the_other_sinks_are_unified() -> None:
+def test_beside_a_mirror_the_other_sinks_are_unified():
     assert [str(u.serves) for u in _unifiers(sketch("s>a*2", "a=>b", "a>c"))] == ["c.one"]
 
 
-def test_keyed_and_plain_sinks_side_by_side() -> None:
+def test_keyed_and_plain_sinks_side_by_side():
     assert [(str(u.serves), u.partition) for u in _unifiers(sketch("s>a*2", "a>b*3", "a>c"))] == [
         ("b.one", 0),
         ("b.one", 1),
@@ -135,7 +135,7 @@ class _Other(Parity):
     ],
     ids=["equal codecs share", "unlike codecs do not", "a codec and none do not"],
 )
-def test_sinks_share_a_unifier_by_codec(codecs: tuple[Any, Any], names: list[str]) -> None:
+def test_sinks_share_a_unifier_by_codec(codecs, names):
     dag = sketch("s>a*2", "a>b", "a>c")
     for sink, codec in zip("bc", codecs, strict=True):
         if codec:
@@ -143,7 +143,7 @@ def test_sinks_share_a_unifier_by_codec(codecs: tuple[Any, Any], names: list[str
     assert [u.name for u in _unifiers(dag)] == names
 
 
-def test_each_group_of_codecs_has_a_cascade_of_its_own() -> None:
+def test_each_group_of_codecs_has_a_cascade_of_its_own():
     dag = sketch("s>a*4", "a>b", "a>c")
     dag.set_input_port_attribute(dag.operator("b").one, PortContext.STREAM_CODEC, Parity())
     dag.set_output_port_attribute(dag.operator("a").out, PortContext.UNIFIER_LIMIT, 2)
@@ -167,16 +167,14 @@ def test_each_group_of_codecs_has_a_cascade_of_its_own() -> None:
     ],
     ids=["one partition slides", "several slide, and are merged", "a step of the whole tumbles", "no step tumbles"],
 )
-def test_sliding_windows_put_a_slider_behind_each_partition(
-    windows: int, step: int | None, partitions: int, names: list[str]
-) -> None:
+def test_sliding_windows_put_a_slider_behind_each_partition(windows, step, partitions, names):
     dag = _sent(partitions, 1)
     dag.set_operator_attribute(dag.operator("a"), OperatorContext.APPLICATION_WINDOW_COUNT, windows)
     dag.set_operator_attribute(dag.operator("a"), OperatorContext.SLIDE_BY_WINDOW_COUNT, step)
     assert [u.name for u in _unifiers(dag)] == names
 
 
-def test_the_port_brings_its_own_unifier_and_attributes_reach_it() -> None:
+def test_the_port_brings_its_own_unifier_and_attributes_reach_it():
     dag = Dag()
     summed, sink = dag.add_operator("a", Summed()), dag.add_operator("b", Step())
     dag.add_stream("into", dag.add_operator("s", Source()).out, summed.input)
@@ -186,11 +184,11 @@ def test_the_port_brings_its_own_unifier_and_attributes_reach_it() -> None:
     assert [(u.kind, u.attributes) for u in _unifiers(dag)] == [("test.sum/1", {"TIMEOUT_WINDOW_COUNT": 2})]
 
 
-def test_without_one_the_platform_merges() -> None:
+def test_without_one_the_platform_merges():
     assert [u.kind for u in _unifiers(_sent(2, 1))] == ["dagkit.merge/1"]
 
 
-def test_the_order_in_which_sinks_were_led_in_does_not_matter() -> None:
+def test_the_order_in_which_sinks_were_led_in_does_not_matter():
     def drawn(*sinks: str) -> Dag:
         dag = Dag()
         source, a, b, c = Source(), Step(), Step(), Step()

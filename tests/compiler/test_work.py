@@ -48,9 +48,7 @@ def drawn(senders: int, receivers: int) -> Dag:
         (3, 2, Routing.DISTRIBUTED, CutKind.WORK, "p is splittable: its work is distributed over its 2 partitions"),
     ],
 )
-def test_work_begins_a_stage_and_is_shared(
-    senders: int, receivers: int, routing: Routing, kind: CutKind, reason: str
-) -> None:
+def test_work_begins_a_stage_and_is_shared(senders, receivers, routing, kind, reason):
     plan = compiled(drawn(senders, receivers)).plan
     (cut,) = [cut for cut in plan.cuts if cut.stream == "work"]
     (sink,) = next(stream.sinks for stream in plan.streams if stream.name == "work")
@@ -58,7 +56,7 @@ def test_work_begins_a_stage_and_is_shared(
     assert cut.exchange == (routing is not Routing.STRAIGHT)
 
 
-def test_side_values_reach_every_partition() -> None:
+def test_side_values_reach_every_partition():
     plan = compiled(drawn(1, 3)).plan
     (sink,) = next(stream.sinks for stream in plan.streams if stream.name == "side")
     assert sink.routing is Routing.BROADCAST

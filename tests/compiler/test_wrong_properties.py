@@ -44,14 +44,14 @@ def _told(operator: InputOperator | None = None, /, **properties: str) -> Diagno
     raise AssertionError("nothing was reported")
 
 
-def test_properties_that_do_not_go_together_point_at_a_key_that_set_one() -> None:
+def test_properties_that_do_not_go_together_point_at_a_key_that_set_one():
     told = _told(name="x", low="10")
     assert told.problem == "range is wrong: low lies above high"
     assert told.help == "fix the value of dt.operator.range.prop.low at site.xml:2"
     assert told.where == Where("site.xml", 2)
 
 
-def test_a_fault_in_code_shows_the_value() -> None:
+def test_a_fault_in_code_shows_the_value():
     dag = Dag()
     dag.add_operator("range", Range(low="perhaps"))  # type: ignore[arg-type]
     with pytest.raises(ApplicationFaults, match=r"range\.low cannot be 'perhaps': "):
@@ -64,7 +64,7 @@ class Bounded(InputOperator):
     count: PositiveInt = 1
 
 
-def test_a_value_from_a_file_is_reported_with_its_key() -> None:
+def test_a_value_from_a_file_is_reported_with_its_key():
     key = "dt.operator.bounded.prop.count"
 
     def draw(dag: Dag, conf: Config) -> None:
@@ -82,7 +82,7 @@ class Looking(InputOperator):
     scanner: DirectoryScanner
 
 
-def test_a_part_that_does_not_fit_is_one_fault_at_its_own_key() -> None:
+def test_a_part_that_does_not_fit_is_one_fault_at_its_own_key():
     told = _told(Looking(), **{"scanner.files": "in", "scanner.filePatternRegularExp": "*.csv"})
     assert told.problem.startswith("scanner of range cannot be '*.csv': file_pattern_regular_exp: ")
     assert told.where == Where("site.xml", 2)
@@ -92,7 +92,7 @@ def _with_files(dag: Dag, conf: Config) -> None:
     dag.add_operator("split", FileSplitterInput(files=["in"]))  # type: ignore[call-arg] # the mistake under test
 
 
-def test_a_part_that_is_set_as_a_property_is_answered_by_its_place() -> None:
+def test_a_part_that_is_set_as_a_property_is_answered_by_its_place():
     with pytest.raises(ApplicationFaults) as wrong:
         compile_application(_with_files)
     helps = {diagnostic.code: diagnostic.help for diagnostic in wrong.value.diagnostics}
@@ -100,7 +100,7 @@ def test_a_part_that_is_set_as_a_property_is_answered_by_its_place() -> None:
     assert helps["property-invalid"].startswith("set scanner, a DirectoryScanner, where split is made")
 
 
-def test_a_key_of_a_part_without_the_part_is_answered_by_its_place() -> None:
+def test_a_key_of_a_part_without_the_part_is_answered_by_its_place():
     def draw(dag: Dag, conf: Config) -> None:
         dag.add_operator("split", FileSplitterInput(scanner=DirectoryScanner(files=("in",))))
 
@@ -108,7 +108,7 @@ def test_a_key_of_a_part_without_the_part_is_answered_by_its_place() -> None:
         compile_application(draw, Config.of({"dt.operator.split.prop.files": "other"}))
 
 
-def test_a_file_that_cannot_be_read_is_reported_before_what_it_did_not_set() -> None:
+def test_a_file_that_cannot_be_read_is_reported_before_what_it_did_not_set():
     unread = Diagnostic("file-unreadable", "it is not TOML", "fix the line", Where("properties.toml"))
     with pytest.raises(ApplicationFaults) as wrong:
         compile_application(_with_files, conf_faults=[unread])

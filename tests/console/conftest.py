@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
@@ -108,13 +108,13 @@ def again(folder: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(tmp_path_factory):
     """The folder of an application that ran."""
     return run_copying(tmp_path_factory.mktemp("finished"))
 
 
 @pytest.fixture(scope="session")
-def serve() -> Callable[..., Any]:
+def serve():
     """A function that serves a folder within a block."""
 
     def served(place: Path, **options: Any) -> Any:
@@ -124,14 +124,14 @@ def serve() -> Callable[..., Any]:
 
 
 @pytest.fixture(scope="session")
-def console(finished: Path, serve: Callable[..., Any]) -> Iterator[Served]:
+def console(finished, serve):
     """A console over the finished run."""
     with serve(finished) as url:
         yield Served(url)
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
+def browser():
     """A real browser."""
     playwright = pytest.importorskip("playwright.sync_api", reason="no browser driver: pip install 'dagkit[dev]'")
     if CHROMIUM is None:
@@ -144,7 +144,7 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
+def open_page(browser):
     """A function that opens an address in a browser of its own; in the end, the page has broken no rule."""
     pages, raised = [], list[str]()
 

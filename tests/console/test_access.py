@@ -5,13 +5,12 @@ from itertools import product
 import pytest
 
 from dagkit.console.access import HEADERS
-from tests.console.conftest import Served
 
 PATHS = ["/", "/static/main.js", "/static/none.js", "/api/v1/overview", "/api/v1/events", "/api/v1/stop", "/none", "//"]
 
 
 @pytest.mark.parametrize(("path", "method"), list(product(PATHS, ["GET", "HEAD", "POST", "OPTIONS", "PUT"])))
-def test_no_request_without_the_token_is_answered(console: Served, path: str, method: str) -> None:
+def test_no_request_without_the_token_is_answered(console, path, method):
     for headers in ({}, {"Authorization": "Bearer "}, {"Authorization": f"Bearer {console.token}x"}, {"Cookie": "a"}):
         answer = console.request(path, headers, method=method)
         assert answer.status == 401
@@ -20,17 +19,17 @@ def test_no_request_without_the_token_is_answered(console: Served, path: str, me
 
 
 @pytest.mark.parametrize("path", ["/static/main.js", "/api/v1/overview", "/none"])
-def test_the_token_in_an_address_opens_the_page_only(console: Served, path: str) -> None:
+def test_the_token_in_an_address_opens_the_page_only(console, path):
     assert console.request(f"{path}?token={console.token}", {}).status == 401
 
 
 @pytest.mark.parametrize("form", ["", "a", "{token}x"])
-def test_an_address_with_another_token_opens_nothing_and_sets_no_cookie(console: Served, form: str) -> None:
+def test_an_address_with_another_token_opens_nothing_and_sets_no_cookie(console, form):
     answer = console.request(f"/?token={form.format(token=console.token)}", {})
     assert (answer.status, "set-cookie" in answer.headers) == (401, False)
 
 
-def test_the_address_with_the_token_sets_a_cookie_that_only_this_server_reads(console: Served) -> None:
+def test_the_address_with_the_token_sets_a_cookie_that_only_this_server_reads(console):
     page = console.request(f"/?token={console.token}", {})
     cookie, *attributes = page.headers["set-cookie"].split("; ")
     assert page.status == 200
@@ -41,13 +40,13 @@ def test_the_address_with_the_token_sets_a_cookie_that_only_this_server_reads(co
 
 
 @pytest.mark.parametrize("host", ["attacker.example", "attacker.example:80", "127.0.0.1.attacker.example", "", "["])
-def test_a_request_under_another_name_is_refused(console: Served, host: str) -> None:
+def test_a_request_under_another_name_is_refused(console, host):
     answer = console.request("/api/v1/overview", {"Authorization": f"Bearer {console.token}", "Host": host})
     assert answer.status in (400, 403)
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:9000", "127.0.0.1:1", "[::1]:9000"])
-def test_a_request_through_a_tunnel_keeps_its_own_port(console: Served, host: str) -> None:
+def test_a_request_through_a_tunnel_keeps_its_own_port(console, host):
     assert console.request("/", {"Authorization": f"Bearer {console.token}", "Host": host}).status == 200
 
 
@@ -61,15 +60,13 @@ def test_a_request_through_a_tunnel_keeps_its_own_port(console: Served, host: st
         {"Sec-Fetch-Site": "same-site"},
     ],
 )
-def test_a_page_of_another_origin_gets_no_answer_although_the_browser_sends_the_cookie(
-    console: Served, headers: dict[str, str]
-) -> None:
+def test_a_page_of_another_origin_gets_no_answer_although_the_browser_sends_the_cookie(console, headers):
     cookie = console.request(f"/?token={console.token}", {}).headers["set-cookie"].partition(";")[0]
     for method in ("GET", "POST"):
         assert console.request("/api/v1/overview", {"Cookie": cookie, **headers}, method=method).status == 403
 
 
-def test_a_change_needs_the_origin_of_the_page_or_a_script_with_the_token(console: Served) -> None:
+def test_a_change_needs_the_origin_of_the_page_or_a_script_with_the_token(console):
     cookie = console.request(f"/?token={console.token}", {}).headers["set-cookie"].partition(";")[0]
     own = {"Cookie": cookie, "Origin": f"http://{console.address}"}
     assert console.request("/api/v1/overview", {"Cookie": cookie}, method="POST").status == 403
@@ -78,7 +75,7 @@ def test_a_change_needs_the_origin_of_the_page_or_a_script_with_the_token(consol
 
 
 @pytest.mark.parametrize("path", ["/", "/static/main.js", "/api/v1/overview", "/none"])
-def test_every_answer_has_the_policy_and_is_kept_nowhere(console: Served, path: str) -> None:
+def test_every_answer_has_the_policy_and_is_kept_nowhere(console, path):
     for headers in (None, {}):
         answer = console.request(path, headers)
         assert {name: answer.headers.get(name) for name in HEADERS} == HEADERS

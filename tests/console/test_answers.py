@@ -3,9 +3,6 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -19,14 +16,14 @@ from tests.console.conftest import FILES, LINES, Served, again, run_copying
 from tests.patience import within
 
 
-def test_the_overview_says_what_ran_and_how_far(console: Served, finished: Path) -> None:
+def test_the_overview_says_what_ran_and_how_far(console, finished):
     found = console.answer("overview")
     assert (found["application"], found["path"]) == ("Copying", str(finished))
     assert found["last"]["window"] >= FILES
     assert {chain["chain"]: chain["kind"] for chain in found["chains"]} == {"Copying": "Derivative", "Splitter": "Root"}
 
 
-def test_windows_come_newest_first_in_pages(console: Served) -> None:
+def test_windows_come_newest_first_in_pages(console):
     whole = console.answer("windows?limit=500")
     numbers = [row["window"] for row in whole["rows"]]
     assert numbers == list(range(len(numbers), 0, -1))
@@ -40,7 +37,7 @@ def test_windows_come_newest_first_in_pages(console: Served) -> None:
     assert sum(row["positions"] for row in paged) == sum(len(f"{f}-{n}\n") for f in range(FILES) for n in range(LINES))
 
 
-def test_a_window_has_its_work_its_items_and_its_files(console: Served) -> None:
+def test_a_window_has_its_work_its_items_and_its_files(console):
     found = console.answer("windows/1")
     (work,) = found["inputs"]
     assert work["input"] == "Reader.blocks_metadata_input"
@@ -50,7 +47,7 @@ def test_a_window_has_its_work_its_items_and_its_files(console: Served) -> None:
     assert found["adds_up"]
 
 
-def test_blocks_of_a_chain_come_newest_first_with_their_hashes(console: Served) -> None:
+def test_blocks_of_a_chain_come_newest_first_with_their_hashes(console):
     found = console.answer("blocks?chain=Splitter&limit=2")
     older = console.answer(f"blocks?chain=Splitter&before={found['next']}")
     rows = found["rows"] + older["rows"]
@@ -60,7 +57,7 @@ def test_blocks_of_a_chain_come_newest_first_with_their_hashes(console: Served) 
     assert console.request("/api/v1/blocks?chain=None").status == 404
 
 
-def test_a_run_that_goes_on_is_seen_by_a_console_that_is_open(tmp_path: Path, serve: Callable[..., Any]) -> None:
+def test_a_run_that_goes_on_is_seen_by_a_console_that_is_open(tmp_path, serve):
     place = run_copying(tmp_path)
     with serve(place) as url:
         console = Served(url)
@@ -73,13 +70,13 @@ def test_a_run_that_goes_on_is_seen_by_a_console_that_is_open(tmp_path: Path, se
         assert console.answer("work")["rows"] == []
 
 
-def test_items_have_the_counts_of_each_operator(console: Served) -> None:
+def test_items_have_the_counts_of_each_operator(console):
     newest = console.answer("items?limit=500")["rows"]
     kept = [row for window in newest for row in window["operators"] if row["operator"] == "Kept"]
     assert (sum(row["received"] for row in kept), sum(row["dropped"] for row in kept)) == (FILES * LINES, FILES * 2)
 
 
-def test_files_are_listed_searched_and_explained(console: Served, finished: Path) -> None:
+def test_files_are_listed_searched_and_explained(console, finished):
     paths = [str(finished.parent / "in" / f"{file}.txt") for file in range(FILES)]
     assert [row["path"] for row in console.answer("files")["rows"]] == paths
     page = console.answer("files?limit=1")
@@ -89,39 +86,39 @@ def test_files_are_listed_searched_and_explained(console: Served, finished: Path
     assert [(window["window"], window["rows"]) for window in reading["windows"]] == [(2, LINES)]
 
 
-def test_a_decision_has_its_sentence(console: Served) -> None:
+def test_a_decision_has_its_sentence(console):
     (decision,) = console.answer("decisions")["rows"]
     assert (decision["operator"], decision["before"], decision["after"]) == ("Reader", 1, 1)
     assert decision["sentence"].endswith("1 stays: the current number fits")
 
 
-def test_nothing_waits_and_nothing_was_split(console: Served) -> None:
+def test_nothing_waits_and_nothing_was_split(console):
     assert console.answer("work") == {"schema": "dagkit.console.work/1", "counts": {}, "rows": []}
     for name in ("splits", "given-up"):
         assert console.answer(name)["rows"] == []
 
 
-def test_the_configuration_has_its_sources(console: Served) -> None:
+def test_the_configuration_has_its_sources(console):
     entries = {entry["key"]: entry for entry in console.answer("configuration")["entries"]}
     memory = entries["dt.operator.Reader.attr.MEMORY_MB"]
     assert (memory["value"], memory["source"], memory["holds"]) == ("512", "command line", True)
 
 
-def test_an_operator_has_its_class_and_its_properties(console: Served, finished: Path) -> None:
+def test_an_operator_has_its_class_and_its_properties(console, finished):
     found = console.answer("operator?name=Splitter")
     assert found["class"] == "dagkit_operators.finding.splitter.FileSplitterInput"
     assert (found["count"], found["properties"]["scanner"]["files"]) == (1, [str(finished.parent / "in")])
     assert console.request("/api/v1/operator?name=None").status == 404
 
 
-def test_series_have_a_value_for_each_window(console: Served) -> None:
+def test_series_have_a_value_for_each_window(console):
     found = console.answer("series")
     windows = console.answer("windows?limit=500")["rows"]
     assert found["window"] == [row["window"] for row in reversed(windows)]
     assert found["positions"] == [row["positions"] for row in reversed(windows)]
 
 
-def test_the_graph_is_drawn_without_styles_that_the_policy_forbids(console: Served) -> None:
+def test_the_graph_is_drawn_without_styles_that_the_policy_forbids(console):
     assert [box["name"] for box in console.answer("graph")["boxes"]] == ["Splitter", "Reader", "Kept", "Writer"]
     for view in ("logical", "physical"):
         drawn = console.request(f"/api/v1/graph.svg?view={view}")
@@ -134,12 +131,12 @@ def test_the_graph_is_drawn_without_styles_that_the_policy_forbids(console: Serv
     ("name", "status"),
     [("windows?before=x", 400), ("graph?view=none", 400), ("windows/9999", 404), ("windows/0", 404), ("none", 404)],
 )
-def test_a_wrong_request_is_refused_with_its_reason(console: Served, name: str, status: int) -> None:
+def test_a_wrong_request_is_refused_with_its_reason(console, name, status):
     answer = console.request(f"/api/v1/{name}")
     assert (answer.status, bool(answer.document["problem"])) == (status, True)
 
 
-def test_a_folder_without_a_launch_has_empty_answers(tmp_path: Path, serve: Callable[..., Any]) -> None:
+def test_a_folder_without_a_launch_has_empty_answers(tmp_path, serve):
     with serve(tmp_path / "later") as url:
         console = Served(url)
         assert console.answer("overview")["chains"] == []
@@ -151,7 +148,7 @@ def test_a_folder_without_a_launch_has_empty_answers(tmp_path: Path, serve: Call
         assert console.request("/").status == 200
 
 
-def test_a_run_whose_process_is_gone_was_killed(tmp_path: Path, serve: Callable[..., Any]) -> None:
+def test_a_run_whose_process_is_gone_was_killed(tmp_path, serve):
     place = run_copying(tmp_path)
     status = json.loads((place / "status.json").read_text())
     gone = subprocess.Popen([sys.executable, "-c", ""])
@@ -164,7 +161,7 @@ def test_a_run_whose_process_is_gone_was_killed(tmp_path: Path, serve: Callable[
         assert console.request("/api/v1/stop", method="POST").status == 409
 
 
-def test_a_damaged_ledger_is_reported_with_its_code(tmp_path: Path, serve: Callable[..., Any]) -> None:
+def test_a_damaged_ledger_is_reported_with_its_code(tmp_path, serve):
     place = run_copying(tmp_path)
     last = max((place / "ledger" / "chains" / "Copying" / "blocks").iterdir())
     last.write_bytes(last.read_bytes()[:-10])
@@ -173,13 +170,13 @@ def test_a_damaged_ledger_is_reported_with_its_code(tmp_path: Path, serve: Calla
     assert (answer.status, answer.document["code"]) == (500, "block-torn")
 
 
-def test_a_page_of_rare_rows_looks_at_few_blocks(console: Served, finished: Path) -> None:
+def test_a_page_of_rare_rows_looks_at_few_blocks(console, finished):
     chain = Ledger.open(finished).chain("Copying")
     assert chain.head.seq < LOOKED_AT, "one page looks through a short chain"
     assert console.answer("splits")["next"] is None
 
 
-def test_bytes_that_are_divided_and_then_read_count_once(tmp_path: Path, serve: Callable[..., Any]) -> None:
+def test_bytes_that_are_divided_and_then_read_count_once(tmp_path, serve):
     path = tmp_path / "a.txt"
     path.write_text("twelve bytes\n")
 

@@ -1,9 +1,7 @@
 """The page in a real browser: what it shows, what its policy forbids, and who can use it."""
 
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +10,7 @@ from dagkit.compiler import compile_application
 from dagkit.engine.run.launch_record import LaunchRecord
 from dagkit.ledger import Ledger
 from dagkit.render.closed_frames import PARTS, READABLE
-from tests.console.conftest import FILES, Served, serious_faults
+from tests.console.conftest import FILES, serious_faults
 from tests.render import samples
 
 playwright = pytest.importorskip("playwright.sync_api", reason="no browser driver: pip install 'dagkit[dev]'")
@@ -40,7 +38,7 @@ def show(page: Any, view: str) -> None:
     page.locator(f".view.{view.partition('/')[0]} :is(h2, svg)").first.wait_for()
 
 
-def test_a_finished_run_opens_and_the_token_leaves_the_address(console: Served, open_page: Callable[..., Any]) -> None:
+def test_a_finished_run_opens_and_the_token_leaves_the_address(console, open_page):
     page = open_page(console.url)
     playwright.expect(page.locator("h1")).to_have_text("Copying")
     playwright.expect(page.locator("#state")).to_have_text("stopped")
@@ -54,13 +52,13 @@ def test_a_finished_run_opens_and_the_token_leaves_the_address(console: Served, 
     playwright.expect(page.locator("h1")).to_have_text("Copying")
 
 
-def test_without_the_token_the_browser_sees_nothing(console: Served, open_page: Callable[..., Any]) -> None:
+def test_without_the_token_the_browser_sees_nothing(console, open_page):
     page = open_page(f"http://{console.address}/")
     assert "Copying" not in page.content()
     assert "token" in page.content()
 
 
-def test_windows_files_and_operators_are_opened_by_keyboard(console: Served, open_page: Callable[..., Any]) -> None:
+def test_windows_files_and_operators_are_opened_by_keyboard(console, open_page):
     page = open_page(console.url)
     show(page, "windows")
     page.get_by_role("link", name="1", exact=True).press("Enter")
@@ -77,9 +75,7 @@ def test_windows_files_and_operators_are_opened_by_keyboard(console: Served, ope
 
 @pytest.mark.gate(1)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_view_has_a_serious_fault_of_accessibility(
-    console: Served, open_page: Callable[..., Any], scheme: str
-) -> None:
+def test_no_view_has_a_serious_fault_of_accessibility(console, open_page, scheme):
     page = open_page(console.url, color_scheme=scheme)
     found = {}
     for view in VIEWS:
@@ -90,9 +86,7 @@ def test_no_view_has_a_serious_fault_of_accessibility(
 
 @pytest.mark.gate(1)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_pressed_button_is_legible_below_the_pointer(
-    console: Served, open_page: Callable[..., Any], scheme: str
-) -> None:
+def test_a_pressed_button_is_legible_below_the_pointer(console, open_page, scheme):
     page = open_page(console.url, color_scheme=scheme)
     show(page, "graph")
     page.get_by_role("button", name="Logical").hover()
@@ -102,23 +96,21 @@ def test_a_pressed_button_is_legible_below_the_pointer(
     assert text != ground
 
 
-def test_text_from_files_is_never_code(console: Served, open_page: Callable[..., Any]) -> None:
+def test_text_from_files_is_never_code(console, open_page):
     page = open_page(console.url)
     show(page, f"files/{'%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E'}")
     playwright.expect(page.locator("h2").first).to_have_text("<img src=x onerror=alert(1)>")
     assert page.locator("main img").count() == 0
 
 
-def test_a_narrow_screen_needs_no_scrolling_sideways(console: Served, open_page: Callable[..., Any]) -> None:
+def test_a_narrow_screen_needs_no_scrolling_sideways(console, open_page):
     page = open_page(console.url, viewport={"width": 380, "height": 700})
     for view in VIEWS:
         show(page, view)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
 
 
-def test_a_graph_of_a_thousand_operators_is_folded_and_a_part_of_it_opens(
-    serve: Callable[..., Any], open_page: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_a_graph_of_a_thousand_operators_is_folded_and_a_part_of_it_opens(serve, open_page, tmp_path):
     store = Ledger.create(str(tmp_path), durable=False).store
     LaunchRecord.of(compile_application(samples.layered(40, 25)), "0", datetime.now(UTC)).write(store)
     with serve(tmp_path) as url:

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def long(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+def long(tmp_path_factory):
     """A finished run, with more windows than one answer looks at."""
     finished = run_copying(tmp_path_factory.mktemp("long"))
     grow(Ledger.open(finished, durable=False).chain("Copying"), LOOKED_AT + POINTS)
@@ -28,7 +28,7 @@ def blocks_read(folder: RunFolder) -> int:
         return chain.log.blocks_read
 
 
-def test_what_the_page_shows_first_reads_few_blocks(long: RunFolder) -> None:
+def test_what_the_page_shows_first_reads_few_blocks(long):
     before = blocks_read(long)
     overview(long, allows_control=False)
     assert len(windows(long, None, 10)["rows"]) == 10
@@ -37,7 +37,7 @@ def test_what_the_page_shows_first_reads_few_blocks(long: RunFolder) -> None:
     assert blocks_read(long) - before <= POINTS + 110
 
 
-def test_a_series_reads_only_what_is_new(long: RunFolder) -> None:
+def test_a_series_reads_only_what_is_new(long):
     series = Series(long)
     known = series.answer(None)["window"]
     before = blocks_read(long)
@@ -48,7 +48,7 @@ def test_a_series_reads_only_what_is_new(long: RunFolder) -> None:
     assert blocks_read(long) - before < 10
 
 
-def test_a_page_of_rare_rows_looks_at_few_blocks_and_names_the_next_page(long: RunFolder) -> None:
+def test_a_page_of_rare_rows_looks_at_few_blocks_and_names_the_next_page(long):
     before = blocks_read(long)
     page = splits(long, None, 10)
     assert page["rows"] == []
@@ -59,7 +59,7 @@ def test_a_page_of_rare_rows_looks_at_few_blocks_and_names_the_next_page(long: R
     assert splits(long, page["next"], 10)["next"] is None
 
 
-def test_a_window_is_found_with_few_reads(long: RunFolder) -> None:
+def test_a_window_is_found_with_few_reads(long):
     with long.windows() as chain:
         assert chain is not None
         for window in (1, 2, 1000):
@@ -72,5 +72,5 @@ def test_a_window_is_found_with_few_reads(long: RunFolder) -> None:
         assert block_of(chain, 10**6) is None
 
 
-def test_a_sample_stays_one_while_the_chain_grows() -> None:
+def test_a_sample_stays_one_while_the_chain_grows():
     assert [stride(blocks, 4) for blocks in (1, 4, 5, 8, 9, 100)] == [1, 1, 2, 2, 4, 32]

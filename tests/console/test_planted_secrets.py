@@ -5,9 +5,7 @@ They are not in its folder, its output, what commands print, what the console an
 
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -89,7 +87,7 @@ def secrets_in(content: str | bytes) -> list[str]:
 
 @pytest.mark.trial
 @pytest.mark.slow
-def test_planted_secrets_are_nowhere(tmp_path: Path, serve: Callable[..., Any]) -> None:
+def test_planted_secrets_are_nowhere(tmp_path, serve):
     (tmp_path / "keeping.py").write_text(APP)
     (tmp_path / "keeping.properties").write_text(PROPERTIES)
     (tmp_path / "planted.txt").write_text(PLANTED[1])
@@ -113,7 +111,7 @@ def test_planted_secrets_are_nowhere(tmp_path: Path, serve: Callable[..., Any]) 
 
 
 @pytest.mark.slow
-def test_what_a_launch_makes_is_writable_by_its_user_alone(tmp_path: Path) -> None:
+def test_what_a_launch_makes_is_writable_by_its_user_alone(tmp_path):
     """Under a usual umask; a stricter one is respected."""
     (tmp_path / "keeping.py").write_text(APP)
     (tmp_path / "keeping.properties").write_text(PROPERTIES)

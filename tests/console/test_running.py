@@ -3,9 +3,7 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -48,7 +46,7 @@ def populate_dag(dag: Dag, conf: Config) -> None:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Iterator[Callable[..., tuple[subprocess.Popen[str], Served]]]:
+def run(tmp_path):
     """A function that launches an application without an end, with a console."""
     (tmp_path / "endless.py").write_text(ENDLESS)
     launched = []
@@ -75,7 +73,7 @@ def run(tmp_path: Path) -> Iterator[Callable[..., tuple[subprocess.Popen[str], S
 
 
 @pytest.mark.trial
-def test_the_page_of_a_running_application_moves(run: Any, open_page: Any) -> None:
+def test_the_page_of_a_running_application_moves(run, open_page):
     _, console = run("--console")
     page = open_page(console.url)
     playwright.expect(page.locator("#state")).to_have_text("running")
@@ -93,7 +91,7 @@ def test_the_page_of_a_running_application_moves(run: Any, open_page: Any) -> No
     assert serious_faults(page) == []
 
 
-def test_the_button_stops_the_run_and_the_page_shows_that(run: Any, open_page: Any, tmp_path: Path) -> None:
+def test_the_button_stops_the_run_and_the_page_shows_that(run, open_page, tmp_path):
     process, console = run("--console", "--allow-control")
     page = open_page(console.url)
     stop = page.get_by_role("button", name="Stop")
@@ -108,7 +106,7 @@ def test_the_button_stops_the_run_and_the_page_shows_that(run: Any, open_page: A
 
 @pytest.mark.gate(1)
 @pytest.mark.parametrize("allowed", [True, False])
-def test_nothing_stops_the_run_without_the_token_or_the_permission(run: Any, allowed: bool) -> None:
+def test_nothing_stops_the_run_without_the_token_or_the_permission(run, allowed):
     process, console = run("--console", *(["--allow-control"] if allowed else []))
     page = {"Origin": f"http://{console.address}", "Content-Type": "application/json"}
     for headers in ({}, page, {**page, "Cookie": "dagkit_console=x"}, {"Authorization": "Bearer x"}):
@@ -121,7 +119,7 @@ def test_nothing_stops_the_run_without_the_token_or_the_permission(run: Any, all
         assert console.request("/api/v1/stop", method="POST").status == 403
 
 
-def test_a_script_with_the_token_stops_the_run(run: Any) -> None:
+def test_a_script_with_the_token_stops_the_run(run):
     process, console = run("--console", "--allow-control")
     while (answer := console.request("/api/v1/stop", method="POST")).status == 409:
         assert process.poll() is None, "the run has not begun yet"

@@ -16,9 +16,7 @@ STATIC = Path(serving.__file__).parent / "static"
 
 
 @pytest.mark.parametrize("library", ["uvicorn", "starlette"])
-def test_a_missing_library_is_named_with_its_extra(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str
-) -> None:
+def test_a_missing_library_is_named_with_its_extra(tmp_path, monkeypatch, library):
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(LibraryMissing) as missing, serving.Console(RunFolder(str(tmp_path))).served():
         pass
@@ -27,7 +25,7 @@ def test_a_missing_library_is_named_with_its_extra(
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "no-such-host.invalid"])
-def test_an_address_that_cannot_be_had_is_reported(tmp_path: Path, address: str) -> None:
+def test_an_address_that_cannot_be_had_is_reported(tmp_path, address):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         console = serving.Console(RunFolder(str(tmp_path)))
@@ -35,7 +33,7 @@ def test_an_address_that_cannot_be_had_is_reported(tmp_path: Path, address: str)
             console.served(port, address).__enter__()
 
 
-def test_an_address_of_the_sixth_version_is_called_in_brackets(tmp_path: Path) -> None:
+def test_an_address_of_the_sixth_version_is_called_in_brackets(tmp_path):
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
@@ -44,7 +42,7 @@ def test_an_address_of_the_sixth_version_is_called_in_brackets(tmp_path: Path) -
         assert url.startswith("http://[::1]:")
 
 
-def test_the_page_names_nothing_on_other_servers_and_holds_no_code() -> None:
+def test_the_page_names_nothing_on_other_servers_and_holds_no_code():
     page = (STATIC / "console.html").read_text()
     assert re.findall(r'(?:src|href)="(?!/static/|#)', page) == []
     assert re.findall(r"<style|<script>| style=| on\w+=|javascript:", page) == []
@@ -54,7 +52,7 @@ def test_the_page_names_nothing_on_other_servers_and_holds_no_code() -> None:
     assert {name: named.findall(text) for name, text in texts.items()} == {name: [] for name in texts}
 
 
-def test_every_colour_of_a_drawing_has_one_in_the_page_for_light_and_dark() -> None:
+def test_every_colour_of_a_drawing_has_one_in_the_page_for_light_and_dark():
     style = (STATIC / "console.css").read_text()
     tints = [*palette.ROLES.values(), *palette.GROUPS.values()]
     fills = {palette.INK, palette.MUTED, palette.FAINT, palette.AMISS, palette.GROUND, *(tint.fill for tint in tints)}

@@ -70,11 +70,11 @@ class HandOver:
 
 
 @pytest.fixture
-def hand_over(spark: SparkSession, tmp_path: Path) -> HandOver:
+def hand_over(spark, tmp_path):
     return HandOver(spark, tmp_path)
 
 
-def test_each_line_is_in_one_of_both_outputs(hand_over: HandOver) -> None:
+def test_each_line_is_in_one_of_both_outputs(hand_over):
     hand_over.write(*(f"{number:02} ü+#?%.txt" for number in range(COMPACTED)))
     hand_over.query()
     assert (hand_over.home / "checkpoint/sources/0/9.compact").exists()
@@ -89,7 +89,7 @@ def test_each_line_is_in_one_of_both_outputs(hand_over: HandOver) -> None:
 
 
 @pytest.mark.parametrize("point", crashes(Point, in_gate=[Point.APPENDED]))
-def test_a_launch_that_crashes_after_the_adoption_is_repeated(hand_over: HandOver, point: Point) -> None:
+def test_a_launch_that_crashes_after_the_adoption_is_repeated(hand_over, point):
     hand_over.write("a.txt")
     hand_over.query()
     hand_over.adopt()
@@ -101,7 +101,7 @@ def test_a_launch_that_crashes_after_the_adoption_is_repeated(hand_over: HandOve
     assert sorted(hand_over.by_spark + hand_over.by_dagkit) == sorted(hand_over.lines)
 
 
-def test_a_query_that_did_not_end_its_last_micro_batch_is_ended_or_decided(hand_over: HandOver) -> None:
+def test_a_query_that_did_not_end_its_last_micro_batch_is_ended_or_decided(hand_over):
     hand_over.write("a.txt")
     hand_over.query()
     hand_over.write("b.txt")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 from pyspark.testing.objects import ExamplePoint, ExamplePointUDT
 
@@ -77,7 +77,7 @@ def read(frame: DataFrame, home: Path) -> Any:
     return eval(part.read_text(), {"datetime": dt, "zoneinfo": zoneinfo, "Decimal": Decimal, "inf": float("inf")})  # noqa: S307 - our own
 
 
-def test_values_of_every_carried_type_come_back_as_they_were(spark: SparkSession, tmp_path: Path) -> None:
+def test_values_of_every_carried_type_come_back_as_they_were(spark, tmp_path):
     before = spark.conf.get("spark.sql.parquet.outputTimestampType")
     selected = ", ".join(f"{sql} as {name}" for name, (sql, _) in CARRIED.items())
     row = read(spark.sql(f"select {selected}"), tmp_path)
@@ -86,7 +86,7 @@ def test_values_of_every_carried_type_come_back_as_they_were(spark: SparkSession
     assert spark.conf.get("spark.sql.parquet.outputTimestampType") == before
 
 
-def test_every_other_type_is_refused_with_its_column(spark: SparkSession, tmp_path: Path) -> None:
+def test_every_other_type_is_refused_with_its_column(spark, tmp_path):
     columns = {path.partition(".")[0].partition("[")[0]: sql for path, (sql, _) in REFUSED.items()}
     frame = spark.sql(f"select 1 as kept, {', '.join(f'{sql} as {name}' for name, sql in columns.items())}")
     with pytest.raises(RunFailure, match="columns-uncarried") as refused:
@@ -95,7 +95,7 @@ def test_every_other_type_is_refused_with_its_column(spark: SparkSession, tmp_pa
     assert str(refused.value).splitlines()[0].partition(" cannot carry: ")[2].startswith(listed)
 
 
-def test_a_type_of_a_user_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_type_of_a_user_is_refused(spark, tmp_path):
     frame = spark.createDataFrame([(ExamplePoint(1.0, 2.0),)], StructType().add("point", ExamplePointUDT()))
     with pytest.raises(RunFailure, match=r"point \(udt\)"):
         read(frame, tmp_path)

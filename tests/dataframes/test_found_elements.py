@@ -16,7 +16,7 @@ LINES = StructType().add("value", "string")
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """A folder with five files of ten bytes."""
     home = tmp_path / "in"
     home.mkdir()
@@ -46,7 +46,7 @@ def rows(stream: FoundStream, start: int, end: int) -> list[str]:
     ]
 
 
-def test_each_line_is_read_once_and_new_files_later(folder: Path) -> None:
+def test_each_line_is_read_once_and_new_files_later(folder):
     stream = finding(folder)
     assert upto(stream, 0) == 5
     assert rows(stream, 0, 5) == [f"line {number:4}" for number in range(5)]
@@ -60,7 +60,7 @@ def test_each_line_is_read_once_and_new_files_later(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("start", range(6))
-def test_a_micro_batch_that_is_repeated_reads_the_same_elements(folder: Path, start: int) -> None:
+def test_a_micro_batch_that_is_repeated_reads_the_same_elements(folder, start):
     first = finding(folder)
     assert upto(first, 0) == 5
     before = rows(first, start, 5)
@@ -74,7 +74,7 @@ def test_a_micro_batch_that_is_repeated_reads_the_same_elements(folder: Path, st
     again.stop()
 
 
-def test_elements_in_many_blocks_of_the_ledger_are_found_by_their_offset(folder: Path) -> None:
+def test_elements_in_many_blocks_of_the_ledger_are_found_by_their_offset(folder):
     stream = finding(folder, **{"input.blocks_threshold": "1"})
     assert upto(stream, 0) == 5
     stream.stop()
@@ -84,7 +84,7 @@ def test_elements_in_many_blocks_of_the_ledger_are_found_by_their_offset(folder:
     later.stop()
 
 
-def test_a_limit_of_files_or_bytes_ends_a_micro_batch(folder: Path) -> None:
+def test_a_limit_of_files_or_bytes_ends_a_micro_batch(folder):
     stream = finding(folder)
     assert upto(stream, 0, ReadMaxFiles(2)) == 2
     assert upto(stream, 2, ReadMaxFiles(2)) == 4
@@ -95,14 +95,14 @@ def test_a_limit_of_files_or_bytes_ends_a_micro_batch(folder: Path) -> None:
     stream.stop()
 
 
-def test_a_file_of_several_blocks_counts_once(folder: Path) -> None:
+def test_a_file_of_several_blocks_counts_once(folder):
     stream = finding(folder, **{"input.block_size": "5"})
     assert upto(stream, 0, ReadMaxFiles(1)) == 2
     assert rows(stream, 0, 10) == [f"line {number:4}" for number in range(5)]
     stream.stop()
 
 
-def test_what_is_found_after_a_query_of_what_is_available_has_begun_is_left(folder: Path) -> None:
+def test_what_is_found_after_a_query_of_what_is_available_has_begun_is_left(folder):
     stream = finding(folder)
     stream.prepareForTriggerAvailableNow()
     (folder / "later.txt").write_text("later\n")
@@ -111,9 +111,7 @@ def test_what_is_found_after_a_query_of_what_is_available_has_begun_is_left(fold
     stream.stop()
 
 
-def test_a_query_of_what_is_available_waits_for_a_scan_that_takes_long(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_query_of_what_is_available_waits_for_a_scan_that_takes_long(folder, monkeypatch):
     monkeypatch.setattr(found_elements, "_LONGEST_LOOK_SECONDS", 0.0)
     stream = finding(folder)
     stream.prepareForTriggerAvailableNow()
@@ -133,7 +131,7 @@ class Noting(FileSplitterInput):
 COMMITTED: list[int] = []
 
 
-def test_what_spark_has_not_read_is_not_committed(folder: Path) -> None:
+def test_what_spark_has_not_read_is_not_committed(folder):
     COMMITTED.clear()
     stream = finding(folder, input=f"{__name__}.Noting")
     assert upto(stream, 0) == 5
@@ -149,7 +147,7 @@ def test_what_spark_has_not_read_is_not_committed(folder: Path) -> None:
     stream.stop()
 
 
-def test_memory_does_not_grow_with_the_number_of_micro_batches(folder: Path) -> None:
+def test_memory_does_not_grow_with_the_number_of_micro_batches(folder):
     stream = finding(folder)
     assert upto(stream, 0) == 5
     sizes = set()
@@ -162,7 +160,7 @@ def test_memory_does_not_grow_with_the_number_of_micro_batches(folder: Path) -> 
     stream.stop()
 
 
-def test_options_become_properties_of_the_operators(folder: Path) -> None:
+def test_options_become_properties_of_the_operators(folder):
     (folder / "data.csv").write_text("a;b\n1;x\n2;y\n")
     options = {
         "path": str(folder / "data.csv"),
@@ -187,7 +185,7 @@ def test_options_become_properties_of_the_operators(folder: Path) -> None:
         ({"ledger": "x", "maxFilesPerTriger": "1"}, "there is no option maxfilespertriger"),
     ],
 )
-def test_wrong_options_of_a_stream_are_refused(options: dict[str, str], problem: str) -> None:
+def test_wrong_options_of_a_stream_are_refused(options, problem):
     with pytest.raises(OptionsInvalid) as refused:
         stream_options({name.lower(): value for name, value in options.items()})
     assert problem in str(refused.value)
@@ -201,7 +199,7 @@ def test_wrong_options_of_a_stream_are_refused(options: dict[str, str], problem:
         ({"path": "app", "operater": "Writer"}, "there is no option operater"),
     ],
 )
-def test_wrong_options_of_a_finished_application_are_refused(options: dict[str, str], problem: str) -> None:
+def test_wrong_options_of_a_finished_application_are_refused(options, problem):
     with pytest.raises(OptionsInvalid) as refused:
         batch_options(options)
     assert problem in str(refused.value)
@@ -215,7 +213,7 @@ def test_wrong_options_of_a_finished_application_are_refused(options: dict[str, 
         ({"reader": "FileSplitterInput"}, "FileSplitterInput is no SplittableOperator"),
     ],
 )
-def test_classes_that_do_not_fit_are_refused(folder: Path, options: dict[str, str], problem: str) -> None:
+def test_classes_that_do_not_fit_are_refused(folder, options, problem):
     with pytest.raises(OptionsInvalid) as refused:
         upto(finding(folder, **options), 0)
     assert problem in str(refused.value)

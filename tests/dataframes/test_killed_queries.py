@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from tests.patience import within
 from tests.processes import limited
@@ -42,7 +41,7 @@ def killed_after(home: Path, place: str, batch: int, *options: str) -> bool:
             return False
 
 
-def test_each_line_is_in_the_sink_once(spark: SparkSession, tmp_path: Path, trials: int) -> None:
+def test_each_line_is_in_the_sink_once(spark, tmp_path, trials):
     drawn = random.Random(7)
     (tmp_path / "in").mkdir()
     lines: list[str] = []

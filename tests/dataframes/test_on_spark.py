@@ -54,7 +54,7 @@ class Query:
         return sorted(row.value for row in self.spark.read.parquet(str(self.home / "out")).collect())
 
 
-def test_a_query_reads_each_line_once_over_several_runs(session: SparkSession, tmp_path: Path) -> None:
+def test_a_query_reads_each_line_once_over_several_runs(session, tmp_path):
     query = Query(session, tmp_path)
     for number in range(5):
         query.write(f"{number}.txt", f"{number} a", f"{number} b")
@@ -68,7 +68,7 @@ def test_a_query_reads_each_line_once_over_several_runs(session: SparkSession, t
     )
 
 
-def test_a_micro_batch_that_spark_repeats_gives_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_micro_batch_that_spark_repeats_gives_the_same_rows(spark, tmp_path):
     query = Query(spark, tmp_path)
     query.write("a.txt", "one", "two")
     query.run()
@@ -82,15 +82,13 @@ def test_a_micro_batch_that_spark_repeats_gives_the_same_rows(spark: SparkSessio
     assert query.lines == ["four", "one", "three", "two"]
 
 
-def test_wrong_options_are_explained_in_the_error_of_spark(session: SparkSession, tmp_path: Path) -> None:
+def test_wrong_options_are_explained_in_the_error_of_spark(session, tmp_path):
     register(session)
     with pytest.raises(PySparkException, match="contains no ledger"):
         session.readStream.format("dagkit").load(str(tmp_path)).writeStream.format("noop").start().awaitTermination()
 
 
-def test_the_output_of_an_application_is_a_dataframe(
-    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_output_of_an_application_is_a_dataframe(session, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in").mkdir()
     (tmp_path / "in/words.txt").write_text("to\nbe\nor\nnot\nto\nbe\n")
@@ -130,16 +128,14 @@ def squares(frame: DataFrame, out: str) -> Callable[[Dag, Config], None]:
     return populate_dag
 
 
-def test_the_rows_of_a_dataframe_are_an_input(session: SparkSession, tmp_path: Path) -> None:
+def test_the_rows_of_a_dataframe_are_an_input(session, tmp_path):
     launched = launch(squares(session.range(1000), str(tmp_path / "out")), spark=session, path=tmp_path / "app")
     result = launched.to_dataframe(session, "Writer").selectExpr("count(*)", "sum(square)", "max(number)").collect()
     assert [tuple(row) for row in result] == [(1000, sum(n * n for n in range(1000)), 999)]
 
 
 @pytest.mark.parametrize("point", crashes(Point, in_gate=[Point.APPENDED]))
-def test_a_dataframe_that_differs_each_time_is_read_once_whatever_happens(
-    spark: SparkSession, tmp_path: Path, point: Point
-) -> None:
+def test_a_dataframe_that_differs_each_time_is_read_once_whatever_happens(spark, tmp_path, point):
     def random() -> DataFrame:
         return spark.range(100, numPartitions=4).selectExpr("cast(rand() * 1000000 as bigint) as id")
 

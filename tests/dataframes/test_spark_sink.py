@@ -59,7 +59,7 @@ POINTS = [Point.STAGED, Point.APPENDED, Point.DELIVERED, Point.FINISHED]
 
 
 @pytest.mark.parametrize("point", crashes(POINTS, in_gate=[Point.DELIVERED]))
-def test_a_crash_after_any_step_loses_and_doubles_nothing(spark: SparkSession, tmp_path: Path, point: Point) -> None:
+def test_a_crash_after_any_step_loses_and_doubles_nothing(spark, tmp_path, point):
     out = tmp_path / "out"
     sink = SparkSink(spark, path=str(out), format="json", record_type=Order)
     desk = desk_of(tmp_path, sink)
@@ -70,7 +70,7 @@ def test_a_crash_after_any_step_loses_and_doubles_nothing(spark: SparkSession, t
     assert {row.window for row in spark.read.json(str(out)).select("window").collect()} <= set(range(last + 1))
 
 
-def test_a_function_gets_a_window_again_with_its_number(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_function_gets_a_window_again_with_its_number(spark, tmp_path):
     written: list[tuple[int, list[int]]] = []
 
     def write(rows: DataFrame, window_id: int) -> None:
@@ -85,7 +85,7 @@ def test_a_function_gets_a_window_again_with_its_number(spark: SparkSession, tmp
     assert len({window_id for window_id, _ in written}) == len(written) - 1
 
 
-def test_an_application_that_starts_over_overwrites_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_application_that_starts_over_overwrites_nothing(spark, tmp_path):
     out = tmp_path / "out"
     for home in ("one", "other"):
         (tmp_path / home).mkdir()
@@ -106,7 +106,7 @@ class Staged:
             yield bytes(_entry_of(table))
 
 
-def test_what_an_interrupted_write_left_is_overwritten(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_an_interrupted_write_left_is_overwritten(spark, tmp_path):
     sink = SparkSink(spark, path=str(tmp_path), format="json")
     folder = tmp_path / "writer=chain%2Fwrite.staged/window=7"
     folder.mkdir(parents=True)
@@ -139,7 +139,7 @@ def squares(session: SparkSession, out: str) -> Callable[[Dag, Config], None]:
     return populate_dag
 
 
-def test_spark_writes_the_records_of_an_application(session: SparkSession, tmp_path: Path) -> None:
+def test_spark_writes_the_records_of_an_application(session, tmp_path):
     out = str(tmp_path / "out")
     launch(squares(session, out), spark=session, path=tmp_path / "app")
     result = session.read.orc(out).selectExpr("count(*)", "sum(square)", "max(number)").collect()
@@ -149,7 +149,7 @@ def test_spark_writes_the_records_of_an_application(session: SparkSession, tmp_p
 NOON = dt.datetime(2026, 11, 23, 12, tzinfo=dt.UTC)
 
 
-def test_datetimes_without_a_time_zone_stay_so(session: SparkSession) -> None:
+def test_datetimes_without_a_time_zone_stay_so(session):
     frames: list[DataFrame] = []
     sink: SparkSink[Any] = SparkSink(session, write=lambda rows, window_id: frames.append(rows))
     before = session.conf.get("spark.sql.timestampType")
@@ -160,7 +160,7 @@ def test_datetimes_without_a_time_zone_stay_so(session: SparkSession) -> None:
     assert session.conf.get("spark.sql.timestampType") == before
 
 
-def test_a_session_that_is_stopped_is_refused_before_anything_is_read(tmp_path: Path, spark: SparkSession) -> None:
+def test_a_session_that_is_stopped_is_refused_before_anything_is_read(tmp_path, spark):
     class Stopped:
         """A session that answers as a stopped one does."""
 
@@ -176,5 +176,5 @@ def test_a_session_that_is_stopped_is_refused_before_anything_is_read(tmp_path: 
 
 
 @pytest.mark.parametrize("given", [{}, {"path": "out", "write": print}], ids=["neither", "both"])
-def test_a_sink_has_a_path_or_a_function(spark: SparkSession, given: dict[str, Any]) -> None:
+def test_a_sink_has_a_path_or_a_function(spark, given):
     assert [fault.message for fault in SparkSink(spark, **given).faults] == ["it needs a path, or write, and not both"]

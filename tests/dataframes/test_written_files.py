@@ -44,7 +44,7 @@ def _row(text: str) -> Row:
 
 
 @pytest.fixture
-def application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def application(tmp_path, monkeypatch):
     """The folder of an application that has ended."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in").mkdir()
@@ -64,15 +64,13 @@ def rows(application: Path, schema: StructType = LINES, **options: str) -> Itera
             yield from batch.to_pylist()
 
 
-def test_lines_are_rows(application: Path) -> None:
+def test_lines_are_rows(application):
     assert [row["value"] for row in rows(application, operator="Text")] == TEXTS
 
 
 @pytest.mark.parametrize("size", [1, 7, 11, 12, 100, 4096, 100_000])
 @pytest.mark.parametrize("chunk", [1, 11, 4096])
-def test_a_line_belongs_to_the_stretch_that_holds_its_first_byte(
-    tmp_path: Path, size: int, chunk: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_belongs_to_the_stretch_that_holds_its_first_byte(tmp_path, size, chunk, monkeypatch):
     monkeypatch.setattr(file_contents, "CHUNK_BYTES", chunk)
     texts = ["", "a", "bb" * 9, "", "", "the last line has no end"]
     path = tmp_path / "text"
@@ -89,7 +87,7 @@ def test_a_line_belongs_to_the_stretch_that_holds_its_first_byte(
 
 
 @pytest.mark.parametrize("compression", ["gzip", "zstd"])
-def test_compressed_parts_are_decompressed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compression: str) -> None:
+def test_compressed_parts_are_decompressed(tmp_path, monkeypatch, compression):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in").mkdir()
     for number in range(3):  # a window, and a compressed member of the file, for each
@@ -100,9 +98,7 @@ def test_compressed_parts_are_decompressed(tmp_path: Path, monkeypatch: pytest.M
     assert sorted(row["value"] for row in rows(tmp_path / "app", operator="Text")) == TEXTS[:30]
 
 
-def test_the_columns_of_parquet_files_are_those_of_the_dataframe(
-    application: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_columns_of_parquet_files_are_those_of_the_dataframe(application, monkeypatch):
     monkeypatch.setattr(written_files, "PARTITION_BYTES", 1000)
     schema = schema_of(batch_options({"path": str(application), "operator": "Parquet"}))
     assert isinstance(schema, StructType)
@@ -112,24 +108,24 @@ def test_the_columns_of_parquet_files_are_those_of_the_dataframe(
     assert next(rows(application, only, operator="Parquet")) == {"length": 10}
 
 
-def test_of_several_operators_one_must_be_chosen(application: Path) -> None:
+def test_of_several_operators_one_must_be_chosen(application):
     with pytest.raises(OptionsInvalid, match="choose one"):
         list(rows(application))
     with pytest.raises(OptionsInvalid, match="no operator Txt has completed a file"):
         list(rows(application, operator="Txt"))
 
 
-def test_files_that_the_ledger_does_not_name_are_not_read(application: Path) -> None:
+def test_files_that_the_ledger_does_not_name_are_not_read(application):
     (application.parent / "text/foreign.txt").write_text("foreign\n")
     assert [row["value"] for row in rows(application, operator="Text")] == TEXTS
 
 
-def test_a_folder_without_a_ledger_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_a_ledger_is_refused(tmp_path):
     with pytest.raises(OptionsInvalid, match="contains no ledger"):
         schema_of(batch_options({"path": str(tmp_path)}))
 
 
-def test_a_file_that_is_missing_or_has_another_length_is_refused(application: Path) -> None:
+def test_a_file_that_is_missing_or_has_another_length_is_refused(application):
     (file,) = (application.parent / "text").iterdir()
     file.write_text(file.read_text() + "more\n")
     with pytest.raises(OutputUnproven, match="instead of"):
@@ -139,7 +135,7 @@ def test_a_file_that_is_missing_or_has_another_length_is_refused(application: Pa
         list(rows(application, operator="Text"))
 
 
-def test_a_damaged_ledger_is_refused(application: Path) -> None:
+def test_a_damaged_ledger_is_refused(application):
     slices = [path for path in (application / "ledger").rglob("*") if path.is_file() and path.parent.name == "blocks"]
     damaged = sorted(slices)[2]
     damaged.write_bytes(damaged.read_bytes().replace(b"Text", b"text").replace(b"Found", b"found"))
@@ -147,7 +143,7 @@ def test_a_damaged_ledger_is_refused(application: Path) -> None:
         list(rows(application, operator="Text"))
 
 
-def test_text_that_is_not_utf_8_needs_a_column_of_bytes(tmp_path: Path) -> None:
+def test_text_that_is_not_utf_8_needs_a_column_of_bytes(tmp_path):
     path = tmp_path / "text"
     path.write_bytes(b"good\nb\xffd\n")
     with pytest.raises(RowUnfit, match="byte 0"):

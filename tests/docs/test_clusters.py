@@ -2,7 +2,6 @@
 
 import re
 import zipfile
-from typing import Any
 
 import pytest
 import yaml
@@ -32,12 +31,12 @@ MANIFESTS = list(yaml.safe_load_all(of("kubernetes.yaml")))
 
 
 @pytest.mark.parametrize("manifest", MANIFESTS, ids=lambda manifest: manifest["kind"])
-def test_each_manifest_has_only_fields_of_its_schema(manifest: dict[str, Any]) -> None:
+def test_each_manifest_has_only_fields_of_its_schema(manifest):
     validate = pytest.importorskip("kubernetes_validate", reason="run: pip install kubernetes-validate").validate
     assert validate(manifest, "1.33", strict=True) == "1.33"
 
 
-def test_the_manifests_fit_together() -> None:
+def test_the_manifests_fit_together():
     by_kind = {each["kind"]: each for each in MANIFESTS}
     pod = by_kind["Deployment"]["spec"]["template"]
     assert pod["spec"]["serviceAccountName"] == by_kind["ServiceAccount"]["metadata"]["name"]
@@ -49,7 +48,7 @@ def test_the_manifests_fit_together() -> None:
     assert named <= {each["name"] for each in driver["env"]}
 
 
-def test_the_driver_is_launched_with_options_of_the_command() -> None:
+def test_the_driver_is_launched_with_options_of_the_command():
     (driver,) = (each for each in MANIFESTS if each["kind"] == "Deployment")
     dagkit, verb, *words = driver["spec"]["template"]["spec"]["containers"][0]["args"]
     assert (dagkit, verb) == ("dagkit", "launch")
@@ -58,13 +57,13 @@ def test_the_driver_is_launched_with_options_of_the_command() -> None:
     assert dict(context.params["settings"])["spark.executor.instances"] == "2"
 
 
-def test_the_container_file_has_known_instructions_and_what_an_executor_starts_with() -> None:
+def test_the_container_file_has_known_instructions_and_what_an_executor_starts_with():
     lines = of("spark.dockerfile").replace("\\\n", "").splitlines()
     assert {line.split()[0] for line in lines} == INSTRUCTIONS
     assert "openjdk-17-jre-headless tini" in of("spark.dockerfile"), "the script of Spark's image calls both"
 
 
-def test_spark_knows_every_setting() -> None:
+def test_spark_knows_every_setting():
     shown = "".join(fence.text for fence in FENCES if fence.language in ("sh", "yaml", "properties"))
     named = set(re.findall(r"\bspark\.[a-z][\w.]*\w", shown))
     whole = {name for name in named if not name.startswith(OF_VARIABLES)}

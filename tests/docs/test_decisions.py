@@ -52,13 +52,13 @@ class Join(Operator):
     right = InputPort(str)
 
 
-def test_0001_building_a_component_never_raises_and_configuring_it_validates_again() -> None:
+def test_0001_building_a_component_never_raises_and_configuring_it_validates_again():
     faulty = Words(**WRONG)
     assert [fault.path for fault in faulty.faults] == ["least"]
     assert faulty.configured({"least": 3}).faults == ()
 
 
-def test_0001_one_report_names_the_faults_of_every_operator() -> None:
+def test_0001_one_report_names_the_faults_of_every_operator():
     def populate_dag(dag: Dag, _: Config) -> None:
         dag.add_operator("A", Words(**WRONG))
         dag.add_operator("B", Words(**UNKNOWN))
@@ -68,7 +68,7 @@ def test_0001_one_report_names_the_faults_of_every_operator() -> None:
     assert raised.value.codes == ("property-invalid", "property-unknown")
 
 
-def test_0002_checking_follows_resolving() -> None:
+def test_0002_checking_follows_resolving():
     assert STEPS.index("checked") == STEPS.index("resolved") + 1
 
 
@@ -76,7 +76,7 @@ def _wrong(dag: Dag, _: Config) -> None:
     dag.add_operator("A", Words(**WRONG))
 
 
-def test_0002_configuration_can_fix_what_the_laws_would_have_judged() -> None:
+def test_0002_configuration_can_fix_what_the_laws_would_have_judged():
     plan = compile_application(_wrong, Config.of({"dt.operator.A.prop.least": "3"})).plan
     assert plan.by_name["A"].properties == {"least": 3}
 
@@ -97,7 +97,7 @@ def _joined(order: Sequence[int]) -> Plan:
     return compile_application(populate_dag).plan
 
 
-def test_0003_keys_go_to_the_first_declared_input_in_any_order_of_insertion() -> None:
+def test_0003_keys_go_to_the_first_declared_input_in_any_order_of_insertion():
     plans = [_joined(order) for order in permutations(range(3))]
     assert {tuple(p.keys) for plan in plans for p in plan.by_name["J"].partitions} == {("left",)}
     assert len({fingerprint(plan) for plan in plans}) == 1
@@ -114,7 +114,7 @@ class Asked(Partitioner):
         return partitions
 
 
-def test_0003_a_parallel_input_is_not_keyed() -> None:
+def test_0003_a_parallel_input_is_not_keyed():
     asked = Asked()
 
     def populate_dag(dag: Dag, _: Config) -> None:
@@ -132,7 +132,7 @@ def test_0003_a_parallel_input_is_not_keyed() -> None:
     assert asked.ports == [("right",)]
 
 
-def test_0004_a_fan_out_ends_its_stage_and_a_join_starts_one() -> None:
+def test_0004_a_fan_out_ends_its_stage_and_a_join_starts_one():
     def populate_dag(dag: Dag, _: Config) -> None:
         words, join = dag.add_operator("W", Words()), dag.add_operator("J", Join())
         a, b, c = (dag.add_operator(name, Upper()) for name in "ABC")
@@ -146,14 +146,14 @@ def test_0004_a_fan_out_ends_its_stage_and_a_join_starts_one() -> None:
     assert {stage.level for stage in plan.stages} == {0}
 
 
-def test_0005_a_named_function_is_its_name_and_a_lambda_also_what_it_does() -> None:
+def test_0005_a_named_function_is_its_name_and_a_lambda_also_what_it_does():
     assert portable(len) == {"$function": "builtins:len"}
     one, two, three = portable(lambda n: n + 1), portable(lambda n: n + 1), portable(lambda n: n + 2)
     assert one == two != three
 
 
 @pytest.mark.slow
-def test_0005_the_digest_is_equal_in_every_process() -> None:
+def test_0005_the_digest_is_equal_in_every_process():
     program = (
         "from dagkit.plan.portable import portable; print(portable(lambda w: w in {'apple', 'fig', 'pear', 'plum'}))"
     )
@@ -164,7 +164,7 @@ def test_0005_the_digest_is_equal_in_every_process() -> None:
     assert len(seen) == 1
 
 
-def test_0006_an_unknown_key_is_an_error_unless_the_launch_allows_it() -> None:
+def test_0006_an_unknown_key_is_an_error_unless_the_launch_allows_it():
     def populate_dag(dag: Dag, _: Config) -> None:
         dag.add_operator("A", Words())
 
@@ -176,7 +176,7 @@ def test_0006_an_unknown_key_is_an_error_unless_the_launch_allows_it() -> None:
     assert (note.code, note.severity) == ("key-unmatched", "warning")
 
 
-def test_0006_a_key_that_the_application_reads_is_no_unknown_one() -> None:
+def test_0006_a_key_that_the_application_reads_is_no_unknown_one():
     def populate_dag(dag: Dag, conf: Config) -> None:
         dag.add_operator("A", Words(least=conf.read("dt.limit", int, 0)))
 

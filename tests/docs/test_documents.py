@@ -6,7 +6,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from tests.docs.fences import ROOT, Fence, documents, fences_in
-from tests.docs.running import SERVICES, Room, lengthen_windows
+from tests.docs.running import SERVICES, lengthen_windows
 
 SHOWN = [document for document in documents() if document.name != "errors.md" and fences_in(document)]
 
@@ -23,7 +23,7 @@ def _is_run(fence: Fence) -> bool:
 
 
 @pytest.mark.parametrize("document", [_case(document) for document in SHOWN])
-def test_a_document_shows_what_happens(document: Path, room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_document_shows_what_happens(document, room, monkeypatch):
     # a machine under load would otherwise read a file in two windows, where the page shows one
     lengthen_windows(monkeypatch)
     fences = fences_in(document)

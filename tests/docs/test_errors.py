@@ -18,13 +18,13 @@ SHOWN = [pytest.param(code, id=code) for code in CODES]
 
 
 @pytest.mark.parametrize("code", SHOWN)
-def test_the_fault_causes_its_code_and_no_other(code: str, room: Room) -> None:
+def test_the_fault_causes_its_code_and_no_other(code, room):
     told = _told(room, _fault(code))
     assert {diagnostic.code for diagnostic in told} == {code}, "\n".join(map(str, told))
 
 
 @pytest.mark.parametrize("code", SHOWN)
-def test_the_fault_is_reported_where_it_was_written(code: str, room: Room) -> None:
+def test_the_fault_is_reported_where_it_was_written(code, room):
     shown = {fence for fence in _fault(code) if fence.role == "fault"}
     for diagnostic in _told(room, _fault(code)):
         assert diagnostic.where is not None
@@ -32,7 +32,7 @@ def test_the_fault_is_reported_where_it_was_written(code: str, room: Room) -> No
 
 
 @pytest.mark.parametrize("code", SHOWN)
-def test_the_repair_causes_nothing(code: str, room: Room) -> None:
+def test_the_repair_causes_nothing(code, room):
     assert _told(room, _repair(code)) == ()
 
 

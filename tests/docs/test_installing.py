@@ -21,23 +21,23 @@ def column_of(table: str) -> list[list[str]]:
     return [re.findall(r"`([^`]+)`", row.split("|")[1]) for row in rows[:ended]]
 
 
-def test_every_extra_is_listed() -> None:
+def test_every_extra_is_listed():
     told = [name for names in column_of("Extra") for name in names]
     assert sorted(told) == sorted(PROJECT["optional-dependencies"])
 
 
-def test_the_least_python_is_named() -> None:
+def test_the_least_python_is_named():
     assert f"| Python {PROJECT['requires-python'].removeprefix('>=')} or later |" in PAGE
 
 
-def test_what_workers_must_have_comes_first_and_all_of_it_is_what_dagkit_depends_on() -> None:
+def test_what_workers_must_have_comes_first_and_all_of_it_is_what_dagkit_depends_on():
     always, *others = column_of("Package")
     assert sorted(always) == sorted(NEEDED)
     depends_on = {requirement.partition(">")[0] for requirement in PROJECT["dependencies"]}
     assert {name for names in (always, *others) for name in names} <= depends_on
 
 
-def test_what_the_version_prints_is_shown() -> None:
+def test_what_the_version_prints_is_shown():
     (shown,) = (fence.text for fence in fences_in(DOCUMENT) if fence.info == "text")
     told = CliRunner().invoke(main, ["--version"]).stdout
     assert _without_numbers(told) == _without_numbers(shown)

@@ -18,14 +18,14 @@ def rows_below(heading: str, table: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[:end]]
 
 
-def test_the_table_of_series_lists_them_all_in_order() -> None:
+def test_the_table_of_series_lists_them_all_in_order():
     expected = [[f"`{each.name}`", each.kind, ", ".join(each.labels), each.meaning] for each in ALL]
     *written, user = rows_below("Prometheus", "Series")
     assert written == expected
     assert user[0] == f"`{USER}NAME`"
 
 
-def test_the_table_of_events_lists_them_with_their_keys() -> None:
+def test_the_table_of_events_lists_them_with_their_keys():
     written = {cells[0].strip("`"): re.findall(r"`(\w+)`", cells[2]) for cells in rows_below("Lines of JSON", "Event")}
     assert list(written)[: len(EVENTS)] == list(EVENTS.values())
     for event, (_, keys) in HAPPENINGS.items():

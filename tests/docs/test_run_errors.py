@@ -3,7 +3,6 @@
 import json
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +10,6 @@ from dagkit.errors import RUN_CODES, ApplicationFaults, DagkitError, RunFailure
 from dagkit.ledger import LedgerError
 from dagkit.ranges import RangeFault
 from tests.docs.fences import ROOT, Fence, fences_in
-from tests.docs.running import Room
 from tests.exceptions import exceptions
 from tests.lint.errors_page import is_cause
 from tests.processes import run_program
@@ -80,7 +78,7 @@ print("cured")
 """
 
 
-def test_every_exception_has_a_code_of_its_own_and_every_code_an_exception() -> None:
+def test_every_exception_has_a_code_of_its_own_and_every_code_an_exception():
     kinds = [kind for kind in exceptions() if issubclass(kind, RunFailure) and kind not in BASES]
     assert {kind.code for kind in kinds} == set(RUN_CODES)
     owners = {code: {k for k in kinds if k.code == code and "code" in vars(k)} for code in RUN_CODES}
@@ -88,14 +86,14 @@ def test_every_exception_has_a_code_of_its_own_and_every_code_an_exception() -> 
     assert shared == {"input-unreadable": {"InputUnreadable", "InputRefused"}}
 
 
-def test_every_exception_without_a_code_is_listed_with_the_reason() -> None:
+def test_every_exception_without_a_code_is_listed_with_the_reason():
     uncoded = [kind for kind in exceptions() if not issubclass(kind, RunFailure | LedgerError | ApplicationFaults)]
     names = {f"{kind.__module__}.{kind.__qualname__}".removeprefix("dagkit.") for kind in uncoded if kind not in BASES}
     assert names == set(WITHOUT_CODE)
 
 
 @pytest.mark.parametrize("code", [code for code in RUN_CODES if code not in ON_SPARK])
-def test_the_cause_gives_its_code_and_the_cure_succeeds(code: str, room: Room) -> None:
+def test_the_cause_gives_its_code_and_the_cure_succeeds(code, room):
     for fence in SHARED:
         room.run(fence)
     for fence in _under(code):
@@ -118,7 +116,7 @@ def test_the_cause_gives_its_code_and_the_cure_succeeds(code: str, room: Room) -
     "code",
     [code if code == "spark-failed" else pytest.param(code, marks=pytest.mark.trial) for code in sorted(ON_SPARK)],
 )
-def test_on_spark_the_cause_gives_its_code_and_the_cure_succeeds(code: str, tmp_path: Path) -> None:
+def test_on_spark_the_cause_gives_its_code_and_the_cure_succeeds(code, tmp_path):
     for fence in _under(code):
         if fence.file_name is not None:
             (tmp_path / fence.file_name).write_text(fence.text, encoding="utf-8")

@@ -2,7 +2,6 @@
 
 import importlib.util
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,7 @@ pytest.importorskip("myst_parser")
 
 @pytest.mark.trial
 @pytest.mark.slow
-def test_the_site_builds_without_warnings(tmp_path: Path) -> None:
+def test_the_site_builds_without_warnings(tmp_path):
     command = [sys.executable, str(ROOT / "docs" / "site" / "build.py"), str(tmp_path / "site")]
     built = run_program(command, check=False, seconds=50)
     assert built.returncode == 0, built.stdout + built.stderr
@@ -27,7 +26,7 @@ def test_the_site_builds_without_warnings(tmp_path: Path) -> None:
     assert "PARTITION_PARALLEL" in (tmp_path / "site" / "reference" / "attributes.html").read_text()
 
 
-def test_every_page_has_a_place_in_the_table_of_contents() -> None:
+def test_every_page_has_a_place_in_the_table_of_contents():
     spec = importlib.util.spec_from_file_location("build", ROOT / "docs" / "site" / "build.py")
     assert spec is not None and spec.loader is not None  # noqa: PT018
     build = importlib.util.module_from_spec(spec)

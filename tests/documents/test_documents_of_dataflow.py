@@ -43,7 +43,7 @@ class MyReader:
 
 
 @pytest.mark.parametrize("split", range(20))
-def test_my_reader_and_the_reader_of_the_residual_return_each_record_once(split: int) -> None:
+def test_my_reader_and_the_reader_of_the_residual_return_each_record_once(split):
     source = list(range(100, 120))
     primary = MyReader(source, 0, 20)
     goes_on = primary.start()
@@ -79,7 +79,7 @@ class CountFn(SplittableOperator[tuple[str, int]]):
         return (0, element[1])
 
 
-def test_count_fn_makes_each_pair_once_however_it_is_split() -> None:
+def test_count_fn_makes_each_pair_once_however_it_is_split():
     count = Alone(CountFn())
     count.work(("x", 5))
     assert count.sent() == [("x", number) for number in range(5)]
@@ -113,7 +113,7 @@ class ReadFn(SplittableOperator[str]):
 
 
 @pytest.mark.trial
-def test_read_fn_reads_each_record_once_however_it_is_split(tmp_path: Path) -> None:
+def test_read_fn_reads_each_record_once_however_it_is_split(tmp_path):
     content = io.BytesIO()
     schema = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}]}
     rows = [{"n": number} for number in range(60)]

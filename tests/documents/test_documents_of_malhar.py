@@ -27,7 +27,7 @@ def launch(*arguments: str) -> None:
 
 
 @pytest.fixture(autouse=True)
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("input").mkdir()
     for name in ("a", "b"):
@@ -36,7 +36,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 
 @ENGINES
-def test_the_example_application_writes_the_valid_records_of_each_block(engine: list[str], files: list[Path]) -> None:
+def test_the_example_application_writes_the_valid_records_of_each_block(engine, files):
     application = str(HERE / "block_reader.py")
     launch(application, "--app", "ExampleApplication", "-c", str(HERE / "block_reader.xml"), *engine)
     content: dict[int, bytes] = {}
@@ -50,7 +50,7 @@ def test_the_example_application_writes_the_valid_records_of_each_block(engine: 
     assert len(content) > length // 40 - 2
 
 
-def test_its_configuration_mirrors_the_reader() -> None:
+def test_its_configuration_mirrors_the_reader():
     arguments = [
         str(HERE / "block_reader.py"),
         "--app",
@@ -66,14 +66,14 @@ def test_its_configuration_mirrors_the_reader() -> None:
     ]
 
 
-def test_a_reader_makes_its_filesystem_and_opens_the_streams(files: list[Path]) -> None:
+def test_a_reader_makes_its_filesystem_and_opens_the_streams(files):
     reader = Alone(HookedReader())
     reader.work(Block(0, str(files[0]), 0, files[0].stat().st_size))
     assert [record.value for record in reader.sent()] == LINES
     assert reader.operator._opened_paths == [str(files[0])]
 
 
-def test_process_sends_as_many_blocks_as_the_threshold_says_and_one_by_default(files: list[Path]) -> None:
+def test_process_sends_as_many_blocks_as_the_threshold_says_and_one_by_default(files):
     paths = tuple(map(str, files))
     total = 2 * -(-files[0].stat().st_size // 70)
     for most, windows in ((None, [1] * total), (3, [3] * (total // 3) + [total % 3]), (100, [total])):
@@ -86,14 +86,14 @@ def test_process_sends_as_many_blocks_as_the_threshold_says_and_one_by_default(f
 
 
 @ENGINES
-def test_the_application_with_the_base_splitter_reads_what_messages_name(engine: list[str], files: list[Path]) -> None:
+def test_the_application_with_the_base_splitter_reads_what_messages_name(engine, files):
     Path("messages").write_text("".join(f"{path}\n" for path in files))
     launch(str(HERE / "file_splitter.py"), "--app", "ApplicationWithBaseSplitter", *engine)
     assert sorted(written()) == [path.read_bytes() for path in files]
 
 
 @ENGINES
-def test_the_application_with_the_input_splitter_reads_what_it_finds(engine: list[str], files: list[Path]) -> None:
+def test_the_application_with_the_input_splitter_reads_what_it_finds(engine, files):
     splitter = ["-D", "dt.operator.Input.prop.scanner.files=input"]
     launch(str(HERE / "file_splitter.py"), "--app", "ApplicationWithInputSplitter", *splitter, *engine)
     assert sorted(written()) == [path.read_bytes() for path in files]
@@ -103,7 +103,7 @@ def written() -> list[bytes]:
     return [bytes.fromhex(line) for file in Path("output").iterdir() for line in file.read_text().splitlines()]
 
 
-def test_the_filesystem_is_inferred_from_a_file(files: list[Path]) -> None:
+def test_the_filesystem_is_inferred_from_a_file(files):
     """`FileSystem.newInstance(new Path(file).toUri(), …)`: that of paths which have no scheme."""
     splitter = FileSplitterBase(file="memory://bucket/any")
     assert splitter._place_of("/data/a") == "memory://bucket/data/a"

@@ -37,9 +37,7 @@ def running(place: Path) -> None:
 @pytest.mark.parametrize("fresh", [True, False])
 @pytest.mark.parametrize("other_fresh", [True, False])
 @pytest.mark.parametrize("is_there", [True, False])
-def test_a_launch_waits_until_the_one_before_has_written_its_status(
-    tmp_path: Path, fresh: bool, other_fresh: bool, is_there: bool
-) -> None:
+def test_a_launch_waits_until_the_one_before_has_written_its_status(tmp_path, fresh, other_fresh, is_there):
     place = tmp_path / "app"
     if is_there:
         (place / "ledger").mkdir(parents=True)
@@ -66,7 +64,7 @@ def waited(future: "Future[None]", seconds: float) -> bool:
     return ended.wait(seconds)
 
 
-def test_of_many_fresh_launches_at_once_one_runs(tmp_path: Path) -> None:
+def test_of_many_fresh_launches_at_once_one_runs(tmp_path):
     (tmp_path / "app" / "ledger").mkdir(parents=True)
     with ThreadPoolExecutor(16) as pool:
         begun = [pool.submit(claim, tmp_path / "app", True) for _ in range(16)]
@@ -75,7 +73,7 @@ def test_of_many_fresh_launches_at_once_one_runs(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 2, "the folder, and the one of the earlier run"
 
 
-def test_a_place_that_is_no_folder_is_left_to_the_ledger(tmp_path: Path) -> None:
+def test_a_place_that_is_no_folder_is_left_to_the_ledger(tmp_path):
     (tmp_path / "app").touch()
     with claimed(str(tmp_path / "app"), take_over=False, fresh=False) as kept:
         assert kept is None

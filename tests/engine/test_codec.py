@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel
 
 from dagkit.api.adapters import is_same
 from dagkit.api.work import Block
@@ -56,7 +56,7 @@ class Opaque:
         pytest.param(float, math.nan, id="what is not equal to itself"),
     ],
 )
-def test_an_item_comes_back_as_it_was(payload: Any, item: Any) -> None:
+def test_an_item_comes_back_as_it_was(payload, item):
     written = JsonCodec("a.out", payload)
     data = written.of(item)
     back = written.back(data)
@@ -73,7 +73,7 @@ def test_an_item_comes_back_as_it_was(payload: Any, item: Any) -> None:
         pytest.param(dict[str, int], {1: 1}, id="keys would be text"),
     ],
 )
-def test_an_item_that_would_not_is_refused(payload: Any, item: Any) -> None:
+def test_an_item_that_would_not_is_refused(payload, item):
     with pytest.raises(ItemUnwritable, match=r"a\.out emitted .*, which cannot be kept as"):
         JsonCodec("a.out", payload).of(item)
 
@@ -86,13 +86,13 @@ json_values = st.recursive(
 
 
 @given(json_values)
-def test_whatever_is_json_comes_back_as_it_was(item: JsonValue) -> None:
+def test_whatever_is_json_comes_back_as_it_was(item):
     written = JsonCodec("a.out", Any)
     assert repr(written.back(written.of(item))) == repr(item)
 
 
 @given(st.builds(Point, st.integers(), st.floats(allow_nan=False)) | st.integers() | st.text() | st.floats())
-def test_an_item_is_the_same_or_refused(item: Any) -> None:
+def test_an_item_is_the_same_or_refused(item):
     written = JsonCodec("a.out", Point)
     try:
         data = written.of(item)
@@ -101,11 +101,11 @@ def test_an_item_is_the_same_or_refused(item: Any) -> None:
     assert repr(written.back(data)) == repr(item)
 
 
-def test_what_is_written_has_a_place_in_the_ledger() -> None:
+def test_what_is_written_has_a_place_in_the_ledger():
     assert canonical({"item": JsonCodec("a.out", Point).of(Point(1, 2.0))}) == '{"item":{"x":1,"y":2.0}}'
 
 
-def test_a_block_without_a_previous_one_is_written_as_before() -> None:
+def test_a_block_without_a_previous_one_is_written_as_before():
     """Ledgers that were written before blocks had this field hold the same text, and are read."""
     written = JsonCodec("a.out", Block)
     before = {"block_id": 1, "path": "a", "start": 0, "end": 9, "last": False, "version": "", "facts": None}
@@ -113,6 +113,6 @@ def test_a_block_without_a_previous_one_is_written_as_before() -> None:
     assert written.back(before) == Block(1, "a", 0, 9)
 
 
-def test_only_the_part_that_begins_with_its_block_follows_the_previous_block() -> None:
+def test_only_the_part_that_begins_with_its_block_follows_the_previous_block():
     block = Block(2, "a", 9, 12, previous_block_id=1)
     assert [block.part(9, 10).previous_block_id, block.part(10, 12).previous_block_id] == [1, None]

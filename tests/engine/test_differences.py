@@ -27,7 +27,7 @@ def changed(before: Any, after: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", [OBJECTS, LISTS, VALUES], ids=["objects", "lists", "values"])
-def test_a_change_leads_from_one_value_to_the_other(kind: st.SearchStrategy[Any]) -> None:
+def test_a_change_leads_from_one_value_to_the_other(kind):
     @given(kind, kind)
     def leads(before: Any, after: Any) -> None:
         kept = json.dumps(before)
@@ -38,7 +38,7 @@ def test_a_change_leads_from_one_value_to_the_other(kind: st.SearchStrategy[Any]
 
 
 @pytest.mark.parametrize("kind", [OBJECTS, LISTS], ids=["objects", "lists"])
-def test_two_changes_as_one_have_the_effect_of_both_also_on_the_order_of_names(kind: st.SearchStrategy[Any]) -> None:
+def test_two_changes_as_one_have_the_effect_of_both_also_on_the_order_of_names(kind):
     @given(kind, kind, kind)
     def have(first: Any, second: Any, third: Any) -> None:
         one, other = difference(first, second), difference(second, third)
@@ -75,18 +75,18 @@ def test_two_changes_as_one_have_the_effect_of_both_also_on_the_order_of_names(k
         "nothing stayed",
     ],
 )
-def test_a_change_holds_what_changed(before: Any, after: Any, change: Any) -> None:
+def test_a_change_holds_what_changed(before, after, change):
     assert difference(before, after) == change
 
 
-def test_a_change_of_a_long_list_is_short_wherever_it_is() -> None:
+def test_a_change_of_a_long_list_is_short_wherever_it_is():
     before = [f"file {number}" for number in range(10_000)]
     after = [*before[:3000], "another", *before[3001:7000], *before[7001:], "new"]
     assert len(json.dumps(difference(before, after))) < 120
     assert changed(before, after) == after
 
 
-def test_a_mapping_that_came_is_a_change() -> None:
+def test_a_mapping_that_came_is_a_change():
     change = difference(None, Overlay.of({"a": 1}))
     assert change is not None
     assert dict(change["="]) == {"a": 1}

@@ -119,7 +119,7 @@ def _within(seconds: float) -> Iterator[None]:
 
 
 @pytest.fixture
-def launched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def launched(tmp_path, monkeypatch):
     """A folder with the application's folder after a launch, which a copy is made of for each damage."""
     (home := tmp_path / "launched").mkdir()
     monkeypatch.chdir(home)
@@ -129,17 +129,13 @@ def launched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.slow
-def test_commands_answer_whatever_the_files_contain(
-    launched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commands_answer_whatever_the_files_contain(launched, tmp_path, monkeypatch):
     _answer_damages(range(4), launched, tmp_path, monkeypatch)
 
 
 @pytest.mark.trial
 @pytest.mark.slow
-def test_every_command_answers_whatever_the_files_contain(
-    launched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trials: int
-) -> None:
+def test_every_command_answers_whatever_the_files_contain(launched, tmp_path, monkeypatch, trials):
     _answer_damages(range(10 * trials), launched, tmp_path, monkeypatch)
 
 

@@ -44,7 +44,7 @@ def results_of(folder: Path, *words: object) -> list[dict[str, Any]]:
 @pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.parametrize("application", TRIED)
-def test_after_a_fault_the_next_run_ends_with_the_same_output(tmp_path: Path, application: str, trials: int) -> None:
+def test_after_a_fault_the_next_run_ends_with_the_same_output(tmp_path, application, trials):
     count = len(FAULTS) * -(-trials // 2)
     assert len(results_of(tmp_path, "tests.faults.trials", application, 0, count)) == count
 
@@ -52,23 +52,21 @@ def test_after_a_fault_the_next_run_ends_with_the_same_output(tmp_path: Path, ap
 @pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.parametrize("application", SERVED)
-def test_after_a_fault_an_application_behind_a_broker_ends_with_the_same_output(
-    tmp_path: Path, application: str, trials: int
-) -> None:
+def test_after_a_fault_an_application_behind_a_broker_ends_with_the_same_output(tmp_path, application, trials):
     assert len(results_of(tmp_path, "tests.faults.trials", application, 0, trials)) == trials
 
 
 @pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.spark
-def test_after_a_fault_on_spark_the_next_run_ends_with_the_same_output(tmp_path: Path, trials: int) -> None:
+def test_after_a_fault_on_spark_the_next_run_ends_with_the_same_output(tmp_path, trials):
     results = results_of(tmp_path, "tests.faults.spark_trials", 0, -(-trials // 2))
     assert len(results) == -(-trials // 2)
     assert results[0]["fault"] == "python_worker_killed"
     assert results[0]["disturbed"]
 
 
-def test_the_page_of_faults_names_tests_that_exist() -> None:
+def test_the_page_of_faults_names_tests_that_exist():
     named = re.findall(r"`(tests/[^`]+)`", (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8"))
     assert len(named) > len(FAULTS)
     assert [each for each in named if not (ROOT / each).exists()] == []

@@ -379,19 +379,19 @@ def check(parser: Parser, data: bytes) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("parser", PARSERS.values(), ids=PARSERS)
 @given(st.data())
-def test_any_bytes_are_a_value_or_an_error_that_is_declared(parser: Parser, data: st.DataObject) -> None:
+def test_any_bytes_are_a_value_or_an_error_that_is_declared(parser, data):
     check(parser, data.draw(damaged(parser.samples) | st.binary(max_size=200) | st.sampled_from(parser.samples)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("parser", READERS.values(), ids=READERS)
 @given(st.data())
-def test_any_bytes_are_records_or_an_error_with_a_code(parser: Parser, data: st.DataObject) -> None:
+def test_any_bytes_are_records_or_an_error_with_a_code(parser, data):
     check(parser, data.draw(damaged(parser.samples) | st.binary(max_size=200) | st.sampled_from(parser.samples)))
 
 
 @pytest.mark.parametrize("parser", [*PARSERS.values(), *READERS.values()], ids=[*PARSERS, *READERS])
-def test_the_samples_are_values(parser: Parser, tmp_path: Path) -> None:
+def test_the_samples_are_values(parser, tmp_path):
     for number, sample in enumerate(parser.samples):
         (folder := tmp_path / str(number)).mkdir()
         parser.parse(sample, folder)

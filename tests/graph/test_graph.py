@@ -21,7 +21,7 @@ def _graph(dag: Dag) -> Graph:
 DIAMOND = ("s>a", "a>b", "a>c", "b>d", "c>d")
 
 
-def test_nodes_and_streams_stand_in_the_order_of_declaration() -> None:
+def test_nodes_and_streams_stand_in_the_order_of_declaration():
     graph = _graph(sketch(*DIAMOND))
     assert [node.name for node in graph.nodes] == ["s", "a", "b", "c", "d"]
     assert [f"{s.name}: {s.source} > {' '.join(map(str, s.sinks))}" for s in graph.streams] == [
@@ -32,7 +32,7 @@ def test_nodes_and_streams_stand_in_the_order_of_declaration() -> None:
     ]
 
 
-def test_the_graph_answers_who_feeds_whom() -> None:
+def test_the_graph_answers_who_feeds_whom():
     graph = _graph(sketch(*DIAMOND))
     assert [stream.name for stream in graph.streams_into("d", "two")] == ["c"]
     assert graph.streams_into("d", "three") == ()
@@ -49,13 +49,13 @@ def test_the_graph_answers_who_feeds_whom() -> None:
     ]
 
 
-def test_the_way_forward_leaves_out_what_leaves_delays() -> None:
+def test_the_way_forward_leaves_out_what_leaves_delays():
     graph = _graph(sketch("s>a", "a>~d", "~d>a"))
     assert sorted(graph.network.edges()) == [("a", "d"), ("d", "a"), ("s", "a")]
     assert sorted(graph.forward.edges()) == [("a", "d"), ("s", "a")]
 
 
-def test_two_wires_between_the_same_operators_are_two_edges() -> None:
+def test_two_wires_between_the_same_operators_are_two_edges():
     dag = sketch("s>a")
     b = dag.add_operator("b", Step())
     dag.add_stream("1", dag.operator("a").out, b.one)
@@ -65,7 +65,7 @@ def test_two_wires_between_the_same_operators_are_two_edges() -> None:
     assert graph.forward.number_of_edges("a", "b") == 1
 
 
-def test_an_operators_attribute_is_its_own_else_the_applications_else_the_default() -> None:
+def test_an_operators_attribute_is_its_own_else_the_applications_else_the_default():
     dag = sketch("s>a", "a>b")
     dag.set_attribute(OperatorContext.TIMEOUT_WINDOW_COUNT, 7)
     dag.set_operator_attribute(dag.operator("a"), OperatorContext.TIMEOUT_WINDOW_COUNT, 8)
@@ -78,7 +78,7 @@ def test_an_operators_attribute_is_its_own_else_the_applications_else_the_defaul
     assert graph.setting(a, OperatorContext.TIMEOUT_WINDOW_COUNT).origin.source is Source.CODE
 
 
-def test_none_that_was_set_goes_before_the_application() -> None:
+def test_none_that_was_set_goes_before_the_application():
     dag = sketch("s>a")
     dag.set_attribute(OperatorContext.PARTITIONER, StatelessPartitioner(2))
     dag.set_operator_attribute(dag.operator("a"), OperatorContext.PARTITIONER, None)
@@ -86,7 +86,7 @@ def test_none_that_was_set_goes_before_the_application() -> None:
     assert graph.value(graph.by_name["a"], OperatorContext.PARTITIONER) is None
 
 
-def test_namesakes_of_other_scopes_are_not_inherited() -> None:
+def test_namesakes_of_other_scopes_are_not_inherited():
     dag = sketch("s>a")
     dag.set_attribute(DagContext.CHECKPOINT_WINDOW_COUNT, 7)
     dag.set_operator_attribute(dag.operator("a"), OperatorContext.AUTO_RECORD, True)
@@ -95,7 +95,7 @@ def test_namesakes_of_other_scopes_are_not_inherited() -> None:
     assert graph.by_name["a"].port_value("one", PortContext.AUTO_RECORD) is False
 
 
-def test_the_last_setting_counts() -> None:
+def test_the_last_setting_counts():
     dag = sketch("s>a")
     for value in (3, 4):
         dag.set_operator_attribute(dag.operator("a"), OperatorContext.TIMEOUT_WINDOW_COUNT, value)
@@ -103,7 +103,7 @@ def test_the_last_setting_counts() -> None:
     assert graph.value(graph.by_name["a"], OperatorContext.TIMEOUT_WINDOW_COUNT) == 4
 
 
-def test_ports_have_attributes_of_their_own_by_direction() -> None:
+def test_ports_have_attributes_of_their_own_by_direction():
     dag = sketch("s>a", "a>b")
     a = dag.operator("a")
     dag.set_input_port_attribute(a.one, PortContext.QUEUE_CAPACITY, 5)
@@ -117,13 +117,13 @@ def test_ports_have_attributes_of_their_own_by_direction() -> None:
     assert node.unifiers["out"][OperatorContext.TIMEOUT_WINDOW_COUNT].value == 7
 
 
-def test_a_streams_locality_is_kept() -> None:
+def test_a_streams_locality_is_kept():
     dag = sketch("s>a")
     dag.stream("s").set_locality("CONTAINER_LOCAL")
     assert [stream.locality for stream in _graph(dag).streams] == [Locality.CONTAINER_LOCAL]
 
 
-def test_two_bearers_of_one_name_stay_apart() -> None:
+def test_two_bearers_of_one_name_stay_apart():
     dag = Dag()
     dag.add_operator("a", Step())
     dag.add_operator("a", Step())
@@ -132,7 +132,7 @@ def test_two_bearers_of_one_name_stay_apart() -> None:
     assert len({node.name for node in graph.nodes}) == 2
 
 
-def test_a_stream_to_a_stranger_is_cut_short_and_reported_once() -> None:
+def test_a_stream_to_a_stranger_is_cut_short_and_reported_once():
     dag = sketch("s>a")
     stranger = Step()
     dag.stream("s").add_sink(stranger.one)
@@ -142,7 +142,7 @@ def test_a_stream_to_a_stranger_is_cut_short_and_reported_once() -> None:
     assert [(stream.cut_short, len(stream.sinks)) for stream in graph.streams] == [(True, 1)]
 
 
-def test_a_node_knows_the_payload_of_its_ports() -> None:
+def test_a_node_knows_the_payload_of_its_ports():
     dag = Dag()
     keep = dag.add_operator("keep", Keep())  # type: ignore[var-annotated]
     node = _graph(dag).by_name["keep"]
@@ -151,7 +151,7 @@ def test_a_node_knows_the_payload_of_its_ports() -> None:
     assert dataclasses.replace(node, bindings={variable: Line}).payload(type(keep).input) is Line
 
 
-def test_graphs_are_values() -> None:
+def test_graphs_are_values():
     graph = _graph(sketch("s>a"))
     with pytest.raises(dataclasses.FrozenInstanceError, match="application"):
         graph.application = "other"  # type: ignore[misc]

@@ -5,7 +5,7 @@ from array import array
 from dagkit.inventory.hashes import RECENT, Hashes
 
 
-def test_it_answers_as_a_set_does() -> None:
+def test_it_answers_as_a_set_does():
     known, values = Hashes(), [f"file {number}" for number in range(RECENT + 10)]
     assert all(map(known.add, values))
     assert not any(map(known.add, values[:: RECENT // 7]))
@@ -13,7 +13,7 @@ def test_it_answers_as_a_set_does() -> None:
     assert all(value in known for value in values[:: RECENT // 7])
 
 
-def test_most_of_it_takes_eight_bytes_for_each_value() -> None:
+def test_most_of_it_takes_eight_bytes_for_each_value():
     known = Hashes()
     for number in range(2 * RECENT):
         known.add(number)

@@ -10,7 +10,7 @@ from tests.inventory.checkpoints import OFFSETS, Checkpoint
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> list[Path]:
+def files(tmp_path):
     paths = [tmp_path / "in" / name for name in ("a.txt", "b é+#?%.txt", "c d.txt", "d.txt")]
     paths[0].parent.mkdir()
     for path in paths:
@@ -19,7 +19,7 @@ def files(tmp_path: Path) -> list[Path]:
 
 
 @pytest.fixture
-def checkpoint(tmp_path: Path) -> Checkpoint:
+def checkpoint(tmp_path):
     return Checkpoint(tmp_path / "checkpoint")
 
 
@@ -31,13 +31,13 @@ def names(found: ReadFiles) -> set[str]:
     return {Path(path).name for path in found.files}
 
 
-def test_the_files_of_ended_micro_batches_are_read(checkpoint: Checkpoint, files: list[Path]) -> None:
+def test_the_files_of_ended_micro_batches_are_read(checkpoint, files):
     found = read(checkpoint.read(files[:2], files[2:]))
     assert found.files == {str(path): path.stat().st_mtime_ns // 1_000_000 for path in files}
     assert (found.query, found.source, found.batch, found.in_flight) == ("the-query", 0, 1, None)
 
 
-def test_the_last_micro_batch_is_in_flight_until_it_has_ended(checkpoint: Checkpoint, files: list[Path]) -> None:
+def test_the_last_micro_batch_is_in_flight_until_it_has_ended(checkpoint, files):
     checkpoint.read(files[:2], files[2:])
     (checkpoint.folder / "commits/1").unlink()
     found = read(checkpoint)
@@ -47,21 +47,21 @@ def test_the_last_micro_batch_is_in_flight_until_it_has_ended(checkpoint: Checkp
     assert (len(counted.files), counted.unfinished, counted.batch) == (4, frozenset(), 1)
 
 
-def test_files_that_were_listed_and_not_planned_are_not_read(checkpoint: Checkpoint, files: list[Path]) -> None:
+def test_files_that_were_listed_and_not_planned_are_not_read(checkpoint, files):
     checkpoint.read(files[:2])
     checkpoint.log(1, *(checkpoint.entry(path, 1) for path in files[2:]))
     found = read(checkpoint)
     assert (len(found.files), found.unfinished) == (2, frozenset())
 
 
-def test_the_first_micro_batch_may_be_in_flight(checkpoint: Checkpoint, files: list[Path]) -> None:
+def test_the_first_micro_batch_may_be_in_flight(checkpoint, files):
     checkpoint.read(files)
     (checkpoint.folder / "commits/0").unlink()
     found = read(checkpoint)
     assert (dict(found.files), len(found.unfinished), found.batch) == ({}, 4, -1)
 
 
-def test_a_compact_log_holds_what_came_before_it(checkpoint: Checkpoint, files: list[Path]) -> None:
+def test_a_compact_log_holds_what_came_before_it(checkpoint, files):
     entries = [checkpoint.entry(path, number) for number, path in enumerate(files)]
     checkpoint.log(0, "not read")
     checkpoint.log(2, *entries[:3], compact=True)
@@ -71,26 +71,26 @@ def test_a_compact_log_holds_what_came_before_it(checkpoint: Checkpoint, files: 
     assert names(read(checkpoint)) == {path.name for path in files}
 
 
-def test_a_compact_log_after_the_last_micro_batch_counts_up_to_it(checkpoint: Checkpoint, files: list[Path]) -> None:
+def test_a_compact_log_after_the_last_micro_batch_counts_up_to_it(checkpoint, files):
     checkpoint.read(files[:1], files[1:2])
     checkpoint.log(2, *(checkpoint.entry(path, n) for n, path in enumerate(files[:3])), compact=True)
     assert names(read(checkpoint)) == {path.name for path in files[:2]}
 
 
 @pytest.mark.parametrize("scheme", ["file:", "file://", "file://localhost", ""])
-def test_every_form_of_a_local_path_is_one_file(checkpoint: Checkpoint, files: list[Path], scheme: str) -> None:
+def test_every_form_of_a_local_path_is_one_file(checkpoint, files, scheme):
     checkpoint.scheme = scheme
     assert set(read(checkpoint.read(files)).files) == {identity(str(path)) for path in files}
 
 
-def test_links_to_folders_and_names_of_stores_do_not_matter(tmp_path: Path, files: list[Path]) -> None:
+def test_links_to_folders_and_names_of_stores_do_not_matter(tmp_path, files):
     (tmp_path / "link").symlink_to(tmp_path / "in")
     assert identity(str(tmp_path / "link/a.txt")) == identity(str(files[0])) == str(files[0])
     (tmp_path / "in/other.txt").symlink_to(files[0])
     assert identity(str(tmp_path / "in/other.txt")) != identity(str(files[0]))  # it is read, too
 
 
-def test_a_file_of_s3_is_recognised_under_the_schemes_of_hadoop(checkpoint: Checkpoint) -> None:
+def test_a_file_of_s3_is_recognised_under_the_schemes_of_hadoop(checkpoint):
     line = '{"path":"s3a://shop/a%20b/ü.txt","timestamp":7,"batchId":0}'
     checkpoint.log(0, line)
     checkpoint.plan(0, 0)
@@ -98,7 +98,7 @@ def test_a_file_of_s3_is_recognised_under_the_schemes_of_hadoop(checkpoint: Chec
     assert dict(read(checkpoint).files) == {identity("s3://shop/a%20b/ü.txt?region=eu-west-1"): 7}
 
 
-def test_one_of_several_sources_is_chosen(checkpoint: Checkpoint, files: list[Path]) -> None:
+def test_one_of_several_sources_is_chosen(checkpoint, files):
     (checkpoint.folder / "sources/2").mkdir()
     checkpoint.log(0, checkpoint.entry(files[0], 0))
     checkpoint.write("sources/2/0", "v1", checkpoint.entry(files[1], 0))
@@ -113,7 +113,7 @@ def test_one_of_several_sources_is_chosen(checkpoint: Checkpoint, files: list[Pa
             read(checkpoint, other)
 
 
-def test_the_hash_names_the_list_of_files(checkpoint: Checkpoint, files: list[Path]) -> None:
+def test_the_hash_names_the_list_of_files(checkpoint, files):
     first = read(checkpoint.read(files[:2])).digest
     assert read(checkpoint).digest == first
     assert read(checkpoint.read(files[:2], files[2:])).digest != first
@@ -133,9 +133,7 @@ BROKEN: dict[str, tuple[Callable[[Checkpoint], object], str]] = {
 
 
 @pytest.mark.parametrize(("break_it", "problem"), BROKEN.values(), ids=BROKEN)
-def test_what_is_no_checkpoint_is_refused(
-    checkpoint: Checkpoint, files: list[Path], break_it: Callable[[Checkpoint], object], problem: str
-) -> None:
+def test_what_is_no_checkpoint_is_refused(checkpoint, files, break_it, problem):
     break_it(checkpoint.read(files[:2], files[2:]))
     with pytest.raises(SparkCheckpointUnreadable, match=problem) as refused:
         read(checkpoint)

@@ -6,11 +6,9 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -28,9 +26,6 @@ from dagkit.testing import Crash, CrashAfter
 from dagkit_operators import PartWriter
 from tests.patience import within
 from tests.processes import next_line, run_program
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 REFERENCE = Machine("reference")
 
@@ -67,11 +62,11 @@ def summing(dag: Dag, conf: Config) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def test_it_is_kept_under_its_own_name_unless_it_says_where(tmp_path: Path) -> None:
+def test_it_is_kept_under_its_own_name_unless_it_says_where(tmp_path):
     def draw(dag: Dag, conf: Config) -> None:
         summing(dag, conf)
         dag.set_attribute(DagContext.APPLICATION_PATH, "elsewhere")
@@ -83,7 +78,7 @@ def test_it_is_kept_under_its_own_name_unless_it_says_where(tmp_path: Path) -> N
     assert Path(named.application_path).parent == tmp_path / ".dagkit"
 
 
-def test_a_launch_goes_on_where_the_last_one_ended() -> None:
+def test_a_launch_goes_on_where_the_last_one_ended():
     seen: list[RunEvent] = []
     first = launch(summing, until="once", windows=2, machine=REFERENCE)
     second = launch(summing, until=Until.ONCE, machine=REFERENCE, observers=[seen.append])
@@ -95,7 +90,7 @@ def test_a_launch_goes_on_where_the_last_one_ended() -> None:
     ]
 
 
-def test_a_crash_costs_the_open_window_and_nothing_else() -> None:
+def test_a_crash_costs_the_open_window_and_nothing_else():
     with pytest.raises(Crash, match="after staged of window 2"):
         launch(summing, until="once", machine=REFERENCE, probe=CrashAfter(Point.STAGED, 2))
     launched = launch(summing, until="once", machine=REFERENCE)
@@ -105,7 +100,7 @@ def test_a_crash_costs_the_open_window_and_nothing_else() -> None:
     assert verify(ledger).is_valid
 
 
-def test_a_second_launch_is_refused_while_one_runs_unless_it_takes_over() -> None:
+def test_a_second_launch_is_refused_while_one_runs_unless_it_takes_over():
     refused: list[DagkitError] = []
 
     def launch_again(event: RunEvent) -> None:
@@ -120,14 +115,14 @@ def test_a_second_launch_is_refused_while_one_runs_unless_it_takes_over() -> Non
     assert [error.exit_code for error in refused] == [11]
 
 
-def test_a_launch_leaves_how_it_ended() -> None:
+def test_a_launch_leaves_how_it_ended():
     launched = launch(summing, until="once", machine=REFERENCE)
     status = read_status(Ledger.open(launched.application_path).store)
     assert status is not None
     assert (status.state, status.window, status.totals.windows, status.block) == ("stopped", 3, 3, 5)
 
 
-def test_a_launch_returns_its_figures() -> None:
+def test_a_launch_returns_its_figures():
     launched = launch(summing, until="once", machine=REFERENCE)
     assert launched.status is not None
     assert (launched.status.state, launched.status.totals.windows, launched.outputs) == ("stopped", 3, {})
@@ -137,7 +132,7 @@ def test_a_launch_returns_its_figures() -> None:
     ]
 
 
-def test_a_failure_names_the_operator_and_the_window() -> None:
+def test_a_failure_names_the_operator_and_the_window():
     def draw(dag: Dag, conf: Config) -> None:
         dag.add_operator("Numbers", Negative()) >> dag.add_operator("Sum", Sum())
 
@@ -185,7 +180,7 @@ print("ended", flush=True)
 
 
 @pytest.fixture
-def endless(request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
+def endless(request):
     """A launch that never ends by itself, in a process of its own, after its first windows."""
     arguments: list[str] = getattr(request, "param", [])
     root = Path(__file__).parents[2]
@@ -205,7 +200,7 @@ def endless(request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_ends_it_after_the_window(endless: subprocess.Popen[str], number: signal.Signals) -> None:
+def test_an_interrupt_ends_it_after_the_window(endless, number):
     endless.send_signal(number)
     told, _ = endless.communicate(timeout=within(120))
     ledger = Ledger.open("app")
@@ -218,7 +213,7 @@ def test_an_interrupt_ends_it_after_the_window(endless: subprocess.Popen[str], n
 
 @pytest.mark.slow
 @pytest.mark.parametrize("endless", [["lingers"]], indirect=True, ids=["in the midst of a window"])
-def test_a_second_interrupt_ends_it_at_once(endless: subprocess.Popen[str]) -> None:
+def test_a_second_interrupt_ends_it_at_once(endless):
     endless.send_signal(signal.SIGINT)
     endless.send_signal(signal.SIGTERM)
     told, _ = endless.communicate(timeout=within(120))
@@ -238,7 +233,7 @@ class Interrupting(SystemClock):
         return super().now()
 
 
-def test_an_interrupt_before_the_loop_ends_it_before_its_first_window() -> None:
+def test_an_interrupt_before_the_loop_ends_it_before_its_first_window():
     before = signal.getsignal(signal.SIGINT)
     launched = launch(summing, machine=REFERENCE, clock=Interrupting())
     assert launched.window_id == 0
@@ -299,7 +294,7 @@ def _interrupted_at(moment: str, *signals: signal.Signals) -> "subprocess.Comple
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("moment", ["java", "context"])
-def test_an_interrupt_while_spark_starts_ends_it_before_its_first_window(moment: str) -> None:
+def test_an_interrupt_while_spark_starts_ends_it_before_its_first_window(moment):
     ended = _interrupted_at(moment, signal.SIGINT)
     assert (ended.returncode, ended.stdout) == (0, "window 0\n")
     assert "Traceback" not in ended.stderr
@@ -309,7 +304,7 @@ def test_an_interrupt_while_spark_starts_ends_it_before_its_first_window(moment:
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("moment", ["java", "context"])
-def test_a_second_interrupt_while_spark_starts_ends_it_at_once_and_java_with_it(moment: str) -> None:
+def test_a_second_interrupt_while_spark_starts_ends_it_at_once_and_java_with_it(moment):
     ended = _interrupted_at(moment, signal.SIGINT, signal.SIGTERM)
     assert (ended.returncode, ended.stdout) == (128 + signal.SIGTERM, "")
     assert "Traceback" not in ended.stderr
@@ -318,7 +313,7 @@ def test_a_second_interrupt_while_spark_starts_ends_it_at_once_and_java_with_it(
 @pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.spark
-def test_where_the_process_stays_after_a_second_interrupt_the_session_is_stopped_once_it_is_made() -> None:
+def test_where_the_process_stays_after_a_second_interrupt_the_session_is_stopped_once_it_is_made():
     ended = _interrupted_at("stays", signal.SIGINT, signal.SIGTERM)
     assert (ended.returncode, ended.stdout) == (0, "stopped True\n")
 
@@ -346,13 +341,13 @@ assert pyspark.SparkContext._active_spark_context is None
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("moment", ["made", "starting"])
-def test_a_session_that_a_launch_started_and_did_not_use_is_stopped(moment: str) -> None:
+def test_a_session_that_a_launch_started_and_did_not_use_is_stopped(moment):
     run_program([sys.executable, "-c", UNUSED, moment], seconds=120)
 
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_a_session_that_is_there_is_used_and_stays(spark: "SparkSession") -> None:
+def test_a_session_that_is_there_is_used_and_stays(spark):
     launched = launch(summing, until="once", spark=spark)
     unasked = launch(summing, until="once", path="another")
     named = launch(summing, until="once", path="named", machine=Machine(master="local[2]"))
@@ -364,7 +359,7 @@ def test_a_session_that_is_there_is_used_and_stays(spark: "SparkSession") -> Non
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_a_session_elsewhere_is_not_taken_for_the_one_that_is_wanted(spark: "SparkSession") -> None:
+def test_a_session_elsewhere_is_not_taken_for_the_one_that_is_wanted(spark):
     with pytest.raises(DagkitError, match=r"has a Spark session at local\[2\], so it cannot start one at local\[1\]"):
         launch(summing, until="once", machine=Machine(master="local[1]"))
     with pytest.raises(DagkitError, match=r"has a Spark session with another spark\.speculation, so it cannot"):
@@ -375,7 +370,7 @@ def test_a_session_elsewhere_is_not_taken_for_the_one_that_is_wanted(spark: "Spa
 @pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.spark
-def test_a_session_whose_context_was_stopped_is_none(tmp_path: Path) -> None:
+def test_a_session_whose_context_was_stopped_is_none(tmp_path):
     program = """
 from dagkit.backends.spark import local_session, running_session
 local_session(1).sparkContext.stop()
@@ -394,12 +389,12 @@ assert local_session(1).range(3).count() == 3
     ],
     ids=["until", "reference", "another"],
 )
-def test_a_wrong_argument_is_answered_by_the_right_one(options: dict[str, object], raised: str) -> None:
+def test_a_wrong_argument_is_answered_by_the_right_one(options, raised):
     with pytest.raises((TypeError, ValueError), match=re.escape(raised)):
         launch(summing, **options)  # type: ignore[arg-type] # the mistakes under test
 
 
-def test_the_result_is_shown_in_a_line_with_what_was_done_and_where(tmp_path: Path) -> None:
+def test_the_result_is_shown_in_a_line_with_what_was_done_and_where(tmp_path):
     first, again = (launch(summing, until="once", machine=REFERENCE, path=tmp_path, durable=False) for _ in range(2))
     assert (
         repr(first)
@@ -412,7 +407,7 @@ def writing(dag: Dag, conf: Config) -> None:
     dag.add_operator("Numbers", Numbers()) >> dag.add_operator("Writer", PartWriter(file_path="out", format=str))
 
 
-def test_files_that_a_launch_leaves_incomplete_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_a_launch_leaves_incomplete_are_counted(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     stopped = launch(writing, windows=2, machine=REFERENCE, path="app", durable=False)
     assert (stopped.incomplete, list(Path("out").iterdir())) == (1, [])

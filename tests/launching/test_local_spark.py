@@ -71,7 +71,7 @@ def command(*arguments: str) -> list[str]:
 
 
 @pytest.fixture
-def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def environment(tmp_path, monkeypatch):
     """What a launch of the application needs; the working directory holds it."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "endless.py").write_text(APPLICATION, encoding="utf-8")
@@ -79,7 +79,7 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, st
 
 
 @pytest.fixture
-def launched(tmp_path: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+def launched(tmp_path, environment):
     """A launch whose third window runs and does not end."""
     for name in ("working", "waiting"):
         os.mkfifo(tmp_path / name)
@@ -118,7 +118,7 @@ def listening() -> dict[str, str]:
 
 
 @pytest.mark.trial
-def test_a_local_spark_listens_to_this_machine_alone(launched: subprocess.Popen[str]) -> None:
+def test_a_local_spark_listens_to_this_machine_alone(launched):
     addresses = listening()
     open_sockets = {inode for each in (launched.pid, *below(launched.pid)) for inode in sockets_of(each)}
     found = {addresses[inode] for inode in open_sockets & addresses.keys()}
@@ -127,9 +127,7 @@ def test_a_local_spark_listens_to_this_machine_alone(launched: subprocess.Popen[
 
 
 @pytest.mark.trial
-def test_when_java_ends_the_launch_says_so_in_a_sentence_and_the_next_one_resumes(
-    launched: subprocess.Popen[str], environment: dict[str, str], tmp_path: Path
-) -> None:
+def test_when_java_ends_the_launch_says_so_in_a_sentence_and_the_next_one_resumes(launched, environment, tmp_path):
     (java,) = (one for one in below(launched.pid) if Path(f"/proc/{one}/comm").read_text() == "java\n")
     os.kill(java, signal.SIGKILL)
     _, told = launched.communicate(timeout=within(120))
@@ -150,16 +148,14 @@ def test_when_java_ends_the_launch_says_so_in_a_sentence_and_the_next_one_resume
 
 
 @pytest.mark.trial
-def test_java_may_end_while_its_session_is_stopped(environment: dict[str, str]) -> None:
+def test_java_may_end_while_its_session_is_stopped(environment):
     program = [sys.executable, "-c", ENDS_MEANWHILE]
     done = run_program(program, check=False, env=environment, seconds=120)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_without_the_packages_of_spark_connect_a_launch_says_what_to_install(
-    environment: dict[str, str], tmp_path: Path
-) -> None:
+def test_without_the_packages_of_spark_connect_a_launch_says_what_to_install(environment, tmp_path):
     program = tmp_path / "program.py"
     program.write_text("import sys; sys.modules['grpc'] = None; from dagkit.cli import main; main()")
     launch = [sys.executable, str(program), "launch", "endless.py", "--master", "sc://127.0.0.1", "-q"]
@@ -172,7 +168,7 @@ def test_without_the_packages_of_spark_connect_a_launch_says_what_to_install(
 
 
 @pytest.mark.trial
-def test_a_launch_that_cannot_be_compiled_leaves_no_java(environment: dict[str, str], tmp_path: Path) -> None:
+def test_a_launch_that_cannot_be_compiled_leaves_no_java(environment, tmp_path):
     (tmp_path / "wrong.py").write_text(f"{APPLICATION}        dag.add_operator('Ticks', Ticks())\n", encoding="utf-8")
     with limited(
         subprocess.Popen(  # noqa: S603 - our own command

@@ -2,7 +2,6 @@
 
 import logging
 import sys
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -40,14 +39,14 @@ def named(**known: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("file", "name"), [("orders.py", "orders"), ("app.py", "shop")])
-def test_a_function_of_a_program_is_called_after_its_file(tmp_path: Path, file: str, name: str) -> None:
+def test_a_function_of_a_program_is_called_after_its_file(tmp_path, file, name):
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / file).write_text(PROGRAM)
     command = [sys.executable, str(tmp_path / "shop" / file)]
     assert run_program(command, seconds=50).stdout == f"{name}\n"
 
 
-def test_a_function_of_a_notebook_is_called_after_the_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_function_of_a_notebook_is_called_after_the_notebook(monkeypatch):
     monkeypatch.setenv("JPY_SESSION_NAME", "/home/ann/clicks.ipynb")
     assert named() == "clicks"
     assert named(__vsc_ipynb_file__="/home/ann/orders.ipynb") == "orders"
@@ -55,11 +54,11 @@ def test_a_function_of_a_notebook_is_called_after_the_notebook(monkeypatch: pyte
     assert named() == "interactive"
 
 
-def test_a_module_that_runs_as_a_program_is_called_after_its_package() -> None:
+def test_a_module_that_runs_as_a_program_is_called_after_its_package():
     assert named(__file__="/home/ann/shop/__main__.py") == "shop"
 
 
-def test_a_program_resumes_in_the_ledger_of_an_earlier_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_resumes_in_the_ledger_of_an_earlier_version(tmp_path, monkeypatch):
     def run(called: str) -> Launched:
         application = FunctionApplication(populate=numbers_collected(((3,),)), called=called)
         return launch(application, until="once", machine=Machine("reference"), durable=False)
@@ -74,7 +73,7 @@ def test_a_program_resumes_in_the_ledger_of_an_earlier_version(tmp_path: Path, m
     assert own.application_path == str(tmp_path / ".dagkit/orders")
 
 
-def test_another_application_of_the_same_name_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_another_application_of_the_same_name_is_reported(tmp_path, caplog):
     def run(looks: tuple[tuple[int, ...], ...]) -> list[str]:
         caplog.clear()
         with caplog.at_level(logging.WARNING):

@@ -80,11 +80,11 @@ class Remote:
 
 
 @pytest.fixture
-def place(request: pytest.FixtureRequest) -> Remote:
+def place(request):
     return Remote(below(request.getfixturevalue(request.param), secrets.token_hex(4)))
 
 
-def test_files_are_read_once_and_again_if_they_are_overwritten_with_the_same_length(place: Remote) -> None:
+def test_files_are_read_once_and_again_if_they_are_overwritten_with_the_same_length(place):
     place.write("a b.txt", "one\n.two\nthree\n" * 4)
     place.write("ü.txt", "four\n")
     place.launch()
@@ -96,7 +96,7 @@ def test_files_are_read_once_and_again_if_they_are_overwritten_with_the_same_len
     place.verify()
 
 
-def test_a_second_driver_is_refused_and_one_that_takes_over_stops_the_first(place: Remote) -> None:
+def test_a_second_driver_is_refused_and_one_that_takes_over_stops_the_first(place):
     place.write("a.txt", "one\n.two\nthree\n" * 4)
     second: list[str] = []
 

@@ -47,7 +47,7 @@ def in_folder(folder: Path) -> dict[Path, bytes]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fused", [True, False])
-def test_every_window_of_divided_blocks_writes_the_same_again(tmp_path: Path, fused: bool) -> None:
+def test_every_window_of_divided_blocks_writes_the_same_again(tmp_path, fused):
     (tmp_path / "in").mkdir()
     (tmp_path / "in/a").write_text(some_lines(30))
     draw = lines_through_filter(tmp_path, block_size=256, fused=fused)
@@ -62,7 +62,7 @@ def test_every_window_of_divided_blocks_writes_the_same_again(tmp_path: Path, fu
 
 
 @pytest.mark.parametrize("windows", [3, None], ids=["an incomplete file", "a complete one"])
-def test_a_window_has_the_state_and_the_items_that_it_had(tmp_path: Path, windows: int | None) -> None:
+def test_a_window_has_the_state_and_the_items_that_it_had(tmp_path, windows):
     desk = Desk(tmp_path, totals(tmp_path))
     desk.run(windows=windows)
     (same,) = replays(desk, totals(tmp_path), 3, tmp_path / "shadow")
@@ -71,7 +71,7 @@ def test_a_window_has_the_state_and_the_items_that_it_had(tmp_path: Path, window
     assert (differs.before, differs.now, differs.same, differs.is_equal) == ((b"6\n",), (b"12\n",), 0, False)
 
 
-def test_the_windows_of_a_file_are_those_that_read_it(tmp_path: Path) -> None:
+def test_the_windows_of_a_file_are_those_that_read_it(tmp_path):
     (tmp_path / "in").mkdir()
     for name in "ab":
         (tmp_path / "in" / name).write_text(some_lines(9))
@@ -82,7 +82,7 @@ def test_the_windows_of_a_file_are_those_that_read_it(tmp_path: Path) -> None:
     assert found["c"] == []
 
 
-def test_output_that_was_moved_cannot_be_compared(tmp_path: Path) -> None:
+def test_output_that_was_moved_cannot_be_compared(tmp_path):
     desk = Desk(tmp_path, totals(tmp_path))
     desk.run()
     for path in files_in(desk.out):
@@ -92,7 +92,7 @@ def test_output_that_was_moved_cannot_be_compared(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("window", [0, 9])
-def test_a_window_that_was_not_committed_is_refused(tmp_path: Path, window: int) -> None:
+def test_a_window_that_was_not_committed_is_refused(tmp_path, window):
     desk = Desk(tmp_path, totals(tmp_path))
     desk.run()
     with pytest.raises(ReplayRefused, match=f"no window {window}"):
@@ -138,7 +138,7 @@ def matched_files(home: Path) -> None:
         (home / "in" / name).write_text(f"{name}1\n{name}2\n")
 
 
-def test_work_that_an_operator_in_the_middle_of_the_graph_found_runs_again(tmp_path: Path) -> None:
+def test_work_that_an_operator_in_the_middle_of_the_graph_found_runs_again(tmp_path):
     matched_files(tmp_path)
     desk = Desk(tmp_path, matched(tmp_path))
     desk.run()
@@ -156,9 +156,7 @@ def test_work_that_an_operator_in_the_middle_of_the_graph_found_runs_again(tmp_p
     [(CountedPlace, True, "places keeps state"), (Place, False, "not in the ledger")],
     ids=["its finder depends on earlier windows", "its file is gone"],
 )
-def test_work_that_cannot_be_found_again_is_refused(
-    tmp_path: Path, place: type[Place], is_there: bool, why: str
-) -> None:
+def test_work_that_cannot_be_found_again_is_refused(tmp_path, place, is_there, why):
     matched_files(tmp_path)
     desk = Desk(tmp_path, matched(tmp_path, place))
     desk.run()

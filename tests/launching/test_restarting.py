@@ -45,7 +45,7 @@ def restarted(desk: Desk, window: int, minutes: int = 0) -> Path:
 
 
 @pytest.mark.slow
-def test_the_output_is_the_same_from_whatever_window_it_begins_again(tmp_path: Path) -> None:
+def test_the_output_is_the_same_from_whatever_window_it_begins_again(tmp_path):
     desk = two_files(tmp_path)
     last = desk.run().checkpoint.window
     whole = desk.outputs()
@@ -61,7 +61,7 @@ def test_the_output_is_the_same_from_whatever_window_it_begins_again(tmp_path: P
         assert (desk.outputs(), desk.faults(), desk.leftovers()) == (whole, [], [])
 
 
-def test_the_ledger_of_the_earlier_run_stays_as_it_was(tmp_path: Path) -> None:
+def test_the_ledger_of_the_earlier_run_stays_as_it_was(tmp_path):
     desk = Desk(tmp_path, numbers_collected(((9,), (9,), (9,))))
     desk.run()
     whole = {path.relative_to(desk.place): path.read_bytes() for path in Path(desk.place, "ledger").rglob("*.json")}
@@ -69,7 +69,7 @@ def test_the_ledger_of_the_earlier_run_stays_as_it_was(tmp_path: Path) -> None:
     assert whole == {path.relative_to(kept): path.read_bytes() for path in (kept / "ledger").rglob("*.json")}
 
 
-def test_files_that_are_gone_are_named_and_written_again(tmp_path: Path) -> None:
+def test_files_that_are_gone_are_named_and_written_again(tmp_path):
     desk = two_files(tmp_path)
     last = desk.run().checkpoint.window
     whole = desk.outputs()
@@ -83,9 +83,7 @@ def test_files_that_are_gone_are_named_and_written_again(tmp_path: Path) -> None
     assert desk.outputs() == whole
 
 
-def test_folders_that_only_later_windows_filled_go_with_their_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folders_that_only_later_windows_filled_go_with_their_files(tmp_path, monkeypatch):
     def a_folder_for_each_window(dag: Dag, conf: Config) -> None:
         writer = PartWriter(file_path="out", file_name="{window}/{partition}-{number}", rotation_windows=1)
         dag.add_operator("Numbers", Numbers()) >> dag.add_operator("Text", Map(str)) >> dag.add_operator("W", writer)
@@ -97,9 +95,7 @@ def test_folders_that_only_later_windows_filled_go_with_their_files(
     assert [folder.name for folder in (tmp_path / "out").iterdir()] == ["1"]
 
 
-def test_emptied_folders_that_cannot_be_removed_stay_and_all_files_move(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_emptied_folders_that_cannot_be_removed_stay_and_all_files_move(tmp_path, monkeypatch):
     def a_folder_for_each_window(dag: Dag, conf: Config) -> None:
         writer = PartWriter(file_path="out", file_name="{window}/{partition}-{number}", rotation_windows=1)
         dag.add_operator("Numbers", Numbers()) >> dag.add_operator("Text", Map(str)) >> dag.add_operator("W", writer)
@@ -116,7 +112,7 @@ def test_emptied_folders_that_cannot_be_removed_stay_and_all_files_move(
     assert sorted(folder.name for folder in (tmp_path / "out").iterdir()) == ["1", "2", "3"]
 
 
-def test_a_restart_that_was_planned_before_a_launch_changes_nothing(tmp_path: Path) -> None:
+def test_a_restart_that_was_planned_before_a_launch_changes_nothing(tmp_path):
     desk = Desk(tmp_path, numbers_collected(((9,), (9,), (9,))))
     desk.run(windows=2)
     planned = Restart.planned(desk.place, 1)
@@ -126,7 +122,7 @@ def test_a_restart_that_was_planned_before_a_launch_changes_nothing(tmp_path: Pa
     assert desk.loop().checkpoint.window == 3
 
 
-def test_a_restart_that_was_killed_while_it_copied_is_repeated(tmp_path: Path) -> None:
+def test_a_restart_that_was_killed_while_it_copied_is_repeated(tmp_path):
     desk = Desk(tmp_path, numbers_collected(((9,), (9,))))
     desk.run()
     Ledger.create(f"{desk.place}.restarting")
@@ -135,7 +131,7 @@ def test_a_restart_that_was_killed_while_it_copied_is_repeated(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("window", "problem"), [(2, "the last one"), (7, "its windows are 1 to 2")])
-def test_a_window_without_later_ones_is_refused(tmp_path: Path, window: int, problem: str) -> None:
+def test_a_window_without_later_ones_is_refused(tmp_path, window, problem):
     desk = Desk(tmp_path, numbers_collected(((9,), (9,))))
     assert desk.run().checkpoint.window == 2
     with pytest.raises(RestartRefused, match=problem):
@@ -166,7 +162,7 @@ planned.perform(datetime.now(UTC))
 
 
 @pytest.mark.slow
-def test_a_restart_that_is_killed_anywhere_is_finished_or_has_changed_nothing(tmp_path: Path) -> None:
+def test_a_restart_that_is_killed_anywhere_is_finished_or_has_changed_nothing(tmp_path):
     seen, code, step = set(), -signal.SIGKILL, 0
     while code:
         home = tmp_path / str(step)
@@ -196,7 +192,7 @@ def test_a_restart_that_is_killed_anywhere_is_finished_or_has_changed_nothing(tm
     assert (seen, step > 6) == ({True, False}, True)
 
 
-def test_a_launch_waits_for_no_restart_and_moves_no_files_beside_it(tmp_path: Path) -> None:
+def test_a_launch_waits_for_no_restart_and_moves_no_files_beside_it(tmp_path):
     desk = two_files(tmp_path)
     desk.run()
     planned = Restart.planned(desk.place, 1)
@@ -216,7 +212,7 @@ def launched_again(desk: Desk) -> Launched:
     return launch(desk.draw, until="once", machine=Machine("reference"), path=desk.place, durable=False)
 
 
-def test_the_status_after_a_restart_names_the_window_that_the_next_launch_resumes_after(tmp_path: Path) -> None:
+def test_the_status_after_a_restart_names_the_window_that_the_next_launch_resumes_after(tmp_path):
     desk = two_files(tmp_path)
     desk.run()
     restarted(desk, 2)
@@ -230,14 +226,14 @@ def test_the_status_after_a_restart_names_the_window_that_the_next_launch_resume
     assert seen_at(desk.place).state == "stopped"
 
 
-def test_a_damaged_mark_is_named(tmp_path: Path) -> None:
+def test_a_damaged_mark_is_named(tmp_path):
     (tmp_path / "app").mkdir()
     (tmp_path / "app" / "restart.json").write_bytes(b'{"kept": "\xff')
     with pytest.raises(RestartUnfinished, match=r"app/restart.json, which holds .*, is damaged"):
         finish_restart(str(tmp_path / "app"))
 
 
-def test_folders_that_are_kept_at_the_same_moment_have_names_of_their_own(tmp_path: Path) -> None:
+def test_folders_that_are_kept_at_the_same_moment_have_names_of_their_own(tmp_path):
     kept = set()
     for _ in range(4):
         (tmp_path / "app" / "ledger").mkdir(parents=True)
@@ -246,7 +242,7 @@ def test_folders_that_are_kept_at_the_same_moment_have_names_of_their_own(tmp_pa
     assert len(kept) == 4
 
 
-def test_two_restarts_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
+def test_two_restarts_at_once_do_not_disturb_each_other(tmp_path):
     desk = two_files(tmp_path)
     desk.run()
     first, second = Restart.planned(desk.place, 1), Restart.planned(desk.place, 1)
@@ -261,7 +257,7 @@ def test_two_restarts_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
     assert desk.loop().checkpoint.window == 1
 
 
-def test_an_application_that_was_launched_since_the_question_is_not_renamed(tmp_path: Path) -> None:
+def test_an_application_that_was_launched_since_the_question_is_not_renamed(tmp_path):
     def run(*observers: Observer) -> None:
         launch(
             numbers_collected(((9,), (9,), (9,))),
@@ -286,9 +282,7 @@ def test_an_application_that_was_launched_since_the_question_is_not_renamed(tmp_
     assert [path.name for path in tmp_path.glob("app*")] == ["app"]
 
 
-def test_pieces_of_a_file_that_were_joined_later_are_missed_before_anything_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pieces_of_a_file_that_were_joined_later_are_missed_before_anything_changes(tmp_path, monkeypatch):
     monkeypatch.setattr(compact, "MOST_PIECES", 2)
     desk = written(tmp_path, 5)
     desk.run(windows=4)
@@ -300,7 +294,7 @@ def test_pieces_of_a_file_that_were_joined_later_are_missed_before_anything_chan
     assert files_in(desk.out)
 
 
-def test_pieces_of_a_file_that_is_complete_now_are_staged_again(tmp_path: Path) -> None:
+def test_pieces_of_a_file_that_is_complete_now_are_staged_again(tmp_path):
     desk = written(tmp_path, 5)
     last = desk.run().checkpoint.window
     whole = desk.outputs()
@@ -312,7 +306,7 @@ def test_pieces_of_a_file_that_is_complete_now_are_staged_again(tmp_path: Path) 
         assert (desk.outputs(), desk.faults(), desk.leftovers()) == (whole, [], [])
 
 
-def test_a_window_after_which_a_table_got_rows_is_refused(tmp_path: Path) -> None:
+def test_a_window_after_which_a_table_got_rows_is_refused(tmp_path):
     desk = Desk(tmp_path, numbers_inserted(tmp_path / "numbers.db"))
     assert desk.run().checkpoint.window > 1
     with pytest.raises(RestartRefused, match="delivered entries of insert to an external system"):
@@ -321,7 +315,7 @@ def test_a_window_after_which_a_table_got_rows_is_refused(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize("window", [1, 2, 3])
-def test_each_file_has_one_receipt_from_whatever_window_it_begins_again(tmp_path: Path, window: int) -> None:
+def test_each_file_has_one_receipt_from_whatever_window_it_begins_again(tmp_path, window):
     desk = desk_at(filled(tmp_path))
     assert desk.run().checkpoint.window > window
     windows = {name: receipt["window"] for name, receipt in receipts(tmp_path).items()}
@@ -339,7 +333,7 @@ def test_each_file_has_one_receipt_from_whatever_window_it_begins_again(tmp_path
     assert desk.faults() == []
 
 
-def test_receipts_that_a_sender_took_are_named(tmp_path: Path) -> None:
+def test_receipts_that_a_sender_took_are_named(tmp_path):
     desk = desk_at(filled(tmp_path))
     desk.run()
     taken = next((tmp_path / "receipts").glob("d.txt.*"))

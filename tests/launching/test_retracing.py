@@ -1,7 +1,5 @@
 """Lines of files whose blocks were split within windows are traced to the records of their input."""
 
-from pathlib import Path
-
 import pytest
 
 from dagkit import Config
@@ -12,7 +10,7 @@ from tests.engine.cast import Desk, Hurried, lines_through_filter, some_lines
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fused", [True, False])
-def test_lines_of_blocks_that_were_split_have_one_source_each(tmp_path: Path, fused: bool) -> None:
+def test_lines_of_blocks_that_were_split_have_one_source_each(tmp_path, fused):
     text = some_lines(30)
     (tmp_path / "in").mkdir()
     (tmp_path / "in/a").write_text(text)

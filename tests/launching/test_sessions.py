@@ -111,7 +111,7 @@ class Refusing:
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
@@ -126,7 +126,7 @@ def summed() -> int:
 
 
 @pytest.mark.parametrize("point", [Point.PLANNED, Point.RUNNING, Point.STAGED, Point.APPENDED])
-def test_a_launch_resumes_in_another_session(point: Point) -> None:
+def test_a_launch_resumes_in_another_session(point):
     probe = Ending([2, 3], point)
     launched = launch(summing, until="once", machine=OnServer("reference"), probe=probe)
     assert (launched.window_id, summed(), probe.windows) == (LAST, 10, [])
@@ -134,7 +134,7 @@ def test_a_launch_resumes_in_another_session(point: Point) -> None:
     assert launched.status.state == "stopped"
 
 
-def test_the_end_of_a_session_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_end_of_a_session_is_reported_once(caplog):
     seen: list[RunEvent] = []
     launch(summing, until="once", machine=OnServer("reference"), probe=Ending([3]), observers=[seen.append])
     assert [each for each in seen if isinstance(each, Failed | Starting | Resumed)] == [
@@ -148,19 +148,19 @@ def test_the_end_of_a_session_is_reported_once(caplog: pytest.LogCaptureFixture)
     ]
 
 
-def test_the_number_of_windows_counts_over_all_sessions() -> None:
+def test_the_number_of_windows_counts_over_all_sessions():
     launched = launch(summing, until="once", windows=3, machine=OnServer("reference"), probe=Ending([2, 3, 3]))
     assert (launched.window_id, summed()) == (3, 6)
 
 
-def test_a_fresh_launch_is_fresh_once() -> None:
+def test_a_fresh_launch_is_fresh_once():
     launch(summing, until="once", windows=1, machine=Machine("reference"))
     launched = launch(summing, until="once", fresh=True, machine=OnServer("reference"), probe=Ending([2, 3]))
     places = [*Path(".dagkit").iterdir()]
     assert (launched.window_id, len(places)) == (LAST, 2)
 
 
-def test_it_ends_after_some_sessions_in_vain() -> None:
+def test_it_ends_after_some_sessions_in_vain():
     probe = Ending([1, 2, 2, *[3] * MOST_IN_VAIN, 3])
     with pytest.raises(Lost):
         launch(summing, until="once", machine=OnServer("reference"), probe=probe)
@@ -170,12 +170,12 @@ def test_it_ends_after_some_sessions_in_vain() -> None:
     assert summed() == 10
 
 
-def test_sessions_elsewhere_are_not_replaced() -> None:
+def test_sessions_elsewhere_are_not_replaced():
     with pytest.raises(Lost):
         launch(summing, until="once", machine=Machine("reference"), probe=Ending([2]))
 
 
-def test_other_failures_are_raised() -> None:
+def test_other_failures_are_raised():
     class Incomplete(RunFailure):
         code = "spark-incomplete"
 
@@ -186,7 +186,7 @@ def test_other_failures_are_raised() -> None:
         launch(summing, until="once", machine=OnServer("reference", at_opening=fail), probe=Ending([2]))
 
 
-def test_it_waits_for_a_server_that_is_away(caplog: pytest.LogCaptureFixture) -> None:
+def test_it_waits_for_a_server_that_is_away(caplog):
     refusing = Refusing(2)
     launched = launch(summing, until="once", machine=OnServer("reference", at_opening=refusing), probe=Ending([2]))
     assert (launched.window_id, summed()) == (LAST, 10)
@@ -199,7 +199,7 @@ def test_it_waits_for_a_server_that_is_away(caplog: pytest.LogCaptureFixture) ->
     assert present_outages() == ()
 
 
-def test_a_signal_ends_the_waiting() -> None:
+def test_a_signal_ends_the_waiting():
     def interrupted() -> None:
         signal.raise_signal(signal.SIGTERM)
         raise Away("nothing listens there")
@@ -213,7 +213,7 @@ def test_a_signal_ends_the_waiting() -> None:
     assert launch(summing, until="once", machine=Machine("reference")).window_id == LAST
 
 
-def test_a_request_ends_the_waiting() -> None:
+def test_a_request_ends_the_waiting():
     asked: list[Request] = []
 
     def stopped_from_outside() -> None:
@@ -233,7 +233,7 @@ def test_a_request_ends_the_waiting() -> None:
     assert launch(summing, until="once", machine=Machine("reference")).window_id == LAST
 
 
-def test_no_session_is_opened_for_a_launch_that_is_to_stop() -> None:
+def test_no_session_is_opened_for_a_launch_that_is_to_stop():
     class Stopping(Ending):
         def __call__(self, point: Point, window_id: int) -> None:
             if (point, window_id) == (Point.RUNNING, 2):
@@ -246,7 +246,7 @@ def test_no_session_is_opened_for_a_launch_that_is_to_stop() -> None:
     assert opened.asked == []
 
 
-def test_it_does_not_wait_for_ever() -> None:
+def test_it_does_not_wait_for_ever():
     @contextmanager
     def backend_on(_: Machine) -> Iterator[None]:
         raise Lost("the server has started again")
@@ -261,7 +261,7 @@ def test_it_does_not_wait_for_ever() -> None:
     assert len(refusing.asked) > 1
 
 
-def test_a_driver_that_was_replaced_meanwhile_stops() -> None:
+def test_a_driver_that_was_replaced_meanwhile_stops():
     def replaced() -> None:
         launch(summing, until="once", windows=1, machine=Machine("reference"), take_over=True)
 
@@ -271,7 +271,7 @@ def test_a_driver_that_was_replaced_meanwhile_stops() -> None:
     assert launch(summing, until="once", machine=Machine("reference")).window_id == LAST
 
 
-def test_a_driver_stops_that_another_one_is_about_to_replace() -> None:
+def test_a_driver_stops_that_another_one_is_about_to_replace():
     there, released = threading.Event(), threading.Event()
 
     def hold(event: RunEvent) -> None:

@@ -9,12 +9,12 @@ from tests.ledger.desk import Desk
 
 
 @pytest.fixture
-def desk() -> Desk:
+def desk():
     return Desk()
 
 
 @pytest.fixture
-def here(tmp_path) -> Desk:
+def here(tmp_path):
     """A ledger in a folder, with two windows committed."""
     desk = Desk(LocalStore(tmp_path / "app", durable=False))
     for start in (0, 10):

@@ -13,7 +13,7 @@ from tests.patience import join
 
 
 @pytest.fixture
-def here(tmp_path) -> Desk:
+def here(tmp_path):
     """A ledger in a folder, with two windows committed and a third of work waiting."""
     desk = Desk(LocalStore(tmp_path / "app", durable=False))
     for start in (0, 10):

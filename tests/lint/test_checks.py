@@ -17,7 +17,7 @@ def test_it_goes_anew(): ...
 '''
 
 
-def test_words_are_found_in_docstrings_comments_messages_and_names_of_tests() -> None:
+def test_words_are_found_in_docstrings_comments_messages_and_names_of_tests():
     breaches = [breach for text in texts_of_code("a.py", SOURCE) for breach in words.breaches_in(text)]
     assert sorted((breach.line, breach.problem) for breach in breaches) == [
         (1, "'Whoever' in a docstring"),
@@ -27,12 +27,12 @@ def test_words_are_found_in_docstrings_comments_messages_and_names_of_tests() ->
     ]
 
 
-def test_paragraphs_rows_and_entries_are_texts_and_fenced_blocks_are_not() -> None:
+def test_paragraphs_rows_and_entries_are_texts_and_fenced_blocks_are_not():
     document = "# One\n\nTwo\nlines.\n\n* an entry\n* another\n\n```text\nfenced\n```\n| a | row |\n"
     assert [text.line for text in paragraphs("a.md", document)] == [1, 3, 6, 7, 12]
 
 
-def test_a_record_has_its_number_and_its_parts() -> None:
+def test_a_record_has_its_number_and_its_parts():
     path = Path("docs/decisions/0001-one.md")
     right = "# 0001: One\n\n**Context.** a\n\n**Choice.** b\n\n**Cost.** c\n"
     assert list(decisions.breaches_of(path, right)) == []
@@ -40,7 +40,7 @@ def test_a_record_has_its_number_and_its_parts() -> None:
     assert len(list(decisions.breaches_of(path, right.replace("**Cost.**", "Cost:")))) == 1
 
 
-def test_a_property_without_documentation_is_found() -> None:
+def test_a_property_without_documentation_is_found():
     source = 'class A(B):\n    one: int = 1\n    two: int\n    "Two."\n    _three: int = 3'
     (breach,) = documentation.undocumented(Path("a.py"), source)
     assert (breach.line, breach.problem) == (2, "A.one has no documentation")
@@ -62,7 +62,7 @@ def test_a_property_without_documentation_is_found() -> None:
         "serve_server(port=8080)",
     ],
 )
-def test_a_form_that_depends_on_the_machine_is_found(line: str) -> None:
+def test_a_form_that_depends_on_the_machine_is_found(line):
     source = f"began = time.monotonic()\ndef test_it():\n    {line}\n"
     assert [breach.line for breach in forms.breaches_in("test_a.py", source)] == [3]
     assert list(forms.breaches_in("test_a.py", source.replace("def", "@pytest.mark.trial\ndef"))) == []
@@ -83,5 +83,5 @@ def test_a_form_that_depends_on_the_machine_is_found(line: str) -> None:
         "serve_server(port=0)",
     ],
 )
-def test_what_no_machine_decides_is_accepted(line: str) -> None:
+def test_what_no_machine_decides_is_accepted(line):
     assert list(forms.breaches_in("test_a.py", f"def test_it():\n    {line}\n")) == []

@@ -120,17 +120,17 @@ HAPPENINGS: Mapping[str, tuple[RunEvent, Mapping[str, Any]]] = {
 
 
 @pytest.fixture
-def written() -> list[str]:
+def written():
     return []
 
 
 @pytest.fixture
-def lines(written: list[str]) -> Lines:
+def lines(written):
     return Lines(written.append, lambda: NOON)
 
 
 @pytest.mark.parametrize("event", HAPPENINGS)
-def test_a_happening_is_one_line_of_these_keys(event: str, lines: Lines, written: list[str]) -> None:
+def test_a_happening_is_one_line_of_these_keys(event, lines, written):
     happening, told = HAPPENINGS[event]
     lines(happening)
     level = "warning" if event == "failed" else "info"
@@ -141,18 +141,18 @@ def test_a_happening_is_one_line_of_these_keys(event: str, lines: Lines, written
     assert "\n" not in line
 
 
-def test_there_is_an_event_for_whatever_may_happen() -> None:
+def test_there_is_an_event_for_whatever_may_happen():
     assert set(EVENTS) == set(get_args(RunEvent))
     assert {EVENTS[type(happening)] for happening, _ in HAPPENINGS.values()} == set(EVENTS.values())
 
 
-def test_every_line_after_the_first_names_the_application(lines: Lines, written: list[str]) -> None:
+def test_every_line_after_the_first_names_the_application(lines, written):
     lines(Resumed("App", 0, 0, promised=False))
     lines(Ended(1))
     assert [json.loads(line)["app"] for line in written] == ["App", "App"]
 
 
-def test_what_is_logged_meanwhile_is_a_line_and_nothing_else(lines: Lines, written: list[str]) -> None:
+def test_what_is_logged_meanwhile_is_a_line_and_nothing_else(lines, written):
     heard = logging.NullHandler()
     root = logging.getLogger()
     root.addHandler(heard)

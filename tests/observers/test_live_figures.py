@@ -34,11 +34,11 @@ print(updates[-1].data["text/plain"])
 
 
 @pytest.fixture
-def run() -> RunPicture:
+def run():
     return RunPicture(SetClock(), first_snapshot(), compile_application(numbers_collected(((9,),))).plan)
 
 
-def test_the_figures_are_shown_each_second_and_at_the_end(run: RunPicture) -> None:
+def test_the_figures_are_shown_each_second_and_at_the_end(run):
     shown: list[str] = []
     seconds = iter([0.0, 0.0, 0.1, 0.9, 1.0, 1.1, 1.2, 1.3])
     figures = LiveFigures(run, shown.append, lambda: next(seconds))
@@ -50,21 +50,19 @@ def test_the_figures_are_shown_each_second_and_at_the_end(run: RunPicture) -> No
     assert "window 3 committed" in shown[-1]
 
 
-def test_outside_of_a_notebook_nothing_is_shown_and_ipython_is_not_imported(run: RunPicture) -> None:
+def test_outside_of_a_notebook_nothing_is_shown_and_ipython_is_not_imported(run):
     before = "IPython" in sys.modules
     assert list(in_notebook(run)) == []
     assert ("IPython" in sys.modules) is before
 
 
-def test_nothing_is_shown_while_another_thread_imports_ipython(
-    run: RunPicture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_shown_while_another_thread_imports_ipython(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))  # it has nothing in it at first
     assert [*in_notebook(run)] == []
 
 
 @pytest.mark.slow
-def test_in_a_kernel_one_display_is_renewed(tmp_path: Path) -> None:
+def test_in_a_kernel_one_display_is_renewed(tmp_path):
     pytest.importorskip("IPython", reason="IPython is not installed")
     program = f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{IN_A_KERNEL}"
     command = [sys.executable, "-c", program]

@@ -42,7 +42,7 @@ def scaled(before: int, after: int) -> Scaled:
 
 
 @pytest.fixture
-def metrics() -> Prometheus:
+def metrics():
     metrics = Prometheus()
     metrics(Resumed("An app", 3, 0, promised=True))
     return metrics
@@ -52,7 +52,7 @@ def value(metrics: Prometheus, name: str, **labels: str) -> float | None:
     return metrics.registry.get_sample_value(name, {"app": "An app", **labels})
 
 
-def test_items_are_added_up_over_partitions_and_windows(metrics: Prometheus) -> None:
+def test_items_are_added_up_over_partitions_and_windows(metrics):
     metrics(measured(operators={"op": [partition(3, 1), partition(4, 2)]}))
     metrics(measured(operators={"op": [partition(10, 20)]}))
     assert value(metrics, "dagkit_tuples_total", operator="op", port="in_port", direction="in") == 17
@@ -60,19 +60,19 @@ def test_items_are_added_up_over_partitions_and_windows(metrics: Prometheus) -> 
     assert value(metrics, "dagkit_operator_partitions", operator="op") == 1
 
 
-def test_windows_are_timed(metrics: Prometheus) -> None:
+def test_windows_are_timed(metrics):
     metrics(measured())
     assert value(metrics, "dagkit_window_duration_seconds_sum") == 4
     assert value(metrics, "dagkit_checkpoint_duration_seconds_sum") == 1
     assert value(metrics, "dagkit_last_commit_timestamp_seconds") == NOON.timestamp() + 4
 
 
-def test_slots_are_busy_for_a_part_of_the_window(metrics: Prometheus) -> None:
+def test_slots_are_busy_for_a_part_of_the_window(metrics):
     metrics(measured(operators={"op": [partition(1, 1, busy=3000), partition(1, 1, busy=1000)]}))
     assert value(metrics, "dagkit_operator_busy_ratio", operator="op") == 0.5
 
 
-def test_what_was_read_and_what_waits_is_reported_by_operator(metrics: Prometheus) -> None:
+def test_what_was_read_and_what_waits_is_reported_by_operator(metrics):
     read = [Stretch("a.txt", 0, 10, 0.0, 20.0), Stretch("a.txt", 10, 20, 20.0, 30.0)]
     metrics(
         measured(
@@ -88,7 +88,7 @@ def test_what_was_read_and_what_waits_is_reported_by_operator(metrics: Prometheu
     assert value(metrics, "dagkit_block_duration_seconds_sum", operator="reader") == 0.05
 
 
-def test_positions_that_are_no_bytes_have_series_of_their_own(metrics: Prometheus) -> None:
+def test_positions_that_are_no_bytes_have_series_of_their_own(metrics):
     read = replace(partition(1, 1, positions=20), unit="offset")
     metrics(measured(operators={"reader": [read]}, queues=[Queue("reader", "ranges", 7, 4096, "offset")]))
     assert value(metrics, "dagkit_read_positions_total", operator="reader") == 20
@@ -96,7 +96,7 @@ def test_positions_that_are_no_bytes_have_series_of_their_own(metrics: Prometheu
     assert value(metrics, "dagkit_read_bytes_total", operator="reader") is None
 
 
-def test_what_was_decided_is_counted(metrics: Prometheus) -> None:
+def test_what_was_decided_is_counted(metrics):
     split = Split(into="reader.blocks", source="a.txt", start=0, at=5, end=10, why="deadline")
     metrics(Reshaped(1, scaled(1, 4)))
     metrics(measured(facts=[split, split, scaled(1, 4), scaled(4, 4), scaled(4, 2)]))
@@ -108,7 +108,7 @@ def test_what_was_decided_is_counted(metrics: Prometheus) -> None:
     assert value(metrics, "dagkit_operator_partitions_target", operator="reader") == 2
 
 
-def test_what_happens_beside_windows_is_counted(metrics: Prometheus) -> None:
+def test_what_happens_beside_windows_is_counted(metrics):
     metrics(Found("splitter", blocks=3, positions=9, items=2))
     metrics(Failed(1, "op", "ValueError: no", again=True))
     metrics(Committed(1, 10.0, positions=9, files=2, written=512, waiting=0, waiting_positions=0))
@@ -131,12 +131,12 @@ def test_what_happens_beside_windows_is_counted(metrics: Prometheus) -> None:
         ('File "a.py", line 3', "other"),
     ],
 )
-def test_errors_are_counted_by_class_and_by_nothing_that_has_no_end(metrics: Prometheus, told: str, kind: str) -> None:
+def test_errors_are_counted_by_class_and_by_nothing_that_has_no_end(metrics, told, kind):
     metrics(Failed(1, None, told, again=False))
     assert value(metrics, "dagkit_errors_total", operator="", kind=kind) == 1
 
 
-def test_declared_metrics_are_reported_as_far_as_they_are_numbers(metrics: Prometheus) -> None:
+def test_declared_metrics_are_reported_as_far_as_they_are_numbers(metrics):
     metrics(measured(metrics={"op": {"max-longest": 7, "called": "x"}, "other": {"max-longest": 9}}))
     metrics(measured(metrics={"op": {"max-longest": 3}}))
     assert value(metrics, "dagkit_user_max_longest", operator="op") == 3
@@ -149,21 +149,21 @@ def scraped_text(metrics: Prometheus) -> str:
         return str(answer.read().decode())
 
 
-def test_every_series_is_served_over_http(metrics: Prometheus) -> None:
+def test_every_series_is_served_over_http(metrics):
     families = {family.name: family for family in text_string_to_metric_families(scraped_text(metrics))}
     for series in ALL:
         family = families[series.name.removesuffix("_total")]
         assert (family.type, family.documentation) == (series.kind, series.meaning)
 
 
-def test_nothing_is_served_any_more_afterwards(metrics: Prometheus) -> None:
+def test_nothing_is_served_any_more_afterwards(metrics):
     with metrics.served(0) as port:
         pass
     with metrics.served(port) as again:
         assert again == port
 
 
-def test_a_port_that_is_taken_is_reported(metrics: Prometheus) -> None:
+def test_a_port_that_is_taken_is_reported(metrics):
     with (
         metrics.served(0) as port,
         pytest.raises(AddressTaken, match=f"cannot be served at 127.0.0.1:{port}: another process uses this port"),
@@ -172,7 +172,7 @@ def test_a_port_that_is_taken_is_reported(metrics: Prometheus) -> None:
         pass
 
 
-def test_no_series_distinguishes_values_by_what_has_no_end() -> None:
+def test_no_series_distinguishes_values_by_what_has_no_end():
     endless = {"path", "file", "source", "window", "partition", "slot", "block"}
     assert {label for series in ALL for label in series.labels} & endless == set()
     names = [series.name for series in ALL]

@@ -1,7 +1,6 @@
 """Windows as traces."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -15,12 +14,12 @@ from tests.engine.cast import Desk, lines_through_filter, some_lines
 
 
 @pytest.fixture
-def exported() -> InMemorySpanExporter:
+def exported():
     return InMemorySpanExporter()
 
 
 @pytest.fixture
-def spans(exported: InMemorySpanExporter) -> Spans:
+def spans(exported):
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exported))
     return Spans(provider)
@@ -33,9 +32,7 @@ def inside(spans: Sequence[ReadableSpan], outer: ReadableSpan) -> list[ReadableS
     return sorted(mine, key=lambda one: (one.start_time or 0, one.name))
 
 
-def test_a_window_holds_its_stages_which_hold_their_blocks_and_its_commit(
-    tmp_path: Path, spans: Spans, exported: InMemorySpanExporter
-) -> None:
+def test_a_window_holds_its_stages_which_hold_their_blocks_and_its_commit(tmp_path, spans, exported):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").write_text(some_lines(30))
     Desk(tmp_path, lines_through_filter(tmp_path, block_size=10_000, readers=1)).run(observers=[spans])
@@ -57,7 +54,7 @@ def test_a_window_holds_its_stages_which_hold_their_blocks_and_its_commit(
     assert len({one.context.trace_id for one in [window, *inside(told, window), block] if one.context}) == 1
 
 
-def test_each_window_is_a_trace_of_its_own(tmp_path: Path, spans: Spans, exported: InMemorySpanExporter) -> None:
+def test_each_window_is_a_trace_of_its_own(tmp_path, spans, exported):
     (tmp_path / "in").mkdir()
     for number in range(6):
         (tmp_path / "in" / f"{number}.txt").write_text(some_lines(5))
@@ -67,7 +64,7 @@ def test_each_window_is_a_trace_of_its_own(tmp_path: Path, spans: Spans, exporte
     assert len({one.context.trace_id for one in windows if one.context}) == len(windows)
 
 
-def test_a_window_that_failed_is_reported_as_an_error(spans: Spans, exported: InMemorySpanExporter) -> None:
+def test_a_window_that_failed_is_reported_as_an_error(spans, exported):
     spans(Resumed("App", 0, 0, promised=False))
     spans(Failed(4, "op", "ValueError: no", again=True))
     (failed,) = exported.get_finished_spans()
@@ -75,5 +72,5 @@ def test_a_window_that_failed_is_reported_as_an_error(spans: Spans, exported: In
     assert failed.status.description == "ValueError: no"
 
 
-def test_spans_are_made_if_the_api_is_installed() -> None:
+def test_spans_are_made_if_the_api_is_installed():
     assert [type(observer) for observer in tracing()] == [Spans]

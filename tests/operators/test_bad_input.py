@@ -150,7 +150,7 @@ def written() -> list[str]:
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("in").mkdir()
     return tmp_path / "in"
@@ -180,7 +180,7 @@ ON_SPARK = [
 
 @pytest.mark.gate(15)
 @pytest.mark.parametrize(("kind", "good", "engine"), DAMAGED + ON_SPARK)
-def test_a_damaged_file_ends_the_launch_with_its_place(kind: str, good: Good, engine: list[str], folder: Path) -> None:
+def test_a_damaged_file_ends_the_launch_with_its_place(kind, good, engine, folder):
     path = folder / good.name
     path.write_bytes(damaged(good.content)[kind])
     os.utime(path, (1, 1))
@@ -221,8 +221,8 @@ CUT_OFF_ON_SPARK = [  # on Spark, only the way of the facts for receipts to the 
 @pytest.mark.gate(6)
 @pytest.mark.parametrize(("finder", "asked", "good", "engine"), CUT_OFF + CUT_OFF_ON_SPARK)
 def test_a_file_that_was_found_while_it_was_cut_off_is_read_once_when_the_rest_is_there(  # noqa: PLR0917 - a case
-    finder: str, asked: str, good: Good, engine: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    finder, asked, good, engine, folder, monkeypatch
+):
     found = finder.replace("ASKED", f", {asked}" if asked and finder == FINDS else asked)
     monkeypatch.setitem(globals(), "APPLICATION", APPLICATION.replace(BEHIND_A_SPLITTER, found))
     reader = good.reader if finder != MATCHES else f"ReadFiles({CONTEXTS.get(good.name, '')})"
@@ -250,9 +250,7 @@ def test_a_file_that_was_found_while_it_was_cut_off_is_read_once_when_the_rest_i
         ("Cut()", "shrink", f"ends at byte 5, and had {len(TEXT)} bytes when it was split"),
     ],
 )
-def test_a_file_that_vanished_or_shrank_is_read_when_it_is_back(
-    reader: str, flag: str, problem: str, engine: list[str], folder: Path
-) -> None:
+def test_a_file_that_vanished_or_shrank_is_read_when_it_is_back(reader, flag, problem, engine, folder):
     path = folder / "a.txt"
     path.write_bytes(TEXT)
     os.utime(path, (1, 1))
@@ -319,8 +317,8 @@ def test_a_file_that_vanished_or_shrank_is_read_when_it_is_back(
     ],
 )
 def test_content_that_does_not_fit_is_named(  # noqa: PLR0917 - a case
-    name: str | bytes, content: bytes, reader: str, code: str, problem: str, folder: Path
-) -> None:
+    name, content, reader, code, problem, folder
+):
     (folder / os.fsdecode(name)).write_bytes(content)
     report = launch(reader, "--reference")
     assert f"[{code}]" in report, report
@@ -328,7 +326,7 @@ def test_content_that_does_not_fit_is_named(  # noqa: PLR0917 - a case
     assert written() == []
 
 
-def test_names_with_newlines_and_of_other_bytes_are_read(folder: Path) -> None:
+def test_names_with_newlines_and_of_other_bytes_are_read(folder):
     (folder / "a\nb.txt").write_bytes(b"1\n")
     (folder / os.fsdecode(b"\xff.txt")).write_bytes(b"2\n")
     assert launch("LineReader()", "--reference") == ""
@@ -337,7 +335,7 @@ def test_names_with_newlines_and_of_other_bytes_are_read(folder: Path) -> None:
     assert written() == ["1", "2"]
 
 
-def test_a_circle_of_folders_ends(folder: Path) -> None:
+def test_a_circle_of_folders_ends(folder):
     (folder / "a.txt").write_bytes(b"1\n")
     (folder / "below").mkdir()
     (folder / "below" / "up").symlink_to(folder)
@@ -347,7 +345,7 @@ def test_a_circle_of_folders_ends(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["a FIFO", "a character device", "a socket"])
-def test_what_is_no_regular_file_is_named_and_others_are_read_then(kind: str, folder: Path) -> None:
+def test_what_is_no_regular_file_is_named_and_others_are_read_then(kind, folder):
     special = folder.with_name("special")
     (folder / "a.txt").write_bytes(b"1\n")
     with socket.socket(socket.AF_UNIX) as server:
@@ -367,7 +365,7 @@ def test_what_is_no_regular_file_is_named_and_others_are_read_then(kind: str, fo
     assert written() == ["1", "2"]
 
 
-def test_a_pattern_that_backtracks_takes_no_longer(folder: Path) -> None:
+def test_a_pattern_that_backtracks_takes_no_longer(folder):
     """Python's matcher would take years, and no signal could interrupt it."""
     for name in ("a" * 100 + "!", "a" * 100):
         (folder / name).write_bytes(f"{name[-1]}\n".encode())
@@ -400,7 +398,7 @@ main(["launch", "app.py", "--once", "--no-sync", "--reference"])
         ('ParquetPartWriter(file_path="out", record_type=Row, row_group_rows=9)', r"out/part-00000-00000\.parquet"),
     ],
 )
-def test_a_full_disk_is_named_with_file_and_byte_and_nothing_is_lost(writer: str, file: str, folder: Path) -> None:
+def test_a_full_disk_is_named_with_file_and_byte_and_nothing_is_lost(writer, file, folder):
     """A limit of the length of files stands for a full disk."""
     text = "".join(f"{number:x}{number * 7919 % 10007:x}\n" for number in range(20_000))
     (folder / "a.txt").write_text(text)

@@ -12,8 +12,7 @@ from dagkit.cli import main
 from dagkit.ledger import Ledger
 from dagkit_operators.kafka.consumers import CONSUMERS
 from tests.operators.sql.sql_cast import TestDatabase
-from tests.services.broker import Broker
-from tests.services.postgres import PASSWORD, PostgresServer
+from tests.services.postgres import PASSWORD
 
 pytestmark = pytest.mark.slow
 
@@ -82,7 +81,7 @@ def written() -> list[str]:
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     _hooks.clear()
     return tmp_path
@@ -100,7 +99,7 @@ def read(address: str, topic: str, *, parse: str = "number", **reader: Any) -> t
     return call("KafkaSplitter", {**at, "topics": [topic]}), f"{reading}, parse={parse})", TO_FILES
 
 
-def test_a_topic_that_is_not_there(kafka: Broker, folder: Path) -> None:
+def test_a_topic_that_is_not_there(kafka, folder):
     topic = f"absent-{folder.name}"
     report = launch(*read(kafka.address, topic))
     assert f"there is no topic {topic!r} at {kafka.address} [topic-missing]" in report
@@ -109,7 +108,7 @@ def test_a_topic_that_is_not_there(kafka: Broker, folder: Path) -> None:
     assert written() == ["0", "1", "2"]
 
 
-def test_credentials_that_are_refused(kafka: Broker) -> None:
+def test_credentials_that_are_refused(kafka):
     topic = kafka.topic()
     kafka.produce(topic, range(3))
     login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "alice"}
@@ -122,7 +121,7 @@ def test_credentials_that_are_refused(kafka: Broker) -> None:
     assert written() == ["0", "1", "2"]
 
 
-def test_offsets_that_were_removed_before_they_were_read(kafka: Broker) -> None:
+def test_offsets_that_were_removed_before_they_were_read(kafka):
     topic = kafka.topic(retention_ms="86400000")
     kafka.produce(topic, range(3))
     assert launch(*read(kafka.address, topic)) == ""
@@ -137,7 +136,7 @@ def test_offsets_that_were_removed_before_they_were_read(kafka: Broker) -> None:
     assert written() == ["0", "1", "2", "6", "7", "8"]
 
 
-def test_a_partition_that_is_added(kafka: Broker) -> None:
+def test_a_partition_that_is_added(kafka):
     topic = kafka.topic()
     kafka.produce(topic, range(3))
     assert launch(*read(kafka.address, topic)) == ""
@@ -147,7 +146,7 @@ def test_a_partition_that_is_added(kafka: Broker) -> None:
     assert written() == ["0", "1", "2", "3", "4", "5"]
 
 
-def test_a_message_that_its_decoder_refuses(kafka: Broker) -> None:
+def test_a_message_that_its_decoder_refuses(kafka):
     topic = kafka.topic()
     kafka.produce(topic, [1, "x", 3])
     report = launch(*read(kafka.address, topic))
@@ -156,7 +155,7 @@ def test_a_message_that_its_decoder_refuses(kafka: Broker) -> None:
     assert written() == ["1", "3", "none"]
 
 
-def test_a_transaction_that_another_producer_fenced(kafka: Broker) -> None:
+def test_a_transaction_that_another_producer_fenced(kafka):
     source, target = kafka.topic(), kafka.topic()
     kafka.produce(source, range(3))
     split, reader, _ = read(kafka.address, source)
@@ -177,13 +176,13 @@ def test_a_transaction_that_another_producer_fenced(kafka: Broker) -> None:
 
 
 @pytest.fixture
-def database(postgres: PostgresServer) -> TestDatabase:
+def database(postgres):
     found = TestDatabase(postgres.new_database(), PASSWORD)
     found.rows("CREATE TABLE numbers (number BIGINT, text TEXT)")
     return found
 
 
-def test_a_table_whose_columns_changed(database: TestDatabase) -> None:
+def test_a_table_whose_columns_changed(database):
     splitter = call("SqlSplitter", {**database.settings, "table": "numbers", "key": "number"})
     reader = call("SqlReader", database.settings).replace(")", ", record_type=Row)")
     operators = splitter, reader, "Map(text)", TO_FILES
@@ -208,9 +207,7 @@ def test_a_table_whose_columns_changed(database: TestDatabase) -> None:
         ("refuses a row", r"numbers refuses \{'number': 2, ", "row-refused"),
     ],
 )
-def test_a_database_at_the_commit(
-    database: TestDatabase, postgres: PostgresServer, happens: str, problem: str, code: str
-) -> None:
+def test_a_database_at_the_commit(database, postgres, happens, problem, code):
     changes: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
         "goes down": (postgres.kill, postgres.start),
         "has other columns": (

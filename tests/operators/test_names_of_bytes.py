@@ -5,7 +5,6 @@ import json
 import os
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -30,7 +29,7 @@ from dagkit_operators.filesystem.access import looked_up
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """A folder whose name is not UTF-8, with such a file and another one."""
     folder = tmp_path / os.fsdecode(b"in\xff")
     folder.mkdir()
@@ -45,7 +44,7 @@ def written(folder: Path) -> str:
 
 
 @given(st.binary(min_size=1, max_size=30).filter(lambda name: b"\0" not in name))
-def test_a_name_comes_back_from_its_text(name: bytes) -> None:
+def test_a_name_comes_back_from_its_text(name):
     path = f"/{os.fsdecode(name)}"
     text = as_text(path)
     assert json.loads(json.dumps(text, ensure_ascii=False).encode()) == text
@@ -54,7 +53,7 @@ def test_a_name_comes_back_from_its_text(name: bytes) -> None:
 
 
 @given(st.binary(min_size=1, max_size=30), st.sampled_from([b"", b"file:", b"file://", b"s3://"]))
-def test_a_relative_name_comes_back_from_its_text(name: bytes, before: bytes) -> None:
+def test_a_relative_name_comes_back_from_its_text(name, before):
     path = os.fsdecode(before + name.replace(b"\0", b"").lstrip(b"/"))
     text = name_as_text(path)
     assert json.loads(json.dumps(text, ensure_ascii=False).encode()) == text
@@ -69,7 +68,7 @@ def _is_utf8(name: bytes) -> bool:
     return True
 
 
-def test_such_a_file_is_split_read_and_not_read_again(folder: Path) -> None:
+def test_such_a_file_is_split_read_and_not_read_again(folder):
     clock = FakeClock()
     splitter = Alone(FileSplitterInput(scanner={"files": folder}), now=clock.now)
     splitter.look()
@@ -84,7 +83,7 @@ def test_such_a_file_is_split_read_and_not_read_again(folder: Path) -> None:
     assert splitter.sent() == []
 
 
-def test_patterns_match_the_name_as_it_is(folder: Path) -> None:
+def test_patterns_match_the_name_as_it_is(folder):
     for given_as in (
         written(folder),
         f"{written(folder)}/a*.log",
@@ -100,7 +99,7 @@ def test_patterns_match_the_name_as_it_is(folder: Path) -> None:
     assert len(splitter.sent()) == 1
 
 
-def test_such_a_file_is_followed_under_another_name(folder: Path) -> None:
+def test_such_a_file_is_followed_under_another_name(folder):
     path = folder / os.fsdecode(b"a \xe4%41.log")
     match, tail = Alone(MatchFiles()), Alone(TailFiles())
     match.work(as_text(str(path)))
@@ -115,7 +114,7 @@ def test_such_a_file_is_followed_under_another_name(folder: Path) -> None:
     assert tail.sent() == ["three"]
 
 
-def test_such_a_compressed_file_is_decompressed_and_named_where_it_is_wrong(folder: Path) -> None:
+def test_such_a_compressed_file_is_decompressed_and_named_where_it_is_wrong(folder):
     path = folder / os.fsdecode(b"\xff.gz")
     path.write_bytes(gzip.compress(b"1\nx\n"))
     match = Alone(MatchFiles())
@@ -126,7 +125,7 @@ def test_such_a_compressed_file_is_decompressed_and_named_where_it_is_wrong(fold
 
 
 @pytest.mark.slow
-def test_an_application_reads_such_files_and_its_ledger_proves_it(folder: Path, tmp_path: Path) -> None:
+def test_an_application_reads_such_files_and_its_ledger_proves_it(folder, tmp_path):
     def populate_dag(dag: Dag, conf: object) -> None:
         splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": folder}))
         reader = dag.add_operator("Reader", LineReader())
@@ -139,7 +138,7 @@ def test_an_application_reads_such_files_and_its_ledger_proves_it(folder: Path, 
     assert verify(rehearsal.ledger).is_complete
 
 
-def test_a_file_url_means_the_very_bytes(folder: Path) -> None:
+def test_a_file_url_means_the_very_bytes(folder):
     found = looked_up(f"{written(folder)}/a%20%E4%2541.log")
     assert found is not None
     assert (plain(found.path), shown(found.path)) == (
@@ -161,7 +160,7 @@ class ByFirstWord(FileOutput[str]):
 
 
 @pytest.mark.parametrize("given", [{}, {"max_count": 2}, {"compression": "gzip"}], ids=["whole", "parts", "compressed"])
-def test_an_application_writes_files_with_such_names(given: dict[str, Any], tmp_path: Path) -> None:
+def test_an_application_writes_files_with_such_names(given, tmp_path):
     def populate_dag(dag: Dag, conf: object) -> None:
         items = dag.add_operator("Items", Items[str](items=["\xff 1", "file:\xfe 2", "\xff 3", "plain 4", "\xff 5"]))
         writer = dag.add_operator("Writer", ByFirstWord(file_path=tmp_path / "out", **given))

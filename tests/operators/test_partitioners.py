@@ -45,7 +45,7 @@ def _listener(text: str = BY_RATE) -> StatsAwarePartitioner:
     return listener
 
 
-def test_a_property_file_names_one_as_partitioner_and_as_listener() -> None:
+def test_a_property_file_names_one_as_partitioner_and_as_listener():
     partitioner = attribute_value(OperatorContext.PARTITIONER, BY_RATE)
     assert isinstance(partitioner, StatelessThroughputBasedPartitioner)
     assert partitioner == _listener()
@@ -57,35 +57,35 @@ def test_a_property_file_names_one_as_partitioner_and_as_listener() -> None:
     [([100, 10], [0, 0]), ([101, 9], [1, -1]), ([0, 0], [-1, -1])],
     ids=["within the bounds", "one on each side", "idle"],
 )
-def test_each_partition_receives_its_load(rates: list[float], loads: list[int]) -> None:
+def test_each_partition_receives_its_load(rates, loads):
     assert [response.load_indicator for response in _round(_listener(), rates)] == loads
 
 
-def test_it_asks_when_the_load_has_lasted_for_the_cool_down() -> None:
+def test_it_asks_when_the_load_has_lasted_for_the_cool_down():
     listener = _listener()
     asked = [_round(listener, [200, 50], at)[-1].repartition_required for at in (0, 1000, 1999, 2000)]
     assert asked == [False, False, False, True]
 
 
-def test_a_load_that_passes_is_not_asked_about() -> None:
+def test_a_load_that_passes_is_not_asked_about():
     listener = _listener()
     _round(listener, [200, 50])
     _round(listener, [90, 50], 1000)
     assert not _round(listener, [200, 50], 2000)[-1].repartition_required
 
 
-def test_what_could_not_be_helped_is_not_asked_for_again() -> None:
+def test_what_could_not_be_helped_is_not_asked_for_again():
     listener = _listener()
     asked = [_round(listener, [1], at)[-1].repartition_required for at in range(0, 20_000, 1000)]
     assert sum(asked) == 1
 
 
-def test_before_the_first_window_no_partition_is_idle() -> None:
+def test_before_the_first_window_no_partition_is_idle():
     stats = BatchedOperatorStats(operator_id=0, current_window_id=0, at=CLOCK.now())
     assert _listener().process_stats(stats).load_indicator == 0
 
 
-def test_the_loaded_partition_is_split() -> None:
+def test_the_loaded_partition_is_split():
     partitioner = StatelessThroughputBasedPartitioner(2, maximum_events=100)
     context = PartitioningContext(input_ports=("in",))
     one, two = partitioner.define_partitions([Partition("op")], context)
@@ -94,7 +94,7 @@ def test_the_loaded_partition_is_split() -> None:
     assert len(partitioner.define_partitions([loaded, idle], context)) == 3
 
 
-def test_latency_counts_milliseconds() -> None:
+def test_latency_counts_milliseconds():
     listener = StatelessLatencyBasedPartitioner(maximum_latency=500, minimum_latency=5)
     assert [response.load_indicator for response in _round(listener, [501, 500, 4])] == [1, 0, -1]
 
@@ -106,6 +106,6 @@ def test_latency_counts_milliseconds() -> None:
         "StatelessLatencyBasedPartitioner::maximum_latency=1:minimum_latency=2",
     ],
 )
-def test_bounds_that_cross_are_reported(text: str) -> None:
+def test_bounds_that_cross_are_reported(text):
     with pytest.raises(ValueError, match="is greater than"):
         attribute_value(OperatorContext.PARTITIONER, text)

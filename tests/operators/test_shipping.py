@@ -3,7 +3,6 @@
 import cloudpickle
 import pytest
 
-from dagkit import Operator
 from dagkit_operators import (
     FileMerger,
     FileSliceReader,
@@ -28,5 +27,5 @@ OPERATORS = [
 
 
 @pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: type(operator).__name__)
-def test_an_operator_can_be_pickled(operator: Operator) -> None:
+def test_an_operator_can_be_pickled(operator):
     assert cloudpickle.loads(cloudpickle.dumps(operator)) == operator

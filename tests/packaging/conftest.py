@@ -6,16 +6,16 @@ import venv
 
 import pytest
 
-from tests.packaging.building import ROOT, Built, Place, build, lend, run
+from tests.packaging.building import ROOT, Place, build, lend, run
 
 
 @pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+def built(tmp_path_factory):
     return build(ROOT, tmp_path_factory.mktemp("dist"))[0]
 
 
 @pytest.fixture(scope="session")
-def place(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Place:
+def place(built, tmp_path_factory):
     """What dagkit depends on is lent by the environment of the tests, so that no network is needed."""
     folder = tmp_path_factory.mktemp("place")
     venv.create(folder / "venv", with_pip=False)

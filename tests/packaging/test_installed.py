@@ -19,7 +19,7 @@ ACME = Path(__file__).parent / "acme"
 
 
 @pytest.fixture
-def bare(place: Place, tmp_path: Path) -> Place:
+def bare(place, tmp_path):
     """A folder with the examples of the wheel, in an environment without Java and `dot`."""
     (examples,) = (place.folder / "venv" / "lib").glob("python*/site-packages/dagkit/examples")
     shutil.copytree(examples, tmp_path / "apps")
@@ -46,7 +46,7 @@ def shown(bare: Place, fence: Fence) -> str:
 
 
 @pytest.mark.gate(1)
-def test_what_the_first_pages_show_happens(bare: Place) -> None:
+def test_what_the_first_pages_show_happens(bare):
     fences = [*fences_in(ROOT / "README.md"), *fences_in(ROOT / "docs" / "first-look.md")]
     ran, imports = 0, ""
     for fence, following in zip(fences, (*fences[1:], None), strict=True):
@@ -63,13 +63,13 @@ def test_what_the_first_pages_show_happens(bare: Place) -> None:
     assert ran > 4
 
 
-def test_a_picture_needs_no_dot(bare: Place) -> None:
+def test_a_picture_needs_no_dot(bare):
     answer = typed(bare, "dagkit graph apps/word_count -o graph.svg")
     assert answer.returncode == 0, answer.stderr
     assert (bare.folder / "graph.svg").read_text().startswith("<svg")
 
 
-def test_one_command_after_the_installation_ingests_a_first_file(bare: Place) -> None:
+def test_one_command_after_the_installation_ingests_a_first_file(bare):
     command = "dagkit new words --launch"
     assert f"`{command}`" in (ROOT / "README.md").read_text(encoding="utf-8")
     answer = typed(bare, command)
@@ -80,7 +80,7 @@ def test_one_command_after_the_installation_ingests_a_first_file(bare: Place) ->
 
 
 @pytest.fixture(scope="module")
-def extended(place: Place) -> Place:
+def extended(place):
     """The environment with the distribution acme."""
     run([str(place.python), "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", str(ACME)], place.folder)
     return place
@@ -100,7 +100,7 @@ class Loud(StreamingApplication):
 """
 
 
-def test_extensions_of_another_distribution_are_found(extended: Place, tmp_path: Path) -> None:
+def test_extensions_of_another_distribution_are_found(extended, tmp_path):
     place = Place(extended.python, tmp_path)
     (tmp_path / "loud.py").write_text(APPLICATION)
     assert "Shout" in place.run("dagkit", "describe")
@@ -114,7 +114,7 @@ def test_extensions_of_another_distribution_are_found(extended: Place, tmp_path:
     assert "acme-one" in place.run("python", "-c", program)
 
 
-def test_what_no_distribution_brings_is_wrong_usage(extended: Place, tmp_path: Path) -> None:
+def test_what_no_distribution_brings_is_wrong_usage(extended, tmp_path):
     place = Place(extended.python, tmp_path)
     (tmp_path / "loud.py").write_text(APPLICATION)
     wrong = typed(place, "dagkit launch loud.py --observer acmee")

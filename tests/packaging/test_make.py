@@ -17,13 +17,13 @@ def recipe_of(target: str, environment: Path) -> str:
     return run_program(command, cwd=ROOT, seconds=600).stdout
 
 
-def test_running_installs_no_tools_for_tests(tmp_path: Path) -> None:
+def test_running_installs_no_tools_for_tests(tmp_path):
     assert "pip install" in recipe_of("run", tmp_path / "venv")
     assert "[dev]" not in recipe_of("run", tmp_path / "venv")
     assert "[dev]" in recipe_of("units", tmp_path / "venv")
 
 
-def test_an_environment_for_tests_runs_applications_as_it_is(tmp_path: Path) -> None:
+def test_an_environment_for_tests_runs_applications_as_it_is(tmp_path):
     (tmp_path / "venv").mkdir()
     for stamp in ("installed", "ready"):
         (tmp_path / "venv" / stamp).touch()

@@ -12,7 +12,7 @@ import pytest
 
 from hatch_build import MISSING, SOURCES, can_compile, library_of, platform_tag
 from tests.docs.fences import Fence, fences_in
-from tests.packaging.building import ROOT, Built, Place, build, lend, run, unpacked
+from tests.packaging.building import ROOT, Place, build, lend, run, unpacked
 from tests.processes import run_program
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -55,13 +55,13 @@ EXAMPLES = {
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_the_wheel_holds_every_file_of_a_package_and_its_types(built: Built, package: str) -> None:
+def test_the_wheel_holds_every_file_of_a_package_and_its_types(built, package):
     held = {name for name in built.in_wheel if name.startswith(f"{package}/")}
     assert held - COMPILED - EXAMPLES == _sources(package)
     assert f"{package}/py.typed" in held
 
 
-def test_what_the_packages_hold_is_code_types_how_spark_speaks_and_what_a_page_is_made_of(built: Built) -> None:
+def test_what_the_packages_hold_is_code_types_how_spark_speaks_and_what_a_page_is_made_of(built):
     held = [name for name in built.in_wheel if name.partition("/")[0] in PACKAGES]
     other = {name for name in held if Path(name).suffix not in (".py", ".typed", *PAGE)}
     spoken = {"dagkit/backends/spark/log4j2.properties", "dagkit/console/static/uPlot.LICENSE"}
@@ -69,7 +69,7 @@ def test_what_the_packages_hold_is_code_types_how_spark_speaks_and_what_a_page_i
 
 
 @compiling
-def test_a_wheel_with_compiled_code_is_for_the_platform_that_it_was_compiled_on(built: Built) -> None:
+def test_a_wheel_with_compiled_code_is_for_the_platform_that_it_was_compiled_on(built):
     assert built.in_wheel >= COMPILED
     assert built.wheel.name == f"dagkit-{PROJECT['version']}-py3-none-{platform_tag()}.whl"
     assert f"Root-Is-Purelib: false\nTag: py3-none-{platform_tag()}\n" in built.read("WHEEL").replace("\r", "")
@@ -81,7 +81,7 @@ def test_a_wheel_with_compiled_code_is_for_the_platform_that_it_was_compiled_on(
     ["no-such-compiler", "false", "true", "gcc -c", "gcc '-O2"],
     ids=["there is none", "it fails", "it makes nothing", "it makes no library", "it is wrong"],
 )
-def test_without_a_compiler_the_wheel_is_for_every_machine(built: Built, tmp_path: Path, compiler: str) -> None:
+def test_without_a_compiler_the_wheel_is_for_every_machine(built, tmp_path, compiler):
     tree = unpacked(built.sdist, tmp_path / "unpacked")
     for library in COMPILED:
         (tree / "operators" / library).write_text("of an earlier build")
@@ -95,7 +95,7 @@ def test_without_a_compiler_the_wheel_is_for_every_machine(built: Built, tmp_pat
 
 
 @compiling
-def test_what_was_compiled_is_used_where_the_wheel_is_installed(place: Place) -> None:
+def test_what_was_compiled_is_used_where_the_wheel_is_installed(place):
     program = (
         "from dagkit_operators.native.compiled import compiled, json_members; print(json_members(), compiled().path)"
     )
@@ -104,25 +104,25 @@ def test_what_was_compiled_is_used_where_the_wheel_is_installed(place: Place) ->
     assert "dagkit_operators: byte scanning: compiled C" in place.run("dagkit", "--version")
 
 
-def test_the_wheel_holds_nothing_else(built: Built) -> None:
+def test_the_wheel_holds_nothing_else(built):
     described = f"dagkit-{PROJECT['version']}.dist-info"
     tops = {name.partition("/")[0] for name in built.in_wheel}
     assert tops == {*PACKAGES, "dagkit_pytest.py", described}
 
 
-def test_the_wheel_brings_every_example(built: Built) -> None:
+def test_the_wheel_brings_every_example(built):
     assert built.in_wheel >= EXAMPLES
     assert "dagkit/examples/line_filter/app.py" in EXAMPLES
 
 
 @compiling
-def test_a_wheel_with_compiled_code_runs_on_older_systems(built: Built) -> None:
+def test_a_wheel_with_compiled_code_runs_on_older_systems(built):
     """What it needs of the C library is in every system of the last ten years, so that no code must be bundled."""
     said = run([sys.executable, "-m", "auditwheel", "show", str(built.wheel)], ROOT)
     assert "manylinux_2_17" in said
 
 
-def test_the_wheel_brings_its_command_its_library_and_its_license(built: Built) -> None:
+def test_the_wheel_brings_its_command_its_library_and_its_license(built):
     entries = built.read("entry_points.txt")
     assert "[console_scripts]\ndagkit = dagkit.cli:main" in entries
     assert "[dagkit.operators]\ndagkit_operators = dagkit_operators" in entries
@@ -130,7 +130,7 @@ def test_the_wheel_brings_its_command_its_library_and_its_license(built: Built) 
     assert "Apache License" in built.read("licenses/LICENSE")
 
 
-def test_the_wheel_needs_what_the_project_says(built: Built) -> None:
+def test_the_wheel_needs_what_the_project_says(built):
     needed = [
         line.partition(": ")[2] for line in built.read("METADATA").splitlines() if line.startswith("Requires-Dist")
     ]
@@ -142,39 +142,39 @@ def _name(requirement: str) -> str:
     return re.split(r"[<>=!~;]", requirement, maxsplit=1)[0].strip()
 
 
-def test_the_sources_travel_with_applications_tests_and_documents(built: Built) -> None:
+def test_the_sources_travel_with_applications_tests_and_documents(built):
     wanted = {"apps/line_filter/app.py", "apps/line_filter/properties.xml", "docs/errors.md", "README.md", "Makefile"}
     assert wanted | {"LICENSE", "NOTICE", "pyproject.toml", "tests/packaging/test_wheel.py"} <= built.in_sdist
 
 
-def test_no_scratch_travels(built: Built) -> None:
+def test_no_scratch_travels(built):
     scratch = {".venv", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", "dist"}
     travelling = built.in_sdist | built.in_wheel
     assert {name for name in travelling if scratch & set(name.split("/"))} == set()
     assert {name for name in built.in_sdist if name.endswith(".so")} == set()
 
 
-def test_the_sources_build_the_same_wheel(built: Built, tmp_path: Path) -> None:
+def test_the_sources_build_the_same_wheel(built, tmp_path):
     tree = unpacked(built.sdist, tmp_path / "unpacked")
     again, _ = build(tree, tmp_path / "again")
     assert again.in_wheel == built.in_wheel
 
 
-def test_an_installed_dagkit_is_the_one_from_the_wheel(place: Place) -> None:
+def test_an_installed_dagkit_is_the_one_from_the_wheel(place):
     program = "import dagkit, dagkit_operators; print(dagkit.__file__, dagkit_operators.__file__)"
     assert place.run("python", "-c", program).count(str(place.folder)) == 2
     assert place.run("dagkit", "--version").splitlines()[0] == f"dagkit {PROJECT['version']}"
 
 
-def test_an_installed_dagkit_validates_an_application_far_from_the_checkout(place: Place) -> None:
+def test_an_installed_dagkit_validates_an_application_far_from_the_checkout(place):
     assert place.run("dagkit", "validate", "line_filter") == "LineFilter is valid: 4 operators, 3 streams, 2 stages\n"
 
 
-def test_an_installed_dagkit_finds_the_library_by_short_names(place: Place) -> None:
+def test_an_installed_dagkit_finds_the_library_by_short_names(place):
     assert "LineReader" in place.run("dagkit", "describe")
 
 
-def test_validating_starts_neither_spark_nor_java(place: Place) -> None:
+def test_validating_starts_neither_spark_nor_java(place):
     program = (
         "import sys\n"
         "from dagkit.cli import main\n"
@@ -210,7 +210,7 @@ class Shell:
 
 
 @pytest.fixture(scope="module")
-def shell(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Shell:
+def shell(built, tmp_path_factory):
     """Where the first commands of the page were typed in."""
     shell = Shell(unpacked(built.sdist, tmp_path_factory.mktemp("unpacked")), tmp_path_factory.mktemp("home"))
     shell.type_in(SHOWN["sh"][0], shell.tree)
@@ -219,7 +219,7 @@ def shell(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Shell:
 
 
 @pytest.mark.trial
-def test_what_the_page_says_builds_and_installs_it(built: Built, shell: Shell) -> None:
+def test_what_the_page_says_builds_and_installs_it(built, shell):
     assert [wheel.name for wheel in (shell.tree / "dist").iterdir()] == [built.wheel.name]
     installed = Place(shell.home / "streams" / "bin" / "python", shell.home)
     assert installed.run("dagkit", "--version").startswith(f"dagkit {PROJECT['version']}\n")
@@ -228,7 +228,7 @@ def test_what_the_page_says_builds_and_installs_it(built: Built, shell: Shell) -
 
 @pytest.mark.trial
 @pytest.mark.spark
-def test_the_application_of_the_page_runs_where_it_is_installed(shell: Shell, tmp_path: Path) -> None:
+def test_the_application_of_the_page_runs_where_it_is_installed(shell, tmp_path):
     application, _ = SHOWN["python"]
     (tmp_path / application.role).write_text(application.text)
     told = shell.type_in(SHOWN["sh"][1], tmp_path, shell.home / "streams" / "bin")
@@ -237,7 +237,7 @@ def test_the_application_of_the_page_runs_where_it_is_installed(shell: Shell, tm
 
 @pytest.mark.trial
 @pytest.mark.spark
-def test_the_notebook_of_the_page_runs_on_its_session_and_keeps_it(shell: Shell, tmp_path: Path) -> None:
+def test_the_notebook_of_the_page_runs_on_its_session_and_keeps_it(shell, tmp_path):
     _, notebook = SHOWN["python"]
     (tmp_path / notebook.role).write_text(notebook.text)
     installed = Place(shell.home / "streams" / "bin" / "python", tmp_path)
@@ -246,7 +246,7 @@ def test_the_notebook_of_the_page_runs_on_its_session_and_keeps_it(shell: Shell,
 
 
 @pytest.mark.trial
-def test_types_reach_users_who_install_it(place: Place) -> None:
+def test_types_reach_users_who_install_it(place):
     """mypy sees a wire that does not fit in an application that only has the wheel."""
     wrong = (
         "from dagkit import Dag\n"

@@ -13,7 +13,6 @@ from dagkit.plan.model import (
     PlannedPartition,
     PlannedPort,
     PlannedSink,
-    PlannedUnifier,
     Role,
     Routing,
     Why,
@@ -211,7 +210,7 @@ CHANGES: dict[str, tuple[Plan, list[str]]] = {
 
 
 @pytest.mark.parametrize(("new", "words"), CHANGES.values(), ids=CHANGES)
-def test_every_change_is_reported(new: Plan, words: list[str]) -> None:
+def test_every_change_is_reported(new, words):
     assert [str(change) for change in diff(plan(), new)] == words
 
 
@@ -248,13 +247,13 @@ NAME = MERGED.name
     ],
     ids=["inputs", "one more", "one less", "its name", "kind and level", "which inputs", "whom it serves", "attribute"],
 )
-def test_of_unifiers_it_is_said_what_differs(unifiers: list[PlannedUnifier], words: list[str]) -> None:
+def test_of_unifiers_it_is_said_what_differs(unifiers, words):
     old, new = _stream(unifiers=(MERGED,)), _stream(unifiers=tuple(unifiers))
     assert [str(change) for change in diff(old, new)] == [f"stream read {text}" for text in words]
     assert diff(new, old)
 
 
-def test_a_stream_and_its_operator_can_both_be_called_otherwise() -> None:
+def test_a_stream_and_its_operator_can_both_be_called_otherwise():
     new = plan(
         operators=(READ, operator("hold")),
         streams=(stream("read", "hold", name="lines"),),
@@ -267,7 +266,7 @@ def test_a_stream_and_its_operator_can_both_be_called_otherwise() -> None:
 
 
 @pytest.mark.parametrize("new", [new for new, _ in CHANGES.values()], ids=CHANGES)
-def test_every_change_changes_the_fingerprint_and_is_reported_both_ways(new: Plan) -> None:
+def test_every_change_changes_the_fingerprint_and_is_reported_both_ways(new):
     assert fingerprint(plan()) != fingerprint(new)
     assert diff(new, plan())
 
@@ -281,29 +280,29 @@ def test_every_change_changes_the_fingerprint_and_is_reported_both_ways(new: Pla
     ],
     ids=["nothing", "who decided", "the words of a reason"],
 )
-def test_what_only_explains_is_no_change(new: Plan) -> None:
+def test_what_only_explains_is_no_change(new):
     assert diff(plan(), new) == []
     assert fingerprint(plan()) == fingerprint(new)
 
 
-def test_the_order_of_a_mapping_is_no_change() -> None:
+def test_the_order_of_a_mapping_is_no_change():
     one, other = _keep(properties={"a": 1, "b": {"c": 2, "d": 3}}), _keep(properties={"b": {"d": 3, "c": 2}, "a": 1})
     assert diff(one, other) == []
     assert fingerprint(one) == fingerprint(other)
 
 
-def test_long_values_are_cut_short() -> None:
+def test_long_values_are_cut_short():
     (change,) = diff(plan(), _keep(properties={"prefix": "x" * 200}))
     assert len(str(change)) < 160
     assert str(change).endswith("…")
 
 
-def test_a_change_says_what_it_is_about() -> None:
+def test_a_change_says_what_it_is_about():
     (change,) = diff(plan(), _keep(count=3))
     assert (change.kind, change.subject) == ("partitions", "keep")
 
 
-def test_of_two_operators_that_are_alike_neither_is_called_renamed() -> None:
+def test_of_two_operators_that_are_alike_neither_is_called_renamed():
     old = plan(operators=(READ, operator("a"), operator("b")), streams=(), stages=(), cuts=())
     new = plan(operators=(READ, operator("c"), operator("d")), streams=(), stages=(), cuts=())
     assert [str(change) for change in diff(old, new)] == [
@@ -314,13 +313,13 @@ def test_of_two_operators_that_are_alike_neither_is_called_renamed() -> None:
     ]
 
 
-def test_of_two_objects_of_one_class_the_fields_that_differ_are_named() -> None:
+def test_of_two_objects_of_one_class_the_fields_that_differ_are_named():
     was, now = ({"prefix": {"class": "Dots", "count": count, "made_of": "."}} for count in (1, 2))
     (change,) = diff(_keep(properties=was), _keep(properties=now))
     assert str(change) == "operator keep: property prefix.count changes from 1 to 2"
 
 
-def test_objects_of_two_classes_are_compared_as_wholes() -> None:
+def test_objects_of_two_classes_are_compared_as_wholes():
     was, now = ({"prefix": {"class": name}} for name in ("Dots", "Lines"))
     (change,) = diff(_keep(properties=was), _keep(properties=now))
     assert str(change) == "operator keep: property prefix changes from {'class': 'Dots'} to {'class': 'Lines'}"

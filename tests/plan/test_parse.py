@@ -20,14 +20,14 @@ PLANS = [
 
 
 @pytest.mark.parametrize("written", PLANS, ids=["small", "with partitions", "with unifiers", "with odd values"])
-def test_a_plan_comes_back_equal(written: Any) -> None:
+def test_a_plan_comes_back_equal(written):
     read = read_plan(write_plan(written))
     assert read == written
     assert fingerprint(read) == fingerprint(written)
     assert write_plan(read) == write_plan(written)
 
 
-def test_a_plan_is_written_in_the_words_of_declarative_applications() -> None:
+def test_a_plan_is_written_in_the_words_of_declarative_applications():
     data = json.loads(write_plan(plan()))
     assert data["schema"] == "dagkit.plan/1"
     assert data["operators"][0]["class"] == "test.Sample"
@@ -35,7 +35,7 @@ def test_a_plan_is_written_in_the_words_of_declarative_applications() -> None:
     assert data["streams"][0]["sinks"][0]["operatorName"] == "keep"
 
 
-def test_a_partition_shows_its_properties_only_where_it_has_its_own() -> None:
+def test_a_partition_shows_its_properties_only_where_it_has_its_own():
     own = operator("keep", partitions=(PlannedPartition(index=0), PlannedPartition(index=1, properties={"limit": 2})))
     written = plan(operators=(operator("read"), own))
     first, second = json.loads(write_plan(written))["operators"][1]["partitions"]
@@ -92,12 +92,12 @@ def _twice(part: str) -> str:
         "too many lists in each other",
     ],
 )
-def test_what_is_no_plan_is_refused_with_a_reason(text: str, said: str) -> None:
+def test_what_is_no_plan_is_refused_with_a_reason(text, said):
     with pytest.raises(PlanUnreadable, match=re.escape(said)):
         read_plan(text, "plan.json")
 
 
-def test_a_plan_that_an_earlier_dagkit_saved_keeps_its_fingerprint() -> None:
+def test_a_plan_that_an_earlier_dagkit_saved_keeps_its_fingerprint():
     sink = PlannedSink(operator="keep", port="input", routing=Routing.DISTRIBUTED)
     distributed = plan(streams=(stream("read", sinks=(sink,)),))
     earlier = write_plan(distributed).replace('"distributed"', '"dealt"')
@@ -106,14 +106,14 @@ def test_a_plan_that_an_earlier_dagkit_saved_keeps_its_fingerprint() -> None:
     assert fingerprint(distributed) == "186d1aec59715fec"  # of the same plan when its items were called dealt
 
 
-def test_a_fingerprint_is_sixteen_hexadecimal_digits() -> None:
+def test_a_fingerprint_is_sixteen_hexadecimal_digits():
     assert re.fullmatch("[0-9a-f]{16}", fingerprint(plan()))
 
 
-def test_levels_are_one_more_than_the_deepest_stage() -> None:
+def test_levels_are_one_more_than_the_deepest_stage():
     assert plan().levels == 1
     assert plan(stages=()).levels == 1
 
 
-def test_operators_are_found_by_name() -> None:
+def test_operators_are_found_by_name():
     assert plan().by_name["keep"].count == 1

@@ -148,7 +148,7 @@ HERE = __name__
     ],
     ids=lambda v: "raising" if isinstance(v, Raising) else ascii(v).partition(" at 0x")[0][:40],
 )
-def test_values_become_plain_data(value: Any, data: Any) -> None:
+def test_values_become_plain_data(value, data):
     assert portable(value) == data
     assert json.loads(canonical(portable(value))) == data
 
@@ -252,7 +252,7 @@ class Ring:
         "arrays",
     ],
 )
-def test_unlike_values_give_unlike_data(one: Any, other: Any) -> None:
+def test_unlike_values_give_unlike_data(one, other):
     assert canonical(portable(one)) != canonical(portable(other))
 
 
@@ -287,11 +287,11 @@ def test_unlike_values_give_unlike_data(one: Any, other: Any) -> None:
         "a generic",
     ],
 )
-def test_equal_values_give_equal_data(make: Callable[[], Any]) -> None:
+def test_equal_values_give_equal_data(make):
     assert canonical(portable(make())) == canonical(portable(make()))
 
 
-def test_what_is_private_is_reported_by_its_digest_alone() -> None:
+def test_what_is_private_is_reported_by_its_digest_alone():
     assert "hush" not in canonical(portable(Private("hush")))
 
 
@@ -310,7 +310,7 @@ def _nested(depth: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("value", [_shared(50), _nested(900)], ids=["shared at every level", "nested deeply"])
-def test_what_is_too_long_comes_to_an_end(value: Any) -> None:
+def test_what_is_too_long_comes_to_an_end(value):
     said = plan(operators=(operator_of("read", properties={"value": portable(value)}), operator_of("keep")))
     assert read_plan(write_plan(said)) == said
 
@@ -325,7 +325,7 @@ print(canonical(portable([{"x", "y", "z"}, frozenset("abc"), limit(3), lambda w:
 
 
 @pytest.mark.slow
-def test_equal_values_give_equal_data_in_every_process() -> None:
+def test_equal_values_give_equal_data_in_every_process():
     root = Path(__file__).parents[2]
     said = {
         run_program([sys.executable, "-c", PROGRAM], env={**os.environ, "PYTHONHASHSEED": seed}, cwd=root).stdout
@@ -343,7 +343,7 @@ JSON = st.recursive(
 
 @pytest.mark.slow
 @given(JSON)
-def test_whatever_is_plain_already_goes_to_json_and_comes_back(value: Any) -> None:
+def test_whatever_is_plain_already_goes_to_json_and_comes_back(value):
     data = portable(value)
     assert json.loads(canonical(data)) == data
     assert portable(data) == data

@@ -15,10 +15,10 @@ def counted(given: list[Bounds]) -> Counter[int]:
 
 
 @given(one=stretches, other=stretches)
-def test_a_surplus_covers_what_one_covers_more_often(one: list[Bounds], other: list[Bounds]) -> None:
+def test_a_surplus_covers_what_one_covers_more_often(one, other):
     assert counted(surplus(one, other)) == counted(one) - counted(other)
 
 
 @given(one=stretches, other=stretches)
-def test_equal_coverage_is_written_equally(one: list[Bounds], other: list[Bounds]) -> None:
+def test_equal_coverage_is_written_equally(one, other):
     assert (surplus(one) == surplus(other)) == (counted(one) == counted(other))

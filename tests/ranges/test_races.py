@@ -2,7 +2,6 @@
 
 import random
 import sys
-from collections.abc import Iterator
 from queue import Queue, SimpleQueue
 from threading import Lock, Thread
 
@@ -20,7 +19,7 @@ from tests.patience import join, within
 
 
 @pytest.fixture(autouse=True)
-def _threads_take_turns_often() -> Iterator[None]:
+def _threads_take_turns_often():
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield

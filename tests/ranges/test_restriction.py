@@ -219,19 +219,19 @@ def test_a_delay_is_a_time(delay):
     assert work.current_restriction() == OffsetRange(100, 200)
 
 
-def test_runs_are_claimed_one_after_the_other_up_to_the_stop() -> None:
+def test_runs_are_claimed_one_after_the_other_up_to_the_stop():
     work = OffsetRestrictionTracker(OffsetRange(3, 12))
     assert list(claimed_runs(work, 4)) == [range(3, 7), range(7, 11), range(11, 12)]
     work.check_done()
 
 
-def test_a_restriction_that_is_a_multiple_of_its_runs_is_done_too() -> None:
+def test_a_restriction_that_is_a_multiple_of_its_runs_is_done_too():
     work = OffsetRestrictionTracker(OffsetRange(0, 8))
     assert list(claimed_runs(work, 4)) == [range(4), range(4, 8)]
     work.check_done()
 
 
-def test_runs_end_where_another_begins() -> None:
+def test_runs_end_where_another_begins():
     work = OffsetRestrictionTracker(OffsetRange(0, OFFSET_INFINITY))
     runs = claimed_runs(work, 4)
     assert [next(runs), next(runs)] == [range(4), range(4, 8)]

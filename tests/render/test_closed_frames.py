@@ -36,13 +36,13 @@ def edges(picture: Picture) -> list[tuple[str, str]]:
     return [(tail.box, head.box) for _, tail, head in picture.edges()]
 
 
-def test_a_picture_with_few_boxes_stays_as_it_is() -> None:
+def test_a_picture_with_few_boxes_stays_as_it_is():
     picture = chain(6, 10)
     assert len(picture.boxes) == READABLE
     assert closed(picture) is picture
 
 
-def test_each_closed_module_is_one_box_and_streams_within_it_are_not_drawn() -> None:
+def test_each_closed_module_is_one_box_and_streams_within_it_are_not_drawn():
     picture = closed(chain(20, 50))
     assert [box.name for box in picture.boxes] == [f"m{module}" for module in range(20)]
     assert {box.subtitle for box in picture.boxes} == {"50 operators"}
@@ -50,7 +50,7 @@ def test_each_closed_module_is_one_box_and_streams_within_it_are_not_drawn() -> 
     assert picture.groups == ()
 
 
-def test_an_opened_module_shows_its_operators_in_its_frame() -> None:
+def test_an_opened_module_shows_its_operators_in_its_frame():
     picture = closed(chain(20, 50), {"m1"})
     assert len(picture.boxes) == 19 + 50
     assert [group.name for group in picture.groups] == ["m1"]
@@ -59,14 +59,14 @@ def test_an_opened_module_shows_its_operators_in_its_frame() -> None:
     assert len(edges(picture)) == 49 + 19
 
 
-def test_several_streams_between_two_closed_modules_are_one_wire() -> None:
+def test_several_streams_between_two_closed_modules_are_one_wire():
     picture = chain(10, 10)
     second = Wire("also", (End("m0$o3", "out"),), (Head("m1$o4", "in"),))
     wires = closed(replace(picture, wires=(*picture.wires, second))).wires
     assert [wire.stream for wire in wires if wire.tails[0].box == "m0"] == ["2 streams"]
 
 
-def test_a_stage_that_is_named_like_an_operator_in_it_opens() -> None:
+def test_a_stage_that_is_named_like_an_operator_in_it_opens():
     picture = chain(10, 10)
     groups = (Group("m0$o0", "m0$o0", GroupKind.WORKERS), *picture.groups[1:])
     boxes = tuple(replace(box, group="m0$o0" if box.group == "m0" else box.group) for box in picture.boxes)
@@ -76,7 +76,7 @@ def test_a_stage_that_is_named_like_an_operator_in_it_opens() -> None:
 
 
 @pytest.mark.slow
-def test_a_thousand_operators_without_modules_are_folded_by_stage_and_step() -> None:
+def test_a_thousand_operators_without_modules_are_folded_by_stage_and_step():
     plan = compile_application(samples.layered(40, 25)).plan
     assert len(plan.operators) == 1000
     whole = in_parts(by_stage(logical_of(plan), plan), plan)
@@ -92,7 +92,7 @@ def test_a_thousand_operators_without_modules_are_folded_by_stage_and_step() -> 
     assert set(operators) <= {box.name for box in closed(whole, {"part 3", stage}).boxes}
 
 
-def test_the_logical_picture_of_a_plan_has_the_boxes_and_wires_of_its_graph() -> None:
+def test_the_logical_picture_of_a_plan_has_the_boxes_and_wires_of_its_graph():
     compilation = compile_application(
         copying, Config.of({"dt.operator.Splitter.prop.scanner.files": "in", "dt.operator.Writer.prop.filePath": "out"})
     )

@@ -4,7 +4,6 @@ import random
 import re
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
@@ -36,14 +35,14 @@ def size_of(picture: Picture) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("length", [14, 40, 60])
-def test_a_chain_fits_a_screen(length: int) -> None:
+def test_a_chain_fits_a_screen(length):
     wide, high = size_of(chain(length))
     assert (wide, high) < SCREEN
     assert high <= SCREEN[1]
     assert 0.8 < wide / high < 3
 
 
-def test_rows_follow_each_other_from_top_to_bottom() -> None:
+def test_rows_follow_each_other_from_top_to_bottom():
     picture = chain(30)
     rows, places = wrapped(picture), layout(picture)
     boxes = [enclosing(places.boxes[box.name]) for box in picture.boxes]
@@ -64,7 +63,7 @@ def framed(picture: Picture, *cuts: int) -> Picture:
 
 
 @pytest.mark.parametrize("cuts", [(), (1,), (2,), (1, 3), (9,), (5, 9)])
-def test_rows_in_frames_follow_each_other_from_top_to_bottom(cuts: tuple[int, ...]) -> None:
+def test_rows_in_frames_follow_each_other_from_top_to_bottom(cuts):
     picture = framed(chain(10), *cuts)
     rows, places = wrapped(picture), layout(picture)
     assert set(rows.values()) == {0, 1, 2}
@@ -73,7 +72,7 @@ def test_rows_in_frames_follow_each_other_from_top_to_bottom(cuts: tuple[int, ..
         assert all(upper[1] < lower[1] for upper, lower in pairwise(sorted(tops)) if upper[0] < lower[0])
 
 
-def test_ports_with_a_stream_come_first_so_that_a_chain_is_straight() -> None:
+def test_ports_with_a_stream_come_first_so_that_a_chain_is_straight():
     ports = tuple(
         Port(name, side, "", connected=connected, required=False)
         for name, side, connected in [
@@ -97,11 +96,11 @@ def test_ports_with_a_stream_come_first_so_that_a_chain_is_straight() -> None:
         ("Read", "Write", "Read … Write"),
     ],
 )
-def test_the_title_of_equal_boxes_has_what_is_equal_once(first: str, last: str, title: str) -> None:
+def test_the_title_of_equal_boxes_has_what_is_equal_once(first, last, title):
     assert span(first, last) == title
 
 
-def test_a_line_between_rows_crosses_no_box() -> None:
+def test_a_line_between_rows_crosses_no_box():
     picture = chain(30)
     places = layout(picture)
     boxes = [enclosing(places.boxes[box.name]) for box in picture.boxes]
@@ -111,19 +110,19 @@ def test_a_line_between_rows_crosses_no_box() -> None:
             assert not any(box.left + 1 < x < box.right - 1 and box.top + 1 < y < box.bottom - 1 for box in boxes)
 
 
-def test_short_chains_and_branched_pictures_are_not_wrapped() -> None:
+def test_short_chains_and_branched_pictures_are_not_wrapped():
     assert wrapped(chain(7)) == {}
     branched = [(0, n) for n in range(1, 6)] + [(n, n + 5) for n in range(1, 60)]
     assert wrapped(drawn(branched)) == {}
 
 
-def test_a_picture_in_a_frame_is_wrapped_within_it() -> None:
+def test_a_picture_in_a_frame_is_wrapped_within_it():
     graph = samples.graph(samples.layered(20, 1))
     assert wrapped(logical(graph))
     assert fitting_direction(logical(graph)) == "LR"
 
 
-def test_a_name_that_repeats_the_operator_and_its_port_is_not_written() -> None:
+def test_a_name_that_repeats_the_operator_and_its_port_is_not_written():
     wires = (Wire("a:out", (End("a", "out"),), (Head("b"),)), Wire("words", (End("b", "out"),), (Head("a"),)))
     picture = Picture(View.LOGICAL, "", "", (Box("a", "a"), Box("b", "b")), wires)
     drawing = render(picture, "svg").decode()
@@ -137,14 +136,14 @@ def pipelines(count: int) -> list[tuple[int, int]]:
     return first + [(5 * number + step, 5 * number + step + 1) for number in range(count) for step in range(1, 5)]
 
 
-def test_equal_branches_become_one() -> None:
+def test_equal_branches_become_one():
     picture = folded(drawn(pipelines(200)))
     assert [box.title for box in picture.boxes][:2] == ["Step-0", "Step-1\N{HORIZONTAL ELLIPSIS}996"]
     assert [box.subtitle for box in picture.boxes] == ["Step", *["Step, 200 operators"] * 5]
     assert len(picture.wires) == 5
 
 
-def test_a_branch_that_differs_stays_alone() -> None:
+def test_a_branch_that_differs_stays_alone():
     picture = folded(drawn(pipelines(30), n3="Filter"))
     assert sorted(box.subtitle for box in picture.boxes if box.subtitle.startswith(("Filter", "Step, "))) == [
         "Filter",
@@ -152,11 +151,11 @@ def test_a_branch_that_differs_stays_alone() -> None:
     ]
 
 
-def test_a_long_chain_becomes_one_box() -> None:
+def test_a_long_chain_becomes_one_box():
     assert [box.subtitle for box in folded(chain(1000)).boxes] == ["Step, 1000 operators"]
 
 
-def test_a_small_picture_is_not_folded() -> None:
+def test_a_small_picture_is_not_folded():
     assert folded(chain(60)) == chain(60)
 
 
@@ -167,7 +166,7 @@ def tangle(count: int) -> Picture:
 
 
 @pytest.mark.slow
-def test_a_thousand_operators_fit_two_screens() -> None:
+def test_a_thousand_operators_fit_two_screens():
     picture = folded(tangle(1000))
     assert len(picture.boxes) <= MOST_BOXES
     numbers = [box.subtitle.removesuffix(" operators").split()[-1] for box in picture.boxes]
@@ -177,13 +176,13 @@ def test_a_thousand_operators_fit_two_screens() -> None:
     assert high < SCREEN[1]
 
 
-def test_text_and_json_show_everything() -> None:
+def test_text_and_json_show_everything():
     assert render(tangle(300), "json").count(b'"subtitle"') == 300
     assert render(tangle(300), "text").count(b"(Step)") == 300
 
 
 @pytest.mark.slow
-def test_the_second_drawing_by_wasm_compiles_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_second_drawing_by_wasm_compiles_nothing(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     wasm.backend.cache_clear()
@@ -194,7 +193,7 @@ def test_the_second_drawing_by_wasm_compiles_nothing(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.slow
-def test_without_a_place_for_the_cache_wasm_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_place_for_the_cache_wasm_draws(monkeypatch):
     monkeypatch.setenv("HOME", "/proc/nothing")
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     wasm.backend.cache_clear()

@@ -39,7 +39,7 @@ def run_tests(folder: Path, tests: str, *options: str, code: int = 0, **environm
     return done.stdout
 
 
-def test_a_test_that_hangs_fails_alone_and_shows_all_threads(tmp_path: Path) -> None:
+def test_a_test_that_hangs_fails_alone_and_shows_all_threads(tmp_path):
     printed = run_tests(
         tmp_path,
         """
@@ -71,17 +71,17 @@ def test_once(number):
 """
 
 
-def test_a_test_with_a_service_is_tried_again_and_reported(tmp_path: Path) -> None:
+def test_a_test_with_a_service_is_tried_again_and_reported(tmp_path):
     printed = run_tests(tmp_path, FLAKY.format(count=2))
     assert "2 flaky, of at most 2" in printed
     assert "the broker is away" in printed
 
 
-def test_three_flaky_tests_are_red(tmp_path: Path) -> None:
+def test_three_flaky_tests_are_red(tmp_path):
     assert "3 flaky, of at most 2" in run_tests(tmp_path, FLAKY.format(count=3), code=1)
 
 
-def test_a_unit_has_one_try(tmp_path: Path) -> None:
+def test_a_unit_has_one_try(tmp_path):
     unit = FLAKY.replace('@pytest.mark.service("kafka")', "").format(count=1)
     assert "1 failed" in run_tests(tmp_path, unit, code=1)
 
@@ -91,12 +91,12 @@ def test_broker(): pytest.skip("there is no broker")
 """
 
 
-def test_where_nothing_may_be_missing_a_skip_fails(tmp_path: Path) -> None:
+def test_where_nothing_may_be_missing_a_skip_fails(tmp_path):
     assert "1 skipped" in run_tests(tmp_path, SKIPPING)
     assert "nothing may be missing here" in run_tests(tmp_path, SKIPPING, code=1, DAGKIT_REQUIRE_ALL="1")
 
 
-def test_a_service_stays_in_one_process(tmp_path: Path) -> None:
+def test_a_service_stays_in_one_process(tmp_path):
     run_tests(
         tmp_path,
         """
@@ -113,7 +113,7 @@ def test_topic(number): note("topic")
     assert len(set(processes)) == 1
 
 
-def test_a_gate_runs_some_cases_and_trials_the_others(tmp_path: Path) -> None:
+def test_a_gate_runs_some_cases_and_trials_the_others(tmp_path):
     cases = """
 @pytest.mark.gate(3)
 @pytest.mark.parametrize("number", range(10))
@@ -123,13 +123,13 @@ def test_case(number): pass
     assert "7 passed" in run_tests(tmp_path, cases, "-m", "trial")
 
 
-def test_a_pytest_within_a_test_inherits_nothing(tmp_path: Path) -> None:
+def test_a_pytest_within_a_test_inherits_nothing(tmp_path):
     assert "1 passed" in run_tests(
         tmp_path, "def test_it(): assert not {'PYTEST_ADDOPTS', 'PYTEST_XDIST_WORKER'} & set(os.environ)\n"
     )
 
 
-def test_a_logger_of_pyspark_does_not_change_captured_records(tmp_path: Path) -> None:
+def test_a_logger_of_pyspark_does_not_change_captured_records(tmp_path):
     run_tests(
         tmp_path,
         """

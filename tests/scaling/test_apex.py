@@ -31,7 +31,7 @@ def _looked(
         *[(16, 16), (17, 16), (100, 16), (10**9, 16)],
     ],
 )
-def test_adjusted_count(blocks: int, count: int) -> None:
+def test_adjusted_count(blocks, count):
     """AbstractBlockReaderTest.testAdjustedCount."""
     assert _looked(blocks).after == count
 
@@ -45,17 +45,17 @@ def test_adjusted_count(blocks: int, count: int) -> None:
         pytest.param(9, 8, 8, POWER, id="the same power again changes nothing"),
     ],
 )
-def test_what_becomes_of_a_count(blocks: int, before: int, after: int, rule: str) -> None:
+def test_what_becomes_of_a_count(blocks, before, after, rule):
     decision = _looked(blocks, before=before)
     assert (decision.after, decision.rule) == (after, rule)
 
 
-def test_the_most_is_not_rounded() -> None:
+def test_the_most_is_not_rounded():
     assert _looked(100, most=12).after == 12
 
 
 @pytest.mark.parametrize(("compat", "count"), [(False, 3), (True, 2)], ids=["the minimum is kept", "as Malhar does"])
-def test_rounding_goes_below_the_least_only_where_malhar_is_wanted(compat: bool, count: int) -> None:
+def test_rounding_goes_below_the_least_only_where_malhar_is_wanted(compat, count):
     assert _looked(3, before=4, least=3, compat=compat).after == count
 
 
@@ -64,19 +64,19 @@ def _follow(follower: Follower, settings: ScalingSettings, blocks: int, before: 
     return None if looked is None else looked[1].after
 
 
-def test_the_second_look_waits_for_the_interval() -> None:
+def test_the_second_look_waits_for_the_interval():
     follower, settings = Follower(), ScalingSettings(policy="apex", interval_millis=500)
     looks = [(10, 1, 0), (100, 8, 499), (10, 8, 500), (100, 8, 999), (100, 8, 1000)]
     assert [_follow(follower, settings, *look) for look in looks] == [8, None, 8, None, 16]
 
 
-def test_the_interval_is_two_minutes_unless_set() -> None:
+def test_the_interval_is_two_minutes_unless_set():
     follower, settings = Follower(), ScalingSettings(policy="apex")
     looks = [(10, 1, 0), (100, 8, 119_999), (100, 8, 120_000)]
     assert [_follow(follower, settings, *look) for look in looks] == [8, None, 16]
 
 
 @given(st.integers(0, 10**7), st.integers(1, 64), st.integers(1, 40), st.integers(0, 40))
-def test_the_count_is_within_its_bounds(blocks: int, before: int, least: int, more: int) -> None:
+def test_the_count_is_within_its_bounds(blocks, before, least, more):
     after = _looked(blocks, before=before, least=least, most=least + more).after
     assert least <= after <= least + more or (after == before == blocks)

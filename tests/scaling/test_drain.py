@@ -60,19 +60,19 @@ def _looked(*args: Any, **kwargs: Any) -> Decision:
         ),
     ],
 )
-def test_how_many_partitions(backlog: Backlog, before: int, options: dict[str, Any], after: int, rule: str) -> None:
+def test_how_many_partitions(backlog, before, options, after, rule):
     decision = _looked(backlog, before, **options)
     assert (decision.after, decision.rule) == (after, rule)
 
 
-def test_cores_that_are_not_there_yet_are_asked_for_in_doubles() -> None:
+def test_cores_that_are_not_there_yet_are_asked_for_in_doubles():
     growing = Capacity(cores=4, most_cores=100, positions_per_second=MIB)
     assert _looked(LARGE, 4, capacity=growing).after == 8
     short = Backlog(blocks=8, positions=16 * MIB, pieces=16)
     assert _looked(short, 4, capacity=growing).after == 4
 
 
-def test_none_are_taken_away_before_the_cool_down() -> None:
+def test_none_are_taken_away_before_the_cool_down():
     first = _looked(Backlog(), 4, at=1000)
     assert (first.after, first.rule) == (4, COOLING)
     early = _looked(Backlog(), 4, at=10_999, memory=first.memory)
@@ -81,7 +81,7 @@ def test_none_are_taken_away_before_the_cool_down() -> None:
     assert (late.after, late.rule) == (1, NOTHING_WAITS)
 
 
-def test_a_burst_in_between_begins_the_cool_down_again() -> None:
+def test_a_burst_in_between_begins_the_cool_down_again():
     quiet = _looked(Backlog(), 4, at=0).memory
     busy = _looked(LARGE, 4, at=5000, memory=quiet).memory
     again = _looked(Backlog(), 4, at=10_000, memory=busy)
@@ -90,13 +90,13 @@ def test_a_burst_in_between_begins_the_cool_down_again() -> None:
     assert _looked(Backlog(), 4, at=20_000, memory=again.memory).after == 1
 
 
-def test_as_many_stay_as_were_needed_in_the_meantime() -> None:
+def test_as_many_stay_as_were_needed_in_the_meantime():
     quiet = _looked(Backlog(), 4, at=0).memory
     some = _looked(Backlog(2, 2000 * MIB, 2), 4, at=5000, memory=quiet).memory
     assert _looked(Backlog(), 4, at=10_000, memory=some).after == 2
 
 
-def test_a_few_too_many_are_let_be_until_clearly_fewer_do() -> None:
+def test_a_few_too_many_are_let_be_until_clearly_fewer_do():
     many = Capacity(cores=20, most_cores=20, positions_per_second=100 * MIB)
     nearly = _looked(Backlog(19, 19_000 * MIB, 19), 20, capacity=many, at=0)
     assert (nearly.after, nearly.rule) == (20, COOLING)
@@ -105,7 +105,7 @@ def test_a_few_too_many_are_let_be_until_clearly_fewer_do() -> None:
     assert _looked(Backlog(), 20, capacity=many, at=20_000, memory=later.memory).after == 1
 
 
-def test_a_policy_that_flaps_waits_longer_each_time() -> None:
+def test_a_policy_that_flaps_waits_longer_each_time():
     """A burst comes just after each time that partitions were taken away."""
     memory, count, at, changes = {}, 1, 0, []
     for second in range(1000):
@@ -140,9 +140,7 @@ capacities = st.builds(
 
 
 @given(backlogs, capacities, st.integers(1, 3000), st.integers(1, 50), st.none() | st.integers(0, 3000))
-def test_the_count_is_within_its_bounds_and_its_inputs_can_be_kept(
-    backlog: Backlog, capacity: Capacity, before: int, least: int, more: int | None
-) -> None:
+def test_the_count_is_within_its_bounds_and_its_inputs_can_be_kept(backlog, capacity, before, least, more):
     most = None if more is None else least + more
     inputs = _inputs(backlog, before, capacity=capacity, min_partitions=least, max_partitions=most)
     decision = decide(inputs)
@@ -152,6 +150,6 @@ def test_the_count_is_within_its_bounds_and_its_inputs_can_be_kept(
 
 
 @given(backlogs, capacities, st.integers(1, 3000))
-def test_with_nothing_new_the_next_look_changes_nothing(backlog: Backlog, capacity: Capacity, before: int) -> None:
+def test_with_nothing_new_the_next_look_changes_nothing(backlog, capacity, before):
     first = _looked(backlog, before, capacity=capacity)
     assert _looked(backlog, first.after, capacity=capacity, memory=first.memory).after == first.after

@@ -54,9 +54,7 @@ MEASURED = Capacity(cores=4, most_cores=4, positions_per_second=20e6)
         (APEX, 1, Backlog(), MEASURED, "no block waits; 1 stays: fewer blocks than min_partitions"),
     ],
 )
-def test_what_is_reported_of_a_decision(
-    settings: ScalingSettings, before: int, backlog: Backlog, capacity: Capacity, told: str
-) -> None:
+def test_what_is_reported_of_a_decision(settings, before, backlog, capacity, told):
     inputs = ScalingInputs(settings=settings, before=before, at_millis=0, backlog=backlog, capacity=capacity)
     decision = decide(inputs)
     assert sentence(inputs, decision.after, decision.rule) == told
@@ -66,5 +64,5 @@ def test_what_is_reported_of_a_decision(
     ("number", "told"),
     [(0, "0"), (999, "999"), (999.6, "1k"), (1500, "1.5k"), (2_097_152, "2.1M"), (3.2e12, "3.2T"), (5e15, "5P")],
 )
-def test_amounts(number: float, told: str) -> None:
+def test_amounts(number, told):
     assert amount(number) == told

@@ -35,13 +35,13 @@ def _round(
     ]
 
 
-def test_process_stats_for_partition_count() -> None:
+def test_process_stats_for_partition_count():
     """AbstractBlockReaderTest.testProcessStatsForPartitionCount."""
     (response,) = _round(Follower(), APEX, [10])
     assert (response.repartition_required, response.partitions) == (True, 8)
 
 
-def test_process_stats_for_repeated_partition_count() -> None:
+def test_process_stats_for_repeated_partition_count():
     """AbstractBlockReaderTest.testProcessStatsForRepeatedPartitionCount."""
     follower = Follower()
     _round(follower, APEX, [10])
@@ -49,49 +49,49 @@ def test_process_stats_for_repeated_partition_count() -> None:
     assert not any(response.repartition_required for response in again)
 
 
-def test_the_last_partition_is_answered_for_all() -> None:
+def test_the_last_partition_is_answered_for_all():
     *first, last = _round(Follower(), APEX, [4, 3, 3])
     assert first == [Response(), Response()]
     assert (last.repartition_required, last.partitions) == (True, 8)
 
 
-def test_what_partitions_had_that_are_gone_counts_no_more() -> None:
+def test_what_partitions_had_that_are_gone_counts_no_more():
     follower = Follower()
     _round(follower, APEX, [2, 2, 2, 2])
     *_, last = _round(follower, APEX, [1, 1], millis=500)
     assert not last.repartition_required
 
 
-def test_as_malhar_the_first_that_receives_statistics_decides_with_what_is_known() -> None:
+def test_as_malhar_the_first_that_receives_statistics_decides_with_what_is_known():
     first, *rest = _round(Follower(), AS_MALHAR, [4, 16, 16])
     assert (first.repartition_required, first.partitions) == (True, 4)
     assert not any(response.repartition_required for response in rest)
 
 
-def test_where_the_whole_backlog_is_reported_it_counts_and_not_the_queues() -> None:
+def test_where_the_whole_backlog_is_reported_it_counts_and_not_the_queues():
     (response,) = _round(Follower(), APEX, [1], backlog=Backlog(blocks=100))
     assert response.partitions == 16
 
 
-def test_drain_asks_before_the_first_window() -> None:
+def test_drain_asks_before_the_first_window():
     stats = BatchedOperatorStats(
         operator_id=0, current_window_id=0, backlog=Backlog(9, 9000, 9), capacity=Capacity(cores=4, most_cores=4)
     )
     assert Follower().answer(DRAIN, stats).partitions == 4
 
 
-def test_without_a_backlog_there_is_nothing_to_follow() -> None:
+def test_without_a_backlog_there_is_nothing_to_follow():
     assert _round(Follower(), DRAIN, [5]) == [Response()]
 
 
-def test_what_is_reported_of_a_look_makes_the_same_decision_again() -> None:
+def test_what_is_reported_of_a_look_makes_the_same_decision_again():
     (response,) = _round(Follower(), DRAIN, [9], backlog=Backlog(9, 9000, 9))
     assert response.inputs is not None
     decision = decide(ScalingInputs.of(response.inputs))
     assert (decision.after, decision.rule) == (response.partitions, response.repartition_note)
 
 
-def test_a_look_that_finds_what_the_one_before_found_is_not_recorded_again() -> None:
+def test_a_look_that_finds_what_the_one_before_found_is_not_recorded_again():
     follower = Follower()
     told = [_round(follower, DRAIN, [0], millis=at, backlog=Backlog())[-1].inputs is not None for at in range(5)]
     assert told == [True, False, False, False, False]

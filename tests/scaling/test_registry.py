@@ -1,7 +1,6 @@
 """Policies are found by their names or places, and nothing else is called."""
 
 import sys
-from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
@@ -14,7 +13,7 @@ from tests.scaling.steady import CALLED, Steady, install
 
 
 @pytest.fixture(autouse=True)
-def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _installed(tmp_path, monkeypatch):
     install(tmp_path / "site", monkeypatch)
 
 
@@ -31,7 +30,7 @@ def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.param("tests.scaling steady:x()", "does not name a class", id="no place at all"),
     ],
 )
-def test_what_is_no_policy_is_refused_and_never_called(policy: str, told: str) -> None:
+def test_what_is_no_policy_is_refused_and_never_called(policy, told):
     (fault,) = LineReader(policy=policy).faults
     assert fault.path == "policy"
     assert told in fault.message
@@ -42,7 +41,7 @@ def test_what_is_no_policy_is_refused_and_never_called(policy: str, told: str) -
     assert "antigravity" not in sys.modules
 
 
-def test_built_in_policies_and_those_of_entry_points_are_known() -> None:
+def test_built_in_policies_and_those_of_entry_points_are_known():
     assert policy_names() == ["drain", "apex", "functional", "steadily"]
     assert [type(ScalingSettings(policy=name).chosen) for name in ("drain", "apex", "steadily")] == [
         Drain,
@@ -51,7 +50,7 @@ def test_built_in_policies_and_those_of_entry_points_are_known() -> None:
     ]
 
 
-def test_the_policy_of_settings_is_made_once_and_changes_nothing_else() -> None:
+def test_the_policy_of_settings_is_made_once_and_changes_nothing_else():
     settings = ScalingSettings(policy="drain")
     assert settings.chosen is settings.chosen
     assert settings == ScalingSettings(policy="drain")
@@ -59,14 +58,14 @@ def test_the_policy_of_settings_is_made_once_and_changes_nothing_else() -> None:
     assert settings.changed({"policy": "apex"}).chosen == Apex()
 
 
-def test_a_setting_that_the_policy_does_not_have_is_refused() -> None:
+def test_a_setting_that_the_policy_does_not_have_is_refused():
     (fault,) = LineReader(policy="apex", policy_settings={"apex_compact": True}).faults
     assert fault.message == "the policy apex has no setting 'apex_compact'; did you mean 'apex_compat'?"
     (fault,) = LineReader(policy="steadily", policy_settings={"goal": 0}).faults
     assert fault.message == "goal: Input should be greater than 0"
 
 
-def test_a_policy_that_wants_no_partitions_is_an_error() -> None:
+def test_a_policy_that_wants_no_partitions_is_an_error():
     settings = ScalingSettings(policy="tests.scaling.steady:Nobody")
     inputs = ScalingInputs(settings=settings, before=1, at_millis=0, backlog=Backlog(1, 1, 1))
     with pytest.raises(ValueError, match="decided for 0 partitions; at least 1 must remain"):

@@ -73,19 +73,19 @@ KINDS: list[Any] = [Point, WithDict, Referenced, Mutable, Checked, Mangled, Reor
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_objects_are_as_their_class_makes_them(kind: Any) -> None:
+def test_objects_are_as_their_class_makes_them(kind):
     made, expected = objects_of(kind, [[1, 2], ["b", "c"]]), [kind(1, "b"), kind(2, "c")]
     assert made == expected
     assert [type(one) for one in made] == [type(one) for one in expected]
     assert repr(made) == repr(expected)
 
 
-def test_objects_of_a_subclass_are_as_it_makes_them() -> None:
+def test_objects_of_a_subclass_are_as_it_makes_them():
     assert objects_of(Longer, [[1], ["b"], [2.5]]) == [Longer(1, "b", 2.5)]
     assert objects_of(Longer, [[1], ["b"]]) == [Longer(1, "b")], "without the last field, it gets its default"
 
 
-def test_a_frozen_object_stays_frozen_hashable_and_picklable() -> None:
+def test_a_frozen_object_stays_frozen_hashable_and_picklable():
     (point,) = objects_of(Point, [[1], ["b"]])
     with pytest.raises(FrozenInstanceError):
         point.x = 2
@@ -94,7 +94,7 @@ def test_a_frozen_object_stays_frozen_hashable_and_picklable() -> None:
     assert replace(point, x=3) == Point(3, "b")
 
 
-def test_a_frozen_class_is_not_called_for_each_object(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_frozen_class_is_not_called_for_each_object(monkeypatch):
     assert objects_of(Point, [[1], ["b"]]) == [Point(1, "b")]
     monkeypatch.setattr(Point, "__init__", None)
     (point,) = objects_of(Point, [[2], ["c"]])

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -51,13 +50,13 @@ keys = st.recursive(scalars, lambda inner: st.tuples(inner, inner), max_leaves=4
     ],
     ids=repr,
 )
-def test_equal_keys_have_equal_codes(one: Any, other: Any) -> None:
+def test_equal_keys_have_equal_codes(one, other):
     assert one == other
     assert routing_code(one) == routing_code(other)
 
 
 @given(keys, keys)
-def test_no_two_equal_keys_differ_in_their_codes(one: Any, other: Any) -> None:
+def test_no_two_equal_keys_differ_in_their_codes(one, other):
     assert one != other or routing_code(one) == routing_code(other)
 
 
@@ -73,7 +72,7 @@ def test_no_two_equal_keys_differ_in_their_codes(one: Any, other: Any) -> None:
     ],
     ids=lambda array: str(array.type),
 )
-def test_a_column_has_the_codes_of_its_values(array: pa.Array) -> None:
+def test_a_column_has_the_codes_of_its_values(array):
     wanted = [routing_code(value) & 0xFFFFFFFF for value in array.to_pylist()]
     assert column_codes(Arrowed(array)).tolist() == wanted
     assert column_codes(Listed(array.to_pylist())).tolist() == wanted
@@ -93,13 +92,13 @@ def test_a_column_has_the_codes_of_its_values(array: pa.Array) -> None:
     ],
     ids=["none", "an empty one", "empty ones", "letters", "no text", "long ones", "very many"],
 )
-def test_lines_have_the_codes_of_their_texts(lines: list[bytes], delimiter: bytes) -> None:
+def test_lines_have_the_codes_of_their_texts(lines, delimiter):
     column = Lines(pa.array([line + delimiter for line in lines], pa.binary()), delimiter)
     assert column_codes(column).tolist() == [routing_code(text) & 0xFFFFFFFF for text in column.values()]
     assert len(column_codes(column)) == len(lines)
 
 
-def test_what_has_no_fraction_is_no_other_number() -> None:
+def test_what_has_no_fraction_is_no_other_number():
     assert routing_code(0.5) != routing_code(0)
     assert isinstance(routing_code(float("inf")), int)
     assert isinstance(routing_code(float("nan")), int)

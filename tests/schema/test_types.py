@@ -348,11 +348,11 @@ def _wire(value: object) -> str:
     return identity(value).replace("typing.", "").rsplit(".", 1)[-1] if not isinstance(value, tuple) else repr(value)
 
 
-def test_every_item_of_the_source_can_be_read() -> None:
+def test_every_item_of_the_source_can_be_read():
     assert [(source, sink) for source, sink in FITS if not assignable(source, sink)] == []
 
 
-def test_some_item_of_the_source_cannot_be_read() -> None:
+def test_some_item_of_the_source_cannot_be_read():
     assert [(source, sink) for source, sink in MISFITS if assignable(source, sink)] == []
 
 
@@ -396,13 +396,13 @@ def test_some_item_of_the_source_cannot_be_read() -> None:
     ],
     ids=lambda v: _wire(v) if not isinstance(v, dict) else "",
 )
-def test_a_pattern_learns_what_its_variables_stand_for(pattern: Any, actual: Any, bound: dict[Any, Any]) -> None:
+def test_a_pattern_learns_what_its_variables_stand_for(pattern, actual, bound):
     learnt: dict[Any, Any] = {}
     bind(pattern, actual, learnt)
     assert learnt == bound
 
 
-def test_what_a_variable_stands_for_already_stays() -> None:
+def test_what_a_variable_stands_for_already_stays():
     learnt: dict[Any, Any] = {T: Dog}
     bind(T, Cat, learnt)
     assert learnt == {T: Dog}
@@ -429,17 +429,17 @@ def test_what_a_variable_stands_for_already_stays() -> None:
     ],
     ids=_wire,
 )
-def test_bound_variables_are_filled_in_and_free_ones_stay(pattern: Any, filled: Any) -> None:
+def test_bound_variables_are_filled_in_and_free_ones_stay(pattern, filled):
     assert substitute(pattern, {T: int, K: str}) == filled
 
 
 @pytest.mark.parametrize("payload", [Any, object, T, list[T], Annotated[T, 1], T | None], ids=_wire)
-def test_a_type_with_free_variables_is_not_known(payload: Any) -> None:
+def test_a_type_with_free_variables_is_not_known(payload):
     assert not is_known(payload)
 
 
 @pytest.mark.parametrize("payload", [int, list[int], Dog, Box[Dog], None, int | None], ids=_wire)
-def test_a_type_without_free_variables_is_known(payload: Any) -> None:
+def test_a_type_without_free_variables_is_known(payload):
     assert is_known(payload)
 
 
@@ -470,7 +470,7 @@ def test_a_type_without_free_variables_is_known(payload: Any) -> None:
     ],
     ids=lambda v: v if isinstance(v, str) else "",
 )
-def test_a_type_is_spelled_as_its_author_writes_it(payload: Any, text: str) -> None:
+def test_a_type_is_spelled_as_its_author_writes_it(payload, text):
     assert spelled(payload) == text
 
 
@@ -479,7 +479,7 @@ def test_a_type_is_spelled_as_its_author_writes_it(payload: Any, text: str) -> N
     [(int, "int"), (Dog, f"{__name__}.Dog"), (Any, "Any"), (None, "None")],
     ids=["a builtin stays bare", "a class bears its module", "anything", "nothing"],
 )
-def test_two_classes_of_one_name_are_distinguished(payload: Any, text: str) -> None:
+def test_two_classes_of_one_name_are_distinguished(payload, text):
     assert identity(payload) == text
 
 
@@ -532,5 +532,5 @@ class Partial(TypedDict, total=False):
     ],
     ids=str,
 )
-def test_what_fits_whatever_stands_between_the_brackets(source: Any, sink: Any, fits: bool) -> None:
+def test_what_fits_whatever_stands_between_the_brackets(source, sink, fits):
     assert assignable(source, sink) is fits

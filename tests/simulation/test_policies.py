@@ -27,33 +27,33 @@ def phases(blocks: int = 500, size: int = 4 * MIB, silence: float = 60_000.0) ->
     ("count", "drained"),
     [pytest.param(1, 4060.0, id="one reads four seconds long"), pytest.param(2, 2030.0, id="two half as long")],
 )
-def test_a_window_lasts_as_long_as_its_slowest_slot(count: int, drained: float) -> None:
+def test_a_window_lasts_as_long_as_its_slowest_slot(count, drained):
     """400 MB at 100 kB in a millisecond, in windows of at most 2.5 s at first."""
     world = World([Arrival(0, 1, 4e8)], cores=((0, 2),), window_millis=20, slot_millis=10)
     at = simulated(world, fixed(count), begins_with=count).drained
     assert at == (pytest.approx(drained, rel=0.01),)
 
 
-def test_a_slot_without_a_core_waits_for_one() -> None:
+def test_a_slot_without_a_core_waits_for_one():
     arrivals = [Arrival(0, 1, 4e8)]
     two = simulated(World(arrivals, cores=((0, 2),), window_millis=0, slot_millis=0), fixed(2), begins_with=2)
     four = simulated(World(arrivals, cores=((0, 2),), window_millis=0, slot_millis=0), fixed(4), begins_with=4)
     assert four.drained == pytest.approx(two.drained, rel=0.01)
 
 
-def test_a_core_that_comes_late_takes_what_still_waits() -> None:
+def test_a_core_that_comes_late_takes_what_still_waits():
     late = World([Arrival(0, 4, 1e8)], cores=((0, 1), (1000, 4)), window_millis=0, slot_millis=0)
     assert simulated(late, fixed(4), begins_with=4).drained == (pytest.approx(2000, rel=0.02),)
 
 
-def test_two_cores_are_all_used_from_the_beginning() -> None:
+def test_two_cores_are_all_used_from_the_beginning():
     course = simulated(World([Arrival(0, 1, 4000 * MIB)], cores=((0, 2),)), following(DRAIN))
     assert [(change.at_millis, change.after) for change in course.changes] == [(0, 2)]
 
 
 @pytest.mark.parametrize("cores", [1, 2, 4, 16])
 @pytest.mark.parametrize("noise", [0.0, 0.1])
-def test_a_burst_is_drained_as_soon_as_by_the_best_fixed_number(cores: int, noise: float) -> None:
+def test_a_burst_is_drained_as_soon_as_by_the_best_fixed_number(cores, noise):
     world = World(phases(cores * 250), cores=((0, cores),), noise=noise, ends_millis=150_000)
     _, soonest = best_fixed(world, 2 * cores)
     course = simulated(world, following(DRAIN))
@@ -62,7 +62,7 @@ def test_a_burst_is_drained_as_soon_as_by_the_best_fixed_number(cores: int, nois
     assert course.turns(60_000) <= 1
 
 
-def test_the_second_burst_is_drained_as_soon_as_the_first() -> None:
+def test_the_second_burst_is_drained_as_soon_as_the_first():
     """Now something is measured, and there is one partition: before it grows, it must pay."""
     again = [Arrival(0, 500, 4 * MIB), Arrival(100_000, 500, 4 * MIB)]
     world = World(again, cores=((0, 4),))
@@ -72,14 +72,14 @@ def test_the_second_burst_is_drained_as_soon_as_the_first() -> None:
     assert course.drained_after(100_000) - 100_000 <= BOUND * course.drained_after(0)
 
 
-def test_readers_that_have_nothing_to_do_go_away() -> None:
+def test_readers_that_have_nothing_to_do_go_away():
     world = World(phases()[:1], cores=((0, 4),), ends_millis=60_000)
     course = simulated(world, following(DRAIN))
     assert [(change.before, change.after) for change in course.changes] == [(1, 4), (4, 1)]
     assert course.changes[-1].at_millis == pytest.approx(course.drained[0] + 10_000, abs=1100)
 
 
-def test_apex_asks_for_sixteen_where_two_can_run() -> None:
+def test_apex_asks_for_sixteen_where_two_can_run():
     course = simulated(World(phases(), cores=((0, 2),), ends_millis=400_000), following(APEX))
     assert [change.after for change in course.changes] == [16, 1]
     assert course.changes[1].at_millis == pytest.approx(120_000, abs=1100)
@@ -87,13 +87,13 @@ def test_apex_asks_for_sixteen_where_two_can_run() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("noise", [0.0, 0.2, 0.4])
-def test_the_best_fixed_number_is_the_best_of_all(noise: float, seed: int) -> None:
+def test_the_best_fixed_number_is_the_best_of_all(noise, seed):
     world = World(phases(500)[:1], cores=((0, 1), (3000, 4)), noise=noise, seed=seed)
     every = {count: simulated(world, fixed(count), begins_with=count).drained_after(0) for count in range(1, 9)}
     assert best_fixed(world, 8)[1] == min(every.values())
 
 
-def test_a_course_that_cannot_drain_in_time_is_given_up_early() -> None:
+def test_a_course_that_cannot_drain_in_time_is_given_up_early():
     world = World(phases(4000)[:1], cores=((0, 4),), overlap=1, noise=0.1)
     soonest = simulated(world, fixed(4), begins_with=4).drained_after(0)
     late = simulated(world, fixed(2), begins_with=2, given_up_after=soonest)
@@ -101,14 +101,14 @@ def test_a_course_that_cannot_drain_in_time_is_given_up_early() -> None:
     assert late.ended < soonest / 2
 
 
-def test_many_fixed_numbers_are_tried_in_small_steps() -> None:
+def test_many_fixed_numbers_are_tried_in_small_steps():
     """With a core for each, the most is the best, and no number that is left out comes close."""
     world = World(phases(2000)[:1], cores=((0, 200),), overlap=1, slot_millis=0.0)
     assert best_fixed(world, 200)[0] >= 180
     assert best_fixed(world, 70)[0] >= 63
 
 
-def test_blocks_that_stand_together_are_counted_one_by_one() -> None:
+def test_blocks_that_stand_together_are_counted_one_by_one():
     told = []
 
     def choose(before: int, at: float, backlog: Backlog, capacity: Capacity) -> tuple[int, str]:
@@ -119,7 +119,7 @@ def test_blocks_that_stand_together_are_counted_one_by_one() -> None:
     assert told[0] == (0, 2003, 2003 * MIB)
 
 
-def test_one_partition_has_a_slot_in_each_window_in_flight() -> None:
+def test_one_partition_has_a_slot_in_each_window_in_flight():
     arrivals = [Arrival(0, 1000, 8 * MIB)]
     one, two = (simulated(World(arrivals, cores=((0, 2),), overlap=n), fixed(1)).drained_after(0) for n in (1, 2))
     assert one == pytest.approx(2 * two, rel=0.05)
@@ -127,7 +127,7 @@ def test_one_partition_has_a_slot_in_each_window_in_flight() -> None:
 
 @pytest.mark.trial
 @pytest.mark.slow
-def test_a_thousand_slots_that_come_late_drain_hundreds_of_thousands_of_blocks() -> None:
+def test_a_thousand_slots_that_come_late_drain_hundreds_of_thousands_of_blocks():
     trickle = [Arrival(3_600_000 + tick * 1000.0, 1, 64 * MIB) for tick in range(300)]
     world = World(
         [Arrival(0, 3 * 10**5, 64 * MIB), *trickle],
@@ -169,7 +169,7 @@ worlds = st.builds(
 @pytest.mark.slow
 @settings(max_examples=examples(60))
 @given(worlds)
-def test_whatever_the_world_is_like_a_burst_is_drained_in_time(world: World) -> None:
+def test_whatever_the_world_is_like_a_burst_is_drained_in_time(world):
     course = simulated(world, following(DRAIN))
     _, soonest = best_fixed(world, world.cores[0][1] + 2)
     assert course.drained_after(0) <= BOUND * soonest + world.change_millis
@@ -179,7 +179,7 @@ def test_whatever_the_world_is_like_a_burst_is_drained_in_time(world: World) -> 
 
 @settings(max_examples=examples(10))
 @given(worlds, st.floats(0, 0.4), st.integers(1, 12))
-def test_a_course_that_drains_in_time_is_not_given_up(world: World, noise: float, count: int) -> None:
+def test_a_course_that_drains_in_time_is_not_given_up(world, noise, count):
     burst = replace(world, arrivals=world.arrivals[:1], noise=noise, ends_millis=inf)
     whole = simulated(burst, fixed(count), begins_with=count)
     by = whole.drained_after(0) + 1
@@ -188,6 +188,6 @@ def test_a_course_that_drains_in_time_is_not_given_up(world: World, noise: float
 
 @settings(max_examples=examples(5))
 @given(worlds, st.sampled_from([DRAIN, APEX]))
-def test_equal_worlds_go_equally(world: World, how: ScalingSettings) -> None:
+def test_equal_worlds_go_equally(world, how):
     first, again = (simulated(world, following(how), keeps_splits=True) for _ in range(2))
     assert first == again

@@ -68,23 +68,23 @@ MACHINES = [
 
 @pytest.mark.parametrize("share", PLACES)
 @pytest.mark.parametrize(("machine", "millis"), MACHINES)
-def test_a_file_with_a_dear_stretch_keeps_all_slots_busy(machine: dict[str, Any], millis: float, share: float) -> None:
+def test_a_file_with_a_dear_stretch_keeps_all_slots_busy(machine, millis, share):
     assert ratio(file_of(1), dear_at(share, millis), **machine) <= ENOUGH
 
 
 @pytest.mark.parametrize("number", [0, 7, 15])
 @pytest.mark.parametrize(("machine", "millis"), MACHINES)
-def test_one_slow_block_among_many_is_shared(machine: dict[str, Any], millis: float, number: int) -> None:
+def test_one_slow_block_among_many_is_shared(machine, millis, number):
     assert ratio(file_of(16), slow_block(number, 16, millis), **machine) <= ENOUGH
 
 
-def test_without_splits_a_slow_block_keeps_everybody_waiting() -> None:
+def test_without_splits_a_slow_block_keeps_everybody_waiting():
     work = file_of(16), slow_block(15, 16, 40_000.0)
     assert run(*work, 2, splits=False, cuts=False).ended > 1.4 * run(*work, 2).ended
 
 
 @pytest.mark.parametrize("overlap", [1, 2])
-def test_an_even_backlog_is_hardly_split(overlap: int) -> None:
+def test_an_even_backlog_is_hardly_split(overlap):
     work = file_of(1600, 1600 << 26), Cost({0: 1 / 500_000})
     assert ratio(*work, 2, noise=0.017, overlap=overlap) <= 1.05
     even = run(*work, 2, noise=0.017, overlap=overlap)
@@ -92,30 +92,30 @@ def test_an_even_backlog_is_hardly_split(overlap: int) -> None:
     assert splits_of(even)[OVER] <= 2 * even.windows
 
 
-def test_a_file_that_is_read_in_one_window_is_not_split_but_to_be_allocated() -> None:
+def test_a_file_that_is_read_in_one_window_is_not_split_but_to_be_allocated():
     even = run(file_of(16, 1 << 30), Cost({0: 1 / 500_000}), 2, window_millis=70.0)
     assert even.windows == 1
     assert even.splits == ()
 
 
-def test_a_window_with_little_to_do_is_one_window() -> None:
+def test_a_window_with_little_to_do_is_one_window():
     idle = run(file_of(3, 3000), Cost({0: 0.1}), 8)
     assert (idle.windows, idle.splits) == (1, ())
 
 
 @pytest.mark.parametrize("cost", [Cost({0: 0.001}), dear_at(0.3, 20_000.0)], ids=["even", "skewed"])
-def test_what_cannot_be_split_is_never_split_and_ends(cost: Cost) -> None:
+def test_what_cannot_be_split_is_never_split_and_ends(cost):
     whole = run(file_of(40), cost, 4, splits=False, cuts=False)
     assert whole.splits == ()
     assert whole.windows <= 40
 
 
-def test_what_can_be_split_while_it_is_read_and_not_before_is_split_there_alone() -> None:
+def test_what_can_be_split_while_it_is_read_and_not_before_is_split_there_alone():
     kept = run(file_of(16), slow_block(3, 16, 40_000.0), 2, cuts=False)
     assert set(splits_of(kept)) == {OVER}
 
 
-def test_a_few_positions_that_cost_a_second_each_are_shared_one_by_one() -> None:
+def test_a_few_positions_that_cost_a_second_each_are_shared_one_by_one():
     work = file_of(1, 1000), Cost({0: 1000.0})
     assert ratio(*work, 50, noise=0.03) <= 1.3  # one position is a twentieth of each slot's work
     assert len(run(*work, 50, noise=0.03).splits) <= 1000
@@ -127,9 +127,7 @@ def test_a_few_positions_that_cost_a_second_each_are_shared_one_by_one() -> None
     st.integers(1, 2),
     st.sampled_from([1, 1000, 60_000]),
 )
-def test_whatever_work_costs_it_ends_and_is_not_split_for_ever(
-    costs: list[float], slots: int, overlap: int, claim: int
-) -> None:
+def test_whatever_work_costs_it_ends_and_is_not_split_for_ever(costs, slots, overlap, claim):
     """No window begins that finishes nothing, and none makes more splits than its slots can use."""
     cost = Cost({number * 50_000: millis for number, millis in enumerate(costs)})
     blocks = file_of(3, 600_000)
@@ -140,14 +138,14 @@ def test_whatever_work_costs_it_ends_and_is_not_split_for_ever(
 
 
 @pytest.mark.slow
-def test_many_blocks_some_of_which_cost_a_thousand_times_more_end_soon_and_are_split_little() -> None:
+def test_many_blocks_some_of_which_cost_a_thousand_times_more_end_soon_and_are_split_little():
     blocks, cost = file_of(20_000, 100_000_000), Cost({0: 1.0, 70_000_000: 1000.0, 70_010_000: 1.0})
     course = run(blocks, cost, 1000, noise=0.03)
     assert course.ended <= ENOUGH * world_of(blocks, cost, 1000).soonest_millis(1000)
     assert len(course.splits) <= 3 * 1000 * course.windows
 
 
-def test_what_a_cost_says_is_what_it_adds_up_to() -> None:
+def test_what_a_cost_says_is_what_it_adds_up_to():
     cost = Cost({0: 1.0, 10: 5.0, 20: 0.5})
     assert [cost.upto(position) for position in (0, 5, 10, 15, 20, 30)] == [0, 5, 10, 35, 60, 65]
     assert [cost.reached(0, millis) for millis in (0, 5, 10, 35, 60, 65)] == [0, 5, 10, 15, 20, 30]
@@ -164,17 +162,13 @@ HANDS_OVER = [
 
 @pytest.mark.parametrize("share", PLACES)
 @pytest.mark.parametrize(("machine", "millis", "most"), HANDS_OVER)
-def test_a_dear_stretch_is_shared_while_a_window_runs(
-    machine: dict[str, Any], millis: float, most: float, share: float
-) -> None:
+def test_a_dear_stretch_is_shared_while_a_window_runs(machine, millis, most, share):
     assert ratio(file_of(1), dear_at(share, millis), hands_over=True, **machine) <= most
 
 
 @pytest.mark.parametrize("number", [0, 7, 15])
 @pytest.mark.parametrize(("machine", "millis", "most"), HANDS_OVER)
-def test_a_slow_block_is_shared_while_a_window_runs(
-    machine: dict[str, Any], millis: float, most: float, number: int
-) -> None:
+def test_a_slow_block_is_shared_while_a_window_runs(machine, millis, most, number):
     course = run(file_of(16), slow_block(number, 16, millis), hands_over=True, **machine)
     ideal = world_of(file_of(16), slow_block(number, 16, millis), machine["slots"]).soonest_millis(machine["slots"])
     assert course.ended / ideal <= most

@@ -57,7 +57,7 @@ class Telling(Operator):
         self.output.emit("end")
 
 
-def test_callbacks_come_in_order() -> None:
+def test_callbacks_come_in_order():
     alone = Alone(Telling(prefix="-"), partition=1, partitions=3)
     with alone.window():
         alone.send("a", "b", to="input")
@@ -68,7 +68,7 @@ def test_callbacks_come_in_order() -> None:
     assert alone.sent() == []
 
 
-def test_outputs_are_connected_unless_set_otherwise() -> None:
+def test_outputs_are_connected_unless_set_otherwise():
     alone = Alone(Telling())
     alone.send(1, to="other")
     assert alone.sent("unread") == ["connected: True"]
@@ -78,7 +78,7 @@ def test_outputs_are_connected_unless_set_otherwise() -> None:
         alone.sent("unread")
 
 
-def test_the_state_is_what_lasts_and_the_operator_that_was_given_is_left_alone() -> None:
+def test_the_state_is_what_lasts_and_the_operator_that_was_given_is_left_alone():
     given = Telling()
     alone = Alone(given)
     alone.send("a", to="input")
@@ -87,7 +87,7 @@ def test_the_state_is_what_lasts_and_the_operator_that_was_given_is_left_alone()
     assert (again.state, given.count) == ({"count": 2}, 0)
 
 
-def test_for_an_operator_that_cannot_run_the_reason_is_given() -> None:
+def test_for_an_operator_that_cannot_run_the_reason_is_given():
     with pytest.raises(AssertionError, match="Telling cannot run: prefix: input should be a valid string"):
         Alone(Telling(prefix=7))
 
@@ -111,12 +111,12 @@ class Length(Operator):
         return Batch.of([len(item) for item in batch.items()])
 
 
-def test_a_class_in_place_of_an_operator_is_reported() -> None:
+def test_a_class_in_place_of_an_operator_is_reported():
     with pytest.raises(TypeError, match=r"Twice is a class, not an operator: pass Twice\(…\)"):
         Alone(Twice)  # type: ignore[type-var]
 
 
-def test_items_and_batches_are_handed_to_whatever_takes_them() -> None:
+def test_items_and_batches_are_handed_to_whatever_takes_them():
     one = Alone(Twice())
     one.send("a")
     one.send_batch(["b"])
@@ -138,7 +138,7 @@ class Counting(Operator):
         self.seen[item] += 1
 
 
-def test_keyed_state_knows_its_keys() -> None:
+def test_keyed_state_knows_its_keys():
     alone = Alone(Counting())
     alone.send("a", "b", "a")
     assert {json.loads(key): count for key, (count, _) in alone.state["seen"].items()} == {"a": 2, "b": 1}
@@ -157,7 +157,7 @@ class Ticking(InputOperator):
         self.output.emit(f"{self._now():%H:%M}")
 
 
-def test_an_input_operator_looks_at_the_clock_that_it_is_given() -> None:
+def test_an_input_operator_looks_at_the_clock_that_it_is_given():
     clock = FakeClock()
     alone = Alone(Ticking(), now=clock.now)
     alone.look()
@@ -225,12 +225,12 @@ class Told(Noting):
 
 
 @pytest.fixture
-def heard() -> list[str]:
+def heard():
     Noting.heard.clear()
     return Noting.heard
 
 
-def test_a_look_is_what_it_is_in_an_engine(heard: list[str]) -> None:
+def test_a_look_is_what_it_is_in_an_engine(heard):
     alone = Alone(Heard(looks=(2, 0, 1, None)))
     for _ in range(4):
         assert not alone.ended
@@ -244,14 +244,14 @@ def test_a_look_is_what_it_is_in_an_engine(heard: list[str]) -> None:
     )
 
 
-def test_an_input_operator_that_has_ended_is_not_asked_again() -> None:
+def test_an_input_operator_that_has_ended_is_not_asked_again():
     alone = Alone(Heard(looks=(None,)))
     alone.look()
     with pytest.raises(AssertionError, match="Heard has ended"):
         alone.look()
 
 
-def test_a_restart_is_what_it_is_in_an_engine(heard: list[str]) -> None:
+def test_a_restart_is_what_it_is_in_an_engine(heard):
     alone = Alone(Told())
     with alone.window():
         alone.send(7)
@@ -277,7 +277,7 @@ class Preparing(Operator):
         self.kept = self._taken
 
 
-def test_the_state_is_what_the_operator_made_of_it_before_it_was_saved() -> None:
+def test_the_state_is_what_the_operator_made_of_it_before_it_was_saved():
     alone = Alone(Preparing())
     with alone.window():
         alone.send("a", "b")
@@ -294,21 +294,21 @@ class Writing(Operator):
             self.files.finish(item[0])
 
 
-def test_files_are_in_memory() -> None:
+def test_files_are_in_memory():
     alone = Alone(Writing())
     alone.send("ab", "ba", "a.")
     assert alone.written() == {"a": b"aba.", "b": b"ba"}
     assert alone.files["files"].finished == {"a"}
 
 
-def test_a_file_that_is_finished_is_not_opened_again_not_even_after_a_restart() -> None:
+def test_a_file_that_is_finished_is_not_opened_again_not_even_after_a_restart():
     alone = Alone(Writing())
     alone.send("a.")
     with pytest.raises(AssertionError, match="a is finished, and opened again"):
         alone.restarted().send("ab")
 
 
-def test_a_file_belongs_to_one_block() -> None:
+def test_a_file_belongs_to_one_block():
     alone = Alone(Writing())
     alone.send("ab")
     with pytest.raises(AssertionError, match="a belongs to block 2, and is opened for 3"):
@@ -335,7 +335,7 @@ class Numbers(SplittableOperator[Any]):
 
 @pytest.mark.parametrize("split_after", range(6))
 @pytest.mark.parametrize("split_at", [None, *range(1, 10)])
-def test_work_is_split_where_the_test_says(split_after: int, split_at: int | None) -> None:
+def test_work_is_split_where_the_test_says(split_after, split_at):
     alone = Alone(Numbers())
     residual = alone.work(OffsetRange(0, 10), split_after=split_after, split_at=split_at)
     claimed = min(10, split_after * 3)
@@ -345,12 +345,12 @@ def test_work_is_split_where_the_test_says(split_after: int, split_at: int | Non
     assert alone.sent() == list(range(expected if in_time else 10))
 
 
-def test_what_is_split_off_a_block_is_a_block() -> None:
+def test_what_is_split_off_a_block_is_a_block():
     block = Block(5, "somewhere", 10, 20, True)
     assert Alone(Numbers()).work(block, split_after=1, split_at=15) == Block(5, "somewhere", 15, 20, True)
 
 
-def test_work_that_is_left_unclaimed_is_an_error() -> None:
+def test_work_that_is_left_unclaimed_is_an_error():
     class Lazy(Numbers):
         def process(self, element: Any, tracker: Any) -> Iterator[Batch[int]]:
             tracker.try_claim(0)
@@ -382,7 +382,7 @@ class Growing(Numbers):
         tracker.defer_remainder(timedelta(seconds=5))
 
 
-def test_what_an_operator_deferred_is_returned_and_worked_on_in_turn() -> None:
+def test_what_an_operator_deferred_is_returned_and_worked_on_in_turn():
     alone = Alone(Growing())
     assert alone.work("numbers") is None
     assert alone.deferred == Deferred(OffsetRange(0, OFFSET_INFINITY), timedelta(seconds=5))

@@ -99,7 +99,7 @@ class Writing(Operator):
 
 
 @pytest.mark.parametrize("operator", [Numbered(), BatchedAlike()], ids=["items", "items and batches"])
-def test_an_operator_that_keeps_its_contract_passes(operator: Operator) -> None:
+def test_an_operator_that_keeps_its_contract_passes(operator):
     check_operator(operator, ["a", "b"], ["c"], {"input": ["d"]})
 
 
@@ -115,7 +115,7 @@ def test_an_operator_that_keeps_its_contract_passes(operator: Operator) -> None:
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Operator) else "",
 )
-def test_an_operator_that_breaks_its_contract_is_named(operator: Operator, words: str) -> None:
+def test_an_operator_that_breaks_its_contract_is_named(operator, words):
     with pytest.raises(ContractBroken, match=words):
         check_operator(operator, [["a"], ["b"]], [["c"]])
 
@@ -214,12 +214,12 @@ class DigitsTooFew(Digits):
 def nothing() -> None: ...
 
 
-def test_a_source_that_keeps_its_contract_passes() -> None:
+def test_a_source_that_keeps_its_contract_passes():
     found = check_source(Numbers(), Digits(), changes=[nothing, nothing])
     assert [block.start for block in found] == [0, 10, 20]
 
 
-def test_files_that_arrive_are_found_once(tmp_path: Path) -> None:
+def test_files_that_arrive_are_found_once(tmp_path):
     (tmp_path / "one").write_text("a\nbb\nccc\n")
     source = FileSplitterInput(scanner=DirectoryScanner(files=(str(tmp_path),)), block_size=4)
     found = check_source(source, LineReader(chunk_size=2), changes=[lambda: (tmp_path / "two").write_text("d\n")])
@@ -246,7 +246,7 @@ def test_files_that_arrive_are_found_once(tmp_path: Path) -> None:
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Operator) else "",
 )
-def test_a_source_that_breaks_its_contract_is_named(source: InputOperator, words: str) -> None:
+def test_a_source_that_breaks_its_contract_is_named(source, words):
     with pytest.raises(ContractBroken, match=words):
         check_source(source, changes=[nothing])
 
@@ -267,11 +267,11 @@ class Ending(Numbers):
         self._has_ended = True
 
 
-def test_a_source_that_was_torn_down_does_not_look() -> None:
+def test_a_source_that_was_torn_down_does_not_look():
     assert len(check_source(Ending(), changes=[nothing, nothing])) == 3
 
 
-def test_a_reader_that_loses_positions_is_named() -> None:
+def test_a_reader_that_loses_positions_is_named():
     with pytest.raises(SplitsBroken, match="lost 1"):
         check_source(Numbers(), DigitsTooFew())
     with pytest.raises(ContractBroken, match="Unrelated found no element that Digits reads"):
@@ -364,12 +364,12 @@ def inserting(table: Any) -> Callable[[Path], Operator]:
 
 
 @pytest.mark.slow
-def test_sinks_that_keep_their_contract_pass() -> None:
+def test_sinks_that_keep_their_contract_pass():
     check_sink(inserting(Table), rows, ["a", "b"], ["c"])
 
 
 @pytest.mark.slow
-def test_a_writer_of_files_passes() -> None:
+def test_a_writer_of_files_passes():
     def writer(folder: Path) -> Operator:
         return RecordWriter(file_path=str(folder))
 
@@ -392,6 +392,6 @@ def test_a_writer_of_files_passes() -> None:
     ],
     ids=["records no window", "records one window", "writes at once", "writes nowhere"],
 )
-def test_a_sink_that_breaks_its_contract_is_named(make: Any, read: Any, words: str) -> None:
+def test_a_sink_that_breaks_its_contract_is_named(make, read, words):
     with pytest.raises(ContractBroken, match=words):
         check_sink(make, read, ["a"], ["b"])

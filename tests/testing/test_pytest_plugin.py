@@ -1,7 +1,6 @@
 """pytest finds the fixtures by itself, and starts without what they need."""
 
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -10,7 +9,7 @@ from tests.processes import run_program
 
 
 @pytest.mark.slow
-def test_the_fixture_comes_once_for_each_step(tmp_path: Path) -> None:
+def test_the_fixture_comes_once_for_each_step(tmp_path):
     (tmp_path / "test_steps.py").write_text(
         "import pytest\n"
         "def test_step(crashes): print(crashes)\n"
@@ -28,7 +27,7 @@ def test_the_fixture_comes_once_for_each_step(tmp_path: Path) -> None:
     assert f"{3 * len(Point) + 2} passed" in answer.stdout
 
 
-def test_pytest_starts_without_the_package() -> None:
+def test_pytest_starts_without_the_package():
     program = "import sys, dagkit_pytest; print([name for name in sys.modules if name.partition('.')[0] == 'dagkit'])"
     answer = run_program([sys.executable, "-c", program])
     assert answer.stdout == "[]\n"

@@ -1,7 +1,6 @@
 """`run_app` returns what an application sent, wrote and kept, whichever crashes it survived."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -57,7 +56,7 @@ def counting(dag: Any, conf: Any) -> None:
     dag.add_operator("Lines", Lines()) >> dag.add_operator("Count", Count()) >> dag.add_operator("Log", Log())
 
 
-def test_items_files_and_state_are_returned() -> None:
+def test_items_files_and_state_are_returned():
     outputs = run_app(counting, {"Lines": ["to be", "or"]}, {"Lines": ["be"]})
     assert dict(outputs) == {"Count:output": [("to", 1), ("be", 1), ("or", 1), ("be", 2)]}
     assert outputs.files == {"log/words": b"to\nbe\nor\nbe\n"}
@@ -68,20 +67,20 @@ def test_items_files_and_state_are_returned() -> None:
     }
 
 
-def test_a_crash_changes_nothing(crashes: Crashes) -> None:
+def test_a_crash_changes_nothing(crashes):
     looks = {"Lines": ["to be", "or"]}, {"Lines": ["be"]}
     outputs, undisturbed = run_app(counting, *looks, crashes=crashes), run_app(counting, *looks)
     assert dict(outputs) == dict(undisturbed)
     assert outputs.files == undisturbed.files
 
 
-def test_each_window_is_crashed_once() -> None:
+def test_each_window_is_crashed_once():
     crashes = Crashes(Point.STAGED)
     run_app(counting, {"Lines": ["a"]}, {"Lines": ["b"]}, crashes=crashes)
     assert crashes.windows == [1, 2, 3], "the last window drains the files"
 
 
-def test_several_outputs_are_named_and_may_pause() -> None:
+def test_several_outputs_are_named_and_may_pause():
     def two(dag: Any, conf: Any) -> None:
         sides, count = dag.add_operator("Sides", Sides()), dag.add_operator("Count", Count())
         dag.add_stream("left", sides.left, count.input)
@@ -96,7 +95,7 @@ def test_several_outputs_are_named_and_may_pause() -> None:
         run_app(two, {"Sides.middle": ["a"]})
 
 
-def test_a_window_without_items_of_one_input_is_no_end() -> None:
+def test_a_window_without_items_of_one_input_is_no_end():
     class Other(Lines):
         pass
 
@@ -110,7 +109,7 @@ def test_a_window_without_items_of_one_input_is_no_end() -> None:
     assert outputs["Count:output"] == [("a", number) for number in (1, 2, 3, 4)]
 
 
-def test_what_is_not_given_looks_as_usual(tmp_path: Path) -> None:
+def test_what_is_not_given_looks_as_usual(tmp_path):
     (tmp_path / "in.txt").write_text("a\nb\n")
 
     def copying(dag: Any, conf: Any) -> None:
@@ -122,7 +121,7 @@ def test_what_is_not_given_looks_as_usual(tmp_path: Path) -> None:
     assert outputs.files == {"elsewhere/0": b"a\nb\n"}
 
 
-def test_work_may_be_given(tmp_path: Path) -> None:
+def test_work_may_be_given(tmp_path):
     (tmp_path / "in.txt").write_text("a\nb\n")
 
     def copying(dag: Any, conf: Any) -> None:
@@ -134,7 +133,7 @@ def test_work_may_be_given(tmp_path: Path) -> None:
     assert outputs.files == {"output/7": b"a\nb\n"}
 
 
-def test_a_misspelt_name_is_corrected() -> None:
+def test_a_misspelt_name_is_corrected():
     with pytest.raises(KeyError, match="no input operator 'Line'; did you mean 'Lines'"):
         run_app(counting, {"Line": ["a"]})
     with pytest.raises(KeyError, match=r"no stream 'Count\.output' between operators; did you mean 'Count:output'"):

@@ -72,7 +72,7 @@ class EmitsBetween(Count):
 
 
 @pytest.mark.parametrize("operator", [Count(), CountsMany(), PutsOff(), EmitsBetween()], ids=lambda o: type(o).__name__)
-def test_work_that_can_be_split_passes(operator: Count) -> None:
+def test_work_that_can_be_split_passes(operator):
     proven = check_every_split_of(operator, 12)
     assert proven.records == (24 if isinstance(operator, EmitsBetween) else 12)
     assert proven.cuts == 11
@@ -80,11 +80,11 @@ def test_work_that_can_be_split_passes(operator: Count) -> None:
     assert proven.races == 2 * proven.records * 11
 
 
-def test_another_output_is_compared_where_it_is_named() -> None:
+def test_another_output_is_compared_where_it_is_named():
     assert check_every_split_of(Count(), 25, output="tens", positions=[5, 10, 11, 20]).records == 3
 
 
-def test_work_without_an_end_is_checked_within_one() -> None:
+def test_work_without_an_end_is_checked_within_one():
     assert check_every_split_of(Count(), OFFSET_INFINITY, OffsetRange(10**6, 10**6 + 9)).records == 9
     with pytest.raises(PositionUnmeasured, match="check it within a range"):
         check_every_split_of(Count(), OFFSET_INFINITY)
@@ -99,12 +99,12 @@ TEXT = b"be\r\n\nor\\\nt\n,"
     ids=["LF", "LF and CRLF", "escapes", "a header", "a delimiter of two bytes"],
 )
 @pytest.mark.parametrize("chunk_size", [1, 5])
-def test_reading_lines_can_be_split_at_every_byte(properties: dict[str, Any], chunk_size: int, tmp_path: Path) -> None:
+def test_reading_lines_can_be_split_at_every_byte(properties, chunk_size, tmp_path):
     proven = check_every_split_of(LineReader(chunk_size=chunk_size, **properties), block_of(tmp_path, TEXT))
     assert proven.cuts == len(TEXT) - 1
 
 
-def test_records_of_one_length_are_split_between_two(tmp_path: Path) -> None:
+def test_records_of_one_length_are_split_between_two(tmp_path):
     proven = check_every_split_of(FixedLengthReader(length=4, chunk_size=8), block_of(tmp_path, bytes(range(18))))
     assert (proven.records, proven.cuts) == (5, 4)
 
@@ -286,6 +286,6 @@ class GoesRound(Count):
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Count) else "",
 )
-def test_work_that_cannot_be_split_is_named(operator: Count, fault: type[Exception], words: str) -> None:
+def test_work_that_cannot_be_split_is_named(operator, fault, words):
     with pytest.raises(fault, match=words):
         check_every_split_of(operator, 12)

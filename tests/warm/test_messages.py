@@ -5,7 +5,6 @@ import socket
 import sys
 import tempfile
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +17,7 @@ from tests.patience import join
 from tests.processes import run_program
 
 
-def test_a_message_arrives_with_its_open_files(tmp_path: Path) -> None:
+def test_a_message_arrives_with_its_open_files(tmp_path):
     here, there = socket.socketpair()
     (tmp_path / "a").write_text("in the file")
     with here, there, (tmp_path / "a").open() as file:
@@ -31,7 +30,7 @@ def test_a_message_arrives_with_its_open_files(tmp_path: Path) -> None:
             assert (message, passed.read()) == (long, "in the file")
 
 
-def test_a_message_that_was_cut_off_is_an_error() -> None:
+def test_a_message_that_was_cut_off_is_an_error():
     here, there = socket.socketpair()
     with there:
         here.sendall(b"\0\0\0\x09{}")
@@ -40,7 +39,7 @@ def test_a_message_that_was_cut_off_is_an_error() -> None:
             receive(there)
 
 
-def test_the_files_of_a_message_that_was_cut_off_are_closed() -> None:
+def test_the_files_of_a_message_that_was_cut_off_are_closed():
     here, there = socket.socketpair()
     reading, writing = os.pipe()
     with there:
@@ -54,7 +53,7 @@ def test_the_files_of_a_message_that_was_cut_off_are_closed() -> None:
     os.close(reading)
 
 
-def test_the_user_of_the_process_at_the_other_end_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_user_of_the_process_at_the_other_end_is_known(monkeypatch):
     here, there = socket.socketpair()
     with here, there:
         assert is_of_this_user(here)
@@ -62,9 +61,7 @@ def test_the_user_of_the_process_at_the_other_end_is_known(monkeypatch: pytest.M
         assert not is_of_this_user(here)
 
 
-def test_a_folder_that_others_can_reach_is_neither_used_nor_made_the_place_of_a_socket(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_others_can_reach_is_neither_used_nor_made_the_place_of_a_socket(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", "/tmp" if len(str(tmp_path)) > 60 else str(tmp_path))  # noqa: S108
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(os, "getuid", lambda: 987_654)  # another user
@@ -82,18 +79,18 @@ def test_a_folder_that_others_can_reach_is_neither_used_nor_made_the_place_of_a_
         folder.rmdir()
 
 
-def test_without_a_warm_driver_nothing_is_handed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_warm_driver_nothing_is_handed_over(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     assert hand_over(Machine(), "dagkit") == Declined(None)
 
 
-def test_a_path_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_that_is_too_long_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / ("long" * 30)))
     with pytest.raises(ServeFailed, match="too long"):
         private_folder()
 
 
-def test_what_differs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_differs_is_named(tmp_path, monkeypatch):
     here = Circumstances.here(Machine())
     assert here.difference(Circumstances.here(Machine())) is None
     assert here.difference(Circumstances.here(Machine(cores=1))) == "another master"
@@ -106,7 +103,7 @@ def test_what_differs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert here.difference(Circumstances.here(Machine())) == "another working directory"
 
 
-def test_the_mask_of_new_files_is_a_circumstance() -> None:
+def test_the_mask_of_new_files_is_a_circumstance():
     code = (
         "import os; os.umask({}); from dagkit.machine import Machine\n"
         "from dagkit.warm.circumstances import Circumstances\n"
@@ -115,9 +112,7 @@ def test_the_mask_of_new_files_is_a_circumstance() -> None:
     assert [run_program([sys.executable, "-c", code.format(mask)]).stdout for mask in (0o22, 0o77)] == ["18\n", "63\n"]
 
 
-def test_a_second_warm_driver_does_not_empty_the_log_of_the_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_warm_driver_does_not_empty_the_log_of_the_first(tmp_path, monkeypatch):
     with tempfile.TemporaryDirectory() as short:
         monkeypatch.setenv("XDG_RUNTIME_DIR", short)
         with listening():

@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -128,7 +127,7 @@ def first_line(process: "subprocess.Popen[str]") -> str:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Folder]:
+def folder(tmp_path):
     (tmp_path / "driver.py").write_text(DRIVER)
     (tmp_path / "client.py").write_text(CLIENT)
     (tmp_path / "imported_by_the_driver.py").write_text("")
@@ -143,22 +142,18 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
 
 
 @pytest.fixture
-def launch(folder: Folder) -> Callable[..., "subprocess.Popen[str]"]:
+def launch(folder):
     folder.driver()
     return folder.launch
 
 
-def test_a_launch_has_the_streams_arguments_and_environment_of_its_caller(
-    launch: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
-) -> None:
+def test_a_launch_has_the_streams_arguments_and_environment_of_its_caller(launch, tmp_path):
     code = "import os, sys; print(input(), sys.argv[0], os.getcwd(), os.environ['OLDPWD'])"
     asked = launch(f"{code}; print('e', file=sys.stderr); sys.exit(7)", OLDPWD="x")
     assert answered(asked, "typed\n") == (7, f"typed client.py {tmp_path} x\n", "e\n")
 
 
-def test_a_launch_begins_afresh_and_imports_edited_code(
-    launch: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
-) -> None:
+def test_a_launch_begins_afresh_and_imports_edited_code(launch, tmp_path):
     code = "import sys, edited; print(hasattr(sys, 'left'), edited.VALUE, hasattr(sys, 'java')); sys.left = 1"
     for value in ("first", "second"):
         (tmp_path / "edited.py").write_text(f"VALUE = '{value}'")
@@ -166,7 +161,7 @@ def test_a_launch_begins_afresh_and_imports_edited_code(
 
 
 @pytest.mark.trial
-def test_a_launch_ends_as_a_process_of_python_does(launch: Callable[..., "subprocess.Popen[str]"]) -> None:
+def test_a_launch_ends_as_a_process_of_python_does(launch):
     failed = answered(launch("raise ValueError('no')"))
     assert (failed[0], failed[2].splitlines()[-1]) == (1, "ValueError: no")
     assert answered(launch("import sys; sys.exit('text')")) == (1, "", "text\n")
@@ -177,9 +172,7 @@ def test_a_launch_ends_as_a_process_of_python_does(launch: Callable[..., "subpro
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, -signal.SIGTERM, marks=pytest.mark.trial)]
 )
-def test_signals_reach_the_launch(
-    number: signal.Signals, code: int, launch: Callable[..., "subprocess.Popen[str]"]
-) -> None:
+def test_signals_reach_the_launch(number, code, launch):
     waiting = launch(
         "import sys\ntry:\n    print('waits', flush=True)\n    input()\nexcept KeyboardInterrupt:\n    sys.exit(130)"
     )
@@ -188,7 +181,7 @@ def test_signals_reach_the_launch(
     assert waiting.wait(WITHIN) == code
 
 
-def test_a_launch_ends_with_its_caller_and_its_caller_with_it(folder: Folder) -> None:
+def test_a_launch_ends_with_its_caller_and_its_caller_with_it(folder):
     folder.driver()
     waits = "import os, sys; print(os.getpid(), sys.java, flush=True); input()"
     killed = folder.launch(waits)
@@ -206,7 +199,7 @@ def test_a_launch_ends_with_its_caller_and_its_caller_with_it(folder: Folder) ->
     assert answered(other)[0] == -signal.SIGKILL
 
 
-def test_a_launch_survives_the_end_of_the_driver_and_java_does_not(folder: Folder) -> None:
+def test_a_launch_survives_the_end_of_the_driver_and_java_does_not(folder):
     driver = folder.driver()
     running = folder.launch("import sys; print(sys.java, flush=True); sys.exit(len(input()))")
     java = int(first_line(running))
@@ -218,7 +211,7 @@ def test_a_launch_survives_the_end_of_the_driver_and_java_does_not(folder: Folde
     assert answered(folder.launch("print(1)")) == (0, "1\n", "")
 
 
-def test_a_second_launch_at_the_same_time_is_declined_and_one_after_the_other_is_not(folder: Folder) -> None:
+def test_a_second_launch_at_the_same_time_is_declined_and_one_after_the_other_is_not(folder):
     driver = folder.driver()
     running = folder.launch("print('runs', flush=True); input()")
     assert first_line(running) == "runs"
@@ -248,7 +241,7 @@ print(answer["state"])
 
 @pytest.mark.trial
 @pytest.mark.parametrize("question", ["status", "stop"])
-def test_a_driver_whose_java_starts_answers_and_can_be_stopped(folder: Folder, question: str) -> None:
+def test_a_driver_whose_java_starts_answers_and_can_be_stopped(folder, question):
     (folder.path / "driver.py").write_text(SLOW)
     os.mkfifo(folder.path / "go")
     driver = folder.process("driver.py", "600")
@@ -264,7 +257,7 @@ def test_a_driver_whose_java_starts_answers_and_can_be_stopped(folder: Folder, q
 
 
 @pytest.mark.trial
-def test_a_lock_that_cannot_be_made_is_named(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_that_cannot_be_made_is_named(folder, monkeypatch):
     monkeypatch.chdir(folder.path)
     lock = socket_path({"XDG_RUNTIME_DIR": folder.runtime}).with_suffix(".lock")
     lock.mkdir(parents=True)
@@ -273,7 +266,7 @@ def test_a_lock_that_cannot_be_made_is_named(folder: Folder, monkeypatch: pytest
 
 
 @pytest.mark.trial
-def test_a_driver_ends_after_its_launch(folder: Folder) -> None:
+def test_a_driver_ends_after_its_launch(folder):
     driver = folder.driver()
     running = folder.launch("import sys; print(sys.java, flush=True); print(input())")
     java = int(first_line(running))
@@ -284,11 +277,11 @@ def test_a_driver_ends_after_its_launch(folder: Folder) -> None:
 
 
 @pytest.mark.trial
-def test_a_driver_ends_when_nothing_is_launched(folder: Folder) -> None:
+def test_a_driver_ends_when_nothing_is_launched(folder):
     assert folder.driver(idle_seconds=0.1).wait(WITHIN) == 0
 
 
-def test_a_driver_whose_code_has_changed_ends(folder: Folder) -> None:
+def test_a_driver_whose_code_has_changed_ends(folder):
     driver = folder.driver()
     os.utime(folder.path / "imported_by_the_driver.py", (1, 1))
     assert "has changed since it started" in answered(folder.launch("print(1)"))[2]
@@ -301,7 +294,7 @@ def test_a_driver_whose_code_has_changed_ends(folder: Folder) -> None:
     [b"", b"\0\0", b"\0\0\0\x04{{}}", b"\0\0\0\x02[]", b'\0\0\0\x11{"ask": "launch"}', b"\0\0\0\x02{}"],
     ids=["nothing", "a part", "no JSON", "a list", "a launch of another version", "no question"],
 )
-def test_a_driver_survives_a_message_that_it_does_not_understand(folder: Folder, sent: bytes) -> None:
+def test_a_driver_survives_a_message_that_it_does_not_understand(folder, sent):
     folder.driver()
     (place,) = Path(folder.runtime).rglob("*.sock")
     with socket.socket(socket.AF_UNIX) as asking:
@@ -313,7 +306,7 @@ def test_a_driver_survives_a_message_that_it_does_not_understand(folder: Folder,
 
 
 @pytest.mark.trial
-def test_an_interrupt_before_the_driver_has_answered_ends_the_caller(folder: Folder) -> None:
+def test_an_interrupt_before_the_driver_has_answered_ends_the_caller(folder):
     patient = "from dagkit.warm import handing_over\nhanding_over._ANSWERS_WITHIN_SECONDS = 600\n"
     # a run of the tests in the background of a shell ignores interrupts, and so would its child
     patient += "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
@@ -332,7 +325,7 @@ def test_an_interrupt_before_the_driver_has_answered_ends_the_caller(folder: Fol
 
 
 @pytest.mark.trial
-def test_a_launch_has_the_open_files_that_its_caller_inherited(folder: Folder) -> None:
+def test_a_launch_has_the_open_files_that_its_caller_inherited(folder):
     folder.driver()
     with tempfile.TemporaryFile("w+") as fourth, tempfile.TemporaryFile("w+") as fifth:
         fourth.write("one")

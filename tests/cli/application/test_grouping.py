@@ -15,19 +15,19 @@ from dagkit.cli.group import ALIASES
     ids=lambda arguments: arguments[0],
 )
 @pytest.mark.usefixtures("word_count")
-def test_a_group_without_a_command_calls_the_usual_one(dagkit, short, long) -> None:
+def test_a_group_without_a_command_calls_the_usual_one(dagkit, short, long):
     assert dagkit(*short) == dagkit(*long)
 
 
-def test_a_misspelt_command_of_a_group_is_not_taken_for_an_application(dagkit) -> None:
+def test_a_misspelt_command_of_a_group_is_not_taken_for_an_application(dagkit):
     answer = dagkit("files", "list", "app.py")
     assert (answer.code, "Did you mean 'ls'" in answer.err) == (2, True)
 
 
 @pytest.mark.parametrize("arguments", [(), ("launch",), ("files", "ls")], ids=" ".join)
-def test_help_is_a_command_too(dagkit, arguments) -> None:
+def test_help_is_a_command_too(dagkit, arguments):
     assert dagkit("help", *arguments) == dagkit(*arguments, "--help")
 
 
-def test_to_start_is_to_launch_and_not_to_restart() -> None:
+def test_to_start_is_to_launch_and_not_to_restart():
     assert ALIASES["start"] == "launch"

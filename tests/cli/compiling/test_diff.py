@@ -1,8 +1,5 @@
 """`dagkit diff` between the folder of an application and a corrected application: what becomes of the state."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 pytestmark = pytest.mark.slow
@@ -28,7 +25,7 @@ CONF = ("-D", "dt.attr.APPLICATION_NAME=Sums")
 
 
 @pytest.fixture
-def diff(dagkit, write: Callable[[str, str], Path]):
+def diff(dagkit, write):
     """Run an application and return `dagkit diff` between its folder and another application."""
     write("before.py", APP)
     launched = dagkit("launch", "before.py", "--once", "--reference", "--no-sync", "--path", "place", *CONF)
@@ -42,7 +39,7 @@ def diff(dagkit, write: Callable[[str, str], Path]):
 
 
 @pytest.mark.usefixtures("diff")
-def test_state_of_an_equal_application_is_carried_over(dagkit) -> None:
+def test_state_of_an_equal_application_is_carried_over(dagkit):
     answer = dagkit("diff", "place", "before.py", "--exit-code", *CONF)
     assert (answer.code, answer.out.splitlines()) == (
         0,
@@ -50,7 +47,7 @@ def test_state_of_an_equal_application_is_carried_over(dagkit) -> None:
     )
 
 
-def test_a_refusal_gives_ten_and_its_code(diff) -> None:
+def test_a_refusal_gives_ten_and_its_code(diff):
     answer = diff(APP.replace('"Sum"', '"Total"'), "--json")
     first = answer.document["state"][0]
     assert (answer.code, first["operator"], first["fate"], first["code"]) == (
@@ -61,6 +58,6 @@ def test_a_refusal_gives_ten_and_its_code(diff) -> None:
     )
 
 
-def test_two_applications_have_no_state(dagkit, diff) -> None:
+def test_two_applications_have_no_state(dagkit, diff):
     diff(APP)
     assert dagkit("diff", "before.py", "after.py", "--json").document["state"] is None

@@ -1,8 +1,5 @@
 """`dagkit validate` of an application that was launched: what its ledger has seen, and what becomes of the state."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from tests.cli.compiling.test_diff import APP, CONF
@@ -10,7 +7,7 @@ from tests.cli.test_process import LIST_IMPORTS, top_level_modules
 
 
 @pytest.fixture
-def launched(dagkit, write: Callable[[str, str], Path]) -> None:
+def launched(dagkit, write):
     """Run the application in its usual folder."""
     write("sums.py", APP)
     answer = dagkit("launch", "sums.py", "--once", "--reference", "--no-sync", *CONF)
@@ -19,7 +16,7 @@ def launched(dagkit, write: Callable[[str, str], Path]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("launched")
-def test_the_state_of_an_equal_application_is_carried_over(dagkit) -> None:
+def test_the_state_of_an_equal_application_is_carried_over(dagkit):
     sentence, place, unchanged, *state = dagkit("validate", "sums.py", *CONF).out.splitlines()
     assert (sentence, place) == (
         "Sums is valid: 2 operators, 1 stream, 2 stages",
@@ -31,7 +28,7 @@ def test_the_state_of_an_equal_application_is_carried_over(dagkit) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("launched")
-def test_a_renamed_operator_is_refused_as_by_a_launch(dagkit, write: Callable[[str, str], Path]) -> None:
+def test_a_renamed_operator_is_refused_as_by_a_launch(dagkit, write):
     write("sums.py", APP.replace('"Sum"', '"Total"'))
     shown = dagkit("validate", "sums.py", *CONF)
     assert shown.code == 0
@@ -47,20 +44,20 @@ def test_a_renamed_operator_is_refused_as_by_a_launch(dagkit, write: Callable[[s
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("launched")
-def test_the_folder_of_another_application_is_refused(dagkit) -> None:
+def test_the_folder_of_another_application_is_refused(dagkit):
     answer = dagkit("validate", "sums.py", "--path", ".dagkit/Sums", "-D", "dt.attr.APPLICATION_NAME=Others", "--json")
     first = answer.document["ledger"]["state"][0]
     assert (first["fate"], first["code"]) == ("refused", "application-mismatched")
 
 
 @pytest.mark.slow
-def test_without_a_ledger_nothing_of_it_is_loaded(process, word_count: str) -> None:
+def test_without_a_ledger_nothing_of_it_is_loaded(process, word_count):
     answer = process("validate", word_count, python=("-c", LIST_IMPORTS))
     loaded = set(answer.err.split())
     assert "pydantic" in top_level_modules(answer)
     assert {name for name in loaded if name.startswith(("dagkit.ledger", "dagkit.engine.history"))} == set()
 
 
-def test_a_remote_folder_is_not_asked(dagkit, word_count: str) -> None:
+def test_a_remote_folder_is_not_asked(dagkit, word_count):
     answer = dagkit("validate", word_count, "--path", "s3://nowhere.invalid/app", "--json")
     assert (answer.code, answer.document["ledger"]) == (0, None)

@@ -1,7 +1,6 @@
 """`dagkit ledger adopt`: the files that a query of Structured Streaming has read count as read."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -36,7 +35,7 @@ def populate_dag(dag: Dag, conf) -> None:
 
 
 @pytest.fixture
-def app(write: Callable[[str, str], Path]) -> Callable[..., None]:
+def app(write):
     def written(scanner: str = "", splitter: str = "") -> None:
         write("app.py", APP.replace("SCANNER", scanner).replace("SPLITTER", splitter))
 
@@ -45,7 +44,7 @@ def app(write: Callable[[str, str], Path]) -> Callable[..., None]:
 
 
 @pytest.fixture
-def checkpoint(folder: Path) -> Checkpoint:
+def checkpoint(folder):
     return Checkpoint(folder / "checkpoint")
 
 
@@ -58,7 +57,7 @@ def adopt(dagkit, app):
 
 
 @pytest.fixture
-def launched(dagkit) -> Callable[[], list[str]]:
+def launched(dagkit):
     """Launch the application; return all lines that it has written so far."""
 
     def launch() -> list[str]:
@@ -70,7 +69,7 @@ def launched(dagkit) -> Callable[[], list[str]]:
 
 
 @pytest.fixture
-def put(write) -> Callable[..., Path]:
+def put(write):
     """Write an input file of one line, which is its name; it was changed some time ago."""
 
     def put(name: str, text: str = "", ago_millis: int = 60_000) -> Path:
@@ -82,7 +81,7 @@ def put(write) -> Callable[..., Path]:
     return put
 
 
-def test_an_application_reads_only_what_spark_has_not_read(adopt, dagkit, put, launched, checkpoint) -> None:
+def test_an_application_reads_only_what_spark_has_not_read(adopt, dagkit, put, launched, checkpoint):
     checkpoint.read([put("a b"), put("é+#?%")], [put("deeper/c")])
     put("new")
     answer = adopt("--json")
@@ -109,7 +108,7 @@ def test_an_application_reads_only_what_spark_has_not_read(adopt, dagkit, put, l
     assert dagkit("ledger", "verify", "place", "--complete").code == 0
 
 
-def test_a_dry_run_writes_nothing(adopt, put, launched, checkpoint) -> None:
+def test_a_dry_run_writes_nothing(adopt, put, launched, checkpoint):
     checkpoint.read([put("a")])
     put("b")
     answer = adopt("--dry-run")
@@ -121,7 +120,7 @@ def test_a_dry_run_writes_nothing(adopt, put, launched, checkpoint) -> None:
     assert launched() == ["a", "b"]
 
 
-def test_adopting_twice_changes_nothing(adopt, dagkit, put, launched, checkpoint) -> None:
+def test_adopting_twice_changes_nothing(adopt, dagkit, put, launched, checkpoint):
     checkpoint.read([put("a")])
     put("b")
     assert adopt().code == 0
@@ -133,7 +132,7 @@ def test_adopting_twice_changes_nothing(adopt, dagkit, put, launched, checkpoint
     assert adopt().code == 0  # nothing overlaps
 
 
-def test_a_query_that_was_continued_is_adopted_again_if_nothing_overlaps(adopt, put, launched, checkpoint) -> None:
+def test_a_query_that_was_continued_is_adopted_again_if_nothing_overlaps(adopt, put, launched, checkpoint):
     first = put("a")
     checkpoint.read([first])
     assert adopt().code == 0
@@ -143,7 +142,7 @@ def test_a_query_that_was_continued_is_adopted_again_if_nothing_overlaps(adopt, 
     assert launched() == ["c"]
 
 
-def test_files_that_both_have_read_are_refused(adopt, put, launched, checkpoint) -> None:
+def test_files_that_both_have_read_are_refused(adopt, put, launched, checkpoint):
     first = put("a")
     assert launched() == ["a"]
     checkpoint.read([first])
@@ -153,7 +152,7 @@ def test_files_that_both_have_read_are_refused(adopt, put, launched, checkpoint)
     assert "[adoption-refused]" in answer.err
 
 
-def test_a_micro_batch_in_flight_is_refused_until_it_is_decided(adopt, put, launched, checkpoint) -> None:
+def test_a_micro_batch_in_flight_is_refused_until_it_is_decided(adopt, put, launched, checkpoint):
     checkpoint.read([put("a")], [put("b")])
     (checkpoint.folder / "commits/1").unlink()
     refused = adopt()
@@ -164,7 +163,7 @@ def test_a_micro_batch_in_flight_is_refused_until_it_is_decided(adopt, put, laun
     assert launched() == ["b"]
 
 
-def test_a_micro_batch_in_flight_may_count_as_read(adopt, put, launched, checkpoint) -> None:
+def test_a_micro_batch_in_flight_may_count_as_read(adopt, put, launched, checkpoint):
     checkpoint.read([put("a")], [put("b")])
     (checkpoint.folder / "commits/1").unlink()
     put("c")
@@ -173,7 +172,7 @@ def test_a_micro_batch_in_flight_may_count_as_read(adopt, put, launched, checkpo
 
 
 @pytest.mark.parametrize("said", ["read", "unread"])
-def test_files_that_changed_are_refused_until_they_are_decided(adopt, put, launched, checkpoint, said: str) -> None:
+def test_files_that_changed_are_refused_until_they_are_decided(adopt, put, launched, checkpoint, said):
     checkpoint.read([put("a"), put("b")])
     put("a", "a\nand more", ago_millis=5)
     put("c")
@@ -187,7 +186,7 @@ def test_files_that_changed_are_refused_until_they_are_decided(adopt, put, launc
     assert launched() == (["c"] if said == "read" else ["a", "and more", "c"])
 
 
-def test_another_folder_is_refused(adopt, put, launched, checkpoint, folder: Path) -> None:
+def test_another_folder_is_refused(adopt, put, launched, checkpoint, folder):
     other = folder / "other/a"
     other.parent.mkdir()
     other.write_text("a\n")
@@ -198,7 +197,7 @@ def test_another_folder_is_refused(adopt, put, launched, checkpoint, folder: Pat
     assert answer.code != 0
 
 
-def test_files_that_are_gone_or_too_old_are_counted(adopt, put, launched, checkpoint) -> None:
+def test_files_that_are_gone_or_too_old_are_counted(adopt, put, launched, checkpoint):
     gone = put("gone")
     checkpoint.read([put("a"), gone])
     gone.unlink()
@@ -212,7 +211,7 @@ def test_files_that_are_gone_or_too_old_are_counted(adopt, put, launched, checkp
     assert launched() == ["just-in-time", "old"]
 
 
-def test_renamed_files_and_copies_of_what_spark_has_read_are_known(adopt, app, put, launched, checkpoint) -> None:
+def test_renamed_files_and_copies_of_what_spark_has_read_are_known(adopt, app, put, launched, checkpoint):
     app("'renamed': 'skip', 'skip_known_content': True")
     a, b = put("a"), put("b")
     checkpoint.read([a, b])
@@ -223,7 +222,7 @@ def test_renamed_files_and_copies_of_what_spark_has_read_are_known(adopt, app, p
     assert launched() == ["c"]
 
 
-def test_an_operator_that_remembers_nothing_is_refused(adopt, app, put, checkpoint) -> None:
+def test_an_operator_that_remembers_nothing_is_refused(adopt, app, put, checkpoint):
     app(splitter="window_data_manager='noop'")
     checkpoint.read([put("a")])
     answer = adopt()
@@ -231,7 +230,7 @@ def test_an_operator_that_remembers_nothing_is_refused(adopt, app, put, checkpoi
     assert "[adoption-refused]" in answer.err
 
 
-def test_the_operator_must_be_able(adopt, put, checkpoint, dagkit) -> None:
+def test_the_operator_must_be_able(adopt, put, checkpoint, dagkit):
     checkpoint.read([put("a")])
     answer = adopt("--operator", "Reader")
     assert (answer.code, "Reader cannot take over files that Spark has read" in answer.err) == (7, True)
@@ -244,7 +243,7 @@ def test_the_operator_must_be_able(adopt, put, checkpoint, dagkit) -> None:
 
 
 @pytest.mark.parametrize("options", [(), ("--operator", "Match")])
-def test_an_application_whose_files_are_found_in_its_graph_is_refused(adopt, put, checkpoint, write, options) -> None:
+def test_an_application_whose_files_are_found_in_its_graph_is_refused(adopt, put, checkpoint, write, options):
     write("app.py", MATCHING)
     checkpoint.read([put("a")])
     answer = adopt(*options)
@@ -254,7 +253,7 @@ def test_an_application_whose_files_are_found_in_its_graph_is_refused(adopt, put
     assert not Path("place").exists()
 
 
-def test_what_is_no_checkpoint_is_refused(adopt, put) -> None:
+def test_what_is_no_checkpoint_is_refused(adopt, put):
     answer = adopt()
     assert "[checkpoint-unreadable]" in answer.err
     assert not Path("place").exists()

@@ -1,9 +1,7 @@
 """`dagkit files`: the input files of an application, and what became of each."""
 
 import os
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import fsspec
 import pytest
@@ -55,7 +53,7 @@ def populate_dag(dag: Dag, conf) -> None:
 
 
 @pytest.fixture
-def files(dagkit, write: Callable[[str, str], Path]):
+def files(dagkit, write):
     """Write an application, and return `dagkit files` for it."""
 
     def of(source: str, **scanner: object):
@@ -75,7 +73,7 @@ def states(answer) -> dict[str, tuple[str, str]]:
     return {file["path"].removeprefix(here): (file["state"], file["reason"]) for file in answer.document["files"]}
 
 
-def test_ls_lists_every_file_with_its_state_and_the_rule(dagkit, files, write) -> None:
+def test_ls_lists_every_file_with_its_state_and_the_rule(dagkit, files, write):
     ls = files(
         APP,
         recursive=False,
@@ -117,7 +115,7 @@ def test_ls_lists_every_file_with_its_state_and_the_rule(dagkit, files, write) -
     assert ls("ls", "--like", "(").code == 2
 
 
-def test_ls_ends_after_so_many_files_and_says_whether_there_are_more(dagkit, files, write, monkeypatch) -> None:
+def test_ls_ends_after_so_many_files_and_says_whether_there_are_more(dagkit, files, write, monkeypatch):
     monkeypatch.setattr("dagkit.cli.inspecting.files._MOST", 2)
     ls = files(APP)
     for name in "abc":
@@ -131,7 +129,7 @@ def test_ls_ends_after_so_many_files_and_says_whether_there_are_more(dagkit, fil
 
 
 @pytest.mark.parametrize("source", [APP, MATCHING], ids=["FileSplitterInput", "MatchFiles"])
-def test_ls_marks_a_file_that_is_read_again(source: str, dagkit, files, write, caplog) -> None:
+def test_ls_marks_a_file_that_is_read_again(source, dagkit, files, write, caplog):
     ls = files(source.replace("MatchFiles()", "MatchFiles(continuously=True, interval_millis=0)"))
     for name in ("grown.txt", "same.txt"):
         write(f"in/{name}", "one\n")
@@ -152,7 +150,7 @@ def test_ls_marks_a_file_that_is_read_again(source: str, dagkit, files, write, c
     assert lines == ["new", "one", "one", "one", "two"]
 
 
-def test_markers_are_ignored_and_known_content_is(dagkit, files, write) -> None:
+def test_markers_are_ignored_and_known_content_is(dagkit, files, write):
     ls = files(APP, marker_file="_SUCCESS", skip_known_content=True)
     write("in/a.txt", "one\n")
     write("in/_SUCCESS", "")
@@ -165,7 +163,7 @@ def test_markers_are_ignored_and_known_content_is(dagkit, files, write) -> None:
     }
 
 
-def test_renamed_files_are_ignored_where_asked(dagkit, files, write) -> None:
+def test_renamed_files_are_ignored_where_asked(dagkit, files, write):
     ls = files(APP, renamed="skip")
     write("in/a.txt", "one\n")
     launch(dagkit)
@@ -176,7 +174,7 @@ def test_renamed_files_are_ignored_where_asked(dagkit, files, write) -> None:
     }
 
 
-def test_files_that_are_gone_are_listed_from_the_ledger(dagkit, files, write) -> None:
+def test_files_that_are_gone_are_listed_from_the_ledger(dagkit, files, write):
     ls = files(APP)
     write("in/a.txt", "one\n")
     launch(dagkit)
@@ -187,7 +185,7 @@ def test_files_that_are_gone_are_listed_from_the_ledger(dagkit, files, write) ->
     assert "give the application" in answer.err
 
 
-def test_files_of_an_operator_that_does_not_list_them_are_seen(dagkit, files, write) -> None:
+def test_files_of_an_operator_that_does_not_list_them_are_seen(dagkit, files, write):
     ls = files("""
 from dagkit import State
 from dagkit_operators import AbstractFileSplitter, FileInfo, LineReader, PartWriter
@@ -212,7 +210,7 @@ def populate_dag(dag, conf) -> None:
     assert states(ls("ls", "--json")) == {"a.txt": ("seen", "")}
 
 
-def test_explain_names_blocks_windows_rows_and_outputs(dagkit, files, write) -> None:
+def test_explain_names_blocks_windows_rows_and_outputs(dagkit, files, write):
     explain = files(APP)
     write("in/ä.txt", "one\ntwo\nsix\n")
     launch(dagkit)
@@ -239,7 +237,7 @@ def test_explain_names_blocks_windows_rows_and_outputs(dagkit, files, write) -> 
     assert lines[-1].startswith("    which wrote to ")
 
 
-def test_rows_are_not_reported_of_a_window_that_read_other_files_too(dagkit, files, write) -> None:
+def test_rows_are_not_reported_of_a_window_that_read_other_files_too(dagkit, files, write):
     explain = files(APP)
     write("in/a.txt", "one\n")
     write("in/b.txt", "two\n")
@@ -248,7 +246,7 @@ def test_rows_are_not_reported_of_a_window_that_read_other_files_too(dagkit, fil
     assert [(window["bytes"], window["rows"]) for window in reading["windows"]] == [(4, None)]
 
 
-def test_a_file_that_an_operator_in_the_graph_matched_is_explained(dagkit, files, write) -> None:
+def test_a_file_that_an_operator_in_the_graph_matched_is_explained(dagkit, files, write):
     of = files(MATCHING)
     write("in/a.txt", "one\ntwo\n")
     write("in/empty.txt", "")
@@ -269,7 +267,7 @@ def test_a_file_that_an_operator_in_the_graph_matched_is_explained(dagkit, files
 
 
 @pytest.fixture
-def bucket() -> Iterator[Any]:
+def bucket():
     """A folder of an object store."""
     memory = fsspec.filesystem("memory")
     memory.pipe("/explained/a.txt", b"one\ntwo\n")
@@ -280,7 +278,7 @@ def bucket() -> Iterator[Any]:
 
 @pytest.mark.usefixtures("bucket")
 @pytest.mark.parametrize("source", [APP.replace('"in"', '"memory://explained"'), REMOTE], ids=["splitter", "match"])
-def test_a_remote_file_is_explained(source: str, dagkit, files) -> None:
+def test_a_remote_file_is_explained(source, dagkit, files):
     of, path = files(source), "memory://explained/a.txt"
     launch(dagkit)
     document = of("explain", path, "--json").document
@@ -293,7 +291,7 @@ def test_a_remote_file_is_explained(source: str, dagkit, files) -> None:
     assert {file["state"] for file in of("ls", "--json").document["files"]} == {"seen"}
 
 
-def test_files_that_arrive_at_a_splitter_in_the_graph_are_listed_and_explained(dagkit, files, write) -> None:
+def test_files_that_arrive_at_a_splitter_in_the_graph_are_listed_and_explained(dagkit, files, write):
     write("in/a@b", "one\ntwo\nsix\n")
     write("in/gone", "x\n")
     here = Path("in").absolute()
@@ -318,7 +316,7 @@ def test_files_that_arrive_at_a_splitter_in_the_graph_are_listed_and_explained(d
     assert "Splitter passed it on" in text
 
 
-def test_a_file_that_a_splitter_in_the_graph_has_not_begun_is_pending(dagkit, files, write) -> None:
+def test_a_file_that_a_splitter_in_the_graph_has_not_begun_is_pending(dagkit, files, write):
     here = Path("in").absolute()
     of = files(ARRIVING.replace("NAMES", repr([f"{here}/{number}" for number in range(4)])))
     for number, line in enumerate(("one", "two", "bad", "six")):
@@ -329,7 +327,7 @@ def test_a_file_that_a_splitter_in_the_graph_has_not_begun_is_pending(dagkit, fi
 
 
 @pytest.mark.parametrize("source", [APP, MATCHING], ids=["FileSplitterInput", "MatchFiles"])
-def test_what_is_no_regular_file_is_listed_with_its_kind(source: str, dagkit, files, write) -> None:
+def test_what_is_no_regular_file_is_listed_with_its_kind(source, dagkit, files, write):
     of = files(source)
     write("in/a.txt", "one\n")
     os.mkfifo("in/fifo.txt")
@@ -344,7 +342,7 @@ def test_what_is_no_regular_file_is_listed_with_its_kind(source: str, dagkit, fi
         assert now["reason"] == reason
 
 
-def test_a_file_that_no_operator_finds(dagkit, files, write) -> None:
+def test_a_file_that_no_operator_finds(dagkit, files, write):
     explain = files(APP)
     write("in/a.txt", "one\n")
     launch(dagkit)
@@ -358,7 +356,7 @@ def reads(answer) -> int:
 
 
 @pytest.mark.parametrize("source", [APP, MATCHING], ids=["FileSplitterInput", "MatchFiles"])
-def test_a_forgotten_file_is_read_again_by_the_next_launch_once(source: str, dagkit, files, write) -> None:
+def test_a_forgotten_file_is_read_again_by_the_next_launch_once(source, dagkit, files, write):
     of = files(source.replace("MatchFiles()", "MatchFiles(continuously=True, interval_millis=0)"))
     finder = "Splitter" if source == APP else "Match"
     write("in/a.txt", "one\n")
@@ -374,7 +372,7 @@ def test_a_forgotten_file_is_read_again_by_the_next_launch_once(source: str, dag
     assert [reads(of("explain", f"in/{name}.txt", "--json")) for name in "ab"] == [2, 1]
 
 
-def test_forget_names_the_file_that_no_operator_knows(dagkit, files, write) -> None:
+def test_forget_names_the_file_that_no_operator_knows(dagkit, files, write):
     of = files(APP)
     write("in/a.txt", "one\n")
     launch(dagkit)

@@ -1,7 +1,5 @@
 """`dagkit items`: the items of each operator in each window, and whether they add up."""
 
-from pathlib import Path
-
 import pytest
 
 from dagkit_operators import Filter
@@ -10,13 +8,13 @@ from tests.engine.checkpoint.test_row_account import Doubling, draw
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> str:
+def place(tmp_path):
     desk = Desk(tmp_path, draw(("Odd", Filter[int](lambda number: number % 2 == 1))))
     desk.run(windows=2)
     return desk.place
 
 
-def test_items_for_people(dagkit, place: str) -> None:
+def test_items_for_people(dagkit, place):
     header, *rows = dagkit("items", place).out.splitlines()
     assert header.split() == ["window", "operator", "received", "sent", "rejected", "dropped", "adds", "up"]
     assert rows[0].split() == ["1", "Numbers", "3", "2", "1", "0", "yes"]
@@ -33,7 +31,7 @@ def test_items_for_people(dagkit, place: str) -> None:
     assert dagkit("items", place, "--operator", "Even").out == "no items were counted\n"
 
 
-def test_items_as_a_document(dagkit, place: str) -> None:
+def test_items_as_a_document(dagkit, place):
     document = dagkit("items", place, "--json").document
     assert document["schema"] == "dagkit.items/1"
     first, second = document["windows"]
@@ -51,7 +49,7 @@ def test_items_as_a_document(dagkit, place: str) -> None:
     assert (second["window"], second["breaches"]) == (2, [])
 
 
-def test_it_fails_if_a_window_does_not_add_up(dagkit, tmp_path: Path) -> None:
+def test_it_fails_if_a_window_does_not_add_up(dagkit, tmp_path):
     desk = Desk(tmp_path, draw(("Broken", Doubling())))
     desk.run(windows=1)
     answer = dagkit("items", desk.place)

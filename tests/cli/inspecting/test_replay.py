@@ -1,6 +1,5 @@
 """`dagkit replay`: prints what a correction of the code changes."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -39,7 +38,7 @@ def populate_dag(dag: Dag, conf) -> None:
 
 
 @pytest.fixture
-def replay(dagkit, write: Callable[[str, str], Path]):
+def replay(dagkit, write):
     """Run an application and return `dagkit replay` for it."""
     write("app.py", APP)
     write("in/a.txt", "one\ntwo\n")
@@ -50,20 +49,20 @@ def replay(dagkit, write: Callable[[str, str], Path]):
 CHANGED = ("-D", "dt.operator.Writer.prop.record_separator=!\n")
 
 
-def test_equal_output_gives_zero(replay) -> None:
+def test_equal_output_gives_zero(replay):
     answer = replay("--file", "in/a.txt")
     assert (answer.code, answer.out) == (0, "window 1, Writer out/0: 2 rows, all the same\n")
 
 
 @pytest.mark.parametrize("command", [("replay", "--window", "1"), ("trace", "out/0:1")])
-def test_a_ledger_of_another_application_is_refused(dagkit, replay, command: tuple[str, ...]) -> None:
+def test_a_ledger_of_another_application_is_refused(dagkit, replay, command):
     verb, *rest = command
     named = ("-D", "dt.attr.APPLICATION_NAME=Another")
     answer = dagkit(verb, "app.py", *rest, *named, "--path", "place")
     assert (answer.code, answer.err.partition("\n")[0].rpartition(" ")[2]) == (7, "[application-mismatched]")
 
 
-def test_a_difference_is_shown_up_to_the_limit_and_gives_ten(replay) -> None:
+def test_a_difference_is_shown_up_to_the_limit_and_gives_ten(replay):
     answer = replay("--window", "1", *CHANGED)
     first, *lines = answer.out.splitlines()
     assert answer.code == 10
@@ -73,7 +72,7 @@ def test_a_difference_is_shown_up_to_the_limit_and_gives_ten(replay) -> None:
     assert limited.out.splitlines()[1:] == ["@@ -1,2 +1,2 @@", "-one", "… 3 lines more"]
 
 
-def test_the_document_has_the_numbers_of_rows(replay) -> None:
+def test_the_document_has_the_numbers_of_rows(replay):
     (one,) = replay("--window", "1", *CHANGED, "--json", "--limit", "0").document["outputs"]
     assert one == {
         "window": 1,
@@ -87,14 +86,14 @@ def test_the_document_has_the_numbers_of_rows(replay) -> None:
     }
 
 
-def test_what_it_writes_is_kept_in_a_new_folder(replay) -> None:
+def test_what_it_writes_is_kept_in_a_new_folder(replay):
     assert replay("--window", "1", *CHANGED, "--into", "kept").code == 10
     assert Path("kept/1/Writer/0").read_text() == "one!\ntwo!\n"
     assert Path("out/0").read_text() == "one\ntwo\n"
     assert replay("--window", "1", "--into", "kept").code == 2
 
 
-def test_files_of_one_name_in_several_folders_are_kept_apart(dagkit, write: Callable[[str, str], Path]) -> None:
+def test_files_of_one_name_in_several_folders_are_kept_apart(dagkit, write):
     write("app.py", IN_FOLDERS)
     for name in "ab":
         write(f"in/{name}.txt", f"{name}\n")
@@ -105,5 +104,5 @@ def test_files_of_one_name_in_several_folders_are_kept_apart(dagkit, write: Call
 
 
 @pytest.mark.parametrize("options", [(), ("--window", "1", "--file", "in/a.txt"), ("--file", "in/b.txt")])
-def test_a_window_or_a_file_that_was_read_is_needed(replay, options: tuple[str, ...]) -> None:
+def test_a_window_or_a_file_that_was_read_is_needed(replay, options):
     assert replay(*options).code == 2

@@ -1,7 +1,5 @@
 """`dagkit scale`: why there are so many partitions, and how many there would have been."""
 
-from pathlib import Path
-
 import pytest
 
 from dagkit.scaling import ScalingSettings
@@ -10,7 +8,7 @@ from tests.engine.changes.test_listeners import Roomy, lines
 from tests.engine.recording import MIB, Recording, burst
 
 
-def test_explain_shows_every_decision(dagkit, tmp_path: Path) -> None:
+def test_explain_shows_every_decision(dagkit, tmp_path):
     burst(tmp_path)
     first, second = dagkit("scale", "explain", str(tmp_path / "app")).out.splitlines()
     assert first == (
@@ -21,7 +19,7 @@ def test_explain_shows_every_decision(dagkit, tmp_path: Path) -> None:
     assert second.endswith("0.4 s with 1 and 0.4 s with 4; 4 become 1: as many as can work at once")
 
 
-def test_explain_in_json_has_the_inputs_and_decides_again(dagkit, tmp_path: Path) -> None:
+def test_explain_in_json_has_the_inputs_and_decides_again(dagkit, tmp_path):
     burst(tmp_path)
     document = dagkit("scale", "explain", str(tmp_path / "app"), "--json").document
     assert document["schema"] == "dagkit.scaling/1"
@@ -30,7 +28,7 @@ def test_explain_in_json_has_the_inputs_and_decides_again(dagkit, tmp_path: Path
     assert told[0]["inputs"]["backlog"]["blocks"] == 100
 
 
-def test_explain_keeps_to_one_operator_and_to_changes(dagkit, tmp_path: Path) -> None:
+def test_explain_keeps_to_one_operator_and_to_changes(dagkit, tmp_path):
     recording = Recording(tmp_path)
     recording.find(1)
     recording.run(MIB, 1, [recording.decide()])
@@ -39,7 +37,7 @@ def test_explain_keeps_to_one_operator_and_to_changes(dagkit, tmp_path: Path) ->
     assert dagkit("scale", "explain", path, "--changes").out == "nothing was decided\n"
 
 
-def test_an_operator_without_decisions_is_reported_with_those_that_there_are(dagkit, tmp_path: Path) -> None:
+def test_an_operator_without_decisions_is_reported_with_those_that_there_are(dagkit, tmp_path):
     burst(tmp_path)
     for verb in ("explain", "simulate"):
         answer = dagkit("scale", verb, str(tmp_path / "app"), "--operator", "raeder")
@@ -49,19 +47,19 @@ def test_an_operator_without_decisions_is_reported_with_those_that_there_are(dag
         )
 
 
-def test_settings_of_a_simulation_may_be_spelled_as_in_a_property_file(dagkit, tmp_path: Path) -> None:
+def test_settings_of_a_simulation_may_be_spelled_as_in_a_property_file(dagkit, tmp_path):
     burst(tmp_path)
     answer = dagkit("scale", "simulate", str(tmp_path / "app"), "--set", "maxReaders=1", "--json")
     assert answer.document["settings"]["max_partitions"] == 1
 
 
-def test_its_help_lists_its_own_commands_in_one(dagkit) -> None:
+def test_its_help_lists_its_own_commands_in_one(dagkit):
     told = dagkit("scale", "--help").out
     assert "Commands:" in told
     assert "Compile an application" not in told
 
 
-def test_simulate_sets_what_was_beside_what_would_have_been(dagkit, tmp_path: Path) -> None:
+def test_simulate_sets_what_was_beside_what_would_have_been(dagkit, tmp_path):
     burst(tmp_path)
     path = str(tmp_path / "app")
     document = dagkit("scale", "simulate", path, "--set", "max_readers=1", "--json").document
@@ -73,7 +71,7 @@ def test_simulate_sets_what_was_beside_what_would_have_been(dagkit, tmp_path: Pa
     assert (other["most"], other["changes"]) == (1, 0)
 
 
-def test_what_a_run_decided_is_explained_and_can_be_tried_otherwise(dagkit, tmp_path: Path) -> None:
+def test_what_a_run_decided_is_explained_and_can_be_tried_otherwise(dagkit, tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "one.txt").write_text(some_lines(300))
     Desk(tmp_path, lines(tmp_path), backend=lambda backend: Hurried(Roomy(backend))).run()
@@ -86,7 +84,7 @@ def test_what_a_run_decided_is_explained_and_can_be_tried_otherwise(dagkit, tmp_
     assert was["backlog_millis"] > 0
 
 
-def test_simulate_for_people(dagkit, tmp_path: Path) -> None:
+def test_simulate_for_people(dagkit, tmp_path):
     burst(tmp_path)
     headline, header, *rows = dagkit("scale", "simulate", str(tmp_path / "app")).out.splitlines()
     assert headline == "reader: 101 blocks came"
@@ -103,20 +101,20 @@ def test_simulate_for_people(dagkit, tmp_path: Path) -> None:
         ("min_readers=9", "min_partitions 9 is greater than max_partitions 4"),
     ],
 )
-def test_what_cannot_be_set_is_reported(dagkit, tmp_path: Path, setting: str, told: str) -> None:
+def test_what_cannot_be_set_is_reported(dagkit, tmp_path, setting, told):
     burst(tmp_path, ScalingSettings(max_partitions=4))
     answer = dagkit("scale", "simulate", str(tmp_path / "app"), "--set", setting)
     assert answer.code == 2
     assert told in " ".join(answer.err.replace("│", "").split())
 
 
-def test_a_bound_can_be_taken_away(dagkit, tmp_path: Path) -> None:
+def test_a_bound_can_be_taken_away(dagkit, tmp_path):
     burst(tmp_path, ScalingSettings(max_partitions=2))
     path = str(tmp_path / "app")
     assert dagkit("scale", "simulate", path, "--set", "max_readers=none", "--json").document["courses"][2]["most"] == 4
 
 
-def test_where_nothing_was_decided_there_is_nothing_to_simulate(dagkit, tmp_path: Path) -> None:
+def test_where_nothing_was_decided_there_is_nothing_to_simulate(dagkit, tmp_path):
     recording = Recording(tmp_path)
     recording.find(1)
     recording.run(MIB, 1, [])
@@ -126,5 +124,5 @@ def test_where_nothing_was_decided_there_is_nothing_to_simulate(dagkit, tmp_path
 
 
 @pytest.mark.parametrize("verb", ["explain", "simulate"])
-def test_a_folder_without_a_ledger_is_reported(dagkit, tmp_path: Path, verb: str) -> None:
+def test_a_folder_without_a_ledger_is_reported(dagkit, tmp_path, verb):
     assert dagkit("scale", verb, str(tmp_path)).code == 6

@@ -1,9 +1,5 @@
 """A policy of a third party, by its entry point or by the place of its class: launched, explained and simulated."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from dagkit import Until
@@ -19,9 +15,7 @@ from tests.scaling.steady import install
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["steadily", "tests.scaling.steady:Steady", "tests.scaling.steady.Steady"])
-def test_a_policy_from_elsewhere_is_launched_explained_and_simulated(
-    dagkit: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
+def test_a_policy_from_elsewhere_is_launched_explained_and_simulated(dagkit, tmp_path, monkeypatch, way):
     install(tmp_path / "site", monkeypatch)
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "one.txt").write_text(some_lines(300))

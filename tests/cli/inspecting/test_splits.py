@@ -17,14 +17,14 @@ RANGES = ((40, 3), (20,))
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> str:
+def place(tmp_path):
     """The folder of an application whose windows were over as soon as they began, and with one slot to deal to."""
     desk = Desk(tmp_path, numbers_collected(RANGES, readers=1, waits_every=5), backend=Hurried)
     desk.run()
     return desk.place
 
 
-def test_every_split_is_reported_with_its_window_its_place_and_its_reason(dagkit, place: str) -> None:
+def test_every_split_is_reported_with_its_window_its_place_and_its_reason(dagkit, place):
     document = dagkit("splits", place, "--json").document
     assert document["schema"] == "dagkit.splits/1"
     splits = document["splits"]
@@ -38,13 +38,13 @@ def test_every_split_is_reported_with_its_window_its_place_and_its_reason(dagkit
     assert all(split["why"] for split in splits)
 
 
-def test_what_was_split_off_is_what_is_split_next(dagkit, place: str) -> None:
+def test_what_was_split_off_is_what_is_split_next(dagkit, place):
     """A slot stops where the next one begins: the splits of a block follow one another."""
     of_first = [split for split in dagkit("splits", place, "--json").document["splits"] if split["block"] == 0]
     assert [split["start"] for split in of_first] == [0, *(split["at"] for split in of_first[:-1])]
 
 
-def test_splits_for_people(dagkit, place: str) -> None:
+def test_splits_for_people(dagkit, place):
     header, *rows = dagkit("splits", place).out.splitlines()
     assert header.split() == ["window", "slot", "block", "from", "split", "at", "to", "why", "source"]
     splits = dagkit("splits", place, "--json").document["splits"]
@@ -53,7 +53,7 @@ def test_splits_for_people(dagkit, place: str) -> None:
     assert dagkit("splits", place, "--source", "letters").out == "nothing was split\n"
 
 
-def test_what_waits_is_reported_with_what_it_is_expected_to_take(dagkit, tmp_path: Path) -> None:
+def test_what_waits_is_reported_with_what_it_is_expected_to_take(dagkit, tmp_path):
     desk = Desk(tmp_path, numbers_collected(RANGES, readers=1, waits_every=5), backend=Hurried)
     desk.run(windows=1)
     document = dagkit("splits", desk.place, "--waiting", "--json").document
@@ -68,20 +68,18 @@ def test_what_waits_is_reported_with_what_it_is_expected_to_take(dagkit, tmp_pat
     assert f"{rest['done_positions']} in " in first
 
 
-def test_an_element_that_waits_is_reported_by_itself_where_the_ledger_has_no_name_for_it(
-    dagkit, tmp_path: Path
-) -> None:
+def test_an_element_that_waits_is_reported_by_itself_where_the_ledger_has_no_name_for_it(dagkit, tmp_path):
     desk = Desk(tmp_path, numbers_collected(RANGES, readers=1, waits_every=5), backend=Hurried)
     desk.run(windows=1)
     document = dagkit("splits", desk.place, "--waiting", "--json").document
     assert all(each["element"] for each in document["waiting"])
 
 
-def test_nothing_waits_at_the_end(dagkit, place: str) -> None:
+def test_nothing_waits_at_the_end(dagkit, place):
     assert dagkit("splits", place, "--waiting").out == "no pending work\n"
 
 
-def test_where_there_is_no_ledger_it_says_so(dagkit, tmp_path: Path) -> None:
+def test_where_there_is_no_ledger_it_says_so(dagkit, tmp_path):
     assert dagkit("splits", str(tmp_path / "nowhere")).code == 6
 
 
@@ -92,14 +90,14 @@ def shards(home: Path, *, windows: int | None, kind: Any = ShardReader) -> str:
     return desk.place
 
 
-def test_a_split_of_shares_is_printed_in_percent(dagkit, tmp_path: Path) -> None:
+def test_a_split_of_shares_is_printed_in_percent(dagkit, tmp_path):
     place = shards(tmp_path, windows=1)
     assert dagkit("splits", place).out.splitlines()[1].split()[3:9] == ["0.0", "%", "25.0", "%", "100.0", "%"]
     (split,) = dagkit("splits", place, "--json").document["splits"]
     assert (split["start_share"], split["at_share"], split["end_share"]) == (0.0, 0.25, 1.0)
 
 
-def test_shares_that_wait_are_printed_in_percent(dagkit, tmp_path: Path) -> None:
+def test_shares_that_wait_are_printed_in_percent(dagkit, tmp_path):
     place = shards(tmp_path, windows=1)
     _, rest = dagkit("splits", place, "--waiting").out.splitlines()
     assert rest.startswith("25.0 %  100.0 %  25.0 % in ")
@@ -109,7 +107,7 @@ def test_shares_that_wait_are_printed_in_percent(dagkit, tmp_path: Path) -> None
     assert row["positions"] is None
 
 
-def test_positions_have_no_shares(dagkit, tmp_path: Path) -> None:
+def test_positions_have_no_shares(dagkit, tmp_path):
     place = shards(tmp_path, windows=1, kind=CountFn)
     (split,) = dagkit("splits", place, "--json").document["splits"]
     assert (split["at"], split["at_share"]) == (1, None)
@@ -126,9 +124,7 @@ def test_positions_have_no_shares(dagkit, tmp_path: Path) -> None:
         (CountFn, None, 0.0, 0.0, "6 positions, every one read once"),
     ],
 )
-def test_shares_are_verified_as_elements(
-    dagkit, tmp_path: Path, *, kind: Any, windows: int | None, done: float, waiting: float, count: str
-) -> None:
+def test_shares_are_verified_as_elements(dagkit, tmp_path, *, kind, windows, done, waiting, count):
     place = shards(tmp_path, windows=windows, kind=kind)
     answer = dagkit("ledger", "verify", place)
     assert count in answer.out.splitlines()[-1]
@@ -137,6 +133,6 @@ def test_shares_are_verified_as_elements(
     assert (proven["positions"] > 0) is (kind is CountFn)
 
 
-def test_shares_that_wait_are_named_in_percent(dagkit, tmp_path: Path) -> None:
+def test_shares_that_wait_are_named_in_percent(dagkit, tmp_path):
     answer = dagkit("ledger", "verify", shards(tmp_path, windows=1), "--complete")
     assert '["x",4][25.0 %, 100.0 %) is pending' in answer.err

@@ -3,7 +3,7 @@
 import gzip
 import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,7 +42,7 @@ LINES = "".join(f"{number} {'apple' if number % 3 else 'pear'}\n" for number in 
 
 
 @pytest.fixture
-def traced(dagkit, write: Callable[[str, str], Path]):
+def traced(dagkit, write):
     """Run an application with these operators after its reader, and return a function that traces a line."""
 
     def run(chain: str, *, block: int = 10_000, readers: int = 1, launch: tuple[str, ...] = ()):
@@ -79,7 +79,7 @@ dag.add_stream("upper", number.output, writer.input)
 """
 
 
-def test_a_line_that_a_filter_kept_comes_from_one_record(traced, write) -> None:
+def test_a_line_that_a_filter_kept_comes_from_one_record(traced, write):
     write("in/a.txt", LINES)
     answer = traced(PEARS, block=100)
     for file in sorted(Path("out").iterdir()):
@@ -87,7 +87,7 @@ def test_a_line_that_a_filter_kept_comes_from_one_record(traced, write) -> None:
             assert sources(answer(f"{file}:{number}", "--json")) == [("a.txt", *position(line), line)]
 
 
-def test_people_read_the_file_and_the_bytes(traced, write) -> None:
+def test_people_read_the_file_and_the_bytes(traced, write):
     write("in/a.txt", "one pear\ntwo apples\nthree pear\n")
     assert traced(PEARS)("out/0:2").out == (
         "out/0:2: three pear\nwritten by Writer in window 1\nin/a.txt:byte 20-31: three pear\n"
@@ -105,7 +105,7 @@ def content_of(file: Path) -> bytes:
 
 @pytest.mark.gate(1)
 @pytest.mark.parametrize("settings", ["", "max_count=7", "compression='gzip'", "max_count=9, compression='zstd'"])
-def test_a_mapped_line_in_a_rolled_part_of_several_readers(traced, write, settings: str) -> None:
+def test_a_mapped_line_in_a_rolled_part_of_several_readers(traced, write, settings):
     write("in/a.txt", LINES)
     write("in/b.txt", LINES.replace("apple", "plum"))
     answer = traced(PARTS.replace("SETTINGS", settings), block=150, readers=2)
@@ -121,7 +121,7 @@ def test_a_mapped_line_in_a_rolled_part_of_several_readers(traced, write, settin
     assert found
 
 
-def test_equal_lines_are_distinguished_by_the_lines_around_them(traced, write) -> None:
+def test_equal_lines_are_distinguished_by_the_lines_around_them(traced, write):
     write("in/a.txt", "x\nsame\ny\n")
     write("in/b.txt", "p\nsame\nq\n")
     answer = traced(PARTS.replace("SETTINGS", ""))
@@ -131,7 +131,7 @@ def test_equal_lines_are_distinguished_by_the_lines_around_them(traced, write) -
     assert sources(answer(f"{file}:5", "--json")) == [("b.txt", 2, 7, "same")]
 
 
-def test_equal_files_are_all_named(traced, write) -> None:
+def test_equal_files_are_all_named(traced, write):
     write("in/a.txt", "same\n")
     write("in/b.txt", "same\n")
     answer = traced(PARTS.replace("SETTINGS", ""))
@@ -143,7 +143,7 @@ def test_equal_files_are_all_named(traced, write) -> None:
     ]
 
 
-def test_each_line_of_a_flat_map_comes_from_the_same_record(traced, write) -> None:
+def test_each_line_of_a_flat_map_comes_from_the_same_record(traced, write):
     write("in/a.txt", "a b\n\nc d e\n")
     answer = traced("""\
 words = dag.add_operator("Words", FlatMap(lambda text: text.split()))
@@ -162,7 +162,7 @@ dag.add_stream("words", words.output, writer.input)
 
 
 @pytest.mark.parametrize(("ending", "compress"), COMPRESS.items(), ids=COMPRESS.keys())
-def test_positions_in_a_compressed_file_are_those_of_its_content(traced, folder, ending: str, compress) -> None:
+def test_positions_in_a_compressed_file_are_those_of_its_content(traced, folder, ending, compress):
     (folder / "in").mkdir()
     (folder / f"in/a.txt{ending}").write_bytes(compress(LINES.encode()))
     answer = traced(PEARS)("out/0:3", "--json")
@@ -171,7 +171,7 @@ def test_positions_in_a_compressed_file_are_those_of_its_content(traced, folder,
 
 
 @pytest.mark.parametrize(("name", "compress"), [("a.bin", bytes), ("a.bin.gz", gzip.compress)])
-def test_records_of_a_fixed_length_end_where_they_do(dagkit, write, folder, name: str, compress) -> None:
+def test_records_of_a_fixed_length_end_where_they_do(dagkit, write, folder, name, compress):
     write(
         "app.py",
         """
@@ -195,7 +195,7 @@ def populate_dag(dag, conf) -> None:
 
 
 @pytest.mark.parametrize(("name", "compress"), [("a.bin", bytes), ("a.bin.gz", gzip.compress)])
-def test_the_last_record_of_an_authors_context_ends_where_it_does(dagkit, write, folder, name: str, compress) -> None:
+def test_the_last_record_of_an_authors_context_ends_where_it_does(dagkit, write, folder, name, compress):
     write(
         "app.py",
         """
@@ -252,7 +252,7 @@ def populate_dag(dag, conf) -> None:
 
 
 @pytest.fixture
-def traced_ranges(dagkit, write: Callable[[str, str], Path], folder: Path):
+def traced_ranges(dagkit, write, folder):
     """Read a file with a reader, write a line for each record, and trace these lines to ranges of the file."""
 
     def run(reader: str, content: bytes, block: int, *, name: str = "a", rejects: bool = False):
@@ -332,7 +332,7 @@ CASES = {
 @pytest.mark.gate(11)
 @pytest.mark.parametrize("is_divided", [False, True], ids=["one block", "several blocks"])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_a_record_ends_where_its_reader_ended_it(traced_ranges, case: Case, is_divided: bool) -> None:
+def test_a_record_ends_where_its_reader_ended_it(traced_ranges, case, is_divided):
     records = [record.encode(case.encoding) for record in case.records]
     content = case.header.encode(case.encoding) + b"".join(records)
     block = case.block or min(map(len, records)) if is_divided else 1000
@@ -340,7 +340,7 @@ def test_a_record_ends_where_its_reader_ended_it(traced_ranges, case: Case, is_d
 
 
 @pytest.mark.parametrize("name", ["a delimiter", "escapes", "quoted newlines", "JSON lines"])
-def test_a_record_in_a_compressed_file_ends_where_its_reader_ended_it(traced_ranges, name: str) -> None:
+def test_a_record_in_a_compressed_file_ends_where_its_reader_ended_it(traced_ranges, name):
     case = CASES[name]
     records = [record.encode() for record in case.records]
     content = case.header.encode() + b"".join(records)
@@ -348,12 +348,12 @@ def test_a_record_in_a_compressed_file_ends_where_its_reader_ended_it(traced_ran
 
 
 @pytest.mark.parametrize("block", [9, 1000])
-def test_what_a_reader_skips_or_rejects_is_no_part_of_the_record_before_it(traced_ranges, block: int) -> None:
+def test_what_a_reader_skips_or_rejects_is_no_part_of_the_record_before_it(traced_ranges, block):
     content = b'{"n": 1}\nno JSON\n{"n": 2}\n\n\n'
     assert traced_ranges("JsonLinesReader()", content, block, rejects=True) == [(0, 9), (17, 26)]
 
 
-def test_of_a_long_record_the_beginning_is_shown(traced, write) -> None:
+def test_of_a_long_record_the_beginning_is_shown(traced, write):
     write("in/a.txt", "one\n" + "x" * 70_000 + "\n")
     answer = traced(PARTS.replace("SETTINGS", ""))
     (file,) = Path("out").iterdir()
@@ -362,7 +362,7 @@ def test_of_a_long_record_the_beginning_is_shown(traced, write) -> None:
 
 
 @pytest.mark.parametrize("block", [40, 10_000])
-def test_a_batch_of_rows_ends_with_its_last_row(traced_ranges, block: int) -> None:
+def test_a_batch_of_rows_ends_with_its_last_row(traced_ranges, block):
     rows = [b"%d\n" % number for number in range(100, 118)]
     content = b"n\n" + b"".join(rows)
     reader = "CsvReader(reader_context=CsvContext(types={'n': 'int64'}, sends='batches'))"
@@ -404,7 +404,7 @@ def populate_dag(dag, conf) -> None:
 """
 
 
-def test_a_record_of_a_context_that_never_splits_ends_where_the_next_one_starts(dagkit, write) -> None:
+def test_a_record_of_a_context_that_never_splits_ends_where_the_next_one_starts(dagkit, write):
     write("app.py", NEVER_SPLITS)
     write("in/a", "aabbcc")
     assert dagkit("launch", "app.py", "--once", "--reference", "--no-sync").code == 0
@@ -417,7 +417,7 @@ AVRO = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "string"
 
 
 @pytest.mark.parametrize("block", [8, 10_000])
-def test_a_record_of_avro_comes_from_its_data_block(traced_ranges, dagkit, block: int) -> None:
+def test_a_record_of_avro_comes_from_its_data_block(traced_ranges, dagkit, block):
     file = io.BytesIO()
     fastavro.writer(file, AVRO, [{"n": text} for text in ("apple", "bread", "grape")], sync_interval=12)
     content = file.getvalue()
@@ -433,7 +433,7 @@ def test_a_record_of_avro_comes_from_its_data_block(traced_ranges, dagkit, block
 
 @pytest.mark.parametrize("block", [20, 10_000])
 @pytest.mark.parametrize("name", ["a.parquet", "a.parquet.gz"])
-def test_a_row_of_parquet_comes_from_its_row_group(traced_ranges, name: str, block: int) -> None:
+def test_a_row_of_parquet_comes_from_its_row_group(traced_ranges, name, block):
     file = pa.BufferOutputStream()
     pq.write_table(pa.table({"n": ["apple", "bread", "grape"], "m": [1, 2, 3]}), file, row_group_size=2)
     content = file.getvalue().to_pybytes()
@@ -446,7 +446,7 @@ def test_a_row_of_parquet_comes_from_its_row_group(traced_ranges, name: str, blo
     assert found == [(4, middle), (4, middle), (middle, footer)]
 
 
-def test_a_line_of_a_later_window_is_found_in_the_file_of_that_window(traced, dagkit, write) -> None:
+def test_a_line_of_a_later_window_is_found_in_the_file_of_that_window(traced, dagkit, write):
     write("in/a.txt", LINES)
     answer = traced(PARTS.replace("SETTINGS", ""))
     write("in/b.txt", "last one\n")
@@ -455,7 +455,7 @@ def test_a_line_of_a_later_window_is_found_in_the_file_of_that_window(traced, da
     assert sources(answer(f"{file}:1", "--json")) == [("b.txt", 0, 9, "last one")]
 
 
-def test_state_between_reader_and_writer_leaves_the_blocks_of_the_window(traced, dagkit, write) -> None:
+def test_state_between_reader_and_writer_leaves_the_blocks_of_the_window(traced, dagkit, write):
     write("in/a.txt", "x\ny\n")
     answer = traced("""\
 count = dag.add_operator("Count", Numbered())
@@ -517,7 +517,7 @@ CHAINS = {
 
 
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
-def test_files_that_an_operator_in_the_middle_found_are_traced(dagkit, write, chain: str) -> None:
+def test_files_that_an_operator_in_the_middle_found_are_traced(dagkit, write, chain):
     write("in/a.txt", LINES)
     write("in/b.txt", "one\ntwo\n" * 20)
     write("app.py", INSIDE.replace("CHAIN", chain))
@@ -535,7 +535,7 @@ def test_files_that_an_operator_in_the_middle_found_are_traced(dagkit, write, ch
     assert traced == 2
 
 
-def test_blocks_of_a_splitter_in_the_middle_end_where_they_did(dagkit, write) -> None:
+def test_blocks_of_a_splitter_in_the_middle_end_where_they_did(dagkit, write):
     write("in/a.txt", "0123456789")
     chain = "patterns, MatchFiles(), FileSplitterBase(block_size=6), FixedLengthReader(length=4)"
     write("app.py", INSIDE.replace("CHAIN", chain))
@@ -545,7 +545,7 @@ def test_blocks_of_a_splitter_in_the_middle_end_where_they_did(dagkit, write) ->
     assert (source["start"], source["end"], source["text"]) == (4, 6, "45")
 
 
-def test_a_line_is_traced_although_another_file_of_its_window_is_gone(traced, write) -> None:
+def test_a_line_is_traced_although_another_file_of_its_window_is_gone(traced, write):
     write("in/a.txt", "one\n")
     write("in/b.txt", "two\n")
     answer = traced(PARTS.replace("SETTINGS", ""))
@@ -556,7 +556,7 @@ def test_a_line_is_traced_although_another_file_of_its_window_is_gone(traced, wr
     assert "in/a.txt is gone" in " ".join(answer(places["ONE"]).out.split())
 
 
-def test_an_input_that_changed_is_reported(traced, write) -> None:
+def test_an_input_that_changed_is_reported(traced, write):
     write("in/a.txt", "one pear\ntwo pear\n")
     answer = traced(PEARS)
     write("app.py", Path("app.py").read_text().replace('"pear"', '"apple"'))
@@ -572,14 +572,14 @@ def test_an_input_that_changed_is_reported(traced, write) -> None:
         ("in/a.txt:1", "the ledger names no file"),
     ],
 )
-def test_a_line_that_was_never_written_is_a_mistake_in_the_command(traced, write, place: str, problem: str) -> None:
+def test_a_line_that_was_never_written_is_a_mistake_in_the_command(traced, write, place, problem):
     write("in/a.txt", "one pear\n")
     answer = traced(PEARS)(place)
     assert answer.code == 2
     assert problem in " ".join(answer.err.split())
 
 
-def test_a_file_that_was_changed_is_not_traced(traced, write) -> None:
+def test_a_file_that_was_changed_is_not_traced(traced, write):
     write("in/a.txt", "one pear\n")
     answer = traced(PEARS)
     with Path("out/0").open("a") as file:

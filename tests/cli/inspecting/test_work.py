@@ -2,7 +2,6 @@
 
 import gzip
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,7 +29,7 @@ def populate_dag(dag: Dag, conf) -> None:
 
 
 @pytest.fixture
-def work(dagkit, write: Callable[[str, str], Path]):
+def work(dagkit, write):
     """Run an application that stops at a damaged file, and return `dagkit work` for it."""
     write("app.py", APP)
     write("in/a.txt", "a\n")
@@ -44,7 +43,7 @@ def launch(dagkit):
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
-def test_a_user_without_a_name_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_a_name_is_a_number(monkeypatch):
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.delenv(name, raising=False)
     child = os.fork()
@@ -59,7 +58,7 @@ def test_a_user_without_a_name_is_a_number(monkeypatch: pytest.MonkeyPatch) -> N
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_a_file_is_given_up_by_its_path(dagkit, work) -> None:
+def test_a_file_is_given_up_by_its_path(dagkit, work):
     here = Path("in").absolute()
     assert [
         (each["state"], each["source"].startswith(str(here))) for each in work("ls", "--json").document["work"]
@@ -77,12 +76,12 @@ def test_a_file_is_given_up_by_its_path(dagkit, work) -> None:
 
 
 @pytest.mark.parametrize("place", ["in/a.txt[0.0 %, 50.0 %)"])
-def test_a_range_in_percent_is_wrong_usage(work, place: str) -> None:
+def test_a_range_in_percent_is_wrong_usage(work, place):
     answer = work("give-up", place, "--at-launch")
     assert answer.code == 2
     assert "leave out the range" in answer.err
 
 
-def test_without_a_driver_a_request_is_withdrawn(work) -> None:
+def test_without_a_driver_a_request_is_withdrawn(work):
     answer = work("retry", "--wait", "0")
     assert (answer.code, "request-unanswered" in answer.err) == (8, True)

@@ -23,7 +23,7 @@ def events(text: str) -> list[str]:
     return [json.loads(line)["event"] for line in text.splitlines()]
 
 
-def test_the_log_has_the_events_of_all_launches(dagkit, folder: Path) -> None:
+def test_the_log_has_the_events_of_all_launches(dagkit, folder):
     launched()
     launched()
     shown = events(dagkit("logs", "app", "--json").out)
@@ -31,14 +31,14 @@ def test_the_log_has_the_events_of_all_launches(dagkit, folder: Path) -> None:
     assert events(dagkit("logs", "app", "-n", "1", "--json").out) == ["ended"]
 
 
-def test_a_line_is_shown_as_text(dagkit, folder: Path) -> None:
+def test_a_line_is_shown_as_text(dagkit, folder):
     launched()
     (line,) = dagkit("logs", "app", "-n", "1").out.splitlines()
     assert line.split()[1:3] == ["info", "ended"]
     assert line.split()[3].startswith("window=")
 
 
-def test_lines_that_no_driver_wrote_are_shown_as_they_are(dagkit, folder: Path) -> None:
+def test_lines_that_no_driver_wrote_are_shown_as_they_are(dagkit, folder):
     launched()
     lines = [b'{"ts": 1, "level": "info", "event": "ended"}', b"[]", b'{"event": "en', b"\xff\x1b[2J", b"[" * 9999]
     with (folder / "app" / "logs" / "driver.log").open("ab") as log:
@@ -49,15 +49,13 @@ def test_lines_that_no_driver_wrote_are_shown_as_they_are(dagkit, folder: Path) 
     assert shown.out.splitlines() == expected
 
 
-def test_following_ends_with_the_application(dagkit, folder: Path) -> None:
+def test_following_ends_with_the_application(dagkit, folder):
     launched()
     assert events(dagkit("logs", "app", "-f", "-n", "1", "--json").out) == ["ended"]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full: use Linux")
-def test_a_full_disk_costs_the_log_and_not_the_launch(
-    folder: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_full_disk_costs_the_log_and_not_the_launch(folder, caplog, capfd):
     (folder / "app" / "logs").mkdir(parents=True)
     (folder / "app" / "logs" / "driver.log").symlink_to("/dev/full")
     launched()
@@ -66,7 +64,7 @@ def test_a_full_disk_costs_the_log_and_not_the_launch(
     assert "Traceback" not in capfd.readouterr().err
 
 
-def test_a_failure_and_the_warnings_before_it_are_kept(dagkit, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failure_and_the_warnings_before_it_are_kept(dagkit, folder, caplog):
     def warn(_: object) -> None:
         logging.getLogger("dagkit.test").warning("%s is late", "it")
 
@@ -85,21 +83,21 @@ def test_a_failure_and_the_warnings_before_it_are_kept(dagkit, folder: Path, cap
     assert " error stopped OperatorFailed: times failed in window 1" in text
 
 
-def test_the_log_is_divided_into_files_and_read_as_one(dagkit, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_log_is_divided_into_files_and_read_as_one(dagkit, folder, monkeypatch):
     monkeypatch.setattr(run_log, "LONGEST_BYTES", 400)
     launched()
     assert len(list((folder / "app" / "logs").iterdir())) > 1
     assert events(dagkit("logs", "app", "--json").out)[-1] == "ended"
 
 
-def test_a_broken_line_is_shown_as_it_is(dagkit, folder: Path) -> None:
+def test_a_broken_line_is_shown_as_it_is(dagkit, folder):
     launched()
     with (folder / "app" / "logs" / "driver.log").open("a") as log:
         log.write('{"ts": "20')
     assert dagkit("logs", "app", "-n", "1").out == '{"ts": "20\n'
 
 
-def test_warnings_still_reach_stderr_where_no_logging_is_set_up(process, folder: Path) -> None:
+def test_warnings_still_reach_stderr_where_no_logging_is_set_up(process, folder):
     (folder / "warns.py").write_text(
         """
 import logging
@@ -114,7 +112,7 @@ launch(multiplied(), until="once", machine=Machine("reference"), path="app",
     assert set(answer.err.splitlines()) == {"late"}
 
 
-def test_without_a_log_the_command_says_where_one_is_kept(dagkit, folder: Path) -> None:
+def test_without_a_log_the_command_says_where_one_is_kept(dagkit, folder):
     launched()
     for file in (folder / "app" / "logs").iterdir():
         file.unlink()

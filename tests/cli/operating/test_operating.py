@@ -66,7 +66,7 @@ class Running:
 
 
 @pytest.fixture
-def running(tmp_path: Path) -> Iterator[Running]:
+def running(tmp_path):
     yield from until_stopped(Running(tmp_path / "app"))
 
 
@@ -79,7 +79,7 @@ def until_stopped(run: Running) -> Iterator[Running]:
         run.stop()
 
 
-def test_a_running_application_is_stopped_and_the_command_waits_for_its_end(dagkit, running: Running) -> None:
+def test_a_running_application_is_stopped_and_the_command_waits_for_its_end(dagkit, running):
     answer = dagkit("stop", str(running.folder))
     running.thread.join(within(30))
     assert answer.out.startswith("Times stopped after window ")
@@ -90,7 +90,7 @@ def test_a_running_application_is_stopped_and_the_command_waits_for_its_end(dagk
     )
 
 
-def test_the_status_names_the_process_and_the_state(dagkit, running: Running) -> None:
+def test_the_status_names_the_process_and_the_state(dagkit, running):
     answer = dagkit("status", str(running.folder))
     assert answer.out.startswith("Times: ")
     assert f"; process {os.getpid()} of " in answer.out
@@ -99,7 +99,7 @@ def test_the_status_names_the_process_and_the_state(dagkit, running: Running) ->
     assert document["driver"]["pid"] == os.getpid()
 
 
-def test_a_request_to_stop_is_not_for_a_later_launch(tmp_path: Path) -> None:
+def test_a_request_to_stop_is_not_for_a_later_launch(tmp_path):
     launch(multiplied(), until="once", machine=Machine("reference"), path=tmp_path / "app")
     store = Ledger.open(tmp_path / "app").store
     before = read_status(store)
@@ -112,7 +112,7 @@ def test_a_request_to_stop_is_not_for_a_later_launch(tmp_path: Path) -> None:
     assert (status.state, reply.done) == ("stopped", False)
 
 
-def test_applications_are_listed_with_their_states(dagkit, folder: Path) -> None:
+def test_applications_are_listed_with_their_states(dagkit, folder):
     launch(multiplied(), {"dt.attr.APPLICATION_NAME": "Times"}, until="once", machine=Machine("reference"))
     Ledger.create(folder / ".dagkit" / "Old")
     (folder / ".dagkit" / "no application").mkdir()
@@ -127,7 +127,7 @@ def test_applications_are_listed_with_their_states(dagkit, folder: Path) -> None
     assert dagkit("ls", ".dagkit/Times").out.splitlines()[1].split()[0] == "Times"
 
 
-def test_without_a_status_the_command_says_what_to_do(dagkit, folder: Path) -> None:
+def test_without_a_status_the_command_says_what_to_do(dagkit, folder):
     Ledger.create(folder / "app")
     answer = dagkit("status", "app")
     assert (answer.code, answer.err.partition("\n")[0].rpartition("/")[2]) == (
@@ -136,7 +136,7 @@ def test_without_a_status_the_command_says_what_to_do(dagkit, folder: Path) -> N
     )
 
 
-def test_for_the_name_of_an_application_its_folder_is_suggested(dagkit, folder: Path) -> None:
+def test_for_the_name_of_an_application_its_folder_is_suggested(dagkit, folder):
     Ledger.create(folder / ".dagkit" / "Times")
     answer = dagkit("status", "Times")
     assert (answer.code, answer.err) == (
@@ -145,7 +145,7 @@ def test_for_the_name_of_an_application_its_folder_is_suggested(dagkit, folder: 
     )
 
 
-def test_an_application_that_was_launched_in_another_folder_is_suggested(dagkit, folder: Path) -> None:
+def test_an_application_that_was_launched_in_another_folder_is_suggested(dagkit, folder):
     dagkit("new", "words", "--launch")
     assert "words/.dagkit/Words" in dagkit("ls", "words").out
     assert "words/.dagkit/Words" in dagkit("ls", "words/.dagkit").out
@@ -157,12 +157,12 @@ def test_an_application_that_was_launched_in_another_folder_is_suggested(dagkit,
     )
 
 
-def test_top_ends_with_the_application_and_prints_a_block_each_time(dagkit, folder: Path) -> None:
+def test_top_ends_with_the_application_and_prints_a_block_each_time(dagkit, folder):
     launch(multiplied(), {"dt.attr.APPLICATION_NAME": "Times"}, until="once", machine=Machine("reference"), path="app")
     assert dagkit("top", "app").out.count("Times: stopped; process ") == 1
 
 
-def test_top_shows_the_figures_as_often_as_it_is_asked(dagkit, running: Running) -> None:
+def test_top_shows_the_figures_as_often_as_it_is_asked(dagkit, running):
     shown = dagkit("top", str(running.folder), "--count", "2", "--every", "0.2", "--json").out
     assert shown.count('"schema": "dagkit.status/1"') == 2
 
@@ -178,7 +178,7 @@ launch(multiplied(), {"dt.attr.APPLICATION_NAME": "Times"}, machine=Machine("ref
 
 
 @pytest.mark.slow
-def test_a_killed_application_is_listed_as_killed_and_blocks_no_launch(dagkit, folder: Path) -> None:
+def test_a_killed_application_is_listed_as_killed_and_blocks_no_launch(dagkit, folder):
     path = os.pathsep.join(filter(None, sys.path))
     with limited(
         subprocess.Popen(  # noqa: S603 - this very Python
@@ -214,7 +214,7 @@ KILLS_ITSELF = KILLED.replace("import sys", "import os, signal").replace(
 
 
 @pytest.mark.slow
-def test_of_a_killed_driver_the_status_says_since_when_and_what_the_ledger_holds(dagkit, folder: Path) -> None:
+def test_of_a_killed_driver_the_status_says_since_when_and_what_the_ledger_holds(dagkit, folder):
     path = os.pathsep.join(filter(None, sys.path))
     killed = run_program(
         [sys.executable, "-c", KILLS_ITSELF], check=False, env={**os.environ, "PYTHONPATH": path}, seconds=50
@@ -236,7 +236,7 @@ def test_of_a_killed_driver_the_status_says_since_when_and_what_the_ledger_holds
     assert dagkit("ls", "app").out.splitlines()[1].split()[:3] == ["Times", "killed", "2"]
 
 
-def test_of_a_silent_driver_the_status_says_where_to_look(dagkit, folder: Path) -> None:
+def test_of_a_silent_driver_the_status_says_where_to_look(dagkit, folder):
     store = Ledger.create(folder / "app").store
     store.replace(STATUS, first_snapshot(host="etl-1").model_dump_json().encode())
     lines = dagkit("status", "app").out.splitlines()
@@ -248,7 +248,7 @@ def test_of_a_silent_driver_the_status_says_where_to_look(dagkit, folder: Path) 
     ]
 
 
-def test_an_application_of_another_host_is_not_killed(dagkit, folder: Path) -> None:
+def test_an_application_of_another_host_is_not_killed(dagkit, folder):
     store = Ledger.create(folder / "app").store
     elsewhere = first_snapshot(host="etl-1").model_copy(update={"at": datetime.now(UTC)})
     store.replace(STATUS, elsewhere.model_dump_json().encode())
@@ -256,7 +256,7 @@ def test_an_application_of_another_host_is_not_killed(dagkit, folder: Path) -> N
     assert (answer.code, answer.err.startswith("App runs on etl-1, not on this host, ")) == (2, True)
 
 
-def test_a_driver_of_another_host_that_fell_silent_is_shown_as_silent(folder: Path) -> None:
+def test_a_driver_of_another_host_that_fell_silent_is_shown_as_silent(folder):
     store = Ledger.create(folder / "app").store
     store.replace(STATUS, first_snapshot(host="etl-1").model_dump_json().encode())
     seen = SeenRun.of(store, NOON + 2 * RECENT)
@@ -264,7 +264,7 @@ def test_a_driver_of_another_host_that_fell_silent_is_shown_as_silent(folder: Pa
     assert (seen.state, seen.runs) == ("silent", False)
 
 
-def test_the_figures_of_a_run_are_lines_and_a_table() -> None:
+def test_the_figures_of_a_run_are_lines_and_a_table():
     plan = compile_application(numbers_collected(((3,),), readers=2)).plan
     run = RunPicture(SetClock(), first_snapshot(), plan)
     for event in (*WINDOW, Working([AT_WORK, replace(AT_WORK, slot=0, fraction=None)])):
@@ -282,7 +282,7 @@ def test_the_figures_of_a_run_are_lines_and_a_table() -> None:
     assert row == ["digits", "2", "→", "4", "4.0", "40", "800", "B", "4", "40", "3", "50%"]
 
 
-def test_of_an_error_of_several_lines_the_first_is_shown() -> None:
+def test_of_an_error_of_several_lines_the_first_is_shown():
     error = RunError(at=NOON, window=1, message="Loud failed: IndexError\n  record: 'a'\nTraceback", again=False)
     seen = SeenRun(first_snapshot().model_copy(update={"error": error}), "here", NOON)
     (shown,) = [line for line in picture(seen).splitlines() if line.startswith("last error, ")]
@@ -290,10 +290,10 @@ def test_of_an_error_of_several_lines_the_first_is_shown() -> None:
 
 
 @pytest.mark.parametrize(("alias", "command"), ALIASES.items())
-def test_other_names_lead_to_the_same_command(alias: str, command: str) -> None:
+def test_other_names_lead_to_the_same_command(alias, command):
     context = click.Context(main)
     assert main.get_command(context, alias) is main.get_command(context, command)
 
 
-def test_other_names_are_not_in_the_list_of_commands() -> None:
+def test_other_names_are_not_in_the_list_of_commands():
     assert not ALIASES.keys() & set(main.list_commands(click.Context(main)))

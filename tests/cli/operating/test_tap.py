@@ -2,8 +2,6 @@
 
 import json
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -14,12 +12,12 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def running(tmp_path: Path) -> Iterator[Running]:
+def running(tmp_path):
     """An application that sends a number each second, for longer than any test takes."""
     yield from until_stopped(Running(tmp_path / "app", [(number,) for number in range(3600)]))
 
 
-def test_items_are_shown_until_the_limit(dagkit, running: Running) -> None:
+def test_items_are_shown_until_the_limit(dagkit, running):
     answer = dagkit("tap", str(running.folder), "script", "--limit", "1")
     assert (answer.code, answer.err) == (0, "")
     assert answer.out.startswith("window ")
@@ -27,7 +25,7 @@ def test_items_are_shown_until_the_limit(dagkit, running: Running) -> None:
 
 
 @pytest.mark.trial
-def test_items_are_shown_until_the_application_ends(dagkit, running: Running) -> None:
+def test_items_are_shown_until_the_application_ends(dagkit, running):
     stopping = threading.Timer(2, running.stop)
     stopping.start()
     answer = dagkit("tap", str(running.folder), "times")
@@ -36,18 +34,18 @@ def test_items_are_shown_until_the_application_ends(dagkit, running: Running) ->
     assert answer.out.startswith("window ")
 
 
-def test_the_document_names_the_window(dagkit, running: Running) -> None:
+def test_the_document_names_the_window(dagkit, running):
     document = json.loads(dagkit("tap", str(running.folder), "times", "--limit", "1", "--json").out)
     assert document["window"] > 0
     assert [one["operator"] for one in document["items"]] == ["times"]
 
 
-def test_an_unknown_stream_is_refused(dagkit, running: Running) -> None:
+def test_an_unknown_stream_is_refused(dagkit, running):
     answer = dagkit("tap", str(running.folder), "tims")
     assert (answer.code, answer.err.splitlines()[0]) == (3, "there is no stream 'tims' [request-refused]")
 
 
-def test_an_application_that_does_not_run_has_no_items(dagkit, running: Running) -> None:
+def test_an_application_that_does_not_run_has_no_items(dagkit, running):
     dagkit("stop", str(running.folder))
     running.thread.join(within(30))
     assert dagkit("tap", str(running.folder), "times").code == 8

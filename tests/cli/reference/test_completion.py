@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -45,7 +44,7 @@ class Shell:
 
 
 @pytest.fixture
-def shell(folder: Path) -> Iterator[Shell]:
+def shell(folder):
     """A bash in the folder; the command is that of the Python that runs the tests."""
     bash = shutil.which("bash")
     assert bash is not None, "the tests need bash"
@@ -69,14 +68,14 @@ def shell(folder: Path) -> Iterator[Shell]:
             os.close(ours)
 
 
-def test_commands_and_options_are_completed(shell: Shell) -> None:
+def test_commands_and_options_are_completed(shell):
     assert shell.completed("dagkit valid") == "dagkit validate"
     assert shell.completed("dagkit launch --metrics-p") == "dagkit launch --metrics-port"
     assert shell.completed("dagkit ledger veri") == "dagkit ledger verify"
     assert shell.completed("dagkit launch --log js") == "dagkit launch --log json"
 
 
-def test_launched_applications_are_completed_by_name_and_by_folder(shell: Shell, folder: Path) -> None:
+def test_launched_applications_are_completed_by_name_and_by_folder(shell, folder):
     Ledger.create(folder / ".dagkit" / "LineFilter")
     (folder / ".dagkit" / "LineNothing").mkdir()
     assert shell.completed("dagkit status Line") == "dagkit status .dagkit/LineFilter"
@@ -84,7 +83,7 @@ def test_launched_applications_are_completed_by_name_and_by_folder(shell: Shell,
     assert shell.completed("dagkit items .dagkit/L") == "dagkit items .dagkit/LineFilter"
 
 
-def test_files_are_completed_where_no_application_fits(shell: Shell, write: Callable[[str, str], Path]) -> None:
+def test_files_are_completed_where_no_application_fits(shell, write):
     write("word_count.py", "")
     assert shell.completed("dagkit launch wor") == "dagkit launch word_count.py"
     assert shell.completed("dagkit status wor") == "dagkit status word_count.py"

@@ -3,8 +3,6 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pytest
-
 from dagkit.backends.spark.java import JavaNotFound
 from dagkit.cli.reference import doctor
 from dagkit.ledger.stores import LocalStore
@@ -27,31 +25,31 @@ def findings(answer) -> dict[str, tuple[bool, str, str]]:
     return {each["check"]: (each["ok"], each["found"], each["help"]) for each in listed}
 
 
-def test_every_check_is_reported_and_nothing_is_left_behind(dagkit, folder: Path) -> None:
+def test_every_check_is_reported_and_nothing_is_left_behind(dagkit, folder):
     answer = dagkit("doctor", "--json")
     assert [each["check"] for each in answer.document["findings"]] == CHECKS
     assert findings(answer)["storage"][0]
     assert list(folder.iterdir()) == []
 
 
-def test_the_folders_on_the_way_to_a_place_that_does_not_exist_are_not_left_behind(dagkit, folder: Path) -> None:
+def test_the_folders_on_the_way_to_a_place_that_does_not_exist_are_not_left_behind(dagkit, folder):
     (folder / "there").mkdir()
     found = findings(dagkit("doctor", "--path", "there/not/yet", "--json"))["storage"]
     assert (found[0], found[1].partition(":")[0]) == (True, "there/not/yet (not there yet)")
     assert [path.name for path in folder.rglob("*")] == ["there"]
 
 
-def test_the_folder_of_an_application_is_checked(dagkit, word_count: str, folder: Path) -> None:
+def test_the_folder_of_an_application_is_checked(dagkit, word_count, folder):
     answer = dagkit("doctor", word_count, "-D", f"dt.attr.APPLICATION_PATH={folder}/elsewhere", "--json")
     assert findings(answer)["storage"][1].startswith(f"{folder}/elsewhere (not there yet): creates exclusively")
 
 
-def test_settings_of_spark_need_a_master(dagkit) -> None:
+def test_settings_of_spark_need_a_master(dagkit):
     answer = dagkit("doctor", "--spark", "spark.executor.memory=1g")
     assert (answer.code, "--spark needs --master" in answer.err) == (2, True)
 
 
-def test_a_master_that_does_not_answer_is_a_finding(dagkit) -> None:
+def test_a_master_that_does_not_answer_is_a_finding(dagkit):
     answer = dagkit("doctor", "--json", "--master", "spark://master.invalid:7077")
     assert answer.code == 5
     ok, found, help_ = findings(answer)["Spark"]
@@ -59,7 +57,7 @@ def test_a_master_that_does_not_answer_is_a_finding(dagkit) -> None:
     assert help_.startswith("check the host and the port")
 
 
-def test_a_failed_check_says_what_to_do_and_has_an_exit_code(dagkit, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_check_says_what_to_do_and_has_an_exit_code(dagkit, monkeypatch):
     def missing() -> Path:
         raise JavaNotFound("Spark needs Java, and none was found", "install Java 17")
 
@@ -70,7 +68,7 @@ def test_a_failed_check_says_what_to_do_and_has_an_exit_code(dagkit, monkeypatch
     assert "help: install Java 17\n" in answer.out
 
 
-def test_another_python_of_workers_fails(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_python_of_workers_fails(folder, monkeypatch):
     other = folder / "python"
     other.write_text("#!/bin/sh\necho 2.7\n")
     other.chmod(0o755)
@@ -84,25 +82,25 @@ def test_another_python_of_workers_fails(folder: Path, monkeypatch: pytest.Monke
     assert not doctor.workers_python().ok
 
 
-def test_a_store_whose_creation_is_not_exclusive_fails(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_whose_creation_is_not_exclusive_fails(folder, monkeypatch):
     monkeypatch.setattr(LocalStore, "create", LocalStore.replace)
     (exclusive, _) = doctor.storage("app")
     assert (exclusive.ok, exclusive.found) == (False, "app (not there yet): two writers can both create a file")
 
 
-def test_a_folder_that_cannot_be_made_fails(folder: Path) -> None:
+def test_a_folder_that_cannot_be_made_fails(folder):
     (folder / "file").write_text("a file")
     (refused,) = doctor.storage("file/app")
     assert not refused.ok
     assert refused.help
 
 
-def test_a_clock_that_differs_from_that_of_the_storage_fails(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_that_differs_from_that_of_the_storage_fails(folder, monkeypatch):
     monkeypatch.setattr(LocalStore, "modified", lambda *_: datetime.now(UTC) + timedelta(seconds=90))
     _, clock = doctor.storage("app")
     assert (clock.ok, clock.found.startswith(("89.", "90."))) == (False, True)
 
 
-def test_little_space_fails(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_little_space_fails(folder, monkeypatch):
     monkeypatch.setattr(doctor, "LEAST_SPACE", 1 << 62)
     assert not doctor.space("applications", folder / "not" / "made").ok

@@ -5,7 +5,6 @@ import signal
 import socket
 import subprocess
 import sys
-from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
@@ -18,7 +17,7 @@ ADDRESS = re.compile(r"console: (http://127\.0\.0\.1:\d+/\?token=[\w-]{43})$", r
 
 
 @pytest.fixture
-def ran(dagkit, word_count, write) -> str:
+def ran(dagkit, word_count, write):
     """The folder of an application that ran."""
     write("input/a.txt", "one two two\n")
     assert dagkit("launch", word_count, "--once", "--reference", "--path", "run").code == 0
@@ -28,9 +27,7 @@ def ran(dagkit, word_count, write) -> str:
 @pytest.mark.gate(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_console_of_a_folder_answers_until_it_is_interrupted(
-    ran: str, folder: Path, number: signal.Signals
-) -> None:
+def test_the_console_of_a_folder_answers_until_it_is_interrupted(ran, folder, number):
     """Also where it was started with interrupts ignored, as a shell starts programs in the background."""
     command = [sys.executable, "-W", "error", "-m", "dagkit.cli", "console", ran]
     path = f"{ROOT}:{ROOT / 'operators'}"
@@ -50,18 +47,18 @@ def test_the_console_of_a_folder_answers_until_it_is_interrupted(
             console.kill()
 
 
-def test_a_folder_without_a_ledger_is_refused(dagkit) -> None:
+def test_a_folder_without_a_ledger_is_refused(dagkit):
     refused = dagkit("console", "nowhere")
     assert (refused.code, "application-missing" in refused.err) == (6, True)
     assert "give the folder that it runs in, which holds a ledger" in refused.err
 
 
-def test_an_application_that_was_never_launched_is_refused(dagkit, word_count) -> None:
+def test_an_application_that_was_never_launched_is_refused(dagkit, word_count):
     refused = dagkit("console", word_count)
     assert (refused.code, "chain-missing" in refused.err) == (6, True)
 
 
-def test_a_launch_with_a_console_prints_its_address(dagkit, word_count, write) -> None:
+def test_a_launch_with_a_console_prints_its_address(dagkit, word_count, write):
     write("input/a.txt", "one two two\n")
     launched = dagkit("launch", "--console", word_count, "--once", "--reference")
     assert launched.code == 0
@@ -69,11 +66,11 @@ def test_a_launch_with_a_console_prints_its_address(dagkit, word_count, write) -
 
 
 @pytest.mark.parametrize("given", ["--console=70000", "--console=x", "--allow-control"])
-def test_wrong_options_of_the_console_are_wrong_usage(dagkit, word_count, given: str) -> None:
+def test_wrong_options_of_the_console_are_wrong_usage(dagkit, word_count, given):
     assert dagkit("launch", given, word_count).code == 2
 
 
-def test_a_taken_port_is_one_sentence_before_anything_runs(dagkit, ran: str, word_count) -> None:
+def test_a_taken_port_is_one_sentence_before_anything_runs(dagkit, ran, word_count):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         refused = dagkit("launch", word_count, "--reference", f"--console={taken.getsockname()[1]}")
     assert refused.code == 5

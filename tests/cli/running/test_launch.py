@@ -3,7 +3,6 @@
 import os
 import socket
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -127,16 +126,14 @@ def test_a_file_that_only_the_receiver_counted_was_found():
         ({"offset": 12345, "byte": 9}, 8, 0, "1 window, 9 B and 12,345 offsets read, 8 B written in 0.0 s"),
     ],
 )
-def test_the_summary_counts_no_files_where_a_table_or_topic_was_written(
-    read: dict[str, int], written: int, files: int, summary: str
-) -> None:
+def test_the_summary_counts_no_files_where_a_table_or_topic_was_written(read, written, files, summary):
     progress = Progress(Output(verbosity=-1), {}, {})
     progress(Committed(1, 0.0, sum(read.values()), files, written, 0, 0, read=read))
     assert progress.summary(Launched("app", "place", 1)).splitlines()[0] == f"app: {summary}"
 
 
 @pytest.mark.parametrize(("count", "are", "it"), [(1, "1 file is", "it"), (2, "2 files are", "them")])
-def test_the_summary_counts_files_that_are_not_complete_and_names_their_folder(count: int, are: str, it: str) -> None:
+def test_the_summary_counts_files_that_are_not_complete_and_names_their_folder(count, are, it):
     progress = Progress(Output(verbosity=-1), {}, {})
     launched = Launched("app", "place", 1, {"Writer": ("out",)}, incomplete=count)
     assert progress.summary(launched).splitlines()[1:] == [
@@ -165,7 +162,7 @@ def test_a_line_of_progress_says_how_long_the_pending_work_takes(capsys, unit, r
 @pytest.mark.parametrize(
     ("verbosity", "printed"), [(0, ""), (1, "at work: Reader a.txt 40% for 5 s, b for 5 s; Other c for 5 s\n")]
 )
-def test_a_line_of_progress_names_what_slots_process_if_no_line_came_for_long(capsys, verbosity: int, printed: str):
+def test_a_line_of_progress_names_what_slots_process_if_no_line_came_for_long(capsys, verbosity, printed):
     began = datetime.now(UTC) - timedelta(seconds=5)
     work = [("Reader", "a.txt", 0.4), ("Other", "c", None), ("Reader", "b", None)]
     slots = [SlotAtWork(3, operator, 0, source, began, fraction) for operator, source, fraction in work]
@@ -202,7 +199,7 @@ FILES = "dt.operator.Splitter.prop.scanner.files="
 
 
 @pytest.fixture
-def copied(dagkit, write) -> None:
+def copied(dagkit, write):
     """A run that copied a file."""
     write("copying.py", COPYING)
     write("one/a.txt", "a\n")
@@ -210,7 +207,7 @@ def copied(dagkit, write) -> None:
     assert dagkit("launch", "copying.py", "--once", "--reference").code == 0
 
 
-def test_a_launch_with_another_input_says_how_it_differs_and_what_that_means(dagkit, copied: None) -> None:
+def test_a_launch_with_another_input_says_how_it_differs_and_what_that_means(dagkit, copied):
     answer = dagkit("launch", "copying.py", "--once", "--reference", "-D", f"{FILES}two")
     lines = answer.err.splitlines()
     assert lines[0].startswith("the application differs from its last launch, ")
@@ -224,7 +221,7 @@ def test_a_launch_with_another_input_says_how_it_differs_and_what_that_means(dag
     ]
 
 
-def test_the_summary_names_where_the_results_are(dagkit, folder, copied: None) -> None:
+def test_the_summary_names_where_the_results_are(dagkit, folder, copied):
     answer = dagkit("launch", "copying.py", "--once", "--reference", "--fresh")
     assert answer.out.splitlines()[1:] == ["output: out (Writer)", "ledger: dagkit ledger show .dagkit/Copy"]
     document = dagkit("launch", "copying.py", "--once", "--reference", "--json").document
@@ -232,11 +229,11 @@ def test_the_summary_names_where_the_results_are(dagkit, folder, copied: None) -
     assert not [line for line in dagkit("launch", "copying.py", "--once", "--reference").out if "output:" in line]
 
 
-def test_a_launch_of_the_same_application_has_nothing_to_report(dagkit, copied: None) -> None:
+def test_a_launch_of_the_same_application_has_nothing_to_report(dagkit, copied):
     assert dagkit("launch", "copying.py", "--once", "--reference").err == ("Copy: resuming after window 1\n")
 
 
-def test_fresh_begins_again_and_keeps_the_earlier_run(dagkit, folder, copied: None) -> None:
+def test_fresh_begins_again_and_keeps_the_earlier_run(dagkit, folder, copied):
     answer = dagkit("launch", "copying.py", "--once", "--reference", "--fresh", **LONG_WINDOWS)
     (kept,) = [found for found in (folder / ".dagkit").iterdir() if found.name != "Copy"]
     assert answer.err.splitlines()[:2] == [
@@ -248,7 +245,7 @@ def test_fresh_begins_again_and_keeps_the_earlier_run(dagkit, folder, copied: No
     assert dagkit("launch", "copying.py", "--once", "--reference", "--fresh", "--path", "nowhere").code == 0
 
 
-def test_fresh_renames_nothing_if_an_output_folder_is_refused(dagkit, folder, write, copied: None) -> None:
+def test_fresh_renames_nothing_if_an_output_folder_is_refused(dagkit, folder, write, copied):
     write("file", "")
     answer = dagkit(
         "launch", "copying.py", "--once", "--reference", "--fresh", "-D", "dt.operator.Writer.prop.file_path=file"
@@ -258,7 +255,7 @@ def test_fresh_renames_nothing_if_an_output_folder_is_refused(dagkit, folder, wr
     assert dagkit("launch", "copying.py", "--once", "--reference").err.startswith("Copy: resuming after window 1")
 
 
-def test_fresh_renames_no_object_store(dagkit, copied: None) -> None:
+def test_fresh_renames_no_object_store(dagkit, copied):
     answer = dagkit("launch", "copying.py", "--once", "--reference", "--fresh", "--path", "memory://app")
     assert (answer.code, answer.err.partition(";")[0]) == (
         2,
@@ -266,9 +263,7 @@ def test_fresh_renames_no_object_store(dagkit, copied: None) -> None:
     )
 
 
-def test_the_ledger_shows_the_input_the_output_and_the_items_of_a_window_before_hashes(
-    dagkit, folder, copied: None
-) -> None:
+def test_the_ledger_shows_the_input_the_output_and_the_items_of_a_window_before_hashes(dagkit, folder, copied):
     shown = dagkit("ledger", "show", ".dagkit/Copy", "--last", "1").out.splitlines()
     assert shown[1:6] == [
         "  window: 1",
@@ -280,14 +275,14 @@ def test_the_ledger_shows_the_input_the_output_and_the_items_of_a_window_before_
     assert f"  found: {folder}/one/a.txt[0, 2)" in shown
 
 
-def test_the_ledger_shows_also_blocks_whose_content_is_damaged(dagkit, folder, copied: None) -> None:
+def test_the_ledger_shows_also_blocks_whose_content_is_damaged(dagkit, folder, copied):
     for content in (folder / ".dagkit" / "Copy" / "ledger" / "chains" / "Copy").rglob("data/*"):
         content.write_bytes(b"{")
     answer = dagkit("ledger", "show", ".dagkit/Copy", "Copy", "--last", "1")
     assert answer.out.splitlines()[0].startswith("Copy block 3: ExecuteTransform")
 
 
-def test_an_application_is_compared_with_the_one_that_its_folder_ran(dagkit, copied: None) -> None:
+def test_an_application_is_compared_with_the_one_that_its_folder_ran(dagkit, copied):
     assert dagkit("diff", ".dagkit/Copy", "copying.py", "--exit-code").code == 0
     answer = dagkit("diff", ".dagkit/Copy", "copying.py", "-D", f"{FILES}two", "--exit-code")
     assert (answer.code, answer.out) == (
@@ -299,7 +294,7 @@ def test_an_application_is_compared_with_the_one_that_its_folder_ran(dagkit, cop
     )
 
 
-def test_the_token_of_a_connect_server_is_neither_printed_nor_written(dagkit, write, folder: Path) -> None:
+def test_the_token_of_a_connect_server_is_neither_printed_nor_written(dagkit, write, folder):
     write("counting.py", COUNTING)
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))

@@ -48,7 +48,7 @@ def launched(folder: Path, *, stdout: int | None = None) -> str:
 
 
 @pytest.mark.slow
-def test_the_figures_are_below_the_messages_and_vanish_at_the_end(tmp_path: Path) -> None:
+def test_the_figures_are_below_the_messages_and_vanish_at_the_end(tmp_path):
     shown = launched(tmp_path)
     assert shown.index("a message after window 1") < shown.rindex(HEADER)
     assert shown.count("a result\n") == 2
@@ -59,7 +59,7 @@ def test_the_figures_are_below_the_messages_and_vanish_at_the_end(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_results_in_a_file_are_not_shown_on_the_terminal(tmp_path: Path) -> None:
+def test_results_in_a_file_are_not_shown_on_the_terminal(tmp_path):
     with (tmp_path / "results").open("w") as file:
         shown = launched(tmp_path, stdout=file.fileno())
     assert "a message after window 1" in shown
@@ -94,7 +94,7 @@ def test_a_table_is_shown_on_a_terminal(monkeypatch):
     assert live_table.has_live_table(Output(), "spark")
 
 
-def test_a_table_replaces_the_lines_about_windows(capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
+def test_a_table_replaces_the_lines_about_windows(capsys, monkeypatch):
     monkeypatch.setattr("dagkit.cli.running.launch_progress._SECONDS_BETWEEN", 0.0)
     monkeypatch.setattr("dagkit.cli.running.launch_progress._SECONDS_WITHOUT_WINDOW", 0.0)
     printed = []
@@ -110,7 +110,7 @@ def test_a_table_replaces_the_lines_about_windows(capsys: pytest.CaptureFixture[
     assert not any(line.startswith(("window ", "at work: ")) for line in with_table)
 
 
-def test_the_own_terminal_shows_the_step_of_the_start_and_then_the_figures() -> None:
+def test_the_own_terminal_shows_the_step_of_the_start_and_then_the_figures():
     run = RunPicture(SetClock(), first_snapshot(), compile_application(numbers_collected(((9,),))).plan)
     first = run.snapshot()
 

@@ -10,14 +10,14 @@ from tests.cli.conftest import ROOT
 from tests.patience import LONG_WINDOWS
 
 
-def test_a_new_application_is_valid_and_named_after_its_folder(dagkit, folder: Path) -> None:
+def test_a_new_application_is_valid_and_named_after_its_folder(dagkit, folder):
     answer = dagkit("new", "my-words")
     assert answer.out == "my-words: app.py, input/lines.txt, properties.properties, test_app.py\n"
     assert "dagkit launch app.py --once --reference" in answer.err
     assert dagkit("validate", "my-words").out.startswith("MyWords is valid: 4 operators")
 
 
-def test_a_new_application_runs_as_the_command_says(dagkit, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_application_runs_as_the_command_says(dagkit, folder, monkeypatch):
     dagkit("new", "words")
     monkeypatch.chdir(folder / "words")
     assert dagkit("launch", "app.py", "--once", "--reference").code == 0
@@ -25,7 +25,7 @@ def test_a_new_application_runs_as_the_command_says(dagkit, folder: Path, monkey
     assert written.read_text() == "a first line\na second line, after a blank one\n"
 
 
-def test_a_new_application_can_be_launched_by_the_same_command(dagkit, folder: Path) -> None:
+def test_a_new_application_can_be_launched_by_the_same_command(dagkit, folder):
     answer = dagkit("new", "words", "--launch", **LONG_WINDOWS)
     assert answer.code == 0
     assert "\nWords: 1 window, 47 B read, 46 B written to 1 file in " in answer.out
@@ -36,28 +36,26 @@ def test_a_new_application_can_be_launched_by_the_same_command(dagkit, folder: P
 
 @pytest.mark.slow
 @pytest.mark.parametrize("example", [*SAMPLES])
-def test_an_example_with_input_can_be_launched_by_the_same_command(dagkit, folder: Path, example: str) -> None:
+def test_an_example_with_input_can_be_launched_by_the_same_command(dagkit, folder, example):
     answer = dagkit("new", "mine", "--launch", "--example", example)
     assert (answer.code, "no input found" in answer.out) == (0, False), answer.err
     assert [file for file in (folder / "mine" / "output").rglob("*") if file.is_file() and file.stat().st_size]
 
 
 @pytest.mark.parametrize("other", [("--json",), ("--example", "avro_blocks")])
-def test_what_cannot_be_launched_is_wrong_usage(dagkit, folder: Path, other: tuple[str, ...]) -> None:
+def test_what_cannot_be_launched_is_wrong_usage(dagkit, folder, other):
     assert dagkit("new", "words", "--launch", *other).code == 2
     assert list(folder.iterdir()) == []
 
 
-def test_without_pytest_the_command_says_how_to_install_it(
-    dagkit, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_pytest_the_command_says_how_to_install_it(dagkit, folder, monkeypatch):
     assert "pip install" not in dagkit("new", "one").err
     monkeypatch.setitem(sys.modules, "pytest", None)
     assert "  python -m pip install pytest\n  python -m pytest\n" in dagkit("new", "two").err
 
 
 @pytest.mark.parametrize("example", [(), ("--example", "line_filter")])
-def test_a_folder_that_cannot_be_made_is_reported(dagkit, folder: Path, example: tuple[str, ...]) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(dagkit, folder, example):
     (folder / "file").touch()
     answer = dagkit("new", "file/words", *example)
     assert answer.code == 5
@@ -68,19 +66,19 @@ def test_a_folder_that_cannot_be_made_is_reported(dagkit, folder: Path, example:
 
 
 @pytest.mark.slow
-def test_the_test_of_a_new_application_passes(dagkit, process, folder: Path) -> None:
+def test_the_test_of_a_new_application_passes(dagkit, process, folder):
     dagkit("new", "words")
     passed = process(python=("-m", "pytest", "-q", "-p", "no:cacheprovider", "words"))
     assert (passed.code, "1 passed" in passed.out) == (0, True), passed.out
 
 
-def test_an_example_is_copied_with_its_property_file(dagkit, folder: Path) -> None:
+def test_an_example_is_copied_with_its_property_file(dagkit, folder):
     answer = dagkit("new", "mine", "--example", "line_filter", "--json")
     assert {"app.py", "properties.xml"} <= set(answer.document["files"])
     assert dagkit("validate", "mine").code == 0
 
 
-def test_every_application_of_the_repository_is_an_example() -> None:
+def test_every_application_of_the_repository_is_an_example():
     assert set(examples()) == {app.parent.name for app in (ROOT / "apps").glob("*/app.py")}
 
 
@@ -92,9 +90,7 @@ def test_every_application_of_the_repository_is_an_example() -> None:
         (("1st",), "'1st' makes no name of a class: begin it with a letter of A to Z"),
     ],
 )
-def test_nothing_is_overwritten_and_nothing_guessed(
-    dagkit, folder: Path, arguments: tuple[str, ...], problem: str
-) -> None:
+def test_nothing_is_overwritten_and_nothing_guessed(dagkit, folder, arguments, problem):
     (folder / "there").mkdir()
     answer = dagkit("new", *arguments)
     assert (answer.code, answer.err) == (2, f"{problem}\n")

@@ -49,7 +49,7 @@ def launched(folder: Path) -> subprocess.CompletedProcess[str]:
         (".dagkit/App/ledger/chains/App/blocks", 0o333, "store-readonly"),
     ],
 )
-def test_a_denied_permission_is_reported_and_loses_nothing(place: str, mode: int, code: str, tmp_path: Path) -> None:
+def test_a_denied_permission_is_reported_and_loses_nothing(place, mode, code, tmp_path):
     (tmp_path / "app.py").write_text(APPLICATION)
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").write_text("1\n2\n")

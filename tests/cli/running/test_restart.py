@@ -29,13 +29,13 @@ def run_numbers(looks: tuple[tuple[int, ...], ...], *observers: Observer) -> Non
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> str:
+def place(tmp_path):
     """The folder of an application that committed three windows."""
     run_numbers(((9,), (9,), (9,)))
     return str(tmp_path / "app")
 
 
-def test_it_says_what_it_will_do_and_does_it(dagkit, place: str) -> None:
+def test_it_says_what_it_will_do_and_does_it(dagkit, place):
     answer = dagkit("restart", place, "--from", "1", "--yes")
     assert answer.err.splitlines() == [
         "Numbers will resume after window 1: what windows 2 to 3 processed is processed again",
@@ -70,7 +70,7 @@ def populate_dag(dag: Dag, conf) -> None:
 
 @pytest.mark.gate(1)
 @pytest.mark.parametrize("target", [".dagkit/parts", "parts.py"])
-def test_the_command_that_the_message_names_finishes_a_killed_restart(dagkit, write, folder: Path, target: str) -> None:
+def test_the_command_that_the_message_names_finishes_a_killed_restart(dagkit, write, folder, target):
     write("parts.py", PARTS)
     step, states = 0, set()
     while True:
@@ -94,13 +94,13 @@ def test_the_command_that_the_message_names_finishes_a_killed_restart(dagkit, wr
     assert states == {(False, False), (True, True), (False, True)}
 
 
-def test_without_a_terminal_and_without_yes_it_changes_nothing(dagkit, place: str) -> None:
+def test_without_a_terminal_and_without_yes_it_changes_nothing(dagkit, place):
     answer = dagkit("restart", place, "--from", "1")
     assert (answer.code, answer.err.splitlines()[-1]) == (2, "nothing was changed: --yes restarts without asking")
     assert [path.name for path in Path(place).parent.glob("app*")] == ["app"]
 
 
-def test_the_document_names_both_folders(dagkit, place: str) -> None:
+def test_the_document_names_both_folders(dagkit, place):
     document = dagkit("restart", place, "--from", "2", "--yes", "--json").document
     assert Path(document.pop("kept")).is_dir()
     assert document == {
@@ -114,7 +114,7 @@ def test_the_document_names_both_folders(dagkit, place: str) -> None:
     }
 
 
-def test_a_running_application_is_not_restarted(dagkit, tmp_path: Path) -> None:
+def test_a_running_application_is_not_restarted(dagkit, tmp_path):
     codes = []
 
     def restart_it(event: object) -> None:

@@ -32,7 +32,7 @@ LAUNCH = ("launch", "refusing.py", "--once", "--reference")
 
 
 @pytest.fixture(autouse=True)
-def _application(write) -> None:
+def _application(write):
     write("refusing.py", APP)
 
 

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -114,7 +113,7 @@ class Folder:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Folder]:
+def folder(tmp_path):
     (tmp_path / "app.py").write_text(APP)
     (tmp_path / "in").mkdir()
     with tempfile.TemporaryDirectory() as runtime:
@@ -127,7 +126,7 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
                 process.communicate(timeout=within(120))
 
 
-def test_a_launch_runs_on_the_spark_of_the_warm_driver(folder: Folder) -> None:
+def test_a_launch_runs_on_the_spark_of_the_warm_driver(folder):
     driver = folder.dagkit("serve", "--foreground", "--cores", "2")
     assert next_line(driver, 120).startswith(f"warm driver: process {driver.pid}, local[2], waiting")
     folder.edited("first", "first", slots="2")
@@ -141,7 +140,7 @@ def test_a_launch_runs_on_the_spark_of_the_warm_driver(folder: Folder) -> None:
 
 
 @pytest.mark.trial
-def test_launches_share_spark_and_nothing_else(folder: Folder) -> None:
+def test_launches_share_spark_and_nothing_else(folder):
     driver = folder.dagkit("serve", "--foreground", "--cores", "2")
     ready = next_line(driver, 120)
     assert ready.startswith(f"warm driver: process {driver.pid}, local[2], waiting")

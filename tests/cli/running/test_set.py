@@ -39,7 +39,7 @@ def running(home: Path) -> Iterator[Loop]:
         assert not driver.is_alive()
 
 
-def test_a_property_is_set_in_an_application_that_runs(dagkit, tmp_path: Path) -> None:
+def test_a_property_is_set_in_an_application_that_runs(dagkit, tmp_path):
     with running(tmp_path) as loop:
         answer = dagkit("set", str(tmp_path / "app"), "times", "factor", "10")
         assert answer.out.startswith("times.factor is 10 from window ")
@@ -51,7 +51,7 @@ def test_a_property_is_set_in_an_application_that_runs(dagkit, tmp_path: Path) -
         assert refused.err.splitlines()[0].count("[") == 1, "it has one code"
 
 
-def test_what_was_set_is_named_as_its_class_spells_it(dagkit, tmp_path: Path) -> None:
+def test_what_was_set_is_named_as_its_class_spells_it(dagkit, tmp_path):
     path = str(tmp_path / "app")
     with running(tmp_path):
         assert dagkit("set", path, "times", "Fac_Tor", "10").out.startswith("times.factor is 10 from window ")
@@ -60,13 +60,13 @@ def test_what_was_set_is_named_as_its_class_spells_it(dagkit, tmp_path: Path) ->
 
 @pytest.mark.parametrize("verb", [("set", "app", "times", "factor", "10"), ("scale", "set", "app", "times", "3")])
 @pytest.mark.parametrize("seconds", ["1e400", "inf", "nan", "1e9", "-1"])
-def test_a_wait_has_an_end(dagkit, tmp_path: Path, verb: tuple[str, ...], seconds: str) -> None:
+def test_a_wait_has_an_end(dagkit, tmp_path, verb, seconds):
     answer = dagkit(*(str(tmp_path / part) if part == "app" else part for part in verb), "--wait", seconds)
     assert answer.code == 2
     assert "Invalid value for '--wait'" in answer.err
 
 
-def test_partitions_that_follow_from_what_is_set_are_reported_as_well(dagkit, tmp_path: Path) -> None:
+def test_partitions_that_follow_from_what_is_set_are_reported_as_well(dagkit, tmp_path):
     path = str(tmp_path / "app")
     with running(tmp_path):
         answer = dagkit("set", path, "times", "PARTITIONER", "StatelessPartitioner:3")
@@ -76,7 +76,7 @@ def test_partitions_that_follow_from_what_is_set_are_reported_as_well(dagkit, tm
     assert told.endswith(" times, by asked: 1 becomes 3: PARTITIONER was set by hand")
 
 
-def test_a_count_is_set_in_an_application_that_runs(dagkit, tmp_path: Path) -> None:
+def test_a_count_is_set_in_an_application_that_runs(dagkit, tmp_path):
     with running(tmp_path) as loop:
         document = dagkit("scale", "set", str(tmp_path / "app"), "times", "3", "--json").document
         assert (document["operator"], document["before"], document["after"]) == ("times", 1, 3)
@@ -86,7 +86,7 @@ def test_a_count_is_set_in_an_application_that_runs(dagkit, tmp_path: Path) -> N
         assert "script runs once, on the driver" in refused.err
 
 
-def test_without_an_answer_the_request_is_withdrawn(dagkit, tmp_path: Path) -> None:
+def test_without_an_answer_the_request_is_withdrawn(dagkit, tmp_path):
     Desk(tmp_path, multiplied()).run()
     answer = dagkit("set", str(tmp_path / "app"), "times", "factor", "10", "--wait", "0")
     assert answer.code == 8
@@ -101,7 +101,7 @@ def test_without_an_answer_the_request_is_withdrawn(dagkit, tmp_path: Path) -> N
         ("scale", "set", "app", "times", "3"),
     ],
 )
-def test_an_application_that_has_ended_is_not_waited_for(dagkit, tmp_path: Path, verb: tuple[str, ...]) -> None:
+def test_an_application_that_has_ended_is_not_waited_for(dagkit, tmp_path, verb):
     launch(multiplied(), path=tmp_path / "app", until="once", machine=Machine("reference"))
     path = str(tmp_path / "app")
     answer = dagkit(*(path if part == "app" else part for part in verb), "--wait", "1")
@@ -110,14 +110,14 @@ def test_an_application_that_has_ended_is_not_waited_for(dagkit, tmp_path: Path,
     assert not (tmp_path / "app" / "requests").exists()
 
 
-def test_what_is_neither_an_application_nor_its_folder_is_reported_so(dagkit, tmp_path: Path) -> None:
+def test_what_is_neither_an_application_nor_its_folder_is_reported_so(dagkit, tmp_path):
     answer = dagkit("set", str(tmp_path / "nowhere"), "times", "factor", "10")
     assert answer.code == 6
     assert "APP is a file, a folder with app.py" in answer.err
     assert answer.err.endswith("; or give the folder that it runs in, which holds a ledger\n")
 
 
-def test_given_the_application_a_value_is_tried_before_anybody_is_asked(dagkit, write, tmp_path: Path) -> None:
+def test_given_the_application_a_value_is_tried_before_anybody_is_asked(dagkit, write, tmp_path):
     Desk(tmp_path, multiplied()).run()
     app = write("app.py", APPLICATION).name
     given = ("--path", str(tmp_path / "app"), "--wait", "0")
@@ -128,7 +128,7 @@ def test_given_the_application_a_value_is_tried_before_anybody_is_asked(dagkit, 
     assert wrong.err.splitlines()[0].endswith(" was not changed: 1 problem")
 
 
-def test_a_plain_secret_is_not_sent(dagkit, tmp_path: Path) -> None:
+def test_a_plain_secret_is_not_sent(dagkit, tmp_path):
     Desk(tmp_path, multiplied()).run()
     answer = dagkit("set", str(tmp_path / "app"), "times", "password", "sesame", "--wait", "0")
     assert answer.code == 3
@@ -137,5 +137,5 @@ def test_a_plain_secret_is_not_sent(dagkit, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("set", "nowhere", "a", "b", "1"), ("scale", "set", "nowhere", "a", "1")])
-def test_without_a_ledger_no_request_is_made(dagkit, arguments: tuple[str, ...]) -> None:
+def test_without_a_ledger_no_request_is_made(dagkit, arguments):
     assert dagkit(*arguments).code == 6

@@ -3,8 +3,6 @@
 import json
 import os
 import re
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -46,7 +44,7 @@ def json_of(answer: Answer) -> Any:
 
 
 @pytest.fixture
-def application(folder: Path, write: Callable[[str, str], Path]) -> str:
+def application(folder, write):
     """An application that reads numbers from a folder of that name, in which there is a file of that name."""
     (folder / NAME).mkdir()
     (folder / NAME / NAME).write_text("1\n2\n")
@@ -56,14 +54,14 @@ def application(folder: Path, write: Callable[[str, str], Path]) -> str:
 LAUNCH = ("launch", "app.py", "--once", "--reference", "--no-sync", "--path", "home")
 
 
-def test_the_name_of_a_file_on_which_a_launch_fails_is_escaped(dagkit, application: str, folder: Path) -> None:
+def test_the_name_of_a_file_on_which_a_launch_fails_is_escaped(dagkit, application, folder):
     (folder / NAME / NAME).write_text("1\nx\n")
     answer = dagkit(*LAUNCH)
     assert answer.code == 7
     assert f"{SHOWN}/{SHOWN}: the line at byte 2 is rejected" in check(answer)
 
 
-def test_names_in_a_ledger_are_escaped(dagkit, application: str, folder: Path) -> None:
+def test_names_in_a_ledger_are_escaped(dagkit, application, folder):
     check(dagkit(*LAUNCH, "-v"))
     assert SHOWN in check(dagkit("splits", "home", "--waiting"))
     assert json.dumps(NAME)[1:-1] in json.dumps(json_of(dagkit("splits", "home", "--waiting", "--json")))
@@ -73,19 +71,19 @@ def test_names_in_a_ledger_are_escaped(dagkit, application: str, folder: Path) -
 
 
 @pytest.mark.parametrize("verb", ["validate", "plan", "explain", "config", "graph"])
-def test_names_in_an_application_are_escaped(dagkit, application: str, verb: str) -> None:
+def test_names_in_an_application_are_escaped(dagkit, application, verb):
     check(dagkit(verb, "app.py", "-v"))
 
 
 @pytest.mark.slow
-def test_names_in_warnings_are_escaped(process, application: str, folder: Path) -> None:
+def test_names_in_warnings_are_escaped(process, application, folder):
     os.mkfifo(folder / NAME / "b\n\x1b")
     answer = process(*LAUNCH)
     assert answer.code == 0
     assert rf"{SHOWN}/b\n\u001b is a FIFO, and is skipped" in check(answer)
 
 
-def test_words_of_others_are_escaped_and_keep_their_lines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_words_of_others_are_escaped_and_keep_their_lines(capsys):
     Output().failure(DagkitError("one\x1b[1m\n\ttwo\x07"))
     Output().message("three\x08")
     Output().result("four\x7f")
@@ -93,12 +91,12 @@ def test_words_of_others_are_escaped_and_keep_their_lines(capsys: pytest.Capture
     assert (printed.err, printed.out) == ("one\\u001b[1m\n\ttwo\\u0007\nthree\\u0008\n", "four\\u007f\n")
 
 
-def test_colours_of_ours_stay(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colours_of_ours_stay(capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     Output().failure(DagkitError("it is so [port-taken]\n  help: x\x1b[1m"))
     assert capsys.readouterr().err == "it is so \x1b[2m[port-taken]\x1b[0m\n\x1b[36m  help:\x1b[0m x\\u001b[1m\n"
 
 
-def test_text_without_control_characters_is_itself() -> None:
+def test_text_without_control_characters_is_itself():
     assert printable("a ä \N{SNOWMAN} \U0001f600 \\") == "a ä \N{SNOWMAN} \U0001f600 \\"
     assert printable("\udcff\u2028\n") == r"\udcff\u2028\n"

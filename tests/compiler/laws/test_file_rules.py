@@ -1,7 +1,6 @@
 """An application is refused if it would find what it writes, and not if a pattern or a folder keeps them apart."""
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -63,7 +62,7 @@ def matching(*patterns: str, out: str) -> list[str]:
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(tmp_path, monkeypatch):
     """A folder to work in, with input and a link that leads to it."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "input").mkdir()
@@ -73,7 +72,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("out", ["input", "input/out", "./x/../input/out", "link/out", "file:input/out"])
 @pytest.mark.parametrize("root", ["input", "link", "input/", "."])
-def test_output_in_a_scanned_folder_is_refused(root: str, out: str, here: Path) -> None:
+def test_output_in_a_scanned_folder_is_refused(root, out, here):
     out = out.replace("file:", f"file://{here}/")
     for writer in (RecordWriter(file_path=out), PartWriter(file_path=out), Notes(folder=out)):
         assert scanning({"files": [root]}, writer) == ["output-read"]
@@ -92,16 +91,16 @@ def test_output_in_a_scanned_folder_is_refused(root: str, out: str, here: Path) 
         pytest.param({"files": ["s3://bucket/in?region=x"]}, "s3://bucket/out?region=x", id="in a bucket"),
     ],
 )
-def test_output_that_no_scan_finds_is_none(scanner: dict[str, Any], out: str) -> None:
+def test_output_that_no_scan_finds_is_none(scanner, out):
     assert scanning(scanner, PartWriter(file_path=out)) == []
 
 
-def test_output_in_a_scanned_folder_of_a_bucket_is_refused() -> None:
+def test_output_in_a_scanned_folder_of_a_bucket_is_refused():
     writer = PartWriter(file_path="s3://bucket/in/out?region=x")
     assert scanning({"files": ["s3://bucket/in?region=x"]}, writer) == ["output-read"]
 
 
-def test_names_are_those_that_the_writer_gives() -> None:
+def test_names_are_those_that_the_writer_gives():
     scanner = {"files": ["input"], "file_pattern_regular_exp": r".*\.log"}
     assert scanning(scanner, PartWriter(file_path="input", file_name="{partition}-{number}.log")) == ["output-read"]
     assert scanning({"files": ["input/0"]}, RecordWriter(file_path="input")) == ["output-read"]
@@ -121,11 +120,11 @@ def test_names_are_those_that_the_writer_gives() -> None:
         ("input/**", "input/.out", False),
     ],
 )
-def test_output_that_a_pattern_means_is_refused(pattern: str, out: str, refused: bool) -> None:
+def test_output_that_a_pattern_means_is_refused(pattern, out, refused):
     assert matching("elsewhere", pattern, out=out) == (["output-read"] if refused else [])
 
 
-def test_patterns_that_are_faulty_are_their_own_fault() -> None:
+def test_patterns_that_are_faulty_are_their_own_fault():
     def populate_dag(dag: Dag, conf: object) -> None:
         items = dag.add_operator("Patterns", Items[str]())
         match, read = dag.add_operator("Match", MatchFiles()), dag.add_operator("Read", ReadFiles())
@@ -134,7 +133,7 @@ def test_patterns_that_are_faulty_are_their_own_fault() -> None:
     assert codes(populate_dag) == ["property-invalid"]
 
 
-def test_the_report_names_both_and_what_to_do(here: Path) -> None:
+def test_the_report_names_both_and_what_to_do(here):
     def populate_dag(dag: Dag, conf: object) -> None:
         splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["input"]}))
         (
@@ -150,7 +149,7 @@ def test_the_report_names_both_and_what_to_do(here: Path) -> None:
     assert told.help == "let Writer write to a folder outside of the input, or exclude its files by a pattern"
 
 
-def test_each_finder_is_asked_once_for_all_that_is_written() -> None:
+def test_each_finder_is_asked_once_for_all_that_is_written():
     """The cost of the rule grows with the operators, and not with the pairs of finders and writers."""
     asked: list[int] = []
 
@@ -171,7 +170,7 @@ def test_each_finder_is_asked_once_for_all_that_is_written() -> None:
 
 
 @pytest.mark.parametrize(("ignored", "refused"), [(None, True), (".*[.]json", False)])
-def test_receipts_in_a_scanned_folder_are_refused(ignored: str | None, refused: bool) -> None:
+def test_receipts_in_a_scanned_folder_are_refused(ignored, refused):
     def populate_dag(dag: Dag, conf: object) -> None:
         scanner = {"files": ["."], "ignore_file_pattern_regular_exp": ignored}
         splitter = dag.add_operator("Splitter", FileSplitterInput(scanner=scanner, receipts="receipts"))
@@ -181,7 +180,7 @@ def test_receipts_in_a_scanned_folder_are_refused(ignored: str | None, refused: 
 
 
 @pytest.mark.parametrize(("pattern", "refused"), [("**/*.json", True), ("input/*", False)])
-def test_receipts_that_match_a_pattern_are_refused(pattern: str, refused: bool) -> None:
+def test_receipts_that_match_a_pattern_are_refused(pattern, refused):
     def populate_dag(dag: Dag, conf: object) -> None:
         match = dag.add_operator("Match", MatchFiles(receipts="receipts"))
         dag.add_operator("Patterns", Items[str](items=[pattern])) >> match >> dag.add_operator("Read", ReadFiles())
@@ -251,13 +250,11 @@ MADE: dict[str, Callable[[], Operator]] = {
         (["tail", "read"], None, ([], ["guarantee-waived"], True)),
     ],
 )
-def test_a_file_that_is_followed_is_sent_once(
-    names: list[str], grown: str | None, expected: tuple[list[str], list[str], bool]
-) -> None:
+def test_a_file_that_is_followed_is_sent_once(names, grown, expected):
     assert followed(*names, grown=grown) == expected
 
 
-def test_files_that_another_operator_finds_are_not_those_of_the_first() -> None:
+def test_files_that_another_operator_finds_are_not_those_of_the_first():
     def populate_dag(dag: Dag, conf: object) -> None:
         lists = dag.add_operator("Patterns", Items[str](items=["lists/*"])) >> dag.add_operator("Lists", MatchFiles())
         match = lists >> dag.add_operator("Read", ReadFiles()) >> dag.add_operator("Match", MatchFiles())

@@ -50,7 +50,5 @@ def meeting(left: str, right: str, windows: int | None) -> list[str]:
     ],
     ids=["one source", "all windows", "two sources", "some windows"],
 )
-def test_items_that_meet_in_a_window_and_may_arrive_in_others_are_reported(
-    left: str, right: str, windows: int | None, apart: list[str]
-) -> None:
+def test_items_that_meet_in_a_window_and_may_arrive_in_others_are_reported(left, right, windows, apart):
     assert meeting(left, right, windows) == apart

@@ -1,6 +1,6 @@
 """A worker whose operator never returns is ended, and one that waits for others is not."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,7 +41,7 @@ def on_the_reference(home: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("run", [in_a_slot, on_the_reference])
-def test_a_worker_whose_operator_never_returns_is_ended(run: Callable[[Path], None], tmp_path: Path) -> None:
+def test_a_worker_whose_operator_never_returns_is_ended(run, tmp_path):
     with pytest.raises(WorkerDied, match="Timeout"):
         run(tmp_path)
 
@@ -64,7 +64,7 @@ class Watched(Operator):
         assert not makes_progress()
 
 
-def test_a_slot_that_waits_for_its_input_or_for_the_reader_of_its_output_is_not_ended() -> None:
+def test_a_slot_that_waits_for_its_input_or_for_the_reader_of_its_output_is_not_ended():
     def draw(dag: Dag, conf: object) -> None:
         dag.add_operator("numbers", Script(looks=((1,),))) >> dag.add_operator("watched", Watched())
 

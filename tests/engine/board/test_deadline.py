@@ -7,7 +7,7 @@ from dagkit.ranges import OffsetRange, OffsetRestrictionTracker
 from tests.patience import within
 
 
-def test_what_was_not_begun_is_not_split() -> None:
+def test_what_was_not_begun_is_not_split():
     deadline, tracker = Deadline(None), OffsetRestrictionTracker(OffsetRange(3, 9))
     deadline.watch(tracker)
     deadline.split()
@@ -19,7 +19,7 @@ def test_what_was_not_begun_is_not_split() -> None:
     assert deadline.residual() == OffsetRange(4, 9)
 
 
-def test_what_is_not_watched_any_more_is_not_split() -> None:
+def test_what_is_not_watched_any_more_is_not_split():
     deadline, tracker = Deadline(None), OffsetRestrictionTracker(OffsetRange(3, 9))
     deadline.watch(tracker)
     tracker.try_claim(3)
@@ -28,7 +28,7 @@ def test_what_is_not_watched_any_more_is_not_split() -> None:
     assert tracker.current_restriction() == OffsetRange(3, 9)
 
 
-def test_the_watchdog_splits_what_begins_after_the_deadline() -> None:
+def test_the_watchdog_splits_what_begins_after_the_deadline():
     deadline, tracker = Deadline(0.0), OffsetRestrictionTracker(OffsetRange(0, 2**40))
     deadline.watch(tracker)
     position = 0
@@ -53,7 +53,7 @@ class Never(OffsetRestrictionTracker):
             self.asked_often.set()
 
 
-def test_what_gives_nothing_away_is_asked_less_and_less_and_what_comes_after_it_at_once() -> None:
+def test_what_gives_nothing_away_is_asked_less_and_less_and_what_comes_after_it_at_once():
     deadline = Deadline(0.0)
     never, next_one = Never(OffsetRange(0, 9), deadline), Never(OffsetRange(0, 9), deadline)
     never.try_claim(0)
@@ -67,7 +67,7 @@ def test_what_gives_nothing_away_is_asked_less_and_less_and_what_comes_after_it_
     deadline.end()
 
 
-def test_the_watchdog_ends_with_its_window() -> None:
+def test_the_watchdog_ends_with_its_window():
     deadline = Deadline(1e9)
     deadline.watch(OffsetRestrictionTracker(OffsetRange(0, 9)))
     assert deadline._watchdog is not None

@@ -109,7 +109,7 @@ def handed_in(ledger: Ledger) -> list[Split]:
     return [fact for fact in facts if isinstance(fact, Split) and fact.why == HANDED]
 
 
-def test_an_idle_slot_takes_work_in_the_same_window_and_the_ledger_records_it() -> None:
+def test_an_idle_slot_takes_work_in_the_same_window_and_the_ledger_records_it():
     ledger = run_with(BoardServer("127.0.0.1", "127.0.0.1"))
     assert len(list(history(ledger))) == 1, "no other window was needed"
     first, *_ = handed_in(ledger)
@@ -129,7 +129,7 @@ class Asking(BoardServer):
         super().deliver(connection, message)
 
 
-def test_a_slot_that_takes_its_message_slowly_does_not_hold_up_the_board() -> None:
+def test_a_slot_that_takes_its_message_slowly_does_not_hold_up_the_board():
     board = Asking("127.0.0.1", "127.0.0.1")
     board.answered = []
     run_with(board)
@@ -138,7 +138,7 @@ def test_a_slot_that_takes_its_message_slowly_does_not_hold_up_the_board() -> No
 
 
 @pytest.mark.slow
-def test_observers_see_what_slots_process() -> None:
+def test_observers_see_what_slots_process():
     seen: list[SlotAtWork] = []
 
     def observe(event: RunEvent) -> None:
@@ -152,7 +152,7 @@ def test_observers_see_what_slots_process() -> None:
 
 
 @pytest.mark.slow
-def test_a_cut_board_changes_no_result(trial: int) -> None:
+def test_a_cut_board_changes_no_result(trial):
     chance = Random(trial)  # noqa: S311 - it chooses what the test cuts
     kind = chance.choice(["progressed", "idle", "asked", "given", "handed"])
     board = Cutting(kind, chance.randint(1, 2) if kind == "progressed" else 1)
@@ -160,7 +160,7 @@ def test_a_cut_board_changes_no_result(trial: int) -> None:
     assert board.has_cut
 
 
-def test_a_slot_with_a_wrong_token_or_of_another_attempt_gets_no_place() -> None:
+def test_a_slot_with_a_wrong_token_or_of_another_attempt_gets_no_place():
     board, into = BoardServer("127.0.0.1", "127.0.0.1"), Address("reader.blocks")
     try:
         with board.window(1, {into: 2}, frozenset(), 2) as place:
@@ -174,7 +174,7 @@ def test_a_slot_with_a_wrong_token_or_of_another_attempt_gets_no_place() -> None
         board.close()
 
 
-def test_a_slot_that_finds_no_board_works_without_it() -> None:
+def test_a_slot_that_finds_no_board_works_without_it():
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     link = SlotLink(BoardPlace("127.0.0.1", port, "", ""), Address("reader.blocks"), 0)

@@ -57,7 +57,7 @@ def handed_in(ledger: Ledger) -> Sequence[Split]:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("senders", [0, 2])
-def test_work_of_any_kind_is_handed_over_once(kind: Any, senders: int) -> None:
+def test_work_of_any_kind_is_handed_over_once(kind, senders):
     draw = numbers_of_names(LOOKS, readers=3, senders=senders, kind=kind)
     ledger, loop = run(draw, 1, gives=0.5, loses=0.0)
     assert collected(loop) == numbers_expected(LOOKS, 0, doubled=senders > 0)
@@ -77,7 +77,7 @@ class WithEmptyParts(Numbered):
 
 @pytest.mark.parametrize("gives", [0.0, 0.5])
 @pytest.mark.parametrize("senders", [0, 2])
-def test_parts_may_be_empty(senders: int, gives: float) -> None:
+def test_parts_may_be_empty(senders, gives):
     draw = numbers_of_names(LOOKS, readers=3, senders=senders, kind=WithEmptyParts)
     _, loop = run(draw, 1, gives=gives, loses=0.0)
     assert collected(loop) == numbers_expected(LOOKS, 0, doubled=senders > 0)
@@ -86,7 +86,7 @@ def test_parts_may_be_empty(senders: int, gives: float) -> None:
 @given(SEEDS, st.sampled_from(KINDS), st.integers(1, 4), st.integers(0, 2), st.sampled_from([0.0, 0.3, 1.0]))
 @settings(max_examples=examples(40))
 @pytest.mark.slow
-def test_a_lost_handover_changes_no_result(seed: int, kind: Any, readers: int, senders: int, loses: float) -> None:
+def test_a_lost_handover_changes_no_result(seed, kind, readers, senders, loses):
     draw = numbers_of_names(LOOKS, readers=readers, senders=senders, kind=kind)
     _, loop = run(draw, seed, gives=0.4, loses=loses)
     assert collected(loop) == numbers_expected(LOOKS, 0, doubled=senders > 0)
@@ -95,7 +95,7 @@ def test_a_lost_handover_changes_no_result(seed: int, kind: Any, readers: int, s
 @given(SEEDS)
 @settings(max_examples=examples(20))
 @pytest.mark.slow
-def test_the_file_of_a_block_is_in_its_order_whichever_slot_took_which_part(seed: int) -> None:
+def test_the_file_of_a_block_is_in_its_order_whichever_slot_took_which_part(seed):
     text = some_lines(40)
     with TemporaryDirectory() as folder:
         home = Path(folder)

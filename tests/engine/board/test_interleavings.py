@@ -201,7 +201,7 @@ def played(slots: int, blocks: int, seed: int, rare: int | None = None) -> Windo
 
 @given(st.integers(1, 4), st.integers(0, 6), SEEDS)
 @settings(max_examples=examples(200), deadline=None)
-def test_without_a_cut_the_window_does_all_its_work(slots: int, blocks: int, seed: int) -> None:
+def test_without_a_cut_the_window_does_all_its_work(slots, blocks, seed):
     window = played(slots, blocks, seed)
     after = settle_handovers(1, window.allocation, window.answer())
     assert after.answer.left == []
@@ -210,7 +210,7 @@ def test_without_a_cut_the_window_does_all_its_work(slots: int, blocks: int, see
 
 @given(st.integers(1, 4), st.integers(0, 6), SEEDS)
 @settings(max_examples=examples(300), deadline=None)
-def test_what_is_cut_off_is_done_or_left_once(slots: int, blocks: int, seed: int) -> None:
+def test_what_is_cut_off_is_done_or_left_once(slots, blocks, seed):
     window = played(slots, blocks, seed, CUT)
     after = settle_handovers(1, window.allocation, window.answer())
     done = [(one.start, one.end) for report in after.answer.reports for one in report.records[INTO].done]
@@ -221,7 +221,7 @@ def test_what_is_cut_off_is_done_or_left_once(slots: int, blocks: int, seed: int
 
 @given(st.integers(1, 4), st.integers(0, 6), SEEDS)
 @settings(max_examples=examples(300), deadline=None)
-def test_a_task_that_runs_again_loses_the_window_or_nothing(slots: int, blocks: int, seed: int) -> None:
+def test_a_task_that_runs_again_loses_the_window_or_nothing(slots, blocks, seed):
     window = played(slots, blocks, seed, KILL)
     try:
         after = settle_handovers(1, window.allocation, window.answer())
@@ -233,7 +233,7 @@ def test_a_task_that_runs_again_loses_the_window_or_nothing(slots: int, blocks: 
     assert covered([*done, *left]) == list(range(blocks * LENGTH))
 
 
-def test_work_that_a_repeated_task_did_besides_its_taker_loses_the_window() -> None:
+def test_work_that_a_repeated_task_did_besides_its_taker_loses_the_window():
     window = Window(2, 1)
     giver, taker = window.attempts
     for _ in range(3):

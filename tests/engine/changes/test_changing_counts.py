@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -240,9 +239,7 @@ def scaled(desk: Desk) -> list[tuple[str, int, int]]:
 @pytest.mark.gate(5)
 @pytest.mark.parametrize("operator", SCALED)
 @pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1), (2, 3), (3, 2)])
-def test_one_operator_gets_other_partitions_and_nothing_else_changes(
-    tmp_path: Path, operator: str, before: int, after: int
-) -> None:
+def test_one_operator_gets_other_partitions_and_nothing_else_changes(tmp_path, operator, before, after):
     counts = {**ONES, operator: before}
     desk = Desk(tmp_path, everything(LOOKS, counts), backend=Hurried)
     loop = run(desk, {1: (operator, after)})
@@ -253,20 +250,20 @@ def test_one_operator_gets_other_partitions_and_nothing_else_changes(
     assert len(loop.run_state.program.operators["same"]) == now["digits"]
 
 
-def test_a_count_outlives_the_run_that_it_was_set_in(tmp_path: Path) -> None:
+def test_a_count_outlives_the_run_that_it_was_set_in(tmp_path):
     desk = Desk(tmp_path, everything(LOOKS, ONES), backend=Hurried)
     run(desk, {1: ("tally", 3)})
     assert len(desk.loop().run_state.program.operators["tally"]) == 3
     assert came(desk.run()) == expected(LOOKS)
 
 
-def test_configuration_edited_after_a_count_was_set_wins(tmp_path: Path) -> None:
+def test_configuration_edited_after_a_count_was_set_wins(tmp_path):
     run(Desk(tmp_path, everything(LOOKS, ONES), backend=Hurried), {1: ("tally", 3)})
     edited = Desk(tmp_path, everything(LOOKS, {**ONES, "tally": 2}))
     assert len(edited.loop().run_state.program.operators["tally"]) == 2
 
 
-def test_a_promise_made_with_other_counts_is_kept_with_those_that_there_are(tmp_path: Path) -> None:
+def test_a_promise_made_with_other_counts_is_kept_with_those_that_there_are(tmp_path):
     desk = Desk(tmp_path, everything(LOOKS, {**ONES, "digits": 3}), backend=Hurried)
     with suppress(Crash):
         run(desk, {1: ("digits", 1)}, crash=CrashAfter(Point.RUNNING, 2))  # promised to one, and not committed
@@ -286,9 +283,7 @@ def test_a_promise_made_with_other_counts_is_kept_with_those_that_there_are(tmp_
         ("stubborn", "its Stubborn makes 2"),
     ],
 )
-def test_what_cannot_be_is_refused_by_name_and_the_run_goes_on(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, operator: str, why: str
-) -> None:
+def test_what_cannot_be_is_refused_by_name_and_the_run_goes_on(tmp_path, caplog, operator, why):
     def draw(dag: Dag, conf: object) -> None:
         everything(LOOKS, {**ONES, "digits": 2})(dag, conf)
         more = dag.add_operator("more", Ranges(looks=LOOKS))
@@ -322,14 +317,8 @@ crashes = st.lists(st.builds(CrashAfter, st.sampled_from(list(Point)), st.intege
     probes=crashes,
 )
 def test_whatever_counts_change_and_whenever_it_crashes_the_outcome_is_the_same(
-    *,
-    tmp_path_factory: pytest.TempPathFactory,
-    fused: bool,
-    looks: tuple[tuple[int, ...], ...],
-    counts: dict[str, int],
-    changes: dict[int, tuple[str, int]],
-    probes: list[CrashAfter],
-) -> None:
+    *, tmp_path_factory, fused, looks, counts, changes, probes
+):
     draw = everything(looks, counts)
     desk = Desk(tmp_path_factory.mktemp("counts"), draw, backend=Hurried)
     if fused:

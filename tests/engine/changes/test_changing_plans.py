@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -84,9 +83,7 @@ def counts(desk: Desk, windows: int | None = None, name: str = "tally") -> dict[
     looks=st.lists(st.lists(st.integers(0, 20), min_size=1, max_size=9).map(tuple), min_size=2, max_size=4).map(tuple),
     partitions=st.lists(st.integers(1, 5), min_size=2, max_size=4),
 )
-def test_keyed_state_follows_its_keys_from_launch_to_launch(
-    tmp_path_factory: pytest.TempPathFactory, looks: tuple[tuple[int, ...], ...], partitions: list[int]
-) -> None:
+def test_keyed_state_follows_its_keys_from_launch_to_launch(tmp_path_factory, looks, partitions):
     home = tmp_path_factory.mktemp("keyed")
     for count in partitions[:-1]:
         counts(Desk(home, tallied(looks, count)), windows=1)
@@ -103,7 +100,7 @@ class Dealing(StatelessPartitioner):
         return [Partition(partitions[0].operator, {"numbers": PartitionKeys(1, frozenset({rest}))}) for rest in rests]
 
 
-def test_keyed_state_follows_its_keys_to_other_owners_where_the_count_stays(tmp_path: Path) -> None:
+def test_keyed_state_follows_its_keys_to_other_owners_where_the_count_stays(tmp_path):
     def draw(*, odd_first: bool) -> Draw:
         def drawn(dag: Dag, conf: object) -> None:
             tally = dag.add_operator("tally", Tally())
@@ -117,7 +114,7 @@ def test_keyed_state_follows_its_keys_to_other_owners_where_the_count_stays(tmp_
     assert counts(Desk(tmp_path, draw(odd_first=False))) == {1: 2, 2: 3, 3: 2}
 
 
-def test_what_every_partition_learned_stays_with_each(tmp_path: Path) -> None:
+def test_what_every_partition_learned_stays_with_each(tmp_path):
     class Knows(Operator):
         kind = "cast.knows/1"
         numbers = InputPort(int, key=lambda number: number)
@@ -147,7 +144,7 @@ def test_what_every_partition_learned_stays_with_each(tmp_path: Path) -> None:
     ] * 2
 
 
-def test_state_of_partitions_that_are_no_more_is_not_dropped(tmp_path: Path) -> None:
+def test_state_of_partitions_that_are_no_more_is_not_dropped(tmp_path):
     def draw(partitions: int) -> Draw:
         def drawn(dag: Dag, conf: object) -> None:
             total = dag.add_operator("total", Total())
@@ -164,7 +161,7 @@ def test_state_of_partitions_that_are_no_more_is_not_dropped(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("now", [1, 2, 5])
 @pytest.mark.parametrize("point", [Point.PLANNED, Point.STAGED])
-def test_a_promised_window_runs_again_on_other_readers(tmp_path: Path, now: int, point: Point) -> None:
+def test_a_promised_window_runs_again_on_other_readers(tmp_path, now, point):
     def draw(readers: int) -> Draw:
         def drawn(dag: Dag, conf: object) -> None:
             digits = dag.add_operator("digits", Digits())
@@ -180,7 +177,7 @@ def test_a_promised_window_runs_again_on_other_readers(tmp_path: Path, now: int,
     assert desk.faults() == []
 
 
-def test_an_operator_that_was_added_joins_in(tmp_path: Path) -> None:
+def test_an_operator_that_was_added_joins_in(tmp_path):
     def draw(*, with_total: bool) -> Draw:
         def drawn(dag: Dag, conf: object) -> None:
             script = dag.add_operator("script", Script(looks=((1,), (2,))))
@@ -197,7 +194,7 @@ def test_an_operator_that_was_added_joins_in(tmp_path: Path) -> None:
     assert len(loop.run_state.state["tally"][0]["counts"]) == 2  # type: ignore[arg-type]
 
 
-def test_a_property_that_was_changed_holds_from_the_next_window_on(tmp_path: Path) -> None:
+def test_a_property_that_was_changed_holds_from_the_next_window_on(tmp_path):
     def draw(step: int) -> Draw:
         def drawn(dag: Dag, conf: object) -> None:
             dag.add_operator("script", Script(looks=((1,), (2,)))) >> dag.add_operator("total", Total(step=step))
@@ -208,7 +205,7 @@ def test_a_property_that_was_changed_holds_from_the_next_window_on(tmp_path: Pat
     assert Desk(tmp_path, draw(10)).run().run_state.state["total"] == ({"total": 21},)
 
 
-def test_an_operator_that_was_renamed_does_not_begin_again_unnoticed(tmp_path: Path) -> None:
+def test_an_operator_that_was_renamed_does_not_begin_again_unnoticed(tmp_path):
     looks = ((1, 2), (2, 3))
     Desk(tmp_path, tallied(looks, 2)).run(windows=1)
     with pytest.raises(
@@ -219,7 +216,7 @@ def test_an_operator_that_was_renamed_does_not_begin_again_unnoticed(tmp_path: P
     assert counts(Desk(tmp_path, tallied(looks, 2))) == {1: 1, 2: 2, 3: 1}
 
 
-def test_blocks_that_wait_for_a_reader_that_was_renamed_are_not_lost(tmp_path: Path) -> None:
+def test_blocks_that_wait_for_a_reader_that_was_renamed_are_not_lost(tmp_path):
     def draw(reader: str) -> Draw:
         def drawn(dag: Dag, conf: object) -> None:
             digits = dag.add_operator(reader, Digits(waits_every=2))
@@ -235,7 +232,7 @@ def test_blocks_that_wait_for_a_reader_that_was_renamed_are_not_lost(tmp_path: P
     assert arrived(Desk(tmp_path, draw("digits"), backend=Hurried).run()) == list(range(9))
 
 
-def test_promised_work_for_a_reader_that_was_renamed_is_reported(tmp_path: Path) -> None:
+def test_promised_work_for_a_reader_that_was_renamed_is_reported(tmp_path):
     def draw(reader: str) -> Draw:
         def drawn(dag: Dag, conf: object) -> None:
             dag.add_operator("ranges", Ranges(looks=((9,),))) >> dag.add_operator(reader, Digits())
@@ -260,7 +257,7 @@ class Whole(Operator):
 
 
 @pytest.mark.parametrize("promised", [False, True])
-def test_blocks_that_wait_for_a_reader_that_reads_no_more_are_reported(tmp_path: Path, *, promised: bool) -> None:
+def test_blocks_that_wait_for_a_reader_that_reads_no_more_are_reported(tmp_path, *, promised):
     def draw(reader: Operator) -> Draw:
         def drawn(dag: Dag, conf: object) -> None:
             digits = dag.add_operator("digits", reader)
@@ -281,7 +278,7 @@ def test_blocks_that_wait_for_a_reader_that_reads_no_more_are_reported(tmp_path:
 
 
 @pytest.mark.parametrize("point", [Point.PLANNED, Point.RUNNING])
-def test_what_was_found_at_a_port_that_leads_nowhere_any_more_is_not_lost(tmp_path: Path, point: Point) -> None:
+def test_what_was_found_at_a_port_that_leads_nowhere_any_more_is_not_lost(tmp_path, point):
     def draw(source: type[InputOperator], looks: tuple[tuple[int, ...], ...], port: str, *, joined: bool) -> Draw:
         def drawn(dag: Dag, conf: object) -> None:
             found = dag.add_operator("found", source(looks=looks))
@@ -340,14 +337,14 @@ def looping(name: str = "round", partitions: int = 1) -> Draw:
     return draw
 
 
-def test_items_in_a_delay_for_an_input_that_was_renamed_are_not_lost(tmp_path: Path) -> None:
+def test_items_in_a_delay_for_an_input_that_was_renamed_are_not_lost(tmp_path):
     Desk(tmp_path, looping()).run(windows=2)
     with pytest.raises(WorkStranded, match=r"1 items were held back by a delay for round\.again"):
         Desk(tmp_path, looping("rounds")).run()
     assert Desk(tmp_path, looping()).run().run_state.state["round"] == ({"seen": [5, 4, 3, 2, 1, 0]},)
 
 
-def test_items_in_a_delay_for_a_partition_that_is_no_more_are_not_lost(tmp_path: Path) -> None:
+def test_items_in_a_delay_for_a_partition_that_is_no_more_are_not_lost(tmp_path):
     class Many(Round):
         kind = "cast.many/1"
         stateless = True
@@ -381,20 +378,20 @@ def fed(*scripts: str, looks: Any = ((1,), (2,))) -> Draw:
     return draw
 
 
-def test_an_input_operator_that_was_renamed_does_not_find_all_again_unnoticed(tmp_path: Path) -> None:
+def test_an_input_operator_that_was_renamed_does_not_find_all_again_unnoticed(tmp_path):
     Desk(tmp_path, fed("a", "b")).run(windows=1)
     with pytest.raises(OperatorRenamed, match=r"b is gone and c is new, and the progress of b is kept under its name"):
         Desk(tmp_path, fed("a", "c")).run()
 
 
-def test_an_input_operator_that_is_gone_leaves_nothing_unworked(tmp_path: Path) -> None:
+def test_an_input_operator_that_is_gone_leaves_nothing_unworked(tmp_path):
     Desk(tmp_path, fed("a", "b")).crash(CrashAfter(Point.PLANNED, 1))
     with pytest.raises(FindingsLeft, match="the input operator b is gone"):
         Desk(tmp_path, fed("a")).run()
     assert Desk(tmp_path, fed("a", "b")).run().run_state.state["b-total"] == ({"total": 3},)
 
 
-def test_an_input_operator_may_go_when_all_that_it_found_is_done_and_another_may_come(tmp_path: Path) -> None:
+def test_an_input_operator_may_go_when_all_that_it_found_is_done_and_another_may_come(tmp_path):
     Desk(tmp_path, fed("a", "b")).run()
     Desk(tmp_path, fed("a", looks=((1,), (2,), (3,)))).run()
     desk = Desk(tmp_path, fed("a", "c"))
@@ -402,7 +399,7 @@ def test_an_input_operator_may_go_when_all_that_it_found_is_done_and_another_may
     assert desk.faults() == []
 
 
-def test_a_folder_remembers_one_application(tmp_path: Path) -> None:
+def test_a_folder_remembers_one_application(tmp_path):
     def named(name: str) -> Desk:
         def draw(dag: Dag, conf: object) -> None:
             dag.add_operator("script", Script(looks=((1,),))) >> dag.add_operator("total", Total())
@@ -419,7 +416,7 @@ def test_a_folder_remembers_one_application(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("point", Point)
 @pytest.mark.parametrize("window", [1, 2, 4])
-def test_a_loop_goes_on_after_a_crash_at_any_step(tmp_path: Path, point: Point, window: int) -> None:
+def test_a_loop_goes_on_after_a_crash_at_any_step(tmp_path, point, window):
     desk = Desk(tmp_path, looping())
     desk.crash(CrashAfter(point, window), CrashAfter(point, window + 1))
     loop = desk.run()
@@ -428,7 +425,7 @@ def test_a_loop_goes_on_after_a_crash_at_any_step(tmp_path: Path, point: Point, 
     assert desk.faults() == []
 
 
-def test_an_input_that_joins_others_does_not_rename_what_they_found(tmp_path: Path) -> None:
+def test_an_input_that_joins_others_does_not_rename_what_they_found(tmp_path):
     def draw(*names: str) -> Draw:
         def drawn(dag: Dag, conf: object) -> None:
             for name in names:

@@ -73,9 +73,7 @@ DRAIN = "BacklogPartitioner:drain:maxPartitions=3:policySettings=cool_down_milli
         pytest.param(numbering, 240, DRAIN, 3, id="an author's own operator, as it is set"),
     ],
 )
-def test_it_scales_up_and_down_by_a_line_of_a_property_file(
-    tmp_path: Path, drawn: Callable[[Path], Draw], items: int, settings: str, grown_to: int
-) -> None:
+def test_it_scales_up_and_down_by_a_line_of_a_property_file(tmp_path, drawn, items, settings, grown_to):
     here = desk(tmp_path, drawn(tmp_path), f"dt.operator.follows.attr.PARTITIONER = {settings}\n")
     counts: list[int] = []
 
@@ -98,13 +96,13 @@ def test_it_scales_up_and_down_by_a_line_of_a_property_file(
     assert all(decide(ScalingInputs.of(fact.inputs)).after == fact.after for fact in made)
 
 
-def test_without_a_setting_the_number_stays_fixed(tmp_path: Path) -> None:
+def test_without_a_setting_the_number_stays_fixed(tmp_path):
     here = desk(tmp_path, numbering(tmp_path), "", Until.ONCE)
     assert len(here.run().run_state.program.operators["follows"]) == 1
     assert decisions(here.ledger()) == []
 
 
-def test_a_block_reader_follows_its_partitioner_and_not_its_own_properties(tmp_path: Path) -> None:
+def test_a_block_reader_follows_its_partitioner_and_not_its_own_properties(tmp_path):
     """The properties allow four, and the partitioner two."""
     settings = "dt.operator.reader.attr.PARTITIONER = BacklogPartitioner::maxPartitions=2\n"
     here = desk(tmp_path, lines(tmp_path, max_readers=4), settings, Until.ONCE)
@@ -114,7 +112,7 @@ def test_a_block_reader_follows_its_partitioner_and_not_its_own_properties(tmp_p
     assert [each for each in others if each.fact.after != 2] == []
 
 
-def test_a_partitioner_that_statistics_listeners_name_as_well_listens_once(tmp_path: Path) -> None:
+def test_a_partitioner_that_statistics_listeners_name_as_well_listens_once(tmp_path):
     line = "dt.operator.follows.attr.{} = BacklogPartitioner:apex:minPartitions=2:maxPartitions=2\n"
     here = desk(tmp_path, numbering(tmp_path), line.format("PARTITIONER") + line.format("STATS_LISTENERS"), Until.ONCE)
     here.run(windows=1)
@@ -122,14 +120,14 @@ def test_a_partitioner_that_statistics_listeners_name_as_well_listens_once(tmp_p
     assert (look.fact.before, look.fact.after) == (2, 2)
 
 
-def test_an_operator_without_a_backlog_cannot_follow_one(tmp_path: Path) -> None:
+def test_an_operator_without_a_backlog_cannot_follow_one(tmp_path):
     settings = "dt.operator.twice.attr.PARTITIONER = BacklogPartitioner\n"
     here = desk(tmp_path, numbering(tmp_path, behind_another=True), settings)
     with pytest.raises(ApplicationFaults, match="Twice has no backlog: only a SplittableOperator has one"):
         here.loop()
 
 
-def test_bounds_that_cross_are_refused(tmp_path: Path) -> None:
+def test_bounds_that_cross_are_refused(tmp_path):
     settings = "BacklogPartitioner::minPartitions=3:maxPartitions=2"
     here = desk(tmp_path, numbering(tmp_path), f"dt.operator.follows.attr.PARTITIONER = {settings}\n")
     with pytest.raises(ApplicationFaults, match="min_partitions 3 is greater than max_partitions 2"):

@@ -78,7 +78,7 @@ def answer(desk: Desk, request: Any) -> Reply:
 
 
 @BOTH
-def test_a_forgotten_file_is_read_once_more(drawn: Any, tmp_path: Path) -> None:
+def test_a_forgotten_file_is_read_once_more(drawn, tmp_path):
     desk = desk_at(tmp_path, drawn)
     desk.run()
     request = forget(desk)
@@ -96,7 +96,7 @@ def test_a_forgotten_file_is_read_once_more(drawn: Any, tmp_path: Path) -> None:
 @pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize("point", Point)
-def test_it_is_read_once_more_wherever_the_driver_is_killed(drawn: Any, point: Point, tmp_path: Path) -> None:
+def test_it_is_read_once_more_wherever_the_driver_is_killed(drawn, point, tmp_path):
     desk = desk_at(tmp_path, drawn)
     first = desk.run().checkpoint.window
     request = forget(desk)
@@ -107,7 +107,7 @@ def test_it_is_read_once_more_wherever_the_driver_is_killed(drawn: Any, point: P
 
 
 @pytest.mark.parametrize("settings", [{"skip_known_content": True}, {"renamed": "skip"}], ids=["content", "inode"])
-def test_what_is_known_of_a_file_is_forgotten_too(settings: dict[str, Any], tmp_path: Path) -> None:
+def test_what_is_known_of_a_file_is_forgotten_too(settings, tmp_path):
     desk = desk_at(tmp_path, splitting, **settings)
     desk.run()
     forget(desk)
@@ -124,7 +124,7 @@ def test_what_is_known_of_a_file_is_forgotten_too(settings: dict[str, Any], tmp_
         ("c.txt", "finder", "is not known as it is now"),
     ],
 )
-def test_what_is_not_known_is_refused(drawn: Any, name: str, operator: str, reason: str, tmp_path: Path) -> None:
+def test_what_is_not_known_is_refused(drawn, name, operator, reason, tmp_path):
     desk = desk_at(tmp_path, drawn)
     desk.run()
     request = forget(desk, name, operator)
@@ -166,7 +166,7 @@ def slowly(home: Path) -> Any:
     [(splitting, "is being divided into blocks", "a\nb\nc\n"), (slowly, "is still being read", "abc")],
     ids=["FileSplitterInput", "MatchFiles"],
 )
-def test_a_file_that_is_still_being_read_is_refused(drawn: Any, reason: str, letters: str, tmp_path: Path) -> None:
+def test_a_file_that_is_still_being_read_is_refused(drawn, reason, letters, tmp_path):
     desk = desk_at(tmp_path, drawn)
     (tmp_path / "in" / "a.txt").write_text(letters)
     (tmp_path / "in" / "b.txt").unlink()
@@ -190,7 +190,7 @@ def tailing(home: Path, **properties: Any) -> Any:
     return draw
 
 
-def test_a_file_that_is_tailed_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_tailed_is_refused(tmp_path):
     """A second reading beside the first would send each later line twice."""
     desk = desk_at(tmp_path, tailing)
     desk.run()
@@ -203,7 +203,7 @@ def test_a_file_that_is_tailed_is_refused(tmp_path: Path) -> None:
     assert "ends_after_millis" in refused
 
 
-def test_a_tailed_file_that_ended_is_read_once_more(tmp_path: Path) -> None:
+def test_a_tailed_file_that_ended_is_read_once_more(tmp_path):
     desk = desk_at(tmp_path, tailing, ends_after_millis=0)
     desk.run()
     request = forget(desk)
@@ -212,7 +212,7 @@ def test_a_tailed_file_that_ended_is_read_once_more(tmp_path: Path) -> None:
     assert desk.faults() == []
 
 
-def test_patterns_that_are_scanned_once_find_no_file_again(tmp_path: Path) -> None:
+def test_patterns_that_are_scanned_once_find_no_file_again(tmp_path):
     desk = desk_at(tmp_path, matching, continuously=False)
     desk.run()
     request = forget(desk)

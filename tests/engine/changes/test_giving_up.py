@@ -83,7 +83,7 @@ def answer(desk: Desk, asked: Request) -> Reply:
     return reply
 
 
-def test_a_launch_that_stops_at_a_deleted_file_resumes_without_it_once_it_is_given_up(tmp_path: Path) -> None:
+def test_a_launch_that_stops_at_a_deleted_file_resumes_without_it_once_it_is_given_up(tmp_path):
     desk = desk_with_a_deleted_file(tmp_path)
     for _ in range(2):
         with pytest.raises(OperatorFailed, match=r"b\.txt"):
@@ -106,7 +106,7 @@ def test_a_launch_that_stops_at_a_deleted_file_resumes_without_it_once_it_is_giv
     assert proven.positions == 8
 
 
-def test_the_work_that_was_given_up_is_listed(tmp_path: Path) -> None:
+def test_the_work_that_was_given_up_is_listed(tmp_path):
     desk = desk_with_a_deleted_file(tmp_path)
     assert [(each.state, each.place.start) for each in listed_work(desk.ledger())] == [
         ("found", 0),
@@ -119,7 +119,7 @@ def test_the_work_that_was_given_up_is_listed(tmp_path: Path) -> None:
     ] * 2
 
 
-def test_a_range_is_given_up_and_the_rest_is_read(tmp_path: Path) -> None:
+def test_a_range_is_given_up_and_the_rest_is_read(tmp_path):
     desk = desk_with_three_files(tmp_path)
     give_up(desk, start=2, end=3)
     assert lines(desk.run()) == ["a", "a", "b", "c", "c"]
@@ -130,7 +130,7 @@ def test_a_range_is_given_up_and_the_rest_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("promised", [False, True], ids=["nothing is promised", "a promised window reads it"])
 @pytest.mark.parametrize("point", [Point.PLANNED, Point.STAGED, Point.APPENDED, Point.FINISHED])
-def test_it_is_given_up_once_wherever_the_driver_is_killed(point: Point, promised: bool, tmp_path: Path) -> None:
+def test_it_is_given_up_once_wherever_the_driver_is_killed(point, promised, tmp_path):
     desk = desk_with_a_deleted_file(tmp_path)
     if promised:
         with pytest.raises(OperatorFailed):
@@ -144,7 +144,7 @@ def test_it_is_given_up_once_wherever_the_driver_is_killed(point: Point, promise
     assert [(span.start, span.end) for span in proven.given_up] == [(0, 4)]
 
 
-def test_two_deleted_files_are_given_up_one_after_the_other(tmp_path: Path) -> None:
+def test_two_deleted_files_are_given_up_one_after_the_other(tmp_path):
     desk = desk_with_a_deleted_file(tmp_path)
     (tmp_path / "in" / "a.txt").unlink()
     give_up(desk)
@@ -164,14 +164,14 @@ def test_two_deleted_files_are_given_up_one_after_the_other(tmp_path: Path) -> N
     ],
     ids=["another name", "another operator", "nothing was set aside"],
 )
-def test_a_request_that_concerns_no_work_is_refused(asks: Any, reason: str, tmp_path: Path) -> None:
+def test_a_request_that_concerns_no_work_is_refused(asks, reason, tmp_path):
     desk = desk_with_three_files(tmp_path)
     asked = request(desk, asks)
     assert lines(desk.run()) == ["a", "a", "b", "b", "c", "c"]
     assert reason in (answer(desk, asked).refused or "")
 
 
-def test_the_output_of_a_file_whose_last_block_is_given_up_is_complete(tmp_path: Path) -> None:
+def test_the_output_of_a_file_whose_last_block_is_given_up_is_complete(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").write_text("one\ntwo\nfour\n")
     desk = found_by(Desk(tmp_path, lines_through_filter(tmp_path), until=Until.IDLE, clock=FakeClock()))

@@ -64,7 +64,7 @@ def facts(desk: Desk) -> list[Scaled]:
     return [f for entry in history(desk.ledger()) for f in entry.checkpoint.facts if isinstance(f, Scaled)]
 
 
-def test_before_the_first_window_listeners_receive_what_waits_and_nothing_else(tmp_path: Path) -> None:
+def test_before_the_first_window_listeners_receive_what_waits_and_nothing_else(tmp_path):
     listener = Listener()
     Desk(tmp_path, listened(listener), clock=FakeClock()).run()
     first, second = listener.told[:2]
@@ -77,7 +77,7 @@ def test_before_the_first_window_listeners_receive_what_waits_and_nothing_else(t
     assert first.at == FakeClock().now()
 
 
-def test_after_a_window_they_receive_what_each_partition_did(tmp_path: Path) -> None:
+def test_after_a_window_they_receive_what_each_partition_did(tmp_path):
     listener = Listener()
     Desk(tmp_path, listened(listener)).run()
     told = [each for each in listener.told if each.current_window_id == 1]
@@ -89,7 +89,7 @@ def test_after_a_window_they_receive_what_each_partition_did(tmp_path: Path) -> 
     assert all(each.capacity.positions_per_second for each in told)
 
 
-def test_a_first_window_that_starts_workers_is_no_measure_of_what_windows_cost(tmp_path: Path) -> None:
+def test_a_first_window_that_starts_workers_is_no_measure_of_what_windows_cost(tmp_path):
     listener, clock = Listener(), FakeClock()
 
     def probe(point: Point, window_id: int) -> None:
@@ -103,14 +103,14 @@ def test_a_first_window_that_starts_workers_is_no_measure_of_what_windows_cost(t
     assert max(costs[2:]) <= 1000
 
 
-def test_an_operator_without_a_queue_has_no_backlog(tmp_path: Path) -> None:
+def test_an_operator_without_a_queue_has_no_backlog(tmp_path):
     listener = Listener()
     Desk(tmp_path, listened(listener, of="total")).run()
     assert {each.backlog for each in listener.told} == {None}
     assert max(sum(port.tuple_count for port in w.input_ports) for t in listener.told for w in t.last_windowed_stats)
 
 
-def test_what_a_listener_asks_for_is_done_before_the_next_window_and_kept_with_it(tmp_path: Path) -> None:
+def test_what_a_listener_asks_for_is_done_before_the_next_window_and_kept_with_it(tmp_path):
     def answer(stats: BatchedOperatorStats) -> Response:
         if stats.partitions == 3 or stats.partition < stats.partitions - 1:
             return Response()
@@ -127,13 +127,13 @@ def test_what_a_listener_asks_for_is_done_before_the_next_window_and_kept_with_i
     assert len(next(iter(history(desk.ledger()))).checkpoint.facts) == 1
 
 
-def test_a_look_that_changes_nothing_is_kept_where_it_reports_its_inputs(tmp_path: Path) -> None:
+def test_a_look_that_changes_nothing_is_kept_where_it_reports_its_inputs(tmp_path):
     desk = Desk(tmp_path, listened(Listener(lambda _: Response(repartition_note="fits", inputs={"looked": 1}))))
     desk.run(windows=1)
     assert [(f.before, f.after, f.rule, f.policy) for f in facts(desk)] == [(2, 2, "fits", "Listener")] * 2
 
 
-def test_loads_go_to_a_partitioner_that_decides_by_itself(tmp_path: Path) -> None:
+def test_loads_go_to_a_partitioner_that_decides_by_itself(tmp_path):
     def answer(stats: BatchedOperatorStats) -> Response:
         return Response(stats.partitions == 2, load_indicator=1 if stats.partition == 0 else 0)
 
@@ -144,9 +144,7 @@ def test_loads_go_to_a_partitioner_that_decides_by_itself(tmp_path: Path) -> Non
     assert [keys["blocks"].keys for keys in kept.keys] == [(0,), (2,), (1,)]
 
 
-def test_a_listener_that_raises_is_named_and_heard_no_more_and_the_run_goes_on(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_listener_that_raises_is_named_and_heard_no_more_and_the_run_goes_on(tmp_path, caplog):
     def answer(stats: BatchedOperatorStats) -> Response:
         raise ZeroDivisionError
 
@@ -158,14 +156,14 @@ def test_a_listener_that_raises_is_named_and_heard_no_more_and_the_run_goes_on(
     assert sorted(arrived(loop)) == list(range(sum(map(sum, LOOKS))))
 
 
-def test_a_listener_that_answers_nonsense_is_heard_no_more(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_listener_that_answers_nonsense_is_heard_no_more(tmp_path, caplog):
     nonsense: Any = Listener(lambda _: 3)  # type: ignore[arg-type, return-value]
     Desk(tmp_path, listened(nonsense)).run()
     assert "process_stats of Listener gave int, not Response" in caplog.text
     assert len(nonsense.told) == 1
 
 
-def test_what_was_refused_is_not_asked_for_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_was_refused_is_not_asked_for_again(tmp_path, caplog):
     class Stubborn(Partitioner):
         def define_partitions(
             self, partitions: Sequence[Partition], context: PartitioningContext
@@ -179,7 +177,7 @@ def test_what_was_refused_is_not_asked_for_again(tmp_path: Path, caplog: pytest.
     assert facts(desk) == []
 
 
-def test_a_property_file_names_who_listens_and_who_partitions(tmp_path: Path) -> None:
+def test_a_property_file_names_who_listens_and_who_partitions(tmp_path):
     """Any item in a second is too much for one, so there is one more partition for each that works."""
     by_rate = "StatelessThroughputBasedPartitioner:2:maximumEvents=0.001:cooldownMillis=0"
     conf = {"dt.operator.digits.attr.PARTITIONER": by_rate, "dt.operator.digits.attr.STATS_LISTENERS": by_rate}
@@ -198,7 +196,7 @@ def from_files(dag: Dag, conf: object) -> None:
     )
 
 
-def test_a_partitioner_receives_the_partitions_by_the_ids_that_listeners_know(tmp_path: Path) -> None:
+def test_a_partitioner_receives_the_partitions_by_the_ids_that_listeners_know(tmp_path):
     class Told(StatelessPartitioner):
         def partitioned(self, partitions: Mapping[int, Partition]) -> None:
             heard.append(partitions)
@@ -245,9 +243,7 @@ def lines(home: Path, **reader: Any) -> Draw:
         pytest.param({"collect_stats": False}, [1], id="not where it is not to follow"),
     ],
 )
-def test_a_reader_with_default_settings_uses_all_cores_on_one_file(
-    tmp_path: Path, reader: dict[str, Any], counts: list[int]
-) -> None:
+def test_a_reader_with_default_settings_uses_all_cores_on_one_file(tmp_path, reader, counts):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "one.txt").write_text(some_lines(300))
     desk = Desk(tmp_path, lines(tmp_path, **reader), backend=lambda backend: Hurried(Roomy(backend)))
@@ -273,9 +269,7 @@ def test_a_reader_with_default_settings_uses_all_cores_on_one_file(
         pytest.param({"policy": "apex", "apex_compat": True}, 16, 120, id="as Malhar does"),
     ],
 )
-def test_readers_that_have_nothing_to_do_go_away_once_nothing_came_for_a_while(
-    tmp_path: Path, reader: dict[str, Any], grown_to: int, seconds: int
-) -> None:
+def test_readers_that_have_nothing_to_do_go_away_once_nothing_came_for_a_while(tmp_path, reader, grown_to, seconds):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "one.txt").write_text(some_lines(300))
     draw = lines(tmp_path, **reader)

@@ -2,13 +2,11 @@
 
 from typing import Any, cast
 
-import pytest
-
 from dagkit.engine.changes.reconfiguration import Reconfiguration, Scaling
 from dagkit.errors import DagkitError
 
 
-def test_a_failed_window_is_not_logged_for_a_change_without_a_request(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failed_window_is_not_logged_for_a_change_without_a_request(caplog):
     nothing = cast("Any", None)
     changes = Reconfiguration(nothing, nothing)
     changes._made.append((Scaling("Read", 2), nothing))

@@ -115,7 +115,7 @@ def times(value: str) -> SetValue:
     return SetValue(operator="times", name="factor", value=value)
 
 
-def test_a_property_of_an_operator_on_the_workers_changes_with_the_next_window(tmp_path: Path) -> None:
+def test_a_property_of_an_operator_on_the_workers_changes_with_the_next_window(tmp_path):
     desk = Desk(tmp_path, multiplied(), clock=FakeClock())
     asking = Asking(desk, {2: times("10")})
     loop = desk.run(probe=asking)
@@ -129,20 +129,20 @@ def test_a_property_of_an_operator_on_the_workers_changes_with_the_next_window(t
     assert desk.faults() == []
 
 
-def test_what_was_set_outlives_the_run(tmp_path: Path) -> None:
+def test_what_was_set_outlives_the_run(tmp_path):
     desk = Desk(tmp_path, multiplied(), clock=FakeClock())
     desk.run(probe=Asking(desk, {1: times("10")}), windows=2)
     assert arrived(desk.run()) == [1, 20, 30, 40]
 
 
-def test_configuration_edited_after_a_property_was_set_wins(tmp_path: Path) -> None:
+def test_configuration_edited_after_a_property_was_set_wins(tmp_path):
     desk = Desk(tmp_path, multiplied(), clock=FakeClock())
     desk.run(probe=Asking(desk, {1: times("10")}), windows=2)
     desk.draw = multiplied(factor=5)
     assert arrived(desk.run()) == [1, 20, 15, 20]
 
 
-def test_what_is_asked_while_nothing_is_to_be_done_is_committed_with_a_window_of_its_own(tmp_path: Path) -> None:
+def test_what_is_asked_while_nothing_is_to_be_done_is_committed_with_a_window_of_its_own(tmp_path):
     desk = Desk(tmp_path, multiplied(looks=((1,),)), clock=FakeClock(), until=Until.IDLE)
     asking = Asking(desk, {1: times("10")})
     loop = desk.run(probe=asking)
@@ -152,7 +152,7 @@ def test_what_is_asked_while_nothing_is_to_be_done_is_committed_with_a_window_of
     assert reply.window == 2
 
 
-def test_nothing_is_asked_for_twice_when_a_run_was_killed_before_it_could_answer(tmp_path: Path) -> None:
+def test_nothing_is_asked_for_twice_when_a_run_was_killed_before_it_could_answer(tmp_path):
     desk = Desk(tmp_path, multiplied(), clock=FakeClock())
     asking = Asking(desk, {1: times("10")})
 
@@ -170,7 +170,7 @@ def test_nothing_is_asked_for_twice_when_a_run_was_killed_before_it_could_answer
 
 
 @pytest.mark.parametrize("point", [Point.PLANNED, Point.RUNNING, Point.STAGED])
-def test_what_was_asked_and_not_committed_is_done_by_the_next_run(tmp_path: Path, point: Point) -> None:
+def test_what_was_asked_and_not_committed_is_done_by_the_next_run(tmp_path, point):
     desk = Desk(tmp_path, multiplied(), clock=FakeClock())
     asking = Asking(desk, {1: times("10")})
 
@@ -212,9 +212,7 @@ def test_what_was_asked_and_not_committed_is_done_by_the_next_run(tmp_path: Path
     ],
     ids=lambda each: "" if isinstance(each, str) else str(each.model_dump()),
 )
-def test_what_cannot_be_is_refused_as_a_property_file_would_be_and_the_run_goes_on(
-    tmp_path: Path, asks: SetValue | SetCount, told: str
-) -> None:
+def test_what_cannot_be_is_refused_as_a_property_file_would_be_and_the_run_goes_on(tmp_path, asks, told):
     desk = Desk(tmp_path, multiplied(), clock=FakeClock())
     asking = Asking(desk, {1: asks})
     loop = desk.run(probe=asking)
@@ -228,7 +226,7 @@ def test_what_cannot_be_is_refused_as_a_property_file_would_be_and_the_run_goes_
     assert facts(desk) == []
 
 
-def test_a_secret_is_set_by_reference_and_stands_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_secret_is_set_by_reference_and_stands_nowhere(tmp_path, monkeypatch):
     monkeypatch.setenv("DOOR", "sesame-open-up")
     desk = Desk(tmp_path, multiplied(), clock=FakeClock())
     asking = Asking(desk, {1: SetValue(operator="times", name="password", value="${env:DOOR}")})
@@ -241,7 +239,7 @@ def test_a_secret_is_set_by_reference_and_stands_nowhere(tmp_path: Path, monkeyp
     assert desk.loop().run_state.program.operators["times"][0].password == "sesame-open-up"  # type: ignore[attr-defined] # noqa: S105
 
 
-def test_a_count_is_set_by_hand(tmp_path: Path) -> None:
+def test_a_count_is_set_by_hand(tmp_path):
     def draw(dag: Dag, conf: object) -> None:
         digits = dag.add_operator("digits", Digits())
         dag.set_operator_attribute(digits, OperatorContext.PARTITIONER, StatelessPartitioner(1))
@@ -259,7 +257,7 @@ def test_a_count_is_set_by_hand(tmp_path: Path) -> None:
     assert (reply.before, reply.after) == (1, 3)
 
 
-def test_an_attribute_that_may_change_does(tmp_path: Path) -> None:
+def test_an_attribute_that_may_change_does(tmp_path):
     desk = Desk(tmp_path, multiplied(), clock=FakeClock())
     name = f"{StatelessPartitioner.__module__}.StatelessPartitioner:3"
     asking = Asking(
@@ -276,7 +274,7 @@ def test_an_attribute_that_may_change_does(tmp_path: Path) -> None:
     assert all(reply is not None and reply.done for reply in asking.replies())
 
 
-def test_a_splitter_scans_at_once_when_its_trigger_is_set(tmp_path: Path) -> None:
+def test_a_splitter_scans_at_once_when_its_trigger_is_set(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "first.txt").write_text("first\n")
 
@@ -318,7 +316,7 @@ class Picky(Script):
             raise ConnectionError("no such host")
 
 
-def test_an_input_operator_that_cannot_begin_with_a_value_goes_on_with_the_one_before(tmp_path: Path) -> None:
+def test_an_input_operator_that_cannot_begin_with_a_value_goes_on_with_the_one_before(tmp_path):
     def draw(dag: Dag, conf: object) -> None:
         dag.add_operator("picky", Picky(looks=((1,), (2,), (3,)))) >> dag.add_operator("collect", Collect())
 
@@ -354,7 +352,7 @@ class Clinging(Script):
             raise ConnectionError("the door is stuck")
 
 
-def test_an_input_operator_that_fails_to_end_when_it_is_changed_is_set_up_again_as_it_was(tmp_path: Path) -> None:
+def test_an_input_operator_that_fails_to_end_when_it_is_changed_is_set_up_again_as_it_was(tmp_path):
     def draw(dag: Dag, conf: object) -> None:
         dag.add_operator("clinging", Clinging(looks=((1,), (2,)))) >> dag.add_operator("collect", Collect())
 
@@ -369,7 +367,7 @@ def test_an_input_operator_that_fails_to_end_when_it_is_changed_is_set_up_again_
     assert Clinging.lived[teardown : teardown + 3] == ["teardown", "setup here", "look"]
 
 
-def test_a_request_that_was_withdrawn_is_not_done(tmp_path: Path) -> None:
+def test_a_request_that_was_withdrawn_is_not_done(tmp_path):
     desk = Desk(tmp_path, multiplied(), clock=FakeClock())
     desk.run(windows=1)
     store = Ledger.open(desk.place).store
@@ -380,7 +378,7 @@ def test_a_request_that_was_withdrawn_is_not_done(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"no JSON", b"{}", b'{"format": "dagkit.request/2"}'])
-def test_a_request_that_is_not_understood_is_answered_and_gone(tmp_path: Path, content: bytes) -> None:
+def test_a_request_that_is_not_understood_is_answered_and_gone(tmp_path, content):
     desk = Desk(tmp_path, multiplied(), clock=FakeClock())
     desk.run(windows=1)
     store = Ledger.open(desk.place).store
@@ -390,7 +388,7 @@ def test_a_request_that_is_not_understood_is_answered_and_gone(tmp_path: Path, c
     assert json.loads(store.get("answers/strange.json"))["done"] is False
 
 
-def test_answers_that_were_not_fetched_go_after_a_day(tmp_path: Path) -> None:
+def test_answers_that_were_not_fetched_go_after_a_day(tmp_path):
     clock = FakeClock()
     desk = Desk(tmp_path, multiplied(), clock=clock)
     desk.run(windows=1)
@@ -419,7 +417,7 @@ def in_a_bucket(_: Path) -> Store:
 
 
 @pytest.mark.parametrize("place", [memory_store, LocalStore, in_memory_of_fsspec, in_a_bucket])
-def test_whatever_keeps_a_ledger_carries_requests_and_answers(tmp_path: Path, place: Callable[[Path], Store]) -> None:
+def test_whatever_keeps_a_ledger_carries_requests_and_answers(tmp_path, place):
     store, clock = place(tmp_path), FakeClock()
     inbox = RequestInbox(store, clock.now)
     inbox.tidy()
@@ -469,7 +467,7 @@ class Faltering(MemoryStore):
             raise refused("the bucket", OSError(503, "Slow Down"))
 
 
-def test_what_cannot_be_read_now_is_heard_later_and_nothing_is_heard_before_what_was_asked_first() -> None:
+def test_what_cannot_be_read_now_is_heard_later_and_nothing_is_heard_before_what_was_asked_first():
     store, clock = Faltering(), FakeClock()
     inbox = RequestInbox(store, clock.now)
     first, second, third = (ask(store, times(str(number)), clock.advance(seconds=1)) for number in range(3))
@@ -484,7 +482,7 @@ def test_what_cannot_be_read_now_is_heard_later_and_nothing_is_heard_before_what
     assert inbox.read_requests(0) == []
 
 
-def test_a_tap_lasts_while_its_request_cannot_be_read() -> None:
+def test_a_tap_lasts_while_its_request_cannot_be_read():
     store, clock = Faltering(), FakeClock()
     taps = Taps(RequestInbox(store, clock.now))
     request = ask(store, TapStream(stream="times", most=1, every=1), clock.now())
@@ -495,7 +493,7 @@ def test_a_tap_lasts_while_its_request_cannot_be_read() -> None:
 
 
 @pytest.mark.parametrize("refuses", [("create", "answers"), ("delete", "requests")])
-def test_what_cannot_be_answered_now_is_answered_later(refuses: tuple[str, str]) -> None:
+def test_what_cannot_be_answered_now_is_answered_later(refuses):
     store, clock = Faltering(), FakeClock()
     inbox = RequestInbox(store, clock.now)
     request = ask(store, times("10"), clock.now())
@@ -513,7 +511,7 @@ def test_what_cannot_be_answered_now_is_answered_later(refuses: tuple[str, str])
     assert store.names("answers") == []
 
 
-def test_answers_that_cannot_be_taken_away_now_do_not_stop_the_run() -> None:
+def test_answers_that_cannot_be_taken_away_now_do_not_stop_the_run():
     store, clock = Faltering(), FakeClock()
     store.create("answers/old.json", b"{}")
     store.refuses = {("names", "answers")}
@@ -524,7 +522,7 @@ def test_answers_that_cannot_be_taken_away_now_do_not_stop_the_run() -> None:
     assert store.names("answers") == []
 
 
-def test_a_request_of_an_unknown_kind_is_refused_and_the_run_continues() -> None:
+def test_a_request_of_an_unknown_kind_is_refused_and_the_run_continues():
     store, clock = Faltering(), FakeClock()
     changing = Reconfiguration(
         RunningPlan.of(compile_application(multiplied(), Config.of({}))), RequestInbox(store, clock.now)
@@ -543,7 +541,7 @@ def test_a_request_of_an_unknown_kind_is_refused_and_the_run_continues() -> None
     [times("-1"), SetValue(operator="script", name="pause_millis", value="-1")],
     ids=["on a worker", "on the driver"],
 )
-def test_a_value_that_an_operator_fails_with_is_not_set_again_by_the_next_run(tmp_path: Path, set_to: SetValue) -> None:
+def test_a_value_that_an_operator_fails_with_is_not_set_again_by_the_next_run(tmp_path, set_to):
     desk = Desk(tmp_path, multiplied(), clock=FakeClock())
     asking = Asking(desk, {1: set_to})
     with pytest.raises(OperatorFailed, match="nothing below zero"):

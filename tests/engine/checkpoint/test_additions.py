@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,11 +36,11 @@ def read(documents: Sequence[str], seq: int) -> tuple[StoredState, dict[str, Any
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_stored_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_is_stored_whole(monkeypatch):
     monkeypatch.setattr(additions, "WHOLE", 0)
 
 
-def test_only_what_was_added_is_stored_and_short_parts_are_joined() -> None:
+def test_only_what_was_added_is_stored_and_short_parts_are_joined():
     documents = stored([{"known": "abcdefgh"[: 2 * n], "count": n} for n in range(1, 5)])
     assert list(map(json.loads, documents)) == [
         {"known": "ab", "count": 1},
@@ -55,7 +54,7 @@ GROWTH = st.lists(st.tuples(st.sampled_from(["grow", "grow", "grow", "rewrite", 
 
 
 @given(GROWTH)
-def test_every_stored_state_comes_back_whole(growth: list[tuple[str, str]]) -> None:
+def test_every_stored_state_comes_back_whole(growth):
     states: list[dict[str, Any]] = [{"known": ""}]
     for kind, text in growth:
         known = states[-1].get("known", "")
@@ -66,9 +65,7 @@ def test_every_stored_state_comes_back_whole(growth: list[tuple[str, str]]) -> N
 
 
 @given(GROWTH, GROWTH)
-def test_a_launch_that_resumes_stores_as_the_one_before_would_have(
-    before: list[tuple[str, str]], after: list[tuple[str, str]]
-) -> None:
+def test_a_launch_that_resumes_stores_as_the_one_before_would_have(before, after):
     states, known = [], ""
     for _, text in [*before, ("grow", "x"), *after]:
         known += text
@@ -80,19 +77,19 @@ def test_a_launch_that_resumes_stores_as_the_one_before_would_have(
         assert json.dumps(document) == documents[number - 3]
 
 
-def test_a_thousand_additions_have_few_parts_and_are_written_few_times() -> None:
+def test_a_thousand_additions_have_few_parts_and_are_written_few_times():
     documents = stored([{"known": "x" * 100 * n} for n in range(1, 1001)])
     assert max(len(read(documents, seq)[2]) for seq in range(3, 1003)) <= 10
     assert sum(map(len, documents)) < 8 * 100 * 1000
 
 
-def test_a_text_that_did_not_grow_costs_nothing() -> None:
+def test_a_text_that_did_not_grow_costs_nothing():
     documents = stored([{"known": "x" * 10**6}] + [{"known": "x" * 10**6, "at": n} for n in range(9)])
     assert max(map(len, documents[1:])) < 100
     assert read(documents, 12)[1] == {"known": "x" * 10**6, "at": 8}
 
 
-def test_a_state_that_was_stored_whole_is_not_written_again() -> None:
+def test_a_state_that_was_stored_whole_is_not_written_again():
     """As an earlier release stored it."""
     before, state = StoredState.read({"known": "x" * 10**6}, 7, lambda seq: {})[0], {"known": "x" * 10**6 + "y"}
     assert before.after(state, 8)[1] == {"known": "y", EARLIER: {"known": [[7, 10**6]]}}
@@ -100,7 +97,7 @@ def test_a_state_that_was_stored_whole_is_not_written_again() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("crashes", [0, 4])
-def test_what_a_splitter_knows_is_added_to_its_chain_and_resumed(crashes: int, tmp_path: Path) -> None:
+def test_what_a_splitter_knows_is_added_to_its_chain_and_resumed(crashes, tmp_path):
     (tmp_path / "in").mkdir()
     for number in range(12):
         (tmp_path / "in" / f"{number:02}.txt").write_text(some_lines(3, seed=number))

@@ -1,7 +1,6 @@
 """While much work waits, windows record its sum, and checkpoints what changed in it: nothing is lost in any crash."""
 
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +21,7 @@ TOTAL = sum(map(sum, LOOKS))
 
 
 @pytest.fixture(autouse=True)
-def much_is_little(monkeypatch: pytest.MonkeyPatch) -> None:
+def much_is_little(monkeypatch):
     monkeypatch.setattr(work_records, "LISTED", 5)
     monkeypatch.setattr(waiting, "PACKED", 4)
     monkeypatch.setattr(queue, "MOST_AT_FRONT", 6)
@@ -47,7 +46,7 @@ def is_a_sum(checkpoint: Checkpoint) -> bool:
 @pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.parametrize("until", [Until.ONCE, Until.DRAINED])
-def test_no_number_is_lost_or_doubled_in_a_run_that_is_killed_in_any_window(until: Until, tmp_path: Path) -> None:
+def test_no_number_is_lost_or_doubled_in_a_run_that_is_killed_in_any_window(until, tmp_path):
     def draw(dag: Dag, _: Any) -> None:
         ranges, digits = dag.add_operator("ranges", Ranges(looks=LOOKS)), dag.add_operator("digits", Digits())
         dag.add_stream("blocks", ranges.blocks, digits.blocks)
@@ -67,7 +66,7 @@ def test_no_number_is_lost_or_doubled_in_a_run_that_is_killed_in_any_window(unti
 @pytest.mark.gate(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", [Hurried, lambda backend: InPairs(Hurried(backend))])
-def test_a_window_records_no_work_that_only_a_younger_one_discovered(backend: Any, tmp_path: Path) -> None:
+def test_a_window_records_no_work_that_only_a_younger_one_discovered(backend, tmp_path):
     def draw(dag: Dag, _: Any) -> None:
         ranges, digits = dag.add_operator("ranges", Ranges(looks=LOOKS)), dag.add_operator("digits", Digits())
         dag.add_stream("blocks", ranges.blocks, digits.blocks)

@@ -1,7 +1,7 @@
 """A chain that was ever named must be there: nothing that is missing, swapped, emptied or old is begun again."""
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,7 @@ def built(home: Path, *, packed: bool) -> tuple[Contents, Contents]:
 
 
 @pytest.fixture(scope="module")
-def ledgers(tmp_path_factory) -> Mapping[bool, tuple[Contents, Contents, Contents]]:
+def ledgers(tmp_path_factory):
     """By whether it is packed: a ledger, how it was a launch ago, and that of another application."""
     homes = tmp_path_factory.mktemp
     return {
@@ -152,12 +152,12 @@ LAYOUTS = ["loose blocks", "segments", "object store", "fsspec", pytest.param("s
 
 
 @pytest.fixture(params=LAYOUTS)
-def layout(request) -> str:
+def layout(request):
     return str(request.param)
 
 
 @pytest.fixture
-def damaged(layout, ledgers, tmp_path, request) -> Callable[..., tuple[Store, str]]:
+def damaged(layout, ledgers, tmp_path, request):
     """Makes a store of the layout with a ledger to which that happened; gives it, and which chain it happened to."""
 
     def make(damage: Damage, victim: str, *, remembered: bool = True) -> tuple[Store, str]:

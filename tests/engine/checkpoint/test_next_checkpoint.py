@@ -1,6 +1,6 @@
 """What a window leaves: which files are whole, and whose state follows whom."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -46,20 +46,20 @@ def part(file: str, *, block: int | None = None, finished: bool = False) -> Part
         pytest.param([], {1}, "", id="nothing was written"),
     ],
 )
-def test_which_files_are_whole(parts: Sequence[Part], open_blocks: set[int], whole: str) -> None:
+def test_which_files_are_whole(parts, open_blocks, whole):
     done, still_open = settled(parts, open_blocks)
     assert "".join(each.file for each in done) == whole
     assert sorted([*done, *still_open], key=parts.index) == list(parts)
 
 
-def test_what_is_of_no_block_is_whole_with_the_last_window() -> None:
+def test_what_is_of_no_block_is_whole_with_the_last_window():
     parts = [part("a"), part("b", block=1), part("c", block=2)]
     done, still_open = settled(parts, {1}, last=True)
     assert ([each.file for each in done], [each.file for each in still_open]) == (["a", "c"], ["b"])
 
 
 @given(st.lists(st.sets(st.integers(0, 40)), max_size=5), st.integers(0, 40))
-def test_numbers_are_kept_as_stretches(numbers: list[set[int]], asked: int) -> None:
+def test_numbers_are_kept_as_stretches(numbers, asked):
     stretches: tuple[tuple[int, int], ...] = ()
     for some in numbers:
         stretches = with_numbers(stretches, some)
@@ -118,7 +118,7 @@ def keyed(program: Program, counts: Mapping[int, int]) -> dict[str, tuple[dict[s
 
 
 @given(st.dictionaries(st.integers(), st.integers(1, 9)), st.integers(1, 5), st.integers(1, 5))
-def test_keyed_values_lie_where_their_keys_do(counts: dict[int, int], before: int, now: int) -> None:
+def test_keyed_values_lie_where_their_keys_do(counts, before, now):
     found = redistribute_state(PROGRAMS[now], keyed(PROGRAMS[before], counts))
     expected = keyed(PROGRAMS[now], counts)
     as_sets = [
@@ -127,7 +127,7 @@ def test_keyed_values_lie_where_their_keys_do(counts: dict[int, int], before: in
     assert as_sets[0] == as_sets[1]
 
 
-def test_a_partition_whose_keys_are_all_another_s_now_keeps_none_of_their_values() -> None:
+def test_a_partition_whose_keys_are_all_another_s_now_keeps_none_of_their_values():
     """The count is the same, and keys are not: a partitioner distributes them in another way."""
     (first, second), none = keyed(PROGRAMS[2], dict.fromkeys(range(20), 1))["tally"], saved_keys([])
     found = redistribute_state(PROGRAMS[2], {"tally": (second, first)})["tally"]
@@ -144,12 +144,12 @@ def test_a_partition_whose_keys_are_all_another_s_now_keeps_none_of_their_values
         pytest.param([{"gone": 1}], [{}], id="what the class declares no more is forgotten"),
     ],
 )
-def test_other_state_stays_where_it_is(before: Sequence[Any], now: Sequence[Any]) -> None:
+def test_other_state_stays_where_it_is(before, now):
     kept: Any = {"tally": tuple(before)}
     assert redistribute_state(PROGRAMS[len(now)], kept)["tally"] == tuple(now)
 
 
-def test_values_of_partitions_that_own_no_keys_stay_where_they_are() -> None:
+def test_values_of_partitions_that_own_no_keys_stay_where_they_are():
     def draw(dag: Dag, conf: object) -> None:
         head, tally = dag.add_operator("head", Tally()), dag.add_operator("tally", Unkeyed())
         dag.set_operator_attribute(head, OperatorContext.PARTITIONER, StatelessPartitioner(3))
@@ -168,11 +168,11 @@ def test_values_of_partitions_that_own_no_keys_stay_where_they_are() -> None:
         pytest.param(Unkeyed, [{"counts": [[1, 1, 0]]}, {"counts": [[1, 2, 0]]}], id="one key in two partitions"),
     ],
 )
-def test_state_that_no_operator_can_take_over_stops_the_launch(operator: type[Operator], before: Sequence[Any]) -> None:
+def test_state_that_no_operator_can_take_over_stops_the_launch(operator, before):
     kept: Any = {"tally": tuple(before)}
     with pytest.raises(StateStranded, match="tally has 1 partitions and had 2"):
         redistribute_state(program(1, operator), kept)
 
 
-def test_state_of_an_operator_that_is_gone_is_forgotten() -> None:
+def test_state_of_an_operator_that_is_gone_is_forgotten():
     assert redistribute_state(PROGRAMS[1], {"gone": ({"total": 1},)}) == {}

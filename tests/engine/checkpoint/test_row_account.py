@@ -103,7 +103,7 @@ everywhere = pytest.mark.parametrize("backend", [lambda backend: backend, fused]
 
 
 @everywhere
-def test_the_ledger_keeps_the_items_of_each_window(tmp_path: Path, backend: Any) -> None:
+def test_the_ledger_keeps_the_items_of_each_window(tmp_path, backend):
     operators = [("Odd", Filter[int](lambda n: n % 2 == 1)), ("Twice", FlatMap[int, int](lambda n: [n, n]))]
     first, second = accounts(tmp_path, *operators, backend=backend)
     assert first.account.operators == {
@@ -131,7 +131,7 @@ class WithRows(Operator):
 
 
 @everywhere
-def test_a_port_may_be_named_rows(tmp_path: Path, backend: Any) -> None:
+def test_a_port_may_be_named_rows(tmp_path, backend):
     first, _ = accounts(tmp_path, ("Rows", WithRows()), backend=backend)
     assert first.account.operators["Rows"] == OperatorRows(taken={"rows": 2}, sent={"output": 2})
 
@@ -145,9 +145,7 @@ def test_a_port_may_be_named_rows(tmp_path: Path, backend: Any) -> None:
     ],
     ids=["lossy", "doubling"],
 )
-def test_a_window_that_does_not_add_up_is_reported(
-    operator: Operator, numbers: str, tmp_path: Path, backend: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_window_that_does_not_add_up_is_reported(operator, numbers, tmp_path, backend, caplog):
     with caplog.at_level(logging.WARNING):
         first, _ = accounts(tmp_path, ("Broken", operator), backend=backend)
     (breach,) = first.breaches()
@@ -160,7 +158,7 @@ def test_a_window_that_does_not_add_up_is_reported(
 
 
 @everywhere
-def test_elements_count_as_sent_by_the_operator_before_a_splittable_one(tmp_path: Path, backend: Any) -> None:
+def test_elements_count_as_sent_by_the_operator_before_a_splittable_one(tmp_path, backend):
     def populate_dag(dag: Dag, conf: object) -> None:
         numbers = dag.add_operator("Numbers", Map[str, str](lambda text: text))
         dag.add_operator("Texts", Texts()) >> numbers >> dag.add_operator("Each", Each())
@@ -173,12 +171,12 @@ def test_elements_count_as_sent_by_the_operator_before_a_splittable_one(tmp_path
     assert not [breach for window in windows for breach in window.breaches()]
 
 
-def test_items_lost_on_a_stream_are_reported() -> None:
+def test_items_lost_on_a_stream_are_reported():
     assert StreamRows(sent=3, taken=6, copies=2).adds_up
     assert not StreamRows(sent=3, taken=2).adds_up
 
 
-def test_what_leaves_by_an_unconnected_output_is_not_missed(tmp_path: Path) -> None:
+def test_what_leaves_by_an_unconnected_output_is_not_missed(tmp_path):
     def populate_dag(dag: Dag, conf: object) -> None:
         dag.add_operator("Texts", Texts()) >> dag.add_operator("Numbers", Map[str, str](lambda text: text))
 
@@ -189,7 +187,7 @@ def test_what_leaves_by_an_unconnected_output_is_not_missed(tmp_path: Path) -> N
     assert not list(window.breaches())
 
 
-def test_a_subclass_with_another_process_declares_its_rows_again() -> None:
+def test_a_subclass_with_another_process_declares_its_rows_again():
     class Other(Filter[int]):
         kind = "rows.other/1"
 

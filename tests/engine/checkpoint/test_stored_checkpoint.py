@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,18 +50,18 @@ def checkpoint(window: int, *counts: int, queue: Sequence[Any] = ()) -> dict[str
 
 
 @pytest.fixture
-def parts_are_never_short(monkeypatch: pytest.MonkeyPatch) -> None:
+def parts_are_never_short(monkeypatch):
     monkeypatch.setattr(stored_checkpoint, "SHORT", 0)
 
 
-def test_a_small_checkpoint_is_stored_whole() -> None:
+def test_a_small_checkpoint_is_stored_whole():
     blocks = Blocks()
     blocks.store(*(checkpoint(window, window) for window in range(1, 9)))
     assert [json.loads(text) for text in blocks.texts.values()] == [checkpoint(n, n) for n in range(1, 9)]
     assert blocks.reads == 0
 
 
-def test_a_partition_that_did_not_change_is_not_stored_again() -> None:
+def test_a_partition_that_did_not_change_is_not_stored_again():
     blocks = Blocks()
     blocks.store(checkpoint(1, 10_000, 10_000), checkpoint(2, 10_000, 10_001), checkpoint(3, 10_000, 10_001))
     assert json.loads(blocks.texts[4]) == {
@@ -80,7 +79,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40), st.lists(st.i
 
 @pytest.mark.usefixtures("parts_are_never_short")
 @given(STEPS, st.integers(0, 30))
-def test_every_checkpoint_is_read_as_a_whole_also_after_a_launch_that_resumed(steps: Any, resumed: int) -> None:
+def test_every_checkpoint_is_read_as_a_whole_also_after_a_launch_that_resumed(steps, resumed):
     blocks = Blocks()
     checkpoints = [checkpoint(n, one, other, queue=queue) for n, (one, other, queue) in enumerate(steps)]
     for number, each in enumerate(checkpoints):
@@ -97,7 +96,7 @@ def test_every_checkpoint_is_read_as_a_whole_also_after_a_launch_that_resumed(st
         assert carried_of(in_order.whole(json.loads(blocks.texts[seq]), seq)) == carried_of(expected)
 
 
-def test_a_thousand_changes_have_few_parts_and_are_written_few_times() -> None:
+def test_a_thousand_changes_have_few_parts_and_are_written_few_times():
     blocks, kept = Blocks(), {"text": "x" * 10**6}
     for window in range(1, 1001):
         kept = kept | {f"key {window}": "y" * 1000}
@@ -119,7 +118,7 @@ def stored_sizes(desk: Desk) -> list[int]:
 @pytest.mark.gate(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("point", [Point.PLANNED, Point.STAGED, Point.APPENDED])
-def test_a_run_that_is_killed_in_any_window_resumes_from_what_changed(point: Point, tmp_path: Path) -> None:
+def test_a_run_that_is_killed_in_any_window_resumes_from_what_changed(point, tmp_path):
     def draw(dag: Dag, _: Any) -> None:
         script = Script(looks=tuple(tuple(range(n * 1000, n * 1000 + 1000)) for n in range(12)), pause_millis=0)
         dag.add_stream("numbers", dag.add_operator("script", script).out, dag.add_operator("collect", Collect()).input)

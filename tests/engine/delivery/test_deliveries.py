@@ -1,7 +1,6 @@
 """What a window stages for an external system is there once after its commit, wherever a run ends."""
 
 import logging
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -35,23 +34,23 @@ INSERT = "the external system of insert"
 
 
 @pytest.fixture(autouse=True)
-def trouble() -> Iterator[list[str]]:
+def trouble():
     yield TROUBLE
     assert TROUBLE == []
     TROUBLE.clear()
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Path:
+def table(tmp_path):
     return tmp_path / "numbers.db"
 
 
 @pytest.fixture
-def desk(tmp_path: Path, table: Path) -> Desk:
+def desk(tmp_path, table):
     return Desk(tmp_path, numbers_inserted(table), until=Until.IDLE, clock=FakeClock())
 
 
-def test_every_number_is_in_the_table_once(desk: Desk, table: Path) -> None:
+def test_every_number_is_in_the_table_once(desk, table):
     loop = desk.run()
     assert numbers_in(table) == ALL
     (writer,) = windows_in(table)
@@ -62,7 +61,7 @@ def test_every_number_is_in_the_table_once(desk: Desk, table: Path) -> None:
 
 @pytest.mark.parametrize("window", range(1, WINDOWS + 1))
 @pytest.mark.parametrize("point", Point)
-def test_a_crash_after_any_step_loses_and_doubles_nothing(desk: Desk, table: Path, point: Point, window: int) -> None:
+def test_a_crash_after_any_step_loses_and_doubles_nothing(desk, table, point, window):
     desk.crash(CrashAfter(point, window))
     desk.run()
     assert numbers_in(table) == ALL
@@ -72,18 +71,14 @@ def test_a_crash_after_any_step_loses_and_doubles_nothing(desk: Desk, table: Pat
 @pytest.mark.gate(40)
 @pytest.mark.parametrize("second", Point)
 @pytest.mark.parametrize("first", Point)
-def test_a_crash_while_a_crash_is_repaired_loses_and_doubles_nothing(
-    desk: Desk, table: Path, first: Point, second: Point
-) -> None:
+def test_a_crash_while_a_crash_is_repaired_loses_and_doubles_nothing(desk, table, first, second):
     desk.crash(CrashAfter(first, 2), CrashAfter(second))
     desk.run()
     assert numbers_in(table) == ALL
 
 
 @pytest.mark.parametrize("moment", ["prepare", "before", "within", "after"])
-def test_a_crash_in_a_call_of_the_system_loses_and_doubles_nothing(
-    desk: Desk, table: Path, moment: str, trouble: list[str]
-) -> None:
+def test_a_crash_in_a_call_of_the_system_loses_and_doubles_nothing(desk, table, moment, trouble):
     trouble.append(f"{moment} crash")
     with pytest.raises(Crash):
         desk.run()
@@ -91,7 +86,7 @@ def test_a_crash_in_a_call_of_the_system_loses_and_doubles_nothing(
     assert numbers_in(table) == ALL
 
 
-def test_nothing_is_visible_before_the_commit_and_all_after_it(desk: Desk, table: Path) -> None:
+def test_nothing_is_visible_before_the_commit_and_all_after_it(desk, table):
     desk.crash(CrashAfter(Point.STAGED, 1))
     assert numbers_in(table) == []
     desk.crash(CrashAfter(Point.APPENDED, 1))
@@ -100,9 +95,7 @@ def test_nothing_is_visible_before_the_commit_and_all_after_it(desk: Desk, table
     assert numbers_in(table) == list(range(7))
 
 
-def test_a_system_that_is_away_is_waited_for_and_logged_once(
-    desk: Desk, table: Path, trouble: list[str], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_system_that_is_away_is_waited_for_and_logged_once(desk, table, trouble, caplog):
     trouble += ["prepare away", "before away", "before away", "within away"]
     with caplog.at_level(logging.WARNING):
         desk.run()
@@ -116,9 +109,7 @@ def test_a_system_that_is_away_is_waited_for_and_logged_once(
     ]
 
 
-def test_a_run_that_is_to_stop_leaves_an_unavailable_system_to_the_next_launch(
-    desk: Desk, table: Path, trouble: list[str], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_run_that_is_to_stop_leaves_an_unavailable_system_to_the_next_launch(desk, table, trouble, caplog):
     def probe(point: Point, window_id: int) -> None:
         if point is Point.APPENDED:
             trouble.append("before away")
@@ -136,9 +127,7 @@ def test_a_run_that_is_to_stop_leaves_an_unavailable_system_to_the_next_launch(
     assert "stopped while" not in caplog.text
 
 
-def test_a_system_that_stays_away_is_logged_every_five_minutes(
-    desk: Desk, trouble: list[str], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_system_that_stays_away_is_logged_every_five_minutes(desk, trouble, caplog):
     trouble += ["before away"] * 30
     with caplog.at_level(logging.WARNING):
         desk.run()
@@ -151,7 +140,7 @@ def test_a_system_that_stays_away_is_logged_every_five_minutes(
     ]
 
 
-def test_a_run_waits_no_longer_than_it_is_said(tmp_path: Path, table: Path, trouble: list[str]) -> None:
+def test_a_run_waits_no_longer_than_it_is_said(tmp_path, table, trouble):
     desk = Desk(tmp_path, numbers_inserted(table, waits_seconds=3), until=Until.IDLE, clock=FakeClock())
     trouble += ["before away"] * 4
     with pytest.raises(OperatorFailed, match="the database is away") as raised:
@@ -161,9 +150,7 @@ def test_a_run_waits_no_longer_than_it_is_said(tmp_path: Path, table: Path, trou
     assert numbers_in(table) == ALL
 
 
-def test_each_system_may_be_away_for_the_whole_time(
-    tmp_path: Path, trouble: list[str], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_each_system_may_be_away_for_the_whole_time(tmp_path, trouble, caplog):
     paths = tmp_path / "first.db", tmp_path / "second.db"
     desk = Desk(tmp_path, numbers_inserted_in_both(*paths, waits_seconds=3), until=Until.IDLE, clock=FakeClock())
     trouble += ["before away first"] * 3 + ["before away second"]
@@ -197,7 +184,7 @@ def test_each_system_may_be_away_for_the_whole_time(
         "even if a window has ended, which is committed after this one only",
     ],
 )
-def test_when_the_loop_finishes(outlook: dict[str, object], action: object) -> None:
+def test_when_the_loop_finishes(outlook, action):
     now = FakeClock().now()
     if "next_attempt" in outlook:
         outlook = {**outlook, "next_attempt": FakeClock().advance(seconds=outlook["next_attempt"])}  # type: ignore[arg-type]
@@ -205,9 +192,7 @@ def test_when_the_loop_finishes(outlook: dict[str, object], action: object) -> N
     assert next_action(LoopState(Until.STOPPED, now, unfinished=True, **outlook)) == expected  # type: ignore[arg-type]
 
 
-def test_a_system_that_refuses_ends_the_run_and_the_next_launch_delivers(
-    desk: Desk, table: Path, trouble: list[str]
-) -> None:
+def test_a_system_that_refuses_ends_the_run_and_the_next_launch_delivers(desk, table, trouble):
     trouble.append("before refuse")
     with pytest.raises(OperatorFailed, match=r"window 1 is committed, and .* did not take it: RuntimeError") as refused:
         desk.run()
@@ -216,14 +201,14 @@ def test_a_system_that_refuses_ends_the_run_and_the_next_launch_delivers(
     assert numbers_in(table) == ALL
 
 
-def test_a_system_that_refuses_at_the_start_lets_nothing_be_read(desk: Desk, trouble: list[str]) -> None:
+def test_a_system_that_refuses_at_the_start_lets_nothing_be_read(desk, trouble):
     trouble.append("prepare refuse")
     with pytest.raises(OperatorFailed, match="the database refuses"):
         desk.run()
     assert list(desk.loop().run_state.driver_inputs.found) == []
 
 
-def test_entries_of_an_output_that_is_gone_are_not_dropped(desk: Desk, table: Path) -> None:
+def test_entries_of_an_output_that_is_gone_are_not_dropped(desk, table):
     desk.crash(CrashAfter(Point.APPENDED, 1))
     other = numbers_inserted(table, insert="writes")
     with pytest.raises(EntriesStranded, match=r"window 1 committed entries for insert\.staged"):
@@ -232,7 +217,7 @@ def test_entries_of_an_output_that_is_gone_are_not_dropped(desk: Desk, table: Pa
     assert numbers_in(table) == ALL
 
 
-def test_an_application_that_starts_over_is_another_writer(tmp_path: Path, desk: Desk, table: Path) -> None:
+def test_an_application_that_starts_over_is_another_writer(tmp_path, desk, table):
     desk.run()
     (tmp_path / "again").mkdir()
     Desk(tmp_path / "again", desk.draw, until=Until.IDLE).run()
@@ -240,7 +225,7 @@ def test_an_application_that_starts_over_is_another_writer(tmp_path: Path, desk:
     assert len(windows_in(table)) == 2
 
 
-def test_pieces_that_are_gone_or_cut_are_missed(desk: Desk, table: Path) -> None:
+def test_pieces_that_are_gone_or_cut_are_missed(desk, table):
     desk.crash(CrashAfter(Point.APPENDED, 1))
     piece = max(Path(desk.place).glob("staging/1/*/*/*.part"), key=lambda path: path.stat().st_size)
     content = piece.read_bytes()
@@ -257,7 +242,7 @@ def test_pieces_that_are_gone_or_cut_are_missed(desk: Desk, table: Path) -> None
     assert numbers_in(table) == ALL
 
 
-def test_a_window_in_flight_does_not_overtake_one_that_is_not_delivered(tmp_path: Path, table: Path) -> None:
+def test_a_window_in_flight_does_not_overtake_one_that_is_not_delivered(tmp_path, table):
     desk = Desk(tmp_path, numbers_inserted(table, looks=((40,),)), backend=Hurried, until=Until.IDLE)
     seen: list[list[int]] = []
 
@@ -271,12 +256,12 @@ def test_a_window_in_flight_does_not_overtake_one_that_is_not_delivered(tmp_path
 
 
 @pytest.fixture
-def pipeline(tmp_path: Path, table: Path) -> Desk:
+def pipeline(tmp_path, table):
     """Windows that leave work to the next one, which begins before they are delivered."""
     return Desk(tmp_path, numbers_inserted(table, looks=((40,),), readers=1), backend=Hurried, until=Until.IDLE)
 
 
-def test_a_window_begins_before_the_one_before_it_is_delivered(pipeline: Desk, table: Path) -> None:
+def test_a_window_begins_before_the_one_before_it_is_delivered(pipeline, table):
     seen: list[tuple[Point, int]] = []
     pipeline.run(probe=lambda point, window_id: seen.append((point, window_id)))
     assert numbers_in(table) == list(range(40))
@@ -292,9 +277,7 @@ def test_a_window_begins_before_the_one_before_it_is_delivered(pipeline: Desk, t
 @pytest.mark.slow
 @pytest.mark.parametrize("window", [1, 2, 3])
 @pytest.mark.parametrize("point", Point)
-def test_a_crash_with_a_window_beside_a_delivery_loses_and_doubles_nothing(
-    pipeline: Desk, table: Path, point: Point, window: int
-) -> None:
+def test_a_crash_with_a_window_beside_a_delivery_loses_and_doubles_nothing(pipeline, table, point, window):
     pipeline.crash(CrashAfter(point, window))
     pipeline.run()
     assert numbers_in(table) == list(range(40))
@@ -302,9 +285,7 @@ def test_a_crash_with_a_window_beside_a_delivery_loses_and_doubles_nothing(
 
 
 @pytest.mark.parametrize("trouble_of", ["before away", "within crash", "after crash", "before refuses"])
-def test_trouble_with_a_system_while_a_window_runs_loses_and_doubles_nothing(
-    pipeline: Desk, table: Path, trouble: list[str], trouble_of: str
-) -> None:
+def test_trouble_with_a_system_while_a_window_runs_loses_and_doubles_nothing(pipeline, table, trouble, trouble_of):
     trouble.append(trouble_of)
     if trouble_of != "before away":
         with pytest.raises((Crash, OperatorFailed)):
@@ -315,7 +296,7 @@ def test_trouble_with_a_system_while_a_window_runs_loses_and_doubles_nothing(
     assert (pipeline.faults(), pipeline.leftovers()) == ([], [])
 
 
-def test_entries_keep_the_order_in_which_they_were_added_whatever_was_read_meanwhile(tmp_path: Path) -> None:
+def test_entries_keep_the_order_in_which_they_were_added_whatever_was_read_meanwhile(tmp_path):
     staging = Staging(StagingPlace(str(tmp_path), 1, "a", durable=False), 0)
     staged = StagedEntries(staging, Address("insert.staged"))
     for start, entry in ((50, b"a"), (0, b"b"), (50, b"c")):
@@ -324,7 +305,7 @@ def test_entries_keep_the_order_in_which_they_were_added_whatever_was_read_meanw
     assert list(CommittedEntries("writer", 1, staging.parts(), str(tmp_path)).entries()) == [b"a", b"b", b"c"]
 
 
-def test_an_operator_alone_keeps_its_entries() -> None:
+def test_an_operator_alone_keeps_its_entries():
     alone = Alone(Insert(path=""))
     with alone.window():
         alone.send(1, 2)

@@ -46,7 +46,7 @@ def noted(home: Path, *looks: tuple[int, ...], writers: int = 1) -> Draw:
     return draw
 
 
-def test_a_file_that_was_whole_is_not_replaced(tmp_path: Path) -> None:
+def test_a_file_that_was_whole_is_not_replaced(tmp_path):
     desk = Desk(tmp_path, noted(tmp_path, (101, 102), (201,), (103,)), overlap=1)
     desk.run(windows=2)
     for _ in range(2):
@@ -62,7 +62,7 @@ def test_a_file_that_was_whole_is_not_replaced(tmp_path: Path) -> None:
     assert (desk.faults(), desk.leftovers()) == ([], [])
 
 
-def test_a_file_that_is_older_than_the_application_is_replaced(tmp_path: Path) -> None:
+def test_a_file_that_is_older_than_the_application_is_replaced(tmp_path):
     desk = Desk(tmp_path, noted(tmp_path, (101,)))
     desk.out.mkdir()
     (desk.out / "1").write_text("of another life")
@@ -72,7 +72,7 @@ def test_a_file_that_is_older_than_the_application_is_replaced(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("point", [Point.STAGED, Point.APPENDED, Point.HALF_FINISHED, Point.FINISHED])
-def test_what_a_crash_left_to_be_put_in_place_is_no_second_file(tmp_path: Path, point: Point) -> None:
+def test_what_a_crash_left_to_be_put_in_place_is_no_second_file(tmp_path, point):
     desk = Desk(tmp_path, noted(tmp_path, (101, 201), (301, 401)), overlap=1)
     assert desk.crash(CrashAfter(point, 1), CrashAfter(point, 2)) == 2
     desk.run()
@@ -80,7 +80,7 @@ def test_what_a_crash_left_to_be_put_in_place_is_no_second_file(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("below", ["nope", "nope/further", "."], ids=["a folder", "a folder in it", "the place itself"])
-def test_a_folder_that_cannot_be_written_to_is_reported_before_anything_is_read(tmp_path: Path, below: str) -> None:
+def test_a_folder_that_cannot_be_written_to_is_reported_before_anything_is_read(tmp_path, below):
     seen: list[RunEvent] = []
     (tmp_path / "file").touch()
     desk = Desk(tmp_path, lambda dag, _: one_line(dag, tmp_path / "file" / below))
@@ -90,9 +90,7 @@ def test_a_folder_that_cannot_be_written_to_is_reported_before_anything_is_read(
 
 
 @pytest.mark.parametrize("place", ["hdfs://host:1/out?user=ada", "nothing://host/out"])
-def test_a_filesystem_that_is_not_installed_is_reported_in_one_sentence(
-    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_filesystem_that_is_not_installed_is_reported_in_one_sentence(place, tmp_path, monkeypatch):
     for name in ("HADOOP_HOME", "ARROW_LIBHDFS_DIR"):
         monkeypatch.delenv(name, raising=False)
     desk = Desk(tmp_path, lambda dag, _: one_line(dag, place))
@@ -112,7 +110,7 @@ def one_line(dag: Dag, folder: Path | str) -> None:
     dag.add_operator("script", Script(looks=((101,),))) >> dag.add_operator("notes", Notes(file_path=str(folder)))
 
 
-def test_the_folder_is_there_from_the_beginning(tmp_path: Path) -> None:
+def test_the_folder_is_there_from_the_beginning(tmp_path):
     desk = Desk(tmp_path, lambda dag, _: one_line(dag, Path("out") / "deep"))
     desk.run(observers=[lambda happening: assert_there(tmp_path / "out" / "deep")])
     assert desk.outputs() == {"deep/1": b"101 "}
@@ -122,9 +120,7 @@ def assert_there(folder: Path) -> None:
     assert folder.is_dir()
 
 
-def test_files_of_another_life_are_replaced_and_that_is_reported_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_files_of_another_life_are_replaced_and_that_is_reported_once(tmp_path, caplog):
     out = tmp_path / "out"
     out.mkdir()
     for name in ("1", "2", "9"):
@@ -137,9 +133,7 @@ def test_files_of_another_life_are_replaced_and_that_is_reported_once(
     assert [record.getMessage() for record in caplog.records] == [words]
 
 
-def test_of_a_file_that_is_written_in_many_windows_it_is_reported_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_of_a_file_that_is_written_in_many_windows_it_is_reported_once(tmp_path, caplog):
     def draw(dag: Dag, conf: object) -> None:
         dag.add_operator("script", Script(looks=((101,), (102,)))) >> dag.add_operator(
             "notes", Unfinished(file_path=str(tmp_path / "out"))
@@ -152,14 +146,14 @@ def test_of_a_file_that_is_written_in_many_windows_it_is_reported_once(
     assert caplog.text.count("older than this application") == 1
 
 
-def test_two_operators_do_not_write_one_file(tmp_path: Path) -> None:
+def test_two_operators_do_not_write_one_file(tmp_path):
     desk = Desk(tmp_path, noted(tmp_path, (101,), (102,), writers=2))
     with pytest.raises(FileShared, match=r"out/1 was written by notes0 and notes1.*\n.* give each of them a file_path"):
         desk.run()
     assert (desk.outputs(), desk.loop().checkpoint.window) == ({}, 0)
 
 
-def test_two_operators_do_not_write_one_file_in_two_windows(tmp_path: Path) -> None:
+def test_two_operators_do_not_write_one_file_in_two_windows(tmp_path):
     def draw(dag: Dag, conf: object) -> None:
         for name, looks in (("a", ((101,), ())), ("b", ((201,), (102,)))):
             dag.add_operator(f"script-{name}", Script(looks=looks)) >> dag.add_operator(
@@ -182,7 +176,7 @@ class Unfinished(Notes):
         self.files.open(f"{number // 100}").write(b"%d " % number)
 
 
-def test_an_unfinished_file_is_there_when_a_launch_ends_and_its_name_is_used_up(tmp_path: Path) -> None:
+def test_an_unfinished_file_is_there_when_a_launch_ends_and_its_name_is_used_up(tmp_path):
     def draw(*looks: tuple[int, ...]) -> Draw:
         def drawn(dag: Dag, conf: object) -> None:
             dag.add_operator("script", Script(looks=looks)) >> dag.add_operator(
@@ -222,7 +216,7 @@ class AllInOne(RecordWriter):
         pytest.param(1, id="in one window each"),
     ],
 )
-def test_two_blocks_do_not_share_a_file(tmp_path: Path, threshold: int) -> None:
+def test_two_blocks_do_not_share_a_file(tmp_path, threshold):
     def draw(dag: Dag, conf: object) -> None:
         scanner = {"files": [str(tmp_path / "in")]}
         splitter = dag.add_operator(
@@ -254,7 +248,7 @@ def part(file: str = "f", *, block: int | None = None, operator: str = "w", name
         pytest.param([part(operator="w")], [part(operator="x")], id="two operators"),
     ],
 )
-def test_a_file_is_of_one(before: list[Part], now: list[Part]) -> None:
+def test_a_file_is_of_one(before, now):
     with pytest.raises(FileShared):
         refuse_shared(before, now, {"w", "x"})
 
@@ -268,11 +262,11 @@ def test_a_file_is_of_one(before: list[Part], now: list[Part]) -> None:
         pytest.param([part(block=1), part(block=2)], [part("g")], id="nothing was written to it"),
     ],
 )
-def test_an_application_that_shares_no_folder_continues(before: list[Part], now: list[Part]) -> None:
+def test_an_application_that_shares_no_folder_continues(before, now):
     refuse_shared(before, now, {"w", "x"})
 
 
-def test_a_name_is_opened_for_one_block(tmp_path: Path) -> None:
+def test_a_name_is_opened_for_one_block(tmp_path):
     stage = Staging(StagingPlace(str(tmp_path / "app"), 1, "a", durable=False), 0)
     files = stage.files("writer", str(tmp_path / "out"))
     files.open("x", block=1)
@@ -318,7 +312,7 @@ class Apart:
 
 
 @pytest.mark.parametrize("cut", [False, True], ids=["gone", "too short"])
-def test_pieces_that_the_driver_does_not_see_are_not_committed(tmp_path: Path, *, cut: bool) -> None:
+def test_pieces_that_the_driver_does_not_see_are_not_committed(tmp_path, *, cut):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a").write_text(some_lines(9))
     desk = Desk(tmp_path, lines_through_filter(tmp_path))
@@ -333,7 +327,7 @@ def test_pieces_that_the_driver_does_not_see_are_not_committed(tmp_path: Path, *
     assert desk.faults() == []
 
 
-def test_pieces_that_another_driver_swept_are_reported_as_that(tmp_path: Path) -> None:
+def test_pieces_that_another_driver_swept_are_reported_as_that(tmp_path):
     desk = Desk(tmp_path, noted(tmp_path, (101,)))
     came = []
 
@@ -346,7 +340,7 @@ def test_pieces_that_another_driver_swept_are_reported_as_that(tmp_path: Path) -
     assert desk.outputs() == {"1": b"101 "}
 
 
-def test_thousands_of_pieces_are_looked_at_in_no_time(tmp_path: Path) -> None:
+def test_thousands_of_pieces_are_looked_at_in_no_time(tmp_path):
     home = tmp_path / "staging/1/a/t"
     home.mkdir(parents=True)
     names = [f"staging/1/a/t/{number}.part" for number in range(3000)]
@@ -357,7 +351,7 @@ def test_thousands_of_pieces_are_looked_at_in_no_time(tmp_path: Path) -> None:
         refuse_unseen([part(name=name) for name in [*names, "staging/1/a/t/x.part"]], str(tmp_path))
 
 
-def test_when_an_application_began_outlives_its_folder_being_copied(tmp_path: Path) -> None:
+def test_when_an_application_began_outlives_its_folder_being_copied(tmp_path):
     began = when_began(str(tmp_path / "app"))
     shutil.copytree(tmp_path / "app", tmp_path / "copy")
     assert when_began(str(tmp_path / "app")) == when_began(str(tmp_path / "copy")) == began

@@ -29,7 +29,7 @@ def written(home: Path, windows: int) -> Desk:
 
 
 @pytest.mark.slow
-def test_the_checkpoint_stays_small_however_many_windows_write_to_a_file(tmp_path: Path) -> None:
+def test_the_checkpoint_stays_small_however_many_windows_write_to_a_file(tmp_path):
     desk, sizes = written(tmp_path, 300), []
     ledger = desk.ledger
     for _ in range(3):
@@ -45,9 +45,7 @@ def test_the_checkpoint_stays_small_however_many_windows_write_to_a_file(tmp_pat
 
 
 @pytest.mark.parametrize("point", Point)
-def test_a_kill_around_it_loses_and_doubles_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: Point
-) -> None:
+def test_a_kill_around_it_loses_and_doubles_nothing(tmp_path, monkeypatch, point):
     monkeypatch.setattr(gathering, "MOST_PIECES", 2)
     desk = written(tmp_path, 9)
     desk.crash(*(CrashAfter(point, window) for window in range(2, 10)))
@@ -67,12 +65,12 @@ def parts(home: Path, lengths: list[int], *, block: int | None = None) -> tuple[
     return tuple(made)
 
 
-def test_pieces_of_a_block_stay_what_they_are(tmp_path: Path) -> None:
+def test_pieces_of_a_block_stay_what_they_are(tmp_path):
     files = parts(tmp_path, [1] * 50, block=1)
     assert gathered(files, StagingPlace(str(tmp_path), 51, "g")).files == files
 
 
-def test_pieces_are_there_until_they_are_forgotten(tmp_path: Path) -> None:
+def test_pieces_are_there_until_they_are_forgotten(tmp_path):
     files = parts(tmp_path, [2] * 40)
     found = gathered(files, StagingPlace(str(tmp_path), 41, "g"))
     assert [(part.length, part.window) for part in found.files] == [(80, 39)]
@@ -83,7 +81,7 @@ def test_pieces_are_there_until_they_are_forgotten(tmp_path: Path) -> None:
     assert len(files_in(tmp_path)) == 41
 
 
-def test_a_piece_that_is_gone_is_missed(tmp_path: Path) -> None:
+def test_a_piece_that_is_gone_is_missed(tmp_path):
     files = parts(tmp_path, [2] * 40)
     (tmp_path / files[7].part).unlink()
     with pytest.raises(PiecesLost, match="staged pieces of f are gone"):
@@ -91,7 +89,7 @@ def test_a_piece_that_is_gone_is_missed(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.integers(0, 1000), min_size=2, max_size=60))
-def test_no_byte_is_copied_before_as_much_has_come_after_it(lengths: list[int]) -> None:
+def test_no_byte_is_copied_before_as_much_has_come_after_it(lengths):
     made = [Part(operator="w", file="f", part=f"{number}", length=length) for number, length in enumerate(lengths)]
     chosen = last_ones(made)
     assert chosen == made[len(made) - len(chosen) :]

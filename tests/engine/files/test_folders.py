@@ -26,7 +26,7 @@ from tests.processes import run_program
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> LocalFolder:
+def folder(tmp_path):
     return LocalFolder(tmp_path / "out")
 
 
@@ -55,9 +55,7 @@ CONTENTS = [
 
 @pytest.mark.parametrize("durable", [True, False])
 @pytest.mark.parametrize("contents", CONTENTS)
-def test_a_file_holds_its_pieces_and_they_are_gone(
-    tmp_path: Path, folder: LocalFolder, contents: list[str], *, durable: bool
-) -> None:
+def test_a_file_holds_its_pieces_and_they_are_gone(tmp_path, folder, contents, *, durable):
     made, file = pieces(tmp_path, *contents), folder.path_of("below/a.txt")
     for _ in range(2):
         folder.put_in_place(made, file, durable=durable)
@@ -115,9 +113,7 @@ def killed_at_every_step(monkeypatch: pytest.MonkeyPatch, work: Callable[[int], 
 
 @pytest.mark.parametrize("across", [False, True], ids=["on one disk", "across disks"])
 @pytest.mark.parametrize("contents", CONTENTS)
-def test_a_process_killed_over_it_may_do_it_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, contents: list[str], *, across: bool
-) -> None:
+def test_a_process_killed_over_it_may_do_it_again(tmp_path, monkeypatch, contents, *, across):
     if across:
         refuse_renaming_across(monkeypatch)
     made: dict[int, list[Piece]] = {}
@@ -152,9 +148,7 @@ def refuse_renaming_across(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "replace", replace)
 
 
-def test_a_copy_removes_what_a_killed_one_left_of_its_own_file_alone(
-    tmp_path: Path, folder: LocalFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_copy_removes_what_a_killed_one_left_of_its_own_file_alone(tmp_path, folder, monkeypatch):
     refuse_renaming_across(monkeypatch)
     folder.make()
     left, others = ".a.0123456789abcdef.finishing", {".a.txt.0123456789abcdef.finishing", ".a.finishing"}
@@ -173,7 +167,7 @@ def other_disk() -> Path | None:
 
 @pytest.mark.skipif(other_disk() is None, reason="there is no second disk")
 @pytest.mark.parametrize("contents", CONTENTS)
-def test_a_file_is_put_on_another_disk(tmp_path: Path, contents: list[str]) -> None:
+def test_a_file_is_put_on_another_disk(tmp_path, contents):
     with tempfile.TemporaryDirectory(dir=other_disk()) as elsewhere:
         made, out = pieces(tmp_path, *contents), LocalFolder(Path(elsewhere))
         out.put_in_place(made, out.path_of("a.txt"), durable=True)
@@ -182,9 +176,7 @@ def test_a_file_is_put_on_another_disk(tmp_path: Path, contents: list[str]) -> N
 
 
 @pytest.mark.parametrize("contents", CONTENTS)
-def test_two_drivers_may_put_the_same_file_in_place(
-    tmp_path: Path, folder: LocalFolder, monkeypatch: pytest.MonkeyPatch, contents: list[str]
-) -> None:
+def test_two_drivers_may_put_the_same_file_in_place(tmp_path, folder, monkeypatch, contents):
     made, file = pieces(tmp_path, *contents), folder.path_of("a.txt")
     renamed = Path.replace
 
@@ -208,7 +200,7 @@ def test_two_drivers_may_put_the_same_file_in_place(
         pytest.param([0, 1], "short", id="all pieces, and the file is another one"),
     ],
 )
-def test_removed_pieces_are_missed(tmp_path: Path, folder: LocalFolder, lost: list[int], file: str | None) -> None:
+def test_removed_pieces_are_missed(tmp_path, folder, lost, file):
     made, path = pieces(tmp_path, "one", "two"), Path(folder.path_of("a.txt"))
     for number in lost:
         Path(made[number].path).unlink()
@@ -220,7 +212,7 @@ def test_removed_pieces_are_missed(tmp_path: Path, folder: LocalFolder, lost: li
     assert [Path(piece.path).exists() for piece in made] == [number not in lost for number in (0, 1)]
 
 
-def test_a_piece_that_was_cut_is_put_nowhere(tmp_path: Path, folder: LocalFolder) -> None:
+def test_a_piece_that_was_cut_is_put_nowhere(tmp_path, folder):
     made, file = pieces(tmp_path, "one", "two"), folder.path_of("a.txt")
     os.truncate(made[1].path, 2)
     with pytest.raises(PiecesLost, match="are gone or cut"):
@@ -244,7 +236,7 @@ except FileUnplaced as told:
 """
 
 
-def test_a_disk_that_takes_a_part_of_the_last_piece_costs_nothing(tmp_path: Path, folder: LocalFolder) -> None:
+def test_a_disk_that_takes_a_part_of_the_last_piece_costs_nothing(tmp_path, folder):
     made, file = pieces(tmp_path, "a" * 100_000, "b" * 100_000), folder.path_of("a.txt")
     command = [sys.executable, "-c", NEARLY_FULL, *[piece.path for piece in made], file]
     told = run_program(command).stdout
@@ -255,7 +247,7 @@ def test_a_disk_that_takes_a_part_of_the_last_piece_costs_nothing(tmp_path: Path
     assert Path(file).read_text() == "a" * 100_000 + "b" * 100_000
 
 
-def test_a_file_that_cannot_be_where_it_belongs_keeps_its_pieces(tmp_path: Path, folder: LocalFolder) -> None:
+def test_a_file_that_cannot_be_where_it_belongs_keeps_its_pieces(tmp_path, folder):
     made, file = pieces(tmp_path, "one"), folder.path_of("a.txt")
     Path(file).mkdir(parents=True)
     with pytest.raises(FileUnplaced, match=r"a\.txt is committed and cannot be put in place: .* nothing of it is lost"):
@@ -267,23 +259,23 @@ def test_a_file_that_cannot_be_where_it_belongs_keeps_its_pieces(tmp_path: Path,
 
 
 @pytest.mark.parametrize("name", ["", "/a", "../a", "a/../b", "a//b", "a/", "."])
-def test_a_name_that_leads_out_of_its_folder_is_refused(folder: LocalFolder, name: str) -> None:
+def test_a_name_that_leads_out_of_its_folder_is_refused(folder, name):
     with pytest.raises(ValueError, match="is no name for a file in a folder"):
         folder.path_of(name)
 
 
-def test_a_name_may_lead_into_folders() -> None:
+def test_a_name_may_lead_into_folders():
     assert checked("a/b.txt") == "a/b.txt"
 
 
-def test_a_relative_place_is_taken_from_home(tmp_path: Path) -> None:
+def test_a_relative_place_is_taken_from_home(tmp_path):
     assert folder_at("out", str(tmp_path)) == LocalFolder(tmp_path / "out")
     assert folder_at("/out", str(tmp_path)) == LocalFolder(Path("/out"))
     for place in ("file:///out%20put", "file:/out%20put"):
         assert folder_at(place) == LocalFolder(Path("/out put"))
 
 
-def test_a_url_means_the_same_to_readers_and_to_writers(tmp_path: Path) -> None:
+def test_a_url_means_the_same_to_readers_and_to_writers(tmp_path):
     """Pieces are staged, files are finished and found again: what is quoted in a URL is not in the name."""
     for place in ((tmp_path / "a b").as_uri(), "memory://places/a%20b"):
         staged = folder_at(place).below("staged")
@@ -301,7 +293,7 @@ def test_a_url_means_the_same_to_readers_and_to_writers(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "a b").glob("*.txt")] == ["c d.txt"]
 
 
-def test_options_of_a_url_stay_behind_the_names_that_are_put_into_it() -> None:
+def test_options_of_a_url_stay_behind_the_names_that_are_put_into_it():
     folder = folder_at("s3://bucket/a%20b/?region=eu-west-1&scheme=http")
     assert isinstance(folder, RemoteFolder)
     file = folder.below("c d").path_of("e?.txt")
@@ -313,7 +305,7 @@ def test_options_of_a_url_stay_behind_the_names_that_are_put_into_it() -> None:
 
 
 @pytest.fixture
-def remote() -> Iterator[RemoteFolder]:
+def remote():
     """A folder behind a URL; its files live in this process."""
     import fsspec  # noqa: PLC0415 - only here
 
@@ -324,7 +316,7 @@ def remote() -> Iterator[RemoteFolder]:
 
 
 @pytest.mark.parametrize("contents", CONTENTS)
-def test_a_remote_file_holds_its_pieces_and_they_are_gone(remote: RemoteFolder, contents: list[str]) -> None:
+def test_a_remote_file_holds_its_pieces_and_they_are_gone(remote, contents):
     staged = folder_at("memory://places/staged")
     staged.make()
     made = []
@@ -350,9 +342,7 @@ HERE_OR_THERE = [
 @pytest.mark.usefixtures("remote")
 @pytest.mark.parametrize("contents", CONTENTS)
 @pytest.mark.parametrize(("source", "target"), HERE_OR_THERE)
-def test_pieces_and_file_may_lie_in_different_stores(
-    tmp_path: Path, source: str, target: str, contents: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pieces_and_file_may_lie_in_different_stores(tmp_path, source, target, contents, monkeypatch):
     staged, out = folder_at(source or tmp_path / "staged"), folder_at(target or tmp_path / "out")
     staged.make()
     made = []
@@ -388,7 +378,7 @@ def read(file: str) -> str:
     return bytes(fsspec.filesystem("memory").cat_file(file)).decode()
 
 
-def test_a_store_that_does_not_move_onto_a_file_is_helped() -> None:
+def test_a_store_that_does_not_move_onto_a_file_is_helped():
     class Strict:
         """As hdfs does it."""
 
@@ -411,7 +401,7 @@ def test_a_store_that_does_not_move_onto_a_file_is_helped() -> None:
     assert store.there == {"out/a": "new"}
 
 
-def test_folders_that_were_made_for_a_file_survive_a_power_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folders_that_were_made_for_a_file_survive_a_power_cut(tmp_path, monkeypatch):
     synced: list[Path] = []
     monkeypatch.setattr(local_folder, "sync_folder", synced.append)
     put_in_place(pieces(tmp_path, "one"), str(tmp_path / "a" / "b" / "c.txt"), durable=True)
@@ -421,7 +411,7 @@ def test_folders_that_were_made_for_a_file_survive_a_power_cut(tmp_path: Path, m
     assert synced == [tmp_path / "a" / "b"]
 
 
-def test_folders_are_listed_and_removed(folder: LocalFolder) -> None:
+def test_folders_are_listed_and_removed(folder):
     assert folder.folders() == []
     folder.remove()
     folder.below("b/inner").make()

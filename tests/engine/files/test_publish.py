@@ -55,7 +55,7 @@ class Told:
         self.inner.close()
 
 
-def test_files_are_put_in_place_in_the_same_way_whether_a_test_probes_or_not(tmp_path: Path) -> None:
+def test_files_are_put_in_place_in_the_same_way_whether_a_test_probes_or_not(tmp_path):
     calls = []
     for name, probe in (("probed", lambda *_: None), ("alone", None)):
         told: list[Told] = []
@@ -79,9 +79,7 @@ def taking_and_crashing(desk: Desk, taken: Callable[[list[Path]], list[Path]]) -
     return probe
 
 
-def test_a_file_that_was_taken_away_before_all_were_in_place_is_not_missed(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_file_that_was_taken_away_before_all_were_in_place_is_not_missed(tmp_path, caplog):
     desk = with_lines(tmp_path)
     with pytest.raises(Crash):
         desk.run(probe=taking_and_crashing(desk, lambda there: there))
@@ -92,7 +90,7 @@ def test_a_file_that_was_taken_away_before_all_were_in_place_is_not_missed(
     assert (desk.faults(), desk.leftovers()) == ([], [])
 
 
-def test_a_file_that_lost_its_pieces_before_anybody_had_begun_is_missed(tmp_path: Path) -> None:
+def test_a_file_that_lost_its_pieces_before_anybody_had_begun_is_missed(tmp_path):
     desk = with_lines(tmp_path)
     assert desk.crash(CrashAfter(Point.APPENDED)) == 1
     next(Path(desk.place).glob("staging/*/*/*/*.part")).unlink()
@@ -119,7 +117,7 @@ def parts(home: Path, count: int) -> dict[str, list[Part]]:
         pytest.param([2], True, id="the last piece was lost"),
     ],
 )
-def test_pieces_go_in_their_order_once_the_file_is_whole(tmp_path: Path, gone: list[int], *, goes_on: bool) -> None:
+def test_pieces_go_in_their_order_once_the_file_is_whole(tmp_path, gone, *, goes_on):
     files = parts(tmp_path, 3)
     for number in gone:
         (tmp_path / f"{number}").unlink()
@@ -132,7 +130,7 @@ def test_pieces_go_in_their_order_once_the_file_is_whole(tmp_path: Path, gone: l
             put_in_place(rest, str(tmp_path), durable=False)
 
 
-def test_a_file_in_place_whose_pieces_are_left_is_finished_as_ever(tmp_path: Path) -> None:
+def test_a_file_in_place_whose_pieces_are_left_is_finished_as_ever(tmp_path):
     files = parts(tmp_path, 2)
     put_in_place(files, str(tmp_path), durable=False)
     (tmp_path / "1").write_text("piece")
@@ -141,7 +139,7 @@ def test_a_file_in_place_whose_pieces_are_left_is_finished_as_ever(tmp_path: Pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
 
 
-def test_what_another_driver_noted_of_a_later_window_stays(tmp_path: Path) -> None:
+def test_what_another_driver_noted_of_a_later_window_stays(tmp_path):
     place = str(tmp_path)
     for window in (1, 2):
         note_begun(place, window, durable=True)
@@ -151,7 +149,7 @@ def test_what_another_driver_noted_of_a_later_window_stays(tmp_path: Path) -> No
     assert not is_begun(place, 2)
 
 
-def test_a_driver_that_was_overtaken_reports_that_and_not_missing_files(tmp_path: Path) -> None:
+def test_a_driver_that_was_overtaken_reports_that_and_not_missing_files(tmp_path):
     desk = with_lines(tmp_path)
     came = []
 
@@ -174,7 +172,7 @@ def test_a_driver_that_was_overtaken_reports_that_and_not_missing_files(tmp_path
         pytest.param("", "memory://finishing/out", id="the application here, its files in a store"),
     ],
 )
-def test_an_application_runs_wherever_its_folder_and_its_files_lie(tmp_path: Path, application: str, out: str) -> None:
+def test_an_application_runs_wherever_its_folder_and_its_files_lie(tmp_path, application, out):
     import fsspec  # noqa: PLC0415 - only here
 
     def draw(dag: Dag, conf: object) -> None:

@@ -33,7 +33,7 @@ def text_of(home: Path, part: Part) -> str:
     return (home / "app" / part.part).read_text()
 
 
-def test_a_file_is_one_piece_for_each_stretch_of_work(tmp_path: Path) -> None:
+def test_a_file_is_one_piece_for_each_stretch_of_work(tmp_path):
     stage = staging(tmp_path)
     files = stage.files("writer", "out")
     for order, word in ((0, "a"), (50, "c"), (0, "b")):
@@ -45,7 +45,7 @@ def test_a_file_is_one_piece_for_each_stretch_of_work(tmp_path: Path) -> None:
     assert {part.element_id for part in parts} == {1}
 
 
-def test_pieces_are_closed_when_their_block_is(tmp_path: Path) -> None:
+def test_pieces_are_closed_when_their_block_is(tmp_path):
     stage = staging(tmp_path)
     files = stage.files("writer", "out")
     files.open("1", block=1).write(b"one")
@@ -55,7 +55,7 @@ def test_pieces_are_closed_when_their_block_is(tmp_path: Path) -> None:
     assert [part.length for part in stage.parts()] == [3, 3]
 
 
-def test_files_that_were_declared_to_be_of_no_block_are_opened_for_none(tmp_path: Path) -> None:
+def test_files_that_were_declared_to_be_of_no_block_are_opened_for_none(tmp_path):
     stage = staging(tmp_path)
     files = stage.files("writer", "out", of_blocks=False)
     files.open("all").write(b"a")
@@ -64,14 +64,14 @@ def test_files_that_were_declared_to_be_of_no_block_are_opened_for_none(tmp_path
         files.open("7", block=7)
 
 
-def test_a_window_that_writes_nothing_stages_nothing(tmp_path: Path) -> None:
+def test_a_window_that_writes_nothing_stages_nothing(tmp_path):
     stage = staging(tmp_path)
     stage.files("writer", "out")
     assert stage.parts() == []
     assert files_in(tmp_path) == []
 
 
-def test_a_file_may_be_finished_in_a_window_that_adds_nothing_to_it(tmp_path: Path) -> None:
+def test_a_file_may_be_finished_in_a_window_that_adds_nothing_to_it(tmp_path):
     stage = staging(tmp_path)
     files = stage.files("writer", "out")
     files.open("a").write(b"a")
@@ -83,7 +83,7 @@ def test_a_file_may_be_finished_in_a_window_that_adds_nothing_to_it(tmp_path: Pa
     ]
 
 
-def test_an_attempt_that_failed_leaves_nothing_open(tmp_path: Path) -> None:
+def test_an_attempt_that_failed_leaves_nothing_open(tmp_path):
     stage = staging(tmp_path)
     piece = stage.files("writer", "out").open("a")
     stage.abandon()
@@ -91,7 +91,7 @@ def test_an_attempt_that_failed_leaves_nothing_open(tmp_path: Path) -> None:
     assert stage.parts() == []
 
 
-def test_a_piece_that_cannot_be_closed_names_its_writer(tmp_path: Path) -> None:
+def test_a_piece_that_cannot_be_closed_names_its_writer(tmp_path):
     stage = staging(tmp_path, window=3, slot=2)
     piece = stage.files("writer", "out").open("a")
     piece.stream.close()
@@ -102,9 +102,7 @@ def test_a_piece_that_cannot_be_closed_names_its_writer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("durable", [False, True])
-def test_a_piece_is_synced_while_work_goes_on_and_before_anybody_hears_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, durable: bool
-) -> None:
+def test_a_piece_is_synced_while_work_goes_on_and_before_anybody_hears_of_it(tmp_path, monkeypatch, *, durable):
     synced: list[int] = []
     sync, main = os.fsync, threading.get_ident()
 
@@ -124,9 +122,7 @@ def test_a_piece_is_synced_while_work_goes_on_and_before_anybody_hears_of_it(
     assert sorted(synced) == sorted((tmp_path / "app" / part.part).stat().st_ino for part in parts if durable)
 
 
-def test_a_disk_that_fails_behind_the_work_names_the_writer_and_leaves_nothing_open(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_fails_behind_the_work_names_the_writer_and_leaves_nothing_open(tmp_path, monkeypatch):
     def full(_: int) -> None:
         raise OSError(errno.ENOSPC, "the disk is full")
 
@@ -142,9 +138,7 @@ def test_a_disk_that_fails_behind_the_work_names_the_writer_and_leaves_nothing_o
 
 
 @pytest.mark.parametrize("durable", [False, True])
-def test_a_slot_has_few_files_open_however_many_it_writes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, durable: bool
-) -> None:
+def test_a_slot_has_few_files_open_however_many_it_writes(tmp_path, monkeypatch, *, durable):
     monkeypatch.setattr(staging_module, "MOST_OPEN", 4)
     stage = Staging(StagingPlace(str(tmp_path / "app"), 1, "a", durable=durable, home=str(tmp_path)), 0)
     files = stage.files("writer", "out")
@@ -162,9 +156,7 @@ def test_a_slot_has_few_files_open_however_many_it_writes(
     assert all(piece.stream.closed for piece in held)
 
 
-def test_a_piece_whose_file_was_closed_meanwhile_is_synced_as_all_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_piece_whose_file_was_closed_meanwhile_is_synced_as_all_others(tmp_path, monkeypatch):
     synced: set[int] = set()
     sync = os.fsync
 
@@ -181,9 +173,7 @@ def test_a_piece_whose_file_was_closed_meanwhile_is_synced_as_all_others(
     assert {(tmp_path / "app" / part.part).stat().st_ino for part in stage.parts()} <= synced
 
 
-def test_what_cannot_be_gone_on_with_is_written_in_several_pieces(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_gone_on_with_is_written_in_several_pieces(tmp_path, monkeypatch):
     monkeypatch.setattr(staging_module, "MOST_OPEN", 1)
     monkeypatch.setattr(LocalFolder, "appends", False)
     stage = staging(tmp_path)
@@ -199,7 +189,7 @@ def test_what_cannot_be_gone_on_with_is_written_in_several_pieces(
     assert texts == {"0": "one two ", "1": "one two "}
 
 
-def test_an_attempt_that_failed_forgets_what_was_suspended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_attempt_that_failed_forgets_what_was_suspended(tmp_path, monkeypatch):
     monkeypatch.setattr(staging_module, "MOST_OPEN", 1)
     stage = staging(tmp_path)
     for name in "ab":
@@ -221,7 +211,7 @@ class Full:
         self.flush()
 
 
-def test_a_piece_that_cannot_be_made_says_of_which_file(tmp_path: Path) -> None:
+def test_a_piece_that_cannot_be_made_says_of_which_file(tmp_path):
     (tmp_path / "app").write_text("in the way")
     with pytest.raises(
         StagingFailed,
@@ -230,7 +220,7 @@ def test_a_piece_that_cannot_be_made_says_of_which_file(tmp_path: Path) -> None:
         staging(tmp_path).files("writer", "out").open("a")
 
 
-def test_a_name_that_leads_out_of_the_directory_is_refused(tmp_path: Path) -> None:
+def test_a_name_that_leads_out_of_the_directory_is_refused(tmp_path):
     with pytest.raises(ValueError, match="is no name for a file in a folder"):
         staging(tmp_path).files("writer", "out").open("../a")
 
@@ -239,12 +229,12 @@ def part(order: int, window: int, slot: int, name: str) -> Part:
     return Part(operator="w", file="f", part=name, length=1, order=order, window=window, slot=slot)
 
 
-def test_pieces_make_up_a_file_by_stretch_then_window_then_slot() -> None:
+def test_pieces_make_up_a_file_by_stretch_then_window_then_slot():
     parts = [part(50, 1, 0, "c"), part(0, 2, 0, "b"), part(0, 1, 1, "a"), part(50, 1, 1, "d"), part(0, 9, 9, "")]
     assert [piece.path for piece in pieces_of(parts, "/app")] == ["/app/a", "/app/b", "/app/c", "/app/d"]
 
 
-def test_files_of_several_windows_are_put_in_place(tmp_path: Path) -> None:
+def test_files_of_several_windows_are_put_in_place(tmp_path):
     parts = []
     for window, word in ((1, "one "), (2, "two")):
         stage = staging(tmp_path, window=window)
@@ -263,7 +253,7 @@ def staged(home: Path) -> list[str]:
 
 
 @pytest.fixture
-def three(tmp_path: Path) -> Path:
+def three(tmp_path):
     """Two attempts at window 1, and one at window 2."""
     for window, attempt in ((1, "a"), (1, "b"), (2, "c")):
         stage = staging(tmp_path, window=window, attempt=attempt)
@@ -272,31 +262,29 @@ def three(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_is_not_needed_is_swept_up_to_the_window_that_was_committed(three: Path) -> None:
+def test_what_is_not_needed_is_swept_up_to_the_window_that_was_committed(three):
     assert sweep(str(three / "app"), {"2"}, upto=2) == []
     assert staged(three) == ["2/c"]
 
 
-def test_what_later_windows_staged_is_nobodys_to_sweep_yet(three: Path) -> None:
+def test_what_later_windows_staged_is_nobodys_to_sweep_yet(three):
     assert sweep(str(three / "app"), set(), upto=1) == ["2"]
     assert staged(three) == ["2/c"]
 
 
-def test_windows_that_are_finished_are_swept(three: Path) -> None:
+def test_windows_that_are_finished_are_swept(three):
     sweep_windows(str(three / "app"), {"2", "7"})
     assert staged(three) == ["1/a", "1/b"]
 
 
-def test_attempts_are_swept_and_others_at_the_same_window_stay(three: Path) -> None:
+def test_attempts_are_swept_and_others_at_the_same_window_stay(three):
     place = str(three / "app")
     sweep_attempts(place, [StagingPlace(place, 1, "a"), StagingPlace(place, 2, "c")])
     assert staged(three) == ["1/b"]
     assert not (three / "app" / "staging" / "2").exists()
 
 
-def test_what_another_driver_stages_while_attempts_are_swept_stays(
-    three: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_another_driver_stages_while_attempts_are_swept_stays(three, monkeypatch):
     place = str(three / "app")
     listed, removed = LocalFolder.folders, Path.rmdir
 
@@ -320,7 +308,7 @@ def test_what_another_driver_stages_while_attempts_are_swept_stays(
     assert "2/others" in staged(three)
 
 
-def test_the_last_window_whose_files_are_in_place_is_noted(tmp_path: Path) -> None:
+def test_the_last_window_whose_files_are_in_place_is_noted(tmp_path):
     place = str(tmp_path)
     assert not is_finished(place, 1)
     for window in (1, 1, 4):

@@ -3,7 +3,6 @@
 import errno
 import os
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -37,7 +36,7 @@ class Unsynced(Exception):
 
 
 @pytest.fixture
-def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
+def disk(monkeypatch):
     disk = Disk()
     monkeypatch.setattr(os, "fsync", disk.sync)
     yield disk
@@ -58,7 +57,7 @@ def sync_threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("dagkit-sync")]
 
 
-def test_who_adds_a_file_goes_on_and_who_waits_finds_it_on_the_disk(tmp_path: Path, disk: Disk) -> None:
+def test_who_adds_a_file_goes_on_and_who_waits_finds_it_on_the_disk(tmp_path, disk):
     syncing = Syncing()
     streams = [written(tmp_path, name) for name in "abc"]
     for stream in streams:
@@ -71,12 +70,12 @@ def test_who_adds_a_file_goes_on_and_who_waits_finds_it_on_the_disk(tmp_path: Pa
     assert sync_threads() == []
 
 
-def test_waiting_for_nothing_starts_nothing() -> None:
+def test_waiting_for_nothing_starts_nothing():
     Syncing().wait()
     assert sync_threads() == []
 
 
-def test_it_can_be_used_again(tmp_path: Path, disk: Disk) -> None:
+def test_it_can_be_used_again(tmp_path, disk):
     syncing = Syncing()
     disk.let(2)
     for name in "ab":
@@ -85,7 +84,7 @@ def test_it_can_be_used_again(tmp_path: Path, disk: Disk) -> None:
     assert len(disk.held) == 2
 
 
-def test_the_file_that_the_disk_did_not_take_is_named(tmp_path: Path, disk: Disk) -> None:
+def test_the_file_that_the_disk_did_not_take_is_named(tmp_path, disk):
     syncing = Syncing()
     disk.full_after = 1
     disk.let(2)
@@ -97,9 +96,7 @@ def test_the_file_that_the_disk_did_not_take_is_named(tmp_path: Path, disk: Disk
     assert sync_threads() == []
 
 
-def test_few_files_are_open_however_slow_the_disk_is(
-    tmp_path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_few_files_are_open_however_slow_the_disk_is(tmp_path, disk, monkeypatch):
     monkeypatch.setattr(syncing_module, "MOST_BEHIND", 2)
     syncing, streams = Syncing(), [written(tmp_path, str(number)) for number in range(9)]
     for number, stream in enumerate(streams):
@@ -112,7 +109,7 @@ def test_few_files_are_open_however_slow_the_disk_is(
     assert len(disk.held) == 9
 
 
-def test_what_is_abandoned_is_closed_and_nothing_runs_any_more(tmp_path: Path, disk: Disk) -> None:
+def test_what_is_abandoned_is_closed_and_nothing_runs_any_more(tmp_path, disk):
     syncing = Syncing()
     streams = [written(tmp_path, name) for name in "abc"]
     for stream in streams:

@@ -1,7 +1,6 @@
 """What a ledger records of backlogs, and what other settings would have done with them."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +18,7 @@ def _ledger(recording: Recording) -> Ledger:
     return Ledger.open(recording.place / "app")
 
 
-def test_every_decision_that_was_kept_can_be_made_again(tmp_path: Path) -> None:
+def test_every_decision_that_was_kept_can_be_made_again(tmp_path):
     made = decisions(_ledger(burst(tmp_path)))
     assert [(each.window, each.fact.before, each.fact.after) for each in made] == [(1, 1, 4), (3, 4, 1)]
     for each in made:
@@ -27,20 +26,20 @@ def test_every_decision_that_was_kept_can_be_made_again(tmp_path: Path) -> None:
         assert (again.after, again.rule) == (each.fact.after, each.fact.rule)
 
 
-def test_when_blocks_came_and_when_all_were_read(tmp_path: Path) -> None:
+def test_when_blocks_came_and_when_all_were_read(tmp_path):
     told = recorded(_ledger(burst(tmp_path)))
     assert told.arrivals == (Arrival(0.0, 100, MIB), Arrival(90_000.0, 1, MIB))
     assert told.drained == (10_000.0, 90_500.0)
     assert backlog_millis(told.arrivals, told.drained) == 10_500.0
 
 
-def test_the_world_is_as_it_was_measured(tmp_path: Path) -> None:
+def test_the_world_is_as_it_was_measured(tmp_path):
     world = world_of(recorded(_ledger(burst(tmp_path))))
     assert world.cores == [(0.0, 4)]
     assert world.per_milli == pytest.approx(2.5 * MIB / 1000)
 
 
-def test_a_simulation_of_what_was_takes_about_as_long_as_it_did(tmp_path: Path) -> None:
+def test_a_simulation_of_what_was_takes_about_as_long_as_it_did(tmp_path):
     told = recorded(_ledger(burst(tmp_path)))
     course = simulated(world_of(told), following(told.inputs[-1].settings))
     assert backlog_millis(told.arrivals, course.drained) == pytest.approx(10_500, rel=0.1)
@@ -50,7 +49,7 @@ def test_a_simulation_of_what_was_takes_about_as_long_as_it_did(tmp_path: Path) 
     assert backlog_millis(told.arrivals, alone.drained) > 38_000
 
 
-def test_what_waits_for_another_reader_is_not_this_ones(tmp_path: Path) -> None:
+def test_what_waits_for_another_reader_is_not_this_ones(tmp_path):
     recording = Recording(tmp_path)
     recording.find(2)
     foreign = Block(7, "b.txt", 0, 9 * MIB)
@@ -62,14 +61,14 @@ def test_what_waits_for_another_reader_is_not_this_ones(tmp_path: Path) -> None:
     assert told.drained == (1000.0,)
 
 
-def test_before_anything_was_measured_what_was_read_shows_how_fast(tmp_path: Path) -> None:
+def test_before_anything_was_measured_what_was_read_shows_how_fast(tmp_path):
     recording = Recording(tmp_path)
     recording.find(100)
     recording.run(100 * MIB, 10, [recording.decide()])
     assert world_of(recorded(_ledger(recording))).per_milli == pytest.approx(2.5 * MIB / 1000)
 
 
-def test_a_run_that_decided_nothing_is_reported(tmp_path: Path) -> None:
+def test_a_run_that_decided_nothing_is_reported(tmp_path):
     recording = Recording(tmp_path)
     recording.find(1)
     recording.run(MIB, 1, [])
@@ -77,12 +76,12 @@ def test_a_run_that_decided_nothing_is_reported(tmp_path: Path) -> None:
         recorded(_ledger(recording))
 
 
-def test_an_operator_that_decided_nothing_is_reported_with_the_one_that_did(tmp_path: Path) -> None:
+def test_an_operator_that_decided_nothing_is_reported_with_the_one_that_did(tmp_path):
     with pytest.raises(NothingDecided, match="did you mean 'reader'"):
         recorded(_ledger(burst(tmp_path)), "raeder")
 
 
-def test_a_backlog_that_was_never_read_is_reported(tmp_path: Path) -> None:
+def test_a_backlog_that_was_never_read_is_reported(tmp_path):
     recording = Recording(tmp_path)
     recording.find(100)
     recording.run(0, 1, [recording.decide()])
@@ -90,7 +89,7 @@ def test_a_backlog_that_was_never_read_is_reported(tmp_path: Path) -> None:
         world_of(recorded(_ledger(recording)))
 
 
-def test_decisions_of_others_have_no_inputs_to_be_made_again_from(tmp_path: Path) -> None:
+def test_decisions_of_others_have_no_inputs_to_be_made_again_from(tmp_path):
     recording = Recording(tmp_path)
     recording.find(1)
     at = recording.clock.now()

@@ -1,7 +1,6 @@
 """What a ledger records of past windows."""
 
 from datetime import UTC, datetime
-from pathlib import Path
 
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.facts import Fact, Scaled, Split
@@ -22,12 +21,12 @@ SCALED = Scaled(
 )
 
 
-def test_facts_come_back_as_they_were_kept() -> None:
+def test_facts_come_back_as_they_were_kept():
     facts: tuple[Fact, ...] = (SPLIT, SCALED)
     assert Checkpoint.model_validate(Checkpoint(facts=facts).as_json()).facts == facts
 
 
-def test_every_window_is_reported_in_order(tmp_path: Path) -> None:
+def test_every_window_is_reported_in_order(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").write_text("one\ntwo\nthree\n" * 20)
     draw = lines_through_filter(tmp_path, block_size=60)

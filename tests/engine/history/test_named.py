@@ -20,11 +20,11 @@ REMOTE = "s3://shop/in/a.txt"
         (f"Match: {REMOTE}@{REMOTE} version=2", REMOTE),
     ],
 )
-def test_a_source_is_named_by_the_path_of_its_file(source: str, path: str) -> None:
+def test_a_source_is_named_by_the_path_of_its_file(source, path):
     assert is_named(source, path)
 
 
 @pytest.mark.parametrize("source", ["/in/a.txt@b/c.txt", "/in/a.txts", "/in", "Find: /in/b.txt", f"{REMOTE}@b/c.txt@7"])
-def test_a_source_is_not_named_by_the_path_of_another_file(source: str) -> None:
+def test_a_source_is_not_named_by_the_path_of_another_file(source):
     assert not is_named(source, "/in/a.txt")
     assert not is_named(source, REMOTE)

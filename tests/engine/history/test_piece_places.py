@@ -1,7 +1,6 @@
 """A piece of an earlier window is read from the file that was made of it, byte for byte."""
 
 import gzip
-from pathlib import Path
 
 import fsspec
 import pytest
@@ -13,7 +12,7 @@ CONTENTS = [gzip.compress(text, mtime=0) for text in (b"one", b"two", b"three")]
 
 
 @pytest.mark.parametrize("in_store", [False, True], ids=["on a disk", "in a store"])
-def test_the_pieces_of_a_compressed_file_are_those_that_were_written(tmp_path: Path, in_store: bool) -> None:
+def test_the_pieces_of_a_compressed_file_are_those_that_were_written(tmp_path, in_store):
     file = "memory://piece_places/a.gz" if in_store else str(tmp_path / "a.gz")
     with fsspec.open(file, "wb") as written:
         written.write(b"".join(CONTENTS))

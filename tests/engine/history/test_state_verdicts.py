@@ -1,7 +1,6 @@
 """The verdicts on state are what a launch does with it."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -66,9 +65,7 @@ CARRIED = [("script", Fate.CARRIED, None), ("sum", Fate.CARRIED, None)]
     ],
     ids=["the same", "an operator is gone", "an operator is new", "an operator declares other state"],
 )
-def test_state_is_carried_or_dropped(
-    tmp_path: Path, after: Callable[..., None], expected: list[tuple[str, Fate, None]]
-) -> None:
+def test_state_is_carried_or_dropped(tmp_path, after, expected):
     Desk(tmp_path, BEFORE).run()
     desk = Desk(tmp_path, after)
     program = program_of(compile_application(after, Config.of({})))
@@ -84,9 +81,7 @@ def test_state_is_carried_or_dropped(
     ],
     ids=["a renamed operator", "a renamed input operator"],
 )
-def test_what_a_launch_refuses_is_refused_with_its_code(
-    tmp_path: Path, after: Callable[..., None], operator: str
-) -> None:
+def test_what_a_launch_refuses_is_refused_with_its_code(tmp_path, after, operator):
     Desk(tmp_path, BEFORE).run()
     desk = Desk(tmp_path, after)
     first = verdicts(program_of(compile_application(after, Config.of({}))), desk.ledger())[0]
@@ -96,7 +91,7 @@ def test_what_a_launch_refuses_is_refused_with_its_code(
     assert first.detail == refused.value.problem
 
 
-def test_state_without_a_partition_to_take_it_is_refused(tmp_path: Path) -> None:
+def test_state_without_a_partition_to_take_it_is_refused(tmp_path):
     Desk(tmp_path, sent_to({"sum": Summing}, partitions=2)).run()
     desk = Desk(tmp_path, sent_to({"sum": Summing}))
     first = verdicts(program_of(compile_application(desk.draw, Config.of({}))), desk.ledger())[0]

@@ -1,6 +1,5 @@
 """Observers learn what each look found."""
 
-from pathlib import Path
 from typing import Any
 
 from dagkit import Dag
@@ -8,7 +7,7 @@ from dagkit.engine.reports.run_events import Found, RunEvent
 from tests.engine.cast import Desk, Digits, Ranges
 
 
-def test_each_look_reports_the_work_that_it_found(tmp_path: Path) -> None:
+def test_each_look_reports_the_work_that_it_found(tmp_path):
     def draw(dag: Dag, _: Any) -> None:
         ranges = dag.add_operator("ranges", Ranges(looks=((5,), (1, 2, 3), (4, 4))))
         dag.add_stream("blocks", ranges.blocks, dag.add_operator("digits", Digits()).blocks)

@@ -2,7 +2,6 @@
 
 import threading
 from concurrent.futures import Future
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -39,7 +38,7 @@ class Heard(Script):
         self.heard.append("teardown")
 
 
-def test_a_look_in_vain_is_followed_by_one_for_the_same_window(tmp_path: Path) -> None:
+def test_a_look_in_vain_is_followed_by_one_for_the_same_window(tmp_path):
     def draw(dag: Dag, conf: object) -> None:
         heard = Heard(looks=((1,), (), (), (2,)), ends=True)
         dag.add_operator("heard", heard) >> dag.add_operator("collect", Collect())
@@ -94,12 +93,12 @@ def complete(count: int) -> list[threading.Event]:
 
 
 @pytest.mark.parametrize("until", [Until.ONCE, Until.IDLE])
-def test_no_launch_ends_while_an_input_works_in_the_background(until: Until, tmp_path: Path) -> None:
+def test_no_launch_ends_while_an_input_works_in_the_background(until, tmp_path):
     Lister.may_end = complete(3)
     assert arrived(Desk(tmp_path, listing, until=until, clock=FakeClock()).run()) == [0, 1, 2]
 
 
-def test_windows_run_while_an_input_works_in_the_background(tmp_path: Path) -> None:
+def test_windows_run_while_an_input_works_in_the_background(tmp_path):
     """The second list ends only after the third window was committed: on the loop's thread it never would."""
     Lister.may_end = complete(2)
     Lister.may_end[1].clear()
@@ -120,7 +119,7 @@ def test_windows_run_while_an_input_works_in_the_background(tmp_path: Path) -> N
     assert (arrived(loop), arrived(loop, "other")) == ([0, 1], [7, 8, 9])
 
 
-def test_what_work_in_the_background_raises_ends_the_launch_and_names_the_operator(tmp_path: Path) -> None:
+def test_what_work_in_the_background_raises_ends_the_launch_and_names_the_operator(tmp_path):
     Lister.may_end = complete(1)
 
     def draw(dag: Dag, conf: object) -> None:
@@ -132,7 +131,7 @@ def test_what_work_in_the_background_raises_ends_the_launch_and_names_the_operat
     assert "Input/output error" in str(raised.value)
 
 
-def test_a_launch_that_is_stopped_does_not_wait_for_work_in_the_background(tmp_path: Path) -> None:
+def test_a_launch_that_is_stopped_does_not_wait_for_work_in_the_background(tmp_path):
     Lister.may_end = [threading.Event()]
     loop = Desk(tmp_path, listing, until=Until.STOPPED).loop()
     runs = threading.Thread(target=loop.run)

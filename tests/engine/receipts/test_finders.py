@@ -76,7 +76,7 @@ def assert_right(home: Path, names: list[str]) -> None:
 
 
 @pytest.mark.parametrize("finder", FINDERS)
-def test_each_finder_can_ask_for_receipts(finder: str, tmp_path: Path) -> None:
+def test_each_finder_can_ask_for_receipts(finder, tmp_path):
     home = filled(tmp_path)
     loop = desk_at(home, finder).run()
     assert_right(home, NAMES)
@@ -87,7 +87,7 @@ def test_each_finder_can_ask_for_receipts(finder: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("finder", FINDERS)
 @pytest.mark.parametrize("point", Point)
-def test_a_crash_anywhere_leaves_one_receipt_for_each_file(point: Point, finder: str, tmp_path: Path) -> None:
+def test_a_crash_anywhere_leaves_one_receipt_for_each_file(point, finder, tmp_path):
     last = desk_at(filled(tmp_path / "expected"), finder).run().checkpoint.window
     for window in range(1, last + 1):
         home = filled(tmp_path / str(window))
@@ -98,7 +98,7 @@ def test_a_crash_anywhere_leaves_one_receipt_for_each_file(point: Point, finder:
         assert desk.faults() == []
 
 
-def test_a_file_that_grew_before_it_was_divided_has_a_receipt_for_what_was_read(tmp_path: Path) -> None:
+def test_a_file_that_grew_before_it_was_divided_has_a_receipt_for_what_was_read(tmp_path):
     home = filled(tmp_path)
     desk = desk_at(home, "match and base")
     file = home / "in" / "d.txt"
@@ -115,7 +115,7 @@ def test_a_file_that_grew_before_it_was_divided_has_a_receipt_for_what_was_read(
 
 
 @pytest.mark.parametrize("finder", ["scan", "base"])
-def test_an_empty_file_has_a_receipt(finder: str, tmp_path: Path) -> None:
+def test_an_empty_file_has_a_receipt(finder, tmp_path):
     home = filled(tmp_path)
     (home / "in" / "empty.txt").touch()
 
@@ -131,7 +131,7 @@ def test_an_empty_file_has_a_receipt(finder: str, tmp_path: Path) -> None:
     assert desk.faults() == []
 
 
-def test_a_reader_whose_format_has_no_empty_files_does_not_open_one(tmp_path: Path) -> None:
+def test_a_reader_whose_format_has_no_empty_files_does_not_open_one(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "empty.parquet").touch()
 

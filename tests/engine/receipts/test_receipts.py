@@ -88,7 +88,7 @@ class Watching:
 
 
 @pytest.mark.parametrize("parts", [False, True], ids=["files of blocks", "parts"])
-def test_a_receipt_says_what_was_read_and_where_it_is(parts: bool, tmp_path: Path) -> None:
+def test_a_receipt_says_what_was_read_and_where_it_is(parts, tmp_path):
     home = filled(tmp_path)
     desk = desk_at(home, parts=parts)
     desk.run()
@@ -114,9 +114,7 @@ def test_a_receipt_says_what_was_read_and_where_it_is(parts: bool, tmp_path: Pat
 
 @pytest.mark.gate(1)
 @pytest.mark.parametrize("decision", [Retry, GiveUp])
-def test_a_file_with_a_record_that_is_set_aside_has_a_receipt_only_after_the_decision(
-    decision: type[Retry | GiveUp], tmp_path: Path
-) -> None:
+def test_a_file_with_a_record_that_is_set_aside_has_a_receipt_only_after_the_decision(decision, tmp_path):
     home = filled(tmp_path)
     (home / "in" / "b.txt").write_text("first\nbroken\nlast\n")
 
@@ -140,9 +138,7 @@ def test_a_file_with_a_record_that_is_set_aside_has_a_receipt_only_after_the_dec
 @pytest.mark.slow
 @pytest.mark.parametrize("parts", [False, True], ids=["files of blocks", "parts"])
 @pytest.mark.parametrize("point", Point)
-def test_a_crash_at_any_point_of_any_window_leaves_one_receipt_for_each_file(
-    point: Point, parts: bool, tmp_path: Path
-) -> None:
+def test_a_crash_at_any_point_of_any_window_leaves_one_receipt_for_each_file(point, parts, tmp_path):
     expected = filled(tmp_path / "expected")
     last = desk_at(expected, parts=parts).run().checkpoint.window
     for window in range(1, last + 1):
@@ -161,7 +157,7 @@ def test_a_crash_at_any_point_of_any_window_leaves_one_receipt_for_each_file(
 @pytest.mark.slow
 @pytest.mark.parametrize("parts", [False, True], ids=["files of blocks", "parts"])
 @pytest.mark.parametrize("point", Point)
-def test_a_receipt_that_was_taken_away_is_not_written_again(point: Point, parts: bool, tmp_path: Path) -> None:
+def test_a_receipt_that_was_taken_away_is_not_written_again(point, parts, tmp_path):
     last = desk_at(filled(tmp_path / "expected"), parts=parts).run().checkpoint.window
     for window in range(1, last + 1):
         home = filled(tmp_path / str(window))
@@ -186,7 +182,7 @@ def _run_into(desk: Desk, watching: Watching) -> None:
         desk.crash(probe)  # type: ignore[arg-type]
 
 
-def test_a_file_that_changed_gets_another_receipt(tmp_path: Path) -> None:
+def test_a_file_that_changed_gets_another_receipt(tmp_path):
     home = filled(tmp_path)
     desk_at(home).run()
     before = {path.name for path in (home / "receipts").iterdir()}
@@ -197,7 +193,7 @@ def test_a_file_that_changed_gets_another_receipt(tmp_path: Path) -> None:
     assert json.loads((home / "receipts" / new).read_text())["sha256"] == hashlib.sha256(b"changed\n").hexdigest()
 
 
-def test_a_file_waits_for_its_receipt_until_its_output_is_complete(tmp_path: Path) -> None:
+def test_a_file_waits_for_its_receipt_until_its_output_is_complete(tmp_path):
     home = filled(tmp_path)
     desk = desk_at(home, parts=True)
     seen: Sequence[int] = []
@@ -212,7 +208,7 @@ def test_a_file_waits_for_its_receipt_until_its_output_is_complete(tmp_path: Pat
     assert loop.checkpoint.receipts == ()
 
 
-def test_without_receipts_nothing_is_recorded_for_them(tmp_path: Path) -> None:
+def test_without_receipts_nothing_is_recorded_for_them(tmp_path):
     home = filled(tmp_path)
 
     def draw(dag: Dag, conf: object) -> None:

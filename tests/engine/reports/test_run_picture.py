@@ -27,7 +27,7 @@ from dagkit.engine.reports.run_events import (
     Working,
 )
 from dagkit.engine.reports.run_picture import RunPicture
-from dagkit.engine.reports.snapshot import OperatorFigures, RunSnapshot, State
+from dagkit.engine.reports.snapshot import OperatorFigures, RunSnapshot
 from tests.engine.cast import numbers_collected
 from tests.engine.reports.launches import NOON, SetClock, first_snapshot
 
@@ -56,12 +56,12 @@ RUNNING: tuple[RunEvent, ...] = (Started(4, 1, None), Working([AT_WORK, replace(
 
 
 @pytest.fixture
-def clock() -> SetClock:
+def clock():
     return SetClock()
 
 
 @pytest.fixture
-def picture(clock: SetClock) -> RunPicture:
+def picture(clock):
     compilation = compile_application(numbers_collected(((3,),), readers=2))
     return RunPicture(clock, first_snapshot(), compilation.plan)
 
@@ -85,94 +85,94 @@ def digits(snapshot: RunSnapshot) -> OperatorFigures:
         (2, "running", ""),
     ],
 )
-def test_a_start_is_reported_by_steps(picture: RunPicture, events: int, state: State, step: str) -> None:
+def test_a_start_is_reported_by_steps(picture, events, state, step):
     now = seen(picture, *WINDOW[:events])
     assert (now.state, now.step) == (state, step)
 
 
-def test_a_run_that_is_asked_to_stop_drains_and_then_has_stopped(picture: RunPicture) -> None:
+def test_a_run_that_is_asked_to_stop_drains_and_then_has_stopped(picture):
     assert seen(picture, *WINDOW, Draining(3)).state == "draining"
     assert seen(picture, Ended(3)).state == "stopped"
 
 
-def test_a_window_is_in_flight_until_it_is_committed(picture: RunPicture) -> None:
+def test_a_window_is_in_flight_until_it_is_committed(picture):
     assert [window.window for window in seen(picture, *WINDOW[:4], Started(4, 1, None)).in_flight] == [3, 4]
     after = seen(picture, WINDOW[4])
     assert ([window.window for window in after.in_flight], after.window, after.block) == ([4], 3, 7)
 
 
-def test_a_committed_window_is_counted(picture: RunPicture) -> None:
+def test_a_committed_window_is_counted(picture):
     now = seen(picture, *WINDOW)
     totals = now.totals
     assert (totals.windows, totals.positions, totals.written, totals.files) == (1, 800, 80, 1)
     assert (totals.elements_found, now.pending_elements, now.pending_positions) == (4, 3, 1600)
 
 
-def test_an_operator_has_rates_totals_and_partitions(picture: RunPicture) -> None:
+def test_an_operator_has_rates_totals_and_partitions(picture):
     figures = digits(seen(picture, *WINDOW))
     assert (figures.received_per_second, figures.sent_per_second, figures.positions_per_second) == (4.0, 40.0, 800.0)
     assert (figures.received, figures.sent, figures.positions, figures.elements_begun) == (4, 40, 800, 4)
     assert (figures.partitions, figures.wanted, figures.busy) == (2, 4, 0.5)
 
 
-def test_an_operator_that_follows_the_partitions_of_another_one_wants_no_others(picture: RunPicture) -> None:
+def test_an_operator_that_follows_the_partitions_of_another_one_wants_no_others(picture):
     assert isinstance(WINDOW[-1], Measured)
     window = replace(WINDOW[-1], operators={"digits": [STATS] * 3}, facts=())
     figures = digits(seen(picture, *WINDOW[:-1], window))
     assert (figures.partitions, figures.wanted) == (3, 3)
 
 
-def test_the_time_left_follows_from_what_is_pending_and_the_rate(picture: RunPicture) -> None:
+def test_the_time_left_follows_from_what_is_pending_and_the_rate(picture):
     now = seen(picture, *WINDOW)
     assert (now.eta_seconds, digits(now).eta_seconds) == (2.0, 2.0)
 
 
-def test_unfinished_work_is_named_with_its_progress(picture: RunPicture) -> None:
+def test_unfinished_work_is_named_with_its_progress(picture):
     (work,) = digits(seen(picture, *WINDOW)).underway
     assert (work.source, work.fraction) == ("a", 0.4)
 
 
-def test_a_change_of_partitions_is_shown_before_its_window(picture: RunPicture) -> None:
+def test_a_change_of_partitions_is_shown_before_its_window(picture):
     scaled = Scaled(operator="digits", at=NOON, before=2, after=3, policy="drain", rule="much waits")
     assert digits(seen(picture, Reshaped(4, scaled))).wanted == 3
 
 
-def test_rates_are_zero_once_nothing_has_run_for_ten_seconds(picture: RunPicture, clock: SetClock) -> None:
+def test_rates_are_zero_once_nothing_has_run_for_ten_seconds(picture, clock):
     seen(picture, *WINDOW)
     clock.instant = NOON + timedelta(seconds=10)
     now = picture.snapshot()
     assert (now.positions_per_second, digits(now).sent_per_second, digits(now).sent) == (0.0, 0.0, 40)
 
 
-def test_rates_stay_while_a_long_window_runs(picture: RunPicture, clock: SetClock) -> None:
+def test_rates_stay_while_a_long_window_runs(picture, clock):
     seen(picture, *WINDOW, Started(4, 1, None))
     clock.instant = NOON + timedelta(seconds=60)
     assert picture.snapshot().positions_per_second == 800.0
 
 
-def test_the_last_failure_is_kept(picture: RunPicture) -> None:
+def test_the_last_failure_is_kept(picture):
     error = seen(picture, *WINDOW, Failed(4, "digits", "ValueError: no", again=True)).error
     assert error is not None
     assert (error.operator, error.window, error.message, error.again) == ("digits", 4, "ValueError: no", True)
 
 
-def test_only_plain_metrics_are_kept(picture: RunPicture) -> None:
+def test_only_plain_metrics_are_kept(picture):
     assert seen(picture, *WINDOW).user_metrics == {"digits": {"dropped": 1}}
 
 
-def test_metrics_that_json_does_not_have_are_none(picture: RunPicture) -> None:
+def test_metrics_that_json_does_not_have_are_none(picture):
     measured = replace(next(each for each in WINDOW if isinstance(each, Measured)), metrics={"digits": {"mean": nan}})
     assert seen(picture, measured).user_metrics == {"digits": {"mean": None}}
 
 
-def test_what_slots_process_is_known_while_its_window_runs(picture: RunPicture) -> None:
+def test_what_slots_process_is_known_while_its_window_runs(picture):
     assert [each.window_id for each in seen(picture, *WINDOW, *RUNNING).working] == [4, 5]
     assert [each.window_id for each in seen(picture, Failed(5, "digits", "no", again=True)).working] == [4]
     assert seen(picture, Committed(4, 1.0, 1, 0, 0, 0, 0)).working == ()
 
 
 @pytest.mark.parametrize("end", [Ended(4), None], ids=["without a fault", "by a fault"])
-def test_no_slot_is_at_work_after_a_run_has_ended(picture: RunPicture, end: Ended | None) -> None:
+def test_no_slot_is_at_work_after_a_run_has_ended(picture, end):
     seen(picture, *WINDOW, *RUNNING)
     if end is None:
         picture.ended(KeyboardInterrupt())
@@ -181,44 +181,44 @@ def test_no_slot_is_at_work_after_a_run_has_ended(picture: RunPicture, end: Ende
     assert picture.snapshot().working == ()
 
 
-def test_a_snapshot_is_the_same_after_its_json_form(picture: RunPicture) -> None:
+def test_a_snapshot_is_the_same_after_its_json_form(picture):
     now = seen(picture, *WINDOW, *RUNNING)
     assert RunSnapshot.model_validate_json(now.model_dump_json()) == now
 
 
 @pytest.mark.parametrize("place", ["state", "slot", "completed"])
-def test_a_later_dagkit_may_write_more(picture: RunPicture, place: str) -> None:
+def test_a_later_dagkit_may_write_more(picture, place):
     now = seen(picture, *WINDOW, *RUNNING)
     text = now.model_dump_json().replace(f'"{place}"', f'"mood": 1, "{place}"')
     assert RunSnapshot.model_validate_json(text) == now
 
 
-def test_an_interrupted_launch_failed(picture: RunPicture) -> None:
+def test_an_interrupted_launch_failed(picture):
     picture.ended(KeyboardInterrupt())
     now = picture.snapshot()
     assert now.error is not None
     assert (now.state, now.error.message, now.is_over) == ("failed", "interrupted", True)
 
 
-def test_the_clock_of_the_picture_is_the_heartbeat(picture: RunPicture, clock: SetClock) -> None:
+def test_the_clock_of_the_picture_is_the_heartbeat(picture, clock):
     clock.instant = datetime(2026, 1, 2, tzinfo=UTC)
     assert picture.snapshot().at == clock.instant
 
 
-def test_the_page_of_spark_is_kept_through_the_later_steps(picture: RunPicture) -> None:
+def test_the_page_of_spark_is_kept_through_the_later_steps(picture):
     picture(Starting("sending code", "http://driver:4040"))
     picture(Starting("reading the ledger"))
     assert picture.snapshot().spark_page == "http://driver:4040"
 
 
-def test_no_window_runs_while_another_session_is_opened(picture: RunPicture) -> None:
+def test_no_window_runs_while_another_session_is_opened(picture):
     assert seen(picture, *WINDOW, *RUNNING).in_flight
     now = seen(picture, Starting("opening another session"))
     assert (now.state, now.step, now.in_flight, now.working) == ("starting", "opening another session", (), ())
     assert (now.window, now.totals.windows) == (3, 1)
 
 
-def test_a_driver_that_waits_for_a_server_says_so_until_it_ends(picture: RunPicture) -> None:
+def test_a_driver_that_waits_for_a_server_says_so_until_it_ends(picture):
     outage = Outage("the broker of this test")
     outage.failed("refused")
     (sentence,) = [each for each in seen(picture, *WINDOW).waits_for if "of this test" in each]

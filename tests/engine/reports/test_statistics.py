@@ -1,7 +1,6 @@
 """Figures and their averages, of windows that never ran."""
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -33,42 +32,42 @@ def lately(*windows: tuple[float, OperatorStats], latency_millis: float = 0.0) -
     return averages
 
 
-def test_nothing_is_averaged_before_the_first_window() -> None:
+def test_nothing_is_averaged_before_the_first_window():
     nothing = Lately(NOON)
     assert (nothing.processed_per_second, nothing.cpu_percentage, nothing.latency_millis) == (0.0, 0.0, 0.0)
 
 
-def test_items_in_a_second_are_those_of_all_windows_over_the_time_since_the_run_began() -> None:
+def test_items_in_a_second_are_those_of_all_windows_over_the_time_since_the_run_began():
     averages = lately((1, window(10, sent=20)), (4, window(50, sent=0)))
     assert (averages.processed_per_second, averages.emitted_per_second) == (15.0, 5.0)
 
 
-def test_windows_of_ten_seconds_ago_do_not_count() -> None:
+def test_windows_of_ten_seconds_ago_do_not_count():
     averages = lately((100, window(999)), (109, window(40)), (110, window(10)))
     assert averages.processed_per_second == 5.0
 
 
-def test_the_last_window_counts_however_long_it_took() -> None:
+def test_the_last_window_counts_however_long_it_took():
     assert lately((100, window(50))).processed_per_second == 5.0
 
 
-def test_a_window_of_more_than_ten_seconds_counts_over_all_of_its_time() -> None:
+def test_a_window_of_more_than_ten_seconds_counts_over_all_of_its_time():
     assert lately((100, window(500)), latency_millis=50_000).processed_per_second == 10.0
     assert lately((2, window(500)), latency_millis=50_000).processed_per_second == 250.0  # the run began at 0
 
 
-def test_a_window_that_took_no_time_has_no_rate() -> None:
+def test_a_window_that_took_no_time_has_no_rate():
     assert lately((0, window(10))).processed_per_second == 0.0
 
 
-def test_the_processor_is_reported_in_percent_and_latency_as_the_mean_of_windows() -> None:
+def test_the_processor_is_reported_in_percent_and_latency_as_the_mean_of_windows():
     averages = lately((1, window(1, cpu_seconds=1)), (4, window(1, cpu_seconds=1)), latency_millis=100.0)
     averages.add(window(1), at(4), 400.0)
     assert (averages.cpu_percentage, averages.latency_millis) == (50.0, 200.0)
 
 
 @pytest.mark.parametrize(("waiting", "shares"), [(0, [0, 0, 0]), (3, [1, 1, 1]), (5, [2, 2, 1])])
-def test_each_partition_receives_its_share_of_the_queue(waiting: int, shares: list[int]) -> None:
+def test_each_partition_receives_its_share_of_the_queue(waiting, shares):
     program = program_of(compile_application(numbers_collected(((3,),), readers=3)))
     operators = window_stats(
         program,
@@ -89,7 +88,7 @@ def measured(desk: Desk) -> list[Measured]:
     return told
 
 
-def test_blocks_lines_and_bytes_of_a_file_are_counted(tmp_path: Path) -> None:
+def test_blocks_lines_and_bytes_of_a_file_are_counted(tmp_path):
     (tmp_path / "in").mkdir()
     text = some_lines(60)
     (tmp_path / "in" / "a.txt").write_text(text)
@@ -115,7 +114,7 @@ def _named(name: str, partitions: object) -> list[tuple[str, OperatorStats]]:
     return [(name, stats) for stats in partitions]
 
 
-def test_a_block_that_is_left_whole_was_not_begun(tmp_path: Path) -> None:
+def test_a_block_that_is_left_whole_was_not_begun(tmp_path):
     desk = Desk(tmp_path, numbers_collected(((5, 5, 5),)), backend=Hurried)
     told = measured(desk)
     begun = [one.input_ports[0].tuple_count for each in told for one in each.operators["digits"]]
@@ -124,7 +123,7 @@ def test_a_block_that_is_left_whole_was_not_begun(tmp_path: Path) -> None:
     assert begun[0] == 1, "the window was over when the first block was read"
 
 
-def test_what_waits_is_reported_with_each_window(tmp_path: Path) -> None:
+def test_what_waits_is_reported_with_each_window(tmp_path):
     desk = Desk(tmp_path, numbers_collected(((5, 5, 5),)), backend=Hurried)
     queues = [one.input_ports[0].queue_size for each in measured(desk) for one in each.operators["digits"]]
     assert queues[0] > 0

@@ -14,7 +14,6 @@ from dagkit.compiler import compile_application
 from dagkit.engine.reports.driver_process import RECENT, presence, this_process
 from dagkit.engine.reports.run_events import Ended, Resumed
 from dagkit.engine.reports.run_picture import RunPicture
-from dagkit.engine.reports.snapshot import RunSnapshot
 from dagkit.engine.reports.status_file import STATUS, DriverRuns, StatusFile, read_status, refuse_second
 from dagkit.ledger.stores import MemoryStore
 from tests.engine.cast import numbers_collected
@@ -26,12 +25,12 @@ Started = Callable[..., StatusFile]
 
 
 @pytest.fixture
-def store() -> MemoryStore:
+def store():
     return MemoryStore()
 
 
 @pytest.fixture
-def launched(store: MemoryStore) -> Started:
+def launched(store):
     """A launch that writes to the store."""
     plan = compile_application(numbers_collected(((3,),), readers=1)).plan
     return lambda: StatusFile(store, RunPicture(SetClock(), first_snapshot(), plan))
@@ -42,7 +41,7 @@ def state_in(store: MemoryStore) -> str | None:
     return found.state if found else None
 
 
-def test_the_file_shows_the_states_of_a_launch_and_keeps_the_last(store: MemoryStore, launched: Started) -> None:
+def test_the_file_shows_the_states_of_a_launch_and_keeps_the_last(store, launched):
     status = launched()
     with status.kept():
         assert state_in(store) == "starting"
@@ -55,7 +54,7 @@ def test_the_file_shows_the_states_of_a_launch_and_keeps_the_last(store: MemoryS
     assert (found.state, found.window) == ("stopped", 4)
 
 
-def test_a_failure_is_written_with_its_message(store: MemoryStore, launched: Started) -> None:
+def test_a_failure_is_written_with_its_message(store, launched):
     with pytest.raises(ValueError, match="seven"), launched().kept():
         raise ValueError("seven")
     found = read_status(store)
@@ -64,7 +63,7 @@ def test_a_failure_is_written_with_its_message(store: MemoryStore, launched: Sta
     assert (found.state, found.error.message) == ("failed", "ValueError: seven")
 
 
-def test_the_file_holds_names_that_are_not_utf_8(store: MemoryStore, launched: Started) -> None:
+def test_the_file_holds_names_that_are_not_utf_8(store, launched):
     with pytest.raises(ValueError, match="in/a"), launched().kept():
         raise ValueError("no lines in in/a\udcff.txt")
     found = read_status(store)
@@ -73,7 +72,7 @@ def test_the_file_holds_names_that_are_not_utf_8(store: MemoryStore, launched: S
     assert found.error.message == "ValueError: no lines in in/a\udcff.txt"
 
 
-def test_a_launch_that_another_one_took_over_writes_no_more(store: MemoryStore, launched: Started) -> None:
+def test_a_launch_that_another_one_took_over_writes_no_more(store, launched):
     first, second = launched(), launched()
     with first.kept():
         second.write()
@@ -96,7 +95,7 @@ class Stalling(MemoryStore):
         super().replace(name, content)
 
 
-def test_a_launch_ends_although_its_storage_does_not_answer(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_launch_ends_although_its_storage_does_not_answer(caplog):
     plan, store = compile_application(numbers_collected(((3,),), readers=1)).plan, Stalling()
     status = StatusFile(store, RunPicture(SetClock(), first_snapshot(), plan), last_write_seconds=0.01)
     launch = threading.Thread(target=lambda: ended(status), daemon=True)
@@ -116,7 +115,7 @@ def ended(status: StatusFile) -> None:
         status(Ended(1))
 
 
-def test_a_second_launch_is_refused_while_the_first_runs(store: MemoryStore, launched: Started) -> None:
+def test_a_second_launch_is_refused_while_the_first_runs(store, launched):
     first = launched()
     with first.kept(), pytest.raises(DriverRuns, match=rf"App is already running: process {os.getpid()} of .* since"):
         refuse_second(store, NOON)
@@ -125,7 +124,7 @@ def test_a_second_launch_is_refused_while_the_first_runs(store: MemoryStore, lau
 
 
 @pytest.mark.parametrize("content", [b'{"format": "dagkit.status/9"}', b"[" * 99999, b"\xff"])
-def test_an_unreadable_file_refuses_nothing(store: MemoryStore, content: bytes) -> None:
+def test_an_unreadable_file_refuses_nothing(store, content):
     store.replace(STATUS, content)
     refuse_second(store, NOON)
     assert read_status(store) is None
@@ -144,11 +143,11 @@ def test_an_unreadable_file_refuses_nothing(store: MemoryStore, content: bytes) 
         (first_snapshot().model_copy(update={"state": "failed"}), 0, "over"),
     ],
 )
-def test_a_driver_is_present(snapshot: RunSnapshot, seconds: float, found: str) -> None:
+def test_a_driver_is_present(snapshot, seconds, found):
     assert presence(snapshot, NOON + timedelta(seconds=seconds)) == found
 
 
-def test_a_killed_process_is_gone_also_before_its_parent_asks_for_it() -> None:
+def test_a_killed_process_is_gone_also_before_its_parent_asks_for_it():
     program = "import sys; from dagkit.engine.reports.driver_process import this_process as t; "
     child = subprocess.Popen(  # noqa: S603 - this very Python
         [sys.executable, "-c", program + "print(t().began, flush=True); sys.stdin.read()"],
@@ -165,13 +164,13 @@ def test_a_killed_process_is_gone_also_before_its_parent_asks_for_it() -> None:
     assert presence(snapshot, NOON) == "gone"
 
 
-def test_two_launches_of_one_process_differ() -> None:
+def test_two_launches_of_one_process_differ():
     one, other = this_process(), this_process()
     assert (one.pid, one.began) == (other.pid, other.began)
     assert one.launch != other.launch
 
 
-def test_a_process_has_a_beginning_also_without_a_proc_filesystem(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_has_a_beginning_also_without_a_proc_filesystem(monkeypatch):
     monkeypatch.setattr(Path, "exists", lambda _: False)
 
     def missing(path: Path, **_: str) -> str:

@@ -2,7 +2,6 @@
 
 import gc
 import tracemalloc
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -87,7 +86,7 @@ def flooded(source: type[InputOperator], readers: int = 2) -> Draw:
 
 
 @pytest.mark.parametrize("overlap", [1, 2])
-def test_the_queue_of_an_endless_source_stays_as_long_as_it_is(tmp_path: Path, overlap: int) -> None:
+def test_the_queue_of_an_endless_source_stays_as_long_as_it_is(tmp_path, overlap):
     waited: list[int] = []
 
     def observe(happening: object) -> None:
@@ -105,7 +104,7 @@ def test_the_queue_of_an_endless_source_stays_as_long_as_it_is(tmp_path: Path, o
 @pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.parametrize("source", [Torrent, Spring])
-def test_the_driver_of_an_endless_source_does_not_grow(tmp_path: Path, source: type[InputOperator]) -> None:
+def test_the_driver_of_an_endless_source_does_not_grow(tmp_path, source):
     held: dict[int, int] = {}
     clock = FakeClock()
 
@@ -128,7 +127,7 @@ def test_the_driver_of_an_endless_source_does_not_grow(tmp_path: Path, source: t
 
 @pytest.mark.trial
 @pytest.mark.slow
-def test_a_splitter_describes_no_more_than_its_threshold_ahead_of_a_slow_reader(tmp_path: Path) -> None:
+def test_a_splitter_describes_no_more_than_its_threshold_ahead_of_a_slow_reader(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "long.txt").write_text(some_lines(500))
     waited: list[int] = []

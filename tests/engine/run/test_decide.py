@@ -168,7 +168,7 @@ def seen(outlook: LoopState = QUIET, **known: Any) -> LoopState:
         ),
     ],
 )
-def test_the_next_action(outlook: LoopState, action: Action) -> None:
+def test_the_next_action(outlook, action):
     assert next_action(outlook) == action
 
 
@@ -231,6 +231,6 @@ def goes_on(outlook: LoopState, action: Action) -> bool:
 
 @pytest.mark.trial
 @pytest.mark.slow
-def test_no_outlook_leads_to_a_hang() -> None:
+def test_no_outlook_leads_to_a_hang():
     stuck = [(outlook, action) for outlook in outlooks() if not goes_on(outlook, action := next_action(outlook))]
     assert stuck[:1] == []

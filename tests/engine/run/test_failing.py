@@ -204,7 +204,7 @@ wherever = pytest.mark.parametrize("loop", [in_slots, Desk.loop], ids=["slots", 
         ),
     ],
 )
-def test_a_failure_names_the_very_line(tmp_path: Path, operators: Any, name: str, loop: Callable[[Desk], Loop]) -> None:
+def test_a_failure_names_the_very_line(tmp_path, operators, name, loop):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").write_text(LINES)
     patient = {"dt.attr.STREAMING_WINDOW_SIZE_MILLIS": "60000"}  # no machine is so slow that it cuts a block
@@ -221,7 +221,7 @@ def test_a_failure_names_the_very_line(tmp_path: Path, operators: Any, name: str
 
 
 @wherever
-def test_a_failure_names_the_file_whatever_the_work_is_made_of(tmp_path: Path, loop: Callable[[Desk], Loop]) -> None:
+def test_a_failure_names_the_file_whatever_the_work_is_made_of(tmp_path, loop):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").write_text(LINES)
 
@@ -238,7 +238,7 @@ def test_a_failure_names_the_file_whatever_the_work_is_made_of(tmp_path: Path, l
 
 
 @wherever
-def test_behind_an_exchange_the_line_is_found_in_another_attempt(tmp_path: Path, loop: Callable[[Desk], Loop]) -> None:
+def test_behind_an_exchange_the_line_is_found_in_another_attempt(tmp_path, loop):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").write_text(LINES)
     behind = reading(tmp_path, ("strict", Strict))
@@ -254,9 +254,7 @@ def test_behind_an_exchange_the_line_is_found_in_another_attempt(tmp_path: Path,
 
 
 @wherever
-def test_a_failure_that_does_not_come_again_ends_the_run_without_a_place(
-    tmp_path: Path, loop: Callable[[Desk], Loop]
-) -> None:
+def test_a_failure_that_does_not_come_again_ends_the_run_without_a_place(tmp_path, loop):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").write_text(LINES)
     behind = reading(tmp_path, ("strict", lambda: Once(mark=str(tmp_path / "failed"))))
@@ -274,7 +272,7 @@ def test_a_failure_that_does_not_come_again_ends_the_run_without_a_place(
     assert sorted(b"".join(desk.outputs().values()).decode().splitlines()) == LINES.splitlines()
 
 
-def test_after_a_failure_the_run_goes_on_from_the_last_commit_with_repaired_code(tmp_path: Path) -> None:
+def test_after_a_failure_the_run_goes_on_from_the_last_commit_with_repaired_code(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").write_text(LINES)
     with pytest.raises(OperatorFailed):
@@ -292,7 +290,7 @@ def test_after_a_failure_the_run_goes_on_from_the_last_commit_with_repaired_code
 
 
 @wherever
-def test_a_name_that_is_not_there_is_reported_in_one_sentence(tmp_path: Path, loop: Callable[[Desk], Loop]) -> None:
+def test_a_name_that_is_not_there_is_reported_in_one_sentence(tmp_path, loop):
     def draw(dag: Dag, conf: object) -> None:
         patterns: Any = dag.add_operator("patterns", Items(items=[str(tmp_path / "nowhere")]))
         patterns >> dag.add_operator("match", MatchFiles()) >> dag.add_operator("collect", Collect())
@@ -317,7 +315,7 @@ class Unlisted(Lined):
         raise InputUnreadable(f"cannot read {element.path}: it is locked", "open it")
 
 
-def test_what_cannot_be_split_on_the_driver_is_reported_so_too(tmp_path: Path) -> None:
+def test_what_cannot_be_split_on_the_driver_is_reported_so_too(tmp_path):
     def draw(dag: Dag, conf: object) -> None:
         unlisted = dag.add_operator("unlisted", Unlisted())
         dag.add_operator("ranges", Ranges(looks=((10,),))) >> unlisted >> dag.add_operator("collect", Collect())
@@ -350,14 +348,14 @@ class Outer(Operator):
 INNER, OUTER = Inner(), Outer()
 
 
-def test_the_innermost_operator_that_an_exception_passes_is_noted() -> None:
+def test_the_innermost_operator_that_an_exception_passes_is_noted():
     into = receiver(INNER, "input", Keying(), "inner")
     with pytest.raises(ValueError, match="inner") as raised, code_of("outer"):
         into.item(1)
     assert operator_of(raised.value) == "inner"
 
 
-def test_an_operator_that_raises_what_another_failed_with_is_noted_itself() -> None:
+def test_an_operator_that_raises_what_another_failed_with_is_noted_itself():
     into = receiver(INNER, "input", Keying(), "inner")
 
     def outer() -> None:
@@ -371,7 +369,7 @@ def test_an_operator_that_raises_what_another_failed_with_is_noted_itself() -> N
     assert operator_of(raised.value) == "outer"
 
 
-def test_what_no_operator_raised_is_noted_of_none() -> None:
+def test_what_no_operator_raised_is_noted_of_none():
     assert operator_of(ValueError("dagkit's own")) is None
 
 
@@ -412,13 +410,7 @@ class Sets(Operator):
         pytest.param(Sets(), (({6},), "key-unroutable", "NoRoutingCode: set has no routing code"), id="no code"),
     ],
 )
-def test_an_item_that_cannot_be_routed_is_a_failure_of_its_receiver(
-    tmp_path: Path,
-    loop: Callable[[Desk], Loop],
-    partitions: int,
-    receiver: Operator,
-    fails: tuple[tuple[Any, ...], str, str],
-) -> None:
+def test_an_item_that_cannot_be_routed_is_a_failure_of_its_receiver(tmp_path, loop, partitions, receiver, fails):
     items, code, problem = fails
 
     def draw(dag: Dag, conf: object) -> None:
@@ -445,9 +437,7 @@ class Disguised(Operator):
 
 
 @wherever
-def test_whatever_an_author_calls_his_variables_the_operator_is_named(
-    tmp_path: Path, loop: Callable[[Desk], Loop]
-) -> None:
+def test_whatever_an_author_calls_his_variables_the_operator_is_named(tmp_path, loop):
     def draw(dag: Dag, conf: object) -> None:
         dag.add_operator("numbers", Script(looks=((1,),))) >> dag.add_operator("disguised", Disguised())
 
@@ -476,7 +466,7 @@ class Sending(Operator):
 
 
 @wherever
-def test_a_failure_shows_its_record_and_no_secret(tmp_path: Path, loop: Callable[[Desk], Loop]) -> None:
+def test_a_failure_shows_its_record_and_no_secret(tmp_path, loop):
     def draw(dag: Dag, conf: object) -> None:
         items = dag.add_operator("items", Items(items=("order of hunter2 " + "x" * 500,)))
         items >> dag.add_operator("sending", Sending())
@@ -494,7 +484,7 @@ def test_a_failure_shows_its_record_and_no_secret(tmp_path: Path, loop: Callable
 
 
 @wherever
-def test_a_failure_in_a_batch_shows_its_record(tmp_path: Path, loop: Callable[[Desk], Loop]) -> None:
+def test_a_failure_in_a_batch_shows_its_record(tmp_path, loop):
     def draw(dag: Dag, conf: object) -> None:
         lines = dag.add_operator("lines", Items(items=("line 0136", "line 0137", "line 0138")))
         lines >> dag.add_operator("strict", Filter(batch=strictly_in_plain_batches)) >> dag.add_operator("c", Collect())
@@ -505,7 +495,7 @@ def test_a_failure_in_a_batch_shows_its_record(tmp_path: Path, loop: Callable[[D
 
 
 @wherever
-def test_the_traceback_begins_with_the_author_s_code(tmp_path: Path, loop: Callable[[Desk], Loop]) -> None:
+def test_the_traceback_begins_with_the_author_s_code(tmp_path, loop):
     def draw(dag: Dag, conf: object) -> None:
         lines = dag.add_operator("lines", Items(items=("line 0137",)))
         lines >> dag.add_operator("strict", Filter(strictly)) >> dag.add_operator("collect", Collect())
@@ -516,7 +506,7 @@ def test_the_traceback_begins_with_the_author_s_code(tmp_path: Path, loop: Calla
     assert "dagkit_operators" not in raised.value.failure.traceback
 
 
-def test_where_only_dagkit_was_at_work_the_whole_traceback_is_shown(tmp_path: Path) -> None:
+def test_where_only_dagkit_was_at_work_the_whole_traceback_is_shown(tmp_path):
     with pytest.raises(DagkitError) as raised:
         Ledger.open(str(tmp_path))
     only_own = raised.value.with_traceback(raised.tb.tb_next)
@@ -525,7 +515,7 @@ def test_where_only_dagkit_was_at_work_the_whole_traceback_is_shown(tmp_path: Pa
     assert "in _check" in told
 
 
-def test_a_failure_keeps_what_it_came_of() -> None:
+def test_a_failure_keeps_what_it_came_of():
     try:
         try:
             OUTER.process(1)
@@ -571,7 +561,7 @@ class Broken(InputOperator):
 
 
 @pytest.mark.parametrize("where", ["setup", "emit_tuples", "looks_again_in_millis", "committed"])
-def test_a_failure_on_the_driver_names_the_operator(tmp_path: Path, where: str) -> None:
+def test_a_failure_on_the_driver_names_the_operator(tmp_path, where):
     def draw(where: str) -> Draw:
         def drawn(dag: Dag, conf: object) -> None:
             dag.add_operator("broken", Broken(where=where)) >> dag.add_operator("collect", Collect())
@@ -602,7 +592,7 @@ def counting(default: Any, on_driver: type[InputOperator] = Script) -> Draw:
     return draw
 
 
-def test_state_that_the_class_of_today_cannot_take_back_is_reported(tmp_path: Path) -> None:
+def test_state_that_the_class_of_today_cannot_take_back_is_reported(tmp_path):
     Desk(tmp_path, counting([1])).run(windows=1)
     with pytest.raises((StateUnreadable, OperatorFailed), match=r"Counting\.count was saved by another version"):
         Desk(tmp_path, counting({})).run()
@@ -622,7 +612,7 @@ class Unkeepable(InputOperator):
             self.out.emit(self.item)
 
 
-def test_an_item_that_cannot_be_kept_is_reported_and_nothing_is_committed(tmp_path: Path) -> None:
+def test_an_item_that_cannot_be_kept_is_reported_and_nothing_is_committed(tmp_path):
     def draw(dag: Dag, conf: object) -> None:
         dag.add_operator("source", Unkeepable()) >> dag.add_operator("collect", Collect())
 
@@ -662,7 +652,7 @@ def writing(home: Path) -> Draw:
     return draw
 
 
-def test_a_file_of_several_windows_is_whole_when_its_operator_finishes_it(tmp_path: Path) -> None:
+def test_a_file_of_several_windows_is_whole_when_its_operator_finishes_it(tmp_path):
     desk = Desk(tmp_path, writing(tmp_path))
     desk.run(windows=2)
     assert desk.outputs() == {}
@@ -672,7 +662,7 @@ def test_a_file_of_several_windows_is_whole_when_its_operator_finishes_it(tmp_pa
 
 
 @pytest.mark.parametrize("on", [ReferenceBackend, InSlots], ids=["reference", "slots"])
-def test_where_nothing_can_be_staged_nothing_is_committed(tmp_path: Path, on: Any) -> None:
+def test_where_nothing_can_be_staged_nothing_is_committed(tmp_path, on):
     desk = Desk(tmp_path, writing(tmp_path), backend=lambda backend: made_on(on, backend))
     Ledger.create(desk.place, durable=False)
     (tmp_path / "app" / "staging").write_text("in the way")
@@ -688,7 +678,7 @@ def made_on(on: Any, backend: Any) -> Any:
     return on(backend.compilation)
 
 
-def test_a_file_that_cannot_be_put_in_place_is_put_there_by_the_next_run(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_put_in_place_is_put_there_by_the_next_run(tmp_path):
     desk = Desk(tmp_path, writing(tmp_path))
     (tmp_path / "out" / "numbers.txt").mkdir(parents=True)
     for _ in range(2):
@@ -700,7 +690,7 @@ def test_a_file_that_cannot_be_put_in_place_is_put_there_by_the_next_run(tmp_pat
     assert desk.leftovers() == []
 
 
-def test_a_file_that_was_taken_away_is_not_missed(tmp_path: Path) -> None:
+def test_a_file_that_was_taken_away_is_not_missed(tmp_path):
     desk = Desk(tmp_path, writing(tmp_path))
     desk.run()
     (tmp_path / "out" / "numbers.txt").unlink()
@@ -708,14 +698,14 @@ def test_a_file_that_was_taken_away_is_not_missed(tmp_path: Path) -> None:
     assert desk.outputs() == {}
 
 
-def test_a_crash_before_all_files_are_noted_as_being_in_place_does_no_harm(tmp_path: Path) -> None:
+def test_a_crash_before_all_files_are_noted_as_being_in_place_does_no_harm(tmp_path):
     desk = Desk(tmp_path, writing(tmp_path))
     assert desk.crash(CrashAfter(Point.APPENDED, 3), CrashAfter(Point.FINISHED, 3)) == 2
     desk.run()
     assert desk.outputs() == {"numbers.txt": b"1\n2\n3\n"}
 
 
-def test_a_place_that_holds_no_ledger_is_reported(tmp_path: Path) -> None:
+def test_a_place_that_holds_no_ledger_is_reported(tmp_path):
     (tmp_path / "app").write_text("no folder")
     with pytest.raises((StoreError, OSError), match="app"):
         Desk(tmp_path, writing(tmp_path)).run()
@@ -735,7 +725,7 @@ class HoldOne(Operator):
         self.held = [(item.block_id, item.value)]
 
 
-def test_a_piece_that_comes_after_its_file_was_whole_is_not_put_in_its_place(tmp_path: Path) -> None:
+def test_a_piece_that_comes_after_its_file_was_whole_is_not_put_in_its_place(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").write_text(LINES)
     desk = Desk(tmp_path, reading(tmp_path, ("hold", HoldOne)))
@@ -774,7 +764,7 @@ def writing_much(home: Path) -> Draw:
 
 
 @pytest.mark.slow
-def test_a_disk_that_is_full_costs_the_open_window_and_nothing_else(tmp_path: Path) -> None:
+def test_a_disk_that_is_full_costs_the_open_window_and_nothing_else(tmp_path):
     command = [sys.executable, "-c", FULL_DISK, str(tmp_path), "10000"]
     ended = run_program(command, check=False)
     assert "writer failed in window 2, slot 0" in ended.stderr
@@ -789,7 +779,7 @@ def test_a_disk_that_is_full_costs_the_open_window_and_nothing_else(tmp_path: Pa
     assert desk.leftovers() == []
 
 
-def test_a_piece_that_cannot_be_written_says_of_which_file() -> None:
+def test_a_piece_that_cannot_be_written_says_of_which_file():
     error = StagingFailed("out/a.txt", OSError(28, "No space left on device"))
     assert str(error).startswith(
         "a piece of out/a.txt cannot be staged in the application's folder: No space left on device; nothing"
@@ -821,7 +811,7 @@ class HoldingToo(Script):
         TORN_DOWN.append(type(self).__name__)
 
 
-def test_what_was_set_up_is_torn_down_though_the_window_failed(tmp_path: Path) -> None:
+def test_what_was_set_up_is_torn_down_though_the_window_failed(tmp_path):
     def draw(dag: Dag, conf: object) -> None:
         dag.add_operator("numbers", HoldingToo(looks=((1,),))) >> dag.add_operator("holds", Holding())
 
@@ -831,7 +821,7 @@ def test_what_was_set_up_is_torn_down_though_the_window_failed(tmp_path: Path) -
     assert TORN_DOWN == ["Holding", "HoldingToo"]
 
 
-def test_a_slot_tears_down_what_it_set_up_though_the_window_failed() -> None:
+def test_a_slot_tears_down_what_it_set_up_though_the_window_failed():
     def draw(dag: Dag, conf: object) -> None:
         dag.add_operator("numbers", Script(looks=((1,),))) >> dag.add_operator("holds", Holding())
 
@@ -854,7 +844,7 @@ class Returning(RowOperator):
 
 
 @pytest.mark.parametrize("on", [ReferenceBackend, InSlots])
-def test_a_handler_that_returns_fails_by_the_name_of_its_operator_and_without_lines(tmp_path: Path, on: Any) -> None:
+def test_a_handler_that_returns_fails_by_the_name_of_its_operator_and_without_lines(tmp_path, on):
     def draw(dag: Dag, conf: object) -> None:
         numbers = dag.add_operator("numbers", Script(looks=((1,),)))
         numbers >> dag.add_operator("returns", Returning()) >> dag.add_operator("collect", Collect())
@@ -876,7 +866,7 @@ class Anything(RowOperator):
 
 
 @pytest.mark.parametrize("on", [ReferenceBackend, InSlots])
-def test_a_key_that_cannot_be_taken_fails_by_the_name_of_whom_it_is_for(tmp_path: Path, on: Any) -> None:
+def test_a_key_that_cannot_be_taken_fails_by_the_name_of_whom_it_is_for(tmp_path, on):
     def draw(dag: Dag, conf: object) -> None:
         sums = dag.add_operator("sums", SumByKey())
         anything = dag.add_operator("anything", Anything())
@@ -903,7 +893,7 @@ class Unsaved(Operator):
         self.kept = object()
 
 
-def test_a_slot_leaves_no_file_open_though_its_report_failed(tmp_path: Path) -> None:
+def test_a_slot_leaves_no_file_open_though_its_report_failed(tmp_path):
     def draw(dag: Dag, conf: object) -> None:
         dag.add_operator("numbers", Script(looks=((1,),))) >> dag.add_operator("unsaved", Unsaved(place=str(tmp_path)))
 

@@ -42,9 +42,9 @@ def left_after(older: WorkItem, left: WorkItem, younger: WorkItem, allocated: li
     return [(each.start, each.end) for each in checkpoint.queue]
 
 
-def test_what_was_left_of_a_block_waits_though_a_younger_one_has_its_number() -> None:
+def test_what_was_left_of_a_block_waits_though_a_younger_one_has_its_number():
     assert left_after(waiting(0, 10), waiting(3, 10), waiting(10, 20), [waiting(10, 20)]) == [(3, 10)]
 
 
-def test_pieces_of_a_block_that_only_the_younger_one_was_given_are_unknown_to_the_older() -> None:
+def test_pieces_of_a_block_that_only_the_younger_one_was_given_are_unknown_to_the_older():
     assert left_after(waiting(0, 10), waiting(3, 10), waiting(10, 20), [waiting(10, 14), waiting(14, 20)]) == [(3, 10)]

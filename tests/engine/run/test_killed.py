@@ -33,7 +33,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def processes() -> ForkServerContext:
+def processes():
     """Processes that begin with everything imported."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.engine.driver", "dagkit.backends.reference", "dagkit_operators"])
@@ -69,9 +69,7 @@ def killed(processes: ForkServerContext, run: Run, home: Path, first: float) -> 
 
 @pytest.mark.gate(1)
 @pytest.mark.parametrize("number", range(4))
-def test_a_driver_that_is_killed_again_and_again_writes_each_line_once(
-    tmp_path: Path, processes: ForkServerContext, number: int
-) -> None:
+def test_a_driver_that_is_killed_again_and_again_writes_each_line_once(tmp_path, processes, number):
     once, often = tmp_path / "once", tmp_path / "often"
     for home in (once, often):
         driver.fill(home)
@@ -85,9 +83,7 @@ def test_a_driver_that_is_killed_again_and_again_writes_each_line_once(
 
 @pytest.mark.trial
 @pytest.mark.parametrize("number", range(4))
-def test_a_driver_that_is_killed_again_and_again_does_work_from_workers_once(
-    tmp_path: Path, processes: ForkServerContext, number: int
-) -> None:
+def test_a_driver_that_is_killed_again_and_again_does_work_from_workers_once(tmp_path, processes, number):
     assert killed(processes, driver.run_names, tmp_path, number / 4) >= 4
     desk = Desk(tmp_path, numbers_of_names(driver.NAMES, by_now=driver.BY_NOW, senders=2))
     told = sorted(tuple(item["~tuple"]) for item in arrived(desk.run()))
@@ -97,9 +93,7 @@ def test_a_driver_that_is_killed_again_and_again_does_work_from_workers_once(
 
 @pytest.mark.trial
 @pytest.mark.parametrize("number", range(4))
-def test_a_driver_that_is_killed_again_and_again_reads_each_position_once(
-    tmp_path: Path, processes: ForkServerContext, number: int
-) -> None:
+def test_a_driver_that_is_killed_again_and_again_reads_each_position_once(tmp_path, processes, number):
     assert killed(processes, driver.run_ranges, tmp_path, number / 4) >= 4
     desk = Desk(tmp_path, numbers_collected(driver.RANGES, readers=2, waits_every=3))
     assert sorted(arrived(desk.run())) == list(range(sum(map(sum, driver.RANGES))))
@@ -108,7 +102,7 @@ def test_a_driver_that_is_killed_again_and_again_reads_each_position_once(
 
 @pytest.mark.trial
 @pytest.mark.spark
-def test_a_driver_on_spark_that_is_killed_writes_each_line_once(tmp_path: Path) -> None:
+def test_a_driver_on_spark_that_is_killed_writes_each_line_once(tmp_path):
     home = tmp_path / "spark"
     driver.fill(home)
     command = [sys.executable, "-m", "tests.engine.driver", str(home)]
@@ -136,9 +130,7 @@ def counted_once(desk: Desk, many: int) -> bool:
 
 
 @pytest.mark.trial
-def test_a_driver_that_is_killed_while_it_counts_without_end_counts_each_number_once(
-    tmp_path: Path, processes: ForkServerContext
-) -> None:
+def test_a_driver_that_is_killed_while_it_counts_without_end_counts_each_number_once(tmp_path, processes):
     assert killed(processes, counting.run, tmp_path, 0.5) == KILLS
     desk = Desk(tmp_path, counting.A_FEW)
     assert counted_once(desk, 20_000)
@@ -147,7 +139,7 @@ def test_a_driver_that_is_killed_while_it_counts_without_end_counts_each_number_
 
 @pytest.mark.trial
 @pytest.mark.spark
-def test_twenty_million_and_a_count_without_end_are_counted_once_though_the_driver_is_killed(tmp_path: Path) -> None:
+def test_twenty_million_and_a_count_without_end_are_counted_once_though_the_driver_is_killed(tmp_path):
     program = "from pathlib import Path; from tests.engine import counting; counting.on_spark(Path({!r}), {})"
     hurried, at_leisure = ([sys.executable, "-c", program.format(str(tmp_path), millis)] for millis in (60, 2000))
     with limited(subprocess.Popen(hurried, stdout=subprocess.PIPE, text=True), 600) as process:  # noqa: S603 - our own

@@ -3,7 +3,6 @@
 import logging
 import threading
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -31,12 +30,12 @@ def told(*looks: tuple[int, ...], collect: type[Operator] = Collect, **propertie
 # ---- looking, and ending
 
 
-def test_once_ends_when_all_is_done_that_was_found(tmp_path: Path) -> None:
+def test_once_ends_when_all_is_done_that_was_found(tmp_path):
     loop = Desk(tmp_path, told((1,), (2, 3))).run()
     assert (arrived(loop), loop.checkpoint.window) == ([1, 2, 3], 2)
 
 
-def test_a_launch_with_nothing_new_appends_nothing(tmp_path: Path) -> None:
+def test_a_launch_with_nothing_new_appends_nothing(tmp_path):
     desk = Desk(tmp_path, told((1,), (2, 3)))
     desk.run()
     before = desk.blocks()
@@ -44,14 +43,14 @@ def test_a_launch_with_nothing_new_appends_nothing(tmp_path: Path) -> None:
     assert desk.blocks() == before
 
 
-def test_idle_ends_after_a_look_that_finds_nothing(tmp_path: Path) -> None:
+def test_idle_ends_after_a_look_that_finds_nothing(tmp_path):
     clock = FakeClock()
     began = clock.now()
     loop = Desk(tmp_path, told((1,), (2,), ()), until=Until.IDLE, clock=clock).run()
     assert (arrived(loop), clock.now()) == ([1, 2], began)
 
 
-def test_idle_looks_again_wherever_nothing_was_found_before_there_was_work(tmp_path: Path) -> None:
+def test_idle_looks_again_wherever_nothing_was_found_before_there_was_work(tmp_path):
     def draw(dag: Dag, conf: object) -> None:
         dag.add_operator("early", Script(looks=((1,), (2,)))) >> dag.add_operator("a", Collect())
         dag.add_operator("late", Script(looks=((), (3,)), pause_millis=5000)) >> dag.add_operator("b", Collect())
@@ -63,7 +62,7 @@ def test_idle_looks_again_wherever_nothing_was_found_before_there_was_work(tmp_p
     assert clock.now() - began == timedelta(seconds=6)  # late finds at five, and early looks once more a second later
 
 
-def test_once_looks_no_more_where_nothing_was_found(tmp_path: Path) -> None:
+def test_once_looks_no_more_where_nothing_was_found(tmp_path):
     def draw(dag: Dag, conf: object) -> None:
         dag.add_operator("early", Script(looks=((1,), (2,)))) >> dag.add_operator("a", Collect())
         dag.add_operator("late", Script(looks=((), (3,)), pause_millis=5000)) >> dag.add_operator("b", Collect())
@@ -74,7 +73,7 @@ def test_once_looks_no_more_where_nothing_was_found(tmp_path: Path) -> None:
     assert (arrived(loop, "a"), arrived(loop, "b"), clock.now()) == ([1, 2], [], began)
 
 
-def test_windows_without_work_are_not_run_and_not_appended(tmp_path: Path) -> None:
+def test_windows_without_work_are_not_run_and_not_appended(tmp_path):
     clock, seen = FakeClock(), []
     desk = Desk(tmp_path, told((1,), (), (), (2,), pause_millis=700), until=Until.STOPPED, clock=clock)
 
@@ -94,7 +93,7 @@ def test_windows_without_work_are_not_run_and_not_appended(tmp_path: Path) -> No
     }  # a Seed, a schema, two findings; two windows
 
 
-def test_stopped_runs_until_it_is_stopped(tmp_path: Path) -> None:
+def test_stopped_runs_until_it_is_stopped(tmp_path):
     looks = ((), *(((number,)) for number in range(50)))
     desk = Desk(tmp_path, told(*looks), until=Until.STOPPED)
     began = threading.Event()
@@ -108,7 +107,7 @@ def test_stopped_runs_until_it_is_stopped(tmp_path: Path) -> None:
     assert arrived(loop) == list(range(loop.checkpoint.window))
 
 
-def test_a_signal_may_stop_it_while_it_wakes_up(tmp_path: Path) -> None:
+def test_a_signal_may_stop_it_while_it_wakes_up(tmp_path):
     """The handler runs in the thread that it interrupts, wherever that is: here, while it holds what wakes it."""
     loop = Desk(tmp_path, told((1,))).loop()
 
@@ -124,7 +123,7 @@ def test_a_signal_may_stop_it_while_it_wakes_up(tmp_path: Path) -> None:
     assert arrived(loop) == []
 
 
-def test_what_is_in_flight_when_it_is_stopped_is_committed(tmp_path: Path) -> None:
+def test_what_is_in_flight_when_it_is_stopped_is_committed(tmp_path):
     desk = Desk(tmp_path, told((1,), (2,), (3,)), until=Until.STOPPED)
     loop = desk.loop(observers=[lambda happening: loop.stop() if isinstance(happening, Started) else None])
     loop.run()
@@ -132,18 +131,18 @@ def test_what_is_in_flight_when_it_is_stopped_is_committed(tmp_path: Path) -> No
     assert arrived(Desk(tmp_path, told((1,), (2,), (3,))).run()) == [1, 2, 3]
 
 
-def test_no_more_windows_than_were_asked_for(tmp_path: Path) -> None:
+def test_no_more_windows_than_were_asked_for(tmp_path):
     desk = Desk(tmp_path, told((1,), (2,), (3,)))
     assert [arrived(desk.run(windows=2)), arrived(desk.run(windows=2))] == [[1, 2], [1, 2, 3]]
 
 
-def test_it_ends_when_every_input_says_that_nothing_will_ever_come(tmp_path: Path) -> None:
+def test_it_ends_when_every_input_says_that_nothing_will_ever_come(tmp_path):
     clock = FakeClock()
     desk = Desk(tmp_path, told((1,), ends=True), until=Until.STOPPED, clock=clock)
     assert arrived(desk.run()) == [1]
 
 
-def test_an_input_that_ended_stays_ended_after_a_restart(tmp_path: Path) -> None:
+def test_an_input_that_ended_stays_ended_after_a_restart(tmp_path):
     class Ending(Script):
         kind = "cast.ending/1"
         looked: ClassVar[list[int]] = []
@@ -163,7 +162,7 @@ def test_an_input_that_ended_stays_ended_after_a_restart(tmp_path: Path) -> None
     assert Ending.looked == [0, 1]
 
 
-def test_what_was_found_and_the_state_that_found_it_are_in_the_ledger_together(tmp_path: Path) -> None:
+def test_what_was_found_and_the_state_that_found_it_are_in_the_ledger_together(tmp_path):
     desk = Desk(tmp_path, told((1,), (2,)))
     for point in (Point.PLANNED, Point.RUNNING, Point.STAGED):
         desk.crash(CrashAfter(point))
@@ -200,7 +199,7 @@ class Told(Operator):
         pytest.param(3, ["drained after 2", "end of 2"], id="the window that is open anyway"),
     ],
 )
-def test_operators_learn_once_that_nothing_more_comes(tmp_path: Path, count: int, said: list[str]) -> None:
+def test_operators_learn_once_that_nothing_more_comes(tmp_path, count, said):
     def draw(dag: Dag, conf: object) -> None:
         told = dag.add_operator("told", Told())
         dag.set_operator_attribute(told, OperatorContext.APPLICATION_WINDOW_COUNT, count)
@@ -211,7 +210,7 @@ def test_operators_learn_once_that_nothing_more_comes(tmp_path: Path, count: int
     assert arrived(desk.run()) == said
 
 
-def test_operators_learn_again_when_more_has_come(tmp_path: Path) -> None:
+def test_operators_learn_again_when_more_has_come(tmp_path):
     def draw(*looks: tuple[int, ...]) -> Draw:
         def drawn(dag: Dag, conf: object) -> None:
             told = dag.add_operator("told", Told())
@@ -224,7 +223,7 @@ def test_operators_learn_again_when_more_has_come(tmp_path: Path) -> None:
     assert arrived(Desk(tmp_path, draw((1,), (2,))).run()) == [*first, "end of 2", "drained after 2", "end of 2"]
 
 
-def test_operators_learn_of_the_end_though_the_run_was_cut_off_there(tmp_path: Path) -> None:
+def test_operators_learn_of_the_end_though_the_run_was_cut_off_there(tmp_path):
     def draw(dag: Dag, conf: object) -> None:
         told = dag.add_operator("told", Told())
         dag.add_operator("script", Script(looks=((1,),))) >> told >> dag.add_operator("collect", Collect())
@@ -247,7 +246,7 @@ class Noting(Script):
         self.heard.append(("committed", window_id))
 
 
-def test_an_input_hears_of_the_checkpoint_and_then_of_the_commit(tmp_path: Path) -> None:
+def test_an_input_hears_of_the_checkpoint_and_then_of_the_commit(tmp_path):
     def draw(dag: Dag, conf: object) -> None:
         dag.add_operator("noting", Noting(looks=((1,), (2,)))) >> dag.add_operator("collect", Collect())
 
@@ -259,7 +258,7 @@ def test_an_input_hears_of_the_checkpoint_and_then_of_the_commit(tmp_path: Path)
 # ---- who looks on
 
 
-def test_an_observer_that_raises_receives_no_more_events(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_observer_that_raises_receives_no_more_events(tmp_path, caplog):
     heard: list[RunEvent] = []
 
     def clumsy(happening: RunEvent) -> None:
@@ -303,9 +302,7 @@ class Fragile(Operator):
         pytest.param(2, 3, False, id="the third is not"),
     ],
 )
-def test_a_window_is_tried_again_as_often_as_was_asked(
-    tmp_path: Path, attempts: int | None, failures: int, *, survives: bool
-) -> None:
+def test_a_window_is_tried_again_as_often_as_was_asked(tmp_path, attempts, failures, *, survives):
     def draw(dag: Dag, conf: object) -> None:
         fragile = dag.add_operator("fragile", Fragile())
         if attempts is not None:

@@ -1,7 +1,6 @@
 """Windows that a machine lost, and no operator: they run again, a few times."""
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,7 +48,7 @@ def draw(dag: Dag, conf: Config) -> None:
     dag.add_operator("numbers", Script(looks=((1, 2), (3,)))) >> dag.add_operator("collect", Collect())
 
 
-def test_a_window_that_was_lost_runs_again(tmp_path: Path) -> None:
+def test_a_window_that_was_lost_runs_again(tmp_path):
     losing: list[Losing] = []
 
     def backend(inner: Backend) -> Backend:
@@ -61,7 +60,7 @@ def test_a_window_that_was_lost_runs_again(tmp_path: Path) -> None:
     assert losing[0].given == [1] * ATTEMPTS_AT_LOST_WINDOWS + [1, 2]
 
 
-def test_a_window_that_is_lost_again_and_again_ends_the_run_and_not_the_application(tmp_path: Path) -> None:
+def test_a_window_that_is_lost_again_and_again_ends_the_run_and_not_the_application(tmp_path):
     desk = Desk(tmp_path, draw, backend=lambda inner: Losing(inner, ATTEMPTS_AT_LOST_WINDOWS + 1))
     with pytest.raises(WindowLost, match="went away"):
         desk.run()
@@ -69,7 +68,7 @@ def test_a_window_that_is_lost_again_and_again_ends_the_run_and_not_the_applicat
     assert arrived(desk.run()) == [1, 2, 3]
 
 
-def test_observers_receive_each_loss(tmp_path: Path) -> None:
+def test_observers_receive_each_loss(tmp_path):
     told: list[RunEvent] = []
     desk = Desk(tmp_path, draw, backend=lambda inner: Losing(inner, ATTEMPTS_AT_LOST_WINDOWS + 1))
     with pytest.raises(WindowLost, match="went away"):

@@ -2,9 +2,8 @@
 
 import logging
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from dagkit.engine.failures import CodecFailed, failed_within
 from dagkit.engine.files.staging import StagingFailed
 from dagkit.engine.masking import Masking
 from dagkit.engine.reports.run_events import Committed, Failed, RunEvent
-from dagkit.engine.run.loop import Loop
 from dagkit.engine.worker.lifecycle import Life
 from dagkit.errors import InputUnreadable, RunFailure
 from dagkit.ranges import OffsetRange, RestrictionTracker
@@ -108,23 +106,21 @@ def all_of(failure: RunFailure) -> str:
         pytest.param(failing(Unkeyed(), 2), f"order of {MASK} is no number", id="a key in another stage"),
     ],
 )
-def test_no_field_of_a_failure_holds_a_secret(
-    tmp_path: Path, draw: Draw, shows: str, loop: Callable[[Desk], Loop]
-) -> None:
+def test_no_field_of_a_failure_holds_a_secret(tmp_path, draw, shows, loop):
     with pytest.raises(RunFailure) as raised:
         loop(Desk(tmp_path, draw)).run()
     assert shows in str(raised.value)
     assert SECRET not in all_of(raised.value)
 
 
-def test_a_failure_that_led_to_another_holds_no_secret_either(tmp_path: Path) -> None:
+def test_a_failure_that_led_to_another_holds_no_secret_either(tmp_path):
     with pytest.raises(RunFailure) as raised:
         Desk(tmp_path, failing(Refusing())).run()
     assert raised.value.__cause__ is not None
     assert SECRET not in str(raised.value.__cause__)
 
 
-def test_a_failed_attempt_is_published_without_secrets(tmp_path: Path) -> None:
+def test_a_failed_attempt_is_published_without_secrets(tmp_path):
     events: list[RunEvent] = []
     with pytest.raises(RunFailure):
         Desk(tmp_path, failing(Abandoning())).run(observers=[events.append])
@@ -144,7 +140,7 @@ def _of_a_codec() -> RunFailure:
     [failed_within(StagingFailed(f"/{SECRET}/out", OSError(f"no {SECRET}")), "failing", 1), _of_a_codec()],
     ids=["staging", "codec"],
 )
-def test_a_failure_within_the_engine_is_masked_in_place(failure: RunFailure) -> None:
+def test_a_failure_within_the_engine_is_masked_in_place(failure):
     whole = pickle.loads(pickle.dumps(failure))  # noqa: S301 - made above
     assert SECRET in all_of(failure)
     Masking(lambda: [Holder()]).mask(failure)
@@ -164,7 +160,7 @@ class Breaking:
             raise ConnectionError(f"no event for {self.password}")
 
 
-def test_an_exception_that_is_logged_holds_no_secret(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_exception_that_is_logged_holds_no_secret(tmp_path, caplog):
     Desk(tmp_path, failing(Holder())).run(observers=[Breaking()])
     assert f"no event for {MASK}" in caplog.text
     assert f"Breaking(password='{MASK}')" in caplog.text
@@ -178,7 +174,7 @@ class Torn(Holder):
         raise OSError(f"cannot log {SECRET} out")
 
 
-def test_what_a_worker_logs_holds_no_secret(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_a_worker_logs_holds_no_secret(caplog):
     life = Life(Torn())
     life.set_up(Context(application="App", operator="torn"))
     life.abandon(1)
@@ -186,7 +182,7 @@ def test_what_a_worker_logs_holds_no_secret(caplog: pytest.LogCaptureFixture) ->
     assert SECRET not in caplog.text
 
 
-def test_records_of_others_and_after_the_run_are_left_alone(caplog: pytest.LogCaptureFixture) -> None:
+def test_records_of_others_and_after_the_run_are_left_alone(caplog):
     before = logging.getLogRecordFactory()
     with Masking(lambda: [Holder()]).masked():
         logging.getLogger("author").warning("logged in with %s", SECRET)
@@ -205,7 +201,7 @@ def test_records_of_others_and_after_the_run_are_left_alone(caplog: pytest.LogCa
 @pytest.mark.parametrize(
     "name", ["sqlalchemy.engine", "pyiceberg.io", "confluent_kafka", "deltalake", "kombu.connection"]
 )
-def test_what_a_client_logs_holds_no_secret(name: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_a_client_logs_holds_no_secret(name, caplog):
     with Masking(lambda: [Holder()]).masked():
         logging.getLogger(name).warning("connecting to %s", {"sasl.password": SECRET})
         logging.getLogger(name).warning("connecting with %(password)s", {"password": SECRET})
@@ -214,7 +210,7 @@ def test_what_a_client_logs_holds_no_secret(name: str, caplog: pytest.LogCapture
     assert SECRET not in caplog.text
 
 
-def test_a_factory_that_was_set_meanwhile_stays(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_factory_that_was_set_meanwhile_stays(caplog):
     before = logging.getLogRecordFactory()
     try:
         with Masking(lambda: [Holder()]).masked():

@@ -1,10 +1,8 @@
 """A record that ends its process is found by halves, and set aside or reported; the rest is processed exactly once."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,7 +17,7 @@ from dagkit.ledger.audit.verify import verify
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import FileSplitterInput, Filter, LineReader, RecordWriter
-from tests.engine.cast import Desk, Draw, arrived
+from tests.engine.cast import Desk, arrived
 from tests.engine.poison_cast import (
     ON_POISON,
     TIMEOUT,
@@ -51,7 +49,7 @@ def others(*poison: int) -> list[int]:
 @pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["signal", "null pointer"])
-def test_a_record_that_kills_the_driver_is_set_aside_by_the_next_launch(way: Way, tmp_path: Path) -> None:
+def test_a_record_that_kills_the_driver_is_set_aside_by_the_next_launch(way, tmp_path):
     desk = desk_with(tmp_path, 7_654, way=way)
     assert killed(desk) == -11
     loop = desk.run()
@@ -68,7 +66,7 @@ def test_a_record_that_kills_the_driver_is_set_aside_by_the_next_launch(way: Way
 @pytest.mark.gate(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["loop", "exception"])
-def test_a_record_is_set_aside_however_it_stops_its_process(way: Way, tmp_path: Path) -> None:
+def test_a_record_is_set_aside_however_it_stops_its_process(way, tmp_path):
     desk = desk_with(tmp_path, 1_234, way=way)
     assert sorted(arrived(desk.run())) == others(1_234)
     assert set_aside(desk) == [(1_234, 1_235)]
@@ -79,7 +77,7 @@ def test_a_record_is_set_aside_however_it_stops_its_process(way: Way, tmp_path: 
 
 @pytest.mark.trial
 @pytest.mark.slow
-def test_two_records_are_set_aside_and_retried_once_after_the_operator_was_corrected(tmp_path: Path) -> None:
+def test_two_records_are_set_aside_and_retried_once_after_the_operator_was_corrected(tmp_path):
     desk = desk_with(tmp_path, 17, 18)
     assert killed(desk) == -11
     assert sorted(arrived(desk.run())) == others(17, 18)
@@ -101,7 +99,7 @@ def test_two_records_are_set_aside_and_retried_once_after_the_operator_was_corre
 
 @pytest.mark.trial
 @pytest.mark.slow
-def test_without_the_setting_the_application_stops_at_the_record_until_it_is_given_up(tmp_path: Path) -> None:
+def test_without_the_setting_the_application_stops_at_the_record_until_it_is_given_up(tmp_path):
     desk = desk_with(tmp_path, 4_321, decision="STOP")
     assert killed(desk) == -11
     for _ in range(2):
@@ -120,7 +118,7 @@ def test_without_the_setting_the_application_stops_at_the_record_until_it_is_giv
 @pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.parametrize("point", [Point.PLANNED, Point.STAGED, Point.APPENDED])
-def test_a_search_continues_where_the_driver_was_killed(point: Point, tmp_path: Path) -> None:
+def test_a_search_continues_where_the_driver_was_killed(point, tmp_path):
     desk = desk_with(tmp_path, 2_345)
     assert killed(desk) == -11
     first = desk.loop().run_state.checkpoint.window
@@ -133,7 +131,7 @@ def test_a_search_continues_where_the_driver_was_killed(point: Point, tmp_path: 
 
 @pytest.mark.trial
 @pytest.mark.slow
-def test_a_record_that_takes_all_memory_is_set_aside(tmp_path: Path) -> None:
+def test_a_record_that_takes_all_memory_is_set_aside(tmp_path):
     desk = desk_with(tmp_path, 9_876, way="memory")
     assert killed(desk) == 0
     assert sorted(arrived(desk.loop())) == others(9_876)
@@ -145,9 +143,7 @@ def test_a_record_that_takes_all_memory_is_set_aside(tmp_path: Path) -> None:
 @pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.parametrize("draw", [lines_of_blocks, lines_of_matches], ids=["blocks", "files found in the graph"])
-def test_a_line_of_a_file_is_set_aside_wherever_its_file_was_found(
-    draw: Callable[[Path], Draw], tmp_path: Path
-) -> None:
+def test_a_line_of_a_file_is_set_aside_wherever_its_file_was_found(draw, tmp_path):
     (tmp_path / "in").mkdir()
     lines = {name: [f"{name} {number}" for number in range(60)] for name in ("a", "b", "c")}
     for name, kept in lines.items():
@@ -164,7 +160,7 @@ def test_a_line_of_a_file_is_set_aside_wherever_its_file_was_found(
 
 @pytest.mark.trial
 @pytest.mark.slow
-def test_a_retry_whose_driver_is_killed_is_repeated_with_its_window_even_if_it_is_withdrawn(tmp_path: Path) -> None:
+def test_a_retry_whose_driver_is_killed_is_repeated_with_its_window_even_if_it_is_withdrawn(tmp_path):
     desk = desk_with(tmp_path, 17)
     assert killed(desk) == -11
     last = desk.run().checkpoint.window
@@ -178,7 +174,7 @@ def test_a_retry_whose_driver_is_killed_is_repeated_with_its_window_even_if_it_i
 
 
 @pytest.mark.slow
-def test_a_record_of_a_block_whose_file_is_complete_is_not_retried(tmp_path: Path) -> None:
+def test_a_record_of_a_block_whose_file_is_complete_is_not_retried(tmp_path):
     def fatal(line: str) -> bool:
         if line == "poison":
             die("signal")
@@ -208,7 +204,7 @@ def test_a_record_of_a_block_whose_file_is_complete_is_not_retried(tmp_path: Pat
 @pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [CountFn, TableReader, ShardReader])
-def test_a_record_is_set_aside_whatever_the_restriction_of_its_work_is(kind: Any, tmp_path: Path) -> None:
+def test_a_record_is_set_aside_whatever_the_restriction_of_its_work_is(kind, tmp_path):
     looks: Looks = ((("x", 60), ("y", 20)), (("z", 30),))
     desk = Desk(tmp_path, poisoned_names(looks, 41, kind=kind), conf={ON_POISON: "SET_ASIDE"}, clock=FakeClock())
     assert killed(desk) == -11
@@ -226,7 +222,7 @@ def test_a_record_is_set_aside_whatever_the_restriction_of_its_work_is(kind: Any
 
 @pytest.mark.trial
 @pytest.mark.slow
-def test_a_record_of_work_without_an_end_is_set_aside_and_the_work_continues(tmp_path: Path) -> None:
+def test_a_record_of_work_without_an_end_is_set_aside_and_the_work_continues(tmp_path):
     looks: Looks = ((("tail", -1), ("x", 9)),)
     desk = Desk(
         tmp_path,
@@ -245,7 +241,7 @@ def test_a_record_of_work_without_an_end_is_set_aside_and_the_work_continues(tmp
 
 
 @pytest.mark.slow
-def test_the_place_of_a_record_in_work_that_cannot_be_divided_is_reported(tmp_path: Path) -> None:
+def test_the_place_of_a_record_in_work_that_cannot_be_divided_is_reported(tmp_path):
     """A tracker with no halves and no end: no part of it could be set aside."""
     desk = Desk(
         tmp_path,

@@ -42,13 +42,13 @@ def kept_lines(desk: Desk) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def undisturbed(tmp_path_factory):
     desk = with_lines(tmp_path_factory.mktemp("undisturbed"))
     assert desk.run().checkpoint.window == WINDOWS
     return desk.outputs()
 
 
-def test_an_undisturbed_run_keeps_the_lines_that_are_to_be_kept(tmp_path: Path) -> None:
+def test_an_undisturbed_run_keeps_the_lines_that_are_to_be_kept(tmp_path):
     desk = with_lines(tmp_path)
     desk.run()
     written = b"".join(desk.outputs()[name] for name in sorted(desk.outputs(), key=lambda name: int(name, 16)))
@@ -58,9 +58,7 @@ def test_an_undisturbed_run_keeps_the_lines_that_are_to_be_kept(tmp_path: Path) 
 @pytest.mark.gate(20)
 @pytest.mark.parametrize("window", range(1, WINDOWS + 1))
 @pytest.mark.parametrize("point", Point)
-def test_a_crash_after_any_step_of_any_window_changes_nothing(
-    tmp_path: Path, undisturbed: dict[str, bytes], point: Point, window: int
-) -> None:
+def test_a_crash_after_any_step_of_any_window_changes_nothing(tmp_path, undisturbed, point, window):
     desk = with_lines(tmp_path)
     assert desk.crash(CrashAfter(point, window)) == 1
     desk.run()
@@ -72,9 +70,7 @@ def test_a_crash_after_any_step_of_any_window_changes_nothing(
 @pytest.mark.gate(20)
 @pytest.mark.parametrize("second", Point)
 @pytest.mark.parametrize("first", Point)
-def test_a_crash_while_a_crash_is_repaired_changes_nothing(
-    tmp_path: Path, undisturbed: dict[str, bytes], first: Point, second: Point
-) -> None:
+def test_a_crash_while_a_crash_is_repaired_changes_nothing(tmp_path, undisturbed, first, second):
     desk = with_lines(tmp_path)
     assert desk.crash(CrashAfter(first, 2), CrashAfter(second)) == 2
     desk.run()
@@ -84,9 +80,7 @@ def test_a_crash_while_a_crash_is_repaired_changes_nothing(
 
 
 @pytest.mark.parametrize("point", [Point.PLANNED, Point.RUNNING, Point.STAGED])
-def test_a_window_that_was_promised_runs_again_with_the_same_blocks_and_the_same_allocation(
-    tmp_path: Path, point: Point
-) -> None:
+def test_a_window_that_was_promised_runs_again_with_the_same_blocks_and_the_same_allocation(tmp_path, point):
     desk = with_lines(tmp_path)
     assert desk.crash(CrashAfter(point, 1)) == 1
     promised = desk.loop().run_state.journal.promised()
@@ -97,7 +91,7 @@ def test_a_window_that_was_promised_runs_again_with_the_same_blocks_and_the_same
     assert [len(hand) for hand in allocation] == [2, 1]
 
 
-def test_blocks_found_and_given_to_no_window_survive(tmp_path: Path) -> None:
+def test_blocks_found_and_given_to_no_window_survive(tmp_path):
     desk = with_lines(tmp_path)
     desk.run(windows=1)
     before = desk.blocks()["splitter"]
@@ -108,9 +102,7 @@ def test_blocks_found_and_given_to_no_window_survive(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("point", Point)
-def test_a_crash_with_two_windows_in_flight_changes_nothing(
-    tmp_path: Path, undisturbed: dict[str, bytes], point: Point
-) -> None:
+def test_a_crash_with_two_windows_in_flight_changes_nothing(tmp_path, undisturbed, point):
     desk = with_lines(tmp_path)
     others: list[set[int]] = []
 
@@ -143,7 +135,7 @@ class Endless(InputOperator):
         self.found = True
 
 
-def test_a_source_without_an_end_is_read_window_by_window(tmp_path: Path) -> None:
+def test_a_source_without_an_end_is_read_window_by_window(tmp_path):
     def draw(dag: Dag, conf: object) -> None:
         digits = dag.add_operator("digits", Digits(waits_every=4))
         dag.add_operator("endless", Endless()) >> digits >> dag.add_operator("collect", Collect())
@@ -170,13 +162,8 @@ crashes = st.lists(st.builds(CrashAfter, st.sampled_from(list(Point)), st.intege
     probes=crashes,
 )
 def test_every_position_is_read_once_however_short_the_windows_are(
-    *,
-    tmp_path_factory: pytest.TempPathFactory,
-    looks: tuple[tuple[int, ...], ...],
-    readers: int,
-    waits_every: int,
-    probes: list[CrashAfter],
-) -> None:
+    *, tmp_path_factory, looks, readers, waits_every, probes
+):
     home = tmp_path_factory.mktemp("short")
     draw = numbers_collected(looks, readers=readers, waits_every=waits_every)
     desk = Desk(home, draw, backend=Hurried)
@@ -196,14 +183,8 @@ def test_every_position_is_read_once_however_short_the_windows_are(
     probes=crashes,
 )
 def test_every_line_is_written_once_however_blocks_are_cut(
-    *,
-    tmp_path_factory: pytest.TempPathFactory,
-    block_size: int,
-    readers: int,
-    fused: bool,
-    chunk: int,
-    probes: list[CrashAfter],
-) -> None:
+    *, tmp_path_factory, block_size, readers, fused, chunk, probes
+):
     desk = with_lines(tmp_path_factory.mktemp("cut"), block_size=block_size, readers=readers, fused=fused, chunk=chunk)
     desk.backend = Hurried
     desk.crash(*probes)

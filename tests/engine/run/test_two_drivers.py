@@ -53,7 +53,7 @@ class Elsewhere:
 @pytest.mark.gate(5)
 @pytest.mark.parametrize("window", [1, 2])
 @pytest.mark.parametrize("point", Point)
-def test_a_driver_that_is_overtaken_stops_and_does_no_harm(tmp_path: Path, point: Point, window: int) -> None:
+def test_a_driver_that_is_overtaken_stops_and_does_no_harm(tmp_path, point, window):
     desk = with_lines(tmp_path / "shared")
     probe = Elsewhere(point, window, desk.run)
     with pytest.raises(SequenceTaken, match=r"another writer has appended this block(?s:.*): stop one of the two"):
@@ -67,7 +67,7 @@ def test_a_driver_that_is_overtaken_stops_and_does_no_harm(tmp_path: Path, point
 
 
 @pytest.mark.parametrize("point", [Point.PLANNED, Point.RUNNING, Point.STAGED])
-def test_a_second_driver_that_is_not_faster_stops_and_sweeps_nothing(tmp_path: Path, point: Point) -> None:
+def test_a_second_driver_that_is_not_faster_stops_and_sweeps_nothing(tmp_path, point):
     """The second comes while the first has a window in flight, and is held up until the first has committed it."""
     desk = with_lines(tmp_path / "shared")
     second: list[Loop] = []
@@ -86,7 +86,7 @@ def test_a_second_driver_that_is_not_faster_stops_and_sweeps_nothing(tmp_path: P
     assert desk.leftovers() == []
 
 
-def test_a_plan_that_another_driver_promised_is_not_run_as_ones_own(tmp_path: Path) -> None:
+def test_a_plan_that_another_driver_promised_is_not_run_as_ones_own(tmp_path):
     desk = Desk(tmp_path, numbers_collected(((4, 4, 4), (5,))))
     desk.run(windows=1)
     late = desk.loop()
@@ -122,7 +122,7 @@ class Slow:
         self.inner.close()
 
 
-def test_what_fails_for_another_driver_is_reported_as_that(tmp_path: Path) -> None:
+def test_what_fails_for_another_driver_is_reported_as_that(tmp_path):
     desk = with_lines(tmp_path)
     slow = Desk(desk.home, desk.draw, backend=lambda backend: Slow(backend, lambda: (desk.run(), None)[1]), overlap=1)
     with pytest.raises(SequenceTaken) as raised:
@@ -130,7 +130,7 @@ def test_what_fails_for_another_driver_is_reported_as_that(tmp_path: Path) -> No
     assert "the staged pieces are gone" in str(raised.value.__cause__)
 
 
-def test_what_fails_for_its_own_reason_is_reported_as_that(tmp_path: Path) -> None:
+def test_what_fails_for_its_own_reason_is_reported_as_that(tmp_path):
     desk = with_lines(tmp_path)
     slow = Desk(desk.home, desk.draw, backend=lambda backend: Slow(backend, lambda: None), overlap=1)
     with pytest.raises(OSError, match="the staged pieces are gone") as raised:
@@ -142,7 +142,7 @@ def test_what_fails_for_its_own_reason_is_reported_as_that(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("windows", [0, 1, 2])
-def test_a_driver_that_opened_the_ledger_and_then_lay_still_finds_nothing_again(tmp_path: Path, windows: int) -> None:
+def test_a_driver_that_opened_the_ledger_and_then_lay_still_finds_nothing_again(tmp_path, windows):
     desk = with_lines(tmp_path / "shared")
     desk.run(windows=windows)
     late = desk.loop()
@@ -157,7 +157,7 @@ def test_a_driver_that_opened_the_ledger_and_then_lay_still_finds_nothing_again(
 @pytest.mark.gate(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("again", range(5))
-def test_of_drivers_that_begin_together_the_ledger_believes_one_at_a_time(tmp_path: Path, again: int) -> None:
+def test_of_drivers_that_begin_together_the_ledger_believes_one_at_a_time(tmp_path, again):
     desk = with_lines(tmp_path / "shared")
     told: list[str] = []
 
@@ -181,7 +181,7 @@ def test_of_drivers_that_begin_together_the_ledger_believes_one_at_a_time(tmp_pa
     assert desk.leftovers() == []
 
 
-def test_a_window_that_another_driver_ran_in_the_meantime_is_not_run_again(tmp_path: Path) -> None:
+def test_a_window_that_another_driver_ran_in_the_meantime_is_not_run_again(tmp_path):
     desk = with_lines(tmp_path / "shared")
     assert desk.crash(CrashAfter(Point.PLANNED, 2)) == 1
     desk.run(windows=1)
@@ -194,7 +194,7 @@ def test_a_window_that_another_driver_ran_in_the_meantime_is_not_run_again(tmp_p
     assert desk.faults() == []
 
 
-def test_a_commit_whose_answer_was_lost_keeps_its_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_whose_answer_was_lost_keeps_its_pieces(tmp_path, monkeypatch):
     desk = with_lines(tmp_path / "shared")
     create, lost = Log.create, list[int]()
 
@@ -214,7 +214,7 @@ def test_a_commit_whose_answer_was_lost_keeps_its_pieces(tmp_path: Path, monkeyp
 
 
 @pytest.mark.parametrize("point", [Point.APPENDED, Point.HALF_FINISHED])
-def test_what_another_driver_committed_is_not_swept_by_one_that_was_held_up(tmp_path: Path, point: Point) -> None:
+def test_what_another_driver_committed_is_not_swept_by_one_that_was_held_up(tmp_path, point):
     """The first is held up between its commit and its first sweep; the second is killed over its own commit."""
     desk = with_lines(tmp_path / "shared")
     probe = Elsewhere(point, 1, lambda: desk.crash(CrashAfter(Point.APPENDED, 3)))
@@ -227,7 +227,7 @@ def test_what_another_driver_committed_is_not_swept_by_one_that_was_held_up(tmp_
     assert desk.leftovers() == []
 
 
-def test_who_opens_while_another_finds_and_promises_is_informed_that_there_is_another(tmp_path: Path) -> None:
+def test_who_opens_while_another_finds_and_promises_is_informed_that_there_is_another(tmp_path):
     desk = with_lines(tmp_path)
     program = program_of(compile_application(desk.draw))
     slow = Journal(Ledger.create(desk.place, durable=False), program, "", "")

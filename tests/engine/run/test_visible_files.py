@@ -32,7 +32,7 @@ def continuous(home: Path, *looks: tuple[int, ...], **properties: Any) -> Desk:
     return Desk(home, parts(home, *looks, **properties), Until.STOPPED, clock=FakeClock())
 
 
-def test_by_default_a_file_is_visible_after_a_minute(tmp_path: Path) -> None:
+def test_by_default_a_file_is_visible_after_a_minute(tmp_path):
     desk, events = continuous(tmp_path, (1, 2)), list[RunEvent]()
     desk.run(windows=1)
     assert desk.outputs() == {}
@@ -42,7 +42,7 @@ def test_by_default_a_file_is_visible_after_a_minute(tmp_path: Path) -> None:
     assert desk.clock.now() == BEGAN + timedelta(seconds=60)
 
 
-def test_the_time_is_published_with_each_window_and_each_file_has_its_own(tmp_path: Path) -> None:
+def test_the_time_is_published_with_each_window_and_each_file_has_its_own(tmp_path):
     desk, events = continuous(tmp_path, (1,), (2,), (), (), (), (3,), visible_millis=2500), list[RunEvent]()
     desk.run(windows=5, observers=[events.append])
     seconds = [
@@ -55,7 +55,7 @@ def test_the_time_is_published_with_each_window_and_each_file_has_its_own(tmp_pa
 
 
 @pytest.mark.parametrize("properties", [{"rotation_windows": 8}, {"max_idle_windows": 8}], ids=["age", "idleness"])
-def test_windows_that_do_not_run_count_by_their_time(tmp_path: Path, properties: dict[str, int]) -> None:
+def test_windows_that_do_not_run_count_by_their_time(tmp_path, properties):
     desk = continuous(tmp_path, (1,), **properties)
     desk.run(windows=2)
     assert desk.outputs() == {"0.0": b"1\n"}
@@ -64,7 +64,7 @@ def test_windows_that_do_not_run_count_by_their_time(tmp_path: Path, properties:
 
 
 @pytest.mark.parametrize("point", [Point.PLANNED, Point.STAGED, Point.APPENDED, Point.FINISHED])
-def test_a_crash_delays_no_file(tmp_path: Path, point: Point) -> None:
+def test_a_crash_delays_no_file(tmp_path, point):
     desk = continuous(tmp_path, (1, 2))
     desk.crash(CrashAfter(point, 2))
     desk.run(windows=2 - desk.loop().checkpoint.window)
@@ -81,7 +81,7 @@ class Wishful(PartWriter):
         return part
 
 
-def test_a_window_answers_all_earlier_requests(tmp_path: Path) -> None:
+def test_a_window_answers_all_earlier_requests(tmp_path):
     def draw(dag: Dag, conf: object) -> None:
         writer = Wishful(file_path=str(tmp_path / "out"), format=str, visible_millis=1500)
         dag.add_operator("script", Script(looks=((1,), *[()] * 9, (2,)))) >> dag.add_operator("writer", writer)
@@ -91,7 +91,7 @@ def test_a_window_answers_all_earlier_requests(tmp_path: Path) -> None:
     assert (state["parts"][""]["count"], state["parts"][""]["windows"]) == (2, 3)
 
 
-def test_the_command_prints_when_the_next_file_becomes_visible(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_when_the_next_file_becomes_visible(capsys):
     progress, soon = Progress(Output(), {}, {}), datetime.now(UTC) + timedelta(hours=1)
 
     def committed(visible: datetime | None) -> str:

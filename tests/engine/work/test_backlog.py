@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -112,12 +111,12 @@ TestCounted.settings = settings(max_examples=examples(60), stateful_step_count=2
 
 @settings(max_examples=examples(20))
 @given(st.lists(LENGTHS, min_size=1, max_size=9))
-def test_blocks_that_cannot_be_cut_are_one_piece_each(lengths: list[int]) -> None:
+def test_blocks_that_cannot_be_cut_are_one_piece_each(lengths):
     queue = WorkQueue.of(block(number, length) for number, length in enumerate(lengths))
     assert queue.backlogs({}, NOW)[INTO].pieces == len(lengths)
 
 
-def test_a_range_whose_end_is_not_known_is_one_piece_without_positions() -> None:
+def test_a_range_whose_end_is_not_known_is_one_piece_without_positions():
     unknown = replace(block(1, 1), end=OFFSET_UNKNOWN)
     queue = WorkQueue.of([block(0, PIECE), unknown])
     backlog = queue.backlogs({INTO: even}, NOW)[INTO]
@@ -126,14 +125,14 @@ def test_a_range_whose_end_is_not_known_is_one_piece_without_positions() -> None
     assert queue.positions == 0
 
 
-def test_asking_costs_the_same_however_many_blocks_wait() -> None:
+def test_asking_costs_the_same_however_many_blocks_wait():
     short, long = (WorkQueue.of(block(number, 2 * PIECE) for number in range(count)) for count in (10, 300))
     near = {INTO: anywhere}
     assert long.backlogs(near, NOW)[INTO].blocks == 300
     assert calls_of(lambda: long.backlogs(near, NOW)) == calls_of(lambda: short.backlogs(near, NOW))
 
 
-def test_asking_again_costs_the_same_however_many_blocks_a_discovery_has(tmp_path: Path) -> None:
+def test_asking_again_costs_the_same_however_many_blocks_a_discovery_has(tmp_path):
     def calls(count: int) -> int:
         run = Desk(tmp_path / str(count), numbers_collected(((1,) * count,))).loop().run_state
         run.driver_inputs.begin(run.program, 1, ())

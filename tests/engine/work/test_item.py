@@ -48,7 +48,7 @@ def numbers(loop: Loop) -> list[tuple[str, int]]:
 @pytest.mark.parametrize("hurried", [True, False])
 @pytest.mark.parametrize("senders", [0, 1, 3])
 @pytest.mark.parametrize("readers", [1, 2])
-def test_every_number_is_emitted_once(tmp_path: Path, readers: int, senders: int, *, hurried: bool) -> None:
+def test_every_number_is_emitted_once(tmp_path, readers, senders, *, hurried):
     desk = desk_of(tmp_path, readers=readers, senders=senders, hurried=hurried)
     loop = desk.run()
     assert numbers(loop) == numbers_expected(LOOKS, BY_NOW, doubled=bool(senders))
@@ -59,14 +59,14 @@ def test_every_number_is_emitted_once(tmp_path: Path, readers: int, senders: int
 @pytest.mark.parametrize("senders", [0, 2])
 @pytest.mark.parametrize("window", [1, 2, 4])
 @pytest.mark.parametrize("point", Point)
-def test_a_crash_after_any_step_changes_nothing(tmp_path: Path, point: Point, window: int, senders: int) -> None:
+def test_a_crash_after_any_step_changes_nothing(tmp_path, point, window, senders):
     desk = desk_of(tmp_path, senders=senders, defers_at=(3,))
     desk.crash(CrashAfter(point, window), CrashAfter(point))
     assert numbers(desk.run()) == numbers_expected(LOOKS, BY_NOW, doubled=bool(senders))
     assert desk.faults() == []
 
 
-def test_what_has_no_end_is_left_to_the_next_launch_and_goes_on_there(tmp_path: Path) -> None:
+def test_what_has_no_end_is_left_to_the_next_launch_and_goes_on_there(tmp_path):
     looks: Looks = ((("tail", -1), ("x", 2)),)
     first = desk_of(tmp_path, until=Until.ONCE, looks=looks).run()
     assert numbers(first) == numbers_expected(looks, BY_NOW, doubled=False)
@@ -78,7 +78,7 @@ def test_what_has_no_end_is_left_to_the_next_launch_and_goes_on_there(tmp_path: 
     assert desk.faults() == []
 
 
-def test_asking_in_vain_leaves_nothing_in_the_ledger(tmp_path: Path) -> None:
+def test_asking_in_vain_leaves_nothing_in_the_ledger(tmp_path):
     looks: Looks = ((("tail", -1),),)
     desk = desk_of(tmp_path, until=Until.ONCE, looks=looks, hurried=False)
     desk.run()
@@ -106,7 +106,7 @@ def asked_in_vain(home: Path, times: int = 9, **given: Any) -> Loop:
     return loop
 
 
-def test_asking_in_vain_keeps_no_place_for_what_is_not_written(tmp_path: Path) -> None:
+def test_asking_in_vain_keeps_no_place_for_what_is_not_written(tmp_path):
     assert asked_in_vain(tmp_path).run_state.outputs._uncommitted == []
 
 
@@ -114,7 +114,7 @@ def told_of_windows(heard: list[RunEvent]) -> list[tuple[type, int]]:
     return [(type(each), each.window_id) for each in heard if isinstance(each, Started | Failed | Committed)]
 
 
-def test_who_looks_on_hears_of_no_window_that_asks_in_vain(tmp_path: Path) -> None:
+def test_who_looks_on_hears_of_no_window_that_asks_in_vain(tmp_path):
     heard: list[RunEvent] = []
     asked_in_vain(tmp_path, observers=[heard.append])
     assert told_of_windows(heard) == [(Started, 1), (Committed, 1)]
@@ -141,9 +141,7 @@ class Shaky(Numbered):
         pytest.param(BY_NOW, 2, [(Started, 2), (Failed, 2), (Failed, 2)], id="it ended the run"),
     ],
 )
-def test_a_window_that_only_asks_is_reported_once_it_counts(
-    tmp_path: Path, by_now: int, failures: int, told: list[tuple[type, int]]
-) -> None:
+def test_a_window_that_only_asks_is_reported_once_it_counts(tmp_path, by_now, failures, told):
     looks: Looks = ((("tail", -1),),)
     conf = {"dt.operator.numbered.attr.RECOVERY_ATTEMPTS": "1"}
     shaky: dict[str, Any] = {"until": Until.ONCE, "looks": looks, "kind": Shaky, "hurried": False}
@@ -176,7 +174,7 @@ class Announced(SplittableOperator[int]):
             tracker.defer_remainder(timedelta(seconds=1))
 
 
-def test_what_ended_and_what_came_of_it_are_in_the_ledger_though_that_has_nothing_to_do_either(tmp_path: Path) -> None:
+def test_what_ended_and_what_came_of_it_are_in_the_ledger_though_that_has_nothing_to_do_either(tmp_path):
     def desk(*, there: bool) -> Desk:
         def draw(dag: Dag, conf: object) -> None:
             first, second = dag.add_operator("first", Announced(there=there)), dag.add_operator("second", Announced())
@@ -191,7 +189,7 @@ def test_what_ended_and_what_came_of_it_are_in_the_ledger_though_that_has_nothin
     assert [each.into for each in loop.checkpoint.queue] == ["second.numbers"]
 
 
-def test_work_with_an_end_that_was_deferred_is_waited_for(tmp_path: Path) -> None:
+def test_work_with_an_end_that_was_deferred_is_waited_for(tmp_path):
     looks: Looks = ((("x", 6),),)
     desk = desk_of(tmp_path, until=Until.ONCE, looks=looks, defers_at=(2, 4), hurried=False)
     assert desk.clock is not None
@@ -200,7 +198,7 @@ def test_work_with_an_end_that_was_deferred_is_waited_for(tmp_path: Path) -> Non
     assert (desk.clock.now() - began).total_seconds() >= 2
 
 
-def test_nothing_is_allocated_before_it_is_due(tmp_path: Path) -> None:
+def test_nothing_is_allocated_before_it_is_due(tmp_path):
     looks: Looks = ((("x", 6),),)
     desk = desk_of(tmp_path, until=Until.ONCE, looks=looks, defers_at=(2,), hurried=False)
     loop = desk.run(windows=1)
@@ -213,7 +211,7 @@ def test_nothing_is_allocated_before_it_is_due(tmp_path: Path) -> None:
     assert (len(loop.run_state.queue), loop.run_state.queue.deferred) == (1, [])
 
 
-def test_what_is_put_off_is_due_so_long_after_its_window_however_long_that_waited_for_a_core(tmp_path: Path) -> None:
+def test_what_is_put_off_is_due_so_long_after_its_window_however_long_that_waited_for_a_core(tmp_path):
     clock = FakeClock()
 
     class Crowded(Hurried):
@@ -226,14 +224,14 @@ def test_what_is_put_off_is_due_so_long_after_its_window_however_long_that_waite
     assert [(each.start, each.due) for each in loop.checkpoint.queue] == [(2, clock.now() + timedelta(seconds=1))]
 
 
-def test_two_that_have_no_end_both_go_on_in_one_slot(tmp_path: Path) -> None:
+def test_two_that_have_no_end_both_go_on_in_one_slot(tmp_path):
     looks: Looks = ((("a", -1), ("b", -1)),)
     loop = desk_of(tmp_path, looks=looks, by_now=10**9, readers=1).run(windows=4)
     assert {name for name, _ in numbers(loop)} == {"a", "b"}
     assert sorted(each.turn for each in loop.checkpoint.queue) == [3, 4]
 
 
-def test_a_drain_looks_for_nothing_does_what_was_found_and_leaves_what_has_no_end(tmp_path: Path) -> None:
+def test_a_drain_looks_for_nothing_does_what_was_found_and_leaves_what_has_no_end(tmp_path):
     looks: Looks = ((("x", 5), ("tail", -1)), (("late", 3),))
     desk_of(tmp_path, looks=looks, by_now=3).run(windows=1)
     desk = desk_of(tmp_path, looks=looks, by_now=8, until=Until.DRAINED)
@@ -247,7 +245,7 @@ def test_a_drain_looks_for_nothing_does_what_was_found_and_leaves_what_has_no_en
 
 @pytest.mark.parametrize("senders", [0, 2])
 @pytest.mark.parametrize("point", Point)
-def test_a_drain_that_is_cut_off_goes_on(tmp_path: Path, point: Point, senders: int) -> None:
+def test_a_drain_that_is_cut_off_goes_on(tmp_path, point, senders):
     looks: Looks = ((("x", 5), ("tail", -1)),)
     desk_of(tmp_path, looks=looks, senders=senders).crash(CrashAfter(point, 2))
     desk = desk_of(tmp_path, looks=looks, senders=senders, until=Until.DRAINED)
@@ -256,7 +254,7 @@ def test_a_drain_that_is_cut_off_goes_on(tmp_path: Path, point: Point, senders: 
     assert desk.faults() == []
 
 
-def test_further_outputs_carry_what_is_sent_to_them(tmp_path: Path) -> None:
+def test_further_outputs_carry_what_is_sent_to_them(tmp_path):
     loop = desk_of(tmp_path, senders=1).run()
     others = [tuple(item["~tuple"]) for state in loop.run_state.state["collect"] for item in state.get("others", [])]  # type: ignore[union-attr,call-overload,index] # as it was written
     assert sorted(others) == [each for each in numbers(loop) if each[1] % 2]
@@ -271,7 +269,7 @@ def watermarks(desk: Desk) -> list[int | None]:
     return [None if instant is None else int((instant - MIDNIGHT).total_seconds() // 60) for instant in told]
 
 
-def test_the_watermark_is_that_of_the_work_which_is_furthest_behind(tmp_path: Path) -> None:
+def test_the_watermark_is_that_of_the_work_which_is_furthest_behind(tmp_path):
     looks: Looks = ((("tail", -1), ("x", 3)), (("y", 2),))
     desk = desk_of(tmp_path, looks=looks, by_now=6, kind=Timed, readers=1, hurried=False)
     desk.run()
@@ -281,7 +279,7 @@ def test_the_watermark_is_that_of_the_work_which_is_furthest_behind(tmp_path: Pa
     assert desk.faults() == []
 
 
-def test_work_that_was_not_begun_holds_the_watermark_back(tmp_path: Path) -> None:
+def test_work_that_was_not_begun_holds_the_watermark_back(tmp_path):
     looks: Looks = ((("x", 1), ("y", 1), ("z", 4)),)
     desk = desk_of(tmp_path, looks=looks, kind=Timed, readers=1)
     desk.run(windows=2)
@@ -290,7 +288,7 @@ def test_work_that_was_not_begun_holds_the_watermark_back(tmp_path: Path) -> Non
     assert watermarks(desk)[-1] == 3
 
 
-def test_a_source_hears_only_of_what_is_committed(tmp_path: Path) -> None:
+def test_a_source_hears_only_of_what_is_committed(tmp_path):
     looks: Looks = ((("x", 9),),)
     desk = desk_of(tmp_path, looks=looks, kind=Telling, readers=1, defers_at=(1, 2, 3, 4, 5, 6, 7, 8))
     for window, point in enumerate((Point.RUNNING, Point.STAGED, Point.APPENDED), 3):
@@ -334,9 +332,7 @@ class Careless(Numbered):
         ("short", r"numbered.split divided .* the last part ends at 3"),
     ],
 )
-def test_an_operator_that_reports_impossible_work_is_named(
-    tmp_path: Path, mistake: str, told: str, senders: int
-) -> None:
+def test_an_operator_that_reports_impossible_work_is_named(tmp_path, mistake, told, senders):
     looks: Looks = ((("x", 4),),)
     desk = desk_of(tmp_path, looks=looks, kind=partial(Careless, mistake=mistake), senders=senders)
     with pytest.raises(DagkitError, match=re.compile(told, re.DOTALL)):
@@ -345,7 +341,7 @@ def test_an_operator_that_reports_impossible_work_is_named(
     assert numbers(desk.run()) == numbers_expected(looks, 0, doubled=bool(senders))
 
 
-def test_an_operator_that_drains_other_work_than_there_is_is_named(tmp_path: Path) -> None:
+def test_an_operator_that_drains_other_work_than_there_is_is_named(tmp_path):
     looks: Looks = ((("x", 9),),)
     draw: Any = partial(numbers_of_names, looks, defers_at=(2,))
     Desk(tmp_path, draw(), clock=FakeClock()).run(windows=1)
@@ -353,7 +349,7 @@ def test_an_operator_that_drains_other_work_than_there_is_is_named(tmp_path: Pat
         Desk(tmp_path, draw(kind=partial(Careless, mistake="")), until=Until.DRAINED, clock=FakeClock()).run()
 
 
-def test_an_element_that_today_s_payload_cannot_read_is_reported(tmp_path: Path) -> None:
+def test_an_element_that_today_s_payload_cannot_read_is_reported(tmp_path):
     looks: Looks = ((("x", 9),),)
     draw = numbers_of_names(looks, defers_at=(2,))
     memory = Desk(tmp_path, draw, clock=FakeClock()).run(windows=1).checkpoint
@@ -379,16 +375,8 @@ named = st.tuples(st.sampled_from("xyz"), st.integers(-1, 8))
     ends=st.lists(st.sampled_from([Until.ONCE, Until.IDLE, Until.DRAINED]), max_size=3),
 )
 def test_whatever_happens_every_number_is_emitted_once(
-    *,
-    tmp_path_factory: pytest.TempPathFactory,
-    looks: Looks,
-    by_now: int,
-    defers_at: tuple[int, ...],
-    readers: int,
-    senders: int,
-    probes: list[CrashAfter],
-    ends: list[Until],
-) -> None:
+    *, tmp_path_factory, looks, by_now, defers_at, readers, senders, probes, ends
+):
     home = tmp_path_factory.mktemp("work")
     told = {"looks": looks, "defers_at": defers_at, "readers": readers, "senders": senders}
     desk = desk_of(home, by_now=by_now // 2, **told)
@@ -409,15 +397,7 @@ def test_whatever_happens_every_number_is_emitted_once(
     senders=st.integers(0, 3),
     probes=crashes,
 )
-def test_two_windows_in_flight_write_every_number_once(
-    *,
-    tmp_path_factory: pytest.TempPathFactory,
-    looks: Looks,
-    by_now: int,
-    readers: int,
-    senders: int,
-    probes: list[CrashAfter],
-) -> None:
+def test_two_windows_in_flight_write_every_number_once(*, tmp_path_factory, looks, by_now, readers, senders, probes):
     home = tmp_path_factory.mktemp("flights")
     desk = desk_of(home, looks=looks, by_now=by_now, readers=readers, senders=senders, out=home / "out")
     assert desk.loop().run_state.summary.overlaps

@@ -1,6 +1,5 @@
 """The block queue allocates work so that all slots are busy, and nothing is lost or doubled."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -58,7 +57,7 @@ def promised(allocation):
         pytest.param([], 2, 9, [[], []], 0, id="nothing is dealt of nothing"),
     ],
 )
-def test_an_allocation(lengths: Sequence[int], slots: int, each: float, allocated: list[list[int]], left: int) -> None:
+def test_an_allocation(lengths, slots, each, allocated, left):
     queue = queue_of(*lengths)
     assert slot_work(take(queue, slots, each)) == allocated
     assert len(queue) == left
@@ -68,7 +67,7 @@ lengths = st.lists(st.integers(-1, 40), max_size=30)
 
 
 @given(lengths, st.integers(1, 5), st.floats(0, 50))
-def test_what_is_allocated_and_what_waits_are_all_there_was(lengths: list[int], slots: int, each: float) -> None:
+def test_what_is_allocated_and_what_waits_are_all_there_was(lengths, slots, each):
     queue = queue_of(*lengths)
     allocated = slot_work(take(queue, slots, each))
     waits = [waiting.number[0] for waiting in queue.all()]
@@ -77,13 +76,13 @@ def test_what_is_allocated_and_what_waits_are_all_there_was(lengths: list[int], 
 
 
 @given(lengths, st.integers(1, 5), st.floats(0, 50))
-def test_no_slot_is_idle_while_another_has_two_blocks(lengths: list[int], slots: int, each: float) -> None:
+def test_no_slot_is_idle_while_another_has_two_blocks(lengths, slots, each):
     allocated = slot_work(take(queue_of(*lengths), slots, each))
     assert all(allocated) or max(map(len, allocated)) <= 1
 
 
 @given(lengths, st.integers(1, 5))
-def test_no_slot_has_more_than_the_others_by_more_than_its_last_block(lengths: list[int], slots: int) -> None:
+def test_no_slot_has_more_than_the_others_by_more_than_its_last_block(lengths, slots):
     allocated = take(queue_of(*lengths), slots, 1e9)[INTO]
     loads = [sum(max(1, each.length) for each in hand) for hand in allocated]
     longest = max([1, *(each.length for hand in allocated for each in hand)])
@@ -91,7 +90,7 @@ def test_no_slot_has_more_than_the_others_by_more_than_its_last_block(lengths: l
 
 
 @given(lengths, st.integers(1, 5), st.floats(0, 50))
-def test_promised_work_is_allocated_again(lengths: list[int], slots: int, each: float) -> None:
+def test_promised_work_is_allocated_again(lengths, slots, each):
     first, second = queue_of(*lengths), queue_of(*lengths)
     allocation = take(first, slots, each)
     assert second.take_these(promised(allocation), {INTO: slots}) == allocation
@@ -99,7 +98,7 @@ def test_promised_work_is_allocated_again(lengths: list[int], slots: int, each: 
 
 
 @given(lengths, st.integers(1, 5), st.integers(1, 5))
-def test_promised_work_is_allocated_whole_to_fewer_or_more_slots(lengths: list[int], before: int, now: int) -> None:
+def test_promised_work_is_allocated_whole_to_fewer_or_more_slots(lengths, before, now):
     first, second = queue_of(*lengths), queue_of(*lengths)
     allocation = take(first, before, 10)
     again = second.take_these(promised(allocation), {INTO: now})
@@ -108,7 +107,7 @@ def test_promised_work_is_allocated_whole_to_fewer_or_more_slots(lengths: list[i
     assert second.all() == first.all()
 
 
-def test_blocks_of_one_number_and_two_files_are_distinguished() -> None:
+def test_blocks_of_one_number_and_two_files_are_distinguished():
     blocks = [block(0, 5, path="a"), block(0, 5, path="b")]
     first, second = WorkQueue.of(blocks), WorkQueue.of(blocks)
     allocation = take(first, 1, 1)
@@ -116,7 +115,7 @@ def test_blocks_of_one_number_and_two_files_are_distinguished() -> None:
     assert [each.source for each in second.all()] == ["b"]
 
 
-def test_what_a_window_left_comes_before_what_was_never_begun() -> None:
+def test_what_a_window_left_comes_before_what_was_never_begun():
     queue = queue_of(4, 4, 4)
     taken = take(queue, 1, 5)
     assert slot_work(taken) == [[0, 1]]
@@ -124,33 +123,33 @@ def test_what_a_window_left_comes_before_what_was_never_begun() -> None:
     assert [(each.number[0], each.start) for each in queue.all()] == [(0, 3), (1, 2), (2, 0)]
 
 
-def test_each_input_has_a_queue_of_its_own() -> None:
+def test_each_input_has_a_queue_of_its_own():
     queue = WorkQueue.of([block(0, 5), block(1, 5, into="other.blocks")])
     allocation = queue.take({INTO: 1, "other.blocks": 2}, {INTO: 1, "other.blocks": 1}, SplitPlanner())
     assert [[len(hand) for hand in allocation[into]] for into in (INTO, "other.blocks")] == [[1], [1, 0]]
 
 
-def test_sources_without_an_end_take_turns() -> None:
+def test_sources_without_an_end_take_turns():
     queue = queue_of(-1, -1, 5)
     (first,) = take(queue, 1, 0)[INTO]
     queue.put_back(replace(each, turn=1) for each in first)
     assert [each.number[0] for each in queue.all()] == [1, 2, 0]
 
 
-def test_what_was_cut_apart_and_not_begun_waits_in_one_again() -> None:
+def test_what_was_cut_apart_and_not_begun_waits_in_one_again():
     queue = queue_of()
     cuts = {place_in(block(1, 9), 5), place_in(block(1, 9), 11)}
     queue.put_back([block(1, 5, start=5), block(1, 5), block(2, 5), block(1, 5, start=12)], cuts)
     assert [(each.number[0], each.start, each.end) for each in queue.all()] == [(1, 0, 10), (1, 12, 17), (2, 0, 5)]
 
 
-def test_what_its_operator_divided_stays_apart() -> None:
+def test_what_its_operator_divided_stays_apart():
     queue = queue_of()
     queue.put_back([block(1, 5), block(1, 5, start=5)])
     assert len(queue) == 2
 
 
-def test_a_promised_stretch_may_be_of_several_parts() -> None:
+def test_a_promised_stretch_may_be_of_several_parts():
     queue = WorkQueue.of([block(1, 5), block(0, 3), block(1, 5, start=5), block(1, 5, start=10)])
     (hand,) = queue.take_these({INTO: [[((1,), 2, 12)]]}, {INTO: 1})[INTO]
     assert [(each.start, each.end) for each in hand] == [(2, 12)]
@@ -159,7 +158,7 @@ def test_a_promised_stretch_may_be_of_several_parts() -> None:
         queue.take_these({INTO: [[((1,), 1, 13)]]}, {INTO: 1})
 
 
-def test_the_end_of_a_line_is_left_to_the_next_window_in_part() -> None:
+def test_the_end_of_a_line_is_left_to_the_next_window_in_part():
     queue = queue_of(1000)
     cutter = SplitPlanner(CostEstimate(1.0), {INTO: anywhere})
     (hand,) = queue.take({INTO: 1}, {INTO: 300.0}, cutter)[INTO]
@@ -167,7 +166,7 @@ def test_the_end_of_a_line_is_left_to_the_next_window_in_part() -> None:
     assert [(each.start, each.end) for each in queue.all()] == [(300, 1000)]
 
 
-def test_what_is_given_besides_comes_after_what_is_to_be_done() -> None:
+def test_what_is_given_besides_comes_after_what_is_to_be_done():
     queue = queue_of(1000)
     allocation = queue.take({INTO: 2}, {INTO: 200.0}, SplitPlanner(CostEstimate(1.0), {INTO: anywhere}), besides=1.0)
     stretches = [[(each.start, each.end) for each in hand] for hand in allocation[INTO]]
@@ -176,7 +175,7 @@ def test_what_is_given_besides_comes_after_what_is_to_be_done() -> None:
 
 
 @given(lengths, st.data())
-def test_what_waits_is_counted_as_it_comes_and_goes(lengths: list[int], data: st.DataObject) -> None:
+def test_what_waits_is_counted_as_it_comes_and_goes(lengths, data):
     queue = queue_of(*lengths)
     for _ in range(3):
         allocated = take(queue, data.draw(st.integers(1, 3)), data.draw(st.floats(0, 50)))[INTO]

@@ -52,7 +52,7 @@ def desk_of(home: Path, kind: Any, *, looks: Looks = LOOKS, until: Until = Until
 
 @pytest.mark.parametrize("senders", [0, 2])
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_part_is_done_once_in_windows_that_are_over_at_once(tmp_path: Path, kind: Any, senders: int) -> None:
+def test_each_part_is_done_once_in_windows_that_are_over_at_once(tmp_path, kind, senders):
     desk = desk_of(tmp_path, kind, senders=senders)
     assert numbers(desk.run()) == numbers_expected(LOOKS, 0, doubled=bool(senders))
     verdict = verify(desk.ledger())
@@ -63,14 +63,14 @@ def test_each_part_is_done_once_in_windows_that_are_over_at_once(tmp_path: Path,
 @pytest.mark.parametrize("window", [1, 2])
 @pytest.mark.parametrize("point", Point)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_crash_after_any_step_changes_nothing(tmp_path: Path, kind: Any, point: Point, window: int) -> None:
+def test_a_crash_after_any_step_changes_nothing(tmp_path, kind, point, window):
     desk = desk_of(tmp_path, kind, defers_at=(3,))
     desk.crash(CrashAfter(point, window), CrashAfter(point))
     assert numbers(desk.run()) == numbers_expected(LOOKS, 0, doubled=False)
     assert desk.faults() == []
 
 
-def test_work_without_an_end_goes_on_in_the_next_launch(tmp_path: Path) -> None:
+def test_work_without_an_end_goes_on_in_the_next_launch(tmp_path):
     looks: Looks = ((("tail", -1), ("x", 3)),)
     assert numbers(desk_of(tmp_path, Follower, looks=looks, by_now=2).run()) == numbers_expected(
         looks, 2, doubled=False
@@ -82,7 +82,7 @@ def test_work_without_an_end_goes_on_in_the_next_launch(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [TableReader, ShardReader])
-def test_a_split_at_the_deadline_is_recorded(tmp_path: Path, kind: Any) -> None:
+def test_a_split_at_the_deadline_is_recorded(tmp_path, kind):
     desk = desk_of(tmp_path, kind, defers_at=(3,))
     desk.run()
     splits = [fact for entry in history(desk.ledger()) for fact in entry.checkpoint.facts if isinstance(fact, Split)]
@@ -102,7 +102,7 @@ def elements_of(kind: Any) -> Elements:
         (Follower, ("x", 2), (Since(0, 2),)),
     ],
 )
-def test_what_waits_reads_back_as_it_was(kind: Any, whole: Named, parts: tuple[Any, ...]) -> None:
+def test_what_waits_reads_back_as_it_was(kind, whole, parts):
     elements = elements_of(kind)
     stored = TypeAdapter(WorkItem)
     work = [stored.validate_json(stored.dump_json(each)) for each in elements.work_of(whole, (1,))]
@@ -111,7 +111,7 @@ def test_what_waits_reads_back_as_it_was(kind: Any, whole: Named, parts: tuple[A
     assert [each.positions for each in work] == [0] * len(parts)
 
 
-def test_parts_are_divided_by_their_sizes() -> None:
+def test_parts_are_divided_by_their_sizes():
     elements = elements_of(ShardReader)
     (work,) = elements.work_of(("x", 100), (1,))
     pieces = elements.cut_near(work, SHARES // 4)
@@ -123,7 +123,7 @@ def test_parts_are_divided_by_their_sizes() -> None:
     assert len(elements.restrictions.of(first).pairs) == 25
 
 
-def test_a_promised_window_is_given_what_was_divided_for_it() -> None:
+def test_a_promised_window_is_given_what_was_divided_for_it():
     """Its operator is not asked again: it might divide the work elsewhere."""
     elements = elements_of(ShardReader)
     waiting = list(elements.work_of(("x", 100), (1,)))
@@ -155,9 +155,7 @@ def test_a_promised_window_is_given_what_was_divided_for_it() -> None:
     ],
 )
 @pytest.mark.parametrize("senders", [0, 1])
-def test_what_is_no_restriction_is_refused_in_words_that_name_the_operator(
-    tmp_path: Path, given: Any, words: str, senders: int
-) -> None:
+def test_what_is_no_restriction_is_refused_in_words_that_name_the_operator(tmp_path, given, words, senders):
     class Wrong(CountFn):
         def initial_restriction(self, element: Named) -> Any:
             return given
@@ -171,7 +169,7 @@ def test_what_is_no_restriction_is_refused_in_words_that_name_the_operator(
     assert "Wrong.initial_restriction" in str(refused.value)
 
 
-def test_what_is_not_of_the_declared_type_is_refused() -> None:
+def test_what_is_not_of_the_declared_type_is_refused():
     class Undeclared(ShardReader):
         def initial_restriction(self, element: Named) -> Any:
             return Since(0, 2)
@@ -180,7 +178,7 @@ def test_what_is_not_of_the_declared_type_is_refused() -> None:
         list(elements_of(Undeclared).work_of(("x", 2), (1,)))
 
 
-def test_work_of_another_type_of_restriction_is_refused() -> None:
+def test_work_of_another_type_of_restriction_is_refused():
     (pairs,) = elements_of(ShardReader).work_of(("x", 2), (1,))
     (offsets,) = elements_of(CountFn).work_of(("x", 2), (1,))
     for kind, waiting in ((Follower, pairs), (CountFn, pairs), (ShardReader, offsets)):
@@ -189,7 +187,7 @@ def test_work_of_another_type_of_restriction_is_refused() -> None:
 
 
 @given(st.lists(st.floats(0, 1e9), min_size=1, max_size=50), st.booleans())
-def test_shares_touch_and_every_part_can_be_divided_often(sizes: list[float], ends: bool) -> None:
+def test_shares_touch_and_every_part_can_be_divided_often(sizes, ends):
     found = list(intervals(sizes, last_ends=ends))
     assert [start for start, _ in found] == [0, *(end for _, end in found[:-1])]
     assert found[-1][1] == (SHARES if ends else OFFSET_INFINITY)
@@ -197,7 +195,7 @@ def test_shares_touch_and_every_part_can_be_divided_often(sizes: list[float], en
 
 
 @given(st.lists(st.tuples(st.floats(0, 1e9), st.floats(0, 1e9)), min_size=1, max_size=200), st.booleans())
-def test_work_is_divided_as_often_as_it_takes(splits: list[tuple[float, float]], ends: bool) -> None:
+def test_work_is_divided_as_often_as_it_takes(splits, ends):
     """However wrong the sizes are, there are shares left for the next split."""
     item = WorkItem(into=INTO, number=(1,), element=None, start=0, end=SHARES if ends else OFFSET_INFINITY)
     for done, left in splits:
@@ -206,7 +204,7 @@ def test_work_is_divided_as_often_as_it_takes(splits: list[tuple[float, float]],
         item = item.part(at, item.end)
 
 
-def test_observers_and_statistics_show_how_far_unfinished_work_has_come(tmp_path: Path) -> None:
+def test_observers_and_statistics_show_how_far_unfinished_work_has_come(tmp_path):
     draw = numbers_of_names(((("x", 4),),), kind=ShardReader, defers_at=(1, 3))
     events: list[RunEvent] = []
     Desk(tmp_path, draw, until=Until.IDLE, clock=FakeClock()).loop(observers=[events.append]).run()
@@ -219,7 +217,7 @@ def test_observers_and_statistics_show_how_far_unfinished_work_has_come(tmp_path
     assert [one.underway for one in stats if one.underway] == [(first,), (second,)]
 
 
-def test_what_is_no_tracker_is_refused_and_names_the_operator(tmp_path: Path) -> None:
+def test_what_is_no_tracker_is_refused_and_names_the_operator(tmp_path):
     class Untracked(ShardReader):
         def tracker(self, element: Named, restriction: Pairs) -> Any:
             return restriction
@@ -229,7 +227,7 @@ def test_what_is_no_tracker_is_refused_and_names_the_operator(tmp_path: Path) ->
     assert refused.value.scene.operator == "numbered"
 
 
-def test_a_split_into_what_is_no_restriction_is_refused_and_names_the_operator(tmp_path: Path) -> None:
+def test_a_split_into_what_is_no_restriction_is_refused_and_names_the_operator(tmp_path):
     class Wrong(PairsTracker):
         def try_split(self, fraction_of_remainder: float) -> Any:
             split = super().try_split(fraction_of_remainder)
@@ -243,7 +241,7 @@ def test_a_split_into_what_is_no_restriction_is_refused_and_names_the_operator(t
         desk_of(tmp_path, WronglySplit, defers_at=(3,)).run()
 
 
-def test_a_split_of_offsets_into_what_is_no_range_is_refused(tmp_path: Path) -> None:
+def test_a_split_of_offsets_into_what_is_no_range_is_refused(tmp_path):
     class Wrong(OffsetRestrictionTracker):
         def try_split(self, fraction_of_remainder: float) -> Any:
             split = super().try_split(fraction_of_remainder)

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -51,7 +50,7 @@ def left_of(each: WorkItem, at: int, millis: float) -> WorkItem:
 # ---- what is expected
 
 
-def test_what_was_measured_is_expected_of_as_much_again_and_the_usual_of_the_rest() -> None:
+def test_what_was_measured_is_expected_of_as_much_again_and_the_usual_of_the_rest():
     each = block(0, 100, 1000, done=100, millis=1000.0)
     assert CostEstimate(0.5).millis(each) == 100 * 10.0 + 800 * 0.5
     assert [CostEstimate(0.5).reached(each, millis) for millis in (0, 500, 1000, 1100, 9999)] == [
@@ -63,30 +62,30 @@ def test_what_was_measured_is_expected_of_as_much_again_and_the_usual_of_the_res
     ]
 
 
-def test_what_lies_behind_a_cut_is_known_only_as_far_as_it_was() -> None:
+def test_what_lies_behind_a_cut_is_known_only_as_far_as_it_was():
     each = block(0, 100, 1000, done=100, millis=1000.0)
     near, far = each.part(100, 150), each.part(150, 1000)
     assert CostEstimate(0.5).millis(near) + CostEstimate(0.5).millis(far) == CostEstimate(0.5).millis(each)
 
 
-def test_a_dear_stretch_that_goes_on_is_known_to_be_longer() -> None:
+def test_a_dear_stretch_that_goes_on_is_known_to_be_longer():
     before = block(0, 100, 1000, done=100, millis=1000.0).part(150, 1000)  # others were given what is before
     after = learnt(before, left_of(before, 170, 220.0))
     assert (after.done_positions, after.done_millis, after.done_apart) == (170, 170 * 11.0, 0)
 
 
-def test_what_costs_something_else_now_is_another_stretch() -> None:
+def test_what_costs_something_else_now_is_another_stretch():
     before = block(0, 100, 1000, done=100, millis=1000.0)
     after = learnt(before, left_of(before, 500, 400.0))
     assert (after.done_positions, after.done_millis) == (400, 400.0)
 
 
-def test_what_was_not_begun_is_known_as_it_was() -> None:
+def test_what_was_not_begun_is_known_as_it_was():
     before = block(0, 100, 1000, done=100, millis=1000.0)
     assert learnt(before, before) == before
 
 
-def test_the_usual_is_that_of_all_that_was_begun() -> None:
+def test_the_usual_is_that_of_all_that_was_begun():
     assert usual_of([block(0, 0, 9)]) is None
     assert usual_of([block(0, 5, 9, done=5, millis=20.0), block(1, 0, 9), block(2, 5, 9, done=5, millis=10.0)]) == 3.0
 
@@ -94,7 +93,7 @@ def test_the_usual_is_that_of_all_that_was_begun() -> None:
 # ---- allocation
 
 
-def test_blocks_of_one_length_and_another_cost_are_allocated_by_their_cost() -> None:
+def test_blocks_of_one_length_and_another_cost_are_allocated_by_their_cost():
     dear = block(0, 0, 1000, done=1000, millis=9000.0)
     given = dealer_of(dear, block(1, 0, 1000), block(2, 0, 1000), block(3, 0, 1000)).next(
         1, {INTO: 2}, NEAR, overlaps=True
@@ -104,7 +103,7 @@ def test_blocks_of_one_length_and_another_cost_are_allocated_by_their_cost() -> 
     assert [(cut.element_id, cut.why) for cut in given.cuts] == [(0, EVEN)]
 
 
-def test_where_no_other_window_begins_slots_are_allocated_more_than_they_should_do() -> None:
+def test_where_no_other_window_begins_slots_are_allocated_more_than_they_should_do():
     given = dealer_of(block(0, 0, 100_000), error=1.0).next(1, {INTO: 2}, NEAR, overlaps=False)
     loads = [sum(each.length for each in hand) for hand in given.allocation[INTO]]
     assert loads == pytest.approx([(1 + BESIDES) * given.lasts_millis] * 2, rel=0.01)
@@ -112,7 +111,7 @@ def test_where_no_other_window_begins_slots_are_allocated_more_than_they_should_
     assert first[0].end == second[0].start < second[0].end == first[1].start
 
 
-def test_what_was_cut_and_not_begun_costs_no_piece() -> None:
+def test_what_was_cut_and_not_begun_costs_no_piece():
     scheduler = dealer_of(block(0, 0, 100_000), error=1.0)
     given = scheduler.next(1, {INTO: 2}, NEAR, overlaps=False)
     slot_work = given.allocation[INTO]
@@ -125,7 +124,7 @@ def test_what_was_cut_and_not_begun_costs_no_piece() -> None:
     assert waits == [(700, slot_work[1][0].start), (slot_work[1][0].start + 700, 100_000)]
 
 
-def test_a_slot_that_was_at_work_is_reported_with_its_split_and_one_that_was_not_is_not() -> None:
+def test_a_slot_that_was_at_work_is_reported_with_its_split_and_one_that_was_not_is_not():
     given = dealer_of(block(0, 0, 1000), block(1, 0, 1000)).next(1, {INTO: 2}, NEAR, overlaps=True)
     first, second = (hand[0] for hand in given.allocation[INTO])
     worked = [SlotResult(0, 0, 5.0, 9.0, [left_of(first, 5, 9.0)]), SlotResult(0, 1, 0.0, 0.0, [second])]
@@ -133,7 +132,7 @@ def test_a_slot_that_was_at_work_is_reported_with_its_split_and_one_that_was_not
     assert (split.element_id, split.start, split.at, split.end, split.slot, split.why) == (0, 0, 5, 1000, 0, OVER)
 
 
-def test_what_its_operator_put_off_is_not_reported_as_if_the_window_had_been_over() -> None:
+def test_what_its_operator_put_off_is_not_reported_as_if_the_window_had_been_over():
     given = dealer_of(block(0, 0, 1000)).next(1, {INTO: 1}, NEAR, overlaps=True)
     ((first,),) = given.allocation[INTO]
     put_off = replace(left_of(first, 5, 9.0), due=datetime(2024, 1, 1, tzinfo=UTC))
@@ -141,7 +140,7 @@ def test_what_its_operator_put_off_is_not_reported_as_if_the_window_had_been_ove
     assert (split.at, split.why) == (5, PUT_OFF)
 
 
-def test_a_forecast_that_was_wrong_makes_the_next_window_short() -> None:
+def test_a_forecast_that_was_wrong_makes_the_next_window_short():
     scheduler = dealer_of(*(block(number, 0, 10_000) for number in range(4)))
     given = scheduler.next(1, {INTO: 2}, NEAR, overlaps=True)
     assert given.lasts_millis == 10_000.0
@@ -157,7 +156,7 @@ def test_a_forecast_that_was_wrong_makes_the_next_window_short() -> None:
 # ---- what is kept
 
 
-def test_what_was_cut_so_that_it_could_be_allocated_is_in_the_ledger_with_its_window(tmp_path: Path) -> None:
+def test_what_was_cut_so_that_it_could_be_allocated_is_in_the_ledger_with_its_window(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "long.txt").write_text(("x" * (1 << 20) + "\n") * 4)
     Desk(tmp_path, lines_through_filter(tmp_path, block_size=1 << 30, chunk=1 << 20)).run()
@@ -171,7 +170,7 @@ def test_what_was_cut_so_that_it_could_be_allocated_is_in_the_ledger_with_its_wi
     assert first[1].at == pytest.approx(2 << 20, abs=9)
 
 
-def test_a_promise_that_is_kept_after_a_crash_reports_the_same_cuts(tmp_path: Path) -> None:
+def test_a_promise_that_is_kept_after_a_crash_reports_the_same_cuts(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "long.txt").write_text(("x" * (1 << 20) + "\n") * 4)
     desk = Desk(tmp_path, lines_through_filter(tmp_path, block_size=1 << 30, chunk=1 << 20))
@@ -185,7 +184,7 @@ def test_a_promise_that_is_kept_after_a_crash_reports_the_same_cuts(tmp_path: Pa
 
 
 @pytest.mark.parametrize(("hands_over", "lasts"), [(True, LONGEST_MILLIS), (False, 810.0)])
-def test_slots_that_hand_work_over_have_time_until_there_is_none(hands_over: bool, lasts: float) -> None:
+def test_slots_that_hand_work_over_have_time_until_there_is_none(hands_over, lasts):
     dealer = dealer_of(block(0, 0, 1000), block(1, 1000, 1400))
     given = dealer.next(1, {INTO: 2}, NEAR, overlaps=False)
     dealer.over(given, [SlotResult(0, slot, 0.0 if slot else 700.0, 700.0, [], hands_over) for slot in (0, 1)])
@@ -193,13 +192,13 @@ def test_slots_that_hand_work_over_have_time_until_there_is_none(hands_over: boo
     assert dealer.next(2, {INTO: 2}, NEAR, overlaps=False).lasts_millis == pytest.approx(lasts, rel=0.2)
 
 
-def test_work_without_an_end_keeps_the_window_short_also_where_slots_hand_work_over() -> None:
+def test_work_without_an_end_keeps_the_window_short_also_where_slots_hand_work_over():
     dealer = dealer_of(block(0, 0, OFFSET_INFINITY), block(1, 0, 1000))
     dealer.pace = replace(dealer.pace, hands_over=True)
     assert dealer.next(1, {INTO: 2}, NEAR, overlaps=False).lasts_millis < 1000.0
 
 
 @pytest.mark.parametrize(("positions", "is_worth"), [(100, False), (1000, True)])
-def test_only_windows_of_some_length_have_a_board(positions: int, is_worth: bool) -> None:
+def test_only_windows_of_some_length_have_a_board(positions, is_worth):
     dealer = dealer_of(block(0, 0, positions))
     assert dealer.next(1, {INTO: 2}, NEAR, overlaps=False).is_worth_sharing is is_worth

@@ -153,7 +153,7 @@ def dagkit(*words: object) -> Result:
 # ---- a source that dagkit does not know
 
 
-def test_messages_of_a_topic_are_proven_and_written_a_file_for_each(tmp_path: Path) -> None:
+def test_messages_of_a_topic_are_proven_and_written_a_file_for_each(tmp_path):
     desk = Desk(tmp_path, messages_written(tmp_path))
     desk.run()
     assert {name: content.decode().split("\n")[:-1] for name, content in desk.outputs().items()} == {
@@ -168,7 +168,7 @@ def test_messages_of_a_topic_are_proven_and_written_a_file_for_each(tmp_path: Pa
     assert "reader: 2 sources, 210 positions, every one read once" in told.output
 
 
-def test_a_topic_that_is_stopped_anywhere_is_written_as_if_it_were_not(tmp_path: Path) -> None:
+def test_a_topic_that_is_stopped_anywhere_is_written_as_if_it_were_not(tmp_path):
     whole = Desk(tmp_path / "whole", messages_written(tmp_path / "whole"))
     whole.run()
     cut = Desk(tmp_path / "cut", messages_written(tmp_path / "cut"), backend=Hurried)
@@ -178,7 +178,7 @@ def test_a_topic_that_is_stopped_anywhere_is_written_as_if_it_were_not(tmp_path:
     assert verdict_of(cut).is_complete
 
 
-def test_a_split_of_a_topic_is_reported_by_its_source(tmp_path: Path) -> None:
+def test_a_split_of_a_topic_is_reported_by_its_source(tmp_path):
     desk = Desk(tmp_path, messages_written(tmp_path, waits=True), backend=Hurried)
     desk.run(windows=1)
     told = json.loads(dagkit("splits", desk.place, "--json").stdout)
@@ -189,7 +189,7 @@ def test_a_split_of_a_topic_is_reported_by_its_source(tmp_path: Path) -> None:
     assert {each["source"] for each in told["waiting"]} <= {*TOPICS}
 
 
-def test_the_backlog_of_a_topic_is_known_to_dagkit_scale(tmp_path: Path) -> None:
+def test_the_backlog_of_a_topic_is_known_to_dagkit_scale(tmp_path):
     desk = Desk(tmp_path, messages_written(tmp_path))
     desk.run()
     for command in ("explain", "simulate"):
@@ -198,20 +198,20 @@ def test_the_backlog_of_a_topic_is_known_to_dagkit_scale(tmp_path: Path) -> None
     assert sum(each.blocks for each in recorded(desk.ledger()).arrivals) == 7
 
 
-def test_a_failure_names_the_place_in_the_topic(tmp_path: Path) -> None:
+def test_a_failure_names_the_place_in_the_topic(tmp_path):
     desk = Desk(tmp_path, messages_written(tmp_path, fails_at=100))
     with pytest.raises(OperatorFailed, match=r"reader failed in window \d+, slot \d+ at orders/3 @ 90: ValueError"):
         desk.run()
 
 
-def test_a_part_of_an_element_is_the_element_narrowed() -> None:
+def test_a_part_of_an_element_is_the_element_narrowed():
     elements = Elements(Address("reader.input"), ReadMessages(), Messages)
     (whole,) = elements.work_of(Messages(4, "orders/3", 30, 60), (4,))
     assert (whole.source, whole.element_id, whole.start, whole.end) == ("orders/3", 4, 30, 60)
     assert elements.back(whole.part(40, 60)) == Messages(4, "orders/3", 40, 60)
 
 
-def test_a_payload_without_a_source_is_named_by_its_own_json() -> None:
+def test_a_payload_without_a_source_is_named_by_its_own_json():
     elements = Elements(Address("numbered.names"), Lengths(), str)
     short, long = (next(elements.work_of(text, (0, 0))) for text in ("ab", "x" * 500))
     assert (short.source, short.element_id) == ('"ab"', None)
@@ -305,20 +305,20 @@ def texts_from_the_middle(*texts: str, slots: int = 1) -> Draw:
 
 
 @pytest.fixture
-def text(tmp_path: Path) -> Path:
+def text(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("".join(f"line {number}\n" for number in range(40)))
     return path
 
 
-def test_blocks_that_a_splitter_in_the_middle_makes_are_proven(text: Path, tmp_path: Path) -> None:
+def test_blocks_that_a_splitter_in_the_middle_makes_are_proven(text, tmp_path):
     desk = Desk(tmp_path, blocks_from_the_middle(text, tmp_path))
     desk.run()
     assert verdict_of(desk).is_complete
     assert proven(desk) == {"reader": (1, 0, text.stat().st_size)}
 
 
-def test_blocks_from_the_middle_that_wait_are_not_complete(text: Path, tmp_path: Path) -> None:
+def test_blocks_from_the_middle_that_wait_are_not_complete(text, tmp_path):
     desk = Desk(tmp_path, blocks_from_the_middle(text, tmp_path), backend=Hurried)
     desk.run(windows=1)
     told = dagkit("ledger", "verify", desk.place, "--complete", "--json")
@@ -334,7 +334,7 @@ def test_blocks_from_the_middle_that_wait_are_not_complete(text: Path, tmp_path:
     assert lines == text.read_bytes()
 
 
-def test_files_that_a_pattern_means_are_proven_with_their_reader(text: Path, tmp_path: Path) -> None:
+def test_files_that_a_pattern_means_are_proven_with_their_reader(text, tmp_path):
     def draw(dag: Dag, conf: object) -> None:
         read: ReadFiles[str] = ReadFiles(part_size=32)
         paths = dag.add_operator("paths", Paths(texts=(str(text),)))
@@ -352,7 +352,7 @@ def test_files_that_a_pattern_means_are_proven_with_their_reader(text: Path, tmp
 
 
 @pytest.mark.parametrize("slots", [1, 2])
-def test_what_is_sent_twice_is_read_twice_and_proven(slots: int, tmp_path: Path) -> None:
+def test_what_is_sent_twice_is_read_twice_and_proven(slots, tmp_path):
     desk = Desk(tmp_path, texts_from_the_middle("abc", "abc", slots=slots))
     loop = desk.run()
     assert sorted(arrived(loop)) == [0, 0, 1, 1, 2, 2]
@@ -362,7 +362,7 @@ def test_what_is_sent_twice_is_read_twice_and_proven(slots: int, tmp_path: Path)
 
 @pytest.mark.trial
 @pytest.mark.slow
-def test_a_window_of_very_many_small_elements_is_recorded_in_little_space(tmp_path: Path) -> None:
+def test_a_window_of_very_many_small_elements_is_recorded_in_little_space(tmp_path):
     count = 20 * LISTED
     texts = (f"{number:05d}" for number in range(count))
     desk = Desk(tmp_path, texts_from_the_middle(*texts), backend=lambda inner: Hurried(inner, lasts_millis=1e9))
@@ -407,20 +407,20 @@ class Forgetful:
         self.inner.close()
 
 
-def test_a_window_whose_reports_leave_work_out_runs_again(tmp_path: Path) -> None:
+def test_a_window_whose_reports_leave_work_out_runs_again(tmp_path):
     desk = Desk(tmp_path, messages_written(tmp_path), backend=Forgetful)
     desk.run()
     assert verdict_of(desk).is_complete
 
 
-def test_a_window_whose_reports_always_leave_work_out_is_never_committed(tmp_path: Path) -> None:
+def test_a_window_whose_reports_always_leave_work_out_is_never_committed(tmp_path):
     desk = Desk(tmp_path, messages_written(tmp_path), backend=lambda inner: Forgetful(inner, forgets=1000))
     with pytest.raises(WindowLost, match=r"window 1 lacks a part of its report: reader\.input had orders/0"):
         desk.run()
     assert desk.loop().run_state.checkpoint.window == 0
 
 
-def test_shares_that_are_recorded_as_a_sum_are_no_positions() -> None:
+def test_shares_that_are_recorded_as_a_sum_are_no_positions():
     names = [f"{number:05d}" for number in range(LISTED + 5)]
     stretches = tuple(Extent(name, 0, SHARES, is_shares=True) for name in names)
     record = WorkRecord(found=stretches, done=stretches)

@@ -74,14 +74,12 @@ def stretches(slot_work: list[list[WorkItem]]) -> list[list[tuple[int, int, int]
         "what is small stays whole",
     ],
 )
-def test_work_is_allocated_evenly(lengths: list[int], slots: int, expected: list[list[tuple[int, int, int]]]) -> None:
+def test_work_is_allocated_evenly(lengths, slots, expected):
     assert stretches(allocated(of_lengths(*(length * MIB for length in lengths)), slots, cutter())) == expected
 
 
 @given(st.lists(st.integers(0, 200 * MIB), max_size=12), st.integers(1, 9))
-def test_every_position_is_allocated_once_and_no_more_is_cut_than_there_are_slots(
-    lengths: list[int], slots: int
-) -> None:
+def test_every_position_is_allocated_once_and_no_more_is_cut_than_there_are_slots(lengths, slots):
     blocks, cutting = of_lengths(*lengths), cutter()
     slot_work = allocated(blocks, slots, cutting)
     pieces = sorted((w.number[0], w.start, w.end) for hand in slot_work for w in hand)
@@ -100,34 +98,34 @@ def test_every_position_is_allocated_once_and_no_more_is_cut_than_there_are_slot
 
 
 @given(st.lists(st.integers(32 * MIB, 200 * MIB), min_size=1, max_size=12), st.integers(1, 9))
-def test_long_blocks_are_allocated_so_that_no_slot_has_much_more_than_its_share(lengths: list[int], slots: int) -> None:
+def test_long_blocks_are_allocated_so_that_no_slot_has_much_more_than_its_share(lengths, slots):
     slot_work = allocated(of_lengths(*lengths), slots, cutter())
     assert max(map(load_of, slot_work)) <= 1.05 * sum(lengths) / slots + 2 * LEAST
 
 
-def test_what_may_not_be_cut_stays_whole() -> None:
+def test_what_may_not_be_cut_stays_whole():
     slot_work = allocated(of_lengths(100 * MIB), 2, cutter(nowhere))
     assert stretches(slot_work) == [[(0, 0, 100)], []]
 
 
-def test_a_cut_is_made_where_the_reader_allows_it() -> None:
+def test_a_cut_is_made_where_the_reader_allows_it():
     slot_work = allocated(of_lengths(100 * MIB), 2, cutter(lambda _, position: position - 7))
     assert [hand[0].end for hand in slot_work] == [50 * MIB - 7, 100 * MIB]
 
 
-def test_what_has_no_end_is_never_cut() -> None:
+def test_what_has_no_end_is_never_cut():
     endless = waiting(0, 0, OFFSET_INFINITY)
     assert allocated([endless], 2, cutter()) == [[endless], []]
 
 
-def test_only_the_last_piece_ends_its_source() -> None:
+def test_only_the_last_piece_ends_its_source():
     assert [block_in(hand[0]).last for hand in allocated([waiting(0, 0, 100 * MIB, last=True)], 2, cutter())] == [
         False,
         True,
     ]
 
 
-def test_a_cut_is_reported_with_its_place_and_its_reason() -> None:
+def test_a_cut_is_reported_with_its_place_and_its_reason():
     cutting = cutter()
     allocated(of_lengths(100 * MIB), 2, cutting)
     (cut,) = cutting.made
@@ -136,7 +134,7 @@ def test_a_cut_is_reported_with_its_place_and_its_reason() -> None:
     assert (split.element_id, split.slot, split.why) == (0, None, EVEN)
 
 
-def test_what_is_known_to_be_dear_is_cut_by_what_it_costs() -> None:
+def test_what_is_known_to_be_dear_is_cut_by_what_it_costs():
     dear = replace(waiting(0, 0, 1000), done_positions=100, done_millis=10_000.0)
     first, second = allocated([dear], 2, cutter(usual=1.0))
     # a hundred positions more are thought to cost 100 ms each, and all others one: 10,900 ms
@@ -144,7 +142,7 @@ def test_what_is_known_to_be_dear_is_cut_by_what_it_costs() -> None:
     assert [(w.start, w.end) for w in second] == [(54, 1000)]
 
 
-def test_no_piece_takes_less_than_is_worth_a_cut() -> None:
+def test_no_piece_takes_less_than_is_worth_a_cut():
     cutting = cutter(usual=1.0)
     slot_work = allocated(of_lengths(120), 8, cutting)
     assert [load_of(hand) for hand in slot_work if hand] == [LEAST_MILLIS, 70]
@@ -153,7 +151,7 @@ def test_no_piece_takes_less_than_is_worth_a_cut() -> None:
 Ask = Callable[[WorkItem, int], int | None]
 
 
-def test_a_source_whose_reader_refuses_is_asked_less_and_less() -> None:
+def test_a_source_whose_reader_refuses_is_asked_less_and_less():
     asked: list[int] = []
     patience = SplitBackoff()
     for window in range(1000):
@@ -167,7 +165,7 @@ def test_a_source_whose_reader_refuses_is_asked_less_and_less() -> None:
     assert len(asked) <= 7 + 1000 / LONGEST_PATIENCE
 
 
-def test_a_source_that_can_be_cut_after_all_is_cut_as_any_other() -> None:
+def test_a_source_that_can_be_cut_after_all_is_cut_as_any_other():
     patience = SplitBackoff()
     (block,) = of_lengths(100 * MIB)
     patience.refused(block, 1)
@@ -176,14 +174,14 @@ def test_a_source_that_can_be_cut_after_all_is_cut_as_any_other() -> None:
     assert patience.allows(block, 2)
 
 
-def test_sources_that_are_no_longer_cut_are_forgotten() -> None:
+def test_sources_that_are_no_longer_cut_are_forgotten():
     patience = SplitBackoff()
     for window in range(1000):
         patience.refused(item_of(INTO, Block(window, f"{window}.gz", 0, 100 * MIB), f"{window}.gz"), window)
     assert len(patience._refused) <= LONGEST_PATIENCE + 2
 
 
-def test_a_promised_cut_is_made_again() -> None:
+def test_a_promised_cut_is_made_again():
     first, second = (WorkQueue.of(of_lengths(100 * MIB, 7 * MIB)) for _ in range(2))
     allocation = first.take({INTO: 2}, {INTO: 1e9}, cutter())
     assert stretches([*map(list, allocation[INTO])]) == [[(0, 0, 53)], [(0, 53, 100), (1, 100, 107)]]
@@ -194,14 +192,14 @@ def test_a_promised_cut_is_made_again() -> None:
     assert len(second) == 0
 
 
-def test_what_stands_around_a_promised_stretch_waits_still() -> None:
+def test_what_stands_around_a_promised_stretch_waits_still():
     queue = WorkQueue.of(of_lengths(100))
     (taken,) = queue.take_these({INTO: [[((0,), 10, 30)]]}, {INTO: 1})[INTO][0]
     assert (taken.start, taken.end) == (10, 30)
     assert [(each.start, each.end) for each in queue.all()] == [(0, 10), (30, 100)]
 
 
-def test_work_is_allocated_by_what_its_operator_counts() -> None:
+def test_work_is_allocated_by_what_its_operator_counts():
     light, heavy = (waiting(number, 0, 100 * MIB) for number in range(2))
     heavy = replace(heavy, size=300.0 * MIB)
     light = replace(light, size=100.0 * MIB)

@@ -1,7 +1,5 @@
 """What is read off a program: which work may be cut so that several are at it at once."""
 
-from pathlib import Path
-
 import pytest
 
 from dagkit import Dag, OperatorContext, PortContext, StatelessPartitioner
@@ -28,9 +26,7 @@ INTO = "reader.blocks_metadata_input"
         "wherever they are written",
     ],
 )
-def test_a_block_is_read_by_several_at_once_where_its_order_can_be_kept(
-    tmp_path: Path, writer: type[RecordWriter] | type[PartWriter[str]], fused: bool, cut: set[str]
-) -> None:
+def test_a_block_is_read_by_several_at_once_where_its_order_can_be_kept(tmp_path, writer, fused, cut):
     def draw(dag: Dag, conf: object) -> None:
         splitter = dag.add_operator("splitter", FileSplitterInput(scanner={"files": [str(tmp_path / "in")]}))
         reader = dag.add_operator("reader", LineReader(min_readers=2))

@@ -23,7 +23,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture(autouse=True)
-def packs_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
+def packs_are_small(monkeypatch):
     monkeypatch.setattr(waiting, "PACKED", 3)
     monkeypatch.setattr(queue, "MOST_AT_FRONT", 5)
 
@@ -99,7 +99,7 @@ class Queued(RuleBasedStateMachine):
 TestQueued = pytest.mark.slow(Queued.TestCase)
 
 
-def test_a_view_is_cut_where_later_work_begins() -> None:
+def test_a_view_is_cut_where_later_work_begins():
     lane = Lane(INPUTS[0], map(item, range(10)))
     for _ in range(2):
         lane.popleft()
@@ -109,7 +109,7 @@ def test_a_view_is_cut_where_later_work_begins() -> None:
         assert [each.number[0] for each in behind] == list(range(max(place, 2), 10))
 
 
-def test_the_earliest_work_decides_the_watermark_even_if_it_is_packed() -> None:
+def test_the_earliest_work_decides_the_watermark_even_if_it_is_packed():
     found = [replace(item(number), not_before=NOON + timedelta(hours=(number - 4) ** 2)) for number in range(9)]
     earliest = min(found, key=lambda each: each.not_before or NOON)
     assert earliest in Waiting({"a.blocks": Lane(INPUTS[0], found).view()}).decisive
@@ -117,12 +117,12 @@ def test_the_earliest_work_decides_the_watermark_even_if_it_is_packed() -> None:
     assert any(each.not_before is None for each in Waiting({"a.blocks": Lane(INPUTS[0], unknown).view()}).decisive)
 
 
-def test_idle_work_is_listed_even_if_it_is_packed() -> None:
+def test_idle_work_is_listed_even_if_it_is_packed():
     found = [replace(item(number), idle_since=NOON if number == 4 else None) for number in range(9)]
     assert found[4] in Waiting({"a.blocks": Lane(INPUTS[0], found).view()}).decisive
 
 
-def test_a_window_costs_the_same_however_many_blocks_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_window_costs_the_same_however_many_blocks_wait(monkeypatch):
     monkeypatch.setattr(waiting, "PACKED", 1024)
 
     def calls(count: int) -> int:

@@ -46,17 +46,17 @@ WRONG = WindowSizer(500.0, positions=1000.0, millis=10.0, overhead_millis=100.0,
         ),
     ],
 )
-def test_the_next_window(pace: WindowSizer, backlog: float, length: WindowLength) -> None:
+def test_the_next_window(pace, backlog, length):
     assert pace.next(backlog) == pytest.approx(length)
 
 
-def test_windows_that_are_delivered_while_the_next_one_runs_are_short() -> None:
+def test_windows_that_are_delivered_while_the_next_one_runs_are_short():
     """Slots have nothing to do while the last one is delivered."""
     exact = replace(RIGHT, hands_over=True)
     assert exact.next(10_000.0, is_delivered=True) == pytest.approx(WindowLength(1000.0, 1000.0))
 
 
-def test_windows_get_shorter_as_the_backlog_does() -> None:
+def test_windows_get_shorter_as_the_backlog_does():
     lengths = [WRONG.next(backlog).lasts_millis for backlog in (1e6, 1e5, 2e4, 5e3, 1e3)]
     assert lengths == sorted(lengths, reverse=True)
     assert lengths[0] == LONGEST_MILLIS
@@ -71,25 +71,25 @@ def test_windows_get_shorter_as_the_backlog_does() -> None:
         pytest.param(900, 27.0, 0.02, id="what was read counts as much as all before that is remembered"),
     ],
 )
-def test_what_is_known_after_a_window(positions: int, millis: float, usual: float) -> None:
+def test_what_is_known_after_a_window(positions, millis, usual):
     assert RIGHT.after(positions, millis).usual == pytest.approx(usual)
 
 
-def test_nothing_is_usual_before_anything_was_measured() -> None:
+def test_nothing_is_usual_before_anything_was_measured():
     assert NEW.usual is None
     assert NEW.after(1000, 10.0).usual == 0.01
 
 
-def test_a_forecast_by_which_all_were_slower_alike_was_right() -> None:
+def test_a_forecast_by_which_all_were_slower_alike_was_right():
     assert RIGHT.after_forecast([100.0, 200.0], [300.0, 600.0]).error == LEAST_ERROR
 
 
-def test_a_forecast_is_as_wrong_as_slots_were_off() -> None:
+def test_a_forecast_is_as_wrong_as_slots_were_off():
     assert RIGHT.after_forecast([100.0, 100.0], [50.0, 150.0]).error == pytest.approx(0.5)
     assert RIGHT.after_forecast([100.0, 100.0], [0.0, 500.0]).error == 1.0
 
 
-def test_a_wrong_forecast_is_forgotten_by_and_by() -> None:
+def test_a_wrong_forecast_is_forgotten_by_and_by():
     pace, errors = WRONG, []
     for _ in range(8):
         pace = pace.after_forecast([1.0, 1.0], [1.0, 1.0])
@@ -99,17 +99,17 @@ def test_a_wrong_forecast_is_forgotten_by_and_by() -> None:
     assert errors[-1] == LEAST_ERROR
 
 
-def test_a_slot_alone_waits_for_no_other() -> None:
+def test_a_slot_alone_waits_for_no_other():
     assert RIGHT.after_forecast([1.0], [9.0]) == RIGHT
 
 
-def test_what_a_window_costs_is_believed_at_once_where_it_is_less_and_slowly_where_it_is_more() -> None:
+def test_what_a_window_costs_is_believed_at_once_where_it_is_less_and_slowly_where_it_is_more():
     assert RIGHT.after_window(1040.0, 1000.0).overhead_millis == 40.0
     assert RIGHT.after_window(9000.0, 1000.0).overhead_millis == 125.0
 
 
 @given(st.integers(0, 10**15), st.floats(0, 1e9), st.floats(0, 1e12), st.floats(0.0, 1.0))
-def test_every_window_ends_and_is_given_something(positions: int, millis: float, backlog: float, off: float) -> None:
+def test_every_window_ends_and_is_given_something(positions, millis, backlog, off):
     pace = NEW.after(positions, millis).after_forecast([1.0, 1.0], [1.0 - off, 1.0 + off])
     length = pace.next(backlog)
     assert 500.0 <= length.lasts_millis <= 2 * LONGEST_MILLIS

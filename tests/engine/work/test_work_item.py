@@ -43,7 +43,7 @@ def changed(item: WorkItem) -> dict[str, Any]:
     return {name: value for name, value in asdict(item).items() if value != before[name]}
 
 
-def test_the_item_of_these_tests_has_no_default() -> None:
+def test_the_item_of_these_tests_has_no_default():
     assert not [field.name for field in fields(WorkItem) if getattr(ITEM, field.name) == field.default]
 
 
@@ -58,21 +58,21 @@ def test_the_item_of_these_tests_has_no_default() -> None:
     ],
     ids=["the first part", "the last part", "joined", "joined to unknown work", "measured"],
 )
-def test_a_changed_copy_keeps_all_other_fields(copy: WorkItem, changes: dict[str, Any]) -> None:
+def test_a_changed_copy_keeps_all_other_fields(copy, changes):
     assert changed(copy) == changes
 
 
-def test_the_ledger_returns_an_item_as_it_was() -> None:
+def test_the_ledger_returns_an_item_as_it_was():
     assert STORED.validate_json(STORED.dump_json(ITEM)) == ITEM
     assert pickle.loads(pickle.dumps(ITEM)) == ITEM  # noqa: S301 - its own bytes
 
 
-def test_the_ledger_names_the_element_as_earlier_versions_do() -> None:
+def test_the_ledger_names_the_element_as_earlier_versions_do():
     stored = STORED.dump_python(ITEM, mode="json")
     assert stored["block"] == 3
     assert "element_id" not in stored
 
 
-def test_an_unknown_field_in_the_ledger_is_refused() -> None:
+def test_an_unknown_field_in_the_ledger_is_refused():
     with pytest.raises(ValidationError, match="later"):
         STORED.validate_python({**STORED.dump_python(ITEM, mode="json"), "later": 1})

@@ -1,8 +1,6 @@
 """The life of an operator: every engine calls it in the same order, and what was begun is ended once."""
 
 import logging
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -101,7 +99,7 @@ class Finding(Script, Noted):
 
 
 @pytest.fixture
-def calls() -> Iterator[list[str]]:
+def calls():
     Noted.calls.clear()
     yield Noted.calls
     Noted.calls.clear()
@@ -121,7 +119,7 @@ TWO_WINDOWS_AND_THE_LAST = in_windows(
 
 
 @pytest.mark.parametrize("on", [ReferenceBackend, InSlots])
-def test_an_operator_lives_in_one_order_on_every_backend(tmp_path: Path, on: Any, calls: list[str]) -> None:
+def test_an_operator_lives_in_one_order_on_every_backend(tmp_path, on, calls):
     def draw(dag: Dag, conf: object) -> None:
         dag.add_operator("numbers", Script(looks=((7,), (8,)))) >> dag.add_operator("takes", Taking())
 
@@ -129,7 +127,7 @@ def test_an_operator_lives_in_one_order_on_every_backend(tmp_path: Path, on: Any
     assert calls == TWO_WINDOWS_AND_THE_LAST
 
 
-def test_an_operator_alone_lives_in_that_order(calls: list[str]) -> None:
+def test_an_operator_alone_lives_in_that_order(calls):
     alone = Alone(Taking())
     for item in (7, 8):
         with alone.window(last=True):
@@ -153,21 +151,19 @@ def unified(numbers: type[Operator]) -> Any:
 
 
 @pytest.mark.parametrize("on", [ReferenceBackend, InSlots])
-def test_a_unifier_lives_as_any_operator_does(tmp_path: Path, on: Any, calls: list[str]) -> None:
+def test_a_unifier_lives_as_any_operator_does(tmp_path, on, calls):
     Desk(tmp_path, unified(Numbers), backend=lambda backend: on(backend.compilation)).run()
     assert calls == in_windows("setup, activate, begin_window 1, process 7, end_window, deactivate, teardown")
 
 
 @pytest.mark.parametrize("on", [ReferenceBackend, InSlots])
-def test_a_unifier_that_fails_is_torn_down_and_names_whom_it_merges_for(
-    tmp_path: Path, on: Any, calls: list[str]
-) -> None:
+def test_a_unifier_that_fails_is_torn_down_and_names_whom_it_merges_for(tmp_path, on, calls):
     with pytest.raises(OperatorFailed, match=r"^collect failed in window 1, slot 0: ValueError: no process 7"):
         Desk(tmp_path, unified(NumbersInVain), backend=lambda backend: on(backend.compilation)).run()
     assert calls == in_windows("setup, activate, begin_window 1, process 7, deactivate, teardown")
 
 
-def test_an_input_operator_that_cannot_be_activated_is_torn_down(tmp_path: Path, calls: list[str]) -> None:
+def test_an_input_operator_that_cannot_be_activated_is_torn_down(tmp_path, calls):
     def draw(dag: Dag, conf: object) -> None:
         dag.add_operator("finds", Finding(looks=((7,),), fails_in="activate")) >> dag.add_operator("collect", Collect())
 
@@ -184,7 +180,7 @@ def test_an_input_operator_that_cannot_be_activated_is_torn_down(tmp_path: Path,
         pytest.param("begin_window", ["deactivate", "teardown"], id="an active operator is deactivated"),
     ],
 )
-def test_what_failed_is_ended_as_far_as_it_was_begun(fails_in: str, ended: list[str], calls: list[str]) -> None:
+def test_what_failed_is_ended_as_far_as_it_was_begun(fails_in, ended, calls):
     draw = compile_application(lambda dag, _: dag.add_operator("s", Script()) >> dag.add_operator("takes", Taking()))
     life = Life(Taking(fails_in=fails_in))
     with pytest.raises(ValueError, match=f"no {fails_in}"):
@@ -200,7 +196,7 @@ def _begin(life: Life, context: Any) -> None:
     life.begin(1)
 
 
-def test_teardown_is_called_though_deactivate_fails(calls: list[str], caplog: pytest.LogCaptureFixture) -> None:
+def test_teardown_is_called_though_deactivate_fails(calls, caplog):
     compiled = compile_application(lambda dag, _: dag.add_operator("s", Script()) >> dag.add_operator("t", Taking()))
     life = Life(Taking(fails_in="deactivate"))
     life.set_up(program_of(compiled).context_of("t", 0, 1))
@@ -210,7 +206,7 @@ def test_teardown_is_called_though_deactivate_fails(calls: list[str], caplog: py
     assert caplog.messages == ["Taking could not be torn down after window 3 failed"]
 
 
-def test_an_application_window_begins_and_ends_with_its_first_and_last_streaming_window(calls: list[str]) -> None:
+def test_an_application_window_begins_and_ends_with_its_first_and_last_streaming_window(calls):
     life = Life(Taking(), windows=3)
     for window_id in range(1, 7):
         life.begin(window_id)

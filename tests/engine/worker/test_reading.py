@@ -102,13 +102,13 @@ def left(reading: Reading) -> list[Block]:
     return [block_in(each) for each in reading.left]
 
 
-def test_a_block_is_read_to_its_end() -> None:
+def test_a_block_is_read_to_its_end():
     slot = Slot()
     reading = slot.work(Block(1, "a", 3, 6))
     assert (slot.read, reading.left, reading.positions, slot.flushed) == ([3, 4, 5], [], 3, 1)
 
 
-def test_what_is_not_claimed_at_the_deadline_is_left() -> None:
+def test_what_is_not_claimed_at_the_deadline_is_left():
     slot = Slot(split_at=frozenset({4}))
     reading = slot.work(Block(1, "a", 3, 9))
     assert slot.read == [3, 4]
@@ -117,21 +117,21 @@ def test_what_is_not_claimed_at_the_deadline_is_left() -> None:
     assert reading.left[0].done_millis > 0
 
 
-def test_a_block_that_comes_too_late_is_left_whole() -> None:
+def test_a_block_that_comes_too_late_is_left_whole():
     slot = Slot(split_at=frozenset({4}))
     reading = slot.work(Block(1, "a", 3, 5), Block(2, "a", 5, 9))
     assert slot.read == [3, 4]
     assert left(reading) == [Block(2, "a", 5, 9)]
 
 
-def test_a_window_begins_one_block_however_late_it_is() -> None:
+def test_a_window_begins_one_block_however_late_it_is():
     slot = Slot(is_over=True)
     reading = slot.work(Block(1, "a", 3, 5), Block(2, "a", 5, 9))
     assert slot.read == [3, 4]
     assert left(reading) == [Block(2, "a", 5, 9)]
 
 
-def test_what_comes_from_another_operator_is_work_like_any_other() -> None:
+def test_what_comes_from_another_operator_is_work_like_any_other():
     slot = Slot(split_at=frozenset({1}))
     reading = slot.work(arriving=[Block(1, "a", 0, 4), Block(2, "a", 4, 6)])
     assert slot.read == [0, 1]
@@ -141,7 +141,7 @@ def test_what_comes_from_another_operator_is_work_like_any_other() -> None:
     ]
 
 
-def test_what_has_no_end_comes_last_and_waits_for_those_that_had_no_turn() -> None:
+def test_what_has_no_end_comes_last_and_waits_for_those_that_had_no_turn():
     slot = Slot(split_at=frozenset({5, 40}))
     endless = item_of(INTO, Block(1, "a", 40, OFFSET_INFINITY), "a")
     first = slot.work(endless, Block(2, "b", 5, 6))
@@ -155,7 +155,7 @@ def test_what_has_no_end_comes_last_and_waits_for_those_that_had_no_turn() -> No
 
 
 @pytest.mark.slow
-def test_what_has_no_end_shares_the_window() -> None:
+def test_what_has_no_end_shares_the_window():
     slot = Slot()
     work = [item_of(INTO, Block(n, "a", 0, OFFSET_INFINITY), "a") for n in range(4)]
     reading = Reading(slot.elements, 0, WindowTask(1, lasts_millis=2000.0), work)
@@ -173,7 +173,7 @@ def test_what_has_no_end_shares_the_window() -> None:
     ],
     ids=["after each batch", "after as many items as a batch has"],
 )
-def test_what_was_made_may_go_on_before_its_block_is_done(operator: Hooked, count: int, seen: list[int]) -> None:
+def test_what_was_made_may_go_on_before_its_block_is_done(operator, count, seen):
     read: list[int] = []
     bind_output(operator, "numbers", [of_items(read.append)])
     work = [item_of(INTO, Block(1, "a", 0, count), "a")]
@@ -181,7 +181,7 @@ def test_what_was_made_may_go_on_before_its_block_is_done(operator: Hooked, coun
     assert [len(read) for _ in reading.work()] == seen
 
 
-def test_an_operator_that_stops_with_work_unclaimed_is_reported() -> None:
+def test_an_operator_that_stops_with_work_unclaimed_is_reported():
     slot = Slot(stops_at=5)
     with pytest.raises(OperatorFailed) as raised:
         slot.work(Block(1, "a", 3, 9))
@@ -199,7 +199,7 @@ def test_an_operator_that_stops_with_work_unclaimed_is_reported() -> None:
     lengths=st.lists(st.integers(0, 8), min_size=1, max_size=8),
     split_at=st.frozensets(st.integers(0, 64), max_size=6),
 )
-def test_window_by_window_every_position_is_read_once(lengths: list[int], split_at: frozenset[int]) -> None:
+def test_window_by_window_every_position_is_read_once(lengths, split_at):
     starts = [sum(lengths[:number]) for number in range(len(lengths))]
     blocks = [
         Block(n, "a", start, start + length) for n, (start, length) in enumerate(zip(starts, lengths, strict=True))
@@ -217,7 +217,7 @@ def test_window_by_window_every_position_is_read_once(lengths: list[int], split_
     assert sorted(read) == list(range(sum(lengths)))
 
 
-def test_unfinished_work_reports_how_far_it_has_come_since_it_began() -> None:
+def test_unfinished_work_reports_how_far_it_has_come_since_it_began():
     """Not since its last window: progress would fall back with each window."""
     first = Slot(split_at=frozenset({3})).work(Block(1, "a", 0, 10))
     assert first.underway == [WorkProgress("a", 4.0, 6.0)]
@@ -227,7 +227,7 @@ def test_unfinished_work_reports_how_far_it_has_come_since_it_began() -> None:
     assert Slot().work(*second.left).underway == []
 
 
-def test_work_without_an_end_reports_what_was_done() -> None:
+def test_work_without_an_end_reports_what_was_done():
     reading = Slot(split_at=frozenset({3})).work(Block(1, "a", 0, OFFSET_INFINITY))
     assert reading.underway == [WorkProgress("a", 4.0, None)]
     assert reading.underway[0].fraction is None
@@ -247,7 +247,7 @@ class Tearing(Hooked):
         return Torn(restriction)
 
 
-def test_a_tracker_that_raises_at_the_deadline_fails_its_operator() -> None:
+def test_a_tracker_that_raises_at_the_deadline_fails_its_operator():
     """The watchdog asks it on a thread of its own, which would end, and with it all deadlines of the slot."""
     elements = Elements(INTO, Tearing(after_claim=lambda _: over()), Block)
     bind_output(elements.operator, "numbers", [of_items(lambda _: None)])
@@ -288,9 +288,7 @@ class Endless(Tearing):
     ],
     ids=["at the next claim", "at the next batch", "at the next items"],
 )
-def test_work_without_an_end_fails_soon_after_its_tracker_raised(
-    claims: int, sends: Callable[[int], Any], reached: int
-) -> None:
+def test_work_without_an_end_fails_soon_after_its_tracker_raised(claims, sends, reached):
     numbers: list[int] = []
 
     def over(number: int) -> None:

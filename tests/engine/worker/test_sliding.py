@@ -1,7 +1,5 @@
 """Sliding windows against numbers counted by hand."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,18 +33,18 @@ def slid(length: int, step: int, items: list[list[int]]) -> list[list[int]]:
         pytest.param(4, 2, [[], [1, 2], [], [1, 2, 3, 4], [], [3, 4, 5, 6]], id="windows of four slide by two"),
     ],
 )
-def test_what_slides(length: int, step: int, out: list[list[int]]) -> None:
+def test_what_slides(length, step, out):
     assert slid(length, step, [[number] for number in range(1, 7)]) == out
 
 
 @given(st.integers(1, 6), st.integers(1, 6), st.lists(st.lists(st.integers(), max_size=3), max_size=14))
-def test_a_window_holds_what_its_last_windows_brought(length: int, step: int, items: list[list[int]]) -> None:
+def test_a_window_holds_what_its_last_windows_brought(length, step, items):
     for window_id, out in enumerate(slid(length, step, items), 1):
         within = items[max(0, window_id - length) : window_id] if window_id % step == 0 else []
         assert out == [item for mine in within for item in mine]
 
 
-def test_panes_of_several_partitions_are_put_together_by_age() -> None:
+def test_panes_of_several_partitions_are_put_together_by_age():
     assert together([{"panes": [[1], [2]]}, {"panes": [[3]]}, {}]) == {"panes": [[1], [2, 3]]}
 
 
@@ -102,17 +100,13 @@ COUNTED = [
 
 @pytest.mark.parametrize("partitions", [1, 2])
 @pytest.mark.parametrize(("length", "step", "sums"), COUNTED)
-def test_sums_slide_as_counted_by_hand(
-    tmp_path: Path, length: int, step: int, sums: list[int], partitions: int
-) -> None:
+def test_sums_slide_as_counted_by_hand(tmp_path, length, step, sums, partitions):
     assert arrived(Desk(tmp_path, summing(length, step, partitions)).run()) == sums
 
 
 @pytest.mark.parametrize("partitions", [1, 2])
 @pytest.mark.parametrize(("length", "step", "sums"), COUNTED)
-def test_sums_slide_on_after_a_restart_at_every_window(
-    tmp_path: Path, length: int, step: int, sums: list[int], partitions: int
-) -> None:
+def test_sums_slide_on_after_a_restart_at_every_window(tmp_path, length, step, sums, partitions):
     desk = Desk(tmp_path, summing(length, step, partitions))
     for window in range(1, 7):
         desk.crash(CrashAfter(Point.STAGED, window))
@@ -121,14 +115,14 @@ def test_sums_slide_on_after_a_restart_at_every_window(
     assert desk.faults() == []
 
 
-def test_an_application_window_that_is_open_at_the_end_is_closed(tmp_path: Path) -> None:
+def test_an_application_window_that_is_open_at_the_end_is_closed(tmp_path):
     loop = Desk(tmp_path, summing(4, None, 1)).run()
     assert arrived(loop) == [110, 121]
     assert loop.checkpoint.window == 8
 
 
 @pytest.mark.parametrize("partitions", [(1, 2), (2, 1), (2, 3), (3, 2)], ids=str)
-def test_panes_follow_another_number_of_partitions(tmp_path: Path, partitions: tuple[int, int]) -> None:
+def test_panes_follow_another_number_of_partitions(tmp_path, partitions):
     before, now = partitions
     Desk(tmp_path, summing(2, 1, before)).run(windows=3)
     assert arrived(Desk(tmp_path, summing(2, 1, now)).run()) == [11, 33, 55, 77, 99, 121]

@@ -397,7 +397,7 @@ def test_a_window_that_records_by_input_continues_one_that_did_not(work, kinds):
     assert [flaw.kind for flaw in audit.window(Window([span(10, 20)], one_input(**work)))] == kinds
 
 
-def test_shares_that_waited_before_they_were_marked_are_the_same_work() -> None:
+def test_shares_that_waited_before_they_were_marked_are_the_same_work():
     audit = Audit()
     audit.window(Window([], one_input(found=(span(0, 9),), pending=(span(0, 9),))))
     rest = (Span(source="a.txt", start=4, end=9, shares=True),)
@@ -407,7 +407,7 @@ def test_shares_that_waited_before_they_were_marked_are_the_same_work() -> None:
     assert (proven.positions, proven.shares, proven.waiting_shares) == (0, 4, 5)
 
 
-def test_lost_shares_are_named_in_percent() -> None:
+def test_lost_shares_are_named_in_percent():
     audit = Audit()
     audit.window(Window([], one_input()))
     whole = Span(source="a.txt", start=0, end=SHARES, shares=True)

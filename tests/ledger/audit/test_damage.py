@@ -45,7 +45,7 @@ def damaged(folder: Path, chance: Random) -> None:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory) -> Path:
+def whole(tmp_path_factory):
     """A ledger with a window promised, and its exports in both forms."""
     place = tmp_path_factory.mktemp("whole")
     desk = Desk(LocalStore(place / "app", durable=False))

@@ -1,6 +1,6 @@
 """Every way to change a small ledger that docs/ledger.md promises to detect: `verify` reports each of them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import permutations
 
 import pytest
@@ -34,7 +34,7 @@ def codes(contents: Contents) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def small() -> Contents:
+def small():
     desk = Desk()
     desk.discover((0, 10))
     desk.window(2, consumed=[(0, 10)])
@@ -53,7 +53,7 @@ def blocks_of(contents: Contents) -> list[str]:
 
 @pytest.mark.trial
 @pytest.mark.slow
-def test_every_flipped_byte_of_every_chain_is_reported(small: Contents) -> None:
+def test_every_flipped_byte_of_every_chain_is_reported(small):
     flipped = [
         (key, place)
         for key in chains_of(small)
@@ -94,15 +94,13 @@ def cut_short(contents: Contents) -> Iterator[Contents]:
 
 
 @pytest.mark.parametrize("forge", [dropped, doubled, swapped, cut_short], ids=lambda forge: forge.__name__)
-def test_every_forged_order_of_blocks_is_reported(
-    small: Contents, forge: Callable[[Contents], Iterator[Contents]]
-) -> None:
+def test_every_forged_order_of_blocks_is_reported(small, forge):
     forged = list(forge(small))
     assert len(forged) >= len(blocks_of(small))
     assert [number for number, each in enumerate(forged) if not codes(each)] == []
 
 
-def test_a_ledger_rewritten_whole_differs_from_its_kept_heads() -> None:
+def test_a_ledger_rewritten_whole_differs_from_its_kept_heads():
     honest, forged = Desk(), Desk()
     honest.discover((0, 10))
     honest.window(2, consumed=[(0, 10)])
@@ -117,14 +115,14 @@ def test_a_ledger_rewritten_whole_differs_from_its_kept_heads() -> None:
     }
 
 
-def test_kept_heads_stay_in_a_chain_that_grows(desk: Desk) -> None:
+def test_kept_heads_stay_in_a_chain_that_grows(desk):
     desk.discover((0, 10))
     kept = heads_of(desk.reopened_ledger())
     desk.window(2, consumed=[(0, 10)])
     assert verify(desk.reopened_ledger(), kept=kept).is_complete
 
 
-def test_the_commands_print_heads_and_compare_them(run, here: Desk, tmp_path) -> None:
+def test_the_commands_print_heads_and_compare_them(run, here, tmp_path):
     kept = tmp_path / "heads.txt"
     kept.write_text(run("heads", "PATH").stdout)
     here.window(2)

@@ -1,7 +1,6 @@
 """Torn, half-created, orphaned and active files are reported, and deleted only if nothing can be lost."""
 
 import os
-from pathlib import Path
 
 import pytest
 
@@ -61,7 +60,7 @@ def test_a_torn_block_is_set_aside_where_the_head_names_the_one_before(run, here
 
 
 @pytest.fixture
-def killed(here) -> Path:
+def killed(here):
     """What the creation of a chain leaves that was killed while it wrote the Seed."""
     blocks = here.store.root / "ledger" / "chains" / "Merger" / "blocks"
     blocks.mkdir(parents=True)

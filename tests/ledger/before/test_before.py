@@ -10,7 +10,6 @@ import json
 import shutil
 import tarfile
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ DONE = ["lines-done", "counts-done"]
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def kept(tmp_path_factory):
     """The kept folders, unpacked."""
     folder = tmp_path_factory.mktemp("before")
     with tarfile.open(KEPT) as packed:
@@ -39,7 +38,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def memory() -> Iterator[None]:
+def memory():
     """The files that the applications read, in memory; nothing of them is left."""
     write_inputs()
     yield
@@ -66,7 +65,7 @@ def checkpoint(desk: Desk) -> Checkpoint:
     return Checkpoint.model_validate(json.loads(content))
 
 
-def test_the_kept_ledgers_hold_what_they_are_kept_for(kept: Path, tmp_path: Path) -> None:
+def test_the_kept_ledgers_hold_what_they_are_kept_for(kept, tmp_path):
     lines, counts = (checkpoint(desk(kept, name, tmp_path / name)) for name in ("lines-open", "counts-open"))
     begun = next(each for each in lines.queue if each.element["block_id"] == 0)  # type: ignore[index,call-overload]
     assert (begun.start, begun.end) == (1, 400)
@@ -77,7 +76,7 @@ def test_the_kept_ledgers_hold_what_they_are_kept_for(kept: Path, tmp_path: Path
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STOPPED)
-def test_what_was_stopped_resumes_to_the_output_of_an_uninterrupted_run(name: str, kept: Path, tmp_path: Path) -> None:
+def test_what_was_stopped_resumes_to_the_output_of_an_uninterrupted_run(name, kept, tmp_path):
     whole = Desk(tmp_path / "whole", APPLICATIONS[name.partition("-")[0]])
     whole.run()
     expected = made(whole)
@@ -89,7 +88,7 @@ def test_what_was_stopped_resumes_to_the_output_of_an_uninterrupted_run(name: st
 
 
 @pytest.mark.parametrize("name", DONE)
-def test_what_was_done_verifies_and_has_nothing_to_do(name: str, kept: Path, tmp_path: Path) -> None:
+def test_what_was_done_verifies_and_has_nothing_to_do(name, kept, tmp_path):
     done = desk(kept, name, tmp_path)
     before = checkpoint(done), made(done)
     assert done.faults() == []
@@ -97,7 +96,7 @@ def test_what_was_done_verifies_and_has_nothing_to_do(name: str, kept: Path, tmp
     assert (checkpoint(done), made(done)) == before
 
 
-def test_what_earlier_windows_recorded_is_complete_and_what_they_did_not_is_named(kept: Path, tmp_path: Path) -> None:
+def test_what_earlier_windows_recorded_is_complete_and_what_they_did_not_is_named(kept, tmp_path):
     lines, counts = (verify(desk(kept, name, tmp_path / name).ledger()) for name in ("lines-done", "counts-done"))
     assert lines.is_complete
     assert (counts.is_valid, counts.is_complete) == (True, False)
@@ -105,7 +104,7 @@ def test_what_earlier_windows_recorded_is_complete_and_what_they_did_not_is_name
 
 
 @pytest.mark.slow
-def test_an_old_segment_opens_resumes_and_verifies(kept: Path, tmp_path: Path) -> None:
+def test_an_old_segment_opens_resumes_and_verifies(kept, tmp_path):
     stopped = desk(kept, "rounds-open", tmp_path)
     before, log = checkpoint(stopped), stopped.ledger().chain(applications.__name__).log
     assert (before.window, log.sealed()) == (ROUNDS - 5, [0])

@@ -20,7 +20,7 @@ def long_chain(blocks: int, store: MemoryStore | None = None) -> Desk:
 
 
 @pytest.fixture(scope="module")
-def packed() -> MemoryStore:
+def packed():
     """A chain of two segments and a few blocks."""
     return long_chain(2 * SEGMENT_SIZE + 3).store
 

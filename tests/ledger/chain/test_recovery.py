@@ -31,7 +31,7 @@ from tests.patience import join, within
 
 
 @pytest.fixture
-def here(tmp_path) -> Desk:
+def here(tmp_path):
     """A ledger in a folder, with three blocks of work."""
     desk = Desk(LocalStore(tmp_path, durable=False))
     for start in (0, 10, 20):

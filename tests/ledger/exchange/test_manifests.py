@@ -47,7 +47,7 @@ def judge_of(version: str, name: str):
 
 
 @pytest.fixture(scope="module")
-def rich() -> Ledger:
+def rich():
     """A ledger in which every kind of event occurs."""
     desk = Desk()
     note = DataField(name="note", type={"kind": "Option", "inner": "String"}, extra={"dagkit.dev/x": 1})

@@ -16,7 +16,7 @@ LATER = datetime(2100, 1, 1, tzinfo=UTC)
 
 @pytest.mark.gate(3)
 @pytest.mark.parametrize("last", [0, 700, 999, 1000, 1003])
-def test_a_copy_ends_within_packed_blocks_or_after_them(last: int) -> None:
+def test_a_copy_ends_within_packed_blocks_or_after_them(last):
     chain, store = long_chain(1004).root, MemoryStore()
     Ledger.create(store)
     copy_chain(chain, store, last)

@@ -13,7 +13,7 @@ from tests.ledger.desk import SPLITTER
 
 
 @pytest.fixture(scope="module")
-def packed() -> MemoryStore:
+def packed():
     """A chain of one segment and a few blocks."""
     return long_chain(SEGMENT_SIZE + 3).store
 

@@ -53,7 +53,7 @@ def row_at(offset: int) -> DataSlice:
 
 
 @pytest.fixture
-def bare() -> Chain:
+def bare():
     """A root chain with nothing but its Seed."""
     return Chain.create(MemoryStore(), "chain", "bare", DatasetKind.ROOT, "did:odf:f1620" + "00" * 32)
 

@@ -55,14 +55,12 @@ def read(file: FileInfo, **properties: object) -> list[str]:
     return alone.sent()
 
 
-def test_every_ending_has_its_tests() -> None:
+def test_every_ending_has_its_tests():
     assert ENDINGS.keys() == COMPRESS.keys()
 
 
 @codecs
-def test_the_lines_are_those_that_were_compressed(
-    ending: str, compress: Callable[[bytes], bytes], tmp_path: Path
-) -> None:
+def test_the_lines_are_those_that_were_compressed(ending, compress, tmp_path):
     content = compress("\n".join(FIFTEEN).encode())
     for size in SIZES:
         assert read(kept(tmp_path, f"file{ending}", content), chunk_size=size) == FIFTEEN
@@ -71,29 +69,27 @@ def test_the_lines_are_those_that_were_compressed(
 
 
 @codecs
-def test_many_lines_and_none_at_all(ending: str, compress: Callable[[bytes], bytes], tmp_path: Path) -> None:
+def test_many_lines_and_none_at_all(ending, compress, tmp_path):
     many = [f"line{number}" for number in range(10_000)]
     assert read(kept(tmp_path, f"many{ending}", compress("\n".join([*many, ""]).encode())), chunk_size=1000) == many
     assert read(kept(tmp_path, f"none{ending}", compress(b""))) == []
 
 
 @pytest.mark.parametrize("ending", [".gz", ".deflate", ".bz2", ".xz", ".zst"])
-def test_files_that_were_put_one_behind_the_other_are_read_as_one(ending: str, tmp_path: Path) -> None:
+def test_files_that_were_put_one_behind_the_other_are_read_as_one(ending, tmp_path):
     compress = COMPRESS[ending]
     content = b"".join(compress(part) for part in (b"a\nb\nc\n", b"p\nq\nr\n", b"x\ny\nz"))
     assert read(kept(tmp_path, f"file{ending}", content)) == list("abcpqrxyz")
 
 
 @pytest.mark.parametrize("ending", [".gz", ".deflate", ".bz2", ".xz", ".zst"])
-def test_those_that_hold_nothing_hide_nothing(ending: str, tmp_path: Path) -> None:
+def test_those_that_hold_nothing_hide_nothing(ending, tmp_path):
     content = b"".join(map(COMPRESS[ending], (b"", b"a\nb\n", b"", b"", b"c\n", b"")))
     assert read(kept(tmp_path, f"file{ending}", content)) == list("abc")
 
 
 @codecs
-def test_a_file_that_was_cut_off_when_it_was_found_is_read_when_the_rest_is_there(
-    ending: str, compress: Callable[[bytes], bytes], tmp_path: Path
-) -> None:
+def test_a_file_that_was_cut_off_when_it_was_found_is_read_when_the_rest_is_there(ending, compress, tmp_path):
     content = compress("\n".join(FIFTEEN).encode())
     found = kept(tmp_path, f"file{ending}", content[:-3])
     with pytest.raises(CompressionBroken):
@@ -109,7 +105,7 @@ def test_a_file_that_was_cut_off_when_it_was_found_is_read_when_the_rest_is_ther
     assert [record.value for record in reader.sent()] == FIFTEEN
 
 
-def test_only_what_was_cut_off_is_read_further(tmp_path: Path) -> None:
+def test_only_what_was_cut_off_is_read_further(tmp_path):
     one, two = gzip.compress(b"a\n"), gzip.compress(b"b\n")
     whole = kept(tmp_path, "whole.gz", one)
     kept(tmp_path, "whole.gz", one + two)
@@ -120,7 +116,7 @@ def test_only_what_was_cut_off_is_read_further(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", [-1, 1])
-def test_a_zstd_frame_with_another_length_than_it_states_is_broken(wrong: int, tmp_path: Path) -> None:
+def test_a_zstd_frame_with_another_length_than_it_states_is_broken(wrong, tmp_path):
     """The frames of a writer have no checksum, and state the length of their content."""
     frame = bytearray(pa.Codec("zstd").compress(b"line\n" * 1000, asbytes=True))
     assert frame[5] + 256 * frame[6] + 256 == 5000, "the field after the magic number and the descriptor"
@@ -129,7 +125,7 @@ def test_a_zstd_frame_with_another_length_than_it_states_is_broken(wrong: int, t
         read(kept(tmp_path, "file.zst", bytes(frame)))
 
 
-def test_xz_may_be_padded_between_and_behind_by_fours(tmp_path: Path) -> None:
+def test_xz_may_be_padded_between_and_behind_by_fours(tmp_path):
     one, two = lzma.compress(b"a\n"), lzma.compress(b"b\n")
     for padding in (b"", bytes(4), bytes(1 << 18)):
         assert read(kept(tmp_path, "file.xz", one + padding + two + padding)) == ["a", "b"]
@@ -139,7 +135,7 @@ def test_xz_may_be_padded_between_and_behind_by_fours(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", [".gz", ".deflate", ".bz2", ".xz", ".zst"])
-def test_damage_where_a_later_one_begins_is_reported(ending: str, tmp_path: Path) -> None:
+def test_damage_where_a_later_one_begins_is_reported(ending, tmp_path):
     one, two = COMPRESS[ending](b"a\n"), COMPRESS[ending](b"b\n")
     for later in (bytes([two[0] ^ 1]) + two[1:], two[:3], b"\1" * len(two)):
         with pytest.raises(CompressionBroken, match=f"file{ending} cannot be read"):
@@ -147,7 +143,7 @@ def test_damage_where_a_later_one_begins_is_reported(ending: str, tmp_path: Path
 
 
 @codecs
-def test_a_file_that_is_broken_is_reported(ending: str, compress: Callable[[bytes], bytes], tmp_path: Path) -> None:
+def test_a_file_that_is_broken_is_reported(ending, compress, tmp_path):
     whole = compress("\n".join(FIFTEEN).encode())
     for content in (b"corrupt", whole[:-3]):
         with pytest.raises(CompressionBroken, match=rf"file{ending} cannot be read as {ENDINGS[ending]}: .") as fault:
@@ -155,18 +151,18 @@ def test_a_file_that_is_broken_is_reported(ending: str, compress: Callable[[byte
         assert str(pickle.loads(pickle.dumps(fault.value))) == str(fault.value)  # noqa: S301 - made here
 
 
-def test_a_file_that_became_shorter_fails_as_any_other(tmp_path: Path) -> None:
+def test_a_file_that_became_shorter_fails_as_any_other(tmp_path):
     file = kept(tmp_path, "file.gz", gzip.compress(b"a\n" * 1000))
     Path(file.path).write_bytes(b"\x1f\x8b")
     with pytest.raises(FileChanged, match="ends at byte 2"):
         read(file)
 
 
-def test_a_file_is_read_as_it_is_where_that_is_asked_for(tmp_path: Path) -> None:
+def test_a_file_is_read_as_it_is_where_that_is_asked_for(tmp_path):
     assert read(kept(tmp_path, "file.gz", b"a\nb"), compression="none") == ["a", "b"]
 
 
-def test_it_is_allocated_as_one_and_never_split(tmp_path: Path) -> None:
+def test_it_is_allocated_as_one_and_never_split(tmp_path):
     file = kept(tmp_path, "file.gz", gzip.compress("\n".join(FIFTEEN).encode()))
     operator = ReadFiles(part_size=10, chunk_size=10)
     whole = operator.initial_restriction(file)
@@ -175,7 +171,7 @@ def test_it_is_allocated_as_one_and_never_split(tmp_path: Path) -> None:
         check_every_split_of(operator, file, positions=[5, 20])
 
 
-def test_going_back_and_going_on_are_exact() -> None:
+def test_going_back_and_going_on_are_exact():
     content = bytes(range(256)) * 9
     stream = Decompressed(io.BytesIO(gzip.compress(content)), "gzip", "")
     found = bytearray(7)

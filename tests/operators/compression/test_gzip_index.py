@@ -7,7 +7,6 @@ import os
 import random
 import re
 import zlib
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -78,14 +77,14 @@ def indexed(file: bytes, spacing: int = SPACING) -> GzipIndex:
 
 @pytest.mark.parametrize("inflate", [zlib.decompressobj, isal_zlib.decompressobj], ids=["zlib", "isal"])
 @pytest.mark.parametrize("bit", range(8))
-def test_a_deflate_stream_starts_at_any_bit(bit: int, inflate: Callable[[int], Any]) -> None:
+def test_a_deflate_stream_starts_at_any_bit(bit, inflate):
     deflate = zlib.compressobj(wbits=-15)
     stream = deflate.compress(TEXT[:1000]) + deflate.flush()
     moved = (int.from_bytes(stream, "little") << bit | (1 << bit) - 1).to_bytes(len(stream) + 1, "little")
     assert inflate(-15).decompress(aligned(moved, bit)) == TEXT[:1000]
 
 
-def test_the_beginning_of_a_block_is_among_the_candidates() -> None:
+def test_the_beginning_of_a_block_is_among_the_candidates():
     deflate = zlib.compressobj(wbits=-15)
     first = deflate.compress(TEXT[:50_000]) + deflate.flush(zlib.Z_SYNC_FLUSH)
     then = deflate.compress(TEXT[50_000:100_000]) + deflate.flush(zlib.Z_SYNC_FLUSH)
@@ -94,7 +93,7 @@ def test_the_beginning_of_a_block_is_among_the_candidates() -> None:
 
 
 @kinds
-def test_decompression_starts_at_each_point(file: bytes) -> None:
+def test_decompression_starts_at_each_point(file):
     index = indexed(file)
     assert index.content_length == len(TEXT)
     assert len(index.points) >= 2
@@ -106,7 +105,7 @@ def test_decompression_starts_at_each_point(file: bytes) -> None:
         assert b"".join(content.pieces()) == TEXT[at:]
 
 
-def test_points_lie_right_before_multiples_of_the_spacing() -> None:
+def test_points_lie_right_before_multiples_of_the_spacing():
     spacing = 32 * 20_000
     (first, second, *_) = indexed(KINDS["level 1"], spacing).points
     assert spacing - 20_000 <= first.content < spacing - 20_000 + 200_000
@@ -114,7 +113,7 @@ def test_points_lie_right_before_multiples_of_the_spacing() -> None:
 
 
 @kinds
-def test_the_stored_form_is_read_back_and_damage_is_noticed(file: bytes) -> None:
+def test_the_stored_form_is_read_back_and_damage_is_noticed(file):
     index = indexed(file)
     stored = index.to_bytes()
     assert GzipIndex.from_bytes(stored) == index
@@ -124,7 +123,7 @@ def test_the_stored_form_is_read_back_and_damage_is_noticed(file: bytes) -> None
 
 
 @kinds
-def test_seeking_uses_the_points(file: bytes) -> None:
+def test_seeking_uses_the_points(file):
     stream = Decompressed(io.BytesIO(file), "gzip", "", indexed(file))
     found = bytearray(50)
     for place in (0, 700_000, 5, 1_200_000, 1_200_100, len(TEXT) - 50):
@@ -134,11 +133,11 @@ def test_seeking_uses_the_points(file: bytes) -> None:
 
 
 @pytest.mark.slow
-def test_a_file_without_block_beginnings_has_no_points() -> None:
+def test_a_file_without_block_beginnings_has_no_points():
     assert indexed(gzip.compress(TEXT, 0)).points == ()
 
 
-def test_each_section_is_compared_with_what_was_read_before() -> None:
+def test_each_section_is_compared_with_what_was_read_before():
     file = KINDS["level 6"]
     index = indexed(file)
     for number, point in enumerate(index.points):
@@ -152,7 +151,7 @@ def test_each_section_is_compared_with_what_was_read_before() -> None:
 
 
 @pytest.mark.parametrize("kind", ["level 6", "members"])
-def test_damage_behind_a_point_is_found_the_second_time_too(kind: str) -> None:
+def test_damage_behind_a_point_is_found_the_second_time_too(kind):
     file = KINDS[kind]
     index = indexed(file)
     point = index.points[1]
@@ -169,7 +168,7 @@ def test_damage_behind_a_point_is_found_the_second_time_too(kind: str) -> None:
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(tmp_path):
     path = tmp_path / "file.gz"
     path.write_bytes(KINDS["level 6"])
     os.utime(path, (1, 1))
@@ -177,7 +176,7 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def indexes(tmp_path: Path) -> IndexFolder:
+def indexes(tmp_path):
     return IndexFolder(str(tmp_path / "app"), spacing=SPACING, shortest=1000)
 
 
@@ -201,7 +200,7 @@ def lines(blocks: list[Block], indexes: IndexFolder) -> list[str]:
 
 
 @pytest.mark.slow
-def test_the_content_of_a_file_is_divided_once_it_was_read(file: Path, indexes: IndexFolder) -> None:
+def test_the_content_of_a_file_is_divided_once_it_was_read(file, indexes):
     first = blocks_of(file, indexes, block_size=200_000)
     assert [(block.start, block.end) for block in first] == [(0, file.stat().st_size)]
     assert lines(first, indexes) == TEXT.decode().splitlines()
@@ -213,7 +212,7 @@ def test_the_content_of_a_file_is_divided_once_it_was_read(file: Path, indexes: 
         assert lines([block], indexes) == lines([block], IndexFolder("")), "a lost index costs only time"
 
 
-def test_the_last_record_of_a_fixed_length_ends_with_its_block(file: Path, indexes: IndexFolder) -> None:
+def test_the_last_record_of_a_fixed_length_ends_with_its_block(file, indexes):
     (whole,) = blocks_of(file, indexes, block_size=200_000)
     lines([whole], indexes)  # makes the index
     reader = with_indexes(FixedLengthReader(length=3000), indexes).operator
@@ -223,7 +222,7 @@ def test_the_last_record_of_a_fixed_length_ends_with_its_block(file: Path, index
         assert reader.record_end(block, last, block.end) == block.end < last + 3000
 
 
-def test_an_index_is_found_for_the_same_content_under_another_name_and_time(file: Path, indexes: IndexFolder) -> None:
+def test_an_index_is_found_for_the_same_content_under_another_name_and_time(file, indexes):
     lines(blocks_of(file, indexes), indexes)
     other = file.rename(file.with_name("rotated.1.gz"))
     os.utime(other, (2, 2))
@@ -232,7 +231,7 @@ def test_an_index_is_found_for_the_same_content_under_another_name_and_time(file
     assert len(blocks_of(other, indexes, block_size=200_000)) == 1
 
 
-def test_a_file_that_is_gone_has_no_index(file: Path, indexes: IndexFolder) -> None:
+def test_a_file_that_is_gone_has_no_index(file, indexes):
     lines(blocks_of(file, indexes), indexes)
     found = Found(str(file), file.stat().st_size, 1000)
     assert content_length_of(found, "gzip", indexes) == len(TEXT)
@@ -240,9 +239,7 @@ def test_a_file_that_is_gone_has_no_index(file: Path, indexes: IndexFolder) -> N
     assert content_length_of(found, "gzip", indexes) is None
 
 
-def test_a_damaged_index_is_not_used(
-    file: Path, indexes: IndexFolder, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_damaged_index_is_not_used(file, indexes, tmp_path, caplog):
     lines(blocks_of(file, indexes), indexes)
     second = blocks_of(file, indexes, block_size=200_000)
     (kept,) = (tmp_path / "app" / FOLDER).iterdir()
@@ -254,7 +251,7 @@ def test_a_damaged_index_is_not_used(
     assert "cannot be read, and is not used: it is damaged" in caplog.text
 
 
-def test_a_truncated_or_corrupt_file_is_an_error_the_second_time_too(file: Path, indexes: IndexFolder) -> None:
+def test_a_truncated_or_corrupt_file_is_an_error_the_second_time_too(file, indexes):
     lines(blocks_of(file, indexes), indexes)
     second = blocks_of(file, indexes, block_size=200_000)
     whole, place = file.read_bytes(), file.stat().st_size // 3
@@ -265,7 +262,7 @@ def test_a_truncated_or_corrupt_file_is_an_error_the_second_time_too(file: Path,
 
 
 @pytest.mark.slow
-def test_content_that_became_shorter_without_an_index_is_an_error(file: Path, indexes: IndexFolder) -> None:
+def test_content_that_became_shorter_without_an_index_is_an_error(file, indexes):
     lines(blocks_of(file, indexes), indexes)
     second = blocks_of(file, indexes, block_size=200_000)
     shorter = gzip.compress(TEXT[:-100_000])
@@ -274,7 +271,7 @@ def test_content_that_became_shorter_without_an_index_is_an_error(file: Path, in
         lines(second, IndexFolder(""))
 
 
-def test_a_part_of_the_content_is_not_read_as_bytes_of_the_file(file: Path, indexes: IndexFolder) -> None:
+def test_a_part_of_the_content_is_not_read_as_bytes_of_the_file(file, indexes):
     lines(blocks_of(file, indexes), indexes)
     second = blocks_of(file, indexes, block_size=200_000)
     with pytest.raises(CompressedBlock, match="it is a part of the content of a gzip file, and compression is none"):
@@ -282,7 +279,7 @@ def test_a_part_of_the_content_is_not_read_as_bytes_of_the_file(file: Path, inde
 
 
 @pytest.mark.parametrize("application", ["{home}/app", "file://{home}/a%20b", "memory://indexes{home}"])
-def test_an_index_is_kept_wherever_the_application_is(application: str, file: Path, tmp_path: Path) -> None:
+def test_an_index_is_kept_wherever_the_application_is(application, file, tmp_path):
     def folder() -> IndexFolder:
         return IndexFolder(application.format(home=tmp_path), spacing=SPACING, shortest=1000)
 
@@ -290,13 +287,13 @@ def test_an_index_is_kept_wherever_the_application_is(application: str, file: Pa
     assert len(blocks_of(file, folder(), block_size=200_000)) > 5
 
 
-def test_options_of_a_url_stay_at_its_end(file: Path) -> None:
+def test_options_of_a_url_stay_at_its_end(file):
     place = IndexFolder("s3://bucket/app?region=eu-west-1", shortest=1).place_of(str(file), file.stat().st_size)
     assert place is not None
     assert re.fullmatch(r"s3://bucket/app/gzip-indexes/[0-9a-f]{32}\?region=eu-west-1", place)
 
 
-def test_indexes_behind_urls_have_a_limit_too() -> None:
+def test_indexes_behind_urls_have_a_limit_too():
     index = indexed(KINDS["level 6"])
     folder = IndexFolder("memory://bounded", most_bytes=2 * len(index.to_bytes()))
     places = [f"memory://bounded/{FOLDER}/{name}" for name in "abc"]
@@ -306,7 +303,7 @@ def test_indexes_behind_urls_have_a_limit_too() -> None:
     assert sum(folder.load(place) is not None for place in places) == 2
 
 
-def test_an_index_that_is_used_is_not_deleted(tmp_path: Path) -> None:
+def test_an_index_that_is_used_is_not_deleted(tmp_path):
     index = indexed(KINDS["level 6"])
     folder = IndexFolder(str(tmp_path), most_bytes=2 * len(index.to_bytes()))
     first, second, third = (f"{tmp_path}/{FOLDER}/{name}" for name in ("first", "second", "third"))
@@ -318,7 +315,7 @@ def test_an_index_that_is_used_is_not_deleted(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / FOLDER).iterdir()) == ["first", "third"]
 
 
-def test_read_files_divides_what_match_files_found_with_an_index(file: Path, indexes: IndexFolder) -> None:
+def test_read_files_divides_what_match_files_found_with_an_index(file, indexes):
     def found() -> Any:
         match = with_indexes(MatchFiles(), indexes)
         match.work(str(file))
@@ -340,7 +337,7 @@ def test_read_files_divides_what_match_files_found_with_an_index(file: Path, ind
 
 
 @pytest.mark.parametrize("most", [1, 3, 1000])
-def test_a_file_that_arrives_is_divided_as_one_that_is_found(most: int, file: Path, indexes: IndexFolder) -> None:
+def test_a_file_that_arrives_is_divided_as_one_that_is_found(most, file, indexes):
     def arrived() -> list[Block]:
         splitter = with_indexes(FileSplitterBase(block_size=200_000, blocks_threshold=most), indexes)
         blocks: list[Block] = []
@@ -364,7 +361,7 @@ def test_a_file_that_arrives_is_divided_as_one_that_is_found(most: int, file: Pa
 
 
 @pytest.mark.parametrize("content_length", [1000, 99_999, 1_032_000])
-def test_blocks_of_a_content_have_places_of_their_own_in_the_file(content_length: int) -> None:
+def test_blocks_of_a_content_have_places_of_their_own_in_the_file(content_length):
     cut: Cut | None = Cut("a.gz", 1000, 0, "", 0, content_length=content_length)
     splitter, places = FileSplitterBase(block_size=1), []
     while cut is not None:
@@ -375,7 +372,7 @@ def test_blocks_of_a_content_have_places_of_their_own_in_the_file(content_length
 
 
 @pytest.mark.slow
-def test_an_application_keeps_the_index_beside_its_ledger(tmp_path: Path) -> None:
+def test_an_application_keeps_the_index_beside_its_ledger(tmp_path):
     path = tmp_path / "file.gz"
     path.write_bytes(gzip.compress(TEXT * 30, 1))
 

@@ -53,9 +53,7 @@ def read(reader: Any, blocks: list[Block]) -> list[Any]:
 
 
 @pytest.mark.parametrize(("ending", "compress"), COMPRESS.items(), ids=COMPRESS.keys())
-def test_a_splitter_and_a_line_reader_decompress_by_name(
-    ending: str, compress: Callable[[bytes], bytes], tmp_path: Path
-) -> None:
+def test_a_splitter_and_a_line_reader_decompress_by_name(ending, compress, tmp_path):
     path = tmp_path / f"file{ending}"
     path.write_bytes(compress(CONTENT))
     blocks = blocks_of(path, block_size=10)
@@ -93,9 +91,7 @@ def numbers_in(records: list[Any]) -> list[str]:
 @pytest.mark.parametrize("name", ["file{}", "file"], ids=["by name", "by its first bytes"])
 @pytest.mark.parametrize("ending", [ENDING_OF[codec] for codec in WITH_MAGIC])
 @pytest.mark.parametrize("form", FORMATS)
-def test_every_reader_reads_compressed_files_from_a_splitter_and_from_match_files(
-    form: str, ending: str, name: str, tmp_path: Path
-) -> None:
+def test_every_reader_reads_compressed_files_from_a_splitter_and_from_match_files(form, ending, name, tmp_path):
     reader, made = FORMATS[form]
     path = tmp_path / name.format(ending)
     path.write_bytes(COMPRESS[ending](made(NUMBERS)))
@@ -109,9 +105,7 @@ def test_every_reader_reads_compressed_files_from_a_splitter_and_from_match_file
 
 @pytest.mark.parametrize("block_size", [10, None], ids=["longer than a block", "one block"])
 @pytest.mark.parametrize("codec", WITH_MAGIC)
-def test_a_file_without_an_ending_is_known_by_its_first_bytes(
-    codec: str, block_size: int | None, tmp_path: Path
-) -> None:
+def test_a_file_without_an_ending_is_known_by_its_first_bytes(codec, block_size, tmp_path):
     path = tmp_path / "file"
     path.write_bytes(COMPRESS[ENDING_OF[codec]](CONTENT))
     assert read(LineReader(), blocks_of(path, block_size=block_size)) == FIFTEEN
@@ -121,7 +115,7 @@ def test_a_file_without_an_ending_is_known_by_its_first_bytes(
     assert alone.sent() == FIFTEEN
 
 
-def test_a_file_that_took_the_place_of_another_is_looked_at_again(tmp_path: Path) -> None:
+def test_a_file_that_took_the_place_of_another_is_looked_at_again(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(CONTENT)
     assert read(LineReader(), blocks_of(path)) == FIFTEEN
@@ -130,7 +124,7 @@ def test_a_file_that_took_the_place_of_another_is_looked_at_again(tmp_path: Path
     assert read(LineReader(), blocks_of(path)) == FIFTEEN
 
 
-def test_records_of_a_fixed_length_are_counted_in_the_content(tmp_path: Path) -> None:
+def test_records_of_a_fixed_length_are_counted_in_the_content(tmp_path):
     path = tmp_path / "file.gz"
     path.write_bytes(gzip.compress(bytes(range(100)) * 3))
     records = read(FixedLengthReader(length=70), blocks_of(path, block_size=7))
@@ -138,7 +132,7 @@ def test_records_of_a_fixed_length_are_counted_in_the_content(tmp_path: Path) ->
     assert [len(record) for record in records] == [70, 70, 70, 70, 20]
 
 
-def test_files_are_read_as_they_are_if_both_say_so_and_slices_always_are(tmp_path: Path) -> None:
+def test_files_are_read_as_they_are_if_both_say_so_and_slices_always_are(tmp_path):
     path = tmp_path / "file.gz"
     path.write_bytes(gzip.compress(CONTENT))
     blocks = blocks_of(path, block_size=20, compression="none")
@@ -147,7 +141,7 @@ def test_files_are_read_as_they_are_if_both_say_so_and_slices_always_are(tmp_pat
     assert b"".join(slice_.to_bytes() for slice_ in read(FSSliceReader(), blocks)) == path.read_bytes()
 
 
-def test_a_part_of_a_compressed_file_is_refused(tmp_path: Path) -> None:
+def test_a_part_of_a_compressed_file_is_refused(tmp_path):
     path = tmp_path / "file.gz"
     path.write_bytes(gzip.compress(CONTENT))
     first, *_ = blocks_of(path, block_size=20, compression="none")
@@ -155,7 +149,7 @@ def test_a_part_of_a_compressed_file_is_refused(tmp_path: Path) -> None:
         Alone(LineReader()).work(first)
 
 
-def test_a_whole_compressed_file_is_never_split(tmp_path: Path) -> None:
+def test_a_whole_compressed_file_is_never_split(tmp_path):
     path = tmp_path / "file.gz"
     path.write_bytes(gzip.compress(CONTENT))
     (block,) = blocks_of(path)
@@ -173,7 +167,7 @@ def damaged(codec: str) -> Iterator[tuple[str, bytes]]:
 
 
 @pytest.mark.parametrize("codec", WITH_MAGIC)
-def test_a_truncated_or_corrupt_file_is_an_error_with_its_place(codec: str, tmp_path: Path) -> None:
+def test_a_truncated_or_corrupt_file_is_an_error_with_its_place(codec, tmp_path):
     for name, content in damaged(codec):
         path = tmp_path / f"{name}{ENDING_OF[codec]}"
         path.write_bytes(content)
@@ -184,7 +178,7 @@ def test_a_truncated_or_corrupt_file_is_an_error_with_its_place(codec: str, tmp_
         assert 0 < broken.value.position <= len(content)
 
 
-def test_other_formats_are_read_from_compressed_files_and_damage_is_no_bad_record(tmp_path: Path) -> None:
+def test_other_formats_are_read_from_compressed_files_and_damage_is_no_bad_record(tmp_path):
     path, content = tmp_path / "file.avro.gz", io.BytesIO()
     fastavro.writer(content, "int", range(30_000), sync_interval=1000)
     whole = gzip.compress(content.getvalue())
@@ -196,7 +190,7 @@ def test_other_formats_are_read_from_compressed_files_and_damage_is_no_bad_recor
             read(AvroReader(), blocks_of(path))
 
 
-def test_a_pattern_finds_compressed_files_for_read_files(tmp_path: Path) -> None:
+def test_a_pattern_finds_compressed_files_for_read_files(tmp_path):
     (tmp_path / "file.gz").write_bytes(gzip.compress(CONTENT))
     match = Alone(MatchFiles())
     match.work(str(tmp_path))

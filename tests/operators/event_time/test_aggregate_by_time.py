@@ -70,7 +70,7 @@ ITEMS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 40), st.integer
 @pytest.mark.slow
 @pytest.mark.parametrize("windows", WINDOWS, ids=["tumbling", "sliding", "sessions"])
 @given(batches=st.lists(ITEMS, max_size=5), as_batches=st.booleans())
-def test_results_equal_those_of_all_records_at_once(windows: Any, batches: list[list[Item]], as_batches: bool) -> None:
+def test_results_equal_those_of_all_records_at_once(windows, batches, as_batches):
     """The watermark follows the earliest record that is still to come, so that no record is late."""
     alone, results = Alone(by_time(windows)), []
     for index, batch in enumerate([*batches, []]):
@@ -89,7 +89,7 @@ def test_results_equal_those_of_all_records_at_once(windows: Any, batches: list[
 
 
 @pytest.mark.parametrize("as_batches", [False, True])
-def test_a_late_record_goes_to_late(as_batches: bool) -> None:
+def test_a_late_record_goes_to_late(as_batches):
     alone = Alone(by_time(), watermark=at(10))
     with alone.window():
         late, punctual = ("a", 9, 1), ("a", 10, 2)
@@ -102,7 +102,7 @@ def test_a_late_record_goes_to_late(as_batches: bool) -> None:
     assert in_seconds(alone.sent()) == [("a", 10, 20, 2, 0)]
 
 
-def test_a_record_that_is_late_for_some_windows_counts_in_the_others() -> None:
+def test_a_record_that_is_late_for_some_windows_counts_in_the_others():
     alone = Alone(by_time(SlidingWindows(millis=10_000, every_millis=5000)), watermark=at(10))
     with alone.window():
         alone.send(("a", 7, 1))
@@ -113,7 +113,7 @@ def test_a_record_that_is_late_for_some_windows_counts_in_the_others() -> None:
     assert in_seconds(alone.sent()) == [("a", 5, 15, 1, 0)]
 
 
-def test_a_record_that_is_late_and_allowed_revises_the_result() -> None:
+def test_a_record_that_is_late_and_allowed_revises_the_result():
     alone = Alone(by_time(allowed_lateness_millis=5000))
     with alone.window():
         alone.send(("a", 1, 1))
@@ -132,7 +132,7 @@ def test_a_record_that_is_late_and_allowed_revises_the_result() -> None:
     assert alone.state["open_windows"] == {}
 
 
-def test_a_late_record_joins_sessions_that_were_sent() -> None:
+def test_a_late_record_joins_sessions_that_were_sent():
     alone = Alone(by_time(SessionWindows(gap_millis=3000), allowed_lateness_millis=60_000))
     with alone.window():
         alone.send(("a", 1, 1), ("a", 5, 2))
@@ -147,7 +147,7 @@ def test_a_late_record_joins_sessions_that_were_sent() -> None:
 
 
 @pytest.mark.parametrize(("closes", "results"), [(False, []), (True, [("a", 0, 10, 1, 0)])])
-def test_a_launch_that_ends_closes_windows_where_asked(closes: bool, results: list[Any]) -> None:
+def test_a_launch_that_ends_closes_windows_where_asked(closes, results):
     alone = Alone(by_time(close_when_drained=closes))
     with alone.window(last=True):
         alone.send(("a", 1, 1))
@@ -155,7 +155,7 @@ def test_a_launch_that_ends_closes_windows_where_asked(closes: bool, results: li
 
 
 @pytest.mark.parametrize("as_batches", [False, True])
-def test_an_item_without_a_time_is_rejected(as_batches: bool) -> None:
+def test_an_item_without_a_time_is_rejected(as_batches):
     items = [("a", "soon", 1), ("a", 1, 2)]
     alone = Alone(by_time(), connected=["rejected", "results"])
     with alone.window():
@@ -168,6 +168,6 @@ def test_an_item_without_a_time_is_rejected(as_batches: bool) -> None:
         Alone(by_time(), connected=["results"]).send(*items)
 
 
-def test_the_time_of_a_result_is_the_last_instant_of_its_window() -> None:
+def test_the_time_of_a_result_is_the_last_instant_of_its_window():
     result = WindowResult("a", at(0), at(10), 1)
     assert result.event_time == at(10) - timedelta(microseconds=1)

@@ -135,15 +135,7 @@ LOOKS = st.lists(ITEMS, max_size=4).map(tuple)
     crash=st.none() | st.tuples(st.sampled_from(Point), st.integers(1, 6)),
     in_slots=st.booleans(),
 )
-def test_results_equal_those_of_all_records_at_once(
-    windows: Any,
-    *,
-    sources: tuple[Looks, Looks],
-    partitions: tuple[int, int],
-    lateness: int,
-    crash: tuple[Point, int] | None,
-    in_slots: bool,
-) -> None:
+def test_results_equal_those_of_all_records_at_once(windows, *, sources, partitions, lateness, crash, in_slots):
     compilation = compile_application(summed(sources, windows, partitions, lateness))
     ledger, launched, clock = Ledger(MemoryStore()), RunSettings("nowhere", until=Until.IDLE), FakeClock()
 

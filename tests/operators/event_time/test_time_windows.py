@@ -1,7 +1,6 @@
 """Instants are divided into windows as their definitions say, and event times are read in all their forms."""
 
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,7 +16,7 @@ MICROS = 1_704_110_400_000_000
 
 @pytest.mark.slow
 @given(micros=st.integers(-(10**12), 10**12), length=st.integers(1, 10**6), offset=st.integers(-(10**6), 10**6))
-def test_an_instant_is_in_one_tumbling_window(micros: int, length: int, offset: int) -> None:
+def test_an_instant_is_in_one_tumbling_window(micros, length, offset):
     ((start, end),) = TumblingWindows(millis=length, offset_millis=offset).around(micros)
     assert start <= micros < end
     assert end - start == length * 1000
@@ -26,7 +25,7 @@ def test_an_instant_is_in_one_tumbling_window(micros: int, length: int, offset: 
 
 @pytest.mark.slow
 @given(micros=st.integers(-(10**12), 10**12), every=st.integers(1, 1000), more=st.integers(0, 3000))
-def test_an_instant_is_in_each_sliding_window_around_it(micros: int, every: int, more: int) -> None:
+def test_an_instant_is_in_each_sliding_window_around_it(micros, every, more):
     length = every + more
     found = list(SlidingWindows(millis=length, every_millis=every).around(micros))
     around = range(micros // 1000 - length - every, micros // 1000 + every + 1)
@@ -34,11 +33,11 @@ def test_an_instant_is_in_each_sliding_window_around_it(micros: int, every: int,
     assert found == [(s * 1000, (s + length) * 1000) for s in starts if s * 1000 <= micros < (s + length) * 1000]
 
 
-def test_a_record_begins_a_session_of_the_length_of_the_gap() -> None:
+def test_a_record_begins_a_session_of_the_length_of_the_gap():
     assert list(SessionWindows(gap_millis=5).around(7)) == [(7, 5007)]
 
 
-def test_sliding_windows_have_no_gaps() -> None:
+def test_sliding_windows_have_no_gaps():
     with pytest.raises(ValidationError, match="every_millis is 6, which is longer than a window of 5"):
         SlidingWindows(millis=5, every_millis=6)
 
@@ -59,7 +58,7 @@ def test_sliding_windows_have_no_gaps() -> None:
         (MICROS * 1000 + 999, "ns"),
     ],
 )
-def test_an_event_time_has_many_forms(time: Any, unit: Any) -> None:
+def test_an_event_time_has_many_forms(time, unit):
     assert micros_of(time, unit) == MICROS
     assert instant_of(MICROS) == NOON
 
@@ -74,6 +73,6 @@ def test_an_event_time_has_many_forms(time: Any, unit: Any) -> None:
         (MICROS, "is not between the years 1 and 9999, in s since 1970"),
     ],
 )
-def test_what_is_no_time_is_refused(time: Any, reason: str) -> None:
+def test_what_is_no_time_is_refused(time, reason):
     with pytest.raises(ValueError, match=reason):
         micros_of(time)

@@ -2,7 +2,7 @@
 
 import os
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -25,13 +25,13 @@ SEEN = ["a b.txt", "c%20d.txt", "h+i.txt", "sub/e#f?g.txt", "ä.txt"]
 
 
 @pytest.fixture
-def requests() -> list[str]:
+def requests():
     """The requests that the server of the test answered."""
     return []
 
 
 @pytest.fixture
-def options(monkeypatch: pytest.MonkeyPatch, requests: list[str]) -> Iterator[str]:
+def options(monkeypatch, requests):
     """What a URL must say to reach a server of the test's own, in which a bucket holds the files."""
     fs = pytest.importorskip("pyarrow.fs")
     moto = pytest.importorskip("moto.server")
@@ -62,7 +62,7 @@ def options(monkeypatch: pytest.MonkeyPatch, requests: list[str]) -> Iterator[st
 @pytest.mark.gate(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("root", ["s3://bucket/in", "s3://bucket/in/", "s3://bucket"])
-def test_files_in_a_bucket_are_found_by_their_plain_names_and_read(options: str, root: str) -> None:
+def test_files_in_a_bucket_are_found_by_their_plain_names_and_read(options, root):
     scanner = {"files": [root + options], "ignore_file_pattern_regular_exp": r".*/h\+i[.]txt"}
     splitter = Alone(FileSplitterInput(scanner=scanner, block_size=5), now=FakeClock().now)
     splitter.look()
@@ -78,7 +78,7 @@ def test_files_in_a_bucket_are_found_by_their_plain_names_and_read(options: str,
 
 
 @pytest.mark.slow
-def test_a_single_object_and_nothing_at_all(options: str) -> None:
+def test_a_single_object_and_nothing_at_all(options):
     one = Alone(FileSplitterInput(scanner={"files": [f"s3://bucket/in/.hidden{options}"]}), now=FakeClock().now)
     one.look()
     assert len(one.sent()) == 1
@@ -89,8 +89,8 @@ def test_a_single_object_and_nothing_at_all(options: str) -> None:
 
 @pytest.mark.slow
 def test_an_object_that_is_overwritten_with_the_same_length_in_the_same_second_is_read_again(
-    options: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+    options, monkeypatch, caplog
+):
     store = pytest.importorskip("pyarrow.fs").FileSystem.from_uri(f"s3://bucket/{options}")[0]
     monkeypatch.setattr(pytest.importorskip("moto.s3.models"), "utcnow", lambda: datetime(2026, 1, 1))  # noqa: DTZ001
 
@@ -123,7 +123,7 @@ def test_an_object_that_is_overwritten_with_the_same_length_in_the_same_second_i
 @pytest.mark.gate(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("finder", ["FileSplitterInput", "MatchFiles"])
-def test_objects_are_found_by_a_listing_and_no_request_for_each(finder: str, options: str, requests: list[str]) -> None:
+def test_objects_are_found_by_a_listing_and_no_request_for_each(finder, options, requests):
     url = f"s3://bucket/{finder}{options}"
 
     def found() -> tuple[int, int]:
@@ -151,7 +151,7 @@ def test_objects_are_found_by_a_listing_and_no_request_for_each(finder: str, opt
 
 
 @pytest.mark.slow
-def test_an_object_that_is_overwritten_is_matched_again_also_with_its_old_content(options: str) -> None:
+def test_an_object_that_is_overwritten_is_matched_again_also_with_its_old_content(options):
     store = pytest.importorskip("pyarrow.fs").FileSystem.from_uri(f"s3://bucket/{options}")[0]
     alone = Alone(MatchFiles(continuously=True))
     found: list[int] = []
@@ -167,7 +167,7 @@ def test_an_object_that_is_overwritten_is_matched_again_also_with_its_old_conten
     assert [len(known) for known in alone.operator.known.values()] == [1]
 
 
-def test_an_object_that_was_recorded_without_a_version_is_known_and_gets_its_version() -> None:
+def test_an_object_that_was_recorded_without_a_version_is_known_and_gets_its_version():
     url = "s3://bucket/a.txt"
     assert Identities([url]).identify(Found(url, 4, 1000, "e1"))[:2] == (f"{url} version=e1", True)
     assert Identities([f"{url} version=e1"]).identify(Found(url, 4, 1000))[:2] == (f"{url} @4.3e8", True)
@@ -175,9 +175,7 @@ def test_an_object_that_was_recorded_without_a_version_is_known_and_gets_its_ver
 
 
 @pytest.mark.slow
-def test_objects_that_an_earlier_release_recorded_without_versions_are_not_read_again(
-    options: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_objects_that_an_earlier_release_recorded_without_versions_are_not_read_again(options, monkeypatch, caplog):
     clock = FakeClock()
     with monkeypatch.context() as as_before:
         as_before.setattr(object_store, "SCHEMES", ())
@@ -192,9 +190,7 @@ def test_objects_that_an_earlier_release_recorded_without_versions_are_not_read_
 
 
 @pytest.mark.slow
-def test_objects_whose_versions_cannot_be_listed_any_more_are_not_read_again(
-    options: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_objects_whose_versions_cannot_be_listed_any_more_are_not_read_again(options, monkeypatch, caplog):
     clock = FakeClock()
     splitter = Alone(FileSplitterInput(scanner={"files": [f"s3://bucket/in{options}"]}), now=clock.now)
     splitter.look()
@@ -220,7 +216,7 @@ def test_objects_whose_versions_cannot_be_listed_any_more_are_not_read_again(
         ("file:/c", "/c", "/c"),
     ],
 )
-def test_a_path_means_the_same_everywhere(written: str, means: str, reads: str) -> None:
+def test_a_path_means_the_same_everywhere(written, means, reads):
     assert (absolute(written), plain(absolute(written))) == (means, reads)
 
 
@@ -272,9 +268,7 @@ def read_block_of(path: Path) -> None:
         ),
     ],
 )
-def test_what_may_not_be_read_is_reported_by_its_path_with_what_to_do(
-    tmp_path: Path, kind: str, do: Callable[[Path], Any], then: str
-) -> None:
+def test_what_may_not_be_read_is_reported_by_its_path_with_what_to_do(tmp_path, kind, do, then):
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").write_text("one\n")
     path = tmp_path / kind
@@ -284,7 +278,7 @@ def test_what_may_not_be_read_is_reported_by_its_path_with_what_to_do(
 
 
 @pytest.fixture
-def fifo(tmp_path: Path) -> Iterator[Path]:
+def fifo(tmp_path):
     """A FIFO that has a writer, so that nothing waits for one."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
@@ -313,27 +307,25 @@ SPECIAL = pytest.mark.parametrize(
 
 
 @SPECIAL
-def test_a_fifo_that_is_named_is_refused(fifo: Path, do: Callable[[Path], Any]) -> None:
+def test_a_fifo_that_is_named_is_refused(fifo, do):
     with pytest.raises(InputUnreadable, match=f"^cannot read {fifo}: it is a FIFO, and only regular files are read "):
         do(fifo)
 
 
 @SPECIAL
-def test_a_device_that_is_named_is_refused(tmp_path: Path, do: Callable[[Path], Any]) -> None:
+def test_a_device_that_is_named_is_refused(tmp_path, do):
     (tmp_path / "link").symlink_to("/dev/null")
     with pytest.raises(InputUnreadable, match=f"^cannot read {tmp_path}/link: it is a character device, and only"):
         do(tmp_path / "link")
 
 
-def test_what_is_refused_survives_the_way_from_a_worker() -> None:
+def test_what_is_refused_survives_the_way_from_a_worker():
     refused = NotRegular("a", "a FIFO")
     assert str(pickle.loads(pickle.dumps(refused))) == str(refused)  # noqa: S301 - our own
 
 
 @pytest.mark.parametrize("find", [look_for, match], ids=["scanned", "a pattern"])
-def test_a_fifo_in_a_folder_is_passed_over_and_logged_once(
-    fifo: Path, caplog: pytest.LogCaptureFixture, find: Callable[[Path], Any]
-) -> None:
+def test_a_fifo_in_a_folder_is_passed_over_and_logged_once(fifo, caplog, find):
     for _ in range(2):
         find(fifo.parent)
     assert [each.getMessage() for each in caplog.records if "FIFO" in each.getMessage()] == [
@@ -341,7 +333,7 @@ def test_a_fifo_in_a_folder_is_passed_over_and_logged_once(
     ]
 
 
-def test_a_fifo_that_is_not_wanted_is_not_logged(fifo: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_fifo_that_is_not_wanted_is_not_logged(fifo, caplog):
     fifo.rename(fifo.parent / ".hidden")
     (fifo.parent / "a.log").write_text("one\n")
     match(fifo.parent)
@@ -350,7 +342,7 @@ def test_a_fifo_that_is_not_wanted_is_not_logged(fifo: Path, caplog: pytest.LogC
     assert caplog.records == []
 
 
-def test_a_fifo_that_takes_the_place_of_a_file_is_another_one(tmp_path: Path) -> None:
+def test_a_fifo_that_takes_the_place_of_a_file_is_another_one(tmp_path):
     path = tmp_path / "pipe"
     path.write_text("one\n")
     (found,) = match(path)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.gate(1)
 @pytest.mark.parametrize("url", ["az://lake", "abfs://lake", f"abfss://lake@{ACCOUNT}.dfs.core.windows.net"])
-def test_a_file_has_the_same_version_in_a_listing_and_by_its_name(container: str, url: str) -> None:
+def test_a_file_has_the_same_version_in_a_listing_and_by_its_name(container, url):
     folder = below(url, secrets.token_hex(4))
     for name in ("a b.txt", "sub/ü.txt"):
         inner, _, last = name.rpartition("/")

@@ -44,13 +44,13 @@ class Launched:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     (tmp_path / "a.txt").write_text("one\n")
     return tmp_path
 
 
 @pytest.mark.slow
-def test_a_file_that_comes_starts_a_scan_that_is_not_due(folder: Path) -> None:
+def test_a_file_that_comes_starts_a_scan_that_is_not_due(folder):
     pytest.importorskip("watchfiles")
     launched = Launched(folder)
     try:
@@ -63,14 +63,14 @@ def test_a_file_that_comes_starts_a_scan_that_is_not_due(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("until", [Until.ONCE, Until.IDLE])
-def test_a_launch_that_ends_by_itself_waits_for_no_event(until: Until, folder: Path) -> None:
+def test_a_launch_that_ends_by_itself_waits_for_no_event(until, folder):
     launched = Launched(folder, until=until)
     assert launched.found() == ["a.txt"]
     assert launched.background.begun == 1
 
 
 @pytest.mark.slow
-def test_waiting_ends_when_it_is_stopped(folder: Path) -> None:
+def test_waiting_ends_when_it_is_stopped(folder):
     pytest.importorskip("watchfiles")
     stop = threading.Event()
     stop.set()
@@ -79,9 +79,7 @@ def test_waiting_ends_when_it_is_stopped(folder: Path) -> None:
     assert not watched.wait(LONG_MILLIS)
 
 
-def test_without_the_package_scans_by_time_remain(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_without_the_package_scans_by_time_remain(folder, monkeypatch, caplog):
     monkeypatch.setitem(sys.modules, "watchfiles._rust_notify", None)
     events._log_missing.cache_clear()
     launched = Launched(folder)
@@ -92,5 +90,5 @@ def test_without_the_package_scans_by_time_remain(
     assert launched.alone.operator.looks_again_in_millis() == LONG_MILLIS
 
 
-def test_remote_places_have_no_events() -> None:
+def test_remote_places_have_no_events():
     assert FileEvents.of(["s3://bucket/in"], threading.Event(), recursive=True) is None

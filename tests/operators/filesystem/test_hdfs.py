@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def folder(hdfs: str) -> str:
+def folder(hdfs):
     return below(hdfs, secrets.token_hex(4))
 
 
@@ -26,7 +26,7 @@ def write(folder: str, name: str, content: bytes) -> str:
     return below(folder, name)
 
 
-def test_a_file_is_read_in_its_own_blocks(folder: str) -> None:
+def test_a_file_is_read_in_its_own_blocks(folder):
     lines = [f"{number} {'x' * 1000}" for number in range(2500)]
     content = "".join(f"{line}\n" for line in lines).encode()
     write(folder, "a b.txt", content)
@@ -40,7 +40,7 @@ def test_a_file_is_read_in_its_own_blocks(folder: str) -> None:
     assert [record.value for record in reader.sent()] == lines
 
 
-def test_a_piece_replaces_an_older_file_and_nothing_else_is_left(folder: str) -> None:
+def test_a_piece_replaces_an_older_file_and_nothing_else_is_left(folder):
     older, piece = write(folder, "a.txt", b"older"), write(folder, "staged", b"new")
     folder_at(folder).put_in_place([Piece(piece, 3)], older, durable=True)
     with opened(older) as file:
@@ -49,7 +49,7 @@ def test_a_piece_replaces_an_older_file_and_nothing_else_is_left(folder: str) ->
     assert found.filesystem.handler.fs.ls(found.path) == [f"{found.path}/a.txt"]
 
 
-def test_a_name_that_is_taken_is_not_given_to_another_file(folder: str) -> None:
+def test_a_name_that_is_taken_is_not_given_to_another_file(folder):
     first, second = write(folder, "1", b"one"), write(folder, "2", b"two")
     with pytest.raises(FileExistsError):
         resolved(first).filesystem.move(resolved(second).path, resolved(first).path)

@@ -44,13 +44,13 @@ def add(folder: Path, number: int, content: str = "") -> Path:
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> list[Path]:
+def files(tmp_path):
     """Twelve files of eleven bytes."""
     return [add(tmp_path / "data", number) for number in range(12)]
 
 
 @pytest.fixture
-def data(files: list[Path]) -> Path:
+def data(files):
     return files[0].parent
 
 
@@ -90,7 +90,7 @@ class Case:
         self.splitter = self.splitter.restarted()
 
 
-def test_file_metadata(data: Path, files: list[Path]) -> None:
+def test_file_metadata(data, files):
     described, _ = Case(data).window()
     assert [file.path for file in described] == [str(path) for path in files]
     assert [file.file_name for file in described] == [path.name for path in files]
@@ -102,21 +102,21 @@ def test_file_metadata(data: Path, files: list[Path]) -> None:
     assert {file.discovered_millis for file in described} == {int(FakeClock().now().timestamp() * 1000)}
 
 
-def test_scanner_filter_for_duplicates(files: list[Path]) -> None:
+def test_scanner_filter_for_duplicates(files):
     case = Case(files[0])
     assert [len(case.window()[0]) for _ in range(2)] == [1, 0]
 
 
-def test_block_metadata_no_split(data: Path, files: list[Path]) -> None:
+def test_block_metadata_no_split(data, files):
     _, blocks = Case(data).window()
     assert [block.path for block in blocks] == [str(path) for path in files]
 
 
-def test_block_metadata_with_split(data: Path) -> None:
+def test_block_metadata_with_split(data):
     assert Case(data, block_size=2).counts() == (12, 72)
 
 
-def test_idempotency(data: Path, tmp_path: Path) -> None:
+def test_idempotency(data, tmp_path):
     """A window that runs again takes what the ledger holds: the splitter is not asked, and files may have changed."""
 
     def draw(dag: Dag, conf: object) -> None:
@@ -133,14 +133,14 @@ def test_idempotency(data: Path, tmp_path: Path) -> None:
     ]
 
 
-def test_time_scan(data: Path) -> None:
+def test_time_scan(data):
     case = Case(data)
     assert case.counts() == (12, 12)
     add(data, 13)
     assert case.counts() == (1, 1)
 
 
-def test_trigger(data: Path) -> None:
+def test_trigger(data):
     """Setting `trigger` sets the operator up again with its state, as `dagkit set` does, and it scans at once."""
     case = Case(data, scanner={"scan_interval_millis": 60_000})
     assert case.counts() == (12, 12)
@@ -152,7 +152,7 @@ def test_trigger(data: Path) -> None:
     assert (len(triggered.sent("files_metadata_output")), len(triggered.sent())) == (1, 1)
 
 
-def test_blocks_threshold(data: Path) -> None:
+def test_blocks_threshold(data):
     case = Case(data, block_size=2, blocks_threshold=10)
     counts = [case.counts() for _ in range(8)]
     assert [blocks for _, blocks in counts] == [10] * 7 + [2]
@@ -164,9 +164,7 @@ def test_blocks_threshold(data: Path) -> None:
     [(1000, [2, 2, 4, 4]), (25, [2, 2, 3, 3, 2]), (0, [2] * 6)],
     ids=["small", "some", "large"],
 )
-def test_a_window_has_as_many_small_blocks_as_there_were_before(
-    data: Path, monkeypatch: pytest.MonkeyPatch, small_bytes: int, counts: list[int]
-) -> None:
+def test_a_window_has_as_many_small_blocks_as_there_were_before(data, monkeypatch, small_bytes, counts):
     monkeypatch.setattr(splitting, "BLOCKS_THRESHOLD", 2)
     monkeypatch.setattr(splitting, "MOST_SMALL_BLOCKS", 6)
     monkeypatch.setattr(splitting, "SMALL_BYTES", small_bytes)
@@ -174,7 +172,7 @@ def test_a_window_has_as_many_small_blocks_as_there_were_before(
     assert [case.counts()[1] for _ in counts] == counts
 
 
-def test_files_processed_are_those_that_were_begun_in_a_window(data: Path) -> None:
+def test_files_processed_are_those_that_were_begun_in_a_window(data):
     case = Case(data, block_size=2, blocks_threshold=10)
     for begun in (2, 2, 1):
         with case.splitter.window():
@@ -183,7 +181,7 @@ def test_files_processed_are_those_that_were_begun_in_a_window(data: Path) -> No
 
 
 @pytest.mark.parametrize("recovered", range(8))
-def test_idempotency_with_blocks_threshold(recovered: int, data: Path) -> None:
+def test_idempotency_with_blocks_threshold(recovered, data):
     case = Case(data, block_size=2, blocks_threshold=10)
     before = [case.counts() for _ in range(recovered)]
     case.recover()
@@ -191,7 +189,7 @@ def test_idempotency_with_blocks_threshold(recovered: int, data: Path) -> None:
     assert tuple(map(sum, zip(*counts, strict=True))) == (12, 72)
 
 
-def test_first_window_after_recovery(data: Path) -> None:
+def test_first_window_after_recovery(data):
     case = Case(data, block_size=2, blocks_threshold=10)
     for _ in range(8):
         case.window()
@@ -200,7 +198,7 @@ def test_first_window_after_recovery(data: Path) -> None:
     assert case.counts() == (1, 6)
 
 
-def test_recovery_of_partial_file(data: Path, files: list[Path]) -> None:
+def test_recovery_of_partial_file(data, files):
     case = Case(data, block_size=2, blocks_threshold=2)
     (first,), blocks = case.window()
     assert (first.path, len(blocks)) == (str(files[0]), 2)
@@ -210,7 +208,7 @@ def test_recovery_of_partial_file(data: Path, files: list[Path]) -> None:
     assert (second.path, {block.path for block in blocks}) == (str(files[1]), {str(files[1])})
 
 
-def test_recursive(data: Path) -> None:
+def test_recursive(data):
     case = Case(data)
     case.window()
     add(data / "child", 13)
@@ -223,12 +221,12 @@ def test_recursive(data: Path) -> None:
     assert len(blocks) == 1
 
 
-def test_single_file(files: list[Path]) -> None:
+def test_single_file(files):
     (described,), _ = Case(files[1]).window()
     assert (described.path, described.relative_path) == (str(files[1].absolute()), "file1.txt")
 
 
-def test_recovery_of_block_metadata_iterator(data: Path) -> None:
+def test_recovery_of_block_metadata_iterator(data):
     """The rest of a file follows in a process that has seen nothing of its beginning."""
     case = Case(data, block_size=2, blocks_threshold=2)
     case.window()
@@ -240,7 +238,7 @@ def test_recovery_of_block_metadata_iterator(data: Path) -> None:
     )
 
 
-def test_file_modification_test(data: Path, files: list[Path]) -> None:
+def test_file_modification_test(data, files):
     case = Case(data)
     case.window()
     files[11].write_text(files[11].read_text() + "more")
@@ -249,7 +247,7 @@ def test_file_modification_test(data: Path, files: list[Path]) -> None:
     assert case.counts() == (0, 0)
 
 
-def test_multiple_nested_input(data: Path) -> None:
+def test_multiple_nested_input(data):
     """Apex finds a file once for each input that holds it, 15 here; a file that two inputs hold is read once."""
     add(data / "sub", 13)
     described, _ = Case(data, data / "sub").window()
@@ -258,7 +256,7 @@ def test_multiple_nested_input(data: Path) -> None:
     )
 
 
-def test_empty_dir_copy(tmp_path: Path) -> None:
+def test_empty_dir_copy(tmp_path):
     (tmp_path / "empty").mkdir()
     case = Case(tmp_path / "empty", scanner={"file_pattern_regular_exp": None})
     (described,), blocks = case.window()
@@ -266,7 +264,7 @@ def test_empty_dir_copy(tmp_path: Path) -> None:
     assert case.counts() == (0, 0)
 
 
-def test_directories_are_described_once_and_only_where_asked(data: Path) -> None:
+def test_directories_are_described_once_and_only_where_asked(data):
     add(data / "child", 13)
     case = Case(data)
     assert case.counts() == (14, 13)
@@ -317,23 +315,23 @@ def based(home: Path, paths: list[Path], conf: dict[str, object] | None = None, 
     return Desk(home, draw, until=Until.ONCE, clock=FakeClock(), conf=conf or {})
 
 
-def test_base_file_metadata(tmp_path: Path, files: list[Path]) -> None:
+def test_base_file_metadata(tmp_path, files):
     loop = based(tmp_path, files).run()
     assert arrived(loop, "files") == [{"path": str(path), "length": 11, "blocks": 1} for path in files]
 
 
-def test_base_block_metadata_no_split(tmp_path: Path, files: list[Path]) -> None:
+def test_base_block_metadata_no_split(tmp_path, files):
     blocks = arrived(based(tmp_path, files).run(), "blocks")
     assert blocks == [{"id": number, "path": str(path), "end": 11} for number, path in enumerate(files)]
 
 
-def test_base_block_metadata_with_split(tmp_path: Path, files: list[Path]) -> None:
+def test_base_block_metadata_with_split(tmp_path, files):
     desk = based(tmp_path, files, block_size=2)
     blocks = arrived(desk.run(), "blocks")
     assert ([block["id"] for block in blocks], desk.faults()) == (list(range(72)), [])
 
 
-def test_base_blocks_threshold(tmp_path: Path, files: list[Path]) -> None:
+def test_base_blocks_threshold(tmp_path, files):
     """The files wait in the queue: windows follow each other without anything arriving."""
     desk = based(tmp_path, files, block_size=2, blocks_threshold=10)
     counts = []
@@ -345,7 +343,7 @@ def test_base_blocks_threshold(tmp_path: Path, files: list[Path]) -> None:
     assert (counts[-1], desk.faults()) == ((12, 72), [])
 
 
-def test_base_splitter_in_app(tmp_path: Path, files: list[Path]) -> None:
+def test_base_splitter_in_app(tmp_path, files):
     desk = based(tmp_path, files, {"dt.operator.Splitter.prop.blocksThreshold": 4})
     loop = desk.run()
     assert (len(arrived(loop, "files")), loop.checkpoint.window) == (12, 3)
@@ -353,14 +351,14 @@ def test_base_splitter_in_app(tmp_path: Path, files: list[Path]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("point", list(Point))
-def test_base_blocks_are_the_same_wherever_a_launch_crashes(point: Point, tmp_path: Path, files: list[Path]) -> None:
+def test_base_blocks_are_the_same_wherever_a_launch_crashes(point, tmp_path, files):
     desk = based(tmp_path, files, block_size=2, blocks_threshold=10)
     desk.crash(*(CrashAfter(point, window) for window in (1, 2, 5)))
     assert [block["id"] for block in arrived(desk.run(), "blocks")] == list(range(72))
     assert desk.faults() == []
 
 
-def test_base_lines_of_files_that_arrive_are_read_and_proven(tmp_path: Path, files: list[Path]) -> None:
+def test_base_lines_of_files_that_arrive_are_read_and_proven(tmp_path, files):
     """Of a path that arrives twice, both readings are recorded."""
     paths = [*files, files[3]]
 
@@ -380,12 +378,12 @@ def test_base_lines_of_files_that_arrive_are_read_and_proven(tmp_path: Path, fil
     assert verdict.proven
 
 
-def test_base_a_file_that_is_not_there_ends_the_launch_and_is_named(tmp_path: Path) -> None:
+def test_base_a_file_that_is_not_there_ends_the_launch_and_is_named(tmp_path):
     with pytest.raises(InputRefused, match=r"nowhere\.txt: there is no such file.*\n  help: make it, or send the path"):
         based(tmp_path, [tmp_path / "nowhere.txt"]).run()
 
 
-def test_base_empty_files_and_directories_are_described_without_blocks(tmp_path: Path) -> None:
+def test_base_empty_files_and_directories_are_described_without_blocks(tmp_path):
     (tmp_path / "data").mkdir()
     empty = tmp_path / "empty"
     empty.touch()
@@ -393,7 +391,7 @@ def test_base_empty_files_and_directories_are_described_without_blocks(tmp_path:
     assert [(file["blocks"], file["length"]) for file in arrived(loop, "files")] == [(0, 0), (0, 0)]
 
 
-def test_base_the_paths_may_come_from_a_function_without_types(tmp_path: Path, files: list[Path]) -> None:
+def test_base_the_paths_may_come_from_a_function_without_types(tmp_path, files):
     def populate_dag(dag: Dag, conf: object) -> None:
         paths = dag.add_operator("paths", Items(items=[str(path) for path in files]))
         infos = paths >> dag.add_operator("infos", Map(lambda path: FileInfo(str(path))))
@@ -413,7 +411,7 @@ def test_base_the_paths_may_come_from_a_function_without_types(tmp_path: Path, f
         ("memory://x", "s3://bucket/a", "s3://bucket/a"),
     ],
 )
-def test_base_paths_without_a_scheme_are_on_the_filesystem_of_file(file: str | None, path: str, place: str) -> None:
+def test_base_paths_without_a_scheme_are_on_the_filesystem_of_file(file, path, place):
     asked: list[str] = []
 
     class Asked(FileSplitterBase):
@@ -437,7 +435,7 @@ class Beside(FileSplitterBase):
         return FileInfo(data) if is_marker else None
 
 
-def test_base_authors_say_which_file_is_divided_for_an_item(tmp_path: Path, files: list[Path]) -> None:
+def test_base_authors_say_which_file_is_divided_for_an_item(tmp_path, files):
     def draw(dag: Dag, conf: object) -> None:
         paths = (f"{files[2]}.done", str(files[3]), f"{files[5]}.done")
         messages = dag.add_operator("Files", Messages(texts=paths))
@@ -455,7 +453,7 @@ def test_base_authors_say_which_file_is_divided_for_an_item(tmp_path: Path, file
     assert desk.faults() == []
 
 
-def test_base_a_relative_path_starts_where_the_application_was_launched(tmp_path: Path, files: list[Path]) -> None:
+def test_base_a_relative_path_starts_where_the_application_was_launched(tmp_path, files):
     splitter = FileSplitterBase()
     splitter.setup(Context("application", "splitter", home=str(tmp_path)))
     assert splitter.initial_restriction(FileInfo("data/file0.txt")).stop == 12
@@ -464,7 +462,7 @@ def test_base_a_relative_path_starts_where_the_application_was_launched(tmp_path
 # ---- FileSplitterTest: lines that are not padded
 
 
-def test_lines_of_two_lengths(tmp_path: Path) -> None:
+def test_lines_of_two_lengths(tmp_path):
     for number in range(12):
         add(tmp_path / "data", number, f"f{number}l0\nf{number}l1")
     assert Case(tmp_path / "data", block_size=2).counts() == (12, 62)
@@ -504,7 +502,7 @@ class Listed(AbstractFileSplitter):
         return 3
 
 
-def test_authors_say_which_files_there_are_how_long_blocks_are_and_where_data_begins(files: list[Path]) -> None:
+def test_authors_say_which_files_there_are_how_long_blocks_are_and_where_data_begins(files):
     listed = Alone(Listed(paths=tuple(map(str, files[:2]))), now=FakeClock().now)
     listed.look()
     described, blocks = listed.sent("files_metadata_output"), listed.sent()
@@ -517,9 +515,7 @@ def test_authors_say_which_files_there_are_how_long_blocks_are_and_where_data_be
     ]
 
 
-def test_a_relative_path_starts_where_the_application_was_launched(
-    tmp_path: Path, files: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_relative_path_starts_where_the_application_was_launched(tmp_path, files, monkeypatch):
     """The ledger and the workers need whole paths, wherever an author's list of files comes from."""
     monkeypatch.chdir(tmp_path)
     listed = Alone(Listed(paths=("data/file0.txt",)), now=FakeClock().now)

@@ -107,7 +107,7 @@ Find = Callable[..., Finder]
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """A folder with one file, which both finders read."""
     folder = tmp_path / "in"
     folder.mkdir()
@@ -121,7 +121,7 @@ def write(path: Path, content: str, at: int) -> None:
 
 
 @BOTH
-def test_a_new_file_is_read_once(finder: Find, folder: Path) -> None:
+def test_a_new_file_is_read_once(finder, folder):
     found = finder(folder)
     assert [found.look(), found.look()] == [["a.log"], []]
     write(folder / "b.log", "two\n", at=2000)
@@ -130,7 +130,7 @@ def test_a_new_file_is_read_once(finder: Find, folder: Path) -> None:
 
 @BOTH
 @pytest.mark.parametrize("by", ["in its place", "by renaming another"])
-def test_an_overwritten_file_is_read_again(finder: Find, by: str, folder: Path) -> None:
+def test_an_overwritten_file_is_read_again(finder, by, folder):
     found = finder(folder)
     assert found.look() == ["a.log"]
     write(folder.parent / "other", "other\n", at=2000)
@@ -140,7 +140,7 @@ def test_an_overwritten_file_is_read_again(finder: Find, by: str, folder: Path) 
 
 
 @BOTH
-def test_a_grown_file_is_read_again_as_a_whole(finder: Find, folder: Path) -> None:
+def test_a_grown_file_is_read_again_as_a_whole(finder, folder):
     found = finder(folder)
     assert found.look() == ["a.log"]
     for at in (2000, 3000):
@@ -150,7 +150,7 @@ def test_a_grown_file_is_read_again_as_a_whole(finder: Find, folder: Path) -> No
         assert [found.look(), found.look()] == [["a.log"], []]
 
 
-def test_a_grown_file_is_not_sent_again_where_asked(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_grown_file_is_not_sent_again_where_asked(folder, caplog):
     found = Matching(folder, grown="skip")
     assert found.look() == ["a.log"]
     write(folder / "a.log", "one\ntwo\n", at=2000)
@@ -160,9 +160,7 @@ def test_a_grown_file_is_not_sent_again_where_asked(folder: Path, caplog: pytest
     assert [found.look(), found.look()] == [["a.log"], []]
 
 
-def test_a_file_that_grows_after_it_was_listed_is_sent_as_it_is_known(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_grows_after_it_was_listed_is_sent_as_it_is_known(folder, monkeypatch):
     """Otherwise what was appended in between would be known, and never be sent."""
 
     def listed(file: Found, now_millis: int) -> int:
@@ -177,7 +175,7 @@ def test_a_file_that_grows_after_it_was_listed_is_sent_as_it_is_known(
     assert found.look() == []
 
 
-def test_a_grown_file_is_pending_until_it_is_complete(folder: Path) -> None:
+def test_a_grown_file_is_pending_until_it_is_complete(folder):
     found = Matching(folder, marker_file="{name}.done")
     (folder / "a.log.done").touch()
     assert found.look() == ["a.log"]
@@ -189,9 +187,7 @@ def test_a_grown_file_is_pending_until_it_is_complete(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("reader", ["files", "blocks"])
-def test_a_file_that_is_found_cut_off_and_grows_is_read_once(
-    reader: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_file_that_is_found_cut_off_and_grows_is_read_once(reader, tmp_path, caplog):
     """The reader leaves it to the element that is sent after it grew."""
     path, content = tmp_path / "a.gz", gzip.compress(b"one\ntwo\nthree\n")
     path.write_bytes(content[:-9])
@@ -217,15 +213,13 @@ def test_a_file_that_is_found_cut_off_and_grows_is_read_once(
     assert [getattr(line, "value", line) for line in read.sent()] == ["one", "two", "three"]
 
 
-def test_a_file_of_which_a_pattern_is_scanned_once_is_not_found_again(folder: Path) -> None:
+def test_a_file_of_which_a_pattern_is_scanned_once_is_not_found_again(folder):
     alone = Alone(MatchFiles())
     alone.work(str(folder))
     assert [info.is_found_again for info in alone.sent()] == [False]
 
 
-def test_match_files_warns_once_that_a_file_is_read_again(
-    folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_match_files_warns_once_that_a_file_is_read_again(folder, caplog, monkeypatch):
     monkeypatch.setattr(match, "_warned", set())
     found = Matching(folder)
     write(folder / "b.log", "one\n", at=1000)
@@ -251,9 +245,7 @@ def test_match_files_warns_once_that_a_file_is_read_again(
 
 @pytest.mark.parametrize("grown", [None, "skip"])
 @pytest.mark.parametrize(("content", "skipped"), [("one\ntwo\n", True), ("two\nthree\n", True), ("1\n", False)])
-def test_a_remote_file_that_was_overwritten_is_read_again(
-    content: str, skipped: bool, grown: str | None, tmp_path: Path
-) -> None:
+def test_a_remote_file_that_was_overwritten_is_read_again(content, skipped, grown, tmp_path):
     """Without a version, nothing distinguishes one that is longer from one that has grown."""
     bucket, place = fsspec.filesystem("memory"), f"memory:/{tmp_path}"
     bucket.pipe(f"{tmp_path}/a.log", b"one\n")
@@ -283,9 +275,7 @@ URL = "webhdfs://host/in/a @1.csv"
         (["webhdfs://host/in/b.csv"], (4, 1000), False),
     ],
 )
-def test_a_remote_file_without_a_version_is_known_by_length_and_time(
-    recorded: list[str], listed: tuple[int, int], is_known: bool
-) -> None:
+def test_a_remote_file_without_a_version_is_known_by_length_and_time(recorded, listed, is_known):
     """Ledgers before that hold the URL alone, and a listing may have no time."""
     recognised = Identities(recorded, by_length=True).identify(Found(URL, *listed))
     assert recognised.was_known == is_known
@@ -294,7 +284,7 @@ def test_a_remote_file_without_a_version_is_known_by_length_and_time(
 
 @pytest.mark.parametrize("content", ["one\ntwo\n", "x" * 300])
 @pytest.mark.parametrize("length", [4, 256])
-def test_what_an_older_ledger_knows_by_its_beginning_is_not_read_again(content: str, length: int, folder: Path) -> None:
+def test_what_an_older_ledger_knows_by_its_beginning_is_not_read_again(content, length, folder):
     """Such an identity has no name, and at most 256 as its length; later ones have both."""
     write(folder / "a.log", content[:length], at=1000)
     whole = Identities([]).identify(Found(str(folder / "a.log"), 0, 0)).identity
@@ -308,7 +298,7 @@ def test_what_an_older_ledger_knows_by_its_beginning_is_not_read_again(content: 
         assert [found.look(), found.look()] == [again, []]
 
 
-def test_a_launch_warns_once_that_a_file_is_read_again(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_launch_warns_once_that_a_file_is_read_again(folder, caplog):
     found = Running(folder)
     write(folder / "b.log", "one\n", at=1000)
     assert (found.look(), found.alone.metrics["files_read_again"]) == (["a.log", "b.log"], 0)
@@ -331,7 +321,7 @@ def test_a_launch_warns_once_that_a_file_is_read_again(folder: Path, caplog: pyt
     assert len(caplog.messages) == 2
 
 
-def test_an_application_that_knows_no_paths_reads_on_as_before(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_application_that_knows_no_paths_reads_on_as_before(folder, caplog):
     """The digests of older ledgers do not show whether a path was seen."""
     seen = SeenFiles(by_path=False)
     known = seen.add(Found(str(folder / "a.log"), 4, 1_000_000))
@@ -346,7 +336,7 @@ def test_an_application_that_knows_no_paths_reads_on_as_before(folder: Path, cap
 
 
 @BOTH
-def test_a_late_file_with_an_old_time_is_read(finder: Find, folder: Path) -> None:
+def test_a_late_file_with_an_old_time_is_read(finder, folder):
     found = finder(folder)
     assert found.look() == ["a.log"]
     write(folder / "late.log", "late\n", at=1)
@@ -354,7 +344,7 @@ def test_a_late_file_with_an_old_time_is_read(finder: Find, folder: Path) -> Non
 
 
 @pytest.mark.parametrize(("finder", "again"), [(Splitting, ["b.log"]), (Matching, [])], ids=["splitter", "match"])
-def test_a_renamed_file_is_read_again_by_the_splitter_only(finder: Find, again: list[str], folder: Path) -> None:
+def test_a_renamed_file_is_read_again_by_the_splitter_only(finder, again, folder):
     found = finder(folder)
     assert found.look() == ["a.log"]
     (folder / "a.log").rename(folder / "b.log")
@@ -362,7 +352,7 @@ def test_a_renamed_file_is_read_again_by_the_splitter_only(finder: Find, again: 
 
 
 @BOTH
-def test_a_copy_is_another_file(finder: Find, folder: Path) -> None:
+def test_a_copy_is_another_file(finder, folder):
     found = finder(folder)
     assert found.look() == ["a.log"]
     shutil.copy2(folder / "a.log", folder / "b.log")
@@ -370,7 +360,7 @@ def test_a_copy_is_another_file(finder: Find, folder: Path) -> None:
 
 
 @BOTH
-def test_a_deleted_file_does_not_disturb_and_is_known_if_it_returns(finder: Find, folder: Path) -> None:
+def test_a_deleted_file_does_not_disturb_and_is_known_if_it_returns(finder, folder):
     found = finder(folder)
     assert found.look() == ["a.log"]
     (folder / "a.log").rename(folder.parent / "away")
@@ -380,7 +370,7 @@ def test_a_deleted_file_does_not_disturb_and_is_known_if_it_returns(finder: Find
 
 
 @BOTH
-def test_hidden_and_unfinished_names_are_skipped_until_the_file_has_its_own(finder: Find, folder: Path) -> None:
+def test_hidden_and_unfinished_names_are_skipped_until_the_file_has_its_own(finder, folder):
     found = finder(folder)
     assert found.look() == ["a.log"]
     for name in [".b.log", "b.log.tmp", "b.log._COPYING_"]:
@@ -392,7 +382,7 @@ def test_hidden_and_unfinished_names_are_skipped_until_the_file_has_its_own(find
 
 
 @BOTH
-def test_a_file_that_rotation_compressed_is_another_file(finder: Find, folder: Path) -> None:
+def test_a_file_that_rotation_compressed_is_another_file(finder, folder):
     found = finder(folder)
     assert found.look() == ["a.log"]
     (folder / "a.log.1.gz").write_bytes(gzip.compress((folder / "a.log").read_bytes()))
@@ -401,13 +391,13 @@ def test_a_file_that_rotation_compressed_is_another_file(finder: Find, folder: P
 
 
 @BOTH
-def test_a_file_that_two_inputs_name_is_read_once(finder: Find, folder: Path) -> None:
+def test_a_file_that_two_inputs_name_is_read_once(finder, folder):
     found = finder(folder, folder / "a.log")
     assert [found.look(), found.look()] == [["a.log"], []]
 
 
 @BOTH
-def test_an_overwrite_of_the_same_length_in_the_same_second_is_read_again(finder: Find, folder: Path) -> None:
+def test_an_overwrite_of_the_same_length_in_the_same_second_is_read_again(finder, folder):
     found = finder(folder)
     assert found.look() == ["a.log"]
     (folder / "a.log").write_text("two\n")
@@ -417,9 +407,7 @@ def test_an_overwrite_of_the_same_length_in_the_same_second_is_read_again(finder
 
 @pytest.mark.parametrize(("ago_millis", "read_after"), [(19, 1), (20, 0), (-19, 1), (1000, 1), (2000, 0), (-2000, 0)])
 @pytest.mark.parametrize("rescan", ["files", "folders"])
-def test_a_local_file_is_not_read_within_the_tick_of_its_last_change(
-    ago_millis: int, read_after: int, rescan: str, folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_local_file_is_not_read_within_the_tick_of_its_last_change(ago_millis, read_after, rescan, folder, caplog):
     """An overwrite within the tick would keep its time. Whole seconds are times of filesystems with coarse ticks."""
     found = Running(folder, rescan=rescan)
     at = int(found.clock.now().timestamp() * 1000) - ago_millis
@@ -434,7 +422,7 @@ def test_a_local_file_is_not_read_within_the_tick_of_its_last_change(
     assert [record.getMessage() for record in caplog.records].count(warned) == read_after
 
 
-def test_a_scan_waits_for_the_tick_so_that_a_launch_with_one_scan_reads_what_was_just_written(folder: Path) -> None:
+def test_a_scan_waits_for_the_tick_so_that_a_launch_with_one_scan_reads_what_was_just_written(folder):
     in_a_moment = time.time_ns() + 15 * 10**6
     os.utime(folder / "a.log", ns=(0, in_a_moment))
     alone = Alone(FileSplitterInput(scanner={"files": [str(folder)]}), until=Until.ONCE)
@@ -443,7 +431,7 @@ def test_a_scan_waits_for_the_tick_so_that_a_launch_with_one_scan_reads_what_was
 
 
 @BOTH
-def test_an_overwrite_between_the_edges_is_read_again(finder: Find, folder: Path) -> None:
+def test_an_overwrite_between_the_edges_is_read_again(finder, folder):
     write(folder / "a.log", "x" * 1000, at=1000)
     found = finder(folder)
     assert [found.look(), found.look()] == [["a.log"], []]
@@ -452,7 +440,7 @@ def test_an_overwrite_between_the_edges_is_read_again(finder: Find, folder: Path
         assert [found.look(), found.look()] == [["a.log"], []]
 
 
-def test_each_overwrite_between_the_edges_has_an_identity_of_its_own(folder: Path) -> None:
+def test_each_overwrite_between_the_edges_has_an_identity_of_its_own(folder):
     found = Matching(folder)
     found_as = []
     for at in (1000, 2000, 3000):
@@ -464,7 +452,7 @@ def test_each_overwrite_between_the_edges_has_an_identity_of_its_own(folder: Pat
     assert len(set(found_as)) == 3
 
 
-def test_an_overwrite_is_noticed_by_the_ends_where_asked(folder: Path) -> None:
+def test_an_overwrite_is_noticed_by_the_ends_where_asked(folder):
     write(folder / "a.log", "x" * 1000, at=1000)
     found = Matching(folder, overwritten_by="ends")
     assert found.look() == ["a.log"]
@@ -474,7 +462,7 @@ def test_an_overwrite_is_noticed_by_the_ends_where_asked(folder: Path) -> None:
     assert found.look() == ["a.log"]
 
 
-def test_a_known_file_is_opened_only_if_its_times_have_changed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_known_file_is_opened_only_if_its_times_have_changed(folder, monkeypatch):
     opened: list[str] = []
 
     def counted(path: str) -> FileIO:
@@ -492,7 +480,7 @@ def test_a_known_file_is_opened_only_if_its_times_have_changed(folder: Path, mon
 
 
 @EACH
-def test_a_file_is_read_when_so_many_scans_have_found_it_unchanged(finder: Find, folder: Path) -> None:
+def test_a_file_is_read_when_so_many_scans_have_found_it_unchanged(finder, folder):
     found = finder(folder, stable_scans=2)
     assert [found.look(), found.look()] == [[], []]
     write(folder / "a.log", "one\ntwo\n", at=2000)
@@ -500,9 +488,7 @@ def test_a_file_is_read_when_so_many_scans_have_found_it_unchanged(finder: Find,
 
 
 @pytest.mark.parametrize("finder", [Running, Matching], ids=["FileSplitterInput", "MatchFiles"])
-def test_a_file_is_read_when_its_last_change_is_long_enough_ago(
-    finder: Find, folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_file_is_read_when_its_last_change_is_long_enough_ago(finder, folder, caplog):
     found = finder(folder, minimum_age_millis=7000)
     write(folder / "a.log", "one\n", at=int(found.clock.now().timestamp()))
     with caplog.at_level(logging.WARNING):
@@ -516,9 +502,7 @@ def test_a_file_is_read_when_its_last_change_is_long_enough_ago(
     "finder", [Running, partial(Running, rescan="folders"), Matching], ids=["files", "folders", "MatchFiles"]
 )
 @pytest.mark.parametrize(("template", "marker"), [("_SUCCESS", "_SUCCESS"), ("{name}.done", "a.log.done")])
-def test_a_file_is_read_when_its_marker_is_there_and_markers_are_not_read(
-    template: str, marker: str, finder: Find, folder: Path
-) -> None:
+def test_a_file_is_read_when_its_marker_is_there_and_markers_are_not_read(template, marker, finder, folder):
     os.utime(folder, (1000, 1000))
     found = finder(folder, marker_file=template)
     assert [found.look(), found.look()] == [[], []]
@@ -527,7 +511,7 @@ def test_a_file_is_read_when_its_marker_is_there_and_markers_are_not_read(
     assert [found.look(), found.look()] == [["a.log"], []]
 
 
-def test_a_pattern_is_scanned_again_while_files_are_pending(folder: Path) -> None:
+def test_a_pattern_is_scanned_again_while_files_are_pending(folder):
     alone = Alone(MatchFiles(completeness={"marker_file": "{name}.done"}))
     write(folder / "b.log", "two\n", at=2000)
     (folder / "b.log.done").touch()
@@ -540,14 +524,14 @@ def test_a_pattern_is_scanned_again_while_files_are_pending(folder: Path) -> Non
     assert sent == [["b.log"], ["a.log"]]
 
 
-def test_a_time_in_the_future_delays_a_file_only_if_its_age_matters(folder: Path) -> None:
+def test_a_time_in_the_future_delays_a_file_only_if_its_age_matters(folder):
     (folder / "_SUCCESS").touch()
     write(folder / "a.log", "one\n", at=4_000_000_000)
     assert Running(folder, marker_file="_SUCCESS").look() == ["a.log"]
     assert Running(folder, minimum_age_millis=1).look() == []
 
 
-def test_a_file_that_changes_between_its_scan_and_its_division_is_pending_again(folder: Path) -> None:
+def test_a_file_that_changes_between_its_scan_and_its_division_is_pending_again(folder):
     found = Running(folder, minimum_age_millis=1, blocks_threshold=1)
     write(folder / "b.log", "two\n", at=2000)
     assert found.look() == ["a.log"]
@@ -556,7 +540,7 @@ def test_a_file_that_changes_between_its_scan_and_its_division_is_pending_again(
 
 
 @pytest.mark.parametrize("template", ["", "{name}", "done/{name}"])
-def test_a_marker_must_have_a_name_of_its_own(template: str, folder: Path) -> None:
+def test_a_marker_must_have_a_name_of_its_own(template, folder):
     with pytest.raises(ValidationError, match="it names no file beside the file"):
         DirectoryScanner(files=[str(folder)], marker_file=template)
 
@@ -564,7 +548,7 @@ def test_a_marker_must_have_a_name_of_its_own(template: str, folder: Path) -> No
 @BOTH
 @pytest.mark.parametrize("algorithm", ["md5", "sha256"])
 @pytest.mark.parametrize("form", ["{}", "{}  a.log", "{} *in/a.log", "# comment\n{}  b.log\n{}  a.log"])
-def test_a_file_is_read_when_its_checksum_agrees(form: str, algorithm: str, finder: Find, folder: Path) -> None:
+def test_a_file_is_read_when_its_checksum_agrees(form, algorithm, finder, folder):
     found = finder(folder, checksum_file=f"{{name}}.{algorithm}")
     assert found.look() == []
     checksum = folder / f"a.log.{algorithm}"
@@ -590,8 +574,8 @@ def test_a_file_is_read_when_its_checksum_agrees(form: str, algorithm: str, find
 )
 @pytest.mark.parametrize("content", ["one\n", "two\n3\n"], ids=["the statement", "the file"])
 def test_a_file_that_contradicts_what_is_stated_is_quarantined_once_until_it_is_corrected(
-    *, scanner: dict[str, str], stated: str, reason: str, content: str, finder: Find, folder: Path
-) -> None:
+    *, scanner, stated, reason, content, finder, folder
+):
     found = finder(folder, **scanner)
     (name,) = scanner.values()
     control = folder / name.format(name="a.log")
@@ -610,7 +594,7 @@ def test_a_file_that_contradicts_what_is_stated_is_quarantined_once_until_it_is_
 @pytest.mark.gate(1)
 @pytest.mark.slow
 @BOTH
-def test_quarantined_files_that_are_gone_are_forgotten_once_they_are_many(finder: Find, tmp_path: Path) -> None:
+def test_quarantined_files_that_are_gone_are_forgotten_once_they_are_many(finder, tmp_path):
     found = finder(tmp_path, trailer=ROWS)
     for number in range(KEPT_OF_GONE + 3):
         write(tmp_path / f"{number}.csv", "END,2\n", at=1000)
@@ -631,7 +615,7 @@ def test_quarantined_files_that_are_gone_are_forgotten_once_they_are_many(finder
 
 
 @pytest.mark.slow
-def test_quarantined_files_are_not_gone_if_only_another_pattern_matches_them(tmp_path: Path) -> None:
+def test_quarantined_files_are_not_gone_if_only_another_pattern_matches_them(tmp_path):
     found = Matching(tmp_path / "a*.csv", tmp_path / "b*.csv", trailer=ROWS)
     for number in range(KEPT_OF_GONE + 3):
         write(tmp_path / f"a{number}.csv", "END,2\n", at=1000)
@@ -643,9 +627,7 @@ def test_quarantined_files_are_not_gone_if_only_another_pattern_matches_them(tmp
 
 @pytest.mark.parametrize("changed", ["a.log", "a.log.ctl"])
 @BOTH
-def test_a_file_that_is_corrected_within_the_tick_of_its_last_change_is_read(
-    finder: Find, changed: str, folder: Path
-) -> None:
+def test_a_file_that_is_corrected_within_the_tick_of_its_last_change_is_read(finder, changed, folder):
     found = finder(folder, control_file="{name}.ctl")
     at = int(found.clock.now().timestamp() * 1000) - 19
 
@@ -663,9 +645,7 @@ def test_a_file_that_is_corrected_within_the_tick_of_its_last_change_is_read(
 
 @pytest.mark.parametrize("finder", ["FileSplitterInput", "MatchFiles"])
 @pytest.mark.parametrize("crashes", [False, True])
-def test_a_quarantined_file_reaches_its_receiver_once_whatever_happens(
-    crashes: bool, finder: str, folder: Path, tmp_path: Path
-) -> None:
+def test_a_quarantined_file_reaches_its_receiver_once_whatever_happens(crashes, finder, folder, tmp_path):
     (folder / "a.log.ctl").write_text("rows=2\n")
 
     def draw(dag: Dag, conf: object) -> None:
@@ -688,13 +668,13 @@ def test_a_quarantined_file_reaches_its_receiver_once_whatever_happens(
 
 
 @pytest.mark.parametrize(("rows", "read"), [(3, ["b.gz"]), (2, [])])
-def test_the_rows_of_a_compressed_file_are_those_of_its_content(rows: int, read: list[str], tmp_path: Path) -> None:
+def test_the_rows_of_a_compressed_file_are_those_of_its_content(rows, read, tmp_path):
     (tmp_path / "b.gz").write_bytes(gzip.compress(b"one\ntwo\nthree"))
     (tmp_path / "b.gz.ctl").write_text(f"rows={rows}\n")
     assert Splitting(tmp_path, control_file="{name}.ctl").look() == read
 
 
-def test_a_truncated_compressed_file_is_quarantined(tmp_path: Path) -> None:
+def test_a_truncated_compressed_file_is_quarantined(tmp_path):
     (tmp_path / "b.gz").write_bytes(gzip.compress(b"one\ntwo\nthree")[:-9])
     (tmp_path / "b.gz.ctl").write_text("rows=3\n")
     found = Splitting(tmp_path, control_file="{name}.ctl")
@@ -703,7 +683,7 @@ def test_a_truncated_compressed_file_is_quarantined(tmp_path: Path) -> None:
     assert quarantined.reason.startswith("its rows cannot be counted: ")
 
 
-def test_a_control_file_that_states_no_totals_leaves_the_file_pending(folder: Path) -> None:
+def test_a_control_file_that_states_no_totals_leaves_the_file_pending(folder):
     found = Splitting(folder, control_file="{name}.ctl")
     (folder / "a.log.ctl").write_text("rows=\n")
     assert found.look() == []
@@ -728,9 +708,7 @@ SUM = {"pattern": "(?:END|T);(?P<rows>[0-9]+);(?P<sum>.*)", "sum_column": 2, "de
         (SUM, 'x;amount\na;0.1\nb;0.2\nc;"-1"\nEND;3;-0.70\n'),
     ],
 )
-def test_a_file_is_read_when_its_trailer_agrees(
-    trailer: dict[str, object], content: str, compress: Callable[[bytes], bytes], tmp_path: Path
-) -> None:
+def test_a_file_is_read_when_its_trailer_agrees(trailer, content, compress, tmp_path):
     (tmp_path / "a.csv").write_bytes(compress(content.encode()))
     found = Splitting(tmp_path, trailer=trailer)
     assert [found.look(), found.look()] == [["a.csv"], []]
@@ -753,8 +731,8 @@ def test_a_file_is_read_when_its_trailer_agrees(
     ],
 )
 def test_a_file_that_contradicts_its_trailer_is_quarantined_once_until_it_is_corrected(
-    trailer: dict[str, object], content: str, reason: str, tmp_path: Path
-) -> None:
+    trailer, content, reason, tmp_path
+):
     write(tmp_path / "a.csv", content, at=1000)
     found = Splitting(tmp_path, trailer=trailer)
     assert found.look() == []
@@ -766,7 +744,7 @@ def test_a_file_that_contradicts_its_trailer_is_quarantined_once_until_it_is_cor
     assert [found.look(), found.look()] == [read, []]
 
 
-def test_a_file_without_its_trailer_is_pending(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_file_without_its_trailer_is_pending(tmp_path, caplog):
     write(tmp_path / "a.csv", "a\nEND,", at=1000)
     found = Splitting(tmp_path, trailer=ROWS)
     with caplog.at_level(logging.WARNING):
@@ -777,12 +755,12 @@ def test_a_file_without_its_trailer_is_pending(tmp_path: Path, caplog: pytest.Lo
     assert [found.look(), found.look()] == [["a.csv"], []]
 
 
-def test_a_last_line_that_is_longer_than_what_is_kept_is_no_trailer(tmp_path: Path) -> None:
+def test_a_last_line_that_is_longer_than_what_is_kept_is_no_trailer(tmp_path):
     write(tmp_path / "a.csv", "a\n" + "b" * (3 << 20) + "END,1", at=1000)
     assert Splitting(tmp_path, trailer=ROWS).look() == []
 
 
-def test_a_truncated_compressed_file_with_a_trailer_is_quarantined(tmp_path: Path) -> None:
+def test_a_truncated_compressed_file_with_a_trailer_is_quarantined(tmp_path):
     (tmp_path / "b.gz").write_bytes(gzip.compress(b"one\nEND,1\n")[:-9])
     found = Splitting(tmp_path, trailer=ROWS)
     assert found.look() == []
@@ -801,19 +779,19 @@ def test_a_truncated_compressed_file_with_a_trailer_is_quarantined(tmp_path: Pat
         ({**ROWS, "delimiter": ";;"}, "it is no single character"),
     ],
 )
-def test_a_trailer_that_states_no_totals_is_refused(trailer: dict[str, object], problem: str, tmp_path: Path) -> None:
+def test_a_trailer_that_states_no_totals_is_refused(trailer, problem, tmp_path):
     with pytest.raises(ValidationError, match=problem):
         DirectoryScanner(files=[str(tmp_path)], trailer=trailer)
 
 
-def test_a_checksum_file_names_its_algorithm(folder: Path) -> None:
+def test_a_checksum_file_names_its_algorithm(folder):
     with pytest.raises(ValidationError, match=r"its name does not end in one of [.]md5"):
         DirectoryScanner(files=[str(folder)], checksum_file="{name}.crc")
 
 
 @pytest.mark.parametrize("finder", [Splitting, Running], ids=["restarted", "in one launch"])
 @pytest.mark.parametrize("happens", ["copied", "renamed", "compressed by rotation"])
-def test_known_content_is_skipped_where_asked(happens: str, finder: Find, folder: Path) -> None:
+def test_known_content_is_skipped_where_asked(happens, finder, folder):
     found = finder(folder, skip_known_content=True)
     assert found.look() == ["a.log"]
     if happens == "copied":
@@ -828,7 +806,7 @@ def test_known_content_is_skipped_where_asked(happens: str, finder: Find, folder
     assert [found.look(), found.look()] == [["a.log"], []]
 
 
-def test_of_two_files_with_one_content_the_older_is_read(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_of_two_files_with_one_content_the_older_is_read(folder, caplog):
     write(folder / "0.log", "one\n", at=2000)
     (folder / "empty").touch()
     (folder / "also empty").touch()
@@ -840,7 +818,7 @@ def test_of_two_files_with_one_content_the_older_is_read(folder: Path, caplog: p
     ]
 
 
-def test_content_that_changes_between_its_scan_and_its_division_is_examined_again(folder: Path) -> None:
+def test_content_that_changes_between_its_scan_and_its_division_is_examined_again(folder):
     write(folder / "b.log", "two\n", at=2000)
     found = Running(folder, skip_known_content=True, blocks_threshold=1)
     assert found.look() == ["a.log"]
@@ -850,12 +828,12 @@ def test_content_that_changes_between_its_scan_and_its_division_is_examined_agai
     assert [found.look(), found.look()] == [["b.log"], []]
 
 
-def test_a_truncated_compressed_file_is_like_no_other_and_is_read(folder: Path) -> None:
+def test_a_truncated_compressed_file_is_like_no_other_and_is_read(folder):
     (folder / "b.gz").write_bytes(gzip.compress(b"one\n")[:-9])
     assert Splitting(folder, skip_known_content=True).look() == ["a.log", "b.gz"]
 
 
-def test_a_file_that_vanishes_while_it_is_examined_does_not_end_the_launch(tmp_path: Path) -> None:
+def test_a_file_that_vanishes_while_it_is_examined_does_not_end_the_launch(tmp_path):
     gone = Found(str(tmp_path / "gone"), 4, 1000)
     assert list(KnownContents().examine([gone])) == []
     (tmp_path / "gone.ctl").write_text("rows=1\n")
@@ -865,9 +843,7 @@ def test_a_file_that_vanishes_while_it_is_examined_does_not_end_the_launch(tmp_p
 
 
 @pytest.mark.parametrize("finder", [Splitting, Running])
-def test_a_renamed_file_is_skipped_where_asked(
-    finder: type[Splitting], folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_renamed_file_is_skipped_where_asked(finder, folder, caplog):
     found = finder(folder, renamed="skip")
     write(folder / "a.log", "one\n", at=1000)
     write(folder / "b.log", "two\n", at=1000)
@@ -886,7 +862,7 @@ def test_a_renamed_file_is_skipped_where_asked(
     assert found.look() == []
 
 
-def test_a_file_that_is_renamed_during_a_scan_is_read_once(folder: Path) -> None:
+def test_a_file_that_is_renamed_during_a_scan_is_read_once(folder):
     found = Running(folder, renamed="skip", blocks_threshold=1)
     write(folder / "b.log", "two\n", at=1000)
     assert found.look() == ["a.log"]
@@ -895,7 +871,7 @@ def test_a_file_that_is_renamed_during_a_scan_is_read_once(folder: Path) -> None
     assert [found.look() for _ in range(4)] == [[], ["b.1"], [], []]
 
 
-def test_another_file_that_reuses_the_inode_is_read(folder: Path) -> None:
+def test_another_file_that_reuses_the_inode_is_read(folder):
     found = Splitting(folder, renamed="skip")
     write(folder / "a.log", "one\n", at=1000)
     inode = (folder / "a.log").stat().st_ino
@@ -906,7 +882,7 @@ def test_another_file_that_reuses_the_inode_is_read(folder: Path) -> None:
     assert found.look() == ["b.log"]
 
 
-def test_a_file_with_two_hard_links_is_read_by_each_name(folder: Path) -> None:
+def test_a_file_with_two_hard_links_is_read_by_each_name(folder):
     found = Splitting(folder, renamed="skip")
     write(folder / "a.log", "one\n", at=1000)
     assert found.look() == ["a.log"]
@@ -917,7 +893,7 @@ def test_a_file_with_two_hard_links_is_read_by_each_name(folder: Path) -> None:
     assert found.look() == []
 
 
-def test_empty_files_and_directories_are_not_taken_for_renamed(folder: Path) -> None:
+def test_empty_files_and_directories_are_not_taken_for_renamed(folder):
     found = Splitting(folder, renamed="skip", directories=True)
     write(folder / "a.log", "", at=1000)
     (folder / "sub").mkdir()
@@ -929,7 +905,7 @@ def test_empty_files_and_directories_are_not_taken_for_renamed(folder: Path) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("point", Point)
-def test_a_renamed_file_is_skipped_wherever_the_driver_is_killed(point: Point, tmp_path: Path) -> None:
+def test_a_renamed_file_is_skipped_wherever_the_driver_is_killed(point, tmp_path):
     (tmp_path / "in").mkdir()
     write(tmp_path / "in" / "a.log", "one\n", at=1000)
 

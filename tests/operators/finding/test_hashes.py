@@ -18,12 +18,12 @@ def found(path: Path) -> Found:
     return status
 
 
-def test_the_first_bytes_of_a_settled_file_are_hashed(tmp_path: Path) -> None:
+def test_the_first_bytes_of_a_settled_file_are_hashed(tmp_path):
     (tmp_path / "file").write_bytes(b"abcdef")
     assert settled_hash(found(tmp_path / "file"), 4, LATER) == hashlib.sha256(b"abcd").hexdigest()
 
 
-def test_a_file_that_was_changed_since_it_was_found_is_not_hashed(tmp_path: Path) -> None:
+def test_a_file_that_was_changed_since_it_was_found_is_not_hashed(tmp_path):
     file = tmp_path / "file"
     file.write_bytes(b"abcdef")
     os.utime(file, (1000, 1000))
@@ -36,7 +36,7 @@ def test_a_file_that_was_changed_since_it_was_found_is_not_hashed(tmp_path: Path
         settled_hash(before, 6, LATER)
 
 
-def test_a_file_whose_next_change_may_have_the_same_time_is_not_hashed(tmp_path: Path) -> None:
+def test_a_file_whose_next_change_may_have_the_same_time_is_not_hashed(tmp_path):
     (tmp_path / "file").write_bytes(b"abcdef")
     os.utime(tmp_path / "file", (1000, 1000))
     with pytest.raises(StillChanging, match="file"):

@@ -34,7 +34,7 @@ def identity_of(path: str) -> str | None:
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Path:
+def tree(tmp_path):
     for number, name in enumerate(
         ("a.log", "b.log", "b.txt", "sub/a.log", "sub/deep/c.log", ".hidden.log", "d.log.tmp")
     ):
@@ -62,7 +62,7 @@ def tree(tmp_path: Path) -> Path:
         ("nowhere/*.log", []),
     ],
 )
-def test_a_pattern_means_files(pattern: str, meant: list[str], tree: Path) -> None:
+def test_a_pattern_means_files(pattern, meant, tree):
     found = [str(Path(found.path).relative_to(tree)) for found in files_like(f"{tree}/{pattern}")]
     assert sorted(found) == meant
 
@@ -71,18 +71,16 @@ GLOBS = st.text("[]!*?-a\\^&:.(){}|+$,", max_size=8).filter(lambda pattern: "**"
 
 
 @given(GLOBS, st.text("a-.[]", min_size=1, max_size=6))
-def test_patterns_match_what_fsspec_matches(pattern: str, name: str) -> None:
+def test_patterns_match_what_fsspec_matches(pattern, name):
     assert bool(matching(pattern)(name)) == (not pattern or re.match(glob_translate(pattern), name) is not None)
 
 
-def test_a_pattern_of_many_stars_ends(tmp_path: Path) -> None:
+def test_a_pattern_of_many_stars_ends(tmp_path):
     (tmp_path / ("a" * 200)).touch()
     assert list(files_like(f"{tmp_path}/{'a*' * 30}b")) == []
 
 
-def test_a_relative_pattern_is_taken_from_where_the_launch_was_started_and_not_from_where_a_worker_is(
-    tree: Path,
-) -> None:
+def test_a_relative_pattern_is_taken_from_where_the_launch_was_started_and_not_from_where_a_worker_is(tree):
     match = live(MatchFiles(), {})
     assert isinstance(match, MatchFiles), "what lives is of the same class"
     match.setup(Context("application", "match", home=str(tree)))
@@ -90,13 +88,13 @@ def test_a_relative_pattern_is_taken_from_where_the_launch_was_started_and_not_f
     assert [file.path for file in found] == [f"{tree}/sub/a.log"]
 
 
-def test_a_file_whose_name_looks_like_a_pattern_is_meant_by_its_name(tmp_path: Path) -> None:
+def test_a_file_whose_name_looks_like_a_pattern_is_meant_by_its_name(tmp_path):
     (tmp_path / "[ab].log").write_text("x")
     (tmp_path / "a.log").write_text("x")
     assert [found.path for found in files_like(f"{tmp_path}/[ab].log")] == [f"{tmp_path}/[ab].log"]
 
 
-def test_patterns_of_urls_mean_files(tmp_path: Path) -> None:
+def test_patterns_of_urls_mean_files(tmp_path):
     files = fsspec.filesystem("memory")
     for name in ("a.log", "b.txt", "sub/c.log"):
         files.pipe(f"/{tmp_path.name}/{name}", b"x\n")
@@ -128,7 +126,7 @@ class Looking:
         return found
 
 
-def test_files_come_once_the_oldest_first(tree: Path) -> None:
+def test_files_come_once_the_oldest_first(tree):
     alone = Alone(MatchFiles())
     assert alone.work(f"{tree}/**/*.log") is None
     assert alone.deferred is None
@@ -139,13 +137,13 @@ def test_files_come_once_the_oldest_first(tree: Path) -> None:
     assert alone.sent() == []
 
 
-def test_a_look_is_put_off_until_the_next_one(tree: Path) -> None:
+def test_a_look_is_put_off_until_the_next_one(tree):
     alone = Alone(MatchFiles(continuously=True, interval_millis=700))
     alone.work(str(tree))
     assert alone.deferred == Deferred(OffsetRange(1, OFFSET_INFINITY), timedelta(seconds=0.7))
 
 
-def test_a_further_look_that_finds_nothing_was_in_vain_and_a_run_until_idle_ends(tree: Path, tmp_path: Path) -> None:
+def test_a_further_look_that_finds_nothing_was_in_vain_and_a_run_until_idle_ends(tree, tmp_path):
     def draw(dag: Dag, conf: object) -> None:
         patterns = dag.add_operator("patterns", Items(items=(f"{tree}/*.log",)))
         match = dag.add_operator("match", MatchFiles(continuously=True))
@@ -159,7 +157,7 @@ def test_a_further_look_that_finds_nothing_was_in_vain_and_a_run_until_idle_ends
 
 
 @pytest.mark.parametrize("continuously", [False, True])
-def test_a_look_is_no_byte_that_was_read(tree: Path, tmp_path: Path, continuously: bool) -> None:
+def test_a_look_is_no_byte_that_was_read(tree, tmp_path, continuously):
     def draw(dag: Dag, conf: object) -> None:
         patterns = dag.add_operator("patterns", Items(items=(f"{tree}/*.log",)))
         match = patterns >> dag.add_operator("match", MatchFiles(continuously=continuously))
@@ -175,9 +173,7 @@ def test_a_look_is_no_byte_that_was_read(tree: Path, tmp_path: Path, continuousl
     assert sum(each.positions for each in told if isinstance(each, Committed)) == read["read"]
 
 
-def test_a_pattern_that_was_looked_at_once_is_done_and_one_more_element_of_it_finds_what_came(
-    tree: Path, tmp_path: Path
-) -> None:
+def test_a_pattern_that_was_looked_at_once_is_done_and_one_more_element_of_it_finds_what_came(tree, tmp_path):
     given = [f"{tree}/*.log"]
 
     def launched(*, continuously: bool) -> list[str]:
@@ -196,7 +192,7 @@ def test_a_pattern_that_was_looked_at_once_is_done_and_one_more_element_of_it_fi
     assert launched(continuously=True) == ["a.log", "b.log", "e.log"]
 
 
-def test_what_comes_later_is_found_later(tree: Path) -> None:
+def test_what_comes_later_is_found_later(tree):
     looking = Looking(f"{tree}/*.log")
     assert looking.look() == ["a.log", "b.log"]
     assert looking.look() == []
@@ -207,7 +203,7 @@ def test_what_comes_later_is_found_later(tree: Path) -> None:
     assert looking.look() == []
 
 
-def test_an_empty_file_is_passed_over_until_it_holds_something(tree: Path) -> None:
+def test_an_empty_file_is_passed_over_until_it_holds_something(tree):
     looking = Looking(f"{tree}/e*.log")
     (tree / "e.log").touch()
     assert looking.look() == []
@@ -215,7 +211,7 @@ def test_an_empty_file_is_passed_over_until_it_holds_something(tree: Path) -> No
     assert looking.look() == ["e.log"]
 
 
-def test_a_file_that_was_renamed_is_the_same_and_what_takes_its_place_is_another(tree: Path) -> None:
+def test_a_file_that_was_renamed_is_the_same_and_what_takes_its_place_is_another(tree):
     looking = Looking(f"{tree}/a.log*")
     assert looking.look() == ["a.log"]
     (tree / "a.log").rename(tree / "a.log.1")
@@ -224,14 +220,14 @@ def test_a_file_that_was_renamed_is_the_same_and_what_takes_its_place_is_another
     assert looking.look() == []
 
 
-def test_a_file_that_was_rewritten_in_its_place_is_another(tree: Path) -> None:
+def test_a_file_that_was_rewritten_in_its_place_is_another(tree):
     looking = Looking(f"{tree}/a.log")
     assert looking.look() == ["a.log"]
     (tree / "a.log").write_text("other\n")
     assert looking.look() == ["a.log"]
 
 
-def test_a_file_that_has_the_number_and_the_header_of_one_that_is_gone_is_another(tree: Path) -> None:
+def test_a_file_that_has_the_number_and_the_header_of_one_that_is_gone_is_another(tree):
     """As if it had been given both: a number that is free is soon given away."""
     header = "h" * EDGE
     looking = Looking(f"{tree}/*.csv")
@@ -243,7 +239,7 @@ def test_a_file_that_has_the_number_and_the_header_of_one_that_is_gone_is_anothe
     assert looking.look() == []
 
 
-def test_a_file_is_known_by_how_far_it_had_come_at_the_last_look(tree: Path) -> None:
+def test_a_file_is_known_by_how_far_it_had_come_at_the_last_look(tree):
     looking = Looking(f"{tree}/*.csv", grown="skip")
     (tree / "log.csv").write_text("header\n")
     assert looking.look() == ["log.csv"]
@@ -253,7 +249,7 @@ def test_a_file_is_known_by_how_far_it_had_come_at_the_last_look(tree: Path) -> 
     assert looking.look() == ["next.csv"]
 
 
-def test_a_file_that_grows_while_it_has_two_names_comes_once(tree: Path) -> None:
+def test_a_file_that_grows_while_it_has_two_names_comes_once(tree):
     (tree / "again.log").hardlink_to(tree / "a.log")
     looking = Looking(f"{tree}/a*.log")
     assert looking.look() == ["a.log"]
@@ -265,7 +261,7 @@ def test_a_file_that_grows_while_it_has_two_names_comes_once(tree: Path) -> None
     assert looking.look() == []
 
 
-def test_files_that_were_away_for_a_while_are_known(tree: Path) -> None:
+def test_files_that_were_away_for_a_while_are_known(tree):
     looking = Looking(f"{tree}/*.log")
     assert looking.look() == ["a.log", "b.log"]
     (tree / "a.log").rename(tree / "elsewhere")
@@ -290,7 +286,7 @@ def known_as(identity: str, pattern: str) -> Alone[MatchFiles]:
     return Alone(MatchFiles(), state={"known": {pattern: [identity]}})
 
 
-def test_two_devices_may_give_one_number_to_files_that_begin_alike(tree: Path) -> None:
+def test_two_devices_may_give_one_number_to_files_that_begin_alike(tree):
     identity, pattern = identity_of(str(tree / "a.log")), f"{tree}/*.txt"
     assert identity is not None
     (tree / "a.log").rename(tree / "a.txt")
@@ -300,7 +296,7 @@ def test_two_devices_may_give_one_number_to_files_that_begin_alike(tree: Path) -
         assert names(alone) == new
 
 
-def test_a_device_may_have_another_number_when_the_machine_starts_again(tree: Path) -> None:
+def test_a_device_may_have_another_number_when_the_machine_starts_again(tree):
     identity, pattern = identity_of(str(tree / "a.log")), f"{tree}/a.log"
     assert identity is not None
     alone = known_as(as_if_elsewhere(identity), pattern)
@@ -308,7 +304,7 @@ def test_a_device_may_have_another_number_when_the_machine_starts_again(tree: Pa
     assert names(alone) == []
 
 
-def test_what_an_older_ledger_knows_is_known_by_whatever_name(tree: Path) -> None:
+def test_what_an_older_ledger_knows_is_known_by_whatever_name(tree):
     identity, pattern = identity_of(str(tree / "a.log")), f"{tree}/a.*"
     assert identity is not None
     for name in ("a.log", "a.txt"):
@@ -321,9 +317,7 @@ def test_what_an_older_ledger_knows_is_known_by_whatever_name(tree: Path) -> Non
 CHECK = "\n  help: check the pattern; relative paths begin in the folder from which you launch"
 
 
-def test_a_name_that_is_not_there_is_an_error_once_and_a_warning_where_it_may_come(
-    tree: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_name_that_is_not_there_is_an_error_once_and_a_warning_where_it_may_come(tree, caplog):
     problem = f"^cannot read {tree}/nowhere: there is no such file or directory"
     with pytest.raises(InputUnreadable, match=rf"{problem} .*\n  help: make it, or give another pattern$"):
         Alone(MatchFiles()).work(f"{tree}/nowhere")
@@ -347,9 +341,7 @@ def test_a_name_that_is_not_there_is_an_error_once_and_a_warning_where_it_may_co
         ("empty", "there is no file in {}/empty"),
     ],
 )
-def test_a_pattern_that_never_matched_is_reported_once(
-    pattern: str, words: str, tree: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_pattern_that_never_matched_is_reported_once(pattern, words, tree, caplog):
     (tree / "empty").mkdir()
     looking, found = Looking(f"{tree}/{pattern}"), Looking(f"{tree}/*.txt")
     with caplog.at_level(logging.WARNING):
@@ -359,7 +351,7 @@ def test_a_pattern_that_never_matched_is_reported_once(
     assert [record.getMessage() for record in caplog.records] == [words.format(tree)]
 
 
-def test_the_same_file_is_known_while_it_grows(tmp_path: Path) -> None:
+def test_the_same_file_is_known_while_it_grows(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"x")
     early = identity_of(str(path))
@@ -386,7 +378,7 @@ def sizes_of_checkpoints(desk: Desk) -> list[int]:
 @pytest.mark.gate(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("is_launched_again", [False, True])
-def test_known_files_are_stored_once_and_later_ones_are_added(is_launched_again: bool, tmp_path: Path) -> None:
+def test_known_files_are_stored_once_and_later_ones_are_added(is_launched_again, tmp_path):
     """`DAGKIT_KNOWN_FILES=100000` tests with that many files."""
     count = int(os.environ.get("DAGKIT_KNOWN_FILES", "5000"))
     bucket = fsspec.filesystem("memory")
@@ -420,7 +412,7 @@ def test_known_files_are_stored_once_and_later_ones_are_added(is_launched_again:
     assert max(later) <= 20_000
 
 
-def test_known_files_are_left_out_of_a_listing_until_they_change(tmp_path: Path) -> None:
+def test_known_files_are_left_out_of_a_listing_until_they_change(tmp_path):
     same, grown, touched, new = (tmp_path / name for name in ("same", "grown", "touched", "new"))
     recorded = []
     for path in (same, grown, touched):

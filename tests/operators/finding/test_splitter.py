@@ -40,12 +40,12 @@ Splitter = Alone[FileSplitterInput]
 
 
 @pytest.fixture
-def clock() -> FakeClock:
+def clock():
     return FakeClock()
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """Twelve files of eleven bytes, one a second."""
     folder = tmp_path / "input"
     folder.mkdir()
@@ -84,9 +84,7 @@ def names(infos: list[FileMetadata]) -> list[str]:
         (0, 2, []),
     ],
 )
-def test_blocks_lie_end_to_end_and_the_last_says_so(
-    length: int, size: int, stretches: list[tuple[int, int]], tmp_path: Path, clock: FakeClock
-) -> None:
+def test_blocks_lie_end_to_end_and_the_last_says_so(length, size, stretches, tmp_path, clock):
     path = write(tmp_path / "file", "x" * length, at=7)
     infos, blocks = window(splitter(clock, path, block_size=size))
     now = int(clock.now().timestamp() * 1000)
@@ -99,22 +97,20 @@ def test_blocks_lie_end_to_end_and_the_last_says_so(
     ]
 
 
-def test_twelve_files_are_seventy_two_blocks_numbered_over_all_files(folder: Path, clock: FakeClock) -> None:
+def test_twelve_files_are_seventy_two_blocks_numbered_over_all_files(folder, clock):
     infos, blocks = window(splitter(clock, folder, block_size=2))
     assert names(infos) == [f"file{number}.txt" for number in range(12)]
     assert [block.block_id for block in blocks] == list(range(72))
 
 
 @pytest.mark.parametrize(("threshold", "windows"), [(10, 8), (2, 36), (72, 1), (71, 2)])
-def test_no_window_has_more_blocks_than_the_threshold(
-    threshold: int, windows: int, folder: Path, clock: FakeClock
-) -> None:
+def test_no_window_has_more_blocks_than_the_threshold(threshold, windows, folder, clock):
     at_work = splitter(clock, folder, block_size=2, blocks_threshold=threshold)
     counts = [len(window(at_work)[1]) for _ in range(windows + 1)]
     assert counts == [min(threshold, 72 - threshold * number) for number in range(windows)] + [0]
 
 
-def test_a_window_begins_no_more_files_than_the_threshold(tmp_path: Path, clock: FakeClock) -> None:
+def test_a_window_begins_no_more_files_than_the_threshold(tmp_path, clock):
     for number in range(5):
         write(tmp_path / f"{number}", "", at=number)
     at_work = splitter(clock, tmp_path, blocks_threshold=2)
@@ -122,9 +118,7 @@ def test_a_window_begins_no_more_files_than_the_threshold(tmp_path: Path, clock:
 
 
 @pytest.mark.parametrize("until", [Until.ONCE, Until.IDLE])
-def test_if_the_port_of_files_is_open_no_number_of_empty_ones_hides_what_comes_after_them(
-    until: Until, tmp_path: Path
-) -> None:
+def test_if_the_port_of_files_is_open_no_number_of_empty_ones_hides_what_comes_after_them(until, tmp_path):
     """A look that nothing came of is the last of such a launch."""
     for number in range(3):
         write(tmp_path / "input" / f"{number}", "", at=number)
@@ -142,13 +136,13 @@ def test_if_the_port_of_files_is_open_no_number_of_empty_ones_hides_what_comes_a
     assert max(ends) == 8  # a slow machine reads the block in several parts
 
 
-def test_a_file_is_emitted_in_the_window_in_which_its_blocks_begin(folder: Path, clock: FakeClock) -> None:
+def test_a_file_is_emitted_in_the_window_in_which_its_blocks_begin(folder, clock):
     at_work = splitter(clock, folder, block_size=2, blocks_threshold=2)
     assert [len(window(at_work)[0]) for _ in range(6)] == [1, 0, 0, 1, 0, 0]
 
 
 @pytest.mark.parametrize("threshold", [1, 2, 5, 7, 10, 100])
-def test_a_restart_after_any_window_changes_nothing(threshold: int, folder: Path, clock: FakeClock) -> None:
+def test_a_restart_after_any_window_changes_nothing(threshold, folder, clock):
     """The state is all that is needed to go on, in the middle of a file too."""
     (expected_infos, expected) = window(splitter(clock, folder, block_size=2))
     for stop in range(72 // threshold + 2):
@@ -163,7 +157,7 @@ def test_a_restart_after_any_window_changes_nothing(threshold: int, folder: Path
         assert (infos, blocks) == (expected_infos, expected), stop
 
 
-def test_a_huge_file_costs_a_counter(tmp_path: Path, clock: FakeClock) -> None:
+def test_a_huge_file_costs_a_counter(tmp_path, clock):
     path = tmp_path / "huge"
     with path.open("wb") as huge:
         huge.truncate(10**12)
@@ -173,22 +167,20 @@ def test_a_huge_file_costs_a_counter(tmp_path: Path, clock: FakeClock) -> None:
     assert len(str(at_work.state)) - len(str(path)) < 400
 
 
-def test_blocks_are_of_64_mib_and_a_window_has_a_thousand_unless_set_otherwise(
-    tmp_path: Path, clock: FakeClock
-) -> None:
+def test_blocks_are_of_64_mib_and_a_window_has_a_thousand_unless_set_otherwise(tmp_path, clock):
     with (tmp_path / "huge").open("wb") as huge:
         huge.truncate(2000 * (64 << 20))
     (info,), blocks = window(splitter(clock, tmp_path))
     assert (info.block_count, len(blocks), blocks[0].end) == (2000, 1000, 64 << 20)
 
 
-def test_files_come_in_the_order_of_their_change_then_by_path(tmp_path: Path, clock: FakeClock) -> None:
+def test_files_come_in_the_order_of_their_change_then_by_path(tmp_path, clock):
     for name, at in [("c", 1), ("a", 2), ("b", 2), ("d", 0)]:
         write(tmp_path / name, "x", at)
     assert names(window(splitter(clock, tmp_path))[0]) == ["d", "c", "a", "b"]
 
 
-def test_it_looks_again_when_the_interval_is_over(folder: Path, clock: FakeClock) -> None:
+def test_it_looks_again_when_the_interval_is_over(folder, clock):
     at_work = splitter(clock, folder)
     assert len(window(at_work)[0]) == 12
     write(folder / "file13.txt", "new", at=13)
@@ -201,7 +193,7 @@ def test_it_looks_again_when_the_interval_is_over(folder: Path, clock: FakeClock
     assert at_work.operator.looks_again_in_millis() == 5000
 
 
-def test_it_looks_once_where_it_was_asked_to(folder: Path, clock: FakeClock) -> None:
+def test_it_looks_once_where_it_was_asked_to(folder, clock):
     at_work = splitter(clock, folder, until=Until.ONCE, block_size=2, blocks_threshold=50)
     assert len(window(at_work)[1]) == 50
     write(folder / "file13.txt", "new", at=13)
@@ -211,7 +203,7 @@ def test_it_looks_once_where_it_was_asked_to(folder: Path, clock: FakeClock) -> 
     assert window(at_work) == ([], [])
 
 
-def test_no_scan_begins_before_all_of_the_last_one_is_split(folder: Path, clock: FakeClock) -> None:
+def test_no_scan_begins_before_all_of_the_last_one_is_split(folder, clock):
     at_work = splitter(clock, folder, block_size=2, blocks_threshold=40)
     window(at_work)
     write(folder / "first.txt", "new", at=0)
@@ -238,7 +230,7 @@ def grown_within_an_instant(path: Path) -> None:
 
 @pytest.mark.parametrize("change", [changed, rewritten, set_back, grown_within_an_instant])
 @pytest.mark.parametrize("restarts", [False, True])
-def test_a_file_that_changed_is_read_again_whole(change, restarts: bool, folder: Path, clock: FakeClock) -> None:
+def test_a_file_that_changed_is_read_again_whole(change, restarts, folder, clock):
     at_work = splitter(clock, folder, block_size=8)
     window(at_work)
     change(folder / "file3.txt")
@@ -251,7 +243,7 @@ def test_a_file_that_changed_is_read_again_whole(change, restarts: bool, folder:
     assert window(at_work) == ([], [])
 
 
-def test_readings_of_one_path_are_distinguished_by_their_versions(tmp_path: Path, clock: FakeClock) -> None:
+def test_readings_of_one_path_are_distinguished_by_their_versions(tmp_path, clock):
     path = write(tmp_path / "file", "x", at=1)
     at_work = splitter(clock, tmp_path, scanner={"scan_interval_millis": 0})
     found = [window(at_work)[1]]
@@ -265,7 +257,7 @@ def test_readings_of_one_path_are_distinguished_by_their_versions(tmp_path: Path
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-def test_a_file_that_comes_late_with_an_old_time_is_found(restarts: bool, folder: Path, clock: FakeClock) -> None:
+def test_a_file_that_comes_late_with_an_old_time_is_found(restarts, folder, clock):
     at_work = splitter(clock, folder)
     window(at_work)
     at_work = at_work.restarted() if restarts else at_work
@@ -274,9 +266,7 @@ def test_a_file_that_comes_late_with_an_old_time_is_found(restarts: bool, folder
     assert names(window(at_work)[0]) == ["moved_here.txt"]
 
 
-def test_what_is_remembered_grows_with_what_is_there_and_not_with_what_was(
-    folder: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_remembered_grows_with_what_is_there_and_not_with_what_was(folder, clock, monkeypatch):
     monkeypatch.setattr(splitting, "KEPT_OF_GONE", 3)
     at_work = splitter(clock, folder)
     window(at_work)
@@ -290,9 +280,7 @@ def test_what_is_remembered_grows_with_what_is_there_and_not_with_what_was(
 
 
 @pytest.mark.parametrize("versions", [False, True])
-def test_of_files_as_in_the_last_scan_only_portions_with_changes_are_looked_up(
-    versions: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_files_as_in_the_last_scan_only_portions_with_changes_are_looked_up(versions, monkeypatch):
     digests: list[access.Found] = []
 
     def counted(found: access.Found, *version: str) -> bytes:
@@ -325,7 +313,7 @@ def test_of_files_as_in_the_last_scan_only_portions_with_changes_are_looked_up(
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-def test_a_file_that_comes_back_as_it_was_is_not_read_twice(restarts: bool, folder: Path, clock: FakeClock) -> None:
+def test_a_file_that_comes_back_as_it_was_is_not_read_twice(restarts, folder, clock):
     """As when a directory is not mounted for a while."""
     at_work = splitter(clock, folder)
     window(at_work)
@@ -338,9 +326,7 @@ def test_a_file_that_comes_back_as_it_was_is_not_read_twice(restarts: bool, fold
     assert window(at_work) == ([], [])
 
 
-def test_a_file_that_vanished_before_it_was_split_is_passed_over(
-    folder: Path, clock: FakeClock, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_file_that_vanished_before_it_was_split_is_passed_over(folder, clock, caplog):
     at_work = splitter(clock, folder, blocks_threshold=1)
     window(at_work)
     (folder / "file1.txt").unlink()
@@ -350,7 +336,7 @@ def test_a_file_that_vanished_before_it_was_split_is_passed_over(
     assert caplog.records[0].getMessage().endswith("file1.txt is gone, and was not split; it is skipped")
 
 
-def test_a_file_that_changed_before_it_was_split_is_split_as_it_is(folder: Path, clock: FakeClock) -> None:
+def test_a_file_that_changed_before_it_was_split_is_split_as_it_is(folder, clock):
     at_work = splitter(clock, folder, blocks_threshold=1)
     window(at_work)
     changed(folder / "file1.txt")
@@ -362,22 +348,20 @@ def test_a_file_that_changed_before_it_was_split_is_split_as_it_is(folder: Path,
     assert window(at_work) == ([], [])
 
 
-def test_a_directory_that_was_never_there_is_an_error(tmp_path: Path, clock: FakeClock) -> None:
+def test_a_directory_that_was_never_there_is_an_error(tmp_path, clock):
     match = r"^cannot read /.*/nowhere: there is no such file .*\n  help: make it, or name another .*; relative paths "
     with pytest.raises(InputUnreadable, match=match):
         window(splitter(clock, tmp_path / "nowhere"))
 
 
-def test_a_pattern_where_a_path_is_wanted_is_reported_as_a_pattern(tmp_path: Path, clock: FakeClock) -> None:
+def test_a_pattern_where_a_path_is_wanted_is_reported_as_a_pattern(tmp_path, clock):
     with pytest.raises(
         InputUnreadable, match=r"\*\.log: there is no .*\n  help: .* or ask for a pattern by file_pattern_regular_exp"
     ):
         window(splitter(clock, tmp_path / "*.log"))
 
 
-def test_a_file_that_was_read_may_be_cleared_away(
-    tmp_path: Path, clock: FakeClock, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_file_that_was_read_may_be_cleared_away(tmp_path, clock, caplog):
     path = write(tmp_path / "file", "x", at=1)
     at_work = splitter(clock, path)
     window(at_work)
@@ -388,7 +372,7 @@ def test_a_file_that_was_read_may_be_cleared_away(
     assert "there is no such file or directory; each scan looks for it again" in caplog.text
 
 
-def test_a_root_that_is_gone_does_not_hide_the_others(tmp_path: Path, clock: FakeClock) -> None:
+def test_a_root_that_is_gone_does_not_hide_the_others(tmp_path, clock):
     first, second = write(tmp_path / "a" / "file", "x", at=1), tmp_path / "b"
     second.mkdir()
     at_work = splitter(clock, first, second)
@@ -405,41 +389,41 @@ def found_below(folder: Path, **properties: object) -> set[str]:
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Path:
+def tree(tmp_path):
     for name in ["a.txt", "b.csv", "sub/c.txt", ".hidden", ".git/d.txt", "e.txt.tmp", "f._COPYING_", "_g", "sub/h.tmp"]:
         write(tmp_path / name, "x", at=1)
     return tmp_path
 
 
-def test_hidden_and_unfinished_files_are_passed_over_unless_asked_for(tree: Path) -> None:
+def test_hidden_and_unfinished_files_are_passed_over_unless_asked_for(tree):
     assert found_below(tree) == {"a.txt", "b.csv", "sub/c.txt", "_g"}
     assert len(found_below(tree, skip_unfinished=False)) == 9
 
 
-def test_directories_inside_are_left_out_where_asked(tree: Path) -> None:
+def test_directories_inside_are_left_out_where_asked(tree):
     assert found_below(tree, recursive=False) == {"a.txt", "b.csv", "_g"}
 
 
-def test_patterns_match_whole_paths(tree: Path) -> None:
+def test_patterns_match_whole_paths(tree):
     assert found_below(tree, file_pattern_regular_exp=r".*[.]txt") == {"a.txt", "sub/c.txt"}
     assert found_below(tree, file_pattern_regular_exp=r"a[.]txt") == set()
     assert found_below(tree, ignore_file_pattern_regular_exp=r".*/sub/.*") == {"a.txt", "b.csv", "_g"}
 
 
-def test_a_file_that_is_named_is_read_whatever_it_is_called(tree: Path) -> None:
+def test_a_file_that_is_named_is_read_whatever_it_is_called(tree):
     (found,) = DirectoryScanner(files=[str(tree / ".hidden")]).scan()
     assert found.path == str(tree / ".hidden")
 
 
-def test_a_hidden_directory_that_is_named_is_scanned(tree: Path) -> None:
+def test_a_hidden_directory_that_is_named_is_scanned(tree):
     assert found_below(tree / ".git") == {"d.txt"}
 
 
-def test_a_file_that_two_names_lead_to_is_found_once(tree: Path, clock: FakeClock) -> None:
+def test_a_file_that_two_names_lead_to_is_found_once(tree, clock):
     assert len(window(splitter(clock, tree, tree / "sub", (tree / "sub").as_uri()))[0]) == 4
 
 
-def test_links_are_followed_and_circles_end(tmp_path: Path) -> None:
+def test_links_are_followed_and_circles_end(tmp_path):
     write(tmp_path / "here" / "file", "x", at=1)
     (tmp_path / "here" / "again").symlink_to(tmp_path / "here")
     (tmp_path / "there").mkdir()
@@ -449,7 +433,7 @@ def test_links_are_followed_and_circles_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rescan", ["files", "folders"])
-def test_a_folder_that_links_lead_to_has_its_own_name(rescan: str, tmp_path: Path, clock: FakeClock) -> None:
+def test_a_folder_that_links_lead_to_has_its_own_name(rescan, tmp_path, clock):
     write(tmp_path / "in" / "deep" / "sub" / "file", "x", at=1)
     write(tmp_path / "elsewhere" / "other", "x", at=1)
     for name in ("a", "z"):
@@ -466,7 +450,7 @@ def test_a_folder_that_links_lead_to_has_its_own_name(rescan: str, tmp_path: Pat
     assert [Path(file.path).relative_to(tmp_path).as_posix() for file in window(at_work)[0]] == ["in/deep/sub/later"]
 
 
-def test_links_that_lead_nowhere_are_passed_over(tmp_path: Path) -> None:
+def test_links_that_lead_nowhere_are_passed_over(tmp_path):
     file = write(tmp_path / "file", "x", at=1)
     for name, target in [("loop", "loop"), ("there", "back"), ("back", "there"), ("through", file / "within")]:
         (tmp_path / name).symlink_to(target)
@@ -475,7 +459,7 @@ def test_links_that_lead_nowhere_are_passed_over(tmp_path: Path) -> None:
         list(DirectoryScanner(files=(str(tmp_path / "loop"),)).scan())
 
 
-def test_a_path_that_is_too_long_is_skipped_and_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_path_that_is_too_long_is_skipped_and_logged(tmp_path, caplog):
     write(tmp_path / "file", "x", at=1)
     folder = os.open(tmp_path, os.O_RDONLY)
     for _ in range(20):
@@ -490,15 +474,13 @@ def test_a_path_that_is_too_long_is_skipped_and_logged(tmp_path: Path, caplog: p
     assert record.getMessage().endswith("is too long for a path; it is skipped")
 
 
-def test_paths_are_absolute_wherever_the_worker_stands(
-    folder: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_paths_are_absolute_wherever_the_worker_stands(folder, clock, monkeypatch):
     monkeypatch.chdir(folder.parent)
     _, blocks = window(splitter(clock, "input"))
     assert blocks[0].path == str(folder / "file0.txt")
 
 
-def test_urls_of_filesystems_that_arrow_or_fsspec_know_are_scanned(clock: FakeClock) -> None:
+def test_urls_of_filesystems_that_arrow_or_fsspec_know_are_scanned(clock):
     memory = fsspec.filesystem("memory")
     memory.pipe({"/scanned/a b.txt": b"x", "/scanned/sub/100%.txt": b"yy"})
     infos, blocks = window(splitter(clock, "memory://scanned"))
@@ -518,12 +500,12 @@ def test_urls_of_filesystems_that_arrow_or_fsspec_know_are_scanned(clock: FakeCl
         (("a",), ("a",)),
     ],
 )
-def test_files_are_paths_of_any_form_one_or_many(given: object, files: tuple[str, ...]) -> None:
+def test_files_are_paths_of_any_form_one_or_many(given, files):
     assert DirectoryScanner(files=given).files == files
 
 
 @pytest.mark.parametrize("text", ["a,b", "a, b", '["a", "b"]'])
-def test_in_a_property_file_commas_part_the_paths(text: str) -> None:
+def test_in_a_property_file_commas_part_the_paths(text):
     def populate_dag(dag: Dag, conf: Config) -> None:
         dag.add_operator("Splitter", FileSplitterInput())
 
@@ -533,11 +515,11 @@ def test_in_a_property_file_commas_part_the_paths(text: str) -> None:
 
 
 @pytest.mark.parametrize("given", [(), [], [7], 7, None])
-def test_without_paths_there_is_a_fault(given: object) -> None:
+def test_without_paths_there_is_a_fault(given):
     assert FileSplitterInput(scanner={"files": given}).faults
 
 
-def test_a_pattern_that_repeats_what_repeats_ends(tmp_path: Path) -> None:
+def test_a_pattern_that_repeats_what_repeats_ends(tmp_path):
     """Python's matcher would be at it for years, and could not be interrupted."""
     (tmp_path / ("a" * 100 + "!")).touch()
     assert found_below(tmp_path, file_pattern_regular_exp=".*/(a+)+") == set()
@@ -545,25 +527,25 @@ def test_a_pattern_that_repeats_what_repeats_ends(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("field", ["file_pattern_regular_exp", "ignore_file_pattern_regular_exp"])
-def test_a_pattern_that_looks_ahead_is_a_fault_that_says_what_there_is(field: str) -> None:
+def test_a_pattern_that_looks_ahead_is_a_fault_that_says_what_there_is(field):
     (fault,) = FileSplitterInput(scanner={"files": ["a"], field: "(?!b).*"}).faults
     assert fault.path == f"scanner.{field}"
     assert fault.message.startswith("it is no regular expression: invalid perl operator: (?!; use the RE2 syntax")
 
 
 @pytest.mark.parametrize("field", ["file_pattern_regular_exp", "ignore_file_pattern_regular_exp"])
-def test_a_pattern_that_is_none_is_a_fault(field: str) -> None:
+def test_a_pattern_that_is_none_is_a_fault(field):
     (fault,) = FileSplitterInput(scanner={"files": ["input"], field: "*.txt"}).faults
     assert (fault.path, "no regular expression" in fault.message) == (f"scanner.{field}", True)
 
 
-def test_without_a_clock_the_time_is_that_of_the_machine(folder: Path) -> None:
+def test_without_a_clock_the_time_is_that_of_the_machine(folder):
     at_work = Alone(FileSplitterInput(scanner={"files": [str(folder)]}))
     assert len(window(at_work)[0]) == 12
     assert isinstance(at_work.operator._next_scan, datetime)
 
 
-def test_what_is_known_is_written_once_a_look(clock: FakeClock, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_known_is_written_once_a_look(clock, folder, monkeypatch):
     written: list[str] = []
     remember = State.__set__
 
@@ -596,7 +578,7 @@ def held_back(folder: Path, release: threading.Event) -> type[DirectoryScanner]:
 
 
 @pytest.mark.slow
-def test_a_scan_holds_no_window_up(tmp_path: Path) -> None:
+def test_a_scan_holds_no_window_up(tmp_path):
     """Windows are committed while a scan hangs; the files that it finds come after it has ended."""
     release, folder = threading.Event(), tmp_path / "input"
     for number in range(4):
@@ -636,7 +618,7 @@ def test_a_scan_holds_no_window_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("until", [Until.ONCE, Until.IDLE])
-def test_what_fails_in_a_scan_beside_the_loop_ends_the_launch_with_its_code(until: Until, tmp_path: Path) -> None:
+def test_what_fails_in_a_scan_beside_the_loop_ends_the_launch_with_its_code(until, tmp_path):
     def draw(dag: Dag, conf: object) -> None:
         split = dag.add_operator("split", FileSplitterInput(scanner={"files": [str(tmp_path / "nowhere")]}))
         (
@@ -651,7 +633,7 @@ def test_what_fails_in_a_scan_beside_the_loop_ends_the_launch_with_its_code(unti
 
 
 @pytest.fixture
-def old_folders(tmp_path: Path) -> Path:
+def old_folders(tmp_path):
     """Three folders with a file each, which changed last long ago."""
     for name in ("a", "b", "b/c"):
         write(tmp_path / "input" / name / f"{name[-1]}.txt", "one\n", at=1)
@@ -669,9 +651,7 @@ def listed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_only_folders_that_changed_are_listed_again_where_asked(
-    old_folders: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_folders_that_changed_are_listed_again_where_asked(old_folders, clock, monkeypatch):
     at_work = splitter(clock, old_folders, scanner={"rescan": "folders", "scan_interval_millis": 0})
     assert names(window(at_work)[0]) == ["a.txt", "b.txt", "c.txt"]
     seen = listed(monkeypatch)
@@ -685,9 +665,7 @@ def test_only_folders_that_changed_are_listed_again_where_asked(
     assert (described.file_name, block.version) == ("a.txt", "4")
 
 
-def test_a_folder_that_may_have_changed_within_a_tick_is_listed_again(
-    old_folders: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_may_have_changed_within_a_tick_is_listed_again(old_folders, clock, monkeypatch):
     """A file that came in the tick after the listing leaves the folder's time as it was."""
     now = time.time()
     os.utime(old_folders / "a", (now, now))
@@ -698,7 +676,7 @@ def test_a_folder_that_may_have_changed_within_a_tick_is_listed_again(
     assert names(window(at_work)[0]) == ["new.txt"]
 
 
-def test_every_file_is_looked_at_again_unless_asked_otherwise(old_folders: Path, clock: FakeClock) -> None:
+def test_every_file_is_looked_at_again_unless_asked_otherwise(old_folders, clock):
     at_work = splitter(clock, old_folders, scanner={"scan_interval_millis": 0})
     window(at_work)
     changed(old_folders / "a" / "a.txt")
@@ -706,9 +684,7 @@ def test_every_file_is_looked_at_again_unless_asked_otherwise(old_folders: Path,
     assert names(window(at_work)[0]) == ["a.txt"]
 
 
-def test_deleted_files_are_forgotten_though_their_folders_are_not_listed(
-    old_folders: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_deleted_files_are_forgotten_though_their_folders_are_not_listed(old_folders, clock, monkeypatch):
     monkeypatch.setattr(splitting, "KEPT_OF_GONE", 0)
     for number in range(9):
         write(old_folders / "a" / f"{number}", "x", at=number)
@@ -722,9 +698,7 @@ def test_deleted_files_are_forgotten_though_their_folders_are_not_listed(
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-def test_without_a_window_data_manager_each_launch_reads_everything(
-    restarts: bool, folder: Path, clock: FakeClock
-) -> None:
+def test_without_a_window_data_manager_each_launch_reads_everything(restarts, folder, clock):
     at_work = splitter(clock, folder, window_data_manager="noop", block_size=8)
     assert len(window(at_work)[1]) == 24
     assert at_work.operator.known == ""
@@ -746,9 +720,7 @@ def test_without_a_window_data_manager_each_launch_reads_everything(
         ),
     ],
 )
-def test_a_folder_in_which_nothing_is_found_is_reported(
-    patterns: dict[str, str], words: str, tmp_path: Path, clock: FakeClock, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_folder_in_which_nothing_is_found_is_reported(patterns, words, tmp_path, clock, caplog):
     if patterns:
         write(tmp_path / "a.txt", "x", at=1)
     at_work = splitter(clock, tmp_path, scanner=patterns)
@@ -758,7 +730,7 @@ def test_a_folder_in_which_nothing_is_found_is_reported(
     assert [record.getMessage() for record in caplog.records] == [f"scanner.files names {tmp_path}, and {words}"]
 
 
-def test_a_file_that_is_read_in_order_is_one_block_that_one_reader_reads_on(tmp_path: Path, clock: FakeClock) -> None:
+def test_a_file_that_is_read_in_order_is_one_block_that_one_reader_reads_on(tmp_path, clock):
     write(tmp_path / "file", "".join(f"{number}\n" for number in range(9)), at=1)
     at_work = splitter(clock, tmp_path, block_size=4, sequential_file_read=True)
     (described,), (block,) = window(at_work)
@@ -783,7 +755,7 @@ def test_a_file_that_is_read_in_order_is_one_block_that_one_reader_reads_on(tmp_
         ("viewfs://host/data?default_block_size=some", 128 << 20),
     ],
 )
-def test_blocks_are_as_long_as_those_of_the_filesystem(place: str, size: int) -> None:
+def test_blocks_are_as_long_as_those_of_the_filesystem(place, size):
     assert FileSplitterInput(scanner={"files": [place]}).get_default_block_size(place) == size
 
 
@@ -803,7 +775,7 @@ class InBlocks(MemoryFileSystem):  # type: ignore[misc]
         return {**super().info(path, **options), "blockSize": size}
 
 
-def test_a_filesystem_that_reports_blocks_is_asked_for_each_file(clock: FakeClock) -> None:
+def test_a_filesystem_that_reports_blocks_is_asked_for_each_file(clock):
     fsspec.register_implementation("inblocks", InBlocks, clobber=True)
     for name in ("large", "small"):
         fsspec.filesystem("inblocks").pipe(f"/{name}", bytes(5 << 20))

@@ -1,7 +1,5 @@
 """Dividing the files that arrive on an input port."""
 
-from pathlib import Path
-
 from dagkit.ranges import OffsetRange
 from dagkit.testing import Alone
 from dagkit_operators import FileInfo, FileSplitterBase
@@ -9,7 +7,7 @@ from dagkit_operators import FileInfo, FileSplitterBase
 BLOCKS = "blocks_metadata_output"
 
 
-def test_work_that_has_not_begun_is_not_cut(tmp_path: Path) -> None:
+def test_work_that_has_not_begun_is_not_cut(tmp_path):
     """The driver cuts waiting work that takes longer than a window; the second part would not know of the first."""
     (tmp_path / "a.txt").write_bytes(b"x" * 100)
     file, splitter = FileInfo(str(tmp_path / "a.txt")), FileSplitterBase(block_size=30)

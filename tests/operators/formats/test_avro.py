@@ -2,7 +2,7 @@
 
 import io
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -66,7 +66,7 @@ def read(content: bytes, *stretches: tuple[int, int], folder: Path, chunk_size: 
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_whatever_the_codec_the_records_are_those_of_the_file(codec: str, tmp_path: Path) -> None:
+def test_whatever_the_codec_the_records_are_those_of_the_file(codec, tmp_path):
     assert read(avro(some(50), codec), folder=tmp_path) == some(50)
 
 
@@ -74,7 +74,7 @@ def test_whatever_the_codec_the_records_are_those_of_the_file(codec: str, tmp_pa
 @pytest.mark.parametrize("buffer", [5, 4096])
 @pytest.mark.parametrize("codec", ["null", "deflate"])
 @pytest.mark.slow
-def test_no_split_loses_or_doubles_a_record(codec: str, buffer: int, tmp_path: Path) -> None:
+def test_no_split_loses_or_doubles_a_record(codec, buffer, tmp_path):
     content = avro(some(7), codec, block=1)
     path = tmp_path / "file.avro"
     path.write_bytes(content)
@@ -89,7 +89,7 @@ def test_no_split_loses_or_doubles_a_record(codec: str, buffer: int, tmp_path: P
 
 
 @pytest.mark.parametrize("codec", ["null", "zstandard"])
-def test_a_cut_anywhere_gives_the_same_records(codec: str, tmp_path: Path) -> None:
+def test_a_cut_anywhere_gives_the_same_records(codec, tmp_path):
     content = avro(some(20), codec)
     assert len(starts(content)) > 3
     for cut in range(1, len(content)):
@@ -104,9 +104,7 @@ def test_a_cut_anywhere_gives_the_same_records(codec: str, tmp_path: Path) -> No
     cuts=st.lists(st.integers(0, 4000), max_size=6),
     chunk_size=st.integers(1, 100),
 )
-def test_any_cuts_of_any_file_give_the_same_records(
-    *, count: int, codec: str, block: int, cuts: list[int], chunk_size: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_any_cuts_of_any_file_give_the_same_records(*, count, codec, block, cuts, chunk_size, tmp_path_factory):
     content = avro(some(count), codec, block=block)
     bounds = sorted({0, *(cut % len(content) for cut in cuts), len(content)})
     stretches = list(pairwise(bounds))
@@ -114,7 +112,7 @@ def test_any_cuts_of_any_file_give_the_same_records(
     assert read(content, *stretches, folder=folder, chunk_size=chunk_size) == some(count)
 
 
-def test_a_record_bears_the_block_in_which_its_data_block_starts(tmp_path: Path) -> None:
+def test_a_record_bears_the_block_in_which_its_data_block_starts(tmp_path):
     content = avro(some(20))
     path = tmp_path / "file.avro"
     path.write_bytes(content)
@@ -125,11 +123,11 @@ def test_a_record_bears_the_block_in_which_its_data_block_starts(tmp_path: Path)
     assert [record.block_id for record in reader.sent()] == [4] * first + [5] * (20 - first)
 
 
-def test_values_need_not_be_records(tmp_path: Path) -> None:
+def test_values_need_not_be_records(tmp_path):
     assert read(avro([1, None, 3], schema=["null", "long"]), folder=tmp_path) == [1, None, 3]
 
 
-def test_a_file_without_records_is_read_to_its_end(tmp_path: Path) -> None:
+def test_a_file_without_records_is_read_to_its_end(tmp_path):
     assert read(avro([]), folder=tmp_path) == []
 
 
@@ -142,7 +140,7 @@ def broken(content: bytes, folder: Path) -> AvroBroken:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_a_marker_that_is_not_there_is_reported_with_its_block(codec: str, tmp_path: Path) -> None:
+def test_a_marker_that_is_not_there_is_reported_with_its_block(codec, tmp_path):
     content = bytearray(avro(some(20), codec))
     _, second, third, *_ = starts(bytes(content))
     content[third - 1] ^= 1
@@ -151,7 +149,7 @@ def test_a_marker_that_is_not_there_is_reported_with_its_block(codec: str, tmp_p
     assert fault.problem.endswith(f"the data block at byte {second} cannot be read: expected sync marker not found")
 
 
-def test_a_reader_that_begins_behind_what_is_broken_does_not_pass_over_it_unsaid(tmp_path: Path) -> None:
+def test_a_reader_that_begins_behind_what_is_broken_does_not_pass_over_it_unsaid(tmp_path):
     """The block whose marker is broken belongs to one stretch, and that one fails."""
     content = bytearray(avro(some(20)))
     _, second, third, *_ = starts(bytes(content))
@@ -163,7 +161,7 @@ def test_a_reader_that_begins_behind_what_is_broken_does_not_pass_over_it_unsaid
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_no_byte_of_a_block_can_change_the_count_of_records_unsaid(codec: str, tmp_path: Path) -> None:
+def test_no_byte_of_a_block_can_change_the_count_of_records_unsaid(codec, tmp_path):
     content = avro(some(20), codec)
     place = starts(content)[1]
     count = content[place]
@@ -172,13 +170,13 @@ def test_no_byte_of_a_block_can_change_the_count_of_records_unsaid(codec: str, t
 
 
 @pytest.mark.parametrize("missing", [1, MARKER, MARKER + 1, 30])
-def test_a_file_that_ends_in_a_block_is_reported(missing: int, tmp_path: Path) -> None:
+def test_a_file_that_ends_in_a_block_is_reported(missing, tmp_path):
     content = avro(some(20))
     fault = broken(content[:-missing], tmp_path)
     assert fault.place == max(start for start in starts(content) if start < len(content) - missing)
 
 
-def test_a_file_that_ends_in_the_first_number_of_a_block_is_reported(tmp_path: Path) -> None:
+def test_a_file_that_ends_in_the_first_number_of_a_block_is_reported(tmp_path):
     content = avro(some(20))
     place = starts(content)[2]
     fault = broken(content[:place] + b"\x80", tmp_path)
@@ -186,11 +184,11 @@ def test_a_file_that_ends_in_the_first_number_of_a_block_is_reported(tmp_path: P
 
 
 @pytest.mark.parametrize("content", [b"one\ntwo\n", b"Obj\x01", b"Obj\x01\x04\x16avro.schema"])
-def test_what_is_no_avro_file_is_reported(content: bytes, tmp_path: Path) -> None:
+def test_what_is_no_avro_file_is_reported(content, tmp_path):
     assert "this is no Avro container file" in str(broken(content, tmp_path))
 
 
-def test_a_file_that_was_cut_meanwhile_is_reported_as_such(tmp_path: Path) -> None:
+def test_a_file_that_was_cut_meanwhile_is_reported_as_such(tmp_path):
     content = avro(some(20))
     path = tmp_path / "file.avro"
     path.write_bytes(content[:-5])
@@ -204,7 +202,7 @@ class Reading:
     text: str | None
 
 
-def test_records_are_typed_and_selected_while_they_are_read(tmp_path: Path) -> None:
+def test_records_are_typed_and_selected_while_they_are_read(tmp_path):
     path = tmp_path / "file.avro"
     path.write_bytes(avro(some(20)))
     block = Block(0, str(path), 0, path.stat().st_size)
@@ -222,7 +220,7 @@ def test_records_are_typed_and_selected_while_they_are_read(tmp_path: Path) -> N
         assert [record.value for record in reader.sent()] == wanted
 
 
-def test_a_column_may_name_a_type_that_a_column_left_out_defines(tmp_path: Path) -> None:
+def test_a_column_may_name_a_type_that_a_column_left_out_defines(tmp_path):
     kind = {"type": "enum", "name": "Kind", "symbols": ["a", "b"]}
     fields = [{"name": "first", "type": kind}, {"name": "second", "type": "Kind"}]
     path = tmp_path / "file.avro"
@@ -232,7 +230,7 @@ def test_a_column_may_name_a_type_that_a_column_left_out_defines(tmp_path: Path)
     assert [record.value for record in reader.sent()] == [{"second": "b"}]
 
 
-def test_a_record_that_its_type_refuses_is_rejected(tmp_path: Path) -> None:
+def test_a_record_that_its_type_refuses_is_rejected(tmp_path):
     @dataclass
     class Odd:
         number: Annotated[int, Field(lt=2)]
@@ -248,9 +246,7 @@ def test_a_record_that_its_type_refuses_is_rejected(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("context", [AvroReaderContext(), AvroReaderContext(record_type=Reading)])
-def test_a_record_that_cannot_be_converted_is_rejected_with_the_place_of_its_data_block(
-    context: AvroReaderContext, tmp_path: Path
-) -> None:
+def test_a_record_that_cannot_be_converted_is_rejected_with_the_place_of_its_data_block(context, tmp_path):
     class Numbers(AvroReader):
         kind = "test.avro-numbers/1"
 
@@ -273,7 +269,7 @@ def test_a_record_that_cannot_be_converted_is_rejected_with_the_place_of_its_dat
 
 
 @pytest.mark.parametrize("schema", [None, ["null", "long"]])
-def test_a_file_without_the_wanted_columns_is_an_error(schema: Any, tmp_path: Path) -> None:
+def test_a_file_without_the_wanted_columns_is_an_error(schema, tmp_path):
     path = tmp_path / "file.avro"
     path.write_bytes(avro(some(3)) if schema is None else avro([1], schema=schema))
     reader = Alone(AvroReader(reader_context=AvroReaderContext(columns=("numbr",))))
@@ -293,7 +289,7 @@ def rejecting(*stretches: tuple[int, int], path: Path) -> tuple[list[Any], list[
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_a_broken_data_block_is_rejected_and_the_others_are_read(codec: str, tmp_path: Path) -> None:
+def test_a_broken_data_block_is_rejected_and_the_others_are_read(codec, tmp_path):
     content = bytearray(avro(some(20), codec))
     second, third, fourth = starts(bytes(content))[1:4]
     content[third - 1] ^= 1
@@ -305,7 +301,7 @@ def test_a_broken_data_block_is_rejected_and_the_others_are_read(codec: str, tmp
         assert values == [value for number, block in enumerate(data) if number not in {1, 2} for value in block]
 
 
-def test_a_file_that_ends_in_a_data_block_is_read_up_to_it(tmp_path: Path) -> None:
+def test_a_file_that_ends_in_a_data_block_is_read_up_to_it(tmp_path):
     content = avro(some(20))[:-5]
     (path := tmp_path / "file.avro").write_bytes(content)
     values, ((start, _),) = rejecting((0, len(content)), path=path)
@@ -314,7 +310,7 @@ def test_a_file_that_ends_in_a_data_block_is_read_up_to_it(tmp_path: Path) -> No
     assert values == some(20)[: -last.num_records]
 
 
-def test_a_file_that_is_no_avro_is_rejected_as_a_whole(tmp_path: Path) -> None:
+def test_a_file_that_is_no_avro_is_rejected_as_a_whole(tmp_path):
     (path := tmp_path / "file.avro").write_bytes(b"one\ntwo\n")
     values, ((start, _),) = rejecting((0, 8), path=path)
     assert (values, start) == ([], 0)
@@ -330,9 +326,7 @@ class Keep(Collect):
 
 
 @pytest.mark.parametrize("damage", [lambda content: content[:-1] + b"?", lambda content: content[:-5], lambda _: b"x"])
-def test_a_block_that_waits_is_left_after_its_file_was_replaced_by_a_longer_one(
-    damage: Callable[[bytes], bytes], tmp_path: Path
-) -> None:
+def test_a_block_that_waits_is_left_after_its_file_was_replaced_by_a_longer_one(damage, tmp_path):
     """The block sees only the beginning of the copy, which is found as a new file."""
     path = tmp_path / "file.avro"
 

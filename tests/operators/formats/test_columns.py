@@ -132,7 +132,7 @@ def content_of(kind: type[TabularContext], folder: Path) -> bytes:
 
 @pytest.mark.parametrize("kind", CONTEXTS)
 @pytest.mark.parametrize("record_type", [Trip, TripRow, TripTuple])
-def test_records_have_the_type_that_is_declared(kind: Any, record_type: Any, tmp_path: Path) -> None:
+def test_records_have_the_type_that_is_declared(kind, record_type, tmp_path):
     records, rejected = read(kind(record_type=record_type), content_of(kind, tmp_path), tmp_path)
     assert records == [record_type(**vars(trip)) for trip in TRIPS]
     assert {type(record) for record in records} == {dict if record_type is TripRow else record_type}
@@ -140,7 +140,7 @@ def test_records_have_the_type_that_is_declared(kind: Any, record_type: Any, tmp
 
 
 @pytest.mark.parametrize("kind", CONTEXTS)
-def test_a_record_that_its_model_refuses_is_rejected(kind: Any, tmp_path: Path) -> None:
+def test_a_record_that_its_model_refuses_is_rejected(kind, tmp_path):
     content = content_of(kind, tmp_path)
     records, rejected = read(kind(record_type=TripModel), content, tmp_path)
     assert records == [TripModel.model_validate(vars(trip)) for trip in TRIPS[:3]]
@@ -167,7 +167,7 @@ def test_a_record_that_its_model_refuses_is_rejected(kind: Any, tmp_path: Path) 
     ],
     ids=str,
 )
-def test_columns_and_rows_are_selected(kind: Any, where: Any, tmp_path: Path) -> None:
+def test_columns_and_rows_are_selected(kind, where, tmp_path):
     types = {} if kind is ParquetContext else {"id": "int64", "name": "string", "price": "float64"}
     context = kind(types=types, columns=("id",), where=where)
     ids = [4, 2, 3] if "length" in str(where) else [2, 3]
@@ -175,7 +175,7 @@ def test_columns_and_rows_are_selected(kind: Any, where: Any, tmp_path: Path) ->
     assert records == [{"id": number} for number in sorted(ids)]
 
 
-def test_a_missing_value_is_neither_equal_nor_less(tmp_path: Path) -> None:
+def test_a_missing_value_is_neither_equal_nor_less(tmp_path):
     price = value.field("price")
     wanted = {price == 2.5: [2], price != 2.5: [1, 3, 4], ~(price == 2.5): [1, 3, 4], ~(price > 1): [1, 4]}
     for where, ids in wanted.items():
@@ -184,12 +184,12 @@ def test_a_missing_value_is_neither_equal_nor_less(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", [value, value > 1, value.field("a").upper(), "price > 1"], ids=str)
-def test_where_is_a_condition_on_fields(where: Any) -> None:
+def test_where_is_a_condition_on_fields(where):
     with pytest.raises(ValidationError, match=r"is no condition|tests a record as a whole"):
         CsvContext(where=where)
 
 
-def test_json_lines_without_types_cannot_be_selected() -> None:
+def test_json_lines_without_types_cannot_be_selected():
     with pytest.raises(ValidationError, match="where needs the type of each field, and 'a' has none; set types"):
         JsonLinesContext(where=value.field("a") == 1)
 
@@ -208,9 +208,7 @@ def test_json_lines_without_types_cannot_be_selected() -> None:
     ids=["typed JSON", "JSON", "CSV", "validated CSV", "quoted newlines"],
 )
 @pytest.mark.parametrize("chunk_size", [1, 9])
-def test_no_split_loses_or_doubles_a_row(
-    context: TabularContext, content: bytes, chunk_size: int, tmp_path: Path
-) -> None:
+def test_no_split_loses_or_doubles_a_row(context, content, chunk_size, tmp_path):
     proven = check_every_split_of(reader_of(context, chunk_size=chunk_size), block_of(tmp_path, content))
     assert proven.records >= 3
     assert proven.granted
@@ -218,7 +216,7 @@ def test_no_split_loses_or_doubles_a_row(
 
 
 @pytest.mark.slow
-def test_no_split_loses_or_doubles_a_row_group(tmp_path: Path) -> None:
+def test_no_split_loses_or_doubles_a_row_group(tmp_path):
     content = parquet(tmp_path)
     metadata = pa_parquet.ParquetFile(tmp_path / "made.parquet").metadata
     starts = [start_of(metadata.row_group(number)) for number in range(4)]
@@ -230,9 +228,7 @@ def test_no_split_loses_or_doubles_a_row_group(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("record_type", [None, Trip, TripModel], ids=["dicts", "a dataclass", "a model"])
-def test_a_row_of_parquet_that_is_refused_later_is_rejected_with_the_place_of_its_row_group(
-    record_type: Any, tmp_path: Path
-) -> None:
+def test_a_row_of_parquet_that_is_refused_later_is_rejected_with_the_place_of_its_row_group(record_type, tmp_path):
     def number(row: Any) -> int:
         found: int = row["id"] if isinstance(row, dict) else row.id
         if found == 3:
@@ -257,7 +253,7 @@ def test_a_row_of_parquet_that_is_refused_later_is_rejected_with_the_place_of_it
 
 
 @pytest.mark.parametrize("kind", CONTEXTS)
-def test_files_that_arrive_at_a_splitter_are_read_alike(kind: Any, tmp_path: Path) -> None:
+def test_files_that_arrive_at_a_splitter_are_read_alike(kind, tmp_path):
     block = block_of(tmp_path, content_of(kind, tmp_path))
     splitter, reader = Alone(FileSplitterBase(block_size=20)), Alone(reader_of(kind(record_type=Trip)))
     splitter.work(FileInfo(block.path))
@@ -269,7 +265,7 @@ def test_files_that_arrive_at_a_splitter_are_read_alike(kind: Any, tmp_path: Pat
 
 
 @pytest.mark.parametrize("kind", CONTEXTS)
-def test_files_that_were_found_are_read_alike(kind: Any, tmp_path: Path) -> None:
+def test_files_that_were_found_are_read_alike(kind, tmp_path):
     content = content_of(kind, tmp_path)
     block = block_of(tmp_path, content)
     reader = Alone(ReadFiles(reader_context=kind(record_type=Trip), part_size=20))
@@ -279,7 +275,7 @@ def test_files_that_were_found_are_read_alike(kind: Any, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("record_type", [Trip, TripTuple, TripModel])
 @pytest.mark.parametrize("kind", [*CONTEXTS, AvroReaderContext])
-def test_arrow_batches_are_sent_on_request(kind: Any, record_type: Any, tmp_path: Path) -> None:
+def test_arrow_batches_are_sent_on_request(kind, record_type, tmp_path):
     is_avro = kind is AvroReaderContext
     context = kind(record_type=record_type, sends="batches")
     reader = Alone(AvroReader(reader_context=context) if is_avro else reader_of(context))
@@ -301,7 +297,7 @@ def test_arrow_batches_are_sent_on_request(kind: Any, record_type: Any, tmp_path
         (lambda: CsvContext(record_type=Nested, sends="batches"), "Arrow has no type for the field trip"),
     ],
 )
-def test_batches_need_types(context: Any, problem: str) -> None:
+def test_batches_need_types(context, problem):
     with pytest.raises(ValidationError, match=problem):
         context()
 
@@ -342,7 +338,7 @@ def populate_dag(dag, conf) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", [["--reference"], pytest.param(["--cores", "2"], marks=pytest.mark.spark)])
-def test_arrow_batches_cross_an_exchange(engine: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arrow_batches_cross_an_exchange(engine, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     contents = {"avro": avro(), "csv": CSV, "jsonl": JSON, "parquet": content_of(ParquetContext, tmp_path)}
     Path("in").mkdir()
@@ -385,9 +381,7 @@ BAD_CSV = [
     ],
 )
 @pytest.mark.parametrize("chunk_size", [8, 1 << 20])
-def test_only_the_bad_line_is_rejected_with_its_place(
-    *, context: Any, before: bytes, line: bytes, after: bytes, reason: str, chunk_size: int, tmp_path: Path
-) -> None:
+def test_only_the_bad_line_is_rejected_with_its_place(*, context, before, line, after, reason, chunk_size, tmp_path):
     records, rejected = read(context, before + line + b"\n" + after, tmp_path, chunk_size=chunk_size)
     if isinstance(context, CsvContext) and b"\r" in line:
         rejected = [(len(before), "the line holds 2 records") for one in rejected if one[0] == len(before)]
@@ -396,21 +390,21 @@ def test_only_the_bad_line_is_rejected_with_its_place(
     assert reason in rejected[0][1]
 
 
-def test_a_bad_line_of_untyped_json_is_rejected_with_its_place(tmp_path: Path) -> None:
+def test_a_bad_line_of_untyped_json_is_rejected_with_its_place(tmp_path):
     records, rejected = read(JsonLinesContext(), b'{"a": 1}\n{"a"}\n3\n' + b"[" * 100_000, tmp_path)
     assert records == [{"a": 1}, 3]
     assert [place for place, _ in rejected] == [9, 17]
 
 
 @pytest.mark.parametrize("bad", [2, 3, 5])
-def test_every_bad_row_among_many_is_found(bad: int, tmp_path: Path) -> None:
+def test_every_bad_row_among_many_is_found(bad, tmp_path):
     lines = [b"id,price"] + [b"x,1" if number % bad == 0 else b"%d,1" % number for number in range(200)]
     records, rejected = read(CsvContext(types={"id": "int64"}), b"\n".join(lines), tmp_path, 500, 900)
     assert [record["id"] for record in records] == [number for number in range(200) if number % bad]
     assert len(rejected) == len(range(0, 200, bad))
 
 
-def test_a_byte_order_mark_and_blank_lines_are_skipped(tmp_path: Path) -> None:
+def test_a_byte_order_mark_and_blank_lines_are_skipped(tmp_path):
     mark = b"\xef\xbb\xbf"
     assert read(CsvContext(), mark + b"a,b\n\n1,2\n\n", tmp_path)[0] == [{"a": "1", "b": "2"}]
     for context in (JsonLinesContext(), JsonLinesContext(types={"a": "int64"})):
@@ -425,27 +419,25 @@ def test_a_byte_order_mark_and_blank_lines_are_skipped(tmp_path: Path) -> None:
         (JsonLinesContext(types={"a": "int64"}), b'{"a": 1}\n\x0c\n'),
     ],
 )
-def test_a_line_of_blanks_is_rejected_if_it_is_not_empty_in_its_format(
-    context: TabularContext, content: bytes, tmp_path: Path
-) -> None:
+def test_a_line_of_blanks_is_rejected_if_it_is_not_empty_in_its_format(context, content, tmp_path):
     _, rejected = read(context, content, tmp_path)
     assert [place for place, _ in rejected] == [content.index(b"\n", content.index(b"1")) + 1]
 
 
-def test_columns_come_by_name_whatever_their_order(tmp_path: Path) -> None:
+def test_columns_come_by_name_whatever_their_order(tmp_path):
     content = b"name;extra;id\na;x;1\n"
     assert read(CsvContext(separator=";", columns=("id", "name")), content, tmp_path)[0] == [{"id": "1", "name": "a"}]
     assert read(CsvContext(record_type=Trip, separator=";"), content, tmp_path)[0] == [Trip(1, "a", None)]
 
 
-def test_a_file_without_a_header_has_the_declared_columns(tmp_path: Path) -> None:
+def test_a_file_without_a_header_has_the_declared_columns(tmp_path):
     context = CsvContext(header=False, record_type=Trip, null_values=("", "-"))
     assert read(context, b"1,-,-\n", tmp_path)[0] == [Trip(1, "-", None)]
     with pytest.raises(ValidationError, match="columns have no names"):
         CsvContext(header=False)
 
 
-def test_quotes_may_be_parts_of_values(tmp_path: Path) -> None:
+def test_quotes_may_be_parts_of_values(tmp_path):
     assert read(CsvContext(quote=""), b'a,b\n"1,2"\n', tmp_path)[0] == [{"a": '"1', "b": '2"'}]
     with pytest.raises(ValidationError, match="quoted_newlines is set, and quote is empty"):
         CsvContext(quote="", quoted_newlines=True)
@@ -462,9 +454,7 @@ def test_quotes_may_be_parts_of_values(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("quoted_newlines", [False, True])
-def test_a_wrong_header_is_an_error_that_names_the_file(
-    content: bytes, problem: str, quoted_newlines: bool, tmp_path: Path
-) -> None:
+def test_a_wrong_header_is_an_error_that_names_the_file(content, problem, quoted_newlines, tmp_path):
     with pytest.raises(ColumnsMismatched) as raised:
         read(CsvContext(record_type=Trip, quoted_newlines=quoted_newlines), content, tmp_path)
     assert str(raised.value).startswith(f"{tmp_path / 'file'}: {problem}")
@@ -472,7 +462,7 @@ def test_a_wrong_header_is_an_error_that_names_the_file(
 
 @pytest.mark.parametrize("size", [1, 3, 8, 30])
 @pytest.mark.parametrize("chunk_size", [1, 9])
-def test_a_quoted_name_of_a_column_may_contain_newlines(size: int, chunk_size: int, tmp_path: Path) -> None:
+def test_a_quoted_name_of_a_column_may_contain_newlines(size, chunk_size, tmp_path):
     content = b'"a\n""\n",b\r\n1,2\n3,4\n'
     edges = range(size, len(content), size)
     records, rejected = read(CsvContext(quoted_newlines=True), content, tmp_path, *edges, chunk_size=chunk_size)
@@ -480,14 +470,14 @@ def test_a_quoted_name_of_a_column_may_contain_newlines(size: int, chunk_size: i
     assert not rejected
 
 
-def test_a_header_that_never_ends_is_an_error_with_its_place(tmp_path: Path) -> None:
+def test_a_header_that_never_ends_is_an_error_with_its_place(tmp_path):
     context = CsvContext(quoted_newlines=True, longest_line=40)
     with pytest.raises(LineTooLong, match=f"{tmp_path}/file: the line at byte 0 is longer than 40 bytes"):
         read(context, b'"a,b\n' + b"1,2\n" * 8000, tmp_path)
 
 
 @pytest.mark.parametrize("size", [1, 3, 8, 30])
-def test_consecutive_blocks_give_the_same_rows(size: int, tmp_path: Path) -> None:
+def test_consecutive_blocks_give_the_same_rows(size, tmp_path):
     content = b'a,b\n"a long\n value",y\n1,2\n"\n",""\n'
     starts = range(0, len(content), size)
     path = block_of(tmp_path, content).path
@@ -500,7 +490,7 @@ def test_consecutive_blocks_give_the_same_rows(size: int, tmp_path: Path) -> Non
     assert [record.value for record in reader.sent()] == [{"a": a, "b": b} for a, b in rows]
 
 
-def test_consecutive_blocks_scan_for_quotes_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_consecutive_blocks_scan_for_quotes_once(tmp_path, monkeypatch):
     scanned = []
     monkeypatch.setattr("dagkit_operators.formats.quoted.Quoted.begins_inside", lambda _, start: scanned.append(start))
     content = b"a,b\n" + b'"x\n",y\n' * 10
@@ -517,7 +507,7 @@ def test_consecutive_blocks_scan_for_quotes_once(tmp_path: Path, monkeypatch: py
     assert scanned == [0]
 
 
-def test_a_quote_that_is_never_closed_is_an_error_with_its_place(tmp_path: Path) -> None:
+def test_a_quote_that_is_never_closed_is_an_error_with_its_place(tmp_path):
     context = CsvContext(quoted_newlines=True, longest_line=40)
     with pytest.raises(LineTooLong, match="the line at byte 8 is longer than 40 bytes"):
         read(context, b"a,b\n1,2\n" + b'"' + b"3,4\n" * 20, tmp_path, chunk_size=10)
@@ -529,9 +519,7 @@ def test_a_quote_that_is_never_closed_is_an_error_with_its_place(tmp_path: Path)
     cuts=st.lists(st.integers(0, 200), max_size=4),
     chunk_size=st.integers(1, 30),
 )
-def test_any_quoted_rows_are_read_however_the_file_is_cut(
-    *, rows: list[tuple[str, str]], cuts: list[int], chunk_size: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_any_quoted_rows_are_read_however_the_file_is_cut(*, rows, cuts, chunk_size, tmp_path_factory):
     quoted = ['"' + text.replace('"', '""') + '"' for row in rows for text in row]
     content = ("a,b\n" + "".join(f"{a},{b}\n" for a, b in zip(quoted[::2], quoted[1::2], strict=True))).encode()
     edges = sorted({cut % len(content) for cut in cuts})
@@ -541,7 +529,7 @@ def test_any_quoted_rows_are_read_however_the_file_is_cut(
     assert rejected == []
 
 
-def test_row_groups_that_the_condition_excludes_are_not_read(tmp_path: Path) -> None:
+def test_row_groups_that_the_condition_excludes_are_not_read(tmp_path):
     content = bytearray(parquet(tmp_path))
     start = start_of(pa_parquet.ParquetFile(tmp_path / "made.parquet").metadata.row_group(0))
     content[start : start + 20] = bytes(20)
@@ -566,7 +554,7 @@ def test_row_groups_that_the_condition_excludes_are_not_read(tmp_path: Path) -> 
         (pc.field("price") != 2, ["nan", "1.0", "3.0", "5.0"]),
     ],
 )
-def test_rows_that_statistics_leave_out_are_read(where: Any, kept: list[str], group: int, tmp_path: Path) -> None:
+def test_rows_that_statistics_leave_out_are_read(where, kept, group, tmp_path):
     table = pa.table({"price": [2.0, float("nan"), 1.0, 3.0, 5.0, None]})
     pa_parquet.write_table(table, tmp_path / "made.parquet", row_group_size=group)
     content = (tmp_path / "made.parquet").read_bytes()
@@ -575,7 +563,7 @@ def test_rows_that_statistics_leave_out_are_read(where: Any, kept: list[str], gr
 
 
 @pytest.mark.parametrize("where", [value.field("id") != 2, pc.field("id") != 2, value.field("price") > 2])
-def test_row_groups_are_left_out_where_no_row_can_be_nan(where: Any, tmp_path: Path) -> None:
+def test_row_groups_are_left_out_where_no_row_can_be_nan(where, tmp_path):
     table = pa.table({"id": [2, 3], "price": [1.0, 3.0]})
     pa_parquet.write_table(table, tmp_path / "made.parquet", row_group_size=1)
     content = bytearray((tmp_path / "made.parquet").read_bytes())
@@ -591,17 +579,17 @@ def alone_with(content: bytes, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"one\ntwo\n", b"PAR1", b"PAR1" + bytes(40) + b"PAR1"])
-def test_what_is_no_parquet_file_is_reported(content: bytes, tmp_path: Path) -> None:
+def test_what_is_no_parquet_file_is_reported(content, tmp_path):
     with pytest.raises(ParquetBroken, match="file: this is no Parquet file: "):
         alone_with(content, tmp_path)
 
 
-def test_a_parquet_file_that_is_cut_off_is_reported(tmp_path: Path) -> None:
+def test_a_parquet_file_that_is_cut_off_is_reported(tmp_path):
     with pytest.raises(ParquetBroken, match="file: this is no Parquet file: "):
         alone_with(parquet(tmp_path)[:-10], tmp_path)
 
 
-def test_a_parquet_file_that_was_cut_meanwhile_is_reported_as_such(tmp_path: Path) -> None:
+def test_a_parquet_file_that_was_cut_meanwhile_is_reported_as_such(tmp_path):
     content = parquet(tmp_path)
     block = block_of(tmp_path, content)
     Path(block.path).write_bytes(content[:-10])
@@ -617,7 +605,7 @@ def test_a_parquet_file_that_was_cut_meanwhile_is_reported_as_such(tmp_path: Pat
         (ParquetContext(types={"id": "int32", "price": "float32"}), ""),
     ],
 )
-def test_a_parquet_file_has_the_declared_columns(context: ParquetContext, problem: str, tmp_path: Path) -> None:
+def test_a_parquet_file_has_the_declared_columns(context, problem, tmp_path):
     if not problem:
         assert read(context, parquet(tmp_path), tmp_path)[0] == [vars(trip) for trip in TRIPS]
         return
@@ -626,13 +614,13 @@ def test_a_parquet_file_has_the_declared_columns(context: ParquetContext, proble
     assert str(raised.value).startswith(f"{tmp_path / 'file'}: {problem}")
 
 
-def test_a_large_number_is_no_silent_loss(tmp_path: Path) -> None:
+def test_a_large_number_is_no_silent_loss(tmp_path):
     content = parquet(tmp_path, [Trip(1 << 40, "a", None)])
     with pytest.raises(ColumnsMismatched, match="its column 'id': Integer value 1099511627776 not in range"):
         read(ParquetContext(types={"id": "int32"}), content, tmp_path)
 
 
-def test_rows_stay_columns_until_they_are_needed(tmp_path: Path) -> None:
+def test_rows_stay_columns_until_they_are_needed(tmp_path):
     block = block_of(tmp_path, JSON)
     reader = ReadFiles(reader_context=JsonLinesContext(record_type=Trip))
     info = FileInfo(block.path, block.end, 0, 1)
@@ -641,7 +629,7 @@ def test_rows_stay_columns_until_they_are_needed(tmp_path: Path) -> None:
     assert list(batch) == TRIPS
 
 
-def test_a_class_without_fields_is_no_record_type() -> None:
+def test_a_class_without_fields_is_no_record_type():
     with pytest.raises(ValidationError, match="int has no fields; use a dataclass"):
         CsvContext(record_type=int)
     with pytest.raises(ValidationError, match="columns differ from the fields of Trip"):
@@ -656,7 +644,7 @@ LETTER = {"shift_jis": "\u30bd", "gb18030": "\u4e2d"}
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @pytest.mark.parametrize("kind", [CsvContext, JsonLinesContext])
 @pytest.mark.parametrize("typed", [True, False])
-def test_rows_are_read_in_any_encoding(encoding: str, kind: Any, typed: bool, tmp_path: Path) -> None:
+def test_rows_are_read_in_any_encoding(encoding, kind, typed, tmp_path):
     letter = LETTER.get(encoding, "ä")
     rows = [{"id": number, "name": f"{letter}{number}"} for number in range(30)]
     lines = [json.dumps(row, ensure_ascii=False) for row in rows]
@@ -671,7 +659,7 @@ def test_rows_are_read_in_any_encoding(encoding: str, kind: Any, typed: bool, tm
 
 
 @pytest.mark.parametrize("kind", [CsvContext, JsonLinesContext])
-def test_a_row_that_is_no_text_in_its_encoding_is_rejected_with_its_place(kind: Any, tmp_path: Path) -> None:
+def test_a_row_that_is_no_text_in_its_encoding_is_rejected_with_its_place(kind, tmp_path):
     rows = ['{"n": "a"}', '{"n": "?"}', '{"n": "c"}'] if kind is JsonLinesContext else ["n", "a", "?", "c"]
     content = "".join(f"{row}\n" for row in rows).encode("utf-16-le").replace(b"?\0", b"\0\xd8")
     place = content.index("{".encode("utf-16-le"), 2) if kind is JsonLinesContext else 8
@@ -690,6 +678,6 @@ def test_a_row_that_is_no_text_in_its_encoding_is_rejected_with_its_place(kind: 
         ({"encoding": "utf-16", "quoted_newlines": True}, "only UTF-8 is searched for quotes"),
     ],
 )
-def test_an_encoding_that_cannot_be_read_in_blocks_is_a_fault(properties: dict[str, Any], words: str) -> None:
+def test_an_encoding_that_cannot_be_read_in_blocks_is_a_fault(properties, words):
     with pytest.raises(ValidationError, match=words):
         CsvContext(**properties)

@@ -1,7 +1,6 @@
 """Messages that pass between librdkafka and columns, in compiled C and in Python: both give the same."""
 
 import ctypes
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ CONTENTS = [("a", "1"), (None, "2"), ("c", None), ("", ""), (None, None), ("f", 
 
 
 @pytest.fixture(scope="module")
-def functions(tmp_path_factory: pytest.TempPathFactory) -> librdkafka.Native:
+def functions(tmp_path_factory):
     """The functions of librdkafka and those of a library that is compiled from the present source."""
     if not can_compile():
         pytest.skip(MISSING)
@@ -38,7 +37,7 @@ def functions(tmp_path_factory: pytest.TempPathFactory) -> librdkafka.Native:
 
 
 @pytest.fixture(params=["compiled C", "Python"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def way(request, monkeypatch):
     """How messages pass."""
     found = None if request.param == "Python" else request.getfixturevalue("functions")
     for module in (consumers, transactions):
@@ -71,7 +70,7 @@ def messages(broker: Broker, topic: str, home: Path) -> list[str]:
 
 @pytest.mark.gate(1)
 @pytest.mark.usefixtures("way")
-def test_keys_values_headers_and_times_are_copied(kafka: Broker, tmp_path: Path) -> None:
+def test_keys_values_headers_and_times_are_copied(kafka, tmp_path):
     source, target = kafka.topic(), kafka.topic()
     kafka.produce(source, CONTENTS[:3], timestamp=5_000)
     kafka.produce(source, CONTENTS[3:], timestamp=6_000, headers=[("trace", b"x"), ("trace", None), ("é", b"")])
@@ -88,7 +87,7 @@ def test_keys_values_headers_and_times_are_copied(kafka: Broker, tmp_path: Path)
 
 
 @pytest.mark.usefixtures("way")
-def test_messages_between_those_of_aborted_transactions_are_read(kafka: Broker, tmp_path: Path) -> None:
+def test_messages_between_those_of_aborted_transactions_are_read(kafka, tmp_path):
     source, target = kafka.topic(), kafka.topic()
     with kafka.transaction(f"{source}-kept") as producer:
         producer.produce(source, b"1")
@@ -105,7 +104,7 @@ def test_messages_between_those_of_aborted_transactions_are_read(kafka: Broker, 
 
 
 @pytest.mark.usefixtures("way")
-def test_contents_are_changed_as_a_column(kafka: Broker, tmp_path: Path) -> None:
+def test_contents_are_changed_as_a_column(kafka, tmp_path):
     source, target = kafka.topic(), kafka.topic()
     kafka.produce(source, [("a", "12345"), ("b", None), ("c", "")])
 
@@ -122,9 +121,7 @@ def test_contents_are_changed_as_a_column(kafka: Broker, tmp_path: Path) -> None
 
 @pytest.mark.gate(1)
 @pytest.mark.usefixtures("way")
-def test_a_producer_without_room_takes_the_rest_later(
-    kafka: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_producer_without_room_takes_the_rest_later(kafka, tmp_path, monkeypatch):
     source, target = kafka.topic(), kafka.topic()
     kafka.produce(source, range(500))
     monkeypatch.setattr(
@@ -134,7 +131,7 @@ def test_a_producer_without_room_takes_the_rest_later(
     assert kafka.committed(target) == [[b"%d" % number for number in range(500)]]
 
 
-def test_a_handle_is_found_in_clients_only() -> None:
+def test_a_handle_is_found_in_clients_only():
     """If this fails, confluent-kafka keeps its handle elsewhere, and messages pass through Python."""
     clients = confluent()
     producer, consumer = clients.Producer({}), clients.Consumer({"group.id": "x"})

@@ -1,6 +1,5 @@
 """Consumers that are kept between readers: which one is lent, and where it continues."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(params=["compiled C", "Python"])
-def kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Consumers]:
+def kept(request, monkeypatch):
     """Consumers whose messages come as columns, or one by one."""
     if request.param == "Python":
         monkeypatch.setattr(consumers, "native", lambda: None)
@@ -36,7 +35,7 @@ def read(source: Positioned, upto: int) -> list[int]:
     return found
 
 
-def test_a_consumer_skips_a_few_messages_that_another_reader_has_read(kafka: Broker, kept: Consumers) -> None:
+def test_a_consumer_skips_a_few_messages_that_another_reader_has_read(kafka, kept):
     topic = kafka.topic()
     kafka.produce(topic, range(10))
     with kept.at(settings(kafka), topic, 0, 0, 100) as first:
@@ -50,7 +49,7 @@ def test_a_consumer_skips_a_few_messages_that_another_reader_has_read(kafka: Bro
         assert read(second, 10) == [6, 7, 8, 9]
 
 
-def test_the_end_of_a_partition_before_skipped_messages_is_no_end(kafka: Broker, kept: Consumers) -> None:
+def test_the_end_of_a_partition_before_skipped_messages_is_no_end(kafka, kept):
     topic = kafka.topic()
     kafka.produce(topic, range(3))
     with kept.at(settings(kafka), topic, 0, 0, 100) as source:
@@ -64,7 +63,7 @@ def test_the_end_of_a_partition_before_skipped_messages_is_no_end(kafka: Broker,
 
 
 @pytest.mark.parametrize("offset", [0, SKIPPED_MESSAGES + 2], ids=["before it", "far behind it"])
-def test_a_consumer_is_assigned_again_where_it_cannot_skip(kafka: Broker, kept: Consumers, offset: int) -> None:
+def test_a_consumer_is_assigned_again_where_it_cannot_skip(kafka, kept, offset):
     topic = kafka.topic()
     kafka.produce(topic, range(SKIPPED_MESSAGES + 4))
     with kept.at(settings(kafka), topic, 0, 1, 1) as source:
@@ -75,9 +74,7 @@ def test_a_consumer_is_assigned_again_where_it_cannot_skip(kafka: Broker, kept: 
 
 
 @pytest.mark.gate(1)
-def test_a_broker_that_does_not_answer_has_reported_no_end(
-    kafka: Broker, kept: Consumers, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broker_that_does_not_answer_has_reported_no_end(kafka, kept, monkeypatch):
     monkeypatch.setattr(consumers, "FIRST_SECONDS", 0.3)
     topic = kafka.topic()
     kafka.produce(topic, range(3))

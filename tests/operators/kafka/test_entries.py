@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -11,7 +10,7 @@ from dagkit_operators.kafka.entries import OpenEntry, Outgoing, columns_in, colu
 from dagkit_operators.kafka.faults import TransactionFenced
 from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
 from dagkit_operators.kafka.transactions import TransactionalTopic
-from tests.services.broker import QUIET, Broker
+from tests.services.broker import QUIET
 
 MESSAGES = [
     Outgoing(b"a", b"1", (("trace", b"x"), ("trace", None)), 5_000),
@@ -49,7 +48,7 @@ def staged_now(messages: list[Outgoing]) -> bytes:
 @pytest.mark.parametrize(
     "messages", [MESSAGES, MESSAGES[1:2], MESSAGES[2:]], ids=["all columns", "a value", "no value"]
 )
-def test_an_entry_has_the_messages_that_were_staged(staged: Any, messages: list[Outgoing]) -> None:
+def test_an_entry_has_the_messages_that_were_staged(staged, messages):
     found = [message for columns in columns_in(staged(messages)) for message in messages_in(columns)]
     assert found == messages
 
@@ -89,9 +88,7 @@ class Slow(Window):
 
 
 @pytest.mark.slow
-def test_a_transaction_that_is_open_for_too_long_is_reported_and_written_once_by_the_next_launch(
-    kafka: Broker,
-) -> None:
+def test_a_transaction_that_is_open_for_too_long_is_reported_and_written_once_by_the_next_launch(kafka):
     topic, at = kafka.topic(), {**QUIET, "bootstrap.servers": kafka.address}
     entry = staged_now([Outgoing(None, b"1")])
     slow = TransactionalTopic({**at, "transaction.timeout.ms": 1000}, topic, "dagkit-windows")
@@ -108,7 +105,7 @@ def test_a_transaction_that_is_open_for_too_long_is_reported_and_written_once_by
 
 
 @pytest.mark.slow
-def test_a_window_that_an_earlier_version_staged_is_delivered(kafka: Broker) -> None:
+def test_a_window_that_an_earlier_version_staged_is_delivered(kafka):
     topic = kafka.topic()
     target = TransactionalTopic({**QUIET, "bootstrap.servers": kafka.address}, topic, "dagkit-windows")
     target.prepare(f"{topic}/writer")

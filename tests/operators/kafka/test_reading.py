@@ -75,7 +75,7 @@ def numbers(loop: Any) -> list[int]:
 # ---- what is read
 
 
-def test_all_messages_of_all_partitions_are_read_once_and_proven(kafka: Broker, tmp_path: Path) -> None:
+def test_all_messages_of_all_partitions_are_read_once_and_proven(kafka, tmp_path):
     topic = kafka.topic(2)
     kafka.produce(topic, range(100), partition=0)
     kafka.produce(topic, range(100, 150), partition=1)
@@ -93,7 +93,7 @@ def clients() -> int:
 
 
 @pytest.mark.parametrize("crashes", [False, True])
-def test_a_run_leaves_no_client(kafka: Broker, tmp_path: Path, crashes: bool) -> None:
+def test_a_run_leaves_no_client(kafka, tmp_path, crashes):
     topic = kafka.topic(2)
     kafka.produce(topic, range(10))
     before = clients()
@@ -105,7 +105,7 @@ def test_a_run_leaves_no_client(kafka: Broker, tmp_path: Path, crashes: bool) ->
     assert clients() == before
 
 
-def test_a_search_in_child_processes_reads_with_consumers_of_its_own(kafka: Broker, tmp_path: Path) -> None:
+def test_a_search_in_child_processes_reads_with_consumers_of_its_own(kafka, tmp_path):
     topic = kafka.topic(2)
     kafka.produce(topic, range(30), partition=0)
     kafka.produce(topic, range(30, 60), partition=1)  # its consumer is kept when that of the other partition is closed
@@ -121,7 +121,7 @@ def test_a_search_in_child_processes_reads_with_consumers_of_its_own(kafka: Brok
     assert set_aside(desk) == [(29, 30)]
 
 
-def test_a_message_has_its_place_its_time_its_key_and_its_headers(kafka: Broker, tmp_path: Path) -> None:
+def test_a_message_has_its_place_its_time_its_key_and_its_headers(kafka, tmp_path):
     topic = kafka.topic()
     kafka.produce(topic, [("a", "1")], timestamp=1_000, headers=[("trace", b"x"), ("trace", None)])
     kafka.produce(topic, [(None, None)], timestamp=2_000)
@@ -136,9 +136,7 @@ def test_a_message_has_its_place_its_time_its_key_and_its_headers(kafka: Broker,
     ]
 
 
-def test_only_committed_messages_are_read_and_the_ends_of_transactions_count_as_read(
-    kafka: Broker, tmp_path: Path
-) -> None:
+def test_only_committed_messages_are_read_and_the_ends_of_transactions_count_as_read(kafka, tmp_path):
     topic = kafka.topic()
     with kafka.transaction("commits") as producer:
         producer.produce(topic, b"1")
@@ -158,7 +156,7 @@ def test_only_committed_messages_are_read_and_the_ends_of_transactions_count_as_
     assert numbers(everything.run()) == [1, 2, 3]
 
 
-def test_a_compacted_topic_is_read_without_the_messages_that_are_gone(kafka: Broker, tmp_path: Path) -> None:
+def test_a_compacted_topic_is_read_without_the_messages_that_are_gone(kafka, tmp_path):
     def there() -> list[int]:
         return [int(value) for value in kafka.committed(topic)[0]]
 
@@ -178,7 +176,7 @@ def test_a_compacted_topic_is_read_without_the_messages_that_are_gone(kafka: Bro
 
 
 @pytest.mark.parametrize("endless", [False, True], ids=["ranges", "without an end"])
-def test_messages_after_an_open_transaction_wait_for_its_end(kafka: Broker, tmp_path: Path, endless: bool) -> None:
+def test_messages_after_an_open_transaction_wait_for_its_end(kafka, tmp_path, endless):
     topic = kafka.topic()
     desk = Desk(tmp_path, collected(kafka, topic, endless=endless))
     kafka.produce(topic, [1])
@@ -192,9 +190,7 @@ def test_messages_after_an_open_transaction_wait_for_its_end(kafka: Broker, tmp_
     assert numbers(desk.run()) == [1, 2, 3]
 
 
-def test_a_pattern_finds_topics_and_later_launches_find_new_topics_and_partitions(
-    kafka: Broker, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_pattern_finds_topics_and_later_launches_find_new_topics_and_partitions(kafka, tmp_path, caplog):
     first = kafka.topic(name=f"north-{tmp_path.name}")
     kafka.produce(first, [1])
     pattern = rf"(north|south)-{tmp_path.name}"
@@ -212,9 +208,7 @@ def test_a_pattern_finds_topics_and_later_launches_find_new_topics_and_partition
 
 
 @pytest.mark.parametrize("endless", [False, True], ids=["ranges", "without an end"])
-def test_a_topic_that_appears_after_a_look_that_found_none_is_read_from_its_start(
-    kafka: Broker, tmp_path: Path, endless: bool
-) -> None:
+def test_a_topic_that_appears_after_a_look_that_found_none_is_read_from_its_start(kafka, tmp_path, endless):
     draw = collected(kafka, pattern=f"late-{tmp_path.name}", start="latest", endless=endless)
     desk = Desk(tmp_path, draw, backend=Hurried)
     assert numbers(desk.run()) == []
@@ -223,7 +217,7 @@ def test_a_topic_that_appears_after_a_look_that_found_none_is_read_from_its_star
     assert desk.faults() == []
 
 
-def test_a_topic_that_appears_while_it_runs_is_read_from_its_start(kafka: Broker, tmp_path: Path) -> None:
+def test_a_topic_that_appears_while_it_runs_is_read_from_its_start(kafka, tmp_path):
     first = kafka.topic(name=f"one-{tmp_path.name}")
     kafka.produce(first, range(10))
     pattern = rf"(one|two)-{tmp_path.name}"
@@ -238,7 +232,7 @@ def test_a_topic_that_appears_while_it_runs_is_read_from_its_start(kafka: Broker
     assert numbers(desk.run(probe=appears)) == list(range(20))
 
 
-def test_a_topic_that_keeps_the_time_of_its_broker_has_that(kafka: Broker, tmp_path: Path) -> None:
+def test_a_topic_that_keeps_the_time_of_its_broker_has_that(kafka, tmp_path):
     topic = kafka.topic(message_timestamp_type="LogAppendTime")
     kafka.produce(topic, [1], timestamp=1_000)
     before = datetime(2020, 1, 1, tzinfo=UTC).timestamp() * 1000
@@ -249,7 +243,7 @@ def test_a_topic_that_keeps_the_time_of_its_broker_has_that(kafka: Broker, tmp_p
     assert arrived(Desk(tmp_path, collected(kafka, topic, reader={"parse": time_of})).run()) == [True]
 
 
-def test_a_topic_that_is_no_longer_named_is_not_read(kafka: Broker, tmp_path: Path) -> None:
+def test_a_topic_that_is_no_longer_named_is_not_read(kafka, tmp_path):
     kept, dropped = kafka.topic(), kafka.topic()
     kafka.produce(kept, [1])
     kafka.produce(dropped, [2])
@@ -260,7 +254,7 @@ def test_a_topic_that_is_no_longer_named_is_not_read(kafka: Broker, tmp_path: Pa
     assert numbers(desk.run()) == [1, 2, 3]
 
 
-def test_a_partition_that_is_added_while_it_runs_is_read_from_its_start(kafka: Broker, tmp_path: Path) -> None:
+def test_a_partition_that_is_added_while_it_runs_is_read_from_its_start(kafka, tmp_path):
     topic = kafka.topic()
     kafka.produce(topic, range(10))
     desk = Desk(
@@ -287,7 +281,7 @@ def test_a_partition_that_is_added_while_it_runs_is_read_from_its_start(kafka: B
     ],
     ids=["at the first message", "after the last message", "at an instant", "at an instant after the last message"],
 )
-def test_the_first_look_begins(kafka: Broker, tmp_path: Path, start: Any, read: list[int]) -> None:
+def test_the_first_look_begins(kafka, tmp_path, start, read):
     topic = kafka.topic()
     for value in (1, 2, 3):
         kafka.produce(topic, [value], timestamp=value * 1000)
@@ -300,7 +294,7 @@ def test_the_first_look_begins(kafka: Broker, tmp_path: Path, start: Any, read: 
 # ---- ranges without an end
 
 
-def test_a_range_without_an_end_is_continued_by_the_next_launch_in_order(kafka: Broker, tmp_path: Path) -> None:
+def test_a_range_without_an_end_is_continued_by_the_next_launch_in_order(kafka, tmp_path):
     topic = kafka.topic(2)
     desk = Desk(tmp_path, collected(kafka, topic, endless=True, partitions=2), backend=Hurried)
     for start in (0, 50):
@@ -312,7 +306,7 @@ def test_a_range_without_an_end_is_continued_by_the_next_launch_in_order(kafka: 
     assert desk.faults() == []
 
 
-def test_a_launch_that_drains_reads_a_range_without_an_end_up_to_its_current_end(kafka: Broker, tmp_path: Path) -> None:
+def test_a_launch_that_drains_reads_a_range_without_an_end_up_to_its_current_end(kafka, tmp_path):
     topic = kafka.topic()
     kafka.produce(topic, range(5))
     Desk(tmp_path, collected(kafka, topic, endless=True)).run()
@@ -338,9 +332,7 @@ def ask_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.gate(1)
 @pytest.mark.parametrize("until", [Until.ONCE, Until.IDLE])
-def test_a_launch_waits_for_a_broker_that_does_not_answer(
-    kafka: Broker, tmp_path: Path, until: Until, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_launch_waits_for_a_broker_that_does_not_answer(kafka, tmp_path, until, monkeypatch):
     ask_briefly(monkeypatch)
     topic = kafka.topic()
     kafka.produce(topic, range(5))
@@ -354,9 +346,7 @@ def test_a_launch_waits_for_a_broker_that_does_not_answer(
         assert numbers(desk.run(probe=begins)) == list(range(5))
 
 
-def test_a_launch_that_drains_waits_for_a_broker_that_does_not_answer(
-    kafka: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_launch_that_drains_waits_for_a_broker_that_does_not_answer(kafka, tmp_path, monkeypatch):
     ask_briefly(monkeypatch)
     topic = kafka.topic()
     draw = collected(kafka, topic, endless=True)
@@ -371,9 +361,7 @@ def test_a_launch_that_drains_waits_for_a_broker_that_does_not_answer(
 
 @pytest.mark.gate(1)
 @pytest.mark.parametrize("endless", [False, True], ids=["ranges", "without an end"])
-def test_a_launch_that_is_killed_at_any_step_loses_and_doubles_nothing(
-    kafka: Broker, tmp_path: Path, endless: bool
-) -> None:
+def test_a_launch_that_is_killed_at_any_step_loses_and_doubles_nothing(kafka, tmp_path, endless):
     topic = kafka.topic(2)
     desk = Desk(tmp_path, collected(kafka, topic, range_size=20, endless=endless), backend=Hurried)
     sent = 0
@@ -389,14 +377,14 @@ def test_a_launch_that_is_killed_at_any_step_loses_and_doubles_nothing(
 # ---- bad input
 
 
-def test_a_topic_that_does_not_exist_is_named(kafka: Broker, tmp_path: Path) -> None:
+def test_a_topic_that_does_not_exist_is_named(kafka, tmp_path):
     topic = kafka.topic(name=f"orders-{tmp_path.name}")
     with refused("topic-missing", rf"there is no topic 'order-{tmp_path.name}' at ") as raised:
         Desk(tmp_path, collected(kafka, f"order-{tmp_path.name}")).run()
     assert raised.value.help == f"did you mean {topic!r}?"
 
 
-def test_a_topic_that_is_deleted_before_it_was_read_is_named_with_the_offset(kafka: Broker, tmp_path: Path) -> None:
+def test_a_topic_that_is_deleted_before_it_was_read_is_named_with_the_offset(kafka, tmp_path):
     topic = kafka.topic()
     kafka.produce(topic, range(10))
     desk = Desk(tmp_path, collected(kafka, topic, reader={"settings": {"topic.metadata.propagation.max.ms": 0}}))
@@ -412,14 +400,14 @@ def test_a_topic_that_is_deleted_before_it_was_read_is_named_with_the_offset(kaf
 LOGIN = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "alice"}
 
 
-def test_the_settings_of_a_login_reach_the_broker(kafka: Broker, tmp_path: Path) -> None:
+def test_the_settings_of_a_login_reach_the_broker(kafka, tmp_path):
     topic = kafka.topic()
     kafka.produce(topic, range(10))
     login = {"bootstrap_servers": kafka.login_address, "settings": {**LOGIN, "sasl.password": "alice-secret"}}
     assert numbers(Desk(tmp_path, collected(kafka, topic, **login, reader=login)).run()) == list(range(10))
 
 
-def test_a_right_that_is_taken_while_it_runs_ends_the_launch_and_loses_nothing(kafka: Broker, tmp_path: Path) -> None:
+def test_a_right_that_is_taken_while_it_runs_ends_the_launch_and_loses_nothing(kafka, tmp_path):
     topic = kafka.topic()
     kafka.produce(topic, range(10))
     login = {"bootstrap_servers": kafka.login_address, "settings": {**LOGIN, "sasl.password": "alice-secret"}}
@@ -437,9 +425,7 @@ def test_a_right_that_is_taken_while_it_runs_ends_the_launch_and_loses_nothing(k
 
 @pytest.mark.gate(1)
 @pytest.mark.parametrize("client", ["splitter", "reader"])
-def test_refused_credentials_end_the_launch_and_the_password_is_not_shown(
-    kafka: Broker, tmp_path: Path, client: str
-) -> None:
+def test_refused_credentials_end_the_launch_and_the_password_is_not_shown(kafka, tmp_path, client):
     topic = kafka.topic()
     kafka.produce(topic, range(10))
     login = {"bootstrap_servers": kafka.login_address, "settings": {**LOGIN, "sasl.password": "wrong-secret"}}
@@ -449,14 +435,12 @@ def test_refused_credentials_end_the_launch_and_the_password_is_not_shown(
     assert "wrong-secret" not in str(raised.value)
 
 
-def test_a_setting_that_does_not_exist_is_named(kafka: Broker, tmp_path: Path) -> None:
+def test_a_setting_that_does_not_exist_is_named(kafka, tmp_path):
     with refused("kafka-refused", 'No such configuration property: "sasl.pasword"'):
         Desk(tmp_path, collected(kafka, "any", settings={"sasl.pasword": "x"})).run()
 
 
-def test_messages_that_were_removed_before_they_were_read_are_reported_with_the_setting(
-    kafka: Broker, tmp_path: Path
-) -> None:
+def test_messages_that_were_removed_before_they_were_read_are_reported_with_the_setting(kafka, tmp_path):
     topic = kafka.topic(retention_ms="86400000")
     kafka.produce(topic, range(10))
     desk = Desk(tmp_path, collected(kafka, topic))
@@ -476,7 +460,7 @@ def test_messages_that_were_removed_before_they_were_read_are_reported_with_the_
     assert verify(skips.ledger()).is_complete
 
 
-def test_ranges_that_were_removed_completely_can_be_skipped(kafka: Broker, tmp_path: Path) -> None:
+def test_ranges_that_were_removed_completely_can_be_skipped(kafka, tmp_path):
     topic = kafka.topic()
     kafka.produce(topic, range(10))
     skips = Desk(tmp_path, collected(kafka, topic, range_size=4, reader={"on_removed": "skip"}))
@@ -490,7 +474,7 @@ def test_ranges_that_were_removed_completely_can_be_skipped(kafka: Broker, tmp_p
 
 
 @pytest.mark.parametrize("count", [3, 20], ids=["shorter", "longer"])
-def test_a_topic_that_was_created_again_is_not_taken_for_the_old_one(kafka: Broker, tmp_path: Path, count: int) -> None:
+def test_a_topic_that_was_created_again_is_not_taken_for_the_old_one(kafka, tmp_path, count):
     topic = kafka.topic()
     kafka.produce(topic, range(10))
     desk = Desk(tmp_path, collected(kafka, topic))
@@ -502,7 +486,7 @@ def test_a_topic_that_was_created_again_is_not_taken_for_the_old_one(kafka: Brok
         desk.run()
 
 
-def test_a_topic_that_is_created_again_while_it_runs_is_not_taken_for_the_old_one(kafka: Broker) -> None:
+def test_a_topic_that_is_created_again_while_it_runs_is_not_taken_for_the_old_one(kafka):
     topic = kafka.topic()
     kafka.produce(topic, range(10))
     intervals = {"interval_millis": 0, "topics_interval_millis": 3_600_000}
@@ -516,7 +500,7 @@ def test_a_topic_that_is_created_again_while_it_runs_is_not_taken_for_the_old_on
         look_for_long(alone)
 
 
-def test_a_message_that_parse_refuses_is_rejected_with_its_place(kafka: Broker, tmp_path: Path) -> None:
+def test_a_message_that_parse_refuses_is_rejected_with_its_place(kafka, tmp_path):
     topic = kafka.topic()
     kafka.produce(topic, [1, "x", 3])
     with refused("item-rejected", rf"the item 'x' of {topic}/0, offset 1 is rejected: invalid literal"):
@@ -526,7 +510,7 @@ def test_a_message_that_parse_refuses_is_rejected_with_its_place(kafka: Broker, 
     assert arrived(loop, "refused") == [f"{topic}/0 1 x {topic}/0, offset 1"]
 
 
-def test_an_operator_that_fails_on_a_message_names_its_place(kafka: Broker, tmp_path: Path) -> None:
+def test_an_operator_that_fails_on_a_message_names_its_place(kafka, tmp_path):
     topic = kafka.topic()
     kafka.produce(topic, [1, 0])
 
@@ -549,7 +533,7 @@ def test_an_operator_that_fails_on_a_message_names_its_place(kafka: Broker, tmp_
         ),
     ],
 )
-def test_a_splitter_that_could_lose_messages_is_refused(kafka: Broker, properties: Any, problem: str) -> None:
+def test_a_splitter_that_could_lose_messages_is_refused(kafka, properties, problem):
     with pytest.raises(ApplicationFaults, match=problem):
         compile_application(collected(kafka, **properties))
 
@@ -603,16 +587,14 @@ def reached(loop: Any) -> float | None:
     ],
     ids=["timestamps", "out of order", "a field", "a function"],
 )
-def test_a_reader_reaches_the_latest_event_time(
-    kafka: Broker, tmp_path: Path, given: dict[str, Any], expected: float
-) -> None:
+def test_a_reader_reaches_the_latest_event_time(kafka, tmp_path, given, expected):
     topic = kafka.topic()
     for second in (7, 12, 9):
         kafka.produce(topic, [second * 10], timestamp=second * 1000)
     assert reached(Desk(tmp_path, collected(kafka, topic, reader=given)).run()) == expected
 
 
-def test_a_message_without_an_event_time_is_rejected(kafka: Broker, tmp_path: Path) -> None:
+def test_a_message_without_an_event_time_is_rejected(kafka, tmp_path):
     topic = kafka.topic()
     kafka.produce(topic, [5, -1, 7])
 
@@ -627,9 +609,7 @@ def test_a_message_without_an_event_time_is_rejected(kafka: Broker, tmp_path: Pa
 
 
 @pytest.mark.parametrize("endless", [False, True], ids=["ranges", "without an end"])
-def test_the_partition_that_is_furthest_behind_holds_back_the_watermark(
-    kafka: Broker, tmp_path: Path, endless: bool
-) -> None:
+def test_the_partition_that_is_furthest_behind_holds_back_the_watermark(kafka, tmp_path, endless):
     topic = kafka.topic(2)
     at_seconds(kafka, topic, 0, range(40))
     at_seconds(kafka, topic, 1, range(13))
@@ -659,7 +639,7 @@ class ThreeMinutes(FakeClock):
 
 @pytest.mark.gate(1)
 @pytest.mark.parametrize("endless", [False, True], ids=["ranges", "without an end"])
-def test_an_idle_partition_is_let_go_and_comes_back(kafka: Broker, tmp_path: Path, endless: bool) -> None:
+def test_an_idle_partition_is_let_go_and_comes_back(kafka, tmp_path, endless):
     topic, clock = kafka.topic(2), ThreeMinutes()
     at_seconds(kafka, topic, 0, range(25))
     if not endless:  # a partition is known from its first message on
@@ -679,9 +659,7 @@ def test_an_idle_partition_is_let_go_and_comes_back(kafka: Broker, tmp_path: Pat
 
 
 @pytest.mark.trial
-def test_a_message_that_kills_its_worker_is_set_aside_with_its_topic_partition_and_offset(
-    kafka: Broker, tmp_path: Path
-) -> None:
+def test_a_message_that_kills_its_worker_is_set_aside_with_its_topic_partition_and_offset(kafka, tmp_path):
     topic = kafka.topic(2)
     kafka.produce(topic, range(40), partition=0)
     kafka.produce(topic, [*range(40, 60), "poison", *range(60, 80)], partition=1)

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ SECRET = "planted-secret"  # noqa: S105 - no real one
 
 
 @pytest.fixture(scope="module")
-def certified(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def certified(tmp_path_factory):
     """A broker with a certificate, and beside that the certificate of its authority and that of another one."""
     folder, authority = tmp_path_factory.mktemp("certified"), Authority()
     authority.write(folder / "trusted.pem")
@@ -55,14 +55,14 @@ def copied(broker: Broker, address: str, settings: Mapping[str, Any]) -> tuple[D
     return draw, target
 
 
-def test_messages_are_copied_over_tls(certified: Broker, tmp_path: Path) -> None:
+def test_messages_are_copied_over_tls(certified, tmp_path):
     settings = {"security.protocol": "SSL", **trusting(certified, "trusted.pem")}
     draw, target = copied(certified, certified.tls_address, settings)
     Desk(tmp_path, draw).run()
     assert len(certified.committed(target)[0]) == 10
 
 
-def test_messages_are_copied_over_tls_with_a_password(certified: Broker, tmp_path: Path) -> None:
+def test_messages_are_copied_over_tls_with_a_password(certified, tmp_path):
     settings = {**LOGIN, "sasl.password": "alice-secret", **trusting(certified, "trusted.pem")}
     draw, target = copied(certified, certified.tls_login_address, settings)
     Desk(tmp_path, draw).run()
@@ -79,20 +79,20 @@ def refusal(broker: Broker, folder: Path, address: str, settings: Mapping[str, A
     return raised.value.problem
 
 
-def test_a_certificate_of_an_authority_that_is_not_trusted_ends_the_launch(certified: Broker, tmp_path: Path) -> None:
+def test_a_certificate_of_an_authority_that_is_not_trusted_ends_the_launch(certified, tmp_path):
     settings = {"security.protocol": "SSL", **trusting(certified, "other.pem")}
     problem = refusal(certified, tmp_path, certified.tls_address, settings)
     assert "broker certificate could not be verified, verify that ssl.ca.location is correctly configured" in problem
 
 
-def test_a_wrong_password_over_tls_ends_the_launch_and_is_not_shown(certified: Broker, tmp_path: Path) -> None:
+def test_a_wrong_password_over_tls_ends_the_launch_and_is_not_shown(certified, tmp_path):
     settings = {**LOGIN, "sasl.password": SECRET, **trusting(certified, "trusted.pem")}
     problem = refusal(certified, tmp_path, certified.tls_login_address, settings)
     assert "Authentication failed" in problem
     assert SECRET not in problem
 
 
-def test_a_file_of_certificates_that_does_not_exist_ends_the_launch(certified: Broker, tmp_path: Path) -> None:
+def test_a_file_of_certificates_that_does_not_exist_ends_the_launch(certified, tmp_path):
     settings = {"security.protocol": "SSL", "ssl.ca.location": str(tmp_path / "absent.pem")}
     assert "ssl.ca.location failed" in refusal(certified, tmp_path, certified.tls_address, settings)
 
@@ -147,7 +147,7 @@ def with_secrets(broker: Broker, folder: Path, address: str, password: str) -> s
 
 @pytest.mark.trial
 @pytest.mark.parametrize("password", ["alice-secret", SECRET], ids=["accepted", "refused"])
-def test_a_password_is_in_no_file_no_output_and_no_command(certified: Broker, tmp_path: Path, password: str) -> None:
+def test_a_password_is_in_no_file_no_output_and_no_command(certified, tmp_path, password):
     printed = with_secrets(certified, tmp_path, certified.tls_login_address, password)
     assert ("[kafka-refused]" in printed) == (password == SECRET)
     assert password not in printed
@@ -158,7 +158,7 @@ def test_a_password_is_in_no_file_no_output_and_no_command(certified: Broker, tm
 
 
 @pytest.mark.trial
-def test_a_certificate_that_has_expired_ends_the_launch(certified: Broker, tmp_path: Path) -> None:
+def test_a_certificate_that_has_expired_ends_the_launch(certified, tmp_path):
     """The last test of this file: it leaves the broker with this certificate."""
     folder = certified.folder
     certified.stop()
@@ -172,7 +172,7 @@ def test_a_certificate_that_has_expired_ends_the_launch(certified: Broker, tmp_p
 
 
 @pytest.mark.parametrize("name", ["sasl.password", "ssl.key.password", "ssl.key.pem", "sasl.oauthbearer.client.secret"])
-def test_a_plan_shows_no_secret_that_is_set_in_code(name: str) -> None:
+def test_a_plan_shows_no_secret_that_is_set_in_code(name):
     def draw(dag: Dag, conf: object) -> None:
         writer = KafkaWriter(topic="topic", bootstrap_servers="127.0.0.1:1", settings={name: SECRET})
         dag.add_operator("items", Items(items=["1"])) >> dag.add_operator("writer", writer)

@@ -1,7 +1,6 @@
 """Ranges of a real broker are split at every offset, and the number of their readers follows the backlog."""
 
 from itertools import groupby
-from pathlib import Path
 
 import pytest
 
@@ -15,13 +14,12 @@ from dagkit_operators import KafkaReader, KafkaSplitter
 from dagkit_operators.kafka.messages import KafkaRange
 from tests.engine.cast import Collect, Desk, Hurried, arrived
 from tests.engine.changes.test_listeners import Roomy
-from tests.services.broker import Broker
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.mark.trial
-def test_every_split_of_a_range_gives_the_same_messages(kafka: Broker) -> None:
+def test_every_split_of_a_range_gives_the_same_messages(kafka):
     topic = kafka.topic()
     kafka.produce(topic, range(8))
     reader = KafkaReader(bootstrap_servers=kafka.address, batch_size=2)
@@ -30,7 +28,7 @@ def test_every_split_of_a_range_gives_the_same_messages(kafka: Broker) -> None:
 
 
 @pytest.mark.trial
-def test_every_split_of_a_range_with_transactions_gives_the_committed_messages(kafka: Broker) -> None:
+def test_every_split_of_a_range_with_transactions_gives_the_committed_messages(kafka):
     """Of six offsets, 0 and 4 have messages that are committed."""
     topic = kafka.topic()
     for is_committed in (True, False, True):
@@ -47,7 +45,7 @@ def test_every_split_of_a_range_with_transactions_gives_the_committed_messages(k
     assert (proven.records, proven.cuts) == (2, 5)
 
 
-def test_the_number_of_readers_follows_the_backlog(kafka: Broker, tmp_path: Path) -> None:
+def test_the_number_of_readers_follows_the_backlog(kafka, tmp_path):
     topic, rounds = kafka.topic(2), iter((range(40), range(40, 80)))
 
     def draw(dag: Dag, conf: object) -> None:

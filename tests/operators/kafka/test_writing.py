@@ -1,7 +1,6 @@
 """Messages that reach a topic of a real broker once, in one transaction for each window."""
 
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,7 +40,7 @@ def numbers(broker: Broker, topic: str, partitions: int = 1) -> list[int]:
     return sorted(int(value) for values in broker.committed(topic, partitions) for value in values)
 
 
-def test_messages_are_staged_and_read_back_as_they_were() -> None:
+def test_messages_are_staged_and_read_back_as_they_were():
     messages = [
         Outgoing(None, b"1"),
         Outgoing(b"k", None),
@@ -54,7 +53,7 @@ def test_messages_are_staged_and_read_back_as_they_were() -> None:
     assert found == [*messages, *messages[:1]]
 
 
-def test_the_messages_of_a_window_are_written_once_and_numbered(kafka: Broker, tmp_path: Path) -> None:
+def test_the_messages_of_a_window_are_written_once_and_numbered(kafka, tmp_path):
     topic = kafka.topic(2)
     desk = Desk(tmp_path, written(kafka, topic, key=lambda number: str(number % 3)))
     desk.run()
@@ -64,7 +63,7 @@ def test_the_messages_of_a_window_are_written_once_and_numbered(kafka: Broker, t
     assert per_partition[0].isdisjoint(per_partition[1])
 
 
-def test_a_message_is_copied_with_its_key_its_headers_and_its_time(kafka: Broker, tmp_path: Path) -> None:
+def test_a_message_is_copied_with_its_key_its_headers_and_its_time(kafka, tmp_path):
     source, target = kafka.topic(), kafka.topic()
     kafka.produce(source, [("a", "1"), ("b", None)], timestamp=5_000, headers=[("trace", b"x")])
 
@@ -91,7 +90,7 @@ def test_a_message_is_copied_with_its_key_its_headers_and_its_time(kafka: Broker
     ]
 
 
-def test_a_partition_that_is_added_to_the_topic_meanwhile_is_written_too(kafka: Broker, tmp_path: Path) -> None:
+def test_a_partition_that_is_added_to_the_topic_meanwhile_is_written_too(kafka, tmp_path):
     topic = kafka.topic()
     settings = {"topic.metadata.refresh.interval.ms": 10, "sticky.partitioning.linger.ms": 0}
     desk = Desk(tmp_path, written(kafka, topic, settings=settings))
@@ -109,7 +108,7 @@ def test_a_partition_that_is_added_to_the_topic_meanwhile_is_written_too(kafka: 
 
 @pytest.mark.gate(2)
 @pytest.mark.parametrize("point", [point for point in Point if point is not Point.HALF_FINISHED])
-def test_every_message_is_there_once_wherever_the_driver_is_killed(kafka: Broker, tmp_path: Path, point: Point) -> None:
+def test_every_message_is_there_once_wherever_the_driver_is_killed(kafka, tmp_path, point):
     topic = kafka.topic()
     desk = Desk(tmp_path, written(kafka, topic), backend=Hurried)
     assert desk.crash(CrashAfter(point), CrashAfter(point), CrashAfter(point, 3)) == 3
@@ -117,9 +116,7 @@ def test_every_message_is_there_once_wherever_the_driver_is_killed(kafka: Broker
     assert numbers(kafka, topic) == EXPECTED
 
 
-def test_a_transaction_that_a_killed_driver_left_open_is_aborted_by_the_next_launch(
-    kafka: Broker, tmp_path: Path
-) -> None:
+def test_a_transaction_that_a_killed_driver_left_open_is_aborted_by_the_next_launch(kafka, tmp_path):
     topic = kafka.topic()
     desk = Desk(tmp_path, written(kafka, topic))
     assert desk.crash(CrashAfter(Point.APPENDED)) == 1
@@ -134,7 +131,7 @@ def test_a_transaction_that_a_killed_driver_left_open_is_aborted_by_the_next_lau
     assert last(kafka, writer) > 0
 
 
-def test_a_transaction_whose_commit_was_not_answered_is_found(kafka: Broker, tmp_path: Path) -> None:
+def test_a_transaction_whose_commit_was_not_answered_is_found(kafka, tmp_path):
     topic = kafka.topic()
     desk = Desk(tmp_path, written(kafka, topic))
     desk.crash(CrashAfter(Point.DELIVERED))  # in the topic, and the launch did not hear of it
@@ -145,7 +142,7 @@ def test_a_transaction_whose_commit_was_not_answered_is_found(kafka: Broker, tmp
 
 
 @pytest.mark.trial
-def test_commits_whose_answers_are_lost_are_found_by_the_same_launch(kafka: Broker, tmp_path: Path) -> None:
+def test_commits_whose_answers_are_lost_are_found_by_the_same_launch(kafka, tmp_path):
     topic = kafka.topic()
     with LosingCommits(kafka.address) as proxy:
         desk = Desk(tmp_path, written(kafka, topic, bootstrap_servers=proxy.address))
@@ -175,7 +172,7 @@ def last(broker: Broker, writer: str) -> int:
 # ---- bad input
 
 
-def test_a_writer_that_another_producer_fenced_writes_nothing(kafka: Broker, tmp_path: Path) -> None:
+def test_a_writer_that_another_producer_fenced_writes_nothing(kafka, tmp_path):
     topic = kafka.topic()
     desk = Desk(tmp_path, written(kafka, topic))
 
@@ -191,28 +188,28 @@ def test_a_writer_that_another_producer_fenced_writes_nothing(kafka: Broker, tmp
     assert numbers(kafka, topic) == EXPECTED
 
 
-def test_a_cluster_that_is_away_for_longer_than_the_writer_waits_ends_the_launch(kafka: Broker, tmp_path: Path) -> None:
+def test_a_cluster_that_is_away_for_longer_than_the_writer_waits_ends_the_launch(kafka, tmp_path):
     desk = Desk(tmp_path, written(kafka, "any", bootstrap_servers="127.0.0.1:1", waits_seconds=0))
     with pytest.raises(OperatorFailed, match=r"Kafka at 127\.0\.0\.1:1 does not answer") as raised:
         desk.run()
     assert raised.value.code == "system-unavailable"
 
 
-def test_a_timeout_of_transactions_that_the_cluster_does_not_allow_is_reported(kafka: Broker, tmp_path: Path) -> None:
+def test_a_timeout_of_transactions_that_the_cluster_does_not_allow_is_reported(kafka, tmp_path):
     day = {"transaction.timeout.ms": 24 * 3600 * 1000}
     with pytest.raises(OperatorFailed, match="Transaction timeout is larger than the maximum") as raised:
         Desk(tmp_path, written(kafka, kafka.topic(), settings=day)).run()
     assert raised.value.code == "kafka-refused"
 
 
-def test_a_topic_that_does_not_exist_is_reported_before_anything_is_read(kafka: Broker, tmp_path: Path) -> None:
+def test_a_topic_that_does_not_exist_is_reported_before_anything_is_read(kafka, tmp_path):
     desk = Desk(tmp_path, written(kafka, f"none-{tmp_path.name}"))
     with pytest.raises(OperatorFailed, match=f"there is no topic 'none-{tmp_path.name}'") as raised:
         desk.run()
     assert raised.value.code == "topic-missing"
 
 
-def test_a_message_that_is_too_large_is_rejected(kafka: Broker, tmp_path: Path) -> None:
+def test_a_message_that_is_too_large_is_rejected(kafka, tmp_path):
     topic = kafka.topic()
 
     def draw(dag: Dag, conf: object) -> None:
@@ -229,7 +226,7 @@ def test_a_message_that_is_too_large_is_rejected(kafka: Broker, tmp_path: Path) 
     assert arrived(loop) == ["the message has 11 bytes, and largest_message is 10"]
 
 
-def test_a_message_that_is_copied_and_too_large_is_rejected(kafka: Broker, tmp_path: Path) -> None:
+def test_a_message_that_is_copied_and_too_large_is_rejected(kafka, tmp_path):
     source, target = kafka.topic(), kafka.topic()
     kafka.produce(source, ["1", "2" * 11, "3" * 10])
 
@@ -247,9 +244,7 @@ def test_a_message_that_is_copied_and_too_large_is_rejected(kafka: Broker, tmp_p
     assert arrived(loop) == [f"{source}/0, offset 1"]
 
 
-def test_a_message_that_the_broker_refuses_is_reported_and_nothing_of_its_window_is_visible(
-    kafka: Broker, tmp_path: Path
-) -> None:
+def test_a_message_that_the_broker_refuses_is_reported_and_nothing_of_its_window_is_visible(kafka, tmp_path):
     topic = kafka.topic(max_message_bytes="500")
     long = written(kafka, topic, value=lambda number: f"{number:0600}" if number == 3 else str(number))
     desk = Desk(tmp_path, long)
@@ -264,7 +259,7 @@ def test_a_message_that_the_broker_refuses_is_reported_and_nothing_of_its_window
     assert numbers(kafka, topic) == EXPECTED
 
 
-def test_a_right_that_is_taken_while_it_runs_ends_the_launch_and_loses_nothing(kafka: Broker, tmp_path: Path) -> None:
+def test_a_right_that_is_taken_while_it_runs_ends_the_launch_and_loses_nothing(kafka, tmp_path):
     topic = kafka.topic()
     login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "alice"}
     settings = {**login, "sasl.password": "alice-secret"}
@@ -283,6 +278,6 @@ def test_a_right_that_is_taken_while_it_runs_ends_the_launch_and_loses_nothing(k
     assert numbers(kafka, topic) == EXPECTED
 
 
-def test_an_item_that_is_no_text_is_refused(kafka: Broker, tmp_path: Path) -> None:
+def test_an_item_that_is_no_text_is_refused(kafka, tmp_path):
     with pytest.raises(OperatorFailed, match="the value 0 is neither text nor bytes; set `value`"):
         Desk(tmp_path, written(kafka, kafka.topic(), value=None)).run()

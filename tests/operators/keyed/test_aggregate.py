@@ -42,7 +42,7 @@ def larger(one: int, other: int) -> int:
 
 @pytest.mark.slow
 @given(batches=PAIRS, restarts=st.booleans(), function=st.sampled_from([*FUNCTIONS, larger]))
-def test_aggregates_are_those_of_python(batches: list[Any], restarts: bool, function: Any) -> None:
+def test_aggregates_are_those_of_python(batches, restarts, function):
     one_by_one, in_batches = Alone(Aggregate(function=function)), Alone(Aggregate(function=function))
     for batch in batches:
         one_by_one.send(*batch)
@@ -57,7 +57,7 @@ def test_aggregates_are_those_of_python(batches: list[Any], restarts: bool, func
 
 @pytest.mark.slow
 @given(batches=PAIRS, partitions=st.integers(1, 3), function=st.sampled_from([*FUNCTIONS, larger]))
-def test_the_results_of_partitions_are_merged(batches: list[Any], partitions: int, function: Any) -> None:
+def test_the_results_of_partitions_are_merged(batches, partitions, function):
     aggregate = Aggregate(function=function)
     aggregating = [Alone(aggregate) for _ in range(partitions)]
     merging = Alone(aggregate.merging())
@@ -81,7 +81,7 @@ class Sale:
     [("shop", "cents"), (lambda sale: sale.shop, lambda sale: sale.cents), (value.field("shop"), "cents")],
 )
 @pytest.mark.parametrize("send", ["send", "send_batch"])
-def test_key_and_value_are_fields_or_functions(key: Any, of: Any, send: str) -> None:
+def test_key_and_value_are_fields_or_functions(key, of, send):
     alone = Alone(Aggregate(key=key, of=of))
     sales = [Sale("north", 5), Sale("east", 1), Sale("north", 2)]
     with alone.window():
@@ -89,7 +89,7 @@ def test_key_and_value_are_fields_or_functions(key: Any, of: Any, send: str) -> 
     assert alone.sent() == [("east", 1), ("north", 7)]
 
 
-def test_of_records_the_value_is_aggregated() -> None:
+def test_of_records_the_value_is_aggregated():
     alone = Alone(Aggregate(function="count", key=lambda text: text[0]))
     with alone.window():
         alone.send(Record(1, "ab"))
@@ -97,7 +97,7 @@ def test_of_records_the_value_is_aggregated() -> None:
     assert alone.sent() == [("a", 2), ("b", 1)]
 
 
-def test_a_window_without_items_sends_nothing_and_the_next_starts_over() -> None:
+def test_a_window_without_items_sends_nothing_and_the_next_starts_over():
     alone = Alone(Aggregate())
     for items, sent in [([("a", 1)], [("a", 1)]), ([], []), ([("a", 2)], [("a", 2)])]:
         with alone.window():
@@ -105,17 +105,17 @@ def test_a_window_without_items_sends_nothing_and_the_next_starts_over() -> None
         assert alone.sent() == sent
 
 
-def test_a_mean_is_a_number_and_a_text() -> None:
+def test_a_mean_is_a_number_and_a_text():
     assert (Mean(3, 2).value, float(Mean(3, 2)), str(Mean(3, 2))) == (1.5, 1.5, "1.5")
 
 
-def test_an_unknown_function_is_a_fault() -> None:
+def test_an_unknown_function_is_a_fault():
     assert "function" in Aggregate(function="median").faults[0].path  # type: ignore[arg-type]
 
 
 @pytest.mark.slow
 @given(windows=PAIRS, restarts=st.booleans(), function=st.sampled_from([*FUNCTIONS, larger]))
-def test_results_over_all_windows_are_those_of_python(windows: list[Any], restarts: bool, function: Any) -> None:
+def test_results_over_all_windows_are_those_of_python(windows, restarts, function):
     operator = Alone(Aggregate(function=function), connected=["aggregates", "totals", "finals"])
     so_far: list[tuple[str, int]] = []
     for pairs in windows:
@@ -132,7 +132,7 @@ def test_results_over_all_windows_are_those_of_python(windows: list[Any], restar
     assert operator.sent("aggregates") == [("d", expected(function, [("d", 1)])[0][1])]
 
 
-def test_results_over_all_windows_are_kept_only_if_they_are_sent() -> None:
+def test_results_over_all_windows_are_kept_only_if_they_are_sent():
     operator = Alone(Aggregate(), connected=["aggregates"])
     with operator.window():
         operator.send(("a", 1))

@@ -20,7 +20,7 @@ from dagkit_operators.values.keys import first_of
 WINDOWS = st.lists(st.lists(st.lists(st.sampled_from("abc"), max_size=5), max_size=3), max_size=4)
 
 
-def test_each_window_shows_what_came_in_it_in_order() -> None:
+def test_each_window_shows_what_came_in_it_in_order():
     at_work = Alone(CountByKey())
     with at_work.window():
         at_work.send("b", "a", "b")
@@ -33,7 +33,7 @@ def test_each_window_shows_what_came_in_it_in_order() -> None:
     assert at_work.batches() == []
 
 
-def test_of_records_the_values_are_counted() -> None:
+def test_of_records_the_values_are_counted():
     at_work = Alone(CountByKey())
     with at_work.window():
         at_work.send(Record(1, "a"), Record(2, "a"))
@@ -41,7 +41,7 @@ def test_of_records_the_values_are_counted() -> None:
     assert at_work.sent() == [("a", 3)]
 
 
-def test_keys_without_an_order_are_sent_as_they_came() -> None:
+def test_keys_without_an_order_are_sent_as_they_came():
     at_work = Alone(CountByKey())
     with at_work.window():
         at_work.send("b", 1, "b")
@@ -49,7 +49,7 @@ def test_keys_without_an_order_are_sent_as_they_came() -> None:
 
 
 @given(windows=WINDOWS, restarts=st.booleans())
-def test_counts_are_those_of_python(windows: list[list[list[str]]], restarts: bool) -> None:
+def test_counts_are_those_of_python(windows, restarts):
     one_by_one, at_once = Alone(CountByKey()), Alone(CountByKey())
     for batches in windows:
         for batch in batches:
@@ -64,7 +64,7 @@ def test_counts_are_those_of_python(windows: list[list[list[str]]], restarts: bo
 
 
 @given(windows=WINDOWS, partitions=st.integers(1, 3))
-def test_partitions_that_mirror_others_are_added_up(windows: list[list[list[str]]], partitions: int) -> None:
+def test_partitions_that_mirror_others_are_added_up(windows, partitions):
     counting = [Alone(CountByKey()) for _ in range(partitions)]
     adding, summing = Alone(AddUp()), Alone(SumByKey())
     so_far: Counter[str] = Counter()
@@ -86,7 +86,7 @@ def test_partitions_that_mirror_others_are_added_up(windows: list[list[list[str]
 
 
 @pytest.mark.parametrize("send", ["send", "send_batch"])
-def test_totals_are_of_all_windows_and_sums_of_one(send: str) -> None:
+def test_totals_are_of_all_windows_and_sums_of_one(send):
     at_work = Alone(SumByKey())
     for _ in range(2):
         with at_work.window():
@@ -95,7 +95,7 @@ def test_totals_are_of_all_windows_and_sums_of_one(send: str) -> None:
     assert at_work.sent() == [("a", 2), ("b", 1), ("a", 4), ("b", 2)]
 
 
-def test_finals_are_sent_when_nothing_more_comes_and_again_when_more_came() -> None:
+def test_finals_are_sent_when_nothing_more_comes_and_again_when_more_came():
     at_work = Alone(SumByKey())
     for numbers, finals in [((1, 2), [("a", 1), ("b", 2)]), ((3, 0), [("a", 4), ("b", 2)])]:
         with at_work.window():
@@ -108,7 +108,7 @@ def test_finals_are_sent_when_nothing_more_comes_and_again_when_more_came() -> N
 
 
 @pytest.mark.parametrize("key", ["a", b"a", ("a", 1), None, 1.5], ids=repr)
-def test_a_key_of_any_type_is_one_key_over_restarts(key: object) -> None:
+def test_a_key_of_any_type_is_one_key_over_restarts(key):
     at_work = Alone(SumByKey())
     for _ in range(3):
         with at_work.window():
@@ -122,7 +122,7 @@ def test_a_key_of_any_type_is_one_key_over_restarts(key: object) -> None:
 @pytest.mark.parametrize(
     "key", ["shop", value.field("shop"), lambda sale: sale["shop"]], ids=["field", "value", "call"]
 )
-def test_items_are_counted_by_the_key_that_is_set(key: Any) -> None:
+def test_items_are_counted_by_the_key_that_is_set(key):
     at_work = Alone(CountByKey(key=key))
     with at_work.window():
         at_work.send({"shop": "b", "cents": 1}, Record(1, {"shop": "a", "cents": 2}))
@@ -130,14 +130,14 @@ def test_items_are_counted_by_the_key_that_is_set(key: Any) -> None:
     assert at_work.sent() == [("a", 1), ("b", 2)]
 
 
-def test_the_key_that_is_set_chooses_the_partition() -> None:
+def test_the_key_that_is_set_chooses_the_partition():
     (port,) = input_ports(CountByKey).values()
     key, _ = port.key_in(CountByKey(key="shop"))
     assert key is not None
     assert key({"shop": "b"}) == "b"
 
 
-def test_the_pairs_of_records_are_summed() -> None:
+def test_the_pairs_of_records_are_summed():
     at_work = Alone(SumByKey())
     with at_work.window():
         at_work.send(Record(1, ("a", 2)), ("a", 1))
@@ -147,7 +147,7 @@ def test_the_pairs_of_records_are_summed() -> None:
 
 @pytest.mark.parametrize("item", ["ab", "a", 7, ("a", "b"), ("a", 1, 2), Record(1, "ab"), {"a": 1}], ids=repr)
 @pytest.mark.parametrize("send", ["send", "send_batch"])
-def test_an_item_that_is_no_pair_is_refused_with_what_to_write(item: object, send: str) -> None:
+def test_an_item_that_is_no_pair_is_refused_with_what_to_write(item, send):
     at_work = Alone(SumByKey())
     with (
         pytest.raises(TypeError, match=r"no pair of a key and a (number|value).*: send pairs, as Map\(lambda"),
@@ -157,7 +157,7 @@ def test_an_item_that_is_no_pair_is_refused_with_what_to_write(item: object, sen
 
 
 @pytest.mark.parametrize("item", ["ab", b"ab", 7, (), {0: 1}], ids=repr)
-def test_an_item_that_is_no_pair_has_no_key(item: object) -> None:
+def test_an_item_that_is_no_pair_has_no_key(item):
     with pytest.raises(TypeError, match=r"no pair of a key and a value: send pairs, .* or set the operator's key"):
         first_of(item)
 
@@ -175,7 +175,7 @@ def test_an_item_that_is_no_pair_has_no_key(item: object) -> None:
     ],
     ids=str,
 )
-def test_a_stream_of_other_than_pairs_is_refused_where_its_type_is_known(sent: Any, is_summed: bool) -> None:
+def test_a_stream_of_other_than_pairs_is_refused_where_its_type_is_known(sent, is_summed):
     def populate_dag(dag: Dag, conf: object) -> None:
         made, sums = dag.add_operator("Made", sent(str.split)), dag.add_operator("Sums", SumByKey())
         dag.add_operator("Items", Items[str](items=("a",))) >> made >> sums

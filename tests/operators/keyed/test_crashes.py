@@ -1,7 +1,5 @@
 """Keyed operators send the same items whatever crashes: their state is that of the last committed window."""
 
-from pathlib import Path
-
 import pytest
 
 from dagkit import Dag, InputOperator, InputPort, Operator, OutputPort, Shutdown, State
@@ -61,7 +59,7 @@ def outcome(desk: Desk) -> tuple[list[str], list[RowAccount]]:
 
 @pytest.mark.parametrize("point", [Point.PLANNED, Point.RUNNING, Point.STAGED, Point.APPENDED])
 @pytest.mark.parametrize("window_id", [1, 3])
-def test_a_crash_changes_nothing(point: Point, window_id: int, tmp_path: Path) -> None:
+def test_a_crash_changes_nothing(point, window_id, tmp_path):
     plain, crashed = Desk(tmp_path / "plain", populate_dag), Desk(tmp_path / "crashed", populate_dag)
     plain.run()
     assert crashed.crash(CrashAfter(point, window_id)) == 1

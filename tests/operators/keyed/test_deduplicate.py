@@ -17,7 +17,7 @@ BATCHES = st.lists(st.lists(st.sampled_from("abcdef"), max_size=6), max_size=5)
 
 @pytest.mark.slow
 @given(batches=BATCHES, restarts=st.booleans())
-def test_the_first_item_of_each_key_is_sent_however_items_are_batched(batches: list[list[str]], restarts: bool) -> None:
+def test_the_first_item_of_each_key_is_sent_however_items_are_batched(batches, restarts):
     one_by_one, in_batches = Alone(Deduplicate()), Alone(Deduplicate())
     sent: tuple[list[str], list[str]] = ([], [])
     dropped: tuple[list[str], list[str]] = ([], [])
@@ -46,7 +46,7 @@ class Order:
     "key", ["number", lambda order: order.number, value.field("number")], ids=["a field", "a function", "an expression"]
 )
 @pytest.mark.parametrize("send", ["send", "send_batch"])
-def test_the_key_is_a_field_a_function_or_an_expression(key: object, send: str) -> None:
+def test_the_key_is_a_field_a_function_or_an_expression(key, send):
     alone = Alone(Deduplicate(key=key))
     orders = [Order(1, "a"), Order(2, "b"), Order(1, "c")]
     with alone.window():
@@ -55,7 +55,7 @@ def test_the_key_is_a_field_a_function_or_an_expression(key: object, send: str) 
     assert alone.sent() == orders[:2]
 
 
-def test_of_records_the_value_is_the_key() -> None:
+def test_of_records_the_value_is_the_key():
     alone = Alone(Deduplicate())
     with alone.window():
         alone.send(Record(1, "a"), Record(2, "a"))
@@ -63,7 +63,7 @@ def test_of_records_the_value_is_the_key() -> None:
     assert alone.sent() == [Record(1, "a"), Record(3, "b")]
 
 
-def test_the_keys_that_occurred_longest_ago_are_forgotten_beyond_the_number_of_keys() -> None:
+def test_the_keys_that_occurred_longest_ago_are_forgotten_beyond_the_number_of_keys():
     alone = Alone(Deduplicate(most_keys=2))
     for items, sent, forgotten in [
         ("ab", "ab", 0),
@@ -80,7 +80,7 @@ def test_the_keys_that_occurred_longest_ago_are_forgotten_beyond_the_number_of_k
         alone = alone.restarted()
 
 
-def test_memory_is_bounded_within_a_window_too() -> None:
+def test_memory_is_bounded_within_a_window_too():
     alone = Alone(Deduplicate(most_keys=16))
     with alone.window():
         for start in range(0, 1000, 50):
@@ -90,7 +90,7 @@ def test_memory_is_bounded_within_a_window_too() -> None:
     assert alone.metrics["keys_forgotten"] == 1000 - 16
 
 
-def test_a_key_is_forgotten_after_so_many_windows_without_it() -> None:
+def test_a_key_is_forgotten_after_so_many_windows_without_it():
     alone = Alone(Deduplicate(most_windows=2))
     sent = []
     for items in ("a", "a", "", "a", "", "", "a"):
@@ -116,7 +116,7 @@ class Collect(Operator):
         Path("received").write_text("".join(sorted(self.received)))
 
 
-def test_known_keys_move_when_the_number_of_partitions_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_known_keys_move_when_the_number_of_partitions_changes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for partitions, letters in [(1, "abcabc"), (3, "abcabcbde"), (2, "abcabcbdeedcbaf")]:
 
@@ -130,5 +130,5 @@ def test_known_keys_move_when_the_number_of_partitions_changes(tmp_path: Path, m
         assert Path("received").read_text() == "".join(sorted(set(letters)))
 
 
-def test_an_empty_batch_stays_empty() -> None:
+def test_an_empty_batch_stays_empty():
     assert len(Alone(Deduplicate()).operator.process_batch(Batch.of([]))) == 0

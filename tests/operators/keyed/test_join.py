@@ -36,7 +36,7 @@ def expected(lefts: Sequence[Any], rights: Sequence[Any], kind: Any) -> list[Any
 @pytest.mark.parametrize("kind", [Join, LeftJoin, OuterJoin])
 @pytest.mark.slow
 @given(windows=WINDOWS)
-def test_pairs_are_those_of_a_nested_loop_over_all_windows(kind: Any, windows: list[Any]) -> None:
+def test_pairs_are_those_of_a_nested_loop_over_all_windows(kind, windows):
     one_by_one, in_batches = Alone(kind()), Alone(kind())
     sent = []
     for number, (lefts, rights, restarts) in enumerate(windows, 1):
@@ -59,7 +59,7 @@ def test_pairs_are_those_of_a_nested_loop_over_all_windows(kind: Any, windows: l
 @pytest.mark.parametrize("kind", [Join, LeftJoin, OuterJoin])
 @pytest.mark.slow
 @given(windows=WINDOWS)
-def test_a_join_of_one_window_joins_each_window_alone(kind: Any, windows: list[Any]) -> None:
+def test_a_join_of_one_window_joins_each_window_alone(kind, windows):
     join = Alone(kind(most_windows=1))
     for lefts, rights, _ in windows:
         with join.window():
@@ -69,7 +69,7 @@ def test_a_join_of_one_window_joins_each_window_alone(kind: Any, windows: list[A
     assert all(not kept for kept in join.state.values())
 
 
-def test_an_item_waits_for_its_windows_and_no_longer() -> None:
+def test_an_item_waits_for_its_windows_and_no_longer():
     join = Alone(OuterJoin(most_windows=2))
     sent = []
     for lefts, rights in [("a", ""), ("", "a"), ("", "a"), ("", "")]:
@@ -80,7 +80,7 @@ def test_an_item_waits_for_its_windows_and_no_longer() -> None:
     assert sent == [[], [(("a", 1), ("a", 2))], [], [(None, ("a", 2))]]
 
 
-def test_forgotten_items_are_counted() -> None:
+def test_forgotten_items_are_counted():
     join = Alone(Join(most_windows=1))
     with join.window():
         join.send(("a", 1), ("b", 1), to="left")
@@ -92,7 +92,7 @@ def test_forgotten_items_are_counted() -> None:
     assert (endless.metrics["unpaired_forgotten"], endless.metrics["items_kept"]) == (0, 1)
 
 
-def test_an_item_that_was_sent_alone_is_not_paired_later() -> None:
+def test_an_item_that_was_sent_alone_is_not_paired_later():
     join = Alone(LeftJoin())
     with join.window(last=True):
         join.send(("a", 1), to="left")
@@ -108,7 +108,7 @@ class Person:
     city: str
 
 
-def test_keys_are_fields_or_functions() -> None:
+def test_keys_are_fields_or_functions():
     join = Alone(Join(left_key="city", right_key=lambda text: text.upper()))
     with join.window():
         join.send_batch([Person("Ann", "ROME"), Person("Bob", "OSLO")], to="left")
@@ -132,7 +132,7 @@ ANN = Person("Ann", "ROME")
     ],
     ids=["untyped", "partly typed", "text", "records of a class", "a class"],
 )
-def test_records_and_typed_items_wait_in_other_processes(join: Any, left: Any) -> None:
+def test_records_and_typed_items_wait_in_other_processes(join, left):
     key = "ROME" if ANN in (left, getattr(left, "value", None)) else "a"
     waiting = Alone(join.configured({"right_key": lambda text: text}))
     with waiting.window():

@@ -56,7 +56,7 @@ def written(home: Path) -> list[str]:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
+def home(tmp_path):
     write(tmp_path, "orders", ORDERS)
     write(tmp_path, "customers", CUSTOMERS)
     return tmp_path
@@ -65,7 +65,7 @@ def home(tmp_path: Path) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [Join, LeftJoin, OuterJoin])
 @pytest.mark.parametrize("partitions", [1, 3])
-def test_one_launch_joins_all_files(kind: Any, partitions: int, home: Path) -> None:
+def test_one_launch_joins_all_files(kind, partitions, home):
     conf = {"dt.operator.Join.attr.PARTITIONER": f"StatelessPartitioner:{partitions}"}
     desk = Desk(home, folders_joined(home, kind), conf=conf)
     desk.run()
@@ -74,7 +74,7 @@ def test_one_launch_joins_all_files(kind: Any, partitions: int, home: Path) -> N
 
 
 @pytest.mark.slow
-def test_items_that_wait_follow_their_keys_to_other_partitions(tmp_path: Path) -> None:
+def test_items_that_wait_follow_their_keys_to_other_partitions(tmp_path):
     write(tmp_path, "orders", {})
     for folder, files, partitions in (("customers", CUSTOMERS, 1), ("orders", ORDERS, 3), ("customers", EXTRA, 2)):
         write(tmp_path, folder, files)
@@ -84,7 +84,7 @@ def test_items_that_wait_follow_their_keys_to_other_partitions(tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_several_launches_join_what_one_would(tmp_path: Path) -> None:
+def test_several_launches_join_what_one_would(tmp_path):
     desk = Desk(tmp_path, folders_joined(tmp_path))
     for name in ("orders", "customers"):
         (tmp_path / name).mkdir()
@@ -98,7 +98,7 @@ def test_several_launches_join_what_one_would(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("point", [Point.PLANNED, Point.STAGED, Point.APPENDED])
 @pytest.mark.parametrize("window_id", [1, 2, 3, 4])
-def test_no_crash_loses_or_doubles_a_pair(point: Point, window_id: int, home: Path) -> None:
+def test_no_crash_loses_or_doubles_a_pair(point, window_id, home):
     desk = Desk(home, folders_joined(home, OuterJoin))
     assert desk.crash(CrashAfter(point, window_id)) == 1
     desk.run()
@@ -106,7 +106,7 @@ def test_no_crash_loses_or_doubles_a_pair(point: Point, window_id: int, home: Pa
     assert desk.faults() == []
 
 
-def test_a_join_within_windows_is_reported_before_it_runs(tmp_path: Path) -> None:
+def test_a_join_within_windows_is_reported_before_it_runs(tmp_path):
     (note,) = compile_application(folders_joined(tmp_path, most_windows=1)).notes
     assert note.code == "windows-apart"
     assert note.problem.endswith("and Read customers and Read orders may send them in other windows")

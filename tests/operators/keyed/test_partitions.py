@@ -93,16 +93,14 @@ WAYS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("settings", WAYS.values(), ids=WAYS.keys())
-def test_the_result_does_not_depend_on_partitions(
-    settings: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_result_does_not_depend_on_partitions(settings, tmp_path, monkeypatch):
     joined, once = result(tmp_path / "run", settings, monkeypatch, Machine("reference"))
     assert joined == repr(JOINED)
     alone = result(tmp_path / "alone", {}, monkeypatch, Machine("reference"))
     assert once == alone[1]
 
 
-def test_payloads_follow_from_the_streams() -> None:
+def test_payloads_follow_from_the_streams():
     def typed(dag: Dag, conf: Config) -> None:
         numbers = dag.add_operator("Numbers", Items[int](items=(1,)))
         once, sample = dag.add_operator("Once", Deduplicate()), dag.add_operator("Sample", Sample(every=2))

@@ -22,7 +22,7 @@ def sampled(operator: Any, items: Any, *, batch: bool) -> list[Any]:
 
 @pytest.mark.slow
 @given(items=ITEMS, seed=st.integers(-5, 5), at=st.integers(0, 20))
-def test_a_fraction_depends_on_the_item_alone(items: list[Any], seed: int, at: int) -> None:
+def test_a_fraction_depends_on_the_item_alone(items, seed, at):
     sample = Sample(fraction=0.5, seed=seed)
     chosen = sampled(sample, items, batch=False)
     assert sampled(sample, items, batch=True) == chosen
@@ -30,7 +30,7 @@ def test_a_fraction_depends_on_the_item_alone(items: list[Any], seed: int, at: i
     assert sampled(sample, items[::-1], batch=True) == chosen[::-1]
 
 
-def test_lines_are_chosen_as_their_text_and_as_records() -> None:
+def test_lines_are_chosen_as_their_text_and_as_records():
     texts = [f"line {number}" for number in range(100)]
     chosen = sampled(Sample(fraction=0.3), texts, batch=False)
     lines = Lines(pa.array([f"{text}\n".encode() for text in texts], pa.binary()))
@@ -41,12 +41,12 @@ def test_lines_are_chosen_as_their_text_and_as_records() -> None:
 
 @pytest.mark.parametrize("fraction", [0.0, 0.01, 0.5, 1.0])
 @pytest.mark.parametrize("of", [int, str], ids=["consecutive numbers", "texts"])
-def test_the_share_is_about_the_fraction(fraction: float, of: Any) -> None:
+def test_the_share_is_about_the_fraction(fraction, of):
     count = len(sampled(Sample(fraction=fraction), [of(number) for number in range(20_000)], batch=True))
     assert abs(count - 20_000 * fraction) <= 4 * (20_000 * fraction * (1 - fraction)) ** 0.5
 
 
-def test_items_with_equal_keys_share_their_fate() -> None:
+def test_items_with_equal_keys_share_their_fate():
     items = [(number % 50, number) for number in range(500)]
     kept = sampled(Sample(fraction=0.5, key=lambda pair: pair[0]), items, batch=True)
     keys = {key for key, _ in kept}
@@ -54,13 +54,13 @@ def test_items_with_equal_keys_share_their_fate() -> None:
     assert kept == [item for item in items if item[0] in keys]
 
 
-def test_another_seed_chooses_others() -> None:
+def test_another_seed_chooses_others():
     items = list(range(100))
     assert sampled(Sample(fraction=0.5, seed=1), items, batch=True) != sampled(Sample(fraction=0.5), items, batch=True)
 
 
 @given(batches=st.lists(st.integers(0, 7), max_size=6), every=st.integers(1, 4), restarts=st.booleans())
-def test_every_nth_item_is_kept_over_batches_and_restarts(batches: list[int], every: int, restarts: bool) -> None:
+def test_every_nth_item_is_kept_over_batches_and_restarts(batches, every, restarts):
     alone, at, kept = Alone(Sample(every=every)), 0, []
     for number, size in enumerate(batches):
         items = range(at, at + size)
@@ -72,9 +72,9 @@ def test_every_nth_item_is_kept_over_batches_and_restarts(batches: list[int], ev
 
 
 @pytest.mark.parametrize("given", [{}, {"fraction": 0.5, "every": 2}])
-def test_it_needs_one_of_both(given: dict[str, Any]) -> None:
+def test_it_needs_one_of_both(given):
     assert [fault.message for fault in Sample(**given).faults] == ["it needs a fraction, or every, and not both"]
 
 
-def test_a_fraction_lies_between_none_and_all() -> None:
+def test_a_fraction_lies_between_none_and_all():
     assert [fault.path for fault in Sample(fraction=1.5).faults] == ["fraction"]

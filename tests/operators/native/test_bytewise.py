@@ -6,7 +6,6 @@ import pickle
 import platform
 import sys
 import zlib
-from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
 
@@ -28,7 +27,7 @@ compiling = pytest.mark.skipif(not can_compile(), reason=MISSING)
 
 
 @pytest.fixture(scope="module", params=[pytest.param(way, marks=[] if way == "numpy" else compiling) for way in WAYS])
-def _way(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _way(request, tmp_path_factory):
     """Each way by itself, whichever is used where dagkit is installed."""
     found = None
     if request.param != "numpy":
@@ -58,7 +57,7 @@ DISTANCES = (1, 2, CROWDED - 1, CROWDED, CROWDED + 1, 40, 63, 64, 65, 97, 1000, 
 
 
 @every_way
-def test_a_byte_is_found_wherever_it_stands() -> None:
+def test_a_byte_is_found_wherever_it_stands():
     for length, apart in product(LENGTHS, DISTANCES):
         data = np.empty(length, np.uint8)
         for shift in (0, 1, apart // 2):
@@ -70,7 +69,7 @@ def test_a_byte_is_found_wherever_it_stands() -> None:
 
 @every_way
 @given(seed=st.integers(0, 2**32 - 1), share=st.floats(0, 0.2), length=st.integers(0, 3 * FEW))
-def test_bytes_are_found_as_flatnonzero_finds_them(seed: int, share: float, length: int) -> None:
+def test_bytes_are_found_as_flatnonzero_finds_them(seed, share, length):
     data = (np.random.default_rng(seed).random(length) < share).astype(np.uint8)
     assert (places_of(data, 1) == np.flatnonzero(data == 1)).all()
     assert len(places_of(data, 1)) == data.sum()
@@ -78,13 +77,13 @@ def test_bytes_are_found_as_flatnonzero_finds_them(seed: int, share: float, leng
 
 @every_way
 @given(data=st.binary(max_size=300), byte=st.integers(0, 255), start=st.integers(0, 64))
-def test_any_byte_is_found_among_any_others(data: bytes, byte: int, start: int) -> None:
+def test_any_byte_is_found_among_any_others(data, byte, start):
     held = np.frombuffer(data, np.uint8)[start:]
     assert places_of(held, byte).tolist() == [place for place, one in enumerate(data[start:]) if one == byte]
 
 
 @every_way
-def test_words_that_hold_many_are_emptied_beside_those_that_hold_none() -> None:
+def test_words_that_hold_many_are_emptied_beside_those_that_hold_none():
     data = np.zeros(2 * FEW, np.uint8)
     data[1000:1130] = data[FEW] = data[-1] = 1
     assert places_of(data, 1).tolist() == [*range(1000, 1130), FEW, 2 * FEW - 1]
@@ -92,7 +91,7 @@ def test_words_that_hold_many_are_emptied_beside_those_that_hold_none() -> None:
 
 @every_way
 @pytest.mark.parametrize("found", [7, 8, 9])
-def test_places_that_there_was_no_room_for_are_found_again(found: int) -> None:
+def test_places_that_there_was_no_room_for_are_found_again(found):
     data = np.zeros(7 * SPARSE, np.uint8)
     data[:found] = 1
     assert places_of(data, 1).tolist() == list(range(found))
@@ -104,16 +103,14 @@ kinds = st.sampled_from([pa.binary(), pa.large_binary()])
 
 
 @given(lines=lines, text=texts, start=st.integers(0, 20), kind=kinds)
-def test_values_begin_as_arrow_says(lines: list[bytes], text: bytes, start: int, kind: pa.DataType) -> None:
+def test_values_begin_as_arrow_says(lines, text, start, kind):
     values = pa.array(lines, kind).slice(start)
     assert begin_with(values, text).to_pylist() == pc.starts_with(values, text).to_pylist()
 
 
 @every_way
 @given(lines=lines, text=texts, span=st.slices(40).filter(lambda span: span.step in (None, 1)), kind=kinds)
-def test_those_are_kept_that_begin_so_or_that_do_not(
-    lines: list[bytes], text: bytes, span: slice, kind: pa.DataType
-) -> None:
+def test_those_are_kept_that_begin_so_or_that_do_not(lines, text, span, kind):
     values = pa.array(lines, kind)[span]
     for wanted in (True, False):
         kept = kept_by_beginning(values, text, wanted=wanted)
@@ -124,7 +121,7 @@ def test_those_are_kept_that_begin_so_or_that_do_not(
 
 
 @pytest.fixture
-def page() -> Iterator[mmap.mmap]:
+def page():
     """A page of memory followed by none: reading beyond it ends the process."""
     libc = ctypes.CDLL(None, use_errno=True)
     with mmap.mmap(-1, 2 * mmap.PAGESIZE) as memory:
@@ -138,7 +135,7 @@ def page() -> Iterator[mmap.mmap]:
 @pytest.mark.skipif(sys.platform != "linux", reason="pages are protected as Linux does")
 @every_way
 @pytest.mark.parametrize("length", [1, 15, 16, 63, 64, 65, 127, 128, 1000])
-def test_nothing_is_read_behind_what_is_given(page: mmap.mmap, length: int) -> None:
+def test_nothing_is_read_behind_what_is_given(page, length):
     page[mmap.PAGESIZE - length : mmap.PAGESIZE] = b"." * (length - 1) + b"\n"
     data = np.frombuffer(page, np.uint8, length, mmap.PAGESIZE - length)
     assert places_of(data, ord("\n")).tolist() == [length - 1]
@@ -152,7 +149,7 @@ def test_nothing_is_read_behind_what_is_given(page: mmap.mmap, length: int) -> N
 
 @compiling
 @pytest.mark.parametrize("room", [0, 1, 5, 64, 100])
-def test_nothing_is_written_where_there_is_no_room(room: int) -> None:
+def test_nothing_is_written_where_there_is_no_room(room):
     library = compiled()
     assert library is not None
     if library.ends is None:
@@ -165,7 +162,7 @@ def test_nothing_is_written_where_there_is_no_room(room: int) -> None:
 
 @compiling
 @pytest.mark.parametrize("wanted", [True, False])
-def test_what_is_kept_is_written_into_no_more_than_its_own_memory(page: mmap.mmap, wanted: bool) -> None:
+def test_what_is_kept_is_written_into_no_more_than_its_own_memory(page, wanted):
     library = compiled()
     assert library is not None
     lines = [b".a\n", b"b\n", b"\n", b".\n", b"cc\n"] * 20
@@ -183,7 +180,7 @@ def test_what_is_kept_is_written_into_no_more_than_its_own_memory(page: mmap.mma
 
 
 @compiling
-def test_what_was_compiled_is_at_hand_where_a_compiler_is() -> None:
+def test_what_was_compiled_is_at_hand_where_a_compiler_is():
     assert compiled() is not None, f"{LIBRARY.name} is missing, or of another {SOURCE.name}: run `make clean test`"
 
 
@@ -222,6 +219,6 @@ def _no_library(tmp_path: Path) -> Path:
     [_another, _nothing_of_ours, _without_functions, _no_library, lambda folder: folder / "absent.so"],
     ids=["of another text", "with nothing of it", "without its functions", "for another machine", "not there"],
 )
-def test_only_what_was_compiled_of_this_very_text_is_used(made: Callable[[Path], Path], tmp_path: Path) -> None:
+def test_only_what_was_compiled_of_this_very_text_is_used(made, tmp_path):
     assert opened(LIBRARY) is not None
     assert opened(made(tmp_path)) is None

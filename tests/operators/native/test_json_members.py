@@ -3,8 +3,6 @@
 import ctypes
 import json
 import mmap
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +22,7 @@ SCHEMA = pa.schema(TYPES.items())
 
 
 @pytest.fixture(scope="module", autouse=True, params=["SSE2", "no SSE2"])
-def _way(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _way(request, tmp_path_factory):
     library = tmp_path_factory.mktemp("compiled") / JSON_LIBRARY.name
     assert compile_library(JSON_SOURCE, library, ["-U__SSE2__"] if "no" in request.param else []) is None
     members = members_in(library)
@@ -78,9 +76,7 @@ def in_lines(rows: list[dict[str, object]], separators: tuple[str, str], ascii_o
     ascii_only=st.booleans(),
     line_end=st.sampled_from(["\n", "\r\n"]),
 )
-def test_what_is_read_is_what_arrow_reads(
-    rows: list[dict[str, object]], separators: tuple[str, str], ascii_only: bool, line_end: str
-) -> None:
+def test_what_is_read_is_what_arrow_reads(rows, separators, ascii_only, line_end):
     text = in_lines(rows, separators, ascii_only, line_end)
     batch = read(text)
     if batch is not None:
@@ -89,7 +85,7 @@ def test_what_is_read_is_what_arrow_reads(
 
 
 @given(rows=st.lists(FITTING, min_size=1, max_size=3), data=st.data())
-def test_text_that_arrow_refuses_is_not_read(rows: list[dict[str, object]], data: st.DataObject) -> None:
+def test_text_that_arrow_refuses_is_not_read(rows, data):
     text = bytearray(in_lines(rows, (",", ":"), False, "\n"))
     for _ in range(data.draw(st.integers(1, 3))):
         place = data.draw(st.integers(0, len(text) - 1))
@@ -117,7 +113,7 @@ def test_text_that_arrow_refuses_is_not_read(rows: list[dict[str, object]], data
         '{"t":"äöü and more than sixteen bytes","other":"äöü and more than \\" sixteen"}\n'.encode(),
     ],
 )
-def test_common_forms_need_no_parser(text: bytes) -> None:
+def test_common_forms_need_no_parser(text):
     batch = read(text)
     assert batch is not None
     assert pa.Table.from_batches([batch]).equals(by_arrow(text))
@@ -148,16 +144,16 @@ def test_common_forms_need_no_parser(text: bytes) -> None:
         b'{"other":nul}',
     ],
 )
-def test_other_texts_are_left_to_the_parser(text: bytes) -> None:
+def test_other_texts_are_left_to_the_parser(text):
     assert read(text) is None
 
 
-def test_types_that_json_has_not_are_left_to_the_parser() -> None:
+def test_types_that_json_has_not_are_left_to_the_parser():
     assert read(b'{"i":1}', pa.schema([("i", pa.timestamp("s"))])) is None
 
 
 @given(rows=st.lists(FITTING, min_size=1, max_size=2), cut=st.integers(0, 200))
-def test_no_byte_behind_the_end_is_read(rows: list[dict[str, object]], cut: int) -> None:
+def test_no_byte_behind_the_end_is_read(rows, cut):
     """The text ends where the page behind it may not be read: reading on would end the process."""
     text = in_lines(rows, (",", ":"), False, "\n")
     text = text[: len(text) - cut % len(text)]
@@ -171,7 +167,7 @@ def test_no_byte_behind_the_end_is_read(rows: list[dict[str, object]], cut: int)
     assert (here is None) == (there is None)
 
 
-def test_only_what_was_compiled_of_this_very_text_is_used(tmp_path: Path) -> None:
+def test_only_what_was_compiled_of_this_very_text_is_used(tmp_path):
     assert members_in(JSON_LIBRARY) is not None, f"{JSON_LIBRARY.name} is missing or old: run `make clean test`"
     (tmp_path / "other.c").write_bytes(JSON_SOURCE.read_bytes() + b"\n")
     assert compile_library(tmp_path / "other.c", tmp_path / "other.so") is None

@@ -54,17 +54,17 @@ def watched(feed: Feed, *, minutes: int = 1, **given: Any) -> list[list[Any]]:
     return sent
 
 
-def test_each_output_is_sent_once() -> None:
+def test_each_output_is_sent_once():
     assert watched(Feed(["a", "b"], ["b", "c", "c"], [], ["a", "d"])) == [["a", "b"], ["c"], [], ["d"]]
 
 
-def test_outputs_with_one_key_are_one() -> None:
+def test_outputs_with_one_key_are_one():
     polls = [{"id": 1, "n": 1}], [{"id": 1, "n": 2}, {"id": 2, "n": 3}]
     assert watched(Feed(*polls), key="id") == [polls[0], polls[1][1:]]
     assert watched(Feed(*polls)) == [polls[0], polls[1]]
 
 
-def test_an_output_that_was_gone_is_sent_again_where_asked() -> None:
+def test_an_output_that_was_gone_is_sent_again_where_asked():
     polls = ["a", "b"], ["b", "c"], ["a", "c"]
     assert watched(Feed(*polls)) == [["a", "b"], ["c"], []]
     assert watched(Feed(*polls), forgets_gone=True) == [["a", "b"], ["c"], ["a"]]
@@ -84,15 +84,15 @@ def test_an_output_that_was_gone_is_sent_again_where_asked() -> None:
     ],
     ids=["never", "elapsed", "quiet", "a function", "any", "all", "all with a function", "nested"],
 )
-def test_the_polls_of_an_element_end(until: Any, polls: int) -> None:
+def test_the_polls_of_an_element_end(until, polls):
     assert len(watched(Feed(["a"], ["b"], [], [], []), until=until)) == polls
 
 
-def test_the_function_may_say_that_nothing_more_will_come() -> None:
+def test_the_function_may_say_that_nothing_more_will_come():
     assert watched(Feed(["a"], Polled(["b"], is_complete=True), ["c"])) == [["a"], ["b"]]
 
 
-def test_a_poll_without_news_makes_no_progress() -> None:
+def test_a_poll_without_news_makes_no_progress():
     feed = Feed(["a"], ["a"])
     alone = Alone(Watch(function=feed), now=lambda: feed.now)
     alone.work("feed")
@@ -104,7 +104,7 @@ def test_a_poll_without_news_makes_no_progress() -> None:
     assert alone.deferred.delay == timedelta(seconds=5)
 
 
-def test_a_poll_whose_outputs_are_not_sent_does_not_advance_the_watermark() -> None:
+def test_a_poll_whose_outputs_are_not_sent_does_not_advance_the_watermark():
     feed = Feed(["a"], ["a", "b"])
     alone = Alone(Watch(function=feed, event_time=lambda name: 60 * ord(name)), now=lambda: feed.now)
     rest = alone.work("feed", split_after=0)
@@ -142,7 +142,7 @@ def desk_of(home: Path, draw: Any, until: Until = Until.IDLE) -> Desk:
 
 
 @pytest.mark.parametrize("partitions", [1, 3])
-def test_launches_send_what_is_new_since_the_last_one(tmp_path: Path, partitions: int) -> None:
+def test_launches_send_what_is_new_since_the_last_one(tmp_path, partitions):
     fill(tmp_path, "0/a", "0/b", "1/c")
     desk = desk_of(tmp_path, watching(tmp_path, partitions=partitions))
     assert sorted(arrived(desk.run())) == ["a", "b", "c"]
@@ -156,7 +156,7 @@ def test_launches_send_what_is_new_since_the_last_one(tmp_path: Path, partitions
 @pytest.mark.slow
 @pytest.mark.parametrize("window", [1, 2, 3])
 @pytest.mark.parametrize("point", Point)
-def test_a_crash_after_any_step_sends_nothing_twice(tmp_path: Path, point: Point, window: int) -> None:
+def test_a_crash_after_any_step_sends_nothing_twice(tmp_path, point, window):
     fill(tmp_path, "0/a", "1/b")
     desk = desk_of(tmp_path, watching(tmp_path))
     desk.crash(CrashAfter(point, window))
@@ -166,7 +166,7 @@ def test_a_crash_after_any_step_sends_nothing_twice(tmp_path: Path, point: Point
     assert sorted(arrived(desk.run())) == ["a", "b", "c", "d"]
 
 
-def test_polls_that_have_ended_leave_no_work(tmp_path: Path) -> None:
+def test_polls_that_have_ended_leave_no_work(tmp_path):
     fill(tmp_path, "0/a", "1/b")
     loop = desk_of(tmp_path, watching(tmp_path, until=lambda outputs: True)).run()
     assert sorted(arrived(loop)) == ["a", "b"]
@@ -221,9 +221,7 @@ def listed(dag: Dag) -> Any:
 @pytest.mark.parametrize("found", [matched, listed], ids=["MatchFiles", "Watch"])
 @pytest.mark.parametrize("read", [by_blocks, by_files], ids=["blocks", "files"])
 @BY_FORMAT
-def test_files_that_appear_are_read_in_every_format(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: Any, read: Any, form: Format
-) -> None:
+def test_files_that_appear_are_read_in_every_format(tmp_path, monkeypatch, found, read, form):
     monkeypatch.chdir(tmp_path)
 
     def draw(dag: Dag, conf: object) -> None:
@@ -249,7 +247,7 @@ def polled_with_time(name: str) -> Polled[str]:
     ],
     ids=["of the poll", "of the outputs"],
 )
-def test_the_watermark_is_that_of_the_slowest_element(tmp_path: Path, given: Any) -> None:
+def test_the_watermark_is_that_of_the_slowest_element(tmp_path, given):
     def draw(dag: Dag, conf: object) -> None:
         names = dag.add_operator("names", Items(items=["slow", "fast"]))
         watch = dag.add_operator("watch", Watch(**given))

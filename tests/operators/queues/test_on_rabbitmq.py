@@ -42,7 +42,7 @@ SEED = 20261123
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitMQ]:
+def broker(tmp_path_factory):
     """A broker that runs for all tests of this file, with a certificate, and beside it that of its authority."""
     folder, authority = tmp_path_factory.mktemp("rabbitmq"), Authority()
     authority.write(folder / "trusted.pem")
@@ -53,7 +53,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitMQ]:
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -122,7 +122,7 @@ def killed(broker: RabbitMQ, queue: str, kills: Sequence[int], backend: str) -> 
 
 @pytest.mark.trial
 @pytest.mark.parametrize("backend", ["reference", pytest.param("spark", marks=pytest.mark.spark)])
-def test_drivers_that_are_killed_lose_no_message_and_double_none(broker: RabbitMQ, backend: str, trials: int) -> None:
+def test_drivers_that_are_killed_lose_no_message_and_double_none(broker, backend, trials):
     queue = f"kills-on-{backend}"
     random = Random(SEED)  # noqa: S311 - drawn for a test
     kills = trials if backend == "reference" else -(-trials // 10)
@@ -131,7 +131,7 @@ def test_drivers_that_are_killed_lose_no_message_and_double_none(broker: RabbitM
 
 
 @pytest.mark.trial
-def test_brokers_that_are_killed_lose_no_message_and_double_none(tmp_path: Path, trials: int) -> None:
+def test_brokers_that_are_killed_lose_no_message_and_double_none(tmp_path, trials):
     with RabbitMQ(tmp_path / "broker") as broker:
         broker.send("files", files(0, 3))
         count = 3
@@ -172,7 +172,7 @@ def ingest(broker: RabbitMQ, queue: str, *, takes_rejected: bool) -> None:
     launch(draw, until="once", path="app", machine=Machine("reference"))
 
 
-def test_messages_that_name_no_file_are_reported_with_their_ids_and_stay(broker: RabbitMQ) -> None:
+def test_messages_that_name_no_file_are_reported_with_their_ids_and_stay(broker):
     missing = Path("file-0").absolute()
     broker.send("without-files", ["no\tpath", str(missing)])
     with pytest.raises(RunFailure, match=r"the message is no path \(message without-files-0-no\tpath") as rejected:
@@ -205,9 +205,7 @@ def test_messages_that_name_no_file_are_reported_with_their_ids_and_stay(broker:
     ],
     ids=["password", "queue", "queue again", "a slash in the URL", "a number sign in the URL", "transport"],
 )
-def test_what_the_broker_refuses_ends_the_run_and_no_secret_is_shown(
-    broker: RabbitMQ, change: tuple[str, str], queue: str, problem: str
-) -> None:
+def test_what_the_broker_refuses_ends_the_run_and_no_secret_is_shown(broker, change, queue, problem):
     alone = Alone(QueueInput(url=SecretStr(broker.url.replace(*change)), queue=queue))
     with pytest.raises(QueueRefused, match=problem) as refused:
         look_for_long(alone)
@@ -220,7 +218,7 @@ def over_tls(broker: RabbitMQ, authority: str) -> Alone[QueueInput]:
     return Alone(QueueInput(url=SecretStr(broker.tls_url), queue="over-tls", transport_options=trusted))
 
 
-def test_messages_arrive_over_tls(broker: RabbitMQ) -> None:
+def test_messages_arrive_over_tls(broker):
     broker.send("over-tls", ["one"])
     alone = over_tls(broker, "trusted.pem")
     messages = next(sent for _ in looks(alone) if (sent := alone.sent("output")))
@@ -228,7 +226,7 @@ def test_messages_arrive_over_tls(broker: RabbitMQ) -> None:
     alone.operator.teardown()
 
 
-def test_a_certificate_of_an_authority_that_is_not_trusted_ends_the_run(broker: RabbitMQ) -> None:
+def test_a_certificate_of_an_authority_that_is_not_trusted_ends_the_run(broker):
     alone = over_tls(broker, "other.pem")
     with pytest.raises(QueueRefused, match="certificate verify failed"):
         look_for_long(alone)
@@ -236,9 +234,7 @@ def test_a_certificate_of_an_authority_that_is_not_trusted_ends_the_run(broker: 
 
 
 @pytest.mark.trial
-def test_a_broker_that_is_away_is_reported_once_and_waited_for(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_broker_that_is_away_is_reported_once_and_waited_for(tmp_path, caplog):
     with RabbitMQ(tmp_path / "broker") as broker:
         broker.send("files", ["one"])
         broker.shut_down()  # a killed one may forget the new queue

@@ -41,13 +41,13 @@ _numbers = itertools.count()
 
 
 @pytest.fixture
-def queue() -> str:
+def queue():
     """The name of a queue that no other test uses."""
     return f"queue-{next(_numbers)}"
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -84,7 +84,7 @@ def proven() -> bool:
     return verify(Ledger.open("app")).is_valid
 
 
-def test_the_files_that_messages_name_are_read_and_the_messages_are_acknowledged(queue: str) -> None:
+def test_the_files_that_messages_name_are_read_and_the_messages_are_acknowledged(queue):
     send(MEMORY, queue, files(5))
     ingest(queue)
     assert lines_in("output") == expected(5)
@@ -95,7 +95,7 @@ def test_the_files_that_messages_name_are_read_and_the_messages_are_acknowledged
 @pytest.mark.gate(4)
 @pytest.mark.parametrize("point", Point)
 @pytest.mark.parametrize("window", [1, 2])
-def test_a_crash_at_any_step_loses_no_message_and_doubles_none(queue: str, point: Point, window: int) -> None:
+def test_a_crash_at_any_step_loses_no_message_and_doubles_none(queue, point, window):
     send(MEMORY, queue, files(5))
     with contextlib.suppress(Crash):
         ingest(queue, probe=CrashAfter(point, window))
@@ -106,7 +106,7 @@ def test_a_crash_at_any_step_loses_no_message_and_doubles_none(queue: str, point
     assert proven()
 
 
-def test_a_message_whose_acknowledgement_was_lost_is_acknowledged_again_and_not_read_again(queue: str) -> None:
+def test_a_message_whose_acknowledgement_was_lost_is_acknowledged_again_and_not_read_again(queue):
     paths = files(3)
     send(MEMORY, queue, paths)
     ingest(queue)
@@ -116,7 +116,7 @@ def test_a_message_whose_acknowledgement_was_lost_is_acknowledged_again_and_not_
     assert left(MEMORY, queue) == 0
 
 
-def test_a_path_that_is_sent_again_in_another_message_is_read_again(queue: str) -> None:
+def test_a_path_that_is_sent_again_in_another_message_is_read_again(queue):
     (path,) = files(1)
     send(MEMORY, queue, [path])
     ingest(queue)
@@ -125,7 +125,7 @@ def test_a_path_that_is_sent_again_in_another_message_is_read_again(queue: str) 
     assert lines_in("output") == sorted(expected(1) * 2)
 
 
-def test_messages_without_a_file_become_dead_letters_and_hold_nothing_up(queue: str) -> None:
+def test_messages_without_a_file_become_dead_letters_and_hold_nothing_up(queue):
     send(MEMORY, queue, ["no\tpath", str(Path("gone").absolute()), "", *files(2)])
     ingest(queue)
     assert lines_in("output") == expected(2)
@@ -136,14 +136,14 @@ def test_messages_without_a_file_become_dead_letters_and_hold_nothing_up(queue: 
     assert left(MEMORY, queue) == 0
 
 
-def test_an_empty_file_is_acknowledged(queue: str) -> None:
+def test_an_empty_file_is_acknowledged(queue):
     Path("empty").touch()
     send(MEMORY, queue, [str(Path("empty").absolute())])
     ingest(queue)
     assert left(MEMORY, queue) == 0
 
 
-def test_a_file_of_many_blocks_is_acknowledged_once_all_are_read(queue: str) -> None:
+def test_a_file_of_many_blocks_is_acknowledged_once_all_are_read(queue):
     Path("long").write_text("".join(f"line {number}\n" for number in range(1000)))
     send(MEMORY, queue, [str(Path("long").absolute())])
     application = MessageIngest(url=SecretStr(MEMORY), queue=queue)
@@ -175,7 +175,7 @@ class InOneFile(MessageIngest):
         dag.add_stream("settled", messages.settled, acknowledge.settled)
 
 
-def test_lines_that_are_acknowledged_and_not_visible_yet_survive_a_crash(queue: str) -> None:
+def test_lines_that_are_acknowledged_and_not_visible_yet_survive_a_crash(queue):
     options: dict[str, Any] = {"path": "app", "machine": Machine(backend="reference")}
     send(MEMORY, queue, files(3))
     with pytest.raises(Crash):
@@ -204,7 +204,7 @@ def copied(queue: str, *, rejected: bool = False) -> Any:
 
 @pytest.mark.gate(1)
 @pytest.mark.parametrize("point", Point)
-def test_messages_are_acknowledged_after_the_window_that_took_them(queue: str, point: Point) -> None:
+def test_messages_are_acknowledged_after_the_window_that_took_them(queue, point):
     send(MEMORY, queue, ["one", "two", "three"])
     options: dict[str, Any] = {"path": "app", "until": "once", "machine": Machine(backend="reference")}
     with contextlib.suppress(Crash):
@@ -217,7 +217,7 @@ def test_messages_are_acknowledged_after_the_window_that_took_them(queue: str, p
     assert left(MEMORY, queue) == 0
 
 
-def test_a_queue_that_does_not_exist_is_refused(queue: str) -> None:
+def test_a_queue_that_does_not_exist_is_refused(queue):
     alone = Alone(QueueInput(queue=queue))
     with pytest.raises(QueueRefused, match=queue):
         look_for_long(alone)
@@ -226,7 +226,7 @@ def test_a_queue_that_does_not_exist_is_refused(queue: str) -> None:
 
 @pytest.mark.gate(1)
 @pytest.mark.parametrize("until", [Until.ONCE, Until.IDLE, Until.STOPPED])
-def test_a_launch_is_stopped_while_the_broker_is_away(tmp_path: Path, queue: str, until: Until) -> None:
+def test_a_launch_is_stopped_while_the_broker_is_away(tmp_path, queue, until):
     def draw(dag: Dag, conf: Config) -> None:
         source = QueueInput(url=SecretStr("amqp://guest:guest@127.0.0.1:1//"), queue=queue)
         dag.add_operator("Messages", source) >> dag.add_operator("Collect", Collect())
@@ -245,7 +245,7 @@ def test_a_launch_is_stopped_while_the_broker_is_away(tmp_path: Path, queue: str
     assert not any(queue in sentence for sentence in present_outages())
 
 
-def test_a_launch_with_an_end_takes_messages_until_none_has_come_for_a_while(queue: str) -> None:
+def test_a_launch_with_an_end_takes_messages_until_none_has_come_for_a_while(queue):
     send(MEMORY, queue, map(str, range(35)))
     options: dict[str, Any] = {"path": "app", "until": "once", "machine": Machine(backend="reference")}
     settings = {"mostUnacknowledged": 10, "quietMillis": 300}
@@ -253,7 +253,7 @@ def test_a_launch_with_an_end_takes_messages_until_none_has_come_for_a_while(que
     assert lines_in("output") == sorted(map(str, range(35)))
 
 
-def test_a_rejected_message_that_no_output_takes_fails_the_run_and_stays(queue: str) -> None:
+def test_a_rejected_message_that_no_output_takes_fails_the_run_and_stays(queue):
     send(MEMORY, queue, ["no\tpath"])
     alone = Alone(QueuePaths(queue=queue), connected=["output"])
     with pytest.raises(ItemRejected, match="the message is no path"):
@@ -262,7 +262,7 @@ def test_a_rejected_message_that_no_output_takes_fails_the_run_and_stays(queue: 
     assert left(MEMORY, queue) == 1
 
 
-def test_a_look_that_fails_acknowledges_no_message_that_it_received_twice(queue: str) -> None:
+def test_a_look_that_fails_acknowledges_no_message_that_it_received_twice(queue):
     send(MEMORY, queue, ["a path", "a path"], message_id="twice")
     send(MEMORY, queue, ["no\tpath"])
     alone = Alone(QueuePaths(queue=queue), connected=["output"])
@@ -276,7 +276,7 @@ def test_a_look_that_fails_acknowledges_no_message_that_it_received_twice(queue:
     assert left(MEMORY, queue) == 3
 
 
-def test_only_the_last_messages_are_remembered(queue: str) -> None:
+def test_only_the_last_messages_are_remembered(queue):
     send(MEMORY, queue, map(str, range(35)))
     alone = Alone(QueueInput(queue=queue, remembered=10))
     found: list[str] = []

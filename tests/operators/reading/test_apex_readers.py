@@ -58,7 +58,7 @@ READERS = pytest.mark.parametrize("reader", [DatedLineReader(), ReadAheadLineRea
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
+def data(tmp_path):
     path = tmp_path / "reader_test_data.csv"
     path.write_text("".join(f"{line}\n" for line in LINES))
     assert path.stat().st_size == 123_000
@@ -90,13 +90,13 @@ def read(reader: BlockReader[Any], blocks: list[Block]) -> list[Any]:
 
 
 @READERS
-def test_test(reader: LineReader, data: Path) -> None:
+def test_test(reader, data):
     """FSLineReaderTest.test: the whole file is one block."""
     assert read(reader, blocks_of(data, 123_000)) == LINES
 
 
 @READERS
-def test_multiple_blocks(reader: LineReader, data: Path) -> None:
+def test_multiple_blocks(reader, data):
     """FSLineReaderTest.testMultipleBlocks: 123 blocks in their order."""
     blocks = blocks_of(data, 1000)
     assert len(blocks) == 123
@@ -104,13 +104,13 @@ def test_multiple_blocks(reader: LineReader, data: Path) -> None:
 
 
 @READERS
-def test_non_consecutive_blocks(reader: LineReader, data: Path) -> None:
+def test_non_consecutive_blocks(reader, data):
     """FSLineReaderTest.testNonConsecutiveBlocks: every tenth block, ten times."""
     blocks = blocks_of(data, 1000)
     assert sorted(read(reader, [block for first in range(10) for block in blocks[first::10]])) == sorted(LINES)
 
 
-def test_partial_lines_are_dropped_and_counted(data: Path) -> None:
+def test_partial_lines_are_dropped_and_counted(data):
     alone = Alone(DatedLineReader())
     for block in blocks_of(data, 1000):
         alone.work(block)
@@ -118,14 +118,14 @@ def test_partial_lines_are_dropped_and_counted(data: Path) -> None:
     assert alone.metrics["records_dropped"] == sum(start % 123 != 0 for start in range(0, 123_000, 1000)) == 122
 
 
-def test_bytes_received(data: Path) -> None:
+def test_bytes_received(data):
     """FSSliceReaderTest.testBytesReceived: the slices of blocks of 1500 bytes are the file."""
     slices = read(FSSliceReader(), blocks_of(data, 1500))
     assert b"".join(one.to_bytes() for one in slices) == data.read_bytes()
     assert len(slices) == 82
 
 
-def test_block_size(data: Path) -> None:
+def test_block_size(data):
     """FSSliceReaderTest.testBlockSize: without a length, slices are as long as the filesystem's blocks."""
 
     class Small(FSSliceReader):
@@ -144,13 +144,11 @@ def test_block_size(data: Path) -> None:
     ("path", "size"),
     [("/data/a", 64 << 20), ("hdfs://host/a", 128 << 20), ("hdfs://host/a?default_block_size=4096", 4096)],
 )
-def test_slices_are_as_long_as_the_blocks_that_a_splitter_makes_of_the_file(
-    reader: BlockReader[Any], path: str, size: int
-) -> None:
+def test_slices_are_as_long_as_the_blocks_that_a_splitter_makes_of_the_file(reader, path, size):
     assert reader.context_for(path).stride == FileSplitterInput(scanner={"files": [path]})._size_for(path) == size
 
 
-def test_the_filesystem_may_be_given(data: Path) -> None:
+def test_the_filesystem_may_be_given(data):
     """As `getFSInstance` of Malhar's AbstractFSBlockReader."""
 
     class Below(ReadAheadLineReader):
@@ -164,7 +162,7 @@ def test_the_filesystem_may_be_given(data: Path) -> None:
 
 
 @pytest.fixture
-def record_files(tmp_path: Path) -> list[Path]:
+def record_files(tmp_path):
     """The files of FSRecordReaderTest."""
     paths = [tmp_path / "file1.txt", tmp_path / "file2.txt"]
     for path, text in zip(paths, ("1234\n567890\nabcde\nfgh\ni\njklmop", "qr\nstuvw\nxyz\n"), strict=True):
@@ -182,19 +180,19 @@ def records_of(reader: RecordReader, paths: list[Path]) -> set[bytes]:
     return set(records)
 
 
-def test_delimited_records(record_files: list[Path]) -> None:
+def test_delimited_records(record_files):
     """FSRecordReaderTest.testDelimitedRecords: a last record without a newline is one."""
     expected = {b"1234", b"567890", b"abcde", b"fgh", b"i", b"jklmop", b"qr", b"stuvw", b"xyz"}
     assert records_of(RecordReader(mode="DELIMITED_RECORD"), record_files) == expected
 
 
-def test_fixed_width_records(record_files: list[Path]) -> None:
+def test_fixed_width_records(record_files):
     """FSRecordReaderTest.testFixedWidthRecords: files are not joined, and short tails are kept."""
     expected = {b"1234\n567", b"890\nabcd", b"e\nfgh\ni\n", b"jklmop", b"qr\nstuvw", b"\nxyz\n"}
     assert records_of(RecordReader(mode="FIXED_WIDTH_RECORD", record_length=8), record_files) == expected
 
 
-def test_missing_record_length() -> None:
+def test_missing_record_length():
     """FSRecordReaderTest.testMissingRecordLength."""
     (fault,) = RecordReader(mode="fixed_width_record").faults
     assert (
@@ -211,7 +209,7 @@ def test_missing_record_length() -> None:
     ],
     ids=["read ahead, blocks of 5", "line, blocks of 5", "line, blocks of 7"],
 )
-def test_golden_examples(context: Any, size: int, records: list[str], tmp_path: Path) -> None:
+def test_golden_examples(context, size, records, tmp_path):
     path = tmp_path / "file"
     path.write_text("aaaa\nbbbb\ncccc\n")
     assert read(LineReader(reader_context=context), blocks_of(path, size)) == records
@@ -224,7 +222,7 @@ CONTEXTS = pytest.mark.parametrize(
 
 @CONTEXTS
 @pytest.mark.parametrize("length", [11_000, 45_000])
-def test_bug_a_a_last_line_without_a_newline_is_a_record(context: Any, length: int, tmp_path: Path) -> None:
+def test_bug_a_a_last_line_without_a_newline_is_a_record(context, length, tmp_path):
     lines = [f"{n:099}" for n in range(length // 100)]
     path = tmp_path / "file"
     path.write_text("\n".join(lines))
@@ -239,9 +237,7 @@ def test_bug_a_a_last_line_without_a_newline_is_a_record(context: Any, length: i
     ids=["line", "read ahead", "read ahead, 16384", "read ahead, 4096", "read ahead, 1000"],
 )
 @pytest.mark.parametrize("end", ["\n", ""], ids=["with a last newline", "without"])
-def test_bug_b_characters_of_several_bytes_make_no_further_records(
-    context: Any, size: int, end: str, tmp_path: Path
-) -> None:
+def test_bug_b_characters_of_several_bytes_make_no_further_records(context, size, end, tmp_path):
     lines = [f"row {n} é" for n in range(3000)]
     path = tmp_path / "file"
     path.write_text("\n".join(lines) + end, encoding="utf-8")
@@ -250,7 +246,7 @@ def test_bug_b_characters_of_several_bytes_make_no_further_records(
 
 @CONTEXTS
 @pytest.mark.parametrize("place", [8191, 16383])
-def test_bug_c_a_newline_that_two_reads_divide_ends_one_line(context: Any, place: int, tmp_path: Path) -> None:
+def test_bug_c_a_newline_that_two_reads_divide_ends_one_line(context, place, tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"a" * place + b"\r\n" + b"b\r\n")
     reader = LineReader(reader_context=context, keep_returns=False, chunk_size=place + 1)
@@ -264,7 +260,7 @@ def runs(content: bytes) -> Iterator[str]:
             yield found.group(1).decode()
 
 
-def test_runs_of_line_ends_collapse_as_in_malhar(tmp_path: Path) -> None:
+def test_runs_of_line_ends_collapse_as_in_malhar(tmp_path):
     chance = random.Random(17)  # noqa: S311 - nothing is to be kept secret
     path = tmp_path / "file"
     for _ in range(200):
@@ -276,7 +272,7 @@ def test_runs_of_line_ends_collapse_as_in_malhar(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_counters_transfer(tmp_path: Path) -> None:
+def test_counters_transfer(tmp_path):
     """In Malhar, a reader that stays takes over the counters of those that are removed; here, each window counts."""
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "one.txt").write_text(some_lines(300))

@@ -62,14 +62,14 @@ kinds = pytest.mark.parametrize(("parts", "delimiter", "escape"), KINDS.values()
 
 
 @kinds
-def test_every_file_of_few_bytes_survives_any_cut(parts: Sequence[bytes], delimiter: bytes, escape: bytes) -> None:
+def test_every_file_of_few_bytes_survives_any_cut(parts, delimiter, escape):
     survives_any_cut(joined(parts, 3 if len(parts) < 4 else 2), delimiter, escape)
 
 
 @pytest.mark.gate(3)
 @pytest.mark.slow
 @kinds
-def test_every_file_of_some_bytes_survives_any_cut(parts: Sequence[bytes], delimiter: bytes, escape: bytes) -> None:
+def test_every_file_of_some_bytes_survives_any_cut(parts, delimiter, escape):
     survives_any_cut(joined(parts, 5 if len(parts) < 4 else 4 if len(parts) < 5 else 3), delimiter, escape)
 
 
@@ -81,7 +81,7 @@ WORDS = [bytes(word) for length in range(1, 6) for word in product(b"ab", repeat
 
 
 @pytest.mark.parametrize("delimiter", WORDS)
-def test_just_the_delimiters_that_overlap_themselves_are_refused(delimiter: bytes) -> None:
+def test_just_the_delimiters_that_overlap_themselves_are_refused(delimiter):
     if overlaps_itself(delimiter):
         with pytest.raises(ValueError, match="overlaps itself"):
             delimiter_of(delimiter)
@@ -92,7 +92,7 @@ def test_just_the_delimiters_that_overlap_themselves_are_refused(delimiter: byte
 @pytest.mark.gate(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("length", range(1, 6))
-def test_every_delimiter_of_up_to_five_bytes_survives_any_cut_of_any_file(length: int) -> None:
+def test_every_delimiter_of_up_to_five_bytes_survives_any_cut_of_any_file(length):
     for word in WORDS:
         if len(word) == length and not overlaps_itself(word):
             survives_any_cut(joined(letters(b"ab"), 6), word, b"")
@@ -115,7 +115,7 @@ WHOLE = {
 
 
 @pytest.mark.parametrize(("content", "delimiter", "escape"), WHOLE.values(), ids=WHOLE.keys())
-def test_any_three_stretches_that_meet_are_the_whole(content: bytes, delimiter: bytes, escape: bytes) -> None:
+def test_any_three_stretches_that_meet_are_the_whole(content, delimiter, escape):
     every = [line.whole for line in plainly(content, delimiter, escape)]
     for size in SIZES:
         for cuts in combinations(range(len(content) + 1), 2):
@@ -146,14 +146,14 @@ def reads_the_same_after_any_cut(alphabet: bytes, most: int, properties: dict[st
 
 
 @readers
-def test_every_small_file_gives_the_same_records_after_any_cut(alphabet: bytes, properties: dict[str, Any]) -> None:
+def test_every_small_file_gives_the_same_records_after_any_cut(alphabet, properties):
     reads_the_same_after_any_cut(alphabet, 3, properties)
 
 
 @pytest.mark.gate(2)
 @pytest.mark.slow
 @readers
-def test_every_file_gives_the_same_records_after_any_cut(alphabet: bytes, properties: dict[str, Any]) -> None:
+def test_every_file_gives_the_same_records_after_any_cut(alphabet, properties):
     reads_the_same_after_any_cut(alphabet, 5, properties)
 
 
@@ -183,7 +183,7 @@ cut_lists = st.lists(st.integers(0, 2000), max_size=8)
 @given(texts, cut_lists, st.integers(1, 100), st.booleans())
 @settings(max_examples=examples(60))
 @example((b"a" * 8191 + b"\r\nb\r\n", b"\n"), [8193], 8192, False)
-def test_larger_files_survive_any_cuts(text: tuple[bytes, bytes], cuts: list[int], size: int, escaped: bool) -> None:
+def test_larger_files_survive_any_cuts(text, cuts, size, escaped):
     survives_any_cuts(text, cuts, size, escaped=escaped)
 
 
@@ -191,7 +191,5 @@ def test_larger_files_survive_any_cuts(text: tuple[bytes, bytes], cuts: list[int
 @pytest.mark.slow
 @given(texts, cut_lists, st.sampled_from([*SIZES, 4, 7, 31, 64]), st.booleans())
 @settings(max_examples=examples(1500))
-def test_many_larger_files_survive_any_cuts(
-    text: tuple[bytes, bytes], cuts: list[int], size: int, escaped: bool
-) -> None:
+def test_many_larger_files_survive_any_cuts(text, cuts, size, escaped):
     survives_any_cuts(text, cuts, size, escaped=escaped)

@@ -2,7 +2,6 @@
 
 import codecs
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -47,7 +46,7 @@ def read(reader: LineReader, block: Block) -> list[str]:
         ("utf-8-sig", LINES),
     ],
 )
-def test_every_split_gives_the_lines_of_the_file(encoding: str, lines: list[str], tmp_path: Path) -> None:
+def test_every_split_gives_the_lines_of_the_file(encoding, lines, tmp_path):
     for text in ("\n".join(lines), "\n".join(lines) + "\n"):
         block = block_of(tmp_path, text.encode(encoding))
         for chunk_size in (5, 4096):
@@ -56,13 +55,13 @@ def test_every_split_gives_the_lines_of_the_file(encoding: str, lines: list[str]
 
 
 @pytest.mark.parametrize("mark", [codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE, b""])
-def test_the_mark_says_the_order_of_bytes_which_is_else_little_endian(mark: bytes, tmp_path: Path) -> None:
+def test_the_mark_says_the_order_of_bytes_which_is_else_little_endian(mark, tmp_path):
     order = "be" if mark == codecs.BOM_UTF16_BE else "le"
     block = block_of(tmp_path, mark + "a\nb\n".encode(f"utf-16-{order}"))
     assert read(LineReader(encoding="utf-16"), block) == ["a", "b"]
 
 
-def test_a_line_that_ends_within_a_character_is_rejected_since_its_bytes_cannot_be_kept(tmp_path: Path) -> None:
+def test_a_line_that_ends_within_a_character_is_rejected_since_its_bytes_cannot_be_kept(tmp_path):
     alone = Alone(LineReader(encoding="utf-16-le"))
     alone.work(block_of(tmp_path, b"a\0\n\0b"))
     assert [record.value for record in alone.sent()] == ["a"]
@@ -72,7 +71,7 @@ def test_a_line_that_ends_within_a_character_is_rejected_since_its_bytes_cannot_
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le"])
 @pytest.mark.parametrize("skips", [True, False])
-def test_a_byte_order_mark_is_skipped_on_request(encoding: str, skips: bool, tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_skipped_on_request(encoding, skips, tmp_path):
     block = block_of(tmp_path, "\ufeffa\n\ufeffb\n".encode(encoding))
     lines = read(LineReader(encoding=encoding, skip_byte_order_mark=skips, chunk_size=2), block)
     assert lines == ["a" if skips else "\ufeffa", "\ufeffb"]
@@ -87,9 +86,7 @@ def test_a_byte_order_mark_is_skipped_on_request(encoding: str, skips: bool, tmp
         ({"reader_context": LineReaderContext()}, ["é\r", "b"]),
     ],
 )
-def test_encodings_go_with_the_other_properties_of_lines(
-    properties: dict[str, Any], lines: list[str], tmp_path: Path
-) -> None:
+def test_encodings_go_with_the_other_properties_of_lines(properties, lines, tmp_path):
     block = block_of(tmp_path, b"\xe9\r\nb\n")
     assert read(LineReader(encoding="latin-1", **properties), block) == lines
 
@@ -97,12 +94,12 @@ def test_encodings_go_with_the_other_properties_of_lines(
 BROKEN = b"ok\nm\xe9t\xe9o\nalso ok\n"
 
 
-def test_undecodable_bytes_are_kept_by_default(tmp_path: Path) -> None:
+def test_undecodable_bytes_are_kept_by_default(tmp_path):
     values = read(LineReader(), block_of(tmp_path, BROKEN))
     assert [value.encode("utf-8", "surrogateescape") for value in values] == BROKEN.splitlines()
 
 
-def test_undecodable_lines_are_rejected_on_request(tmp_path: Path) -> None:
+def test_undecodable_lines_are_rejected_on_request(tmp_path):
     block = block_of(tmp_path, BROKEN)
     alone = Alone(LineReader(undecodable="reject"))
     alone.work(block)
@@ -112,7 +109,7 @@ def test_undecodable_lines_are_rejected_on_request(tmp_path: Path) -> None:
     assert rejected.reason == "it is not utf-8: byte 1 of it, 0xe9: invalid continuation byte"
 
 
-def test_undecodable_lines_fail_the_run_on_request(tmp_path: Path) -> None:
+def test_undecodable_lines_fail_the_run_on_request(tmp_path):
     with pytest.raises(TextUndecodable, match="file: the line at byte 3 is not utf-8: byte 1 of it, 0xe9"):
         read(LineReader(undecodable="fail"), block_of(tmp_path, BROKEN))
 
@@ -130,11 +127,11 @@ def test_undecodable_lines_fail_the_run_on_request(tmp_path: Path) -> None:
         ({"encoding": "utf-16", "collapse_line_ends": True}, "has several bytes"),
     ],
 )
-def test_what_cannot_be_read_in_blocks_is_a_fault(properties: dict[str, Any], words: str) -> None:
+def test_what_cannot_be_read_in_blocks_is_a_fault(properties, words):
     (fault,) = LineReader(**properties).faults
     assert words in fault.message
 
 
-def test_files_that_grow_have_characters_of_whole_units() -> None:
+def test_files_that_grow_have_characters_of_whole_units():
     (fault,) = TailFiles(encoding="utf-16").faults
     assert "may end within a character" in fault.message

@@ -3,7 +3,6 @@
 import io
 from collections.abc import Iterator, Mapping
 from itertools import product
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -116,13 +115,13 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_lines(case: Case) -> None:
+def test_lines(case):
     for size, width in case.ways():
         reader = LineReader(chunk_size=size, **case.properties)
         assert records(reader, case.text, edges_of(case.text, width)) == case.values, (size, width)
 
 
-def test_many_files_of_many_lengths(tmp_path: Path) -> None:
+def test_many_files_of_many_lengths(tmp_path):
     """Each loses its own header, and one that is no longer than a header gives nothing."""
     lengths = (500, 300, 1200, 800, 800, 400, 2, 1)
     for number, length in enumerate(lengths):
@@ -136,13 +135,13 @@ def test_many_files_of_many_lengths(tmp_path: Path) -> None:
     assert found == [line for length in lengths for line in numbered(length)[2:]]
 
 
-def test_lines_keep_their_ends_for_who_writes_them_again() -> None:
+def test_lines_keep_their_ends_for_who_writes_them_again():
     for text in (ended(TEN, b"\n"), ended(TEN, b"\r\n")):
         (column,) = columns(LineReader(), text)
         assert bytes(column.content) == text
 
 
-def test_lines_that_lost_their_returns_are_columnar_all_the_same() -> None:
+def test_lines_that_lost_their_returns_are_columnar_all_the_same():
     (column,) = columns(LineReader(keep_returns=False), b"a\r\nb\nc\r\nd")
     assert bytes(column.content) == b"a\nb\nc\nd\n"
     assert column.base is None, "they stand elsewhere than in their file"
@@ -156,7 +155,7 @@ def columns(reader: LineReader, text: bytes) -> Iterator[Any]:
         yield batch.column("value")
 
 
-def test_progress_is_reported_record_by_record(tmp_path: Path) -> None:
+def test_progress_is_reported_record_by_record(tmp_path):
     path = tmp_path / "ten"
     path.write_bytes(ended(numbered(10), b"\n"))
     reader = LineReader(chunk_size=6)
@@ -167,7 +166,7 @@ def test_progress_is_reported_record_by_record(tmp_path: Path) -> None:
     assert tracker.current_progress().fraction_completed == 1.0
 
 
-def test_two_that_read_one_file_do_not_disturb_each_other() -> None:
+def test_two_that_read_one_file_do_not_disturb_each_other():
     text = ended(HUNDRED, b"\n")
     one, other = (columns(LineReader(chunk_size=10), text) for _ in range(2))
     for mine, theirs in zip(one, other, strict=True):
@@ -187,5 +186,5 @@ def test_two_that_read_one_file_do_not_disturb_each_other() -> None:
         ({"skip_header_lines": -1}, "greater than or equal to 0"),
     ],
 )
-def test_what_would_be_read_in_two_ways_is_a_fault(properties: dict[str, Any], words: str) -> None:
+def test_what_would_be_read_in_two_ways_is_a_fault(properties, words):
     assert any(words in fault.message for fault in LineReader(**properties).faults)

@@ -28,36 +28,36 @@ def portions_of(seconds: list[float]) -> list[int]:
     return sizes
 
 
-def test_quick_lines_are_claimed_as_they_were_read() -> None:
+def test_quick_lines_are_claimed_as_they_were_read():
     assert portions_of([QUICK_SECONDS / 2] * LINES) == [FIRST_CLAIM, GROWTH * FIRST_CLAIM, LINES - 9 * FIRST_CLAIM]
 
 
-def test_slow_lines_are_claimed_few_at_a_time() -> None:
+def test_slow_lines_are_claimed_few_at_a_time():
     sizes = portions_of([CLAIM_SECONDS / 10] * 1000)
     assert sizes[0] == FIRST_CLAIM
     assert set(sizes[1:-1]) <= {9, 10}
 
 
-def test_of_lines_that_take_longer_than_a_claim_each_is_claimed_by_itself() -> None:
+def test_of_lines_that_take_longer_than_a_claim_each_is_claimed_by_itself():
     assert portions_of([1.0] * 200) == [FIRST_CLAIM, *[1] * (200 - FIRST_CLAIM)]
 
 
-def test_lines_that_get_a_hundred_times_slower_keep_one_claim_from_its_end_for_half_a_second() -> None:
+def test_lines_that_get_a_hundred_times_slower_keep_one_claim_from_its_end_for_half_a_second():
     cheap, dear = 1e-4, 1e-2
     sizes = portions_of([cheap] * 5000 + [dear] * 200)
     assert max(sizes) * dear <= 1.01 * 100 * CLAIM_SECONDS
 
 
-def test_lines_that_get_quicker_are_claimed_more_and_more_at_a_time() -> None:
+def test_lines_that_get_quicker_are_claimed_more_and_more_at_a_time():
     sizes = portions_of([0.1] * 100 + [QUICK_SECONDS * 2] * LINES)
     after_first = sizes[1:]
     assert all(after <= GROWTH * before for before, after in pairwise(after_first))
     assert max(sizes) == pytest.approx(CLAIM_SECONDS / QUICK_SECONDS / 2, abs=1)
 
 
-def test_what_took_one_slow_claim_is_soon_forgotten() -> None:
+def test_what_took_one_slow_claim_is_soon_forgotten():
     assert len(portions_of([1.0] + [QUICK_SECONDS / 2] * LINES)) <= 5
 
 
-def test_a_clock_that_stands_still_makes_claims_grow() -> None:
+def test_a_clock_that_stands_still_makes_claims_grow():
     assert portions_of([0.0] * LINES) == [FIRST_CLAIM, GROWTH * FIRST_CLAIM, LINES - 9 * FIRST_CLAIM]

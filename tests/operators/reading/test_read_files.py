@@ -29,19 +29,19 @@ def written(folder: Path, content: str) -> FileInfo:
     return found(path)
 
 
-def test_the_lines_of_a_file_are_sent_as_they_are(tmp_path: Path) -> None:
+def test_the_lines_of_a_file_are_sent_as_they_are(tmp_path):
     alone = Alone(ReadFiles())
     alone.work(written(tmp_path, "one\n\ntwo ä\nthree"))
     assert alone.batches() == [["one", "", "two ä", "three"]]
 
 
-def test_a_header_and_returns_are_left_away_where_that_is_asked_for(tmp_path: Path) -> None:
+def test_a_header_and_returns_are_left_away_where_that_is_asked_for(tmp_path):
     alone = Alone(ReadFiles(skip_header_lines=1, keep_returns=False))
     alone.work(written(tmp_path, "number\r\n1\r\n2\n"))
     assert alone.sent() == ["1", "2"]
 
 
-def test_what_was_appended_since_the_file_was_found_is_not_read(tmp_path: Path) -> None:
+def test_what_was_appended_since_the_file_was_found_is_not_read(tmp_path):
     file = written(tmp_path, "one\ntwo\n")
     with Path(file.path).open("a") as grown:
         grown.write("three\n")
@@ -50,7 +50,7 @@ def test_what_was_appended_since_the_file_was_found_is_not_read(tmp_path: Path) 
     assert alone.sent() == ["one", "two"]
 
 
-def test_a_file_that_is_gone_or_was_cut_is_an_error(tmp_path: Path) -> None:
+def test_a_file_that_is_gone_or_was_cut_is_an_error(tmp_path):
     file = written(tmp_path, "one\ntwo\n")
     os.truncate(file.path, 5)
     with pytest.raises(FileChanged, match="ends at byte 5"):
@@ -62,7 +62,7 @@ def test_a_file_that_is_gone_or_was_cut_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", ["aa\nb\n\nccc\n", "aa\nb\n\nccc", "\n\n\n", "abc"])
 @pytest.mark.slow
-def test_no_split_loses_or_doubles_a_line(content: str, tmp_path: Path) -> None:
+def test_no_split_loses_or_doubles_a_line(content, tmp_path):
     file = written(tmp_path, content)
     if content == "abc":
         alone = Alone(ReadFiles(chunk_size=2))
@@ -72,7 +72,7 @@ def test_no_split_loses_or_doubles_a_line(content: str, tmp_path: Path) -> None:
         assert check_every_split_of(ReadFiles(chunk_size=2), file).granted
 
 
-def test_a_large_file_is_allocated_in_parts(tmp_path: Path) -> None:
+def test_a_large_file_is_allocated_in_parts(tmp_path):
     file, operator = written(tmp_path, "x" * 70), ReadFiles(part_size=20)
     parts = operator.split(file, operator.initial_restriction(file))
     assert list(parts) == [OffsetRange(0, 20), OffsetRange(20, 40), OffsetRange(40, 60), OffsetRange(60, 70)]
@@ -82,13 +82,13 @@ class ReadNumbers(ReadFiles[int]):
     messages = OutputPort(int, main=True)
 
 
-def test_records_are_made_of_lines(tmp_path: Path) -> None:
+def test_records_are_made_of_lines(tmp_path):
     alone = Alone(ReadNumbers(parse=int))
     alone.work(written(tmp_path, "1\n2\n"))
     assert alone.sent() == [1, 2]
 
 
-def test_what_is_no_record_is_rejected_with_its_place_and_reason(tmp_path: Path) -> None:
+def test_what_is_no_record_is_rejected_with_its_place_and_reason(tmp_path):
     alone, file = Alone(ReadNumbers(parse=int, chunk_size=4)), written(tmp_path, "1\n2\nx\n3\n\n")
     alone.work(file)
     assert alone.sent() == [1, 2, 3]
@@ -106,9 +106,7 @@ LINES = b"head\r\n1\r\n\rx\n22\r\ny\\\n\xff\r\n3\nz"
 @pytest.mark.parametrize("chunk_size", [5, 1 << 20], ids=["in several batches", "in one batch"])
 @pytest.mark.parametrize("keep_returns", [True, False])
 @pytest.mark.parametrize("escape", ["", "\\"])
-def test_what_is_rejected_is_found_at_its_place(
-    ending: str, chunk_size: int, keep_returns: bool, escape: str, tmp_path: Path
-) -> None:
+def test_what_is_rejected_is_found_at_its_place(ending, chunk_size, keep_returns, escape, tmp_path):
     path = tmp_path / f"file{ending}"
     path.write_bytes(gzip.compress(LINES) if ending else LINES)
     alone = Alone(
@@ -122,7 +120,7 @@ def test_what_is_rejected_is_found_at_its_place(
 
 
 @pytest.mark.parametrize("keep_returns", [True, False])
-def test_a_line_that_stops_reading_is_named_by_its_place(keep_returns: bool, tmp_path: Path) -> None:
+def test_a_line_that_stops_reading_is_named_by_its_place(keep_returns, tmp_path):
     file = written(tmp_path, "1\r\n2\r\nx\r\n")
     with pytest.raises(LineRejected, match="the line at byte 6 is rejected"):
         Alone(ReadNumbers(parse=int, keep_returns=keep_returns), connected=["messages"]).work(file)
@@ -131,7 +129,7 @@ def test_a_line_that_stops_reading_is_named_by_its_place(keep_returns: bool, tmp
     assert raised.value.__notes__[0].startswith(f"of the line at byte 6 of {tmp_path}/file: ")
 
 
-def test_without_a_receiver_of_rejected_lines_one_is_an_error(tmp_path: Path) -> None:
+def test_without_a_receiver_of_rejected_lines_one_is_an_error(tmp_path):
     alone = Alone(ReadNumbers(parse=int), connected=["messages"])
     with pytest.raises(LineRejected, match="the line at byte 2 is rejected: invalid literal") as raised:
         alone.work(written(tmp_path, "1\nx\n"))
@@ -139,7 +137,7 @@ def test_without_a_receiver_of_rejected_lines_one_is_an_error(tmp_path: Path) ->
     assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)  # noqa: S301 - our own
 
 
-def test_an_error_of_another_kind_is_no_rejection(tmp_path: Path) -> None:
+def test_an_error_of_another_kind_is_no_rejection(tmp_path):
     with pytest.raises(ZeroDivisionError) as raised:
         Alone(ReadFiles(parse=lambda line: 1 // int(line))).work(written(tmp_path, "1\n0\n"))
     assert raised.value.__notes__ == [

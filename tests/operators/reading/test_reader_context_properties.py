@@ -56,7 +56,7 @@ def output(folder: Path) -> list[str]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "file").write_text("abcdefgh;ijk")
     return tmp_path
@@ -72,36 +72,34 @@ def folder(tmp_path: Path) -> Path:
     ],
     ids=["as the author set it", "camel case", "snake case", "as a whole"],
 )
-def test_a_property_of_a_context_is_set_by_configuration(
-    properties: dict[str, str], records: str, folder: Path
-) -> None:
+def test_a_property_of_a_context_is_set_by_configuration(properties, records, folder):
     run(BytesReader(), properties, folder)
     assert output(folder) == [records]
 
 
-def test_a_property_of_lines_is_reached_by_both_names(folder: Path) -> None:
+def test_a_property_of_lines_is_reached_by_both_names(folder):
     run(LineReader(), {"dt.operator.Read.prop.readerContext.delimiter": ";"}, folder)
     assert output(folder) == ["abcdefgh\nijk\n"]
     with pytest.raises(ApplicationFaults, match=r"longest_line is 9, and reader_context\.longest_line is 8"):
         run(LineReader(longest_line=9), {"dt.operator.Read.prop.readerContext.longestLine": "8"}, folder)
 
 
-def test_another_context_is_chosen_by_its_class(folder: Path) -> None:
+def test_another_context_is_chosen_by_its_class(folder):
     run(LineReader(), {"dt.operator.Read.prop.readerContext": "LineReaderContext"}, folder, block_size=6)
     assert output(folder) == ["abcdefgh;ijk\n", "gh;ijk\n"]
 
 
-def test_a_property_that_the_context_lacks_is_reported(folder: Path) -> None:
+def test_a_property_that_the_context_lacks_is_reported(folder):
     with pytest.raises(ApplicationFaults, match=r"FixedBytesReaderContext of Read has no property 'lenth'"):
         run(BytesReader(), {"dt.operator.Read.prop.readerContext.lenth": "8"}, folder)
 
 
-def test_a_record_reader_without_a_length_does_not_compile(folder: Path) -> None:
+def test_a_record_reader_without_a_length_does_not_compile(folder):
     with pytest.raises(ApplicationFaults, match="record_length is not set"):
         run(RecordReader(), {"dt.operator.Read.prop.mode": "FIXED_WIDTH_RECORD"}, folder)
 
 
-def test_a_context_whose_records_are_not_those_of_the_reader_does_not_compile(folder: Path) -> None:
+def test_a_context_whose_records_are_not_those_of_the_reader_does_not_compile(folder):
     class Texts(BlockReader[str]):
         kind = "test.texts/1"
         messages = OutputPort[Record[str]](main=True)
@@ -111,7 +109,7 @@ def test_a_context_whose_records_are_not_those_of_the_reader_does_not_compile(fo
         run(reader, {}, folder)
 
 
-def test_files_that_were_found_are_read_with_any_context(folder: Path) -> None:
+def test_files_that_were_found_are_read_with_any_context(folder):
     def populate_dag(dag: Dag, conf: Config) -> None:
         places = dag.add_operator("Places", Items[str](items=(str(folder / "in"),)))
         read = ReadFiles[str](reader_context=FixedBytesReaderContext(length=5), parse=bytes.decode)
@@ -127,7 +125,7 @@ def test_files_that_were_found_are_read_with_any_context(folder: Path) -> None:
     assert output(folder) == ["abcdefgh\n;ijk\n"]
 
 
-def test_an_application_opens_a_file_of_ten_blocks_once(folder: Path) -> None:
+def test_an_application_opens_a_file_of_ten_blocks_once(folder):
     opened: list[int] = []
 
     class Notes(LineReader):

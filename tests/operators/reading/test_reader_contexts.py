@@ -103,22 +103,20 @@ def values(reader: Alone[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("most", [1, 2, 1024])
-def test_a_context_of_ten_lines_survives_every_split(
-    most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_context_of_ten_lines_survives_every_split(most, tmp_path, monkeypatch):
     monkeypatch.setattr("dagkit_operators.contexts.record_by_record.MOST_RECORDS", most)
     proven = check_every_split_of(NetstringReader(), block_of(tmp_path, b"5:hello,0:,3:a,b,1:x,2:yz,"))
     assert (proven.records, proven.cuts) == (5, 0)
     assert proven.granted
 
 
-def test_a_context_that_finds_its_records_survives_every_cut(tmp_path: Path) -> None:
+def test_a_context_that_finds_its_records_survives_every_cut(tmp_path):
     content = b">a>bcd>>e"
     proven = check_every_split_of(MarkedReader(), block_of(tmp_path, content))
     assert (proven.records, proven.cuts) == (4, len(content) - 1)
 
 
-def test_the_rest_of_a_block_is_read_where_the_last_record_ended(tmp_path: Path) -> None:
+def test_the_rest_of_a_block_is_read_where_the_last_record_ended(tmp_path):
     reader = Alone(NetstringReader())
     left = reader.work(block_of(tmp_path, b"1:a," * 40), split_after=1)
     assert isinstance(left, Block)
@@ -127,14 +125,14 @@ def test_the_rest_of_a_block_is_read_where_the_last_record_ended(tmp_path: Path)
     assert values(reader) == [b"a"] * 40
 
 
-def test_records_keep_their_positions(tmp_path: Path) -> None:
+def test_records_keep_their_positions(tmp_path):
     block = block_of(tmp_path, b"1:a,2:bc,")
     reader = NetstringReader()
     batches = reader.process(block, reader.tracker(block, reader.initial_restriction(block)))
     assert [batch.column("value").starts() for batch in batches] == [[0], [4]]
 
 
-def test_a_record_that_uses_no_bytes_is_an_error_that_names_the_context(tmp_path: Path) -> None:
+def test_a_record_that_uses_no_bytes_is_an_error_that_names_the_context(tmp_path):
     class Endless(Netstrings):
         def next(self) -> Entity[bytes] | None:
             return Entity(b"", 0)
@@ -146,13 +144,13 @@ def test_a_record_that_uses_no_bytes_is_an_error_that_names_the_context(tmp_path
         Alone(EndlessReader()).work(block_of(tmp_path, b"x"))
 
 
-def test_a_record_that_ends_behind_its_file_is_an_error(tmp_path: Path) -> None:
+def test_a_record_that_ends_behind_its_file_is_an_error(tmp_path):
     (whole,) = blocks_of(tmp_path, b"1:a,4:bc,", 100)
     with pytest.raises(EntityOverlong, match=r"byte 4: Netstrings\.next .* used 7 bytes, and only 5 are left"):
         Alone(NetstringReader()).work(whole)
 
 
-def test_a_record_may_end_in_the_next_block(tmp_path: Path) -> None:
+def test_a_record_may_end_in_the_next_block(tmp_path):
     first, second = blocks_of(tmp_path, b">a>bcd>e", 4)
     reader = Alone(MarkedReader())
     reader.work(first)
@@ -160,7 +158,7 @@ def test_a_record_may_end_in_the_next_block(tmp_path: Path) -> None:
     assert values(reader) == [b"a", b"bcd", b"e"]
 
 
-def test_a_block_in_which_no_record_can_be_found_is_refused(tmp_path: Path) -> None:
+def test_a_block_in_which_no_record_can_be_found_is_refused(tmp_path):
     first, second = blocks_of(tmp_path, b"1:a,1:b,1:c,", 8)
     reader = Alone(NetstringReader())
     left = reader.work(first, split_after=1)
@@ -171,7 +169,7 @@ def test_a_block_in_which_no_record_can_be_found_is_refused(tmp_path: Path) -> N
         reader.work(second)
 
 
-def test_a_block_of_a_context_that_finds_its_first_record_is_read(tmp_path: Path) -> None:
+def test_a_block_of_a_context_that_finds_its_first_record_is_read(tmp_path):
     class Found(Marked):
         splits: ClassVar[Splits] = "between records"
 
@@ -184,7 +182,7 @@ def test_a_block_of_a_context_that_finds_its_first_record_is_read(tmp_path: Path
     assert values(reader) == [b"a", b"bcd", b"e"]
 
 
-def test_a_context_reads_files_that_were_found_as_it_reads_blocks(tmp_path: Path) -> None:
+def test_a_context_reads_files_that_were_found_as_it_reads_blocks(tmp_path):
     block = block_of(tmp_path, b"1:a,2:bc,3:def,")
     proven = check_every_split_of(
         ReadFiles(reader_context=Netstrings(), part_size=2), FileInfo(block.path, block.end, 0, 1)
@@ -203,7 +201,7 @@ class CountsOpens(LineReader):
         return super().setup_stream(block)
 
 
-def test_ten_consecutive_blocks_cost_one_open(tmp_path: Path) -> None:
+def test_ten_consecutive_blocks_cost_one_open(tmp_path):
     reader = Alone(CountsOpens())
     content = b"".join(b"line %d\n" % number for number in range(20))
     blocks = blocks_of(tmp_path, content, -(-len(content) // 10))
@@ -216,7 +214,7 @@ def test_ten_consecutive_blocks_cost_one_open(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("order", [[0, 2], [1, 0], [0, 0]], ids=["one is left out", "in reverse", "one is read again"])
-def test_blocks_that_do_not_follow_each_other_are_opens_each(order: list[int], tmp_path: Path) -> None:
+def test_blocks_that_do_not_follow_each_other_are_opens_each(order, tmp_path):
     blocks = blocks_of(tmp_path, b"a\nb\nc\nd\n", 2)
     reader = Alone(CountsOpens())
     with reader.window():
@@ -226,7 +224,7 @@ def test_blocks_that_do_not_follow_each_other_are_opens_each(order: list[int], t
     assert values(reader) == ["abcd"[number] for number in order]
 
 
-def test_a_stream_is_closed_at_the_end_of_the_window(tmp_path: Path) -> None:
+def test_a_stream_is_closed_at_the_end_of_the_window(tmp_path):
     blocks = blocks_of(tmp_path, b"a\nb\n", 2)
     reader = Alone(CountsOpens())
     for block in blocks:
@@ -235,7 +233,7 @@ def test_a_stream_is_closed_at_the_end_of_the_window(tmp_path: Path) -> None:
     assert reader.operator._opens == 2
 
 
-def test_a_consecutive_block_is_said_to_be_one(tmp_path: Path) -> None:
+def test_a_consecutive_block_is_said_to_be_one(tmp_path):
     met = []
 
     class Notes(Netstrings):
@@ -263,7 +261,7 @@ class Numbers(LineReader):
         return None if content.startswith(b"#") else int(content)
 
 
-def test_lines_are_converted_dropped_and_rejected(tmp_path: Path) -> None:
+def test_lines_are_converted_dropped_and_rejected(tmp_path):
     reader = Alone(Numbers())
     block = block_of(tmp_path, b"1\n# 2\nx\n3")
     reader.work(block)
@@ -274,7 +272,7 @@ def test_lines_are_converted_dropped_and_rejected(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("chunk_size", [1, 8, 100])
-def test_a_rejected_record_of_a_fixed_length_has_its_position(chunk_size: int, tmp_path: Path) -> None:
+def test_a_rejected_record_of_a_fixed_length_has_its_position(chunk_size, tmp_path):
     class Fixed(FixedLengthReader):
         kind = "test.fixed-numbers/1"
 
@@ -294,7 +292,7 @@ def test_a_rejected_record_of_a_fixed_length_has_its_position(chunk_size: int, t
 @pytest.mark.parametrize(
     ("mode", "starts"), [("delimited_record", [2, 7]), ("fixed_width_record", [4, 8])], ids=["delimited", "fixed width"]
 )
-def test_a_rejected_record_of_a_record_reader_has_its_position(mode, starts, chunk_size: int, tmp_path: Path) -> None:
+def test_a_rejected_record_of_a_record_reader_has_its_position(mode, starts, chunk_size, tmp_path):
     class Digits(RecordReader):
         kind = "test.digits/1"
 
@@ -309,7 +307,7 @@ def test_a_rejected_record_of_a_record_reader_has_its_position(mode, starts, chu
     assert values(reader) == reader.sent("records") == {2: [b"1", b"22", b"4"], 4: [b"1", b"300"]}[starts[0]]
 
 
-def test_a_rejected_slice_has_its_position(tmp_path: Path) -> None:
+def test_a_rejected_slice_has_its_position(tmp_path):
     class Without(FSSliceReader):
         kind = "test.slices-without/1"
 
@@ -328,13 +326,13 @@ def test_a_rejected_slice_has_its_position(tmp_path: Path) -> None:
     assert [each.to_bytes() for each in values(reader)] == [b"abcd", b"lmno"]
 
 
-def test_without_a_receiver_of_what_is_rejected_it_is_an_error(tmp_path: Path) -> None:
+def test_without_a_receiver_of_what_is_rejected_it_is_an_error(tmp_path):
     reader = Alone(Numbers(), connected=["messages"])
     with pytest.raises(LineRejected, match="the line at byte 2 is rejected: invalid literal"):
         reader.work(block_of(tmp_path, b"1\nx\n"))
 
 
-def test_what_a_context_rejects_goes_the_same_way(tmp_path: Path) -> None:
+def test_what_a_context_rejects_goes_the_same_way(tmp_path):
     class Strict(ReaderContext[str]):
         def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[str]] | Rejected]:
             tracker.try_claim(block.end - 1)
@@ -353,7 +351,7 @@ def test_what_a_context_rejects_goes_the_same_way(tmp_path: Path) -> None:
         Alone(StrictReader(), connected=["messages"]).work(block)
 
 
-def test_a_property_of_lines_is_one_property_wherever_it_is_set() -> None:
+def test_a_property_of_lines_is_one_property_wherever_it_is_set():
     here, there = LineReader(delimiter=";"), LineReader(reader_context=ReadAheadLineReaderContext(delimiter=";"))
     assert (here.delimiter, here.reader_context.delimiter) == (there.delimiter, there.reader_context.delimiter)
     assert here.delimiter == ";"
@@ -361,14 +359,14 @@ def test_a_property_of_lines_is_one_property_wherever_it_is_set() -> None:
     assert (again.delimiter, again.reader_context.delimiter) == ("|", "|")
 
 
-def test_two_values_for_one_property_are_a_fault() -> None:
+def test_two_values_for_one_property_are_a_fault():
     reader = LineReader(delimiter=";", reader_context=ReadAheadLineReaderContext(delimiter="|"))
     assert [fault.message for fault in reader.faults] == [
         "delimiter is ';', and reader_context.delimiter is '|': they are one property, so set delimiter alone"
     ]
 
 
-def test_the_length_of_records_may_be_set_in_the_context_alone() -> None:
+def test_the_length_of_records_may_be_set_in_the_context_alone():
     (missing,) = FixedLengthReader().faults
     assert (missing.path, missing.missing) == ("length", True)
     for reader in (
@@ -381,20 +379,20 @@ def test_the_length_of_records_may_be_set_in_the_context_alone() -> None:
         assert (reader.faults, reader.length, reader.reader_context.length) == ((), 8, 8)
 
 
-def test_a_property_that_the_context_would_ignore_is_a_fault() -> None:
+def test_a_property_that_the_context_would_ignore_is_a_fault():
     reader = ReadFiles(delimiter=";", reader_context=FixedBytesReaderContext(length=3))
     assert [fault.message for fault in reader.faults] == [
         "delimiter is set, and FixedBytesReaderContext has no such property; leave it away"
     ]
 
 
-def test_a_context_may_be_chosen_by_its_values() -> None:
+def test_a_context_may_be_chosen_by_its_values():
     assert FixedLengthReader(length=3).reader_context == FixedBytesReaderContext(length=3)
     assert [fault.path for fault in FixedLengthReader().faults] == ["length"]
 
 
 @pytest.mark.parametrize("chunk_size", [2, 5, 8])
-def test_lines_that_begin_with_their_block_survive_every_split(chunk_size: int, tmp_path: Path) -> None:
+def test_lines_that_begin_with_their_block_survive_every_split(chunk_size, tmp_path):
     """Blocks may begin in the middle of a line; splits never do, so they add no partial line."""
     reader = LineReader(reader_context=LineReaderContext(), chunk_size=chunk_size)
     proven = check_every_split_of(reader, block_of(tmp_path, b"aa\n\nbbb\ncc"))

@@ -29,14 +29,14 @@ def block_of(path: Path) -> Block:
     return block
 
 
-def test_a_batch_of_rows_ends_with_the_last_row_that_starts_in_its_range(tmp_path: Path) -> None:
+def test_a_batch_of_rows_ends_with_the_last_row_that_starts_in_its_range(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"n\n12\n34\n56\n")
     reader = CsvReader(reader_context=CsvContext(types={"n": "int64"}, sends="batches"))
     assert [reader.record_end(block_of(path), 2, stop) for stop in range(3, 12)] == [5, 5, 5, 8, 8, 8, 11, 11, 11]
 
 
-def test_a_data_block_of_a_file_that_was_found_too_early_ends_where_it_does(tmp_path: Path) -> None:
+def test_a_data_block_of_a_file_that_was_found_too_early_ends_where_it_does(tmp_path):
     path, content = tmp_path / "file", io.BytesIO()
     fastavro.writer(content, "string", ["apple", "bread"], sync_interval=1)
     whole = content.getvalue()
@@ -50,7 +50,7 @@ def test_a_data_block_of_a_file_that_was_found_too_early_ends_where_it_does(tmp_
     assert AvroReader().record_end(block, start + size, block.end) == len(whole)
 
 
-def test_a_line_of_a_compressed_file_that_was_found_too_early_ends_where_it_does(tmp_path: Path) -> None:
+def test_a_line_of_a_compressed_file_that_was_found_too_early_ends_where_it_does(tmp_path):
     path, whole = tmp_path / "file.gz", gzip.compress(b"one\ntwo")
     path.write_bytes(whole[:-3])
     block = block_of(path)
@@ -58,7 +58,7 @@ def test_a_line_of_a_compressed_file_that_was_found_too_early_ends_where_it_does
     assert [LineReader().record_end(block, start, block.end) for start in (0, 4)] == [4, 7]
 
 
-def test_a_line_that_was_appended_ends_where_it_does_whatever_name_the_file_has_now(tmp_path: Path) -> None:
+def test_a_line_that_was_appended_ends_where_it_does_whatever_name_the_file_has_now(tmp_path):
     log = Log(tmp_path)
     log.write("second\nthird\n")
     reader: TailFiles[Any] = log.alone.operator

@@ -60,7 +60,7 @@ def idle(path: Path) -> None:
     os.utime(path, (now - 3600, now - 3600))
 
 
-def test_what_is_appended_is_read_when_it_is_looked_for(tmp_path: Path) -> None:
+def test_what_is_appended_is_read_when_it_is_looked_for(tmp_path):
     log = Log(tmp_path)
     assert log.read() == ["first"]
     assert log.read() == []
@@ -70,7 +70,7 @@ def test_what_is_appended_is_read_when_it_is_looked_for(tmp_path: Path) -> None:
     assert log.read() == [""]
 
 
-def test_a_look_in_vain_is_put_off(tmp_path: Path) -> None:
+def test_a_look_in_vain_is_put_off(tmp_path):
     log = Log(tmp_path, interval_millis=250)
     log.read()
     assert log.alone.deferred is not None
@@ -78,7 +78,7 @@ def test_a_look_in_vain_is_put_off(tmp_path: Path) -> None:
     assert log.alone.deferred.residual == OffsetRange(1, OFFSET_INFINITY)
 
 
-def test_a_line_that_cannot_be_parsed_is_rejected_with_its_position(tmp_path: Path) -> None:
+def test_a_line_that_cannot_be_parsed_is_rejected_with_its_position(tmp_path):
     log = Log(tmp_path, "1\nfirst\n", parse=int)
     assert log.read() == [1]
     assert [(one.path, one.start, one.text) for one in log.alone.sent("rejected")] == [(str(log.path), 2, "first")]
@@ -87,7 +87,7 @@ def test_a_line_that_cannot_be_parsed_is_rejected_with_its_position(tmp_path: Pa
     assert [(one.start, one.text) for one in log.alone.sent("rejected")] == [(8, "second")]
 
 
-def test_a_line_that_is_not_ended_waits(tmp_path: Path) -> None:
+def test_a_line_that_is_not_ended_waits(tmp_path):
     log = Log(tmp_path, "first\nsec")
     assert log.read() == ["first"]
     log.write("ond")
@@ -98,14 +98,14 @@ def test_a_line_that_is_not_ended_waits(tmp_path: Path) -> None:
     assert log.read() == ["fourth"]
 
 
-def test_a_first_line_that_is_not_ended_waits(tmp_path: Path) -> None:
+def test_a_first_line_that_is_not_ended_waits(tmp_path):
     log = Log(tmp_path, "fir")
     assert log.read() == []
     log.write("st\n")
     assert log.read() == ["first"]
 
 
-def test_a_delimiter_that_is_written_in_two_goes_is_one(tmp_path: Path) -> None:
+def test_a_delimiter_that_is_written_in_two_goes_is_one(tmp_path):
     log = Log(tmp_path, "a|", delimiter="|;")
     assert log.read() == []
     log.write(";b|")
@@ -114,7 +114,7 @@ def test_a_delimiter_that_is_written_in_two_goes_is_one(tmp_path: Path) -> None:
     assert log.read() == ["b"]
 
 
-def test_an_escaped_end_is_none(tmp_path: Path) -> None:
+def test_an_escaped_end_is_none(tmp_path):
     log = Log(tmp_path, "a\\\n", escape="\\")
     assert log.read() == []
     log.write("b\nc\\\n")
@@ -123,7 +123,7 @@ def test_an_escaped_end_is_none(tmp_path: Path) -> None:
     assert log.read() == ["c\\\nd"]
 
 
-def test_a_header_is_passed_over_once_it_is_there(tmp_path: Path) -> None:
+def test_a_header_is_passed_over_once_it_is_there(tmp_path):
     log = Log(tmp_path, "head", skip_header_lines=2)
     assert log.read() == []
     log.write("er\nunits\n1\n")
@@ -138,9 +138,7 @@ def test_a_header_is_passed_over_once_it_is_there(tmp_path: Path) -> None:
     chunk_size=st.integers(1, 12),
     splits=st.lists(st.none() | st.integers(1, 3), min_size=12, max_size=12),
 )
-def test_however_it_is_written_and_left_each_line_comes_once(
-    writes: list[str], chunk_size: int, splits: list[int | None], tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_however_it_is_written_and_left_each_line_comes_once(writes, chunk_size, splits, tmp_path_factory):
     log = Log(tmp_path_factory.mktemp("log"), chunk_size=chunk_size)
     lines: list[str] = []
     for content, split_after in zip(writes, splits, strict=False):
@@ -160,13 +158,13 @@ def test_however_it_is_written_and_left_each_line_comes_once(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk_size", [2, 8])
-def test_no_split_loses_or_doubles_a_line(chunk_size: int, tmp_path: Path) -> None:
+def test_no_split_loses_or_doubles_a_line(chunk_size, tmp_path):
     log = Log(tmp_path, "aa\nb\n\nccc\nd\n")
     length = log.path.stat().st_size
     assert check_every_split_of(TailFiles(chunk_size=chunk_size), log.file, OffsetRange(0, length)).granted
 
 
-def test_what_is_there_is_allocated_in_parts_and_the_last_has_no_end(tmp_path: Path) -> None:
+def test_what_is_there_is_allocated_in_parts_and_the_last_has_no_end(tmp_path):
     log = Log(tmp_path, "12345\n" * 10, part_size=20)
     parts = list(log.alone.operator.split(log.file, OffsetRange(0, OFFSET_INFINITY)))
     assert parts == [OffsetRange(0, 20), OffsetRange(20, 40), OffsetRange(40, OFFSET_INFINITY)]
@@ -177,7 +175,7 @@ def test_what_is_there_is_allocated_in_parts_and_the_last_has_no_end(tmp_path: P
 
 
 @pytest.mark.parametrize("until", [Until.ONCE, Until.IDLE, Until.DRAINED])
-def test_a_launch_does_not_wait_for_the_end_of_a_line_however_the_parts_lie(tmp_path: Path, until: Until) -> None:
+def test_a_launch_does_not_wait_for_the_end_of_a_line_however_the_parts_lie(tmp_path, until):
     (tmp_path / "app.log").write_text("12345\n1234567890")
 
     def draw(dag: Dag, conf: object) -> None:
@@ -197,7 +195,7 @@ def test_a_launch_does_not_wait_for_the_end_of_a_line_however_the_parts_lie(tmp_
     assert arrived(desk.run()) == ["12345", "12345678901"]
 
 
-def test_a_part_whose_last_line_lost_its_end_is_lost_from_the_start_of_that_line(tmp_path: Path) -> None:
+def test_a_part_whose_last_line_lost_its_end_is_lost_from_the_start_of_that_line(tmp_path):
     log = Log(tmp_path, "one\n12345678")
     log.left = OffsetRange(0, 8)
     assert log.read() == ["one"]
@@ -216,7 +214,7 @@ class Rewritten(TailFiles[str]):
         yield from super().process(element, tracker)
 
 
-def test_a_launch_ends_at_a_part_whose_last_line_lost_its_end(tmp_path: Path) -> None:
+def test_a_launch_ends_at_a_part_whose_last_line_lost_its_end(tmp_path):
     path, content = tmp_path / "app.log", "x" * 600 + "\n" + "y" * 300
     path.write_text(content)
 
@@ -231,14 +229,14 @@ def test_a_launch_ends_at_a_part_whose_last_line_lost_its_end(tmp_path: Path) ->
     assert isinstance(raised.value.__cause__, FileChanged)
 
 
-def test_a_part_in_which_no_line_starts_is_done(tmp_path: Path) -> None:
+def test_a_part_in_which_no_line_starts_is_done(tmp_path):
     log = Log(tmp_path, "12345678\n")
     log.left = OffsetRange(2, 6)
     assert log.read() == []
     assert log.left is None
 
 
-def test_how_far_there_is_to_go_is_estimated_from_the_file(tmp_path: Path) -> None:
+def test_how_far_there_is_to_go_is_estimated_from_the_file(tmp_path):
     log = Log(tmp_path)
     tracker = log.alone.operator.tracker(log.file, OffsetRange(0, OFFSET_INFINITY))
     tracker.try_claim(0)
@@ -248,7 +246,7 @@ def test_how_far_there_is_to_go_is_estimated_from_the_file(tmp_path: Path) -> No
     assert tracker.try_split(0.5) == (OffsetRange(0, 6), OffsetRange(6, OFFSET_INFINITY))
 
 
-def test_when_the_application_drains_what_is_there_is_read(tmp_path: Path) -> None:
+def test_when_the_application_drains_what_is_there_is_read(tmp_path):
     log = Log(tmp_path)
     endless = OffsetRange(2, OFFSET_INFINITY)
     assert log.alone.operator.truncate(log.file, endless) == OffsetRange(2, 6)
@@ -260,7 +258,7 @@ def test_when_the_application_drains_what_is_there_is_read(tmp_path: Path) -> No
     assert log.left is None
 
 
-def test_a_file_that_is_gone_is_left_to_a_later_launch_when_the_application_drains(tmp_path: Path) -> None:
+def test_a_file_that_is_gone_is_left_to_a_later_launch_when_the_application_drains(tmp_path):
     log = Log(tmp_path)
     log.path.unlink()
     assert log.alone.operator.truncate(log.file, OffsetRange(2, OFFSET_INFINITY)) is None
@@ -268,7 +266,7 @@ def test_a_file_that_is_gone_is_left_to_a_later_launch_when_the_application_drai
 
 @pytest.mark.parametrize("chunk_size", [1, 3, 100])
 @pytest.mark.parametrize("escape", ["", "\\"])
-def test_the_last_end_is_found_from_the_end(chunk_size: int, escape: str, tmp_path: Path) -> None:
+def test_the_last_end_is_found_from_the_end(chunk_size, escape, tmp_path):
     content = "a\n\\\n\\\\\nbcd\n\\\nef" + "x" * 30
     context = TailFiles(delimiter="\n", escape=escape, chunk_size=chunk_size).reader_context
     ends = [
@@ -281,7 +279,7 @@ def test_the_last_end_is_found_from_the_end(chunk_size: int, escape: str, tmp_pa
         assert context.last_end(io.BytesIO(content.encode()), start, len(content)) == (expected if start else ends[-1])
 
 
-def test_a_file_that_was_renamed_is_read_on_and_then_done_with(tmp_path: Path) -> None:
+def test_a_file_that_was_renamed_is_read_on_and_then_done_with(tmp_path):
     log = Log(tmp_path)
     assert log.read() == ["first"]
     log.write("second\n")
@@ -295,7 +293,7 @@ def test_a_file_that_was_renamed_is_read_on_and_then_done_with(tmp_path: Path) -
     assert log.left is None
 
 
-def test_a_renamed_file_may_still_be_written_to(tmp_path: Path) -> None:
+def test_a_renamed_file_may_still_be_written_to(tmp_path):
     log = Log(tmp_path)
     renamed = log.rename()
     now = renamed.stat().st_mtime
@@ -304,7 +302,7 @@ def test_a_renamed_file_may_still_be_written_to(tmp_path: Path) -> None:
     assert log.left is not None
 
 
-def test_a_file_may_be_over_when_it_did_not_change_for_long(tmp_path: Path) -> None:
+def test_a_file_may_be_over_when_it_did_not_change_for_long(tmp_path):
     log = Log(tmp_path, "first\nsec", ends_after_millis=3_600_000 - 60_000)
     assert log.read() == ["first"]
     idle(log.path)
@@ -332,7 +330,7 @@ GONE = "is gone, or was cut or rewritten, or another file has its name"
     [(rewritten, GONE), (cut, GONE), (gone, GONE)],
     ids=["rewritten", "cut", "gone"],
 )
-def test_what_cannot_be_read_further_is_reported_and_done_with(happens: object, reason: str, tmp_path: Path) -> None:
+def test_what_cannot_be_read_further_is_reported_and_done_with(happens, reason, tmp_path):
     log = Log(tmp_path, MANY)
     log.read()
     assert callable(happens)
@@ -343,7 +341,7 @@ def test_what_cannot_be_read_further_is_reported_and_done_with(happens: object, 
 
 
 @pytest.mark.parametrize("happens", [rewritten, cut, gone])
-def test_without_a_receiver_of_lost_files_one_is_an_error(happens: object, tmp_path: Path) -> None:
+def test_without_a_receiver_of_lost_files_one_is_an_error(happens, tmp_path):
     log = Log(tmp_path, MANY)
     log.read()
     assert callable(happens)
@@ -353,7 +351,7 @@ def test_without_a_receiver_of_lost_files_one_is_an_error(happens: object, tmp_p
         alone.work(log.file, log.left)
 
 
-def test_a_compressed_file_is_no_file_that_grows(tmp_path: Path) -> None:
+def test_a_compressed_file_is_no_file_that_grows(tmp_path):
     path = tmp_path / "app.log.gz"
     path.write_bytes(b"x\n")
     with pytest.raises(ValueError, match="let ReadFiles read it"):
@@ -361,8 +359,8 @@ def test_a_compressed_file_is_no_file_that_grows(tmp_path: Path) -> None:
 
 
 def test_a_file_that_was_cut_below_where_it_was_read_and_not_below_where_it_was_found_is_reported_by_its_length(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     log = Log(tmp_path, "first\n")
     log.write(MANY)
     log.read()
@@ -374,7 +372,7 @@ def test_a_file_that_was_cut_below_where_it_was_read_and_not_below_where_it_was_
     assert log.alone.sent("lost") == [Lost(log.file.path, 0, "was cut to 300 bytes")]
 
 
-def test_a_file_that_has_the_number_and_the_header_of_one_that_is_gone_is_another(tmp_path: Path) -> None:
+def test_a_file_that_has_the_number_and_the_header_of_one_that_is_gone_is_another(tmp_path):
     log = Log(tmp_path, MANY)
     log.read()
     log.rename().write_text(MANY.replace("first\nfirst\n", "first\nother\n") + "more\n")
@@ -382,7 +380,7 @@ def test_a_file_that_has_the_number_and_the_header_of_one_that_is_gone_is_anothe
     assert log.alone.sent("lost") == [Lost(log.file.path, 355, GONE)]
 
 
-def test_another_file_that_begins_alike_is_no_more_read_than_any_other(tmp_path: Path) -> None:
+def test_another_file_that_begins_alike_is_no_more_read_than_any_other(tmp_path):
     log = Log(tmp_path, "first\n")
     log.read()
     keeper = tmp_path / "keeps the number"
@@ -396,16 +394,14 @@ def test_another_file_that_begins_alike_is_no_more_read_than_any_other(tmp_path:
     assert log.read() == ["really second"]
 
 
-def test_runs_of_line_ends_are_refused_since_they_may_grow() -> None:
+def test_runs_of_line_ends_are_refused_since_they_may_grow():
     (fault,) = TailFiles(collapse_line_ends=True).faults
     assert fault.message == "collapse_line_ends is True, and a run of line ends may still grow; leave it away"
 
 
 @pytest.mark.parametrize("is_filtered", [False, True])
 @pytest.mark.parametrize("place", ["here", "remote"])
-def test_a_file_that_match_files_scans_again_is_followed_and_not_read_again(
-    place: str, is_filtered: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_file_that_match_files_scans_again_is_followed_and_not_read_again(place, is_filtered, tmp_path, caplog):
     files = fsspec.filesystem("file" if place == "here" else "memory")
     folder = str(tmp_path) if place == "here" else f"memory:/{tmp_path}"
 

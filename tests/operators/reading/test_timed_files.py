@@ -26,7 +26,7 @@ from dagkit_operators import (
 )
 from tests.engine.cast import Collect, Desk, Hurried, arrived
 from tests.operators.event_time.sums import START, Late, Results, received
-from tests.operators.timed_files import FORMATS, Format, number_in
+from tests.operators.timed_files import FORMATS, number_in
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ALL_FORMATS = pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
@@ -37,7 +37,7 @@ def second(number: float) -> datetime:
 
 
 @ALL_FORMATS
-def test_a_block_reaches_the_latest_time_of_its_records_less_the_tolerance(tmp_path: Path, form: Format) -> None:
+def test_a_block_reaches_the_latest_time_of_its_records_less_the_tolerance(tmp_path, form):
     block = form.written(tmp_path / "in", (5, 1), (9, 2), (7, 3))
     alone = Alone(form.reads_blocks(event_time=form.time, out_of_order_millis=1500))
     alone.work(block)
@@ -46,7 +46,7 @@ def test_a_block_reaches_the_latest_time_of_its_records_less_the_tolerance(tmp_p
 
 
 @ALL_FORMATS
-def test_a_file_reaches_the_latest_time_of_its_records(tmp_path: Path, form: Format) -> None:
+def test_a_file_reaches_the_latest_time_of_its_records(tmp_path, form):
     block = form.written(tmp_path / "in", (5, 1), (9, 2), (7, 3))
     alone = Alone(form.reads_files(event_time="at"))
     alone.work(FileInfo(block.path, block.end))
@@ -55,7 +55,7 @@ def test_a_file_reaches_the_latest_time_of_its_records(tmp_path: Path, form: For
 
 
 @ALL_FORMATS
-def test_a_record_without_an_event_time_is_rejected(tmp_path: Path, form: Format) -> None:
+def test_a_record_without_an_event_time_is_rejected(tmp_path, form):
     block = form.written(tmp_path / "in", (5, 1), (None, 2), (7, 3))
     alone = Alone(form.reads_blocks(event_time=form.time))
     alone.work(block)
@@ -66,7 +66,7 @@ def test_a_record_without_an_event_time_is_rejected(tmp_path: Path, form: Format
     assert alone.watermark == second(7)
 
 
-def test_the_rejected_record_of_a_file_is_named_with_its_place(tmp_path: Path) -> None:
+def test_the_rejected_record_of_a_file_is_named_with_its_place(tmp_path):
     form = FORMATS[0]
     block = form.written(tmp_path / "in", (5, 1), (None, 2), (7, 3))
     alone = Alone(LineReader(event_time=form.time))
@@ -75,7 +75,7 @@ def test_the_rejected_record_of_a_file_is_named_with_its_place(tmp_path: Path) -
     assert (rejected.start, rejected.text, type(rejected.item)) == (len("5,1\n"), ",2", Record)
 
 
-def test_without_an_event_time_readers_are_no_sources(tmp_path: Path) -> None:
+def test_without_an_event_time_readers_are_no_sources(tmp_path):
     alone = Alone(LineReader())
     alone.work(FORMATS[0].written(tmp_path / "in", (5, 1)))
     assert alone.watermark is None
@@ -135,7 +135,7 @@ def tens(*ends: int, files: int = 2) -> list[tuple[str, int, int, int]]:
 
 
 @pytest.mark.parametrize("partitions", [1, 2])
-def test_a_growing_file_that_lags_holds_back_the_watermark(tmp_path: Path, partitions: int) -> None:
+def test_a_growing_file_that_lags_holds_back_the_watermark(tmp_path, partitions):
     desk = Desk(tmp_path, tailing(tmp_path, partitions), until=Until.IDLE, backend=Hurried, clock=FakeClock())
     append(tmp_path / "in/fast.log", range(40))
     append(tmp_path / "in/slow.log", range(13))
@@ -151,7 +151,7 @@ def test_a_growing_file_that_lags_holds_back_the_watermark(tmp_path: Path, parti
 @pytest.mark.slow
 @pytest.mark.parametrize("window", [1, 2, 3])
 @pytest.mark.parametrize("point", Point)
-def test_a_crash_changes_no_result_of_growing_files(tmp_path: Path, point: Point, window: int) -> None:
+def test_a_crash_changes_no_result_of_growing_files(tmp_path, point, window):
     desk = Desk(tmp_path, tailing(tmp_path, 2), until=Until.IDLE, backend=Hurried, clock=FakeClock())
     append(tmp_path / "in/fast.log", range(40))
     append(tmp_path / "in/slow.log", range(13))
@@ -163,7 +163,7 @@ def test_a_crash_changes_no_result_of_growing_files(tmp_path: Path, point: Point
     assert received(desk, "late") == []
 
 
-def test_a_growing_file_without_lines_is_let_go_and_comes_back(tmp_path: Path) -> None:
+def test_a_growing_file_without_lines_is_let_go_and_comes_back(tmp_path):
     clock, fast, slow = FakeClock(), tmp_path / "in/fast.log", tmp_path / "in/slow.log"
     append(fast, range(25))
     append(slow, range(13))
@@ -196,7 +196,7 @@ def reading(home: Path, **given: Any) -> Any:
     return draw
 
 
-def test_blocks_that_wait_hold_back_the_watermark(tmp_path: Path) -> None:
+def test_blocks_that_wait_hold_back_the_watermark(tmp_path):
     append(tmp_path / "in/a.log", range(20))
     draw = reading(tmp_path, event_time=lambda line: line.split()[0])
     desk = Desk(tmp_path, draw, until=Until.IDLE, backend=Hurried)
@@ -206,7 +206,7 @@ def test_blocks_that_wait_hold_back_the_watermark(tmp_path: Path) -> None:
     assert desk.run().checkpoint.event_times.sent["read"] == START + timedelta(seconds=19)
 
 
-def test_files_that_were_read_reach_the_time_of_their_last_change(tmp_path: Path) -> None:
+def test_files_that_were_read_reach_the_time_of_their_last_change(tmp_path):
     for name, changed in (("a.log", 500), ("b.log", 900), ("c.log", 700)):
         append(tmp_path / "in" / name, range(3))
         os.utime(tmp_path / "in" / name, (changed, changed))
@@ -220,7 +220,7 @@ def test_files_that_were_read_reach_the_time_of_their_last_change(tmp_path: Path
     assert len(arrived(last)) == 9
 
 
-def test_a_file_that_grows_reaches_the_time_of_its_present_change(tmp_path: Path) -> None:
+def test_a_file_that_grows_reaches_the_time_of_its_present_change(tmp_path):
     path = tmp_path / "a.log"
     path.write_text("one\n")
     os.utime(path, (500, 500))
@@ -233,5 +233,5 @@ def test_a_file_that_grows_reaches_the_time_of_its_present_change(tmp_path: Path
     assert alone.watermark == second(700)
 
 
-def test_a_file_of_unknown_change_is_not_known_to_begin_later() -> None:
+def test_a_file_of_unknown_change_is_not_known_to_begin_later():
     assert ReadFiles(times_by_change=True).earliest(FileInfo("a.log")) is None

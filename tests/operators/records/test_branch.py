@@ -22,7 +22,7 @@ SIZES = BySize(predicates={"small": value < 10, "large": lambda number: number >
 
 
 @given(items=st.lists(st.integers(-200, 200), max_size=20))
-def test_every_item_leaves_by_one_output(items: list[int]) -> None:
+def test_every_item_leaves_by_one_output(items):
     one_by_one, in_batches = Alone(SIZES), Alone(SIZES)
     one_by_one.send(*items)
     in_batches.send_batch(items)
@@ -32,7 +32,7 @@ def test_every_item_leaves_by_one_output(items: list[int]) -> None:
         assert alone.sent("otherwise") == [item for item in items if 10 <= item <= 100]
 
 
-def test_the_first_predicate_that_holds_decides() -> None:
+def test_the_first_predicate_that_holds_decides():
     alone = Alone(BySize(predicates={"large": value < 10, "small": value < 10}))
     alone.send_batch([1])
     assert (alone.sent("large"), alone.sent("small")) == ([1], [])
@@ -41,7 +41,7 @@ def test_the_first_predicate_that_holds_decides() -> None:
 @pytest.mark.parametrize(
     "predicate", [value.starts_with("a"), lambda text: text[0] == "a"], ids=["expression", "lambda"]
 )
-def test_a_branch_has_two_outputs(predicate: Any) -> None:
+def test_a_branch_has_two_outputs(predicate):
     lines = Lines(pa.array([b"ab\n", b"b\n", b"ac\n"], pa.binary()))
     alone = Alone(Branch(predicate))
     alone.send_batch(Batch({"block_id": Constant(7, 3), "value": lines}, Record))
@@ -51,7 +51,7 @@ def test_a_branch_has_two_outputs(predicate: Any) -> None:
 
 
 @pytest.mark.parametrize("send", ["send", "send_batch"])
-def test_an_item_that_cannot_be_tested_is_rejected(send: str) -> None:
+def test_an_item_that_cannot_be_tested_is_rejected(send):
     alone = Alone(Branch(lambda text: int(text) > 1))
     alone.send("1", "x", "2") if send == "send" else alone.send_batch(["1", "x", "2"])
     assert (alone.sent("matched"), alone.sent("unmatched")) == (["2"], ["1"])
@@ -61,14 +61,14 @@ def test_an_item_that_cannot_be_tested_is_rejected(send: str) -> None:
         unconnected.send_batch(["x"])
 
 
-def test_a_predicate_of_no_output_is_a_fault() -> None:
+def test_a_predicate_of_no_output_is_a_fault():
     (fault,) = BySize(predicates={"smal": value < 10}).faults
     assert fault.message == "BySize declares no output 'smal': did you mean 'small'?"
     (fault,) = BySize(predicates={"rejected": value < 10}).faults
     assert "BySize declares no output 'rejected'" in fault.message
 
 
-def test_an_empty_batch_goes_nowhere() -> None:
+def test_an_empty_batch_goes_nowhere():
     alone = Alone(SIZES)
     alone.send_batch([])
     assert [alone.batches(port) for port in ("small", "large", "otherwise")] == [[], [], []]

@@ -12,7 +12,7 @@ import pytest
 
 from dagkit import Batch, Column, Constant, Lines, Listed
 from dagkit.testing import Alone
-from dagkit_operators import Expression, Filter, FlatMap, Map, Record, value
+from dagkit_operators import Filter, FlatMap, Map, Record, value
 from dagkit_operators.contexts.line_columns import ReadLines
 from dagkit_operators.contexts.lines import chunks
 
@@ -48,7 +48,7 @@ def lines(texts: list[str]) -> Batch[Record[str]]:
 
 
 @pytest.mark.parametrize("told", PREDICATES.values(), ids=PREDICATES.keys())
-def test_records_are_kept_by_their_values(told: dict[str, Any]) -> None:
+def test_records_are_kept_by_their_values(told):
     records = [Record(7, text) for text in TEXTS]
     expected = [Record(7, text) for text in KEPT]
     one_by_one, at_once, of_columns = (Alone(Filter(**told)) for _ in range(3))
@@ -59,14 +59,14 @@ def test_records_are_kept_by_their_values(told: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("told", PREDICATES.values(), ids=PREDICATES.keys())
-def test_other_items_are_kept_by_what_they_are(told: dict[str, Any]) -> None:
+def test_other_items_are_kept_by_what_they_are(told):
     one_by_one, at_once = Alone(Filter(**told)), Alone(Filter(**told))
     one_by_one.send(*TEXTS)
     at_once.send_batch(TEXTS)
     assert one_by_one.sent() == at_once.sent() == KEPT
 
 
-def test_a_field_can_be_looked_at_instead() -> None:
+def test_a_field_can_be_looked_at_instead():
     items = [Named("a", 1), Named("b", 2)]
     for keep in (Filter(lambda size: size > 1, on="size"), Filter(value.field("size") > 1)):
         one_by_one, at_once, of_columns = (Alone(keep) for _ in range(3))
@@ -76,14 +76,14 @@ def test_a_field_can_be_looked_at_instead() -> None:
         assert one_by_one.sent() == at_once.sent() == of_columns.sent() == items[1:]
 
 
-def test_lines_that_an_expression_keeps_stay_lines() -> None:
+def test_lines_that_an_expression_keeps_stay_lines():
     kept = Filter(~value.starts_with(".")).process_batch(lines(TEXTS))
     assert bytes(kept.column("value").content) == "a\n\nb.\nä\n".encode()
     assert isinstance(kept.column("block_id"), Constant)
 
 
 @pytest.mark.parametrize("told", [~value.starts_with("."), value.contains("b")], ids=["in one pass", "by a mask"])
-def test_lines_that_are_no_records_stay_lines_too(told: Any) -> None:
+def test_lines_that_are_no_records_stay_lines_too(told):
     plain: Batch[str] = Batch({"item": lines(TEXTS).column("value")})
     kept = Filter(told).process_batch(plain)
     assert isinstance(kept.columns["item"], Lines)
@@ -91,7 +91,7 @@ def test_lines_that_are_no_records_stay_lines_too(told: Any) -> None:
 
 
 @pytest.mark.parametrize("keep", [lambda text: len(text) < 2, value.length() < 2], ids=["a lambda", "an expression"])
-def test_lines_that_must_be_decoded_stay_decoded(keep: Callable[[str], bool]) -> None:
+def test_lines_that_must_be_decoded_stay_decoded(keep):
     """What was decoded is written as fast as what would be found in its bytes again."""
     kept = Filter(keep).process_batch(lines(TEXTS))
     assert kept.column("value").values() == ["a", "", "ä"]
@@ -101,9 +101,7 @@ def test_lines_that_must_be_decoded_stay_decoded(keep: Callable[[str], bool]) ->
 
 @pytest.mark.parametrize("decoded", [1, 2, 5, 8, 100])
 @pytest.mark.parametrize("delimiter", [b"\n", b"\r\n"])
-def test_lines_just_read_are_decoded_in_parts_and_none_is_lost(
-    decoded: int, delimiter: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lines_just_read_are_decoded_in_parts_and_none_is_lost(decoded, delimiter, monkeypatch):
     monkeypatch.setattr("dagkit_operators.contexts.line_columns.DECODED", decoded)
     texts = ["a", "", "bb", ".", "c" * 12, "", "d"]
     for content in (delimiter.join(text.encode() for text in texts), delimiter):
@@ -119,7 +117,7 @@ def test_lines_just_read_are_decoded_in_parts_and_none_is_lost(
         assert [item.number for item in alone.sent()] == [n for n, text in enumerate(lines.values()) if text != "."]
 
 
-def test_items_of_several_fields_are_kept_whole() -> None:
+def test_items_of_several_fields_are_kept_whole():
     items = Batch({"name": Listed(["a", "b", "c"]), "size": Listed([1, 2, 3])}, Named)
     assert Filter(lambda size: size != 2, on="size").process_batch(items).items() == [Named("a", 1), Named("c", 3)]
     one_size = Batch({"name": Listed(["a", "b"]), "size": Constant(1, 2)}, Named)
@@ -128,19 +126,19 @@ def test_items_of_several_fields_are_kept_whole() -> None:
     assert Filter(lambda size: size > 1, on="size").process_batch(one_size).items() == []
 
 
-def test_an_empty_batch_stays_empty() -> None:
+def test_an_empty_batch_stays_empty():
     for told in PREDICATES.values():
         assert len(Filter(**told).process_batch(Batch.of([]))) == 0
         assert len(Filter(**told).process_batch(lines([]))) == 0
 
 
 @pytest.mark.parametrize("told", [{}, {"predicate": value == "a", "batch": lambda column: column}])
-def test_its_condition_is_given_in_one_way(told: dict[str, Any]) -> None:
+def test_its_condition_is_given_in_one_way(told):
     assert [fault.message for fault in Filter(**told).faults] == ["it needs a predicate, or batch, and not both"]
 
 
 @pytest.mark.parametrize("told", [value.length(), value.strip(), value.field("name").upper()], ids=repr)
-def test_an_expression_that_is_no_condition_is_a_fault(told: Expression) -> None:
+def test_an_expression_that_is_no_condition_is_a_fault(told):
     words = f"{told!r} is no condition, and would keep what is not empty: compare it, as in {told!r} == …"
     assert [fault.message for fault in Filter(told).faults] == [words]
 
@@ -157,18 +155,18 @@ def test_an_expression_that_is_no_condition_is_a_fault(told: Expression) -> None
     ],
     ids=["none", "two", "of an expression"],
 )
-def test_a_function_that_cannot_be_given_one_value_is_a_fault(told: Callable[..., Any], words: str) -> None:
+def test_a_function_that_cannot_be_given_one_value_is_a_fault(told, words):
     for operator in (Filter(told), Filter(batch=told), Map(told), FlatMap(told)):
         assert [fault.message for fault in operator.faults] == [words]
 
 
 @pytest.mark.parametrize("told", [len, str.upper, int, print, lambda one, other=2: one, lambda *all_of_them: 1])
-def test_a_function_without_a_signature_is_accepted(told: Callable[..., Any]) -> None:
+def test_a_function_without_a_signature_is_accepted(told):
     for operator in (Filter(told), Map(told), FlatMap(told)):
         assert not operator.faults
 
 
-def test_what_is_true_or_false_by_itself_is_a_condition() -> None:
+def test_what_is_true_or_false_by_itself_is_a_condition():
     for keep in (Filter(value), Filter(value.field("real")), Filter(~value.length())):
         assert not keep.faults
 
@@ -182,11 +180,11 @@ def wrong_type(column: Column) -> Any:
 
 
 @pytest.mark.parametrize("batch", [wrong_length, wrong_type])
-def test_an_answer_that_is_no_mask_is_refused(batch: Callable[[Column], Any]) -> None:
+def test_an_answer_that_is_no_mask_is_refused(batch):
     with pytest.raises(TypeError, match="one bool for each"):
         Filter(batch=batch).process_batch(lines(TEXTS))
 
 
-def test_null_masks_drop_items() -> None:
+def test_null_masks_drop_items():
     keep = Filter(batch=lambda column: pa.array([True, None, False]))
     assert keep.process_batch(Batch.of(["a", "b", "c"])).items() == ["a"]

@@ -1,6 +1,5 @@
 """Items that were given are sent once, however often the application is launched."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from dagkit_operators import Items, PartWriter
 from dagkit_operators.records.items import MOST
 
 
-def test_items_are_sent_once_in_their_order() -> None:
+def test_items_are_sent_once_in_their_order():
     alone = Alone(Items(items=("b", "a", "b")))
     alone.look()
     alone.look()
@@ -23,7 +22,7 @@ def test_items_are_sent_once_in_their_order() -> None:
     assert again.sent() == []
 
 
-def test_a_look_sends_so_many_at_most() -> None:
+def test_a_look_sends_so_many_at_most():
     alone = Alone(Items(items=tuple(range(MOST + 1))))
     alone.look()
     assert len(alone.sent()) == MOST
@@ -31,7 +30,7 @@ def test_a_look_sends_so_many_at_most() -> None:
     assert alone.sent() == [MOST]
 
 
-def test_items_must_be_given() -> None:
+def test_items_must_be_given():
     def draw(dag: Dag, conf: Config) -> None:
         dag.add_operator("items", Items()) >> dag.add_operator("writer", PartWriter(file_path="output"))
 
@@ -41,7 +40,7 @@ def test_items_must_be_given() -> None:
 
 
 @pytest.mark.slow
-def test_items_that_are_added_later_are_sent_by_a_later_launch(tmp_path: Path) -> None:
+def test_items_that_are_added_later_are_sent_by_a_later_launch(tmp_path):
     def draw(dag: Dag, conf: Config) -> None:
         dag.add_operator("items", Items[Any](items=())) >> dag.add_operator(
             "writer", PartWriter(file_path=str(tmp_path / "output"))

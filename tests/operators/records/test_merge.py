@@ -16,7 +16,7 @@ from tests.engine.cast import Desk
 PORTS = ("data1", "data2", "data3", "data4", "data5")
 
 
-def test_items_of_all_inputs_leave_by_one_output() -> None:
+def test_items_of_all_inputs_leave_by_one_output():
     alone = Alone(StreamMerger[str]())
     for port in PORTS:
         alone.send(f"{port} a", to=port)
@@ -38,7 +38,7 @@ def merging(home: Path, count: int) -> object:
 @pytest.mark.slow
 @pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("count", [2, 5])
-def test_no_item_is_lost_or_doubled_by_partitions(partitions: int, count: int, tmp_path: Path) -> None:
+def test_no_item_is_lost_or_doubled_by_partitions(partitions, count, tmp_path):
     conf = {"dt.operator.Merge.attr.PARTITIONER": f"StatelessPartitioner:{partitions}"}
     desk = Desk(tmp_path, merging(tmp_path, count), conf=conf)  # type: ignore[arg-type]
     desk.run()
@@ -47,7 +47,7 @@ def test_no_item_is_lost_or_doubled_by_partitions(partitions: int, count: int, t
     refuse_unbalanced(Ledger.open(desk.place))
 
 
-def test_streams_of_different_types_are_not_merged() -> None:
+def test_streams_of_different_types_are_not_merged():
     def populate_dag(dag: Dag, conf: Config) -> None:
         merger = dag.add_operator("Merge", StreamMerger())
         dag.add_stream("numbers", dag.add_operator("Numbers", Items[int](items=(1,))).output, merger.data1)

@@ -1,6 +1,5 @@
 """A rejected item names the file and the byte that it was read from."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +50,7 @@ def rejecting(home: Path, *chain: Any, is_connected: bool = True) -> Any:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[Path]:
+def home(tmp_path):
     (tmp_path / "in").mkdir()
     for name, content in FILES.items():
         (tmp_path / "in" / name).write_text(content)
@@ -73,13 +72,13 @@ CHAINS: dict[str, tuple[Any, ...]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
-def test_a_rejected_item_names_its_file_and_byte(chain: tuple[Any, ...], home: Path) -> None:
+def test_a_rejected_item_names_its_file_and_byte(chain, home):
     Desk(home, rejecting(home, *chain)).run()
     assert written(home) == ["a.txt 2 x", "b.txt 0 y"]
 
 
 @pytest.mark.slow
-def test_a_run_that_fails_for_an_item_names_its_file(home: Path) -> None:
+def test_a_run_that_fails_for_an_item_names_its_file(home):
     with pytest.raises(OperatorFailed, match=r"a\.txt, byte 2 .*the item 'x' of .*a\.txt is rejected"):
         Desk(home, rejecting(home, Map(int), is_connected=False)).run()
 
@@ -112,7 +111,7 @@ EARLIER: dict[str, Any] = {
 @pytest.mark.parametrize("as_records", [True, False], ids=["records", "texts"])
 @pytest.mark.parametrize("read", [lines, read_lines])
 @pytest.mark.parametrize("earlier", EARLIER.values(), ids=EARLIER)
-def test_places_are_known_behind_an_operator_that_takes_batches(earlier: Any, read: Any, as_records: bool) -> None:
+def test_places_are_known_behind_an_operator_that_takes_batches(earlier, read, as_records):
     column = read()
     fields = {"block_id": Constant(7, len(TEXTS), "in/a"), "value": column}
     batch: Batch[Any] = Batch(fields, Record) if as_records else Batch.of_column(column)

@@ -48,7 +48,7 @@ def read_lines(texts: list[str]) -> Batch[Any]:
 
 
 @pytest.mark.parametrize(("operator", "expected"), OPERATORS, ids=["filter", "map", "flat map"])
-def test_items_are_rejected_with_their_reason_one_by_one_and_in_batches(operator: Any, expected: list[Any]) -> None:
+def test_items_are_rejected_with_their_reason_one_by_one_and_in_batches(operator, expected):
     one_by_one, in_batches = Alone(operator), Alone(operator)
     one_by_one.send(*TEXTS)
     in_batches.send_batch(TEXTS)
@@ -59,7 +59,7 @@ def test_items_are_rejected_with_their_reason_one_by_one_and_in_batches(operator
 
 @pytest.mark.parametrize(("operator", "expected"), OPERATORS, ids=["filter", "map", "flat map"])
 @pytest.mark.parametrize("batch_of", [lines, read_lines], ids=["lines", "lines as they were read"])
-def test_a_rejected_line_has_its_record_and_its_position(operator: Any, expected: list[Any], batch_of: Any) -> None:
+def test_a_rejected_line_has_its_record_and_its_position(operator, expected, batch_of):
     alone = Alone(operator)
     alone.send_batch(batch_of(TEXTS))
     assert alone.sent() == as_records(expected)
@@ -70,7 +70,7 @@ def test_a_rejected_line_has_its_record_and_its_position(operator: Any, expected
 
 
 @pytest.mark.parametrize(("operator", "expected"), OPERATORS, ids=["filter", "map", "flat map"])
-def test_an_item_without_a_position_has_that_of_its_part_of_the_file(operator: Any, expected: list[Any]) -> None:
+def test_an_item_without_a_position_has_that_of_its_part_of_the_file(operator, expected):
     alone = Alone(operator)
     column = Listed(TEXTS, lambda: None, 100)
     alone.send_batch(Batch({"block_id": Constant(7, len(TEXTS)), "value": column}, Record))
@@ -79,7 +79,7 @@ def test_an_item_without_a_position_has_that_of_its_part_of_the_file(operator: A
 
 
 @pytest.mark.parametrize(("operator", "expected"), OPERATORS, ids=["filter", "map", "flat map"])
-def test_records_of_several_blocks_are_rejected_too(operator: Any, expected: list[Any]) -> None:
+def test_records_of_several_blocks_are_rejected_too(operator, expected):
     alone = Alone(operator)
     alone.send_batch(Batch({"block_id": Listed([1, 2, 3]), "value": Listed(["22", "x", "4"])}, Record))
     assert {record.block_id for record in alone.sent()} == {1, 3}
@@ -88,7 +88,7 @@ def test_records_of_several_blocks_are_rejected_too(operator: Any, expected: lis
 
 @pytest.mark.parametrize(("operator", "expected"), OPERATORS, ids=["filter", "map", "flat map"])
 @pytest.mark.parametrize("send", ["send", "send_batch"])
-def test_without_a_stream_from_rejected_the_first_bad_item_fails(operator: Any, expected: list[Any], send: str) -> None:
+def test_without_a_stream_from_rejected_the_first_bad_item_fails(operator, expected, send):
     alone = Alone(operator, connected=["output"])
     with pytest.raises(ItemRejected, match="the item 'x' is rejected: invalid literal") as raised:
         alone.send("1", "x", "2") if send == "send" else alone.send_batch(["1", "x", "2"])
@@ -96,7 +96,7 @@ def test_without_a_stream_from_rejected_the_first_bad_item_fails(operator: Any, 
     assert "rejected" in raised.value.help
 
 
-def test_what_raises_something_else_fails() -> None:
+def test_what_raises_something_else_fails():
     alone = Alone(Map(lambda text: {}[text]))
     with pytest.raises(KeyError):
         alone.send_batch(["1"])
@@ -104,7 +104,7 @@ def test_what_raises_something_else_fails() -> None:
         alone.send("1")
 
 
-def test_a_function_of_a_column_is_not_called_again() -> None:
+def test_a_function_of_a_column_is_not_called_again():
     calls = []
 
     def fail(column: Any) -> Any:

@@ -1,7 +1,5 @@
 """Databases: SQLite, and a real PostgreSQL."""
 
-from pathlib import Path
-
 import pytest
 
 from tests.operators.sql.sql_cast import TestDatabase
@@ -9,12 +7,12 @@ from tests.services.postgres import PASSWORD
 
 
 @pytest.fixture
-def sqlite(tmp_path: Path) -> TestDatabase:
+def sqlite(tmp_path):
     return TestDatabase(f"sqlite:///{tmp_path}/rows.db")
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.service("postgres"))])
-def database(request: pytest.FixtureRequest) -> TestDatabase:
+def database(request):
     """An empty database of either kind."""
     if request.param == "sqlite":
         found: TestDatabase = request.getfixturevalue("sqlite")

@@ -93,9 +93,7 @@ class Trial:
 
 
 @pytest.mark.trial
-def test_the_driver_and_the_server_are_killed_at_random_moments(
-    postgres: PostgresServer, tmp_path: Path, trial: int
-) -> None:
+def test_the_driver_and_the_server_are_killed_at_random_moments(postgres, tmp_path, trial):
     copied = Trial(postgres, tmp_path, "reference", trial)
     for kill in copied.random.sample([copied.kill_driver, copied.kill_both], 2):
         kill()
@@ -104,9 +102,7 @@ def test_the_driver_and_the_server_are_killed_at_random_moments(
 
 
 @pytest.mark.spark
-def test_the_driver_on_spark_and_the_server_are_killed_at_random_moments(
-    postgres: PostgresServer, tmp_path: Path, spark_trial: int
-) -> None:
+def test_the_driver_on_spark_and_the_server_are_killed_at_random_moments(postgres, tmp_path, spark_trial):
     copied = Trial(postgres, tmp_path, "spark", spark_trial)
     copied.kill_both()
     copied.kill_server()

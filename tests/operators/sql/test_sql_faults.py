@@ -21,6 +21,6 @@ from dagkit_operators.sql.faults import Kind, kind_of
         ('password authentication failed for user "dagkit"', Kind.REFUSED),
     ],
 )
-def test_a_server_that_starts_or_ends_is_waited_for_and_a_refusal_is_not(text: str, kind: Kind) -> None:
+def test_a_server_that_starts_or_ends_is_waited_for_and_a_refusal_is_not(text, kind):
     failed = f'Failed to connect: connection to server at "127.0.0.1", port 5432 failed: FATAL:  {text}'
     assert kind_of(OperationalError(failed, status_code=AdbcStatusCode.IO)) is kind

@@ -2,7 +2,6 @@
 
 import random
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -72,7 +71,7 @@ def rows_read(database: TestDatabase, table: Keyed, **properties: Any) -> Any:
 
 
 @pytest.fixture(params=list(TABLES))
-def table(request: pytest.FixtureRequest) -> Keyed:
+def table(request):
     return TABLES[request.param]
 
 
@@ -82,9 +81,7 @@ def expected(table: Keyed) -> list[str]:
 
 @pytest.mark.gate(4)
 @pytest.mark.parametrize("range_size", [1, 20])
-def test_each_row_is_read_once_and_new_rows_later(
-    tmp_path: Path, database: TestDatabase, table: Keyed, range_size: int
-) -> None:
+def test_each_row_is_read_once_and_new_rows_later(tmp_path, database, table, range_size):
     filled(database, table)
     desk = Desk(tmp_path, rows_read(database, table, range_size=range_size), clock=FakeClock())
     assert sorted(arrived(desk.run())) == expected(table)
@@ -95,7 +92,7 @@ def test_each_row_is_read_once_and_new_rows_later(
 
 @pytest.mark.gate(3)
 @pytest.mark.parametrize("point", [Point.PLANNED, Point.STAGED, Point.APPENDED])
-def test_a_crash_loses_and_doubles_no_row(tmp_path: Path, database: TestDatabase, point: Point) -> None:
+def test_a_crash_loses_and_doubles_no_row(tmp_path, database, point):
     table = TABLES["text"]
     filled(database, table)
     desk = Desk(tmp_path, rows_read(database, table), clock=FakeClock(), backend=Hurried, until=Until.IDLE)
@@ -105,7 +102,7 @@ def test_a_crash_loses_and_doubles_no_row(tmp_path: Path, database: TestDatabase
 
 
 @pytest.mark.slow
-def test_crashes_at_random_lose_and_double_no_row(tmp_path: Path, sqlite: TestDatabase, trial: int) -> None:
+def test_crashes_at_random_lose_and_double_no_row(tmp_path, sqlite, trial):
     drawn = random.Random(trial)
     table = TABLES[drawn.choice(list(TABLES))]
     filled(sqlite, table)
@@ -129,7 +126,7 @@ def steps_of(database: TestDatabase, table: Keyed, low: str = "") -> KeySteps:
 
 
 @pytest.mark.gate(4)
-def test_every_split_of_a_range_gives_the_same_rows(database: TestDatabase, table: Keyed) -> None:
+def test_every_split_of_a_range_gives_the_same_rows(database, table):
     filled(database, table)
     steps = steps_of(database, table)
     count = len(steps.bounds) - 1
@@ -138,7 +135,7 @@ def test_every_split_of_a_range_gives_the_same_rows(database: TestDatabase, tabl
     check_every_split_of(reader, SqlRange("SELECT * FROM rows", None, 7, 7 + count, 0, steps))
 
 
-def test_text_is_divided_in_the_order_of_its_collation(tmp_path: Path, sqlite: TestDatabase) -> None:
+def test_text_is_divided_in_the_order_of_its_collation(tmp_path, sqlite):
     table = Keyed("k TEXT COLLATE NOCASE", "k", ("'a'", "'B'", "'c'", "'b'", "'A'", "'C'"), "'D'")
     filled(sqlite, table)
     assert steps_of(sqlite, table).bounds[-1] in ("'c'", "'C'")
@@ -148,7 +145,7 @@ def test_text_is_divided_in_the_order_of_its_collation(tmp_path: Path, sqlite: T
     assert sorted(arrived(desk.run())) == [*expected(table), "row later"]
 
 
-def test_a_step_has_rows_or_more_if_there_are_too_many_steps(sqlite: TestDatabase) -> None:
+def test_a_step_has_rows_or_more_if_there_are_too_many_steps(sqlite):
     filled(sqlite, Keyed("k TEXT", "k", tuple(f"'{number:02}'" for number in range(30)), ""))
     with connected(sqlite.url) as connection:
         high = highest(connection, "SELECT * FROM rows", ("k",), "'09'")
@@ -160,7 +157,7 @@ def test_a_step_has_rows_or_more_if_there_are_too_many_steps(sqlite: TestDatabas
             assert found == bounds
 
 
-def test_a_part_of_a_range_has_its_steps(sqlite: TestDatabase) -> None:
+def test_a_part_of_a_range_has_its_steps(sqlite):
     filled(sqlite, TABLES["negative integers"])
     whole = SqlRange("SELECT * FROM rows", None, 4, 7, 0, steps_of(sqlite, TABLES["negative integers"]))
     part = whole.part(5, 6)
@@ -169,7 +166,7 @@ def test_a_part_of_a_range_has_its_steps(sqlite: TestDatabase) -> None:
 
 
 @pytest.mark.parametrize("name", ["text", "several columns"])
-def test_a_row_that_has_no_key_later_is_reported(tmp_path: Path, database: TestDatabase, name: str) -> None:
+def test_a_row_that_has_no_key_later_is_reported(tmp_path, database, name):
     table = TABLES[name]
     filled(database, table)
     desk = Desk(tmp_path, rows_read(database, table), clock=FakeClock())
@@ -181,7 +178,7 @@ def test_a_row_that_has_no_key_later_is_reported(tmp_path: Path, database: TestD
     assert raised.value.code == "table-mismatched"
 
 
-def test_a_column_of_integers_stays_one(tmp_path: Path, sqlite: TestDatabase) -> None:
+def test_a_column_of_integers_stays_one(tmp_path, sqlite):
     table = Keyed("k", "k", ("1", "2"), "'a'")
     filled(sqlite, table)
     desk = Desk(tmp_path, rows_read(sqlite, table), clock=FakeClock())
@@ -192,7 +189,7 @@ def test_a_column_of_integers_stays_one(tmp_path: Path, sqlite: TestDatabase) ->
     assert raised.value.code == "table-mismatched"
 
 
-def test_the_key_of_a_query_is_an_integer(sqlite: TestDatabase) -> None:
+def test_the_key_of_a_query_is_an_integer(sqlite):
     filled(sqlite, TABLES["text"])
     query = SqlQuery("SELECT * FROM rows", "k")
     for given in ((query,), (query, OffsetRange(0, 100))):
@@ -200,7 +197,7 @@ def test_the_key_of_a_query_is_an_integer(sqlite: TestDatabase) -> None:
             Alone(SqlReader(**sqlite.settings)).work(*given)
 
 
-def test_a_column_of_integers_reports_a_row_without_a_key_later(tmp_path: Path, sqlite: TestDatabase) -> None:
+def test_a_column_of_integers_reports_a_row_without_a_key_later(tmp_path, sqlite):
     table = Keyed("k INTEGER", "k", ("1", "2"), "NULL")
     filled(sqlite, table)
     desk = Desk(tmp_path, rows_read(sqlite, table), clock=FakeClock())

@@ -36,7 +36,7 @@ ROWS = [Named(key, None if key == 7 else f"row {key}") for key in KEYS]
 
 
 @pytest.fixture
-def filled(database: TestDatabase) -> TestDatabase:
+def filled(database):
     """A table with a few rows, of which some have the same key."""
     database.rows("CREATE TABLE numbers (number INTEGER, text TEXT)")
     values = ", ".join(f"({row.number}, {'NULL' if row.text is None else repr(row.text)})" for row in ROWS)
@@ -76,7 +76,7 @@ def numbers_and_texts(loop: Any) -> list[Named]:
     return sorted((Named(*pair) for pair in arrived(loop)), key=lambda row: row.number)
 
 
-def test_each_row_is_read_once_and_new_rows_later(tmp_path: Path, filled: TestDatabase) -> None:
+def test_each_row_is_read_once_and_new_rows_later(tmp_path, filled):
     desk = Desk(tmp_path, rows_read(filled), clock=FakeClock())
     assert numbers_and_texts(desk.run()) == ROWS
     filled.rows("INSERT INTO numbers VALUES (91, 'new'), (92, NULL)")
@@ -86,33 +86,33 @@ def test_each_row_is_read_once_and_new_rows_later(tmp_path: Path, filled: TestDa
 
 @pytest.mark.gate(1)
 @pytest.mark.parametrize("point", [Point.PLANNED, Point.STAGED, Point.APPENDED])
-def test_a_crash_loses_and_doubles_no_row(tmp_path: Path, filled: TestDatabase, point: Point) -> None:
+def test_a_crash_loses_and_doubles_no_row(tmp_path, filled, point):
     desk = Desk(tmp_path, rows_read(filled), clock=FakeClock(), backend=Hurried, until=Until.IDLE)
     desk.crash(CrashAfter(point, 1), CrashAfter(point, 3))
     assert numbers_and_texts(desk.run()) == ROWS
     assert desk.faults() == []
 
 
-def test_a_query_is_read_as_a_table(tmp_path: Path, filled: TestDatabase) -> None:
+def test_a_query_is_read_as_a_table(tmp_path, filled):
     query = {"table": "", "query": "SELECT number, upper(text) AS text FROM numbers WHERE number > 4"}
     loop = Desk(tmp_path, rows_read(filled, **query)).run()
     assert numbers_and_texts(loop) == [Named(r.number, r.text and r.text.upper()) for r in ROWS if r.number > 4]
 
 
-def test_a_question_mark_in_a_query_is_no_parameter(tmp_path: Path, filled: TestDatabase) -> None:
+def test_a_question_mark_in_a_query_is_no_parameter(tmp_path, filled):
     filled.rows("INSERT INTO numbers VALUES (91, 'why?')")
     query = {"table": "", "query": "SELECT number, text FROM numbers WHERE text = 'why?'"}
     assert numbers_and_texts(Desk(tmp_path, rows_read(filled, **query)).run()) == [Named(91, "why?")]
 
 
 @pytest.mark.gate(1)
-def test_every_split_of_a_range_gives_the_same_rows(filled: TestDatabase) -> None:
+def test_every_split_of_a_range_gives_the_same_rows(filled):
     reader = SqlReader(**filled.settings, record_type=Named, page_rows=2)
     check_every_split_of(reader, SqlRange("SELECT * FROM numbers", "number", 19, 24))
 
 
 @pytest.mark.parametrize("key", ["number", None])
-def test_each_element_of_a_stream_may_be_a_query(tmp_path: Path, filled: TestDatabase, key: str | None) -> None:
+def test_each_element_of_a_stream_may_be_a_query(tmp_path, filled, key):
     def draw(dag: Dag, conf: object) -> None:
         words = dag.add_operator("bounds", Items[int](items=(4, 20, 21)))
         queries = dag.add_operator("queries", Queries(key=key))
@@ -127,7 +127,7 @@ def test_each_element_of_a_stream_may_be_a_query(tmp_path: Path, filled: TestDat
     assert numbers_and_texts(loop) == [row for row in ROWS if row.number in (4, 20, 21)]
 
 
-def test_without_a_record_type_rows_are_dicts(filled: TestDatabase) -> None:
+def test_without_a_record_type_rows_are_dicts(filled):
     alone = Alone(SqlReader(**filled.settings))
     alone.work(SqlQuery("SELECT * FROM numbers WHERE number = 3"))
     assert alone.sent() == [{"number": 3, "text": "row 3"}]
@@ -143,7 +143,7 @@ def test_without_a_record_type_rows_are_dicts(filled: TestDatabase) -> None:
         ("DROP TABLE numbers", "numbers"),
     ],
 )
-def test_a_table_that_does_not_fit_is_named(tmp_path: Path, filled: TestDatabase, change: str, problem: str) -> None:
+def test_a_table_that_does_not_fit_is_named(tmp_path, filled, change, problem):
     filled.rows(change)
     with pytest.raises(OperatorFailed) as raised:
         Desk(tmp_path, rows_read(filled)).run()
@@ -165,7 +165,7 @@ class Removing(RowOperator):
 
 
 @pytest.mark.parametrize("reading", ["splitter", "reader"])
-def test_a_file_that_is_not_there_is_reported_and_not_created(tmp_path: Path, reading: str) -> None:
+def test_a_file_that_is_not_there_is_reported_and_not_created(tmp_path, reading):
     file = tmp_path / "strange ?%#.db"
     database = TestDatabase(f"sqlite:///{quote(str(file))}")
     database.rows("CREATE TABLE numbers (number INTEGER, text TEXT)")
@@ -186,13 +186,13 @@ def test_a_file_that_is_not_there_is_reported_and_not_created(tmp_path: Path, re
     assert not file.exists()
 
 
-def test_a_splitter_reads_a_table_or_a_query() -> None:
+def test_a_splitter_reads_a_table_or_a_query():
     for properties in ({}, {"table": "t", "query": "SELECT 1"}):
         (fault,) = SqlSplitter(url="sqlite:///a.db", key="k", **properties).faults
         assert "set either table or query" in fault.message
 
 
-def test_a_row_without_a_key_is_not_left_out_silently(tmp_path: Path, filled: TestDatabase) -> None:
+def test_a_row_without_a_key_is_not_left_out_silently(tmp_path, filled):
     filled.rows("INSERT INTO numbers VALUES (NULL, 'lost')")
     with pytest.raises(OperatorFailed, match="number is NULL in a row of numbers") as raised:
         Desk(tmp_path, rows_read(filled)).run()
@@ -213,9 +213,7 @@ AWAY = {"url": "postgresql://dagkit@127.0.0.1:1/none", "password": "hunter2"}
     ],
     ids=["a range", "a query whose highest key is unknown"],
 )
-def test_a_reader_waits_for_a_database_that_is_away(
-    caplog: pytest.LogCaptureFixture, query: SqlQuery, left: OffsetRange
-) -> None:
+def test_a_reader_waits_for_a_database_that_is_away(caplog, query, left):
     outage_of.cache_clear()
     alone = Alone(SqlReader(**AWAY))
     with caplog.at_level(logging.WARNING):
@@ -228,15 +226,13 @@ def test_a_reader_waits_for_a_database_that_is_away(
     assert "hunter2" not in caplog.text
 
 
-def test_a_query_whose_highest_key_was_unknown_is_read_to_its_end(filled: TestDatabase) -> None:
+def test_a_query_whose_highest_key_was_unknown_is_read_to_its_end(filled):
     alone = Alone(SqlReader(**filled.settings, record_type=Named, page_rows=2))
     alone.work(SqlQuery("SELECT * FROM numbers", "number"), OffsetRange(5, OFFSET_INFINITY - 1))
     assert (alone.sent(), alone.deferred) == ([row for row in ROWS if row.number >= 5], None)
 
 
-def test_a_splitter_waits_for_a_database_that_is_locked(
-    tmp_path: Path, sqlite: TestDatabase, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_splitter_waits_for_a_database_that_is_locked(tmp_path, sqlite, caplog):
     sqlite.rows("CREATE TABLE numbers (number INTEGER, text TEXT)")
     sqlite.rows("INSERT INTO numbers VALUES (1, 'one'), (2, 'two')")
     impatient = replace(sqlite, url=f"{sqlite.url}?timeout_millis=0")
@@ -253,7 +249,7 @@ def test_a_splitter_waits_for_a_database_that_is_locked(
     assert "answers again" in second
 
 
-def test_a_launch_is_stopped_while_the_splitter_waits(tmp_path: Path) -> None:
+def test_a_launch_is_stopped_while_the_splitter_waits(tmp_path):
     database = TestDatabase(AWAY["url"], AWAY["password"])
     loop = Desk(tmp_path, rows_read(database), until=Until.STOPPED).loop()
     with at_outage(loop.stop):

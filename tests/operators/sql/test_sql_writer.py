@@ -27,7 +27,7 @@ from tests.engine.cast import Desk
 from tests.operators.sql.sql_cast import Meanwhile, Row, TestDatabase, rows_written, starting
 from tests.processes import run_program
 from tests.services.losing_answers import LosingAnswers
-from tests.services.postgres import PASSWORD, PostgresServer
+from tests.services.postgres import PASSWORD
 
 ALL = [(number, f"row {number}") for number in range(16)]
 NUMBERS = "SELECT number, text FROM numbers ORDER BY number"
@@ -48,7 +48,7 @@ def items_written(database: TestDatabase, *items: Any, **properties: Any) -> Any
     return draw
 
 
-def test_every_row_is_in_the_table_once(tmp_path: Path, database: TestDatabase) -> None:
+def test_every_row_is_in_the_table_once(tmp_path, database):
     desk = desk_of(tmp_path, database)
     loop = desk.run()
     assert database.rows(NUMBERS) == ALL
@@ -57,14 +57,14 @@ def test_every_row_is_in_the_table_once(tmp_path: Path, database: TestDatabase) 
 
 
 @pytest.mark.parametrize("point", Point)
-def test_a_crash_after_any_step_loses_and_doubles_nothing(tmp_path: Path, sqlite: TestDatabase, point: Point) -> None:
+def test_a_crash_after_any_step_loses_and_doubles_nothing(tmp_path, sqlite, point):
     desk = desk_of(tmp_path, sqlite)
     desk.crash(CrashAfter(point, 1), CrashAfter(point, 2))
     desk.run()
     assert sqlite.rows(NUMBERS) == ALL
 
 
-def test_with_a_key_the_last_record_counts(tmp_path: Path, database: TestDatabase) -> None:
+def test_with_a_key_the_last_record_counts(tmp_path, database):
     rows = [Row(1, "first"), Row(2, "only"), Row(1, None), Row(1, "last")]
     Desk(tmp_path, items_written(database, *rows, key=("number",))).run()
     assert database.rows(NUMBERS) == [(1, "last"), (2, "only")]
@@ -73,7 +73,7 @@ def test_with_a_key_the_last_record_counts(tmp_path: Path, database: TestDatabas
     assert database.rows(NUMBERS) == [(1, "last"), (2, "other"), (3, "new")]
 
 
-def test_a_record_of_its_key_alone_is_there_once(tmp_path: Path, sqlite: TestDatabase) -> None:
+def test_a_record_of_its_key_alone_is_there_once(tmp_path, sqlite):
     tables = [pa.table({"number": [1, 2]}), pa.table({"number": [2, 3]})]
     sqlite.rows("CREATE TABLE numbers (number INTEGER PRIMARY KEY)")
     Desk(tmp_path, items_written(sqlite, *tables, record_type=None, key=("number",))).run()
@@ -97,7 +97,7 @@ class Wide:
 WIDE = Wide(2, 2.5, True, None, b"\x00\xff", dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 12, 30), Decimal("12.50"))  # noqa: DTZ001
 
 
-def test_each_type_is_written_as_it_is(tmp_path: Path, database: TestDatabase) -> None:
+def test_each_type_is_written_as_it_is(tmp_path, database):
     Desk(tmp_path, items_written(database, WIDE, record_type=Wide)).run()
     in_sqlite = (2, 2.5, 1, None, b"\x00\xff", "2024-02-29", "2024-02-29T12:30:00.000000", "12.500000000")
     (row,) = database.rows("SELECT * FROM numbers")
@@ -109,7 +109,7 @@ def test_each_type_is_written_as_it_is(tmp_path: Path, database: TestDatabase) -
 
 
 @pytest.mark.slow
-def test_postgres_converts_what_its_columns_need(tmp_path: Path, postgres: PostgresServer) -> None:
+def test_postgres_converts_what_its_columns_need(tmp_path, postgres):
     database = TestDatabase(postgres.new_database(), PASSWORD)
     database.rows("CREATE SCHEMA sales")
     database.rows(
@@ -122,7 +122,7 @@ def test_postgres_converts_what_its_columns_need(tmp_path: Path, postgres: Postg
 
 
 @pytest.mark.slow
-def test_postgres_parses_text_for_columns_of_its_own_types(tmp_path: Path, postgres: PostgresServer) -> None:
+def test_postgres_parses_text_for_columns_of_its_own_types(tmp_path, postgres):
     database = TestDatabase(postgres.new_database(), PASSWORD)
     database.rows("CREATE TABLE numbers (number numeric, text jsonb)")
     Desk(tmp_path, items_written(database, Row(1, '{"a":  1}'), Row(2, None))).run()
@@ -136,7 +136,7 @@ def failure_in(desk: Desk) -> OperatorFailed:
     return raised.value
 
 
-def test_a_row_that_the_table_refuses_is_named(tmp_path: Path, database: TestDatabase) -> None:
+def test_a_row_that_the_table_refuses_is_named(tmp_path, database):
     database.rows("CREATE TABLE numbers (number BIGINT PRIMARY KEY, text TEXT CHECK (text <> 'row 11'))")
     desk = desk_of(tmp_path, database, looks=((16,),))
     failure = failure_in(desk)
@@ -148,9 +148,7 @@ def test_a_row_that_the_table_refuses_is_named(tmp_path: Path, database: TestDat
     assert database.rows(NUMBERS) == ALL
 
 
-def test_a_row_that_is_refused_because_of_an_earlier_one_is_named(
-    tmp_path: Path, database: TestDatabase, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_row_that_is_refused_because_of_an_earlier_one_is_named(tmp_path, database, monkeypatch):
     monkeypatch.setattr(windows, "_ROWS_TOGETHER", 2)
     database.rows("CREATE TABLE numbers (number BIGINT PRIMARY KEY, text TEXT)")
     rows = [Row(number, "first") for number in range(5)]
@@ -164,7 +162,7 @@ def test_a_row_that_is_refused_because_of_an_earlier_one_is_named(
 
 
 @pytest.mark.slow
-def test_a_constraint_that_is_checked_at_the_commit_is_named(tmp_path: Path, postgres: PostgresServer) -> None:
+def test_a_constraint_that_is_checked_at_the_commit_is_named(tmp_path, postgres):
     database = TestDatabase(postgres.new_database(), PASSWORD)
     database.rows("CREATE TABLE numbers (number BIGINT UNIQUE DEFERRABLE INITIALLY DEFERRED, text TEXT)")
     desk = Desk(tmp_path, items_written(database, Row(1, "a"), Row(2, "b"), Row(1, "c")))
@@ -178,7 +176,7 @@ def test_a_constraint_that_is_checked_at_the_commit_is_named(tmp_path: Path, pos
 
 
 @pytest.mark.slow
-def test_a_number_that_does_not_fit_its_column_is_named(tmp_path: Path, postgres: PostgresServer) -> None:
+def test_a_number_that_does_not_fit_its_column_is_named(tmp_path, postgres):
     database = TestDatabase(postgres.new_database(), PASSWORD)
     database.rows("CREATE TABLE numbers (number smallint, text text)")
     failure = failure_in(Desk(tmp_path, items_written(database, Row(1, "a"), Row(70_000, "b"))))
@@ -195,9 +193,7 @@ def test_a_number_that_does_not_fit_its_column_is_named(tmp_path: Path, postgres
     ],
     ids=["a column is missing", "no index for the key", "the key is no column", "no table"],
 )
-def test_a_table_that_does_not_fit_is_refused_before_anything_is_read(
-    tmp_path: Path, database: TestDatabase, table: str, properties: dict[str, Any], problem: str
-) -> None:
+def test_a_table_that_does_not_fit_is_refused_before_anything_is_read(tmp_path, database, table, properties, problem):
     database.rows(table)
     desk = desk_of(tmp_path, database, **properties)
     failure = failure_in(desk)
@@ -206,7 +202,7 @@ def test_a_table_that_does_not_fit_is_refused_before_anything_is_read(
 
 
 @pytest.mark.slow
-def test_postgres_is_not_sent_the_bytes_of_another_type(tmp_path: Path, postgres: PostgresServer) -> None:
+def test_postgres_is_not_sent_the_bytes_of_another_type(tmp_path, postgres):
     database = TestDatabase(postgres.new_database(), PASSWORD)
     database.rows("CREATE TABLE numbers (number double precision, text bytea)")
     failure = failure_in(desk_of(tmp_path, database))
@@ -214,9 +210,7 @@ def test_postgres_is_not_sent_the_bytes_of_another_type(tmp_path: Path, postgres
     assert "the column number of numbers is of type double precision, and records hold int64" in failure.problem
 
 
-def test_a_table_that_changes_while_it_is_written_stops_the_run_and_is_continued(
-    tmp_path: Path, database: TestDatabase
-) -> None:
+def test_a_table_that_changes_while_it_is_written_stops_the_run_and_is_continued(tmp_path, database):
     def probe(point: Point, window_id: int) -> None:
         if (point, window_id) == (Point.STAGED, 2):
             database.rows("ALTER TABLE numbers RENAME COLUMN text TO name")
@@ -230,9 +224,7 @@ def test_a_table_that_changes_while_it_is_written_stops_the_run_and_is_continued
     assert database.rows(NUMBERS) == ALL
 
 
-def test_a_database_that_is_locked_is_waited_for(
-    tmp_path: Path, sqlite: TestDatabase, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_database_that_is_locked_is_waited_for(tmp_path, sqlite, caplog):
     impatient = replace(sqlite, url=f"{sqlite.url}?timeout_millis=0")
     desk = desk_of(tmp_path, sqlite)
     desk.run(windows=1)
@@ -256,7 +248,7 @@ def files_of_at_most(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_database_that_is_full_is_waited_for(tmp_path: Path, sqlite: TestDatabase) -> None:
+def test_a_database_that_is_full_is_waited_for(tmp_path, sqlite):
     wide = {"make": lambda number: Row(number, "x" * 8192), "looks": ((4,),) * 4, "waits_seconds": 60}
     desk = desk_of(tmp_path, sqlite, **wide)
     with files_of_at_most(96 << 10):
@@ -281,9 +273,7 @@ def small_disk(folder: Path) -> Iterator[Callable[[], None]]:
 
 
 @pytest.mark.slow
-def test_a_postgres_whose_disk_is_full_is_waited_for(
-    tmp_path: Path, postgres: PostgresServer, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_postgres_whose_disk_is_full_is_waited_for(tmp_path, postgres, caplog):
     place = Path(tempfile.mkdtemp(prefix="postgres-disk-"))
     database = TestDatabase(postgres.new_database(), PASSWORD)
     with small_disk(place) as enlarge:
@@ -308,9 +298,7 @@ def test_a_postgres_whose_disk_is_full_is_waited_for(
 @pytest.mark.gate(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("point", [Point.PLANNED, Point.APPENDED])
-def test_a_server_that_dies_is_waited_for(
-    tmp_path: Path, postgres: PostgresServer, point: Point, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_server_that_dies_is_waited_for(tmp_path, postgres, point, caplog):
     def probe(at: Point, window_id: int) -> None:
         if (at, window_id) == (point, 2):
             postgres.kill()
@@ -327,9 +315,7 @@ def test_a_server_that_dies_is_waited_for(
 
 
 @pytest.mark.slow
-def test_a_commit_whose_answer_is_lost_counts_once(
-    tmp_path: Path, postgres: PostgresServer, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_commit_whose_answer_is_lost_counts_once(tmp_path, postgres, caplog):
     direct = TestDatabase(postgres.new_database(), PASSWORD)
     with LosingAnswers(direct.url) as proxy:
         desk = desk_of(tmp_path, TestDatabase(proxy.url, PASSWORD))
@@ -347,9 +333,7 @@ def test_a_commit_whose_answer_is_lost_counts_once(
     ],
 )
 @pytest.mark.slow
-def test_a_database_that_refuses_is_named_and_no_secret_is(
-    tmp_path: Path, url: str, problem: str, postgres: PostgresServer, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_database_that_refuses_is_named_and_no_secret_is(tmp_path, url, problem, postgres, caplog):
     port = postgres.url.rpartition(":")[2].partition("/")[0]
     database = TestDatabase(url.format(port=port), PASSWORD if "nothing" in url else "hunter2")
     failure = failure_in(desk_of(tmp_path, database))
@@ -358,9 +342,7 @@ def test_a_database_that_refuses_is_named_and_no_secret_is(
 
 
 @pytest.mark.parametrize("creates", [True, False])
-def test_a_file_is_created_only_by_a_writer_that_may_create_its_table(
-    tmp_path: Path, sqlite: TestDatabase, creates: bool
-) -> None:
+def test_a_file_is_created_only_by_a_writer_that_may_create_its_table(tmp_path, sqlite, creates):
     desk = desk_of(tmp_path, sqlite, creates_table=creates)
     if creates:
         desk.run()
@@ -380,6 +362,6 @@ def test_a_file_is_created_only_by_a_writer_that_may_create_its_table(
         ("sqlite://rows.db", "a path follows sqlite:///, as in sqlite:///folder/file.db"),
     ],
 )
-def test_a_url_is_checked_when_the_application_is_compiled(url: str, problem: str) -> None:
+def test_a_url_is_checked_when_the_application_is_compiled(url, problem):
     (fault,) = SqlWriter(url=url, table="t").faults
     assert (fault.path, problem in fault.message) == ("url", True)

@@ -3,7 +3,6 @@
 import multiprocessing
 import random
 import signal
-from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from tests.engine.cast import Desk
 from tests.operators.driver_kills import POINTS, KillAfter
 from tests.operators.sql.sql_cast import TestDatabase, rows_written, starting
 from tests.patience import join
-from tests.services.postgres import PASSWORD, PostgresServer
+from tests.services.postgres import PASSWORD
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +31,7 @@ def run_and_be_killed(home: Path, url: str, point: str, window_id: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def processes() -> ForkServerContext:
+def processes():
     """Processes that begin with everything imported."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.operators.sql.sql_cast", "adbc_driver_sqlite.dbapi", "pyarrow.ipc"])
@@ -40,7 +39,7 @@ def processes() -> ForkServerContext:
 
 
 @pytest.mark.gate(1)
-def test_drivers_are_killed(tmp_path: Path, sqlite: TestDatabase, processes: ForkServerContext, trial: int) -> None:
+def test_drivers_are_killed(tmp_path, sqlite, processes, trial):
     drawn, kills = random.Random(trial), 0
     for _ in range(drawn.randint(1, 4)):
         given = (tmp_path, sqlite.url, drawn.choice(POINTS).value, drawn.randint(1, 5))
@@ -57,7 +56,7 @@ def test_drivers_are_killed(tmp_path: Path, sqlite: TestDatabase, processes: For
 
 
 @pytest.mark.gate(1)
-def test_the_server_and_the_driver_are_killed(tmp_path: Path, postgres: PostgresServer, trial: int) -> None:
+def test_the_server_and_the_driver_are_killed(tmp_path, postgres, trial):
     drawn = random.Random(trial)
     crash = CrashAfter(drawn.choice(POINTS), drawn.randint(1, 5))
     left = {(drawn.choice(POINTS), drawn.randint(1, 5)) for _ in range(2)}

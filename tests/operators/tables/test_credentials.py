@@ -1,8 +1,6 @@
 """Nothing shows the credentials in the URL of a storage or a catalog: no message, plan, ledger or record of a log."""
 
 import logging
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -26,7 +24,7 @@ def shown_in(text: str) -> list[str]:
     return [secret for secret in SECRETS if secret in text]
 
 
-def test_the_text_that_is_searched_for_is_planted() -> None:
+def test_the_text_that_is_searched_for_is_planted():
     assert shown_in(AWAY) == list(SECRETS[:2])
 
 
@@ -57,9 +55,7 @@ def test_the_text_that_is_searched_for_is_planted() -> None:
         ),
     ],
 )
-def test_credentials_in_a_url_of_the_settings_are_shown_nowhere(
-    tmp_path: Path, kind: type[Any], properties: dict[str, Any], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_credentials_in_a_url_of_the_settings_are_shown_nowhere(tmp_path, kind, properties, caplog):
     lake: Lake = kind(tmp_path)
     draw = rows_written(lake, waits_seconds=2, **properties)
     plan = write_plan(compile_application(draw, Config.of({})).plan)
@@ -81,12 +77,12 @@ def test_credentials_in_a_url_of_the_settings_are_shown_nowhere(
         "abfss://container:hunter2-planted@account.dfs.core.windows.net/table",
     ],
 )
-def test_the_uri_of_a_delta_table_is_refused_if_it_shows_credentials(tmp_path: Path, uri: str) -> None:
+def test_the_uri_of_a_delta_table_is_refused_if_it_shows_credentials(tmp_path, uri):
     with pytest.raises(ApplicationFaults, match="the uri shows a user or a query") as raised:
         compile_application(rows_written(DeltaLake(tmp_path), uri=uri), Config.of({}))
     assert shown_in(str(raised.value)) == []
 
 
 @pytest.mark.parametrize("uri", ["lake/what?/table", "abfss://container@account.dfs.core.windows.net/table"])
-def test_a_uri_without_credentials_is_taken(tmp_path: Path, uri: str) -> None:
+def test_a_uri_without_credentials_is_taken(tmp_path, uri):
     assert DeltaLake(tmp_path).writer(uri=uri).uri == uri

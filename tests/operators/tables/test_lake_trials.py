@@ -3,7 +3,6 @@
 import multiprocessing
 import random
 import signal
-from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
 import pytest
@@ -55,7 +54,7 @@ def check(desk: Desk, lake: Lake) -> None:
 
 
 @pytest.fixture(scope="module")
-def processes() -> ForkServerContext:
+def processes():
     """Processes that begin with everything imported."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.operators.tables.lakes", "pyarrow.ipc"])
@@ -63,7 +62,7 @@ def processes() -> ForkServerContext:
 
 
 @pytest.mark.gate(1)
-def test_a_driver_that_crashes_after_any_step_adds_every_row_once(tmp_path: Path, kind: str, trial: int) -> None:
+def test_a_driver_that_crashes_after_any_step_adds_every_row_once(tmp_path, kind, trial):
     drawn, lake = random.Random(trial), LAKES[kind](tmp_path)
     desk = desk_of(tmp_path, lake)
     steps = [POINTS[trial % len(POINTS)], *drawn.choices(POINTS, k=drawn.randint(0, 3))]
@@ -74,9 +73,7 @@ def test_a_driver_that_crashes_after_any_step_adds_every_row_once(tmp_path: Path
 
 
 @pytest.mark.trial
-def test_a_driver_whose_process_is_killed_adds_every_row_once(
-    tmp_path: Path, kind: str, processes: ForkServerContext, trial: int
-) -> None:
+def test_a_driver_whose_process_is_killed_adds_every_row_once(tmp_path, kind, processes, trial):
     drawn, exits = random.Random(trial), []
     during = KillAfter(Point.APPENDED, drawn.randint(1, 5), drawn.uniform(0, LONGEST_SECONDS))
     after = KillAfter(drawn.choice(POINTS), drawn.randint(1, 5))
@@ -95,8 +92,8 @@ def test_a_driver_whose_process_is_killed_adds_every_row_once(
 
 @pytest.mark.spark
 def test_a_worker_and_the_driver_on_spark_are_killed_and_every_row_is_added_once(
-    tmp_path: Path, kind: str, processes: ForkServerContext, spark_trial: int
-) -> None:
+    tmp_path, kind, processes, spark_trial
+):
     drawn = random.Random(spark_trial)
     deadly, kill = drawn.randrange(len(EXPECTED)), KillAfter(drawn.choice(POINTS), drawn.randint(1, 5))
     for probe, code in ((kill, -signal.SIGKILL), (None, 0)):

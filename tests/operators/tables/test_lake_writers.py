@@ -37,7 +37,7 @@ ENTRIES = 80
 
 
 @pytest.fixture(params=list(LAKES))
-def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
+def lake(request, tmp_path):
     return LAKES[request.param](tmp_path)
 
 
@@ -46,7 +46,7 @@ def desk_of(home: Path, lake: Lake, **properties: Any) -> Desk:
 
 
 @pytest.mark.slow
-def test_every_row_is_in_the_table_once(tmp_path: Path, lake: Lake) -> None:
+def test_every_row_is_in_the_table_once(tmp_path, lake):
     desk = desk_of(tmp_path, lake)
     loop = desk.run()
     assert lake.rows() == ALL
@@ -57,7 +57,7 @@ def test_every_row_is_in_the_table_once(tmp_path: Path, lake: Lake) -> None:
 @pytest.mark.gate(5)
 @pytest.mark.slow
 @pytest.mark.parametrize("point", [Point.STAGED, Point.APPENDED, Point.DELIVERED, Point.FINISHED])
-def test_a_crash_after_any_step_loses_and_doubles_nothing(tmp_path: Path, lake: Lake, point: Point) -> None:
+def test_a_crash_after_any_step_loses_and_doubles_nothing(tmp_path, lake, point):
     desk = desk_of(tmp_path, lake)
     desk.crash(CrashAfter(point, 1), CrashAfter(point, 2))
     desk.run()
@@ -79,7 +79,7 @@ class Staged:
 
 
 @pytest.mark.slow
-def test_two_drivers_add_a_window_once(lake: Lake) -> None:
+def test_two_drivers_add_a_window_once(lake):
     """The second one examines the table before the first one adds the window, and commits after it."""
     first, second = lake.system(), lake.system()
     for system in (first, second):
@@ -101,7 +101,7 @@ def test_two_drivers_add_a_window_once(lake: Lake) -> None:
 
 
 @pytest.mark.slow
-def test_a_version_of_another_program_in_between_loses_nothing(lake: Lake) -> None:
+def test_a_version_of_another_program_in_between_loses_nothing(lake):
     system = lake.system()
     system.prepare("writer")
     system.apply(Staged("writer", 1))
@@ -119,7 +119,7 @@ def test_a_version_of_another_program_in_between_loses_nothing(lake: Lake) -> No
 
 
 @pytest.mark.slow
-def test_a_table_whose_every_commit_conflicts_lets_the_run_wait(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_whose_every_commit_conflicts_lets_the_run_wait(lake, monkeypatch):
     monkeypatch.setattr(storage, "_MOST_CONFLICTS", 3)
     system = lake.system()
     system.prepare("writer")
@@ -138,7 +138,7 @@ def test_a_table_whose_every_commit_conflicts_lets_the_run_wait(lake: Lake, monk
 
 
 @pytest.mark.slow
-def test_a_table_that_does_not_fit_is_refused_before_anything_is_read(tmp_path: Path, lake: Lake) -> None:
+def test_a_table_that_does_not_fit_is_refused_before_anything_is_read(tmp_path, lake):
     system = lake.system()
     system.prepare("other")
     system.apply(Staged("other", 1))
@@ -156,16 +156,14 @@ class Wide:
 
 
 @pytest.mark.slow
-def test_a_table_that_is_missing_and_may_not_be_created_is_named(tmp_path: Path, lake: Lake) -> None:
+def test_a_table_that_is_missing_and_may_not_be_created_is_named(tmp_path, lake):
     with pytest.raises(OperatorFailed, match=r"no .*table") as raised:
         desk_of(tmp_path, lake, creates_table=False).run()
     assert raised.value.code == "table-mismatched"
 
 
 @pytest.mark.slow
-def test_a_storage_that_is_away_is_waited_for_and_its_secret_is_not_shown(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_storage_that_is_away_is_waited_for_and_its_secret_is_not_shown(tmp_path, caplog):
     options = {
         "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
         "AWS_ALLOW_HTTP": "true",
@@ -197,12 +195,12 @@ def test_a_storage_that_is_away_is_waited_for_and_its_secret_is_not_shown(
         ("Client error with status 401: no token", "database-refused"),
     ],
 )
-def test_a_duration_or_port_of_403_is_no_refusal(answer: str, code: str) -> None:
+def test_a_duration_or_port_of_403_is_no_refusal(answer, code):
     assert storage_failure(OSError(answer), "s3://bucket/table").code == code
 
 
 @pytest.mark.slow
-def test_a_catalog_in_a_database_that_is_locked_is_waited_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_catalog_in_a_database_that_is_locked_is_waited_for(tmp_path, caplog):
     lake = IcebergLake(tmp_path)
     desk_of(tmp_path, lake).run(windows=1)
     lock = sqlite3.connect(tmp_path / "catalog.db", isolation_level=None)
@@ -230,7 +228,7 @@ except RunFailure as failure:
 
 
 @pytest.mark.slow
-def test_the_first_catalog_of_a_process_that_cannot_be_opened_is_refused_like_each_later_one() -> None:
+def test_the_first_catalog_of_a_process_that_cannot_be_opened_is_refused_like_each_later_one():
     """The library of the database is loaded by the catalog."""
     command = [sys.executable, "-c", FIRST_CATALOG]
     printed = run_program(command)
@@ -238,7 +236,7 @@ def test_the_first_catalog_of_a_process_that_cannot_be_opened_is_refused_like_ea
 
 
 @pytest.mark.slow
-def test_a_delta_table_is_created_with_its_partitions(tmp_path: Path) -> None:
+def test_a_delta_table_is_created_with_its_partitions(tmp_path):
     lake = DeltaLake(tmp_path)
     desk_of(tmp_path, lake, partition_by=("text",)).run()
     assert Delta(lake.uri).metadata().partition_columns == ["text"]
@@ -248,7 +246,7 @@ def test_a_delta_table_is_created_with_its_partitions(tmp_path: Path) -> None:
 @pytest.mark.trial
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", LAKES)
-def test_a_window_is_not_held_in_memory(tmp_path: Path, kind: str) -> None:
+def test_a_window_is_not_held_in_memory(tmp_path, kind):
     module = "tests.operators.tables.memory_of_a_window"
     command = [sys.executable, "-m", module, kind, str(tmp_path), str(ENTRIES)]
     printed = run_program(command)
@@ -256,7 +254,7 @@ def test_a_window_is_not_held_in_memory(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.slow
-def test_pieces_of_one_window_may_lack_columns_and_differ_in_types(lake: Lake) -> None:
+def test_pieces_of_one_window_may_lack_columns_and_differ_in_types(lake):
     system = lake.system()
     system.prepare("writer")
     system.apply(Staged("writer", 1))
@@ -270,7 +268,7 @@ def test_pieces_of_one_window_may_lack_columns_and_differ_in_types(lake: Lake) -
 
 
 @pytest.mark.slow
-def test_a_row_whose_value_does_not_fit_is_named_and_nothing_of_its_window_is_added(lake: Lake) -> None:
+def test_a_row_whose_value_does_not_fit_is_named_and_nothing_of_its_window_is_added(lake):
     system = lake.system()
     system.prepare("writer")
     system.apply(Staged("writer", 1, (pa.table({"number": pa.array([1], pa.int32())}),)))
@@ -282,7 +280,7 @@ def test_a_row_whose_value_does_not_fit_is_named_and_nothing_of_its_window_is_ad
 
 
 @pytest.mark.slow
-def test_a_value_that_a_table_needs_is_missed_before_anything_is_added(lake: Lake) -> None:
+def test_a_value_that_a_table_needs_is_missed_before_anything_is_added(lake):
     needed = pa.schema([pa.field("number", pa.int64()), pa.field("text", pa.string(), nullable=False)])
     system = lake.system()
     system.prepare("writer")
@@ -297,9 +295,7 @@ def test_a_value_that_a_table_needs_is_missed_before_anything_is_added(lake: Lak
 
 
 @pytest.mark.slow
-def test_the_rows_of_a_window_are_one_snapshot_also_of_a_partitioned_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_rows_of_a_window_are_one_snapshot_also_of_a_partitioned_table(tmp_path, monkeypatch):
     monkeypatch.setattr(staged_rows, "_BYTES_TOGETHER", 1)
     lake = IcebergLake(tmp_path)
     system = lake.system()
@@ -315,7 +311,7 @@ def test_the_rows_of_a_window_are_one_snapshot_also_of_a_partitioned_table(
     assert len(files) == 5
 
 
-def test_no_version_of_pyiceberg_is_installed_whose_private_function_was_not_tried() -> None:
+def test_no_version_of_pyiceberg_is_installed_whose_private_function_was_not_tried():
     project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
     (allowed,) = (Requirement(each).specifier for each in project["optional-dependencies"]["iceberg"])
     tried = Version(pyiceberg.__version__)

@@ -3,7 +3,6 @@
 import copy
 import pickle
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -53,15 +52,13 @@ def lines_of(bodies: list[bytes], delimiter: bytes) -> Lines:
 @given(
     claim=CLAIMS, bodies=st.lists(LINE, max_size=6), delimiter=st.sampled_from([b"\n", b"|", b"\r\n", b"\xe2\x82\xac"])
 )
-def test_of_lines_it_says_what_it_says_of_each(claim: Expression, bodies: list[bytes], delimiter: bytes) -> None:
+def test_of_lines_it_says_what_it_says_of_each(claim, bodies, delimiter):
     column = lines_of(bodies, delimiter)
     assert claim.mask(column).to_pylist() == [claim(text) for text in column.values()]
 
 
 @given(claim=CLAIMS, bodies=st.lists(LINE, max_size=6), delimiter=st.sampled_from([b"\n", b"|", b"\r\n"]))
-def test_it_keeps_the_lines_for_which_it_holds_or_leaves_that_to_a_mask(
-    claim: Expression, bodies: list[bytes], delimiter: bytes
-) -> None:
+def test_it_keeps_the_lines_for_which_it_holds_or_leaves_that_to_a_mask(claim, bodies, delimiter):
     column = lines_of(bodies, delimiter)
     kept = claim.kept(column)
     assert kept is None or list(kept.values()) == [text for text in column.values() if claim(text)]
@@ -81,7 +78,7 @@ def test_it_keeps_the_lines_for_which_it_holds_or_leaves_that_to_a_mask(
     ],
     ids=repr,
 )
-def test_how_lines_begin_is_enough_to_keep_them(claim: Expression) -> None:
+def test_how_lines_begin_is_enough_to_keep_them(claim):
     texts = ["a", "", "ab", "b", "ba", "aa"]
     column = lines_of([text.encode() for text in texts], b"\n")
     kept = claim.kept(column)
@@ -91,7 +88,7 @@ def test_how_lines_begin_is_enough_to_keep_them(claim: Expression) -> None:
 
 
 @given(claim=CLAIMS, texts=st.lists(st.text("aA.|\n\x00äΣ ", max_size=4), max_size=6))
-def test_of_any_column_it_says_what_it_says_of_each(claim: Expression, texts: list[str]) -> None:
+def test_of_any_column_it_says_what_it_says_of_each(claim, texts):
     alone = [claim(text) for text in texts]
     for column in (Listed(texts), Arrowed(pa.array(texts, pa.string()))):
         assert claim.mask(column).to_pylist() == alone
@@ -119,27 +116,25 @@ REAL = st.floats() | WHOLE.map(float)
     | st.lists(st.integers(-128, 127), max_size=5).map(lambda numbers: pa.array(numbers, pa.int8()))
     | st.lists(st.floats(width=32), max_size=5).map(lambda numbers: pa.array(numbers, pa.float32())),
 )
-def test_of_numbers_it_says_what_it_says_of_each(
-    compare: Callable[[Any], Expression], constant: Any, column: pa.Array
-) -> None:
+def test_of_numbers_it_says_what_it_says_of_each(compare, constant, column):
     claim = compare(constant)
     assert claim.mask(Arrowed(column)).to_pylist() == [claim(number) for number in column.to_pylist()]
 
 
-def test_what_is_missing_is_asked_as_python_has_it() -> None:
+def test_what_is_missing_is_asked_as_python_has_it():
     column = Arrowed(pa.array(["a", None], pa.string()))
     assert (value == "a").mask(column).to_pylist() == [True, False]
     assert (value != "a").mask(column).to_pylist() == [False, True]
 
 
 @given(made=TEXTS, bodies=st.lists(LINE, max_size=6))
-def test_what_it_makes_of_a_column_is_what_it_makes_of_each(made: Expression, bodies: list[bytes]) -> None:
+def test_what_it_makes_of_a_column_is_what_it_makes_of_each(made, bodies):
     column = lines_of(bodies, b"\n")
     assert list(made.of(column).values()) == [made(text) for text in column.values()]
 
 
 @given(claim=CLAIMS)
-def test_it_is_what_it_looks_like(claim: Expression) -> None:
+def test_it_is_what_it_looks_like(claim):
     """What is printed can be typed in again, and travels between processes."""
     again = [eval(repr(claim), {"value": value}), pickle.loads(pickle.dumps(claim))]  # noqa: S307, S301
     assert [repr(other) for other in again] == [repr(claim)] * 2
@@ -167,7 +162,7 @@ def test_it_is_what_it_looks_like(claim: Expression) -> None:
     ],
     ids=repr,
 )
-def test_what_each_asks(claim: Expression, holds_for: list[str]) -> None:
+def test_what_each_asks(claim, holds_for):
     texts = ["", "a", "ab", "ba", "a\n", "Ä"]
     assert [text for text in texts if claim(text)] == sorted(holds_for, key=texts.index)
 
@@ -181,7 +176,7 @@ def test_what_each_asks(claim: Expression, holds_for: list[str]) -> None:
     ],
     ids=["behind a sign", "before a sign", "a number"],
 )
-def test_a_comparison_without_parentheses_is_refused(join: Callable[[], Expression], words: str) -> None:
+def test_a_comparison_without_parentheses_is_refused(join, words):
     """Python would compare what was joined, and every line would be kept."""
     with pytest.raises(TypeError, match=words):
         join()
@@ -196,7 +191,7 @@ def test_a_comparison_without_parentheses_is_refused(join: Callable[[], Expressi
     ],
     ids=["a text and bytes", "what was made of a text", "bytes and a text"],
 )
-def test_texts_and_bytes_are_not_compared(claim: Expression, item: Any, words: str) -> None:
+def test_texts_and_bytes_are_not_compared(claim, item, words):
     columns = [Listed([item]), Arrowed(pa.array([item]))]
     if isinstance(item, str):
         columns.append(lines_of([item.encode()], b"\n"))
@@ -207,7 +202,7 @@ def test_texts_and_bytes_are_not_compared(claim: Expression, item: Any, words: s
         claim(item)
 
 
-def test_bytes_are_compared_with_bytes() -> None:
+def test_bytes_are_compared_with_bytes():
     assert [(value == b"a")(item) for item in (b"a", b"b", 7, None)] == [True, False, False, False]
 
 
@@ -220,27 +215,27 @@ def test_bytes_are_compared_with_bytes() -> None:
     ],
     ids=["what Python's texts have", "of what was made of a text", "what is like nothing"],
 )
-def test_what_an_expression_cannot_ask_is_reported_with_what_it_can(ask: Callable[[], Any], words: str) -> None:
+def test_what_an_expression_cannot_ask_is_reported_with_what_it_can(ask, words):
     with pytest.raises(AttributeError, match=re.escape(words)):
         ask()
 
 
-def test_an_expression_is_copied_like_any_value() -> None:
+def test_an_expression_is_copied_like_any_value():
     asked = ~value.starts_with(".")
     assert repr(copy.deepcopy(asked)) == repr(copy.copy(asked)) == repr(asked)
 
 
-def test_a_field_may_be_a_condition_by_itself() -> None:
+def test_a_field_may_be_a_condition_by_itself():
     kept = value.field("good") & (value.field("size") > 1)
     assert [kept({"good": good, "size": 2}) for good in (True, False)] == [True, False]
 
 
-def test_a_field_is_one_of_an_object_or_a_mapping() -> None:
+def test_a_field_is_one_of_an_object_or_a_mapping():
     assert value.field("real")(3 + 4j) == 3
     assert (value.field("name").upper() == "ANNA")({"name": "Anna"})
 
 
-def test_the_right_side_is_asked_only_where_the_left_one_needs_it() -> None:
+def test_the_right_side_is_asked_only_where_the_left_one_needs_it():
     """As with `and`: what the left side excludes may be something that the right side cannot be asked of."""
     numbers = Lines(pa.array([b"7\n", b"x\n", b"\n"], pa.binary()))
     asked: list[Any] = []
@@ -259,18 +254,18 @@ def test_the_right_side_is_asked_only_where_the_left_one_needs_it() -> None:
 
 
 @pytest.mark.parametrize("wrong", [lambda: value.starts_with("a") and True, lambda: not value, lambda: 1 < value < 3])
-def test_and_or_not_are_refused(wrong: Callable[[], Any]) -> None:
+def test_and_or_not_are_refused(wrong):
     with pytest.raises(TypeError, match=r"join expressions with &, \| and ~, not with and, or and not"):
         wrong()
 
 
 @pytest.mark.parametrize("wrong", [lambda: value & (lambda text: True), lambda: value | "a"])
-def test_only_expressions_are_joined(wrong: Callable[[], Any]) -> None:
+def test_only_expressions_are_joined(wrong):
     with pytest.raises(TypeError, match="unsupported operand"):
         wrong()
 
 
-def test_operators_with_other_expressions_are_others() -> None:
+def test_operators_with_other_expressions_are_others():
     assert Filter(value == "a") == Filter(value == "a")
     assert Filter(value == "a") != Filter(value == "b")
     assert Filter(value.upper() == "a") != Filter(value == "a")
@@ -278,7 +273,7 @@ def test_operators_with_other_expressions_are_others() -> None:
 
 
 @pytest.mark.parametrize("text", ["a", "", "ä", "\udcff", "a\n", "\r"])
-def test_nothing_is_decoded_where_bytes_suffice(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_decoded_where_bytes_suffice(text, monkeypatch):
     column = Lines(pa.array([b"a\r\n", b"\xff\r\n"], pa.binary()), b"\r\n")
     told_by_bytes = "\udcff" not in text and not set(text) & {"\r", "\n"}
     decoded: list[int] = []

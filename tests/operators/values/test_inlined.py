@@ -48,7 +48,7 @@ def is_looped(function: Any) -> bool:
         "of many lines",
     ],
 )  # fmt: skip
-def test_a_plain_lambda_is_looped_and_gives_the_same(function: Callable[[Any], Any]) -> None:
+def test_a_plain_lambda_is_looped_and_gives_the_same(function):
     values = [0, 1, 2, 3, 4, 5.5, True]
     assert is_looped(function)
     assert making(function)(values) == list(map(function, values))
@@ -90,7 +90,7 @@ def a_closure(limit: int) -> Callable[[int], bool]:
         "one without a file",
     ],
 )
-def test_whatever_is_no_plain_lambda_is_called(function: Callable[[Any], Any]) -> None:
+def test_whatever_is_no_plain_lambda_is_called(function):
     values = [0, 1, 2, 3]
     assert not is_looped(function)
     assert making(function)(values) == list(map(function, values))
@@ -111,7 +111,7 @@ def lambda_in(file: Path, text: str) -> Any:
     ["function = lambda n: n > 2\n", "function = lambda n: n > 1.0\n", "function = lambda n: n >\n", "", "x = 1\x00"],
     ids=["another number", "a float for a whole number", "no Python", "nothing", "bytes of no text"],
 )
-def test_a_file_that_was_edited_since_is_not_believed(tmp_path: Path, now: str) -> None:
+def test_a_file_that_was_edited_since_is_not_believed(tmp_path, now):
     function = lambda_in(tmp_path / "app.py", "function = lambda n: n > 1\n")
     (tmp_path / "app.py").write_text(now)
     linecache.checkcache(str(tmp_path / "app.py"))
@@ -119,7 +119,7 @@ def test_a_file_that_was_edited_since_is_not_believed(tmp_path: Path, now: str) 
     assert keeping(function)([1, 2]) == [2]
 
 
-def test_a_text_that_python_fails_to_parse_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_that_python_fails_to_parse_is_not_asked_for(monkeypatch):
     """As CPython 3.11 does now and then, where several threads parse."""
 
     def parse(_: str) -> ast.AST:
@@ -129,20 +129,20 @@ def test_a_text_that_python_fails_to_parse_is_not_asked_for(monkeypatch: pytest.
     assert keeping(lambda number: number % 2)([1, 2, 3]) == [1, 3]
 
 
-def test_a_lambda_that_travelled_is_looped_where_its_file_is_there() -> None:
+def test_a_lambda_that_travelled_is_looped_where_its_file_is_there():
     way = Known([])
     travelled = way.loads(way.dumps(lambda number: number > LIMIT))
     assert is_looped(travelled)
     assert keeping(travelled)([3, 4]) == [4]
 
 
-def test_global_names_are_looked_up_when_values_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_global_names_are_looked_up_when_values_are_asked(monkeypatch):
     above = keeping(lambda number: number > LIMIT)
     monkeypatch.setitem(globals(), "LIMIT", 1)
     assert above([1, 2, 3]) == [2, 3]
 
 
-def test_an_error_shows_the_line_of_the_lambda() -> None:
+def test_an_error_shows_the_line_of_the_lambda():
     function = lambda number: 1 / number  # noqa: E731 - a lambda is meant
     with pytest.raises(ZeroDivisionError) as caught:
         making(function)([0])
@@ -166,7 +166,7 @@ class Breaking(bdb.Bdb):
         self.set_continue()
 
 
-def test_a_breakpoint_on_the_line_of_the_lambda_stops_for_each_value() -> None:
+def test_a_breakpoint_on_the_line_of_the_lambda_stops_for_each_value():
     function = lambda number: number > LIMIT  # noqa: E731 - a lambda is meant
     assert is_looped(function)
     debugger, before = Breaking(function.__code__.co_firstlineno, "number"), sys.gettrace()

@@ -33,7 +33,7 @@ WAYS: dict[str, Batch[Any]] = {
 
 @pytest.mark.parametrize("key", KEYS, ids=["a text", "a function", "an expression"])
 @pytest.mark.parametrize("batch", WAYS.values(), ids=WAYS)
-def test_every_kind_of_key_sees_the_same(key: Key, batch: Batch[Any]) -> None:
+def test_every_kind_of_key_sees_the_same(key, batch):
     assert list(keys_of(key, batch)) == [key_of(key, item) for item in batch.items()] == [1, 2, 1]
     keying = Keying(None, routed_by(key))
     codes = [routing_code(number) for number in (1, 2, 1)]
@@ -41,6 +41,6 @@ def test_every_kind_of_key_sees_the_same(key: Key, batch: Batch[Any]) -> None:
     assert keying.codes(batch).tolist() == [code & 0xFFFFFFFF for code in codes]
 
 
-def test_a_field_of_the_record_itself_is_no_key() -> None:
+def test_a_field_of_the_record_itself_is_no_key():
     with pytest.raises(AttributeError, match="'Order' object has no attribute 'block_id'"):
         key_of("block_id", Record(7, ORDERS[0]))

@@ -9,7 +9,7 @@ testChainFilters) have no counterpart either: files are compressed by gzip or zs
 import gzip
 import os
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -113,16 +113,7 @@ def desk_of(variant: str, draw: Any, expected: dict[str, bytes], folder: Path, m
 
 @Case
 @Variant
-def test_completed_write(
-    kind: type[Single],
-    properties: dict[str, Any],
-    looks: Looks,
-    expected: dict[str, bytes],
-    *,
-    variant: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_completed_write(kind, properties, looks, expected, *, variant, tmp_path, monkeypatch):
     desk = desk_of(variant, written(kind, looks, tmp_path, **properties), expected, tmp_path, monkeypatch)
     desk.run()
     assert desk.outputs() == expected
@@ -132,17 +123,7 @@ def test_completed_write(
 @Case
 @Variant
 @pytest.mark.parametrize("point", [Point.STAGED, Point.APPENDED, Point.HALF_FINISHED])
-def test_failed_write(
-    kind: type[Single],
-    properties: dict[str, Any],
-    looks: Looks,
-    expected: dict[str, bytes],
-    *,
-    point: Point,
-    variant: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_failed_write(kind, properties, looks, expected, *, point, variant, tmp_path, monkeypatch):
     desk = desk_of(variant, written(kind, looks, tmp_path, **properties), expected, tmp_path, monkeypatch)
     desk.crash(*(CrashAfter(point, window) for window in range(1, len(looks) + 1)))
     desk.run()
@@ -150,7 +131,7 @@ def test_failed_write(
     assert (desk.faults(), desk.leftovers()) == ([], [])
 
 
-def test_single_rolling_file_failed_write_1(tmp_path: Path) -> None:
+def test_single_rolling_file_failed_write_1(tmp_path):
     """The same window fails twice, after parts that go beyond the checkpoint were staged."""
     desk = Desk(tmp_path, written(Single, ((0, 1, 2), (3, 4), (5, 6, 7, 8)), tmp_path, max_length=4))
     desk.crash(CrashAfter(Point.STAGED, 3), CrashAfter(Point.STAGED, 3))
@@ -160,7 +141,7 @@ def test_single_rolling_file_failed_write_1(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("point", [Point.STAGED, Point.APPENDED, Point.HALF_FINISHED])
-def test_single_file_multi_rolling_failure(point: Point, tmp_path: Path) -> None:
+def test_single_file_multi_rolling_failure(point, tmp_path):
     """A window that fails has finished several parts."""
     desk = Desk(tmp_path, written(Single, ((0, 1, 2), (3, 4), (0, 1, 2, 3, 4, 5, 6)), tmp_path, max_length=4))
     desk.crash(CrashAfter(point, 3), CrashAfter(point, 3))
@@ -170,7 +151,7 @@ def test_single_file_multi_rolling_failure(point: Point, tmp_path: Path) -> None
     assert (desk.faults(), desk.leftovers()) == ([], [])
 
 
-def test_bug_8_4_files_of_others_stay_when_a_file_of_a_similar_name_is_begun(tmp_path: Path) -> None:
+def test_bug_8_4_files_of_others_stay_when_a_file_of_a_similar_name_is_begun(tmp_path):
     """Malhar deletes the file of the name, and all of its parts, when it first opens it."""
     desk = Desk(tmp_path, written(Single, ((0, 1, 2, 3),), tmp_path, max_length=4))
     desk.out.mkdir()
@@ -186,14 +167,14 @@ def test_bug_8_4_files_of_others_stay_when_a_file_of_a_similar_name_is_begun(tmp
     }
 
 
-def test_bug_8_3_what_was_written_is_complete_at_the_end_of_a_launch(tmp_path: Path) -> None:
+def test_bug_8_3_what_was_written_is_complete_at_the_end_of_a_launch(tmp_path):
     """In Malhar a file without a limit keeps a temporary name, and streams that expired are not flushed."""
     desk = Desk(tmp_path, written(Multi, ((0, 1), (2, 3), (4, 5)), tmp_path), Until.IDLE, clock=FakeClock())
     desk.run()
     assert desk.outputs() == {"even.txt": lines(0, 2, 4), "odd.txt": lines(1, 3, 5)}
 
 
-def test_run_test_application(tmp_path: Path) -> None:
+def test_run_test_application(tmp_path):
     """GenericFileOutputOperatorTest.runTestApplication: a separator follows each item."""
     at_work = Alone(PartWriter(file_path=tmp_path, record_separator="-", file_name="output.txt_{partition}.{number}"))
     with at_work.window():
@@ -201,7 +182,7 @@ def test_run_test_application(tmp_path: Path) -> None:
     assert at_work.written() == {"output.txt_0.0": b"a-b-c-d-"}
 
 
-def test_single_rolling_file_empty_windows_write() -> None:
+def test_single_rolling_file_empty_windows_write():
     at_work = Alone(Single(file_path="out", max_length=4, rotation_windows=1))
     for numbers in ((0, 1, 2), (), ()):
         with at_work.window():
@@ -209,7 +190,7 @@ def test_single_rolling_file_empty_windows_write() -> None:
     assert at_work.written() == {"single.txt.0": lines(0, 1, 2)}
 
 
-def test_items_without_a_file_are_counted() -> None:
+def test_items_without_a_file_are_counted():
     at_work = Alone(Multi(file_path="out"))
     with at_work.window():
         at_work.send(1, -1, 2, -2, -3)
@@ -219,7 +200,7 @@ def test_items_without_a_file_are_counted() -> None:
     assert at_work.metrics["items_dropped"] == 1
 
 
-def test_recovery_of_open_files() -> None:
+def test_recovery_of_open_files():
     at_work = Alone(Multi(file_path="out", max_length=4))
     for numbers in ((0, 1, 2, 3), (4, 5), (6, 7, 8, 9, 6, 7)):
         with at_work.window():
@@ -233,7 +214,7 @@ def test_recovery_of_open_files() -> None:
     }
 
 
-def test_validate_nothing_wrong() -> None:
+def test_validate_nothing_wrong():
     assert Single(file_path="out", max_length=4, max_count=1, rotation_windows=0).faults == ()
 
 
@@ -241,7 +222,7 @@ def test_validate_nothing_wrong() -> None:
     ("name", "value"),
     [("max_length", -1), ("max_length", 0), ("max_count", 0), ("rotation_windows", -1), ("max_idle_windows", -1)],
 )
-def test_validate_negative_max_length(name: str, value: int) -> None:
+def test_validate_negative_max_length(name, value):
     (fault,) = Single(file_path="out", **{name: value}).faults
     assert fault.path == name
 
@@ -262,20 +243,20 @@ def rolled(writer: FileOutput[int], windows: Sequence[Sequence[int]]) -> Alone[F
         (180, {f"odd.txt.{part}" for part in range(4)} | {f"even.txt.{part}" for part in range(5)}),
     ],
 )
-def test_periodic_rotation(windows: int, finished: set[str]) -> None:
+def test_periodic_rotation(windows, finished):
     sent = [[1]] * 30 + [[1, 2]] * 90 + [[2]] * 60
     at_work = rolled(Multi(file_path="out", rotation_windows=30), sent[:windows])
     assert at_work.files["files"].finished == finished == set(at_work.written())
 
 
-def test_periodic_rotation_with_eviction() -> None:
+def test_periodic_rotation_with_eviction():
     at_work = rolled(Multi(file_path="out", rotation_windows=30), [[2], *[[]] * 29])
     assert at_work.files["files"].finished == {"even.txt.0"}
     at_work = rolled(Multi(file_path="out", rotation_windows=30), [[2], *[[]] * 119])
     assert set(at_work.written()) == {"even.txt.0"}
 
 
-def test_idle_windows_finalize() -> None:
+def test_idle_windows_finalize():
     with_data = {0, 1, 6, 7, 13, 14, 18, 19, 26}
     at_work = rolled(
         Single(file_path="out", max_idle_windows=5), [[window] if window in with_data else [] for window in range(27)]
@@ -288,21 +269,21 @@ def test_idle_windows_finalize() -> None:
     assert at_work.files["files"].finished == {"single.txt.0", "single.txt.1"}
 
 
-def test_tuple_count_finalize() -> None:
+def test_tuple_count_finalize():
     at_work = rolled(Single(file_path="out", max_count=10), [range(7), range(7, 14), range(14, 27)])
     assert [content.count(b"\n") for content in at_work.written().values()] == [10, 10, 7]
     assert at_work.files["files"].finished == {"single.txt.0", "single.txt.1"}
 
 
-def test_rotation_with_no_data() -> None:
+def test_rotation_with_no_data():
     assert rolled(Single(file_path="out", rotation_windows=1, max_idle_windows=1), [[]] * 30).written() == {}
 
 
-def test_an_item_without_a_name_is_not_written() -> None:
+def test_an_item_without_a_name_is_not_written():
     assert rolled(Multi(file_path="out"), [[-1, 2]]).written() == {"even.txt": lines(2)}
 
 
-def test_many_at_once_are_written_as_one_by_one() -> None:
+def test_many_at_once_are_written_as_one_by_one():
     numbers = [number * 7 % 23 - 2 for number in range(60)]
     for properties in ({}, {"max_length": 9}, {"max_count": 4}, {"max_length": 9, "max_count": 4}):
         at_once = Alone(Multi(file_path="out", **properties))
@@ -314,7 +295,7 @@ def test_many_at_once_are_written_as_one_by_one() -> None:
         assert at_once.operator.parts == one_by_one.operator.parts
 
 
-def test_bug_8_6_two_partitions_that_choose_one_name_write_a_file_each(tmp_path: Path) -> None:
+def test_bug_8_6_two_partitions_that_choose_one_name_write_a_file_each(tmp_path):
     """In Apex the second of them to finish is deleted."""
 
     def draw(dag: Dag, conf: object) -> None:
@@ -328,7 +309,7 @@ def test_bug_8_6_two_partitions_that_choose_one_name_write_a_file_each(tmp_path:
     assert sorted(b"".join(desk.outputs().values()).split()) == sorted(lines(*range(8)).split())
 
 
-def test_the_file_name_of_a_partition_has_its_number() -> None:
+def test_the_file_name_of_a_partition_has_its_number():
     at_work = Alone(Single(file_path="out"), partition=1, partitions=2)
     at_work.send(7)
     assert at_work.written() == {"single.txt_1": lines(7)}
@@ -351,7 +332,7 @@ def zstd_content(content: bytes) -> bytes:
     return pa.CompressedInputStream(pa.BufferReader(content), "zstd").read()  # type: ignore[no-any-return]
 
 
-def test_gzip_compression() -> None:
+def test_gzip_compression():
     """Ten windows of a thousand items, restored after every second one: each window is a member of its own."""
     at_work = Alone(Single(file_path="out", compression="gzip"))
     for window in range(10):
@@ -366,9 +347,7 @@ def test_gzip_compression() -> None:
 @pytest.mark.parametrize(
     ("compression", "ending", "back"), [("gzip", ".gz", gzip.decompress), ("zstd", ".zst", zstd_content)]
 )
-def test_parts_are_compressed_each_by_itself_and_rolled_by_the_length_before(
-    compression: Any, ending: str, back: Callable[[bytes], bytes]
-) -> None:
+def test_parts_are_compressed_each_by_itself_and_rolled_by_the_length_before(compression, ending, back):
     at_work = rolled(Single(file_path="out", compression=compression, max_length=4), [range(4), range(4, 8)])
     assert {name: back(content) for name, content in at_work.written().items()} == {
         f"single.txt.0{ending}": lines(0, 1, 2),
@@ -377,7 +356,7 @@ def test_parts_are_compressed_each_by_itself_and_rolled_by_the_length_before(
     }
 
 
-def test_a_long_part_has_members_of_a_mebibyte() -> None:
+def test_a_long_part_has_members_of_a_mebibyte():
     at_work = Alone(PartWriter(file_path="out", compression="gzip", file_name="{partition}.{number}"))
     text = "x" * 699_999
     with at_work.window():
@@ -387,9 +366,7 @@ def test_a_long_part_has_members_of_a_mebibyte() -> None:
 
 
 @Case
-def test_bug_8_5_a_crash_leaves_compressed_parts_whole(
-    kind: type[Single], properties: dict[str, Any], looks: Looks, expected: dict[str, bytes], tmp_path: Path
-) -> None:
+def test_bug_8_5_a_crash_leaves_compressed_parts_whole(kind, properties, looks, expected, tmp_path):
     desk = Desk(tmp_path, written(kind, looks, tmp_path, compression="gzip", **properties))
     desk.crash(CrashAfter(Point.STAGED, 2), CrashAfter(Point.APPENDED, 3))
     desk.run()
@@ -401,7 +378,7 @@ def test_bug_8_5_a_crash_leaves_compressed_parts_whole(
 # ---- time
 
 
-def test_a_part_asks_for_a_window_at_the_time_at_which_it_is_finished() -> None:
+def test_a_part_asks_for_a_window_at_the_time_at_which_it_is_finished():
     clock = FakeClock()
     at_work = Alone(
         Multi(file_path="out", visible_millis=10_000, max_idle_windows=4, rotation_windows=60), now=clock.now
@@ -427,7 +404,7 @@ def test_a_part_asks_for_a_window_at_the_time_at_which_it_is_finished() -> None:
     assert at_work.operator.parts["odd.txt"] == OpenPart(number=1)
 
 
-def test_a_launch_that_ends_by_itself_has_no_limit_of_time(tmp_path: Path) -> None:
+def test_a_launch_that_ends_by_itself_has_no_limit_of_time(tmp_path):
     looks: Looks = ((1,), (), (3,), (5,))
     desk = Desk(tmp_path, written(Single, looks, tmp_path, visible_millis=1), Until.IDLE, clock=FakeClock())
     desk.run()

@@ -3,7 +3,6 @@
 import datetime as dt
 import io
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypedDict
 
 import pyarrow as pa
@@ -48,7 +47,7 @@ def tables(at_work: Alone[ParquetPartWriter]) -> dict[str, list[dict[str, Any]]]
 
 
 @pytest.mark.parametrize("kind", [Fruit, FruitModel, FruitDict])
-def test_the_fields_of_records_are_columns(kind: Any) -> None:
+def test_the_fields_of_records_are_columns(kind):
     at_work = writer(record_type=kind)
     with at_work.window():
         at_work.send(kind(name="apple", count=3), Record(0, kind(name="pear", count=None)))
@@ -58,7 +57,7 @@ def test_the_fields_of_records_are_columns(kind: Any) -> None:
     assert schema.field("count") == pa.field("count", pa.int64())
 
 
-def test_each_window_finishes_its_file_and_the_numbers_continue_after_a_restart() -> None:
+def test_each_window_finishes_its_file_and_the_numbers_continue_after_a_restart():
     at_work = writer(record_type=Fruit)
     for names in (["a", "b"], [], ["c"]):
         with at_work.window():
@@ -71,7 +70,7 @@ def test_each_window_finishes_its_file_and_the_numbers_continue_after_a_restart(
     assert at_work.files["files"].finished == {"0.0", "0.1"}
 
 
-def test_a_file_is_rolled_by_records_and_divided_into_row_groups() -> None:
+def test_a_file_is_rolled_by_records_and_divided_into_row_groups():
     at_work = writer(record_type=Fruit, max_count=5, row_group_rows=2)
     with at_work.window():
         at_work.send_batch([Fruit(str(number), number) for number in range(12)])
@@ -87,14 +86,14 @@ def test_a_file_is_rolled_by_records_and_divided_into_row_groups() -> None:
     assert [part.length for part in finished] == [len(content) for content in at_work.written().values()]
 
 
-def test_a_file_is_rolled_after_the_row_group_with_which_it_is_too_long() -> None:
+def test_a_file_is_rolled_after_the_row_group_with_which_it_is_too_long():
     at_work = writer(record_type=Fruit, max_length=10, row_group_rows=3)
     with at_work.window():
         at_work.send(*(Fruit("x", number) for number in range(7)))
     assert [len(rows) for rows in tables(at_work).values()] == [3, 3, 1]
 
 
-def test_an_application_window_of_several_streaming_windows_is_refused(tmp_path: Path) -> None:
+def test_an_application_window_of_several_streaming_windows_is_refused(tmp_path):
     def draw(dag: Dag, conf: object) -> None:
         write = dag.add_operator("write", ParquetPartWriter(file_path=str(tmp_path / "out"), record_type=Fruit))
         dag.set_operator_attribute(write, OperatorContext.APPLICATION_WINDOW_COUNT, 2)
@@ -104,7 +103,7 @@ def test_an_application_window_of_several_streaming_windows_is_refused(tmp_path:
         compile_application(draw, Config.of({}))
 
 
-def test_arrow_batches_and_tables_keep_their_schema() -> None:
+def test_arrow_batches_and_tables_keep_their_schema():
     at_work = writer()
     numbers, texts = pa.record_batch({"n": [1, 2]}), pa.table({"t": ["a"]})
     with at_work.window():
@@ -112,13 +111,13 @@ def test_arrow_batches_and_tables_keep_their_schema() -> None:
     assert tables(at_work) == {"0.0": [{"n": 1}, {"n": 2}, {"n": 1}, {"n": 2}], "0.1": [{"t": "a"}]}
 
 
-def test_other_items_need_a_record_type() -> None:
+def test_other_items_need_a_record_type():
     at_work = writer()
     with pytest.raises(TypeError, match="set record_type to the class of records"):
         at_work.send("text")
 
 
-def test_a_field_without_a_column_is_a_fault_of_the_property() -> None:
+def test_a_field_without_a_column_is_a_fault_of_the_property():
     @dataclass
     class Odd:
         thing: object
@@ -127,7 +126,7 @@ def test_a_field_without_a_column_is_a_fault_of_the_property() -> None:
         writer(record_type=Odd)
 
 
-def test_the_reader_reads_the_records_again(tmp_path: Path) -> None:
+def test_the_reader_reads_the_records_again(tmp_path):
     at_work = writer(record_type=Fruit)
     fruits = [Fruit("apple", 3), Fruit("pear", None)]
     with at_work.window():
@@ -141,7 +140,7 @@ def test_the_reader_reads_the_records_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_launch_makes_whole_files_of_items_and_of_columns_that_were_read(tmp_path: Path) -> None:
+def test_a_launch_makes_whole_files_of_items_and_of_columns_that_were_read(tmp_path):
     def draw_items(dag: Dag, conf: object) -> None:
         numbers = dag.add_operator("numbers", Items(items=tuple(range(5))))
         made = dag.add_operator("made", Map(lambda number: Fruit(str(number), number or None)))
@@ -170,7 +169,7 @@ class Sale:
     amount: int
 
 
-def test_rows_lie_in_the_folders_of_their_values() -> None:
+def test_rows_lie_in_the_folders_of_their_values():
     day, next_day = dt.date(2024, 2, 29), dt.date(2024, 3, 1)
     sales = [Sale("Rome", day, 1), Sale("a/b=ü", day, 2), Sale(None, day, 3), Sale("Rome", next_day, 4)]
     at_work = writer(record_type=Sale, partition_by=("city", "day"))
@@ -185,7 +184,7 @@ def test_rows_lie_in_the_folders_of_their_values() -> None:
     assert at_work.files["files"].finished == set(at_work.written())
 
 
-def test_a_dataset_of_folders_is_read_with_its_values_and_each_row_is_there_once(tmp_path: Path) -> None:
+def test_a_dataset_of_folders_is_read_with_its_values_and_each_row_is_there_once(tmp_path):
     def draw(dag: Dag, conf: Config) -> None:
         numbers = dag.add_operator("numbers", Items[int](items=tuple(range(40))))
         sales = Map[int, Sale](lambda n: Sale(None if n % 4 == 3 else f"{n % 4}/", dt.date(2024, 1, 1 + n % 2), n))
@@ -201,7 +200,7 @@ def test_a_dataset_of_folders_is_read_with_its_values_and_each_row_is_there_once
     ]
 
 
-def test_more_folders_than_files_may_be_open_are_written_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_folders_than_files_may_be_open_are_written_in_turn(monkeypatch):
     monkeypatch.setattr(parquet_part_writer, "_MOST_OPEN", 2)
     at_work = writer(record_type=Fruit, partition_by=("name",), row_group_rows=1)
     with at_work.window():
@@ -217,7 +216,7 @@ def test_more_folders_than_files_may_be_open_are_written_in_turn(monkeypatch: py
 
 
 @pytest.mark.parametrize("name", ["", "__HIVE_DEFAULT_PARTITION__"])
-def test_a_value_that_readers_would_take_for_none_is_refused(name: str) -> None:
+def test_a_value_that_readers_would_take_for_none_is_refused(name):
     at_work = writer(record_type=Fruit, partition_by=("name",))
     problem = f"the value '{name}' of name cannot be part of the name of a folder"
     with pytest.raises(ValueError, match=problem), at_work.window():
@@ -228,8 +227,6 @@ def test_a_value_that_readers_would_take_for_none_is_refused(name: str) -> None:
     ("partition_by", "problem"),
     [(("colour",), "records have no field colour; they have name, count"), (("name", "count"), "names all fields")],
 )
-def test_the_columns_of_folders_are_checked_when_the_application_is_compiled(
-    partition_by: tuple[str, ...], problem: str
-) -> None:
+def test_the_columns_of_folders_are_checked_when_the_application_is_compiled(partition_by, problem):
     (fault,) = ParquetPartWriter(file_path="out", record_type=Fruit, partition_by=partition_by).faults
     assert problem in fault.message

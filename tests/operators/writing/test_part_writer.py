@@ -2,7 +2,6 @@
 
 import gzip
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +20,7 @@ def writer(**properties: Any) -> Alone[PartWriter]:
     return Alone(PartWriter(file_path="output", file_name="{partition}.{number}", **properties))
 
 
-def test_a_part_is_finished_when_it_is_longer_than_it_may_be() -> None:
+def test_a_part_is_finished_when_it_is_longer_than_it_may_be():
     """The vector of Apex: at most 4 bytes, items of 2, so three of them in each part."""
     at_work = writer(max_length=4)
     at_work.send(*map(str, range(6)))
@@ -29,7 +28,7 @@ def test_a_part_is_finished_when_it_is_longer_than_it_may_be() -> None:
     assert at_work.files["files"].finished == {"0.0", "0.1"}
 
 
-def test_rotate_sends_each_finished_part() -> None:
+def test_rotate_sends_each_finished_part():
     """FSRecordCompactionOperatorTest.testRotate."""
     at_work = writer(max_length=4, compression="gzip")
     for items in (["0", "1"], ["2", "3"]):
@@ -42,7 +41,7 @@ def test_rotate_sends_each_finished_part() -> None:
     assert at_work.files["files"].finished == {"0.0.gz", "0.1.gz"}
 
 
-def test_finished_parts_reach_the_next_operator_in_the_same_window(tmp_path: Path) -> None:
+def test_finished_parts_reach_the_next_operator_in_the_same_window(tmp_path):
     def draw(dag: Dag, conf: object) -> None:
         items = dag.add_operator("items", Items(items=("a", "b", "c")))
         out = str(tmp_path / "out")
@@ -58,9 +57,7 @@ def test_finished_parts_reach_the_next_operator_in_the_same_window(tmp_path: Pat
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
-def test_no_item_is_lost_between_the_streaming_windows_of_an_application_window(
-    tmp_path: Path, compression: str
-) -> None:
+def test_no_item_is_lost_between_the_streaming_windows_of_an_application_window(tmp_path, compression):
     def draw(dag: Dag, conf: object) -> None:
         numbers = dag.add_operator("numbers", Script(looks=((1, 2), (3,), (4,)), pause_millis=0, ends=True))
         parts = PartWriter(file_path=str(tmp_path / "out"), format=str, compression=compression)
@@ -74,7 +71,7 @@ def test_no_item_is_lost_between_the_streaming_windows_of_an_application_window(
     assert (gzip.decompress(content) if compression == "gzip" else content) == b"1\n2\n3\n4\n"
 
 
-def test_a_part_is_finished_when_it_is_so_many_windows_old() -> None:
+def test_a_part_is_finished_when_it_is_so_many_windows_old():
     at_work = writer(rotation_windows=2)
     for items in (["a"], [], ["b"], [], [], ["c"]):
         with at_work.window():
@@ -84,7 +81,7 @@ def test_a_part_is_finished_when_it_is_so_many_windows_old() -> None:
     assert at_work.operator.parts == {"": OpenPart(number=2, length=2, count=1, windows=1, begun=6)}
 
 
-def test_a_part_that_was_full_before_leaves_its_age_to_no_other() -> None:
+def test_a_part_that_was_full_before_leaves_its_age_to_no_other():
     at_work = writer(rotation_windows=2, max_length=1)
     for items in (["a"], ["", "b", ""]):
         with at_work.window():
@@ -93,7 +90,7 @@ def test_a_part_that_was_full_before_leaves_its_age_to_no_other() -> None:
     assert at_work.operator.parts == {"": OpenPart(number=2, length=1, count=1, windows=1, begun=2)}
 
 
-def test_a_name_may_hold_the_window_in_which_its_part_was_begun() -> None:
+def test_a_name_may_hold_the_window_in_which_its_part_was_begun():
     at_work = Alone(PartWriter(file_path="output", file_name="{window:03}/{partition}-{number}", max_length=4))
     for items in (["a"], [], ["b"], ["c", "d"], []):
         with at_work.window():
@@ -105,7 +102,7 @@ def test_a_name_may_hold_the_window_in_which_its_part_was_begun() -> None:
     assert at_work.files["files"].finished == {"001/0-0", "004/0-1", "006/0-2"}
 
 
-def test_without_a_limit_there_is_one_part_that_is_not_finished() -> None:
+def test_without_a_limit_there_is_one_part_that_is_not_finished():
     at_work = writer()
     at_work.send(*map(str, range(6)))
     assert at_work.written() == {"0.0": b"0\n1\n2\n3\n4\n5\n"}
@@ -118,7 +115,7 @@ def test_without_a_limit_there_is_one_part_that_is_not_finished() -> None:
     limit=st.integers(1, 15),
     restart=st.integers(0, 3),
 )
-def test_many_at_once_are_written_as_one_by_one(texts: list[str], cuts: list[int], limit: int, restart: int) -> None:
+def test_many_at_once_are_written_as_one_by_one(texts, cuts, limit, restart):
     one_by_one, at_once, of_lines = (writer(max_length=limit) for _ in range(3))
     one_by_one.send(*texts)
     edges = sorted({0, len(texts), *(cut for cut in cuts if cut < len(texts))})
@@ -133,7 +130,7 @@ def test_many_at_once_are_written_as_one_by_one(texts: list[str], cuts: list[int
     assert b"".join(one_by_one.written().values()).decode() == "".join(f"{text}\n" for text in texts)
 
 
-def test_each_partition_has_parts_of_its_own() -> None:
+def test_each_partition_has_parts_of_its_own():
     written = {}
     for partition in range(2):
         at_work = Alone(PartWriter(file_path="output"), partition=partition, partitions=2)
@@ -142,21 +139,21 @@ def test_each_partition_has_parts_of_its_own() -> None:
     assert written == {"part-00000-00000": b"a\n", "part-00001-00000": b"a\n"}
 
 
-def test_anything_is_written_in_the_form_that_it_is_given() -> None:
+def test_anything_is_written_in_the_form_that_it_is_given():
     at_work = writer(format=lambda pair: f"{pair[0]}={pair[1]}", record_separator=";")
     at_work.send(("a", 1))
     at_work.send_batch([("b", 2), ("c", 3)])
     assert at_work.written() == {"0.0": b"a=1;b=2;c=3;"}
 
 
-def test_of_records_the_value_is_written() -> None:
+def test_of_records_the_value_is_written():
     at_work = writer()
     at_work.send(Record(1, "a"))
     at_work.send_batch([Record(1, "b"), Record(2, b"c")])
     assert at_work.written() == {"0.0": b"a\nb\nc\n"}
 
 
-def test_what_has_no_form_is_refused() -> None:
+def test_what_has_no_form_is_refused():
     with pytest.raises(TypeError, match=r"\('a', 1\) is neither text nor bytes; set format"):
         writer().send(("a", 1))
 
@@ -175,7 +172,7 @@ def test_what_has_no_form_is_refused() -> None:
         "{window}{partition}-{number}",
     ],
 )
-def test_names_that_do_not_distinguish_parts_are_faults(name: str) -> None:
+def test_names_that_do_not_distinguish_parts_are_faults(name):
     (fault,) = PartWriter(file_path="output", file_name=name).faults
     assert fault.path == "file_name"
 
@@ -195,7 +192,7 @@ def test_names_that_do_not_distinguish_parts_are_faults(name: str) -> None:
         ("{partition}-{number", "is not a template"),
     ],
 )
-def test_a_name_that_is_not_of_numbers_with_a_bounded_width_is_a_fault(name: str, problem: str) -> None:
+def test_a_name_that_is_not_of_numbers_with_a_bounded_width_is_a_fault(name, problem):
     (fault,) = PartWriter(file_path="output", file_name=name).faults
     assert (fault.path, problem in fault.message) == ("file_name", True), fault.message
 
@@ -203,18 +200,18 @@ def test_a_name_that_is_not_of_numbers_with_a_bounded_width_is_a_fault(name: str
 @pytest.mark.parametrize(
     "name", ["{partition:032}-{number:x}", "{{{partition}}}-{number:02d}", "{partition:8}/{number}"]
 )
-def test_a_name_may_have_widths_and_braces(name: str) -> None:
+def test_a_name_may_have_widths_and_braces(name):
     assert PartWriter(file_path="output", file_name=name).faults == ()
 
 
-def test_braces_that_are_written_twice_name_no_window() -> None:
+def test_braces_that_are_written_twice_name_no_window():
     at_work = Alone(PartWriter(file_path="output", file_name="{{window}}-{partition}-{number}"))
     at_work.send("a")
     assert at_work.written() == {"{window}-0-0": b"a\n"}
     assert at_work.operator.parts == {"": OpenPart(length=2, count=1, begun=1)}
 
 
-def test_a_part_is_finished_when_nothing_more_comes_and_more_goes_into_another() -> None:
+def test_a_part_is_finished_when_nothing_more_comes_and_more_goes_into_another():
     at_work = writer()
     for text in ("a", "b"):
         with at_work.window():

@@ -37,12 +37,12 @@ FILE = FileMetadata("/in/a", 6, 7, relative_path="in/a")
 
 
 @given(first=st.binary(max_size=40), second=st.binary(max_size=40))
-def test_checksums_of_two_texts_give_that_of_both(first: bytes, second: bytes) -> None:
+def test_checksums_of_two_texts_give_that_of_both(first, second):
     assert crc32_of_both(zlib.crc32(first), zlib.crc32(second), len(second)) == zlib.crc32(first + second)
 
 
 @given(content=st.binary(min_size=1, max_size=30), data=st.data())
-def test_stretches_in_any_order_are_joined_to_the_whole(content: bytes, data: st.DataObject) -> None:
+def test_stretches_in_any_order_are_joined_to_the_whole(content, data):
     cuts = sorted({0, len(content), *data.draw(st.lists(st.integers(0, len(content)), max_size=5))})
     parts = [Stretch("f", start, end, zlib.crc32(content[start:end])) for start, end in pairwise(cuts)]
     joined: tuple[Stretch, ...] = ()
@@ -52,7 +52,7 @@ def test_stretches_in_any_order_are_joined_to_the_whole(content: bytes, data: st
 
 
 @pytest.mark.parametrize("checksums", [True, False])
-def test_a_writer_reports_what_it_wrote_and_joins_what_touches(checksums: bool) -> None:
+def test_a_writer_reports_what_it_wrote_and_joins_what_touches(checksums):
     at_work = Alone(FSSliceWriter(file_path="out", checksums=checksums))
     with at_work.window():
         at_work.send(Record(1, FileSlice(KEY, 4, b"ef")), Record(0, FileSlice(KEY, 0, b"a")))
@@ -63,7 +63,7 @@ def test_a_writer_reports_what_it_wrote_and_joins_what_touches(checksums: bool) 
 
 
 @pytest.mark.parametrize("checksums", [True, False])
-def test_a_slice_that_names_its_bytes_is_copied_from_its_file(checksums: bool, tmp_path: Path) -> None:
+def test_a_slice_that_names_its_bytes_is_copied_from_its_file(checksums, tmp_path):
     content = bytes(range(256)) * (CHUNK // 200)  # more than the writer copies at a time
     (tmp_path / "a").write_bytes(content)
     at_work = Alone(FSSliceWriter(file_path="out", checksums=checksums))
@@ -78,7 +78,7 @@ def test_a_slice_that_names_its_bytes_is_copied_from_its_file(checksums: bool, t
 
 
 @pytest.mark.parametrize("by_place", [True, False])
-def test_a_reader_names_bytes_or_carries_them(by_place: bool, tmp_path: Path) -> None:
+def test_a_reader_names_bytes_or_carries_them(by_place, tmp_path):
     path = str(tmp_path / "a")
     Path(path).write_bytes(b"0123456789")
     reader = Alone(FileSliceReader(by_place=by_place, reader_context={"length": 3}, chunk_size=6))
@@ -92,7 +92,7 @@ def test_a_reader_names_bytes_or_carries_them(by_place: bool, tmp_path: Path) ->
 
 
 @pytest.mark.skipif(not SHARED_MEMORY.is_dir(), reason="there is no second filesystem")
-def test_bytes_of_another_filesystem_are_copied(tmp_path: Path) -> None:
+def test_bytes_of_another_filesystem_are_copied(tmp_path):
     content = bytes(range(256)) * 1000
     with tempfile.NamedTemporaryFile(dir=SHARED_MEMORY) as source:
         source.write(content)
@@ -109,7 +109,7 @@ def merger() -> Alone[FileMerger]:
 
 
 @pytest.mark.parametrize("early", [True, False], ids=["metadata first", "metadata last"])
-def test_a_file_gets_its_name_when_all_of_it_is_written(early: bool) -> None:
+def test_a_file_gets_its_name_when_all_of_it_is_written(early):
     at_work = merger()
     at_work.files["files"].write_at(KEY, 0, b"abcdef")
     with at_work.window():
@@ -127,7 +127,7 @@ def test_a_file_gets_its_name_when_all_of_it_is_written(early: bool) -> None:
     assert at_work.operator.expected == at_work.operator.stretches == {}
 
 
-def test_an_empty_file_is_complete_at_once() -> None:
+def test_an_empty_file_is_complete_at_once():
     at_work = merger()
     with at_work.window():
         at_work.send(FileMetadata("/in/e", 0, 7, relative_path="in/e"), to="metadata")
@@ -151,7 +151,7 @@ def copying(home: Path) -> Draw:
     return draw
 
 
-def test_block_writing(tmp_path: Path) -> None:
+def test_block_writing(tmp_path):
     """PartFileWriterTest.testBlockWriting: each block is written to its place, also of files of other lengths."""
     (tmp_path / "in").mkdir()
     files = {f"in/{length}": bytes(number % 251 for number in range(length)) for length in (0, 1, 65_536, 200_000)}
@@ -175,7 +175,7 @@ Desk(home, copying(home)).run()
 
 
 @pytest.mark.slow
-def test_a_disk_that_is_full_is_reported_with_file_and_byte_and_nothing_is_lost(tmp_path: Path) -> None:
+def test_a_disk_that_is_full_is_reported_with_file_and_byte_and_nothing_is_lost(tmp_path):
     """A limit of the length of files stands for a full disk: the write that passes it is short, the next one fails."""
     (tmp_path / "in").mkdir()
     content = bytes(range(256)) * 1000
@@ -199,9 +199,7 @@ def together(desk: Desk) -> set[str]:
     return {path.name for path in Path(desk.place, "staging").glob("together-*")}
 
 
-def test_a_launch_removes_slices_that_no_file_will_be_made_of_and_keeps_those_of_incomplete_files(
-    tmp_path: Path,
-) -> None:
+def test_a_launch_removes_slices_that_no_file_will_be_made_of_and_keeps_those_of_incomplete_files(tmp_path):
     (tmp_path / "in").mkdir()
     content = bytes(range(256)) * 1000
     (tmp_path / "in" / "a").write_bytes(content)
@@ -220,14 +218,14 @@ def test_a_launch_removes_slices_that_no_file_will_be_made_of_and_keeps_those_of
     assert (desk.faults(), desk.leftovers()) == ([], [])
 
 
-def test_an_operator_that_adopts_files_declares_which(tmp_path: Path) -> None:
+def test_an_operator_that_adopts_files_declares_which(tmp_path):
     staging = Staging(StagingPlace(str(tmp_path), 1, "a", durable=False), 0)
     files = staging.files("merger", str(tmp_path / "out"))
     with pytest.raises(ValueError, match=r"merger adopts a file.* pass incomplete to its OutputFiles"):
         files.adopt("a", KEY, 6)
 
 
-def test_an_earlier_state_of_a_file_does_not_replace_a_later_one() -> None:
+def test_an_earlier_state_of_a_file_does_not_replace_a_later_one():
     merger = Alone(FileMerger(file_path="out", overwrite_on_conflict=True))
     later = FileMetadata("/in/a", 2, 8, relative_path="in/a")
     later_key = key_of_copy("/in/a", 2, 8)
@@ -244,7 +242,7 @@ def test_an_earlier_state_of_a_file_does_not_replace_a_later_one() -> None:
     assert (merger.operator.expected, merger.operator.stretches) == ({}, {})
 
 
-def test_of_two_states_in_one_window_the_later_one_gets_the_name() -> None:
+def test_of_two_states_in_one_window_the_later_one_gets_the_name():
     merger = Alone(FileMerger(file_path="out", overwrite_on_conflict=True))
     later_key = key_of_copy("/in/a", 0, 8)
     files = merger.files["files"]
@@ -257,7 +255,7 @@ def test_of_two_states_in_one_window_the_later_one_gets_the_name() -> None:
     assert files.contents() == {"in/a": b""}
 
 
-def test_two_files_of_one_name_are_refused() -> None:
+def test_two_files_of_one_name_are_refused():
     merger = Alone(FileMerger(file_path="out"))
     merger.send(FileMetadata("/in/a", 0, 8, relative_path="in/a"), to="metadata")
     with pytest.raises(ValueError, match="/in/a and /other/a are both copied to in/a"):

@@ -21,14 +21,14 @@ class Order:
     "payload",
     [str, bytes, Any, object, Record[str], Record[bytes], Record[Any], str | None, int | bytes, Map.output.payload],
 )
-def test_what_may_be_text_is_accepted(payload: Any) -> None:
+def test_what_may_be_text_is_accepted(payload):
     assert may_be_text(payload)
 
 
 @pytest.mark.parametrize(
     "payload", [int, tuple[str, int], Order, Record[Order], Record[int], int | float, dict[str, Any]]
 )
-def test_what_cannot_be_text_is_not(payload: Any) -> None:
+def test_what_cannot_be_text_is_not(payload):
     assert not may_be_text(payload)
 
 
@@ -52,7 +52,7 @@ def counted(writer: PartWriter[Any]) -> Any:
     return populate_dag
 
 
-def test_pairs_need_a_format() -> None:
+def test_pairs_need_a_format():
     with pytest.raises(ApplicationFaults) as raised:
         compile_application(counted(PartWriter(file_path="out")))
     (fault,) = raised.value.diagnostics
@@ -62,7 +62,7 @@ def test_pairs_need_a_format() -> None:
     compile_application(counted(PartWriter(file_path="out", format=str)))
 
 
-def test_counts_need_a_format() -> None:
+def test_counts_need_a_format():
     def populate_dag(dag: Dag, conf: object) -> None:
         count = dag.add_operator("Count", CountByKey())
         dag.add_operator("Items", Items[str](items=("a", "b"))) >> count
