@@ -38,7 +38,7 @@ class InFlightWindow:
     """Whether no other window was in flight when it began, nor one to be delivered."""
     promised: bool = False
     asks: bool = False
-    """Whether the window only polls endless inputs."""
+    """Whether the window only polls: it is promised after it has found something."""
     samples: Sequence[Sample] = ()
     """Samples of what tapped input operators sent to it."""
     failures: int = 0
@@ -100,6 +100,11 @@ class InFlightWindows:
     def allocated(self) -> list[WorkItem]:
         """All work of the windows in flight."""
         return [item for window in self._windows for item in all_in(window.round.allocation)]
+
+    @property
+    def polls(self) -> bool:
+        """Whether a window only polls."""
+        return any(window.asks for window in self._windows)
 
     @property
     def ahead(self) -> int:

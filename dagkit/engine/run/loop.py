@@ -176,7 +176,9 @@ class Loop:
         """Return the present state for the decision."""
         now, slots = self.run_state.clock.now(), self.run_state.summary.slots
         begun_after = self.run_state.checkpoint.window + len(self.run_state.in_flight)
-        waiting, found = self.run_state.pending_work.ready(now), len(self.run_state.driver_inputs.found)
+        # A poll beside a poll would have to be committed, although neither finds anything: windows are numbered in order.
+        polls = not self.run_state.in_flight.polls
+        waiting, found = self.run_state.pending_work.ready(now, polls=polls), len(self.run_state.driver_inputs.found)
         advanced, next_idle = (False, None) if waiting or found else self.run_state.advance()
         return LoopState(
             until=self.run_state.settings.until,
@@ -190,7 +192,7 @@ class Loop:
             completed=self.run_state.in_flight.has_completed,
             overlap=self.run_state.overlap,
             waiting=waiting,
-            next_due=self.run_state.pending_work.next_due,
+            next_due=self.run_state.pending_work.next_due(polls=polls),
             plenty=self.run_state.pending_work.plenty(
                 slots, self.run_state.changing.plan.capacity(slots), self.run_state.in_flight.ahead
             ),
@@ -310,7 +312,7 @@ class Loop:
         else:
             share = self._next_share(window_id)
             promise = share.promise(last=last)
-        asks = not (last or promised or sent or given) and share.is_endless
+        asks = not (last or promised or sent or given) and share.polls
         if not promised and is_alone and not asks:
             self.run_state.journal.promise(upto, promise)
             promised = True

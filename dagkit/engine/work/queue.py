@@ -41,6 +41,8 @@ class CountedLane(Lane):
         self._count = BacklogCount()
         self._work = 0.0
         """The amount of work that was not begun."""
+        self.polls = 0
+        """How many items had nothing to do last time."""
         self._begun: deque[WorkItem] = deque()
         """The blocks whose costs were measured, in order."""
         self._reviewed = 0
@@ -50,6 +52,7 @@ class CountedLane(Lane):
     def append(self, item: WorkItem) -> None:
         super().append(item)
         self._count.add((item,))
+        self.polls += item.in_vain
         if item.done_positions:
             self._begun.append(item)
         else:
@@ -58,6 +61,7 @@ class CountedLane(Lane):
     def popleft(self) -> WorkItem:
         item = super().popleft()
         self._count.remove_first(item)
+        self.polls -= item.in_vain
         if item.done_positions:
             self._begun.popleft()
         else:
@@ -145,6 +149,10 @@ class InputQueue:
 
     def __len__(self) -> int:
         return len(self.front) + sum(map(len, self.lanes))
+
+    @property
+    def polls(self) -> int:
+        return sum(item.in_vain for item in self.front) + sum(lane.polls for lane in self.lanes)
 
     @property
     def positions(self) -> int:
@@ -264,6 +272,11 @@ class WorkQueue:
 
     def __len__(self) -> int:
         return sum(map(len, self.lines.values()))
+
+    @property
+    def polls(self) -> int:
+        """How many of them had nothing to do last time."""
+        return sum(line.polls for line in self.lines.values())
 
     @property
     def positions(self) -> int:

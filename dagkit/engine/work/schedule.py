@@ -69,10 +69,10 @@ class WindowSchedule:
         return tuple(pieces for pieces in self.pieces if pieces[0].restriction is not None)
 
     @property
-    def is_endless(self) -> bool:
-        """Whether all its work has no end: such a window only polls for more."""
+    def polls(self) -> bool:
+        """Whether all its work has no end, or had nothing to do last time: such a window may find nothing."""
         allocated = all_in(self.allocation)
-        return bool(allocated) and not any(item.has_end for item in allocated)
+        return bool(allocated) and not self.made and all(item.in_vain or not item.has_end for item in allocated)
 
     @property
     def is_worth_sharing(self) -> bool:
