@@ -190,6 +190,14 @@ class InputOperator(Operator):
         """Whether the operator found input that it has not emitted yet. Until then, no watermark after it advances."""
         return False
 
+    @property
+    def has_unrecorded(self) -> bool:
+        """Whether the ledger must record the state after a look that emitted nothing, or after `teardown`.
+
+        The state is recorded with what a look emits, so a look that emits nothing adds nothing to the ledger.
+        """
+        return False
+
 
 class RowOperator(Operator):
     """An operator with one input, one output and a pure function between them, which fuses best."""

@@ -1,5 +1,6 @@
 """The input operators of a run on the driver, and their discoveries that no window has taken yet."""
 
+import logging
 from collections import deque
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from dagkit.engine.worker.outbox import Sent
 from dagkit.engine.worker.protocol import Figures
 from dagkit.errors import DagkitError
 
+_logger = logging.getLogger(__name__)
 _DISTANT_PAST = datetime.min.replace(tzinfo=UTC)
 
 
@@ -76,14 +78,28 @@ class DriverInputs:
             driver_input.commit(window_id)
 
     def end(self, window_id: int) -> None:
-        """Tear down the input operators."""
-        for driver_input in self._at_work.values():
+        """Tear down the input operators, and record what they know since their last look."""
+        for name, driver_input in self._at_work.items():
             driver_input.end(window_id)
+            self._record_rest(name, driver_input)
 
     def tear_down(self, window_id: int) -> None:
         """Tear down the input operators after the run has failed; what they raise is only logged."""
-        for driver_input in self._at_work.values():
+        for name, driver_input in self._at_work.items():
             driver_input.abandon(window_id)
+            try:
+                self._record_rest(name, driver_input)
+            except DagkitError:
+                _logger.exception("the state of %s cannot be recorded", name)
+
+    def _record_rest(self, name: str, driver_input: DriverInput) -> None:
+        """Record what an input operator learned after its last look, for the next launch."""
+        if driver_input.has_unrecorded:
+            self._record(driver_input, Discovery(name, ()))
+
+    def _record(self, driver_input: DriverInput, discovery: Discovery) -> None:
+        driver_input.recorded = driver_input.state
+        self.found.append(self._journal.add(discovery, driver_input.recorded, driver_input.watermark))
 
     def _lively(self, program: Program, name: str, state: SavedState, window_id: int, *, ended: bool) -> DriverInput:
         """Return a live input operator with its last state."""
@@ -117,9 +133,9 @@ class DriverInputs:
             if not driver_input.due(now):
                 continue
             discovery = driver_input.look(window_id, spin_millis)
-            if not discovery.emitted:
+            if not (discovery.emitted or driver_input.has_unrecorded):
                 continue
-            self.found.append(self._journal.add(discovery, driver_input.state, driver_input.watermark))
+            self._record(driver_input, discovery)
             yield self.found[-1]
             if self._until is Until.IDLE:  # inputs that found nothing before look once more after this
                 for other in self._at_work.values():
@@ -131,7 +147,7 @@ class DriverInputs:
         before = driver_input.state
         reason = driver_input.forget(path, request, window_id)
         if driver_input.state != before:  # it had performed the request before a crash
-            self.found.append(self._journal.add(Discovery(name, ()), driver_input.state))
+            self._record(driver_input, Discovery(name, ()))
         return reason
 
     @property

@@ -47,6 +47,8 @@ class DriverInput:
         assert isinstance(operator, InputOperator), "only input operators run on the driver"
         self.name = name
         self.operator = operator
+        self.recorded = state
+        """Its state in the ledger."""
         self._life = Life(operator)
         self.ended = ended
         self.next_look: datetime | None = None
@@ -85,6 +87,11 @@ class DriverInput:
     def has_unsent(self) -> bool:
         """Whether it found input that it has not emitted yet."""
         return not self.ended and self.operator.has_unsent
+
+    @property
+    def has_unrecorded(self) -> bool:
+        """Whether the ledger must record its state, although it emitted nothing."""
+        return self.operator.has_unrecorded and self.state != self.recorded
 
     def look(self, window_id: int, spin_millis: int) -> Discovery:
         """Let the operator emit the available items."""

@@ -176,7 +176,7 @@ class Loop:
         """Return the present state for the decision."""
         now, slots = self.run_state.clock.now(), self.run_state.summary.slots
         begun_after = self.run_state.checkpoint.window + len(self.run_state.in_flight)
-        # A poll beside a poll would have to be committed, although neither finds anything: windows are numbered in order.
+        # Windows are committed in order, so a poll beside another one would be committed even if both find nothing.
         polls = not self.run_state.in_flight.polls
         waiting, found = self.run_state.pending_work.ready(now, polls=polls), len(self.run_state.driver_inputs.found)
         advanced, next_idle = (False, None) if waiting or found else self.run_state.advance()

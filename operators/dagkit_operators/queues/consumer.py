@@ -15,7 +15,8 @@ from typing import Any, ClassVar
 from dagkit import Outage
 from dagkit.errors import RunFailure
 from dagkit_operators.libraries import library
-from dagkit_operators.queues.queue_message import QueueMessage, message_of
+from dagkit_operators.queues.queue_message import Delivery
+from dagkit_operators.queues.unnamed import Unnamed
 
 _WAIT_SECONDS = 0.05
 """How long the thread waits for messages before it acknowledges others."""
@@ -39,11 +40,15 @@ class Consumer:
     def __init__(self, url: str, queue: str, most: int, options: Mapping[str, Any]) -> None:
         self._kombu = library("kombu", "queues")
         self._url, self._queue, self._most, self._options = url, queue, most, dict(options)
-        self._received: deque[QueueMessage] = deque()
+        self._received: deque[Delivery] = deque()
         self._delivered: dict[str, list[Any]] = {}
-        """The messages that are not acknowledged, as the broker delivered them, by ID."""
+        """The messages that are not acknowledged, as kombu received them, by ID; before they have one, under `""`."""
+        self._delivered_lock = threading.Lock()
         self._done: deque[str] = deque()
         """The IDs of messages to acknowledge."""
+        self._unnamed: dict[str, Unnamed] = {}
+        """The messages without an ID that `name` has named, until the broker has confirmed their acknowledgements."""
+        self._confirmed: deque[Unnamed] = deque()
         self._failure: QueueRefused | None = None
         self._stopped = threading.Event()
         self._quiet_since: float | None = None
@@ -52,15 +57,31 @@ class Consumer:
         self._thread = threading.Thread(target=self._run, name=f"queue {queue}", daemon=True)
         self._thread.start()
 
-    def take(self, most: int) -> list[QueueMessage]:
+    def take(self, most: int) -> list[Delivery]:
         """The messages that have arrived, at most so many. Raise what the broker refused."""
         if self._failure is not None:
             raise self._failure
-        taken: list[QueueMessage] = []
+        taken: list[Delivery] = []
         with suppress(IndexError):  # the thread may clear the messages meanwhile: then they come again
             while len(taken) < most:
                 taken.append(self._received.popleft())
         return taken
+
+    def name(self, delivery: Delivery, message: Unnamed) -> None:
+        """Give a delivered message its ID, under which it is acknowledged."""
+        with self._delivered_lock:
+            self._unnamed[message.id] = message
+            if delivery.received in self._delivered.get("", ()):  # else its connection is lost
+                self._delivered[""].remove(delivery.received)
+                self._delivered.setdefault(message.id, []).append(delivery.received)
+
+    def has(self, name: str) -> bool:
+        """Whether the present connection has delivered a message with this ID, which is not acknowledged."""
+        return name in self._delivered
+
+    def confirmed(self) -> list[Unnamed]:
+        """The messages without an ID that the broker has removed since the last call."""
+        return [self._confirmed.popleft() for _ in range(len(self._confirmed))]
 
     def is_quiet(self, seconds: float) -> bool:
         """Whether no message has arrived for so long, during which the broker was there."""
@@ -143,30 +164,42 @@ class Consumer:
                 if time.monotonic() - beat > 1:
                     beat = time.monotonic()
                     connection.heartbeat_check()
-            self._acknowledge_done()
-        self._acknowledge_done()
+            self._acknowledge_done(consumer)
+        self._acknowledge_done(consumer)
         consumer.cancel()
-        for delivered in chain.from_iterable(self._delivered.values()):
-            delivered.requeue()  # most brokers would do so; a broker in this process does not
+        for received in chain.from_iterable(self._delivered.values()):
+            received.requeue()  # most brokers would do so; a broker in this process does not
 
-    def _receive(self, delivered: Any) -> None:
-        message = message_of(delivered)
-        self._delivered.setdefault(message.id, []).append(delivered)
-        self._received.append(message)
+    def _receive(self, received: Any) -> None:
+        delivery = Delivery.of(received)
+        with self._delivered_lock:
+            self._delivered.setdefault(delivery.message.id if delivery.is_named else "", []).append(received)
+        self._received.append(delivery)
         self._quiet_since = time.monotonic()
         self._arrived.set()
 
-    def _acknowledge_done(self) -> None:
+    def _acknowledge_done(self, consumer: Any) -> None:
+        sent: list[Unnamed] = []
         while self._done:
-            for delivered in self._delivered.pop(self._done[0], ()):
-                delivered.ack()
+            with self._delivered_lock:
+                received, unnamed = self._delivered.pop(self._done[0], ()), self._unnamed.get(self._done[0])
+            for one in received:
+                one.ack()
+            if received and unnamed is not None:
+                sent.append(unnamed)
             self._done.popleft()
+        if sent:  # acknowledgements have no answer, but a broker handles the calls of a channel in order
+            consumer.queues[0].queue_declare(passive=True)
+            for unnamed in sent:
+                del self._unnamed[unnamed.id]
+            self._confirmed.extend(sent)
 
     def _forget(self) -> None:
         """Forget what was received on a lost connection: the broker sends it again."""
         self._quiet_since = None
         self._received.clear()
-        self._delivered.clear()
+        with self._delivered_lock:
+            self._delivered.clear()
 
 
 def _is_refusal(error: Exception) -> bool:

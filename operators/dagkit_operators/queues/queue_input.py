@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
 from typing import Any, Generic
@@ -14,7 +15,8 @@ from dagkit import Context, InputOperator, OutputPort, State, Until
 from dagkit_operators.payloads import FileInfo, Rejected
 from dagkit_operators.queues.consumer import Consumer
 from dagkit_operators.queues.consumers import closed, opened
-from dagkit_operators.queues.queue_message import QueueMessage
+from dagkit_operators.queues.queue_message import Delivery, QueueMessage
+from dagkit_operators.queues.unnamed import UnnamedMessages
 from dagkit_operators.records.rejecting import ItemRejected
 
 T = TypeVar("T", default=Any)
@@ -23,12 +25,23 @@ _DIGEST = 16
 _POLL_MILLIS = 50
 
 
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """The new messages of one look."""
+
+    digests: dict[str, None]
+    """The digests of the IDs that their senders gave."""
+    messages: set[str]
+    """The IDs."""
+
+
 class AbstractQueueInput(InputOperator, Generic[T]):
     """Receives the messages of a queue through a transport of kombu; RabbitMQ and the one in memory are tested.
 
     The ledger records each message before it is used. A message is acknowledged after the window that took it is
     committed; if the output `settled` leads to an operator that acknowledges, such as `AcknowledgeFiles`, it does so
-    instead. A message that the broker delivers again is recognized by its ID, and is not sent again.
+    instead. A message that the broker delivers again is recognized by its ID, or if it has none by its content and the
+    broker's mark, and is not sent again.
     """
 
     checkpointable_within_app_window = False
@@ -52,10 +65,15 @@ class AbstractQueueInput(InputOperator, Generic[T]):
     known = State("")
     """The concatenated digests of the IDs of the last messages."""
 
+    unnamed = State[dict[str, list[int]]](dict)
+    """Taken messages without an ID that the broker may deliver again: their numbers, by the digest of the content."""
+    next_unnamed = State(0)
+
     _known: set[str] = PrivateAttr(default_factory=set)
     _window: int = PrivateAttr(default=0)
     _taken: deque[tuple[int, str]] = PrivateAttr(default_factory=deque)
     """The messages to acknowledge, each with the window that takes it."""
+    _has_removed: bool = PrivateAttr(default=False)
     _consumer: Consumer | None = PrivateAttr(default=None)
     _context: Context | None = PrivateAttr(default=None)
 
@@ -74,62 +92,105 @@ class AbstractQueueInput(InputOperator, Generic[T]):
     def teardown(self) -> None:
         if self._consumer is not None:
             closed(self._consumer)
+            self._forget_removed(UnnamedMessages(self.unnamed))
             self._consumer = None
+
+    @property
+    def has_unrecorded(self) -> bool:
+        """Whether the broker has removed messages without an ID: the next launch must not take equal ones for them."""
+        return self._has_removed
 
     def begin_window(self, window_id: int) -> None:
         self._window = window_id
 
     def committed(self, window_id: int) -> None:
         while self._taken and self._taken[0][0] <= window_id:
-            self._acknowledge(self._taken.popleft()[1])
+            self._connected.acknowledge(self._taken.popleft()[1])
 
     def emit_tuples(self) -> None:
         """Send the messages that have arrived."""
-        assert self._consumer is not None, "an operator is set up before it runs"
-        added: dict[str, None] = {}
-        for message in self._arrived():
-            digest = blake2b(message.id.encode(), digest_size=_DIGEST // 2).hexdigest()
-            if digest in added:
-                self._settle_later(message.id)  # the ledger does not record the first one before this look ends
-                continue
-            if digest in self._known:
-                self._settle(message.id)
-                continue
-            self._known.add(digest)
-            added[digest] = None
-            try:
-                item = self.convert(message)
-            except ValueError as error:
-                self._reject(message, error)
+        unnamed = UnnamedMessages(self.unnamed, self.next_unnamed)
+        self._forget_removed(unnamed)
+        look = _Look({}, set())
+        for delivery in self._arrived():
+            message = delivery.message
+            if delivery.is_named:
+                is_new = self._is_new(message.id, look)
             else:
-                self.output.emit(item)
-                if not self.settled.is_connected:
-                    self._taken.append((self._window, message.id))
-        if added:
-            self.known += "".join(added)
+                message, is_new = self._named(delivery, unnamed, look)
+            if is_new:
+                self._send(message)
+            elif message.id in look.messages:
+                self._settle_later(message.id)  # the ledger does not record the first one before this look ends
+            else:
+                self._settle(message.id)
+        self.next_unnamed = unnamed.next_number
+        if look.digests:
+            self.known += "".join(look.digests)
             if len(self.known) > 2 * _DIGEST * self.remembered:
                 self.known = self.known[-_DIGEST * self.remembered :]
                 self._known = {self.known[at : at + _DIGEST] for at in range(0, len(self.known), _DIGEST)}
+
+    def _forget_removed(self, unnamed: UnnamedMessages) -> None:
+        removed = self._connected.confirmed()
+        for message in removed:
+            unnamed.remove(message)
+        self._has_removed = bool(removed)
+
+    def _is_new(self, name: str, look: _Look) -> bool:
+        """Whether no message with this ID is known. From now on it is."""
+        digest = blake2b(name.encode(), digest_size=_DIGEST // 2).hexdigest()
+        if digest in self._known:
+            return False
+        self._known.add(digest)
+        look.digests[digest] = None
+        look.messages.add(name)
+        return True
+
+    def _named(self, delivery: Delivery, unnamed: UnnamedMessages, look: _Look) -> tuple[QueueMessage, bool]:
+        """Give a message its ID. Return the message, and whether it is new."""
+        digest = delivery.message.id
+        earlier = unnamed.find(digest, self._connected.has) if delivery.is_redelivered else None
+        one = earlier or unnamed.add(digest)
+        self._connected.name(delivery, one)
+        if earlier is None:
+            look.messages.add(one.id)
+        return replace(delivery.message, id=one.id), earlier is None
+
+    def _send(self, message: QueueMessage) -> None:
+        try:
+            item = self.convert(message)
+        except ValueError as error:
+            self._reject(message, error)
+        else:
+            self.output.emit(item)
+            if not self.settled.is_connected:
+                self._taken.append((self._window, message.id))
 
     def looks_again_in_millis(self) -> int:
         """The time until the next look for messages."""
         return _POLL_MILLIS
 
-    def _arrived(self) -> list[QueueMessage]:
+    def _arrived(self) -> list[Delivery]:
         """The messages to send; in a launch with an end, the input looks again until none has come for a while."""
-        assert self._consumer is not None and self._context is not None, "it is set up before it runs"  # noqa: PT018
-        taken = self._consumer.take(self.most_unacknowledged)
-        quiet_seconds = self.quiet_millis / 1000
-        if not taken and self._context.until is not Until.STOPPED and not self._consumer.is_quiet(quiet_seconds):
-            self._context.in_background(partial(self._consumer.wait, quiet_seconds))  # a broker may be away for hours
+        assert self._context is not None, "it is set up before it runs"
+        consumer, quiet_seconds = self._connected, self.quiet_millis / 1000
+        taken = consumer.take(self.most_unacknowledged)
+        if not taken and self._context.until is not Until.STOPPED and not consumer.is_quiet(quiet_seconds):
+            self._context.in_background(partial(consumer.wait, quiet_seconds))  # a broker may be away for hours
         return taken
+
+    @property
+    def _connected(self) -> Consumer:
+        assert self._consumer is not None, "an operator is set up before it runs"
+        return self._consumer
 
     def _settle(self, name: str) -> None:
         """Acknowledge a message of which nothing is left to do, unless a file of it is still being read."""
         if self.settled.is_connected:
             self.settled.emit(name)
         else:
-            self._acknowledge(name)
+            self._connected.acknowledge(name)
 
     def _settle_later(self, name: str) -> None:
         """Acknowledge a message after the commit of the window that takes it."""
@@ -137,10 +198,6 @@ class AbstractQueueInput(InputOperator, Generic[T]):
             self.settled.emit(name)
         else:
             self._taken.append((self._window, name))
-
-    def _acknowledge(self, name: str) -> None:
-        assert self._consumer is not None, "an operator is set up before it runs"
-        self._consumer.acknowledge(name)
 
     def _reject(self, message: QueueMessage, error: ValueError) -> None:
         """Send a message to `rejected`, and acknowledge it after that is committed."""

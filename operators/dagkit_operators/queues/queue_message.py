@@ -13,7 +13,7 @@ class QueueMessage:
     """A message of a queue."""
 
     id: str
-    """What its sender calls it; without that, a digest of its body and its properties."""
+    """What its sender calls it; without that, a digest of its content and a number."""
     body: bytes
     headers: Mapping[str, JsonValue] = field(default_factory=dict)
 
@@ -23,17 +23,34 @@ class QueueMessage:
         return self.body.decode()
 
 
-def message_of(delivered: Any) -> QueueMessage:
-    """A message of kombu."""
-    body = delivered.body
-    content = body if isinstance(body, bytes) else str(body).encode()
-    properties = delivered.properties or {}
-    headers = {str(name): _plain(value) for name, value in (delivered.headers or {}).items()}
-    name = properties.get("message_id") or headers.get("id")
-    if not name:
-        known = sorted((key, str(properties[key])) for key in ("correlation_id", "timestamp") if key in properties)
-        name = blake2b(repr((content, sorted(headers.items()), known)).encode(), digest_size=16).hexdigest()
-    return QueueMessage(str(name), content, headers)
+@dataclass(frozen=True, slots=True, eq=False)
+class Delivery:
+    """A message as a connection received it."""
+
+    message: QueueMessage
+    is_named: bool
+    """Whether its sender or its transport gave it an ID."""
+    is_redelivered: bool
+    """Whether the broker has delivered it before."""
+    received: Any
+    """The message of kombu, which is acknowledged."""
+
+    @classmethod
+    def of(cls, received: Any) -> "Delivery":
+        body = received.body
+        content = body if isinstance(body, bytes) else str(body).encode()
+        properties = received.properties or {}
+        headers = {str(name): _plain(value) for name, value in (received.headers or {}).items()}
+        # the transports that kombu emulates give each message a tag, which stays when it is delivered again
+        name = properties.get("message_id") or headers.get("id") or properties.get("delivery_tag")
+        redelivered = bool((received.delivery_info or {}).get("redelivered"))
+        message = QueueMessage(str(name or _digest(content, headers, properties)), content, headers)
+        return cls(message, bool(name), redelivered, received)
+
+
+def _digest(content: bytes, headers: Mapping[str, JsonValue], properties: Mapping[str, Any]) -> str:
+    known = sorted((key, str(properties[key])) for key in ("correlation_id", "timestamp") if key in properties)
+    return blake2b(repr((content, sorted(headers.items()), known)).encode(), digest_size=16).hexdigest()
 
 
 def _plain(value: Any) -> JsonValue:

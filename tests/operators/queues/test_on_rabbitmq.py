@@ -14,6 +14,7 @@ from typing import Self
 import pytest
 from pydantic import SecretStr
 
+from apps.message_ingest.app import MessageIngest
 from dagkit import Dag
 from dagkit.errors import RunFailure
 from dagkit.launching import Machine, launch
@@ -98,10 +99,11 @@ def files(first: int, count: int) -> list[str]:
     return [str(path.absolute()) for path in paths]
 
 
-def check(broker: RabbitMQ, queue: str, count: int) -> None:
-    """Each line of each file is there once, no message is left, and the ledger proves it."""
+def check(broker: RabbitMQ, queue: str, count: int, copies: int = 1) -> None:
+    """Each line of each file is there once for each message, no message is left, and the ledger proves it."""
     lines = sorted(line for path in Path("output").iterdir() for line in path.read_text().splitlines())
-    assert lines == sorted(f"file-{number}, line {line}" for number in range(count) for line in range(5))
+    expected = [f"file-{number}, line {line}" for number in range(count) for line in range(5)]
+    assert lines == sorted(expected * copies)
     assert broker.left(queue) == 0
     assert verify(Ledger.open("app")).is_valid
 
@@ -127,6 +129,30 @@ def test_drivers_that_are_killed_lose_no_message_and_double_none(broker, backend
     random = Random(SEED)  # noqa: S311 - drawn for a test
     kills = trials if backend == "reference" else -(-trials // 10)
     count = killed(broker, queue, [random.randint(1, 6) for _ in range(kills)], backend)
+    check(broker, queue, count)
+
+
+def test_equal_messages_without_an_id_are_all_read_wherever_a_run_stops(broker):
+    """The broker holds more messages than it delivers at once, and marks those that a run leaves as redelivered."""
+    queue, (path,) = "unnamed", files(0, 1)
+    broker.send(queue, [path] * 60, message_id=None)
+    conf = {"dt.operator.Messages.prop.mostUnacknowledged": 20}
+    while broker.left(queue):
+        application = MessageIngest(url=SecretStr(broker.url), queue=queue)
+        launch(application, conf, path="app", until="once", windows=2, machine=Machine(backend="reference"))
+    check(broker, queue, 1, copies=60)
+
+
+def test_different_messages_without_an_id_survive_kills(broker, trials):
+    queue, count = "unnamed-and-killed", 0
+    for steps in range(1, trials + 1):
+        broker.send(queue, files(count, 3), message_id=None)
+        count += 3
+        driver = Driver(broker, queue, "stopped")
+        for _ in zip(range(steps), driver.steps(), strict=False):
+            pass
+        driver.kill()
+    assert Driver(broker, queue, "once").end() == 0
     check(broker, queue, count)
 
 

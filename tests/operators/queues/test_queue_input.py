@@ -125,6 +125,13 @@ def test_a_path_that_is_sent_again_in_another_message_is_read_again(queue):
     assert lines_in("output") == sorted(expected(1) * 2)
 
 
+def test_equal_messages_without_an_id_are_different_messages(queue):
+    send(MEMORY, queue, files(1) * 10, message_id=None)
+    ingest(queue)
+    assert lines_in("output") == sorted(expected(1) * 10)
+    assert left(MEMORY, queue) == 0
+
+
 def test_messages_without_a_file_become_dead_letters_and_hold_nothing_up(queue):
     send(MEMORY, queue, ["no\tpath", str(Path("gone").absolute()), "", *files(2)])
     ingest(queue)
