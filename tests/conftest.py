@@ -57,8 +57,23 @@ def spark():
     from dagkit.backends.spark import local_session  # noqa: PLC0415 - only tests with Spark need it
 
     session = local_session(2)
+    _shared.append(session)
     yield session
+    _shared.clear()
     session.stop()
+
+
+_shared: list[Any] = []
+"""The session of this process."""
+
+
+@pytest.fixture(autouse=True)
+def _shared_session_runs_on():
+    """A test that stops the shared session would make others fail, much later."""
+    yield
+    if _shared and _shared[0].sparkContext._jsc is None:
+        _shared.clear()
+        pytest.fail("it has stopped the Spark that all tests of a process share")
 
 
 @pytest.fixture(scope="session")

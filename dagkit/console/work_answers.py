@@ -10,7 +10,7 @@ from dagkit.engine.facts import Decided as DecidedOnWork
 from dagkit.engine.facts import Scaled, Split
 from dagkit.engine.history.backlogs import Decided
 from dagkit.engine.history.window_pages import Window
-from dagkit.engine.history.work_history import given_up_in, work_left
+from dagkit.engine.history.work_history import lost_in, work_left
 from dagkit.inventory.listing import recorded
 from dagkit.inventory.readings import Reading, readings
 from dagkit.urls import absolute
@@ -75,7 +75,7 @@ def given_up(folder: RunFolder, before: int | None, limit: int) -> Row:
     with folder.windows() as chain:
         if chain is None:
             return _NOTHING
-        return page(chain, before, limit, lambda window: [each.as_json() for each in given_up_in(window.checkpoint)])
+        return page(chain, before, limit, lambda window: [each.as_json() for each in lost_in(window.checkpoint)])
 
 
 def files(folder: RunFolder, after: int, limit: int, like: str) -> Row:

@@ -49,6 +49,7 @@ class RestrictionTracker(ABC, Generic[R, P]):
     """Guards the work on one restriction. All methods may be called from any thread at any time."""
 
     _deferred: Deferred[R] | None = None
+    _skipped: tuple[OffsetRange, ...] = ()
 
     def __init_subclass__(cls, **given: Any) -> None:
         """Disable `try_split_at` in a class that overrides only `try_split`.
@@ -118,6 +119,14 @@ class RestrictionTracker(ABC, Generic[R, P]):
         split = self.try_split(0.0)
         if split is not None:
             self._deferred = Deferred(split.residual, delay, unanswered)
+
+    def skip(self, start: int, stop: int) -> None:
+        """Report that claimed offsets were not read, as those of removed messages: the ledger calls them skipped."""
+        self._skipped = (*self._skipped, OffsetRange(start, stop))
+
+    def skipped(self) -> tuple[OffsetRange, ...]:
+        """The claimed offsets that were not read."""
+        return self._skipped
 
     def deferred(self) -> Deferred[R] | None:
         """The deferred work; None if the function deferred none."""

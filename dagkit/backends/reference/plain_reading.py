@@ -234,7 +234,8 @@ class PlainReading:
         residual = self._taken if deferred is None else deferred.residual
         rest = None if residual is None else self.elements.rest_of(each, element, tracker, residual)
         stop = each.end if rest is None else rest.start
-        self.recorder.do(each, stop, self.rows, self.operator)
+        self.recorder.do(each, stop, self.rows, self.operator, tracker.skipped())
+        self.positions -= sum(gap.stop - gap.start for gap in tracker.skipped())
         source = self.elements.source_to_report(each, rest)
         if reached is not None and source is not None:
             self.reached[source] = max(filter(None, (self.reached.get(source), reached)))

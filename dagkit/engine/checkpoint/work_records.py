@@ -71,6 +71,7 @@ def _of_input(
     given, pending = _covered(listed.get(into, ())), _covered(waits.get(into, ()))
     found = _covered(chain(came.get(into, ()), *(record.found for record in records)))
     done = _covered(chain.from_iterable(record.done for record in records))
+    skipped = _covered(chain.from_iterable(record.skipped for record in records))
     folded = sum(record.folded_elements for record in records), sum(record.folded_positions for record in records)
     settled = [source for source, stretches in found.items() if stretches == done.get(source) and source not in given]
     many = frozenset(settled[LISTED:])
@@ -87,6 +88,7 @@ def _of_input(
         found=_spans(found, many, shared),
         folded=Folded(elements=elements, positions=positions) if elements else None,
         consumed=_spans(done, many, shared),
+        skipped=_spans(skipped) or None,
         pending=_spans(pending, shared=shared),
     )
 
@@ -98,7 +100,7 @@ def unreported(work: Iterable[WorkItem], reports: Sequence[Report]) -> str:
     for into in sorted({*allocated, *left, *(into for report in reports for into in report.records)}):
         records = [report.records[into] for report in reports if into in report.records]
         had = _covered(chain(allocated.get(into, ()), *(record.found for record in records)))
-        has = _covered(chain(left.get(into, ()), *(record.done for record in records)))
+        has = _covered(chain(left.get(into, ()), *(chain(record.done, record.skipped) for record in records)))
         if had != has:
             source = min(source for source in {*had, *has} if had.get(source) != has.get(source))
             return f"{into} had {source} {had.get(source, [])}, and the slots report {has.get(source, [])}"

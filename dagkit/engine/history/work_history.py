@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from dagkit.engine.address import Address
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.facts import Decided
 from dagkit.engine.history.history import history, newest_checkpoint
@@ -11,7 +12,7 @@ from dagkit.engine.work.item import WorkItem
 from dagkit.ledger import DatasetKind, Ledger, Span
 from dagkit.ledger.audit.completeness import blocks_of, lists_work
 
-WorkState = Literal["found", "pending", "suspect", "set aside", "given up"]
+WorkState = Literal["found", "pending", "suspect", "set aside", "given up", "skipped"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +46,10 @@ class ListedWork:
 
 
 def listed_work(ledger: Ledger) -> Iterator[ListedWork]:
-    """Yield all work that was not processed: first what waits, then what was set aside, then what was given up."""
+    """Yield all work that was not processed: first what waits, then what was set aside, then what never will be."""
     yield from work_left(ledger)
     for entry in history(ledger):
-        yield from given_up_in(entry.checkpoint)
+        yield from lost_in(entry.checkpoint)
 
 
 def work_left(ledger: Ledger) -> Iterator[ListedWork]:
@@ -62,8 +63,11 @@ def work_left(ledger: Ledger) -> Iterator[ListedWork]:
         yield ListedWork("set aside", each.item.into.operator, _place_of(each.item), each.window, each.reason)
 
 
-def given_up_in(checkpoint: Checkpoint) -> Iterator[ListedWork]:
-    """Yield the work that was given up with a window."""
+def lost_in(checkpoint: Checkpoint) -> Iterator[ListedWork]:
+    """Yield the work that a window ended without reading it: what was given up, and what was not there any more."""
+    for part in checkpoint.work.inputs or ():
+        for span in part.skipped or ():
+            yield ListedWork("skipped", Address(part.input).operator, span, checkpoint.window)
     for fact in checkpoint.facts:
         if isinstance(fact, Decided) and fact.decision == "given-up":
             yield ListedWork("given up", fact.operator, _place(fact), checkpoint.window, fact.reason, fact.by)

@@ -1,13 +1,14 @@
 """The record of the work that a slot found and did: with it the ledger proves that all was done once. Pure."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeGuard
 
 from dagkit.api.files import CorrectsReceipts
 from dagkit.api.operators import Operator
 from dagkit.engine.work.item import Number, WorkItem
+from dagkit.ranges import OffsetRange
 
 LISTED = 1000
 """How many elements found and done in one window are listed one by one; the rest is recorded as a sum."""
@@ -48,6 +49,9 @@ class WorkRecord:
     found: tuple[Extent, ...] = ()
     """Work that came from other operators in this window."""
     done: tuple[Extent, ...] = ()
+    """Work that was done, without what was skipped."""
+    skipped: tuple[Extent, ...] = ()
+    """Offsets that the operator claimed and did not read, such as those of removed messages."""
     folded_elements: int = 0
     """How many elements came and were done in this window, without those that are listed."""
     folded_positions: int = 0
@@ -68,6 +72,7 @@ class Recorder:
         self._handed: list[WorkItem] = []
         """Work that came from other operators, of which another slot does a part."""
         self._done = _Joined()
+        self._skipped = _Joined()
         self._settled = _Joined()
         """Work that came from other operators and is done."""
         self._folded_elements = 0
@@ -89,8 +94,15 @@ class Recorder:
         if found is not None:
             self._handed.append(found)
 
-    def do(self, item: WorkItem, stop: int, rows: int = 0, operator: Operator | None = None) -> None:
-        """Record that an operator did an item up to a position, and how many items it sent for it."""
+    def do(
+        self,
+        item: WorkItem,
+        stop: int,
+        rows: int = 0,
+        operator: Operator | None = None,
+        skipped: Sequence[OffsetRange] = (),
+    ) -> None:
+        """Record that an operator did an item up to a position, what it skipped, and how many items it sent for it."""
         source = item.receipt_source if self._reads else None
         if source is not None:
             file = self._files[source]
@@ -98,6 +110,9 @@ class Recorder:
             file.element_ids |= {None, item.element_id}
             file.instead = instead_of(file.instead, operator.read_instead()) if _corrects(operator) else file.instead
         if item.source is None or stop == item.start:
+            return
+        if skipped:
+            self._do_around(item.source, item, stop, skipped)
             return
         is_settled = stop == item.end and self._new.pop((item.number, item.start), None) is not None
         if not is_settled:
@@ -107,6 +122,16 @@ class Recorder:
         else:
             self._folded_elements += 1
             self._folded_positions += item.positions
+
+    def _do_around(self, source: str, item: WorkItem, stop: int, skipped: Sequence[OffsetRange]) -> None:
+        """Record an item with offsets that were skipped."""
+        self.hand_over(item)  # it was found, and its parts are recorded apart
+        at = item.start
+        for gap in skipped:  # in the order of the claims
+            self._done.add(Extent(source, at, gap.start))
+            self._skipped.add(Extent(source, gap.start, gap.stop))
+            at = gap.stop
+        self._done.add(Extent(source, at, stop))
 
     def record(self) -> WorkRecord:
         """Return the complete record."""
@@ -118,6 +143,7 @@ class Recorder:
         return WorkRecord(
             found=(*found.extents, *settled),
             done=(*self._done.extents, *settled),
+            skipped=tuple(self._skipped.extents),
             folded_elements=self._folded_elements,
             folded_positions=self._folded_positions,
             files=dict(self._files),

@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter
@@ -24,7 +24,7 @@ from dagkit.engine.work.record import Recorder
 from dagkit.engine.work.split import ItemEnd
 from dagkit.engine.worker.instances import GATHERED_ITEMS
 from dagkit.engine.worker.protocol import Leaving, Stretch, WindowTask
-from dagkit.ranges import Deferred, Progress, RestrictionTracker, WatermarkEstimator, WorkUnclaimed
+from dagkit.ranges import Deferred, OffsetRange, Progress, RestrictionTracker, WatermarkEstimator, WorkUnclaimed
 from dagkit.schema.batch import Batch
 
 MOST_RANGES = 1000
@@ -150,7 +150,7 @@ class Reading:
         if staging is not None:
             staging.order = self.order
         began = time.monotonic()
-        each, rest, deferred = yield from self._processed(each, element, in_hand, deadline)
+        each, rest, deferred, skipped = yield from self._processed(each, element, in_hand, deadline)
         self._flush()
         if staging is not None:
             assert each.element_id is not None, "only what is a stretch of a source is staged by where it starts"
@@ -158,7 +158,7 @@ class Reading:
             staging.order = 0
         self.order = 0
         reached = None if times is None else _reached(times)
-        self.recorder.do(each, each.end if rest is None else rest.start, self.rows, self.operator)
+        self.recorder.do(each, each.end if rest is None else rest.start, self.rows, self.operator, skipped)
         self._reach(self.elements.source_to_report(each, rest), reached)
         ended = time.monotonic()
         if each.source is not None and len(self.stretches) < MOST_RANGES:
@@ -168,6 +168,7 @@ class Reading:
         done = each.length if rest is None else rest.start - each.start
         if self.operator.reads_positions and each.restriction is None:
             self.positions += each.positions if rest is None else done  # the end may be unknown
+            self.positions -= sum(gap.stop - gap.start for gap in skipped)
         if rest is None:
             self.worked += each.amount
             return
@@ -196,8 +197,8 @@ class Reading:
 
     def _processed(
         self, each: WorkItem, element: Any, in_hand: WorkInHand, deadline: Deadline
-    ) -> Generator[None, None, tuple[WorkItem, WorkItem | None, Deferred[Any] | None]]:
-        """Process an item. Return it without what was handed over, its rest, and why that was deferred."""
+    ) -> Generator[None, None, tuple[WorkItem, WorkItem | None, Deferred[Any] | None, Sequence[OffsetRange]]]:
+        """Process an item. Return it without what was handed over, its rest, why that was deferred, and gaps."""
         name = self.elements.into.operator
         self.element, self.rows = element, 0
         self.begun += 1
@@ -205,7 +206,7 @@ class Reading:
         if made is not None:
             yield from made_by(name, self._send(made, deadline))
             self.element = None
-            return in_hand.end(), None, None
+            return in_hand.end(), None, None, ()
         tracker = self._tracker = self.elements.tracker(each, element)
         in_hand.begin(each, element, tracker, 1 if each.has_end else 1 + in_hand.waiting)
         with code_of(name):
@@ -218,10 +219,10 @@ class Reading:
             deferred, taken = tracker.deferred(), deadline.residual()
         each, residual = in_hand.end(), taken if deferred is None else deferred.residual
         if residual is None:
-            return each, None, deferred
+            return each, None, deferred, tracker.skipped()
         rest = self.elements.rest_of(each, element, tracker, residual)
         completed = each.completed + self.elements.done_of(each, element, tracker, rest)
-        return each, replace(rest, completed=completed), deferred
+        return each, replace(rest, completed=completed), deferred, tracker.skipped()
 
     def _made_whole(self, each: WorkItem, in_hand: WorkInHand) -> Iterator[Any] | None:
         """What the operator makes of a small element without claims; None if its work is to be claimed."""

@@ -163,6 +163,8 @@ class Proven:
     """What was set aside and not retried since."""
     given_up: tuple[Span, ...] = ()
     """What a user gave up."""
+    skipped: tuple[Span, ...] = ()
+    """What was not read because it was not there any more."""
 
     @property
     def waiting(self) -> int:
@@ -185,6 +187,8 @@ class Proven:
             self.aside = tuple(joined(more((*self.aside, *(work.aside or ())), work.retried or ())))
         if work.given_up:
             self.given_up = tuple(joined((*self.given_up, *work.given_up)))
+        if work.skipped:
+            self.skipped = tuple(joined((*self.skipped, *work.skipped)))
         self.sources.update(span.source for span in (*work.given, *work.found))
         self.positions += positions_in(work.consumed)
         self.shares += shares_in(work.consumed)

@@ -124,6 +124,8 @@ class InputWork(Wire):
     retried: tuple[Span, ...] | None = None
     """What had been set aside, and was put back."""
     consumed: tuple[Span, ...] = ()
+    skipped: tuple[Span, ...] | None = None
+    """What was not read because it was not there any more, such as messages that were removed."""
     aside: tuple[Span, ...] | None = None
     """What was set aside instead of being consumed; it can be retried."""
     given_up: tuple[Span, ...] | None = None
@@ -141,7 +143,7 @@ class InputWork(Wire):
     @property
     def settled(self) -> tuple[Span, ...]:
         """What no longer waits after this window."""
-        return *self.consumed, *(self.aside or ()), *(self.given_up or ())
+        return *self.consumed, *(self.skipped or ()), *(self.aside or ()), *(self.given_up or ())
 
 
 class Work(Wire):

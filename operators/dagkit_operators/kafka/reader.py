@@ -147,6 +147,7 @@ class KafkaReader(KafkaClient, TimedElements, FollowsBacklog, SplittableOperator
         if not tracker.try_claim(first - 1):
             first = tracker.current_restriction().stop
         self.messages_removed += first - before
+        tracker.skip(before, first)
         source.go_to(*one, first, self.batch_size)
         return True
 

@@ -470,7 +470,10 @@ def test_ranges_that_were_removed_completely_can_be_skipped(kafka, tmp_path):
             kafka.remove_before(topic, 0, 9)
 
     assert numbers(skips.run(probe=removes)) == [9]
-    assert verify(skips.ledger()).is_complete
+    verdict = verify(skips.ledger())
+    assert verdict.is_complete
+    ((positions, skipped),) = [(proven.positions, proven.skipped) for proven in verdict.proven]
+    assert (positions, [str(span) for span in skipped]) == (1, [f"kafka:{topic}/0[0, 9)"])
 
 
 @pytest.mark.parametrize("count", [3, 20], ids=["shorter", "longer"])

@@ -98,6 +98,7 @@ def _proven(proven: Proven) -> dict[str, Any]:
         "endless": proven.endless,
         "set_aside": [str(span) for span in proven.aside],
         "given_up": [str(span) for span in proven.given_up],
+        "skipped": [str(span) for span in proven.skipped],
     }
 
 
@@ -113,6 +114,7 @@ def _proof_in_words(proven: Proven) -> str:
     counts += [f"{proven.endless:,} without an end"] if proven.endless else []
     counts += [f"set aside: {' '.join(map(str, proven.aside))}"] if proven.aside else []
     counts += [f"given up: {' '.join(map(str, proven.given_up))}"] if proven.given_up else []
+    counts += [f"skipped: {' '.join(map(str, proven.skipped))}"] if proven.skipped else []
     return f"{printable(Address(proven.input).operator)}: {', '.join(counts)}"
 
 
