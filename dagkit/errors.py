@@ -195,6 +195,7 @@ RunCode = Literal[
     "begin-unnoted",
     "file-shared",
     "file-rewritten",
+    "file-blocked",
     "piece-late",
     "pieces-unseen",
     "pieces-lost",

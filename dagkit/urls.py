@@ -21,6 +21,9 @@ _OF_AZURE = ("az", "abfs", "abfss")
 _OF_HADOOP = ("hdfs", "viewfs")
 """Schemes that Arrow reads with Hadoop's own library, in a Java."""
 
+MOST_NAME_BYTES = 255
+"""The bytes that filesystems allow for the name of a file or folder."""
+
 
 class Resolved(NamedTuple):
     """The filesystem and the path that a URL names."""
@@ -63,6 +66,18 @@ def name_as_text(name: str) -> str:
     `local_path` returns it as it was, also if it begins like a URL.
     """
     return f"file:{quote(os.fsencode(name))}" if name.startswith("file:") or as_text(name) != name else name
+
+
+def name_fault(name: str) -> str:
+    """Why this cannot be the name of a file in a folder or below it; "" if it can."""
+    parts = local_path(name).split("/")
+    if any(part in ("", ".", "..") for part in parts):
+        return f"{name!r:.200} is no name for a file in a folder"
+    if "\0" in name:
+        return f"{name!r:.200} contains a NUL"
+    if any(len(os.fsencode(part)) > MOST_NAME_BYTES for part in parts):
+        return f"{name[:40]!r}… has a part of more than {MOST_NAME_BYTES} bytes"
+    return ""
 
 
 def absolute(place: str, home: str = "") -> str:

@@ -16,7 +16,7 @@ from dagkit.engine.files.pieces import look_at, remedy_of
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.program import Program
 from dagkit.errors import RunFailure, Scene, printable
-from dagkit.urls import absolute, is_url, local_path
+from dagkit.urls import absolute, as_text, is_url, local_path
 
 BEGAN = "began"
 """A folder whose only entry is named by the time of the application's first write, by the clock of its storage."""
@@ -83,6 +83,20 @@ class FileWrittenAgain(RunFailure):
         )
 
 
+class FileBlocked(RunFailure):
+    """A window wrote to a file that can never be put in place; nothing of the window was committed."""
+
+    code = "file-blocked"
+
+    def __init__(self, part: Part, reason: str) -> None:
+        super().__init__(
+            f"{part.operator} wrote to {printable(part.file)} in window {part.window}, which can never be put in "
+            f"place: {reason}; nothing of the window was committed",
+            f"let {part.operator} write to another file, and launch again",
+            Scene(part.operator, part.window),
+        )
+
+
 def make_output_folders(program: Program, home: str, *, durable: bool) -> None:
     """Create each output folder on this machine and check that it is writable, and that others can be opened.
 
@@ -139,6 +153,25 @@ def refuse_written_again(parts: Iterable[Part], began: int) -> list[str]:
             raise FileWrittenAgain(part)
         older.append(part.file)
     return older
+
+
+def refuse_blocked(parts: Iterable[Part], known: set[str]) -> None:
+    """Raise `FileBlocked` for a local file with a name that a folder has, or below a file.
+
+    `known` has the folders that were seen before. Object stores have no folders.
+    """
+    by_file = {part.file: part for part in parts if not is_url(part.file)}
+    for file, part in by_file.items():
+        for folder in Path(local_path(file)).parents:
+            place = as_text(str(folder))
+            if place in by_file or folder.is_file():
+                raise FileBlocked(part, f"{printable(place)} is a file")
+            if place in known:
+                break
+            known.add(place)
+    for file, part in by_file.items():
+        if file in known or Path(local_path(file)).is_dir():
+            raise FileBlocked(part, "it is a folder")
 
 
 def when_began(application_path: str) -> int:

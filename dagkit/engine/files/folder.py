@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import BinaryIO, ClassVar
 
 from dagkit.engine.files.pieces import BUFFER_BYTES, Piece
+from dagkit.urls import name_fault
 
 
 class Folder(ABC):
@@ -66,7 +67,6 @@ class Folder(ABC):
 
 def checked(name: str) -> str:
     """Return the name of a file in a folder or below it. Raise `ValueError` if it leads elsewhere."""
-    parts = name.split("/")
-    if not name or name.startswith("/") or any(part in ("", ".", "..") for part in parts):
-        raise ValueError(f"{name!r} is no name for a file in a folder")
+    if fault := name_fault(name):
+        raise ValueError(fault)
     return name

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, ClassVar
 
 from dagkit.engine.files.folder import Folder, checked
-from dagkit.engine.files.pieces import BUFFER_BYTES, FileUnplaced, Piece, is_in_place, pour, remove
+from dagkit.engine.files.pieces import BUFFER_BYTES, FileUnplaced, Piece, copy_name, is_in_place, pour, remove
 from dagkit.urls import as_text, is_url, local_path
 
 
@@ -105,12 +105,13 @@ def _place(pieces: Sequence[Path], target: Path, *, durable: bool) -> None:
 
 def _fetch(pieces: Sequence[str], target: Path, *, durable: bool) -> None:
     """Copy pieces from elsewhere beside the target, then rename the copy."""
+    begin = copy_name(target.name)
     # a killed driver left such copies; match the whole name, since copies of files with longer names may be in use
-    mine = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{16}}\.finishing")
+    mine = re.compile(rf"{re.escape(begin)}\.[0-9a-f]{{16}}\.finishing")
     for left in target.parent.iterdir():
         if mine.fullmatch(left.name):
             left.unlink(missing_ok=True)
-    copy = target.parent / f".{target.name}.{secrets.token_hex(8)}.finishing"
+    copy = target.parent / f"{begin}.{secrets.token_hex(8)}.finishing"
     _copy(pieces, copy, durable=durable)
     copy.replace(target)
 

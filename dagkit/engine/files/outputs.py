@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from dagkit.engine.files.checks import refuse_unseen, refuse_written_again, when_began
+from dagkit.engine.files.checks import refuse_blocked, refuse_unseen, refuse_written_again, when_began
 from dagkit.engine.files.compact import forget, gathered, many
 from dagkit.engine.files.publish import (
     attempts_in,
@@ -65,6 +65,8 @@ class Outputs:
         self._began: int | None = None
         self._replaced: Sequence[Part] = ()
         """Pieces that the next commit replaces."""
+        self._folders: set[str] = set()
+        """The folders in which files lie, and those above them."""
         self._warned: set[str] = set()
         """Older files of which a warning has been logged."""
         self._uncommitted: list[StagingPlace] = []
@@ -95,11 +97,15 @@ class Outputs:
         return found.files
 
     def check(self, finished: Sequence[Part], parts: Sequence[Part]) -> None:
-        """Raise unless all staged pieces exist and no file that this application completed would be replaced."""
+        """Raise unless all staged pieces exist and all files can be put in place.
+
+        No file that this application completed is replaced.
+        """
         refuse_unseen(parts, self._path)
         written = [part for part in (*parts, *finished) if not part.is_external]
         if written:
             self._began = self._began or when_began(self._path)
+            refuse_blocked((*self._committed.files, *written), self._folders)
             older = refuse_written_again(written, self._began)
             self._warn_of_replacing([file for file in older if file not in self._warned])
 

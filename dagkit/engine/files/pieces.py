@@ -6,6 +6,7 @@ import shutil
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -13,6 +14,8 @@ from urllib.parse import urlsplit
 from dagkit.errors import RunFailure, printable, reason_of
 from dagkit.urls import is_url, local_path, resolved
 
+LONG_NAME_BYTES = 200
+"""A name with more bytes may become too long if something is appended to it."""
 BUFFER_BYTES = 256 << 10
 """The buffer for small writes; a chunk of lines is larger and bypasses it without a copy."""
 
@@ -79,6 +82,12 @@ class Seen(NamedTuple):
     length: int
     changed: int | None
     """When it was last written, in nanoseconds, by the clock of its storage; None if unknown."""
+
+
+def copy_name(name: str) -> str:
+    """How the name of a copy begins that is made beside a file, and renamed to it: no filesystem may refuse it."""
+    encoded = os.fsencode(name)
+    return f".{name if len(encoded) <= LONG_NAME_BYTES else blake2b(encoded, digest_size=16).hexdigest()}"
 
 
 def pour(pieces: Sequence[str], sink: Any) -> None:

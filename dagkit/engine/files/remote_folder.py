@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from dagkit.engine.files.folder import Folder, checked
-from dagkit.engine.files.pieces import BUFFER_BYTES, FileUnplaced, Piece, is_in_place, pour, remove
+from dagkit.engine.files.pieces import BUFFER_BYTES, FileUnplaced, Piece, copy_name, is_in_place, pour, remove
 from dagkit.urls import below, resolved
 
 OBJECT_STORES = frozenset(
@@ -67,7 +67,7 @@ class RemoteFolder(Folder):
         if self.scheme in OBJECT_STORES:
             self._write(pieces, target)
             return
-        beside = f"{folder}/.{name}.{secrets.token_hex(8)}.finishing"
+        beside = f"{folder}/{copy_name(name)}.{secrets.token_hex(8)}.finishing"
         self._write(pieces, beside)
         self._move(beside, target)
 

@@ -3,14 +3,17 @@
 from abc import abstractmethod
 from typing import ClassVar, Generic, TypeVar
 
+from pydantic import PrivateAttr
+
 from dagkit import Batch, InputPort, auto_metric
-from dagkit.urls import local_path, name_as_text
+from dagkit.urls import local_path, name_as_text, name_fault
+from dagkit_operators.records.rejecting import ItemsOf, Rejecting
 from dagkit_operators.writing.rolled import OpenPart, RolledFiles
 
 T = TypeVar("T")
 
 
-class FileOutput(RolledFiles, Generic[T]):
+class FileOutput(Rejecting, RolledFiles, Generic[T]):
     """Writes each item to the file that `file_name` returns, as the bytes that `bytes_for` returns.
 
     Nothing is added to the bytes, such as a separator. A file without limits has the name that `file_name` returned,
@@ -18,7 +21,8 @@ class FileOutput(RolledFiles, Generic[T]):
     in parts, `<name>.0`, `<name>.1` and so on. With several partitions, each has files of its own:
     `<name>_<partition>`. Names may contain folders.
 
-    The state remembers each name that was used, so that no part replaces an earlier one.
+    The state remembers each name that was used, so that no part replaces an earlier one. An item whose name no file can
+    have goes to `rejected`: one with NUL, `..` or more than 255 bytes, and one that is also needed for a folder.
     """
 
     input = InputPort[T]()
@@ -32,6 +36,12 @@ class FileOutput(RolledFiles, Generic[T]):
         "max_idle_windows",
         "visible_millis",
     )
+
+    _used: set[str] = PrivateAttr(default_factory=set)
+    """The names that files can have, or have."""
+    _files: set[str] = PrivateAttr(default_factory=set)
+    """The names of the first parts of these files."""
+    _folders: set[str] = PrivateAttr(default_factory=set)
 
     @abstractmethod
     def file_name(self, item: T) -> str | None:
@@ -48,24 +58,56 @@ class FileOutput(RolledFiles, Generic[T]):
 
     def process(self, item: T) -> None:
         name = self.file_name(item)
-        if name:
+        if not name:
+            self.items_dropped += 1
+        elif fault := self._fault_of(name):
+            self.reject(item, item, ValueError(fault))
+        else:
             content = self.bytes_for(item)
             self._write(name_as_text(name), content, 1, lambda: (len(content),))
-        else:
-            self.items_dropped += 1
 
     def process_batch(self, batch: Batch[T]) -> None:
         by_name: dict[str, tuple[bytearray, list[int]]] = {}
-        for item in batch.items():
+        for index, item in enumerate(batch.items()):
             name = self.file_name(item)
-            if name:
+            if not name:
+                self.items_dropped += 1
+            elif name not in by_name and (fault := self._fault_of(name)):
+                places = next(iter(batch.columns.values())).places()
+                start = None if places is None else places[index]
+                self.reject(item, item, ValueError(fault), start, ItemsOf(batch).path)
+            else:
                 content, ends = by_name.setdefault(name, (bytearray(), []))
                 content += self.bytes_for(item)
                 ends.append(len(content))
-            else:
-                self.items_dropped += 1
         for name, (content, ends) in by_name.items():
             self._write(name_as_text(name), content, len(ends), ends.copy)
 
+    def _fault_of(self, name: str) -> str:
+        """Why no file can have this name; "" if one can."""
+        if name_as_text(name) in self._used:
+            return ""
+        part = self._name(name, OpenPart())
+        if fault := name_fault(part):
+            return fault
+        if not self._used:
+            for used in self.parts:
+                self._use(local_path(used))
+        folders = _folders_of(part)
+        if part in self._folders or not self._files.isdisjoint(folders):
+            return f"{name!r} is the name of a file, and of a folder of another one"
+        self._use(name)
+        return ""
+
+    def _use(self, name: str) -> None:
+        self._used.add(name_as_text(name))
+        part = self._name(name, OpenPart())
+        self._files.add(part)
+        self._folders.update(_folders_of(part))
+
     def _part_name(self, name: str, part: OpenPart) -> str:
         return self.part_name(local_path(name), part.number)  # the state holds names as text
+
+
+def _folders_of(name: str) -> list[str]:
+    return [name[:at] for at, letter in enumerate(name) if letter == "/"]

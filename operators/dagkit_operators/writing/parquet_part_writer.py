@@ -8,6 +8,7 @@ from pydantic import Field, PositiveInt, PrivateAttr, field_validator, model_val
 from typing_extensions import TypeVar
 
 from dagkit import Batch, Context, InputPort, Operator, OutputFiles, OutputPort, State
+from dagkit.urls import name_fault
 from dagkit_operators.writing.arrow_records import ArrowRecords, check_columns, schema_of
 from dagkit_operators.writing.content import FolderPath
 from dagkit_operators.writing.part_writer import check_part_names
@@ -190,6 +191,8 @@ def _labels(name: str, values: "pa.ChunkedArray") -> "pa.Array":
     if unfit := [text for text in texts if text in ("", _NO_VALUE)]:
         raise ValueError(f"the value {unfit[0]!r} of {name} cannot be part of the name of a folder")
     labels = [f"{quote(name, safe='')}={_NO_VALUE if text is None else quote(text, safe='')}" for text in texts]
+    if long := next((text for text, label in zip(texts, labels, strict=True) if name_fault(label)), None):
+        raise ValueError(f"the value {long[:80]!r}… of {name} is too long for the name of a folder")
     return pa.array(labels, pa.string()).take(encoded.indices)
 
 
