@@ -92,9 +92,8 @@ def test_a_backlog_that_was_never_read_is_reported(tmp_path):
 def test_decisions_of_others_have_no_inputs_to_be_made_again_from(tmp_path):
     recording = Recording(tmp_path)
     recording.find(1)
-    at = recording.clock.now()
-    by_hand = Scaled(operator="reader", at=at, before=1, after=3, policy="asked", rule="set by hand")
-    recording.run(MIB, 1, [by_hand])
+    by_hand = {"before": 1, "after": 3, "policy": "asked", "rule": "set by hand"}
+    recording.run(MIB, 1, [Scaled(operator="reader", at=recording.clock.now(), **by_hand)])
     (made,) = decisions(_ledger(recording))
     assert made.inputs is None
     with pytest.raises(NothingDecided, match="no decision for reader kept the inputs"):

@@ -3,27 +3,18 @@
 from datetime import UTC, datetime
 
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.facts import Fact, Scaled, Split
+from dagkit.engine.facts import Scaled, Split
 from dagkit.engine.history.history import history
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from tests.engine.cast import lines_through_filter
 
-SPLIT = Split(into="reader.blocks", source="a.txt", start=0, at=4, end=None, block=1, why="the window was over")
-SCALED = Scaled(
-    operator="reader",
-    at=datetime(2030, 1, 1, tzinfo=UTC),
-    before=1,
-    after=4,
-    policy="drain",
-    rule="as many as the backlog needs",
-    inputs={"blocks": 12},
-)
-
 
 def test_facts_come_back_as_they_were_kept():
-    facts: tuple[Fact, ...] = (SPLIT, SCALED)
-    assert Checkpoint.model_validate(Checkpoint(facts=facts).as_json()).facts == facts
+    split = Split(into="reader.blocks", source="a.txt", start=0, at=4, end=None, block=1, why="the window was over")
+    counts = {"before": 1, "after": 4, "policy": "drain", "rule": "as many as the backlog needs"}
+    scaled = Scaled(operator="reader", at=datetime(2030, 1, 1, tzinfo=UTC), **counts, inputs={"blocks": 12})
+    assert Checkpoint.model_validate(Checkpoint(facts=(split, scaled)).as_json()).facts == (split, scaled)
 
 
 def test_every_window_is_reported_in_order(tmp_path):
