@@ -5,12 +5,12 @@ import pickle
 
 import pytest
 
-from dagkit.ledger import Ledger, LedgerError, checkpoint_of, lines_of, slice_of
+from dagkit.ledger import Ledger, LedgerError, lines_of
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.exchange.manifests import export, import_into
 from dagkit.ledger.format.block import unseal
 from dagkit.ledger.format.events import DatasetKind
-from tests.ledger.desk import APPLICATION, SPLITTER, STRANGER, code_of
+from tests.ledger.desk import APPLICATION, SPLITTER, STRANGER, code_of, fault_of, faults_in, is_complete
 
 DEEP = 100_000
 
@@ -39,9 +39,7 @@ def resealed(document: str) -> bytes:
     ids=["deep", "deep block", "rather deep", "NaN", "infinite", "half a character", "half a name", "bytes", "long"],
 )
 def test_a_record_that_has_no_canonical_text_is_damaged(line):
-    with pytest.raises(LedgerError) as caught:
-        unseal(line, APPLICATION, 3)
-    assert (caught.value.code, caught.value.fault.block) == ("block-damaged", 3)
+    assert fault_of(lambda: unseal(line, APPLICATION, 3)) == ("block-damaged", 3)
 
 
 def deep() -> list:
@@ -59,11 +57,8 @@ def deep() -> list:
 def test_a_value_that_has_no_json_is_refused_and_nothing_is_written(desk, value):
     before = desk.app.standing
     planned = desk.app.plan_next()
-    acts = [
-        lambda: lines_of([{"source": value}]),
-        lambda: desk.app.promise(planned, {"odd": value}),
-    ]
-    assert [code_of(act) for act in acts] == ["value-unwritable"] * 2
+    for act in (lambda: lines_of([{"source": value}]), lambda: desk.app.promise(planned, {"odd": value})):
+        assert code_of(act) == "value-unwritable"
     desk.discover((0, 10))
     desk.window(1)
     assert (before.next_seq + 1, verify(desk.reopened_ledger()).is_valid) == (desk.app.standing.next_seq, True)
@@ -88,25 +83,20 @@ def test_the_refusal_travels_between_processes():
     "row", [b'{"a":' * DEEP, b'{"source":"a","start":NaN}', b'{"source":"a","start":0,"start":1}'], ids=lambda r: r[:9]
 )
 def test_a_row_of_work_that_is_no_json_is_named(desk, row):
-    planned = desk.root.plan_next()
-    desk.root.append(planned.add_data(slice_of(row, 0, 1)), [row], planned=planned)
-    assert [f.code for f in verify(desk.reopened_ledger()).faults] == ["work-unreadable"]
+    desk.emit(row)
+    assert faults_in(desk) == [("work-unreadable", SPLITTER, 2)]
 
 
 def test_a_checkpoint_nested_without_end_does_not_pass_for_everything_consumed(desk):
     desk.discover((0, 10))
-    content = b'{"work":{"consumed":[],"pending":[]},"state":' + b"[" * DEEP + b"]" * DEEP + b"}"
-    planned = desk.app.plan_next()
-    desk.app.append(planned.execute(checkpoint=checkpoint_of(content)), [content], planned=planned)
-    assert [f.code for f in verify(desk.reopened_ledger()).faults] == ["work-unreadable"]
+    desk.keep(b'{"work":{"consumed":[],"pending":[]},"state":' + b"[" * DEEP + b"]" * DEEP + b"}")
+    assert faults_in(desk) == [("work-unreadable", APPLICATION, 3)]
 
 
 def test_a_checkpoint_may_keep_a_number_that_is_none_beside_its_work(desk):
     desk.discover((0, 10))
-    content = b'{"state":NaN,"work":{"consumed":[{"end":10,"source":"a.txt","start":0}],"pending":[]}}'
-    planned = desk.app.plan_next()
-    desk.app.append(planned.execute(checkpoint=checkpoint_of(content)), [content], planned=planned)
-    assert verify(desk.reopened_ledger()).is_complete
+    desk.keep(b'{"state":NaN,"work":{"consumed":[{"end":10,"source":"a.txt","start":0}],"pending":[]}}')
+    assert is_complete(desk)
 
 
 @pytest.mark.parametrize("content", [b"[" * DEEP, b"\xff", b'{"format":NaN}'], ids=["deep", "bytes", "NaN"])
