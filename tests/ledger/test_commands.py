@@ -31,11 +31,9 @@ def test_ls_lists_the_chains(run):
 
 
 def test_ls_in_json(run):
-    document = json.loads(run("ls", "PATH", "--json").stdout)
-    assert [(c["chain"], c["blocks"], c["last_offset"]) for c in document["chains"]] == [
-        (SPLITTER, 5, 2),
-        (APPLICATION, 5, 9),
-    ]
+    chains = json.loads(run("ls", "PATH", "--json").stdout)["chains"]
+    listed = [(chain["chain"], chain["blocks"], chain["last_offset"]) for chain in chains]
+    assert listed == [(SPLITTER, 5, 2), (APPLICATION, 5, 9)]
 
 
 def test_ls_reports_a_broken_chain_and_lists_the_others(run, here):
@@ -51,6 +49,11 @@ def test_a_folder_without_a_ledger_is_said(run, tmp_path, verb):
     assert "[chain-missing]" in told
     assert f"{tmp_path} holds no ledger" in told
     assert "LocalStore" not in told
+
+
+def test_failures_are_json_too(run, tmp_path):
+    document = json.loads(run("ls", tmp_path, "--json", code=6).stdout)
+    assert (document["exit_code"], document["faults"][0]["code"]) == (6, "chain-missing")
 
 
 def test_who_wants_it_quiet_gets_the_verdict_and_the_faults(run, here):
@@ -86,10 +89,8 @@ def test_show_finds_a_block(run, asked, block):
 @pytest.mark.parametrize("asked", [("--block", 99), ("--offset", 99), ("--at", "1999-01-01T00:00:00+00:00")])
 def test_show_says_if_there_is_no_such_block(run, asked):
     answer = run("show", "PATH", SPLITTER, *asked, code=6)
-    assert (answer.stdout, answer.stderr) == (
-        "",
-        f"there is no such block [block-unknown]\n  help: there are the blocks of {SPLITTER} 0 to 4\n",
-    )
+    told = f"there is no such block [block-unknown]\n  help: there are the blocks of {SPLITTER} 0 to 4\n"
+    assert (answer.stdout, answer.stderr) == ("", told)
 
 
 def test_verify_reports_valid_chains_and_unread_bytes(run):
@@ -164,11 +165,6 @@ def test_gc_repair_sets_a_torn_last_write_aside(run, here):
     assert "[block-torn]" in run("ls", "PATH", code=1).stderr
     assert "set aside" in run("gc", "PATH", "--repair").stdout
     run("verify", "PATH")
-
-
-def test_failures_are_json_too(run, tmp_path):
-    document = json.loads(run("ls", tmp_path, "--json", code=6).stdout)
-    assert (document["exit_code"], document["faults"][0]["code"]) == (6, "chain-missing")
 
 
 @pytest.mark.trial

@@ -20,18 +20,17 @@ ONE_SMALL = Backlog(blocks=1, positions=MIB, pieces=1)
 def _inputs(backlog: Backlog, before: int = 1, *, capacity: Capacity = FOUR, at: int = 0, **settings: Any) -> Any:
     memory = settings.pop("memory", {})
     own = {name: settings.pop(name) for name in Drain.model_fields if name in settings}
+    settings = ScalingSettings(policy_settings=own, **settings)
     return ScalingInputs(
-        settings=ScalingSettings(policy_settings=own, **settings),
-        before=before,
-        at_millis=at,
-        backlog=backlog,
-        capacity=capacity,
-        memory=memory,
+        settings=settings, before=before, at_millis=at, backlog=backlog, capacity=capacity, memory=memory
     )
 
 
 def _looked(*args: Any, **kwargs: Any) -> Decision:
     return decide(_inputs(*args, **kwargs))
+
+
+ONE_LARGE, UNDIVIDED, ENDLESS = (Backlog(1, 4000 * MIB, 4000), Backlog(1, 4000 * MIB, 1), Backlog(3, 0, 3, endless=3))
 
 
 @pytest.mark.parametrize(
@@ -42,10 +41,8 @@ def _looked(*args: Any, **kwargs: Any) -> Decision:
         pytest.param(LARGE, 1, {"capacity": NEW}, 4, UNMEASURED, id="before anything is measured, every core"),
         pytest.param(ONE_SMALL, 1, {"capacity": NEW}, 1, FITS, id="what one can read alone is left to one"),
         pytest.param(Backlog(3, 30, 3), 1, {"capacity": NEW}, 3, UNMEASURED, id="no more than have something to do"),
-        pytest.param(
-            Backlog(1, 4000 * MIB, 4000), 1, {}, 4, ALL, id="one large block that can be cut takes every core"
-        ),
-        pytest.param(Backlog(1, 4000 * MIB, 1), 1, {}, 1, FITS, id="one that cannot be cut is left to one"),
+        pytest.param(ONE_LARGE, 1, {}, 4, ALL, id="one large block that can be cut takes every core"),
+        pytest.param(UNDIVIDED, 1, {}, 1, FITS, id="one that cannot be cut is left to one"),
         pytest.param(LARGE, 1, {"max_partitions": 3}, 3, ALL, id="no more than max_partitions"),
         pytest.param(LARGE, 1, {"max_partitions": 100}, 4, ALL, id="no more than there are cores"),
         pytest.param(LARGE, 1, {"min_partitions": 6}, 6, TOO_FEW, id="as many as min_partitions, whatever there is"),
@@ -55,9 +52,7 @@ def _looked(*args: Any, **kwargs: Any) -> Decision:
         pytest.param(LARGE, 1, {"target_drain_millis": 25_000}, 2, ENOUGH, id="two are in time, three sooner"),
         pytest.param(LARGE, 1, {"target_drain_millis": 60_000}, 1, FITS, id="one is in time"),
         pytest.param(LARGE, 9, {"max_partitions": 4}, 4, TOO_MANY, id="a lower max_partitions holds at once"),
-        pytest.param(
-            Backlog(3, 0, 3, endless=3), 1, {}, 3, ALL, id="each block without an end gets a partition of its own"
-        ),
+        pytest.param(ENDLESS, 1, {}, 3, ALL, id="each block without an end gets a partition of its own"),
     ],
 )
 def test_how_many_partitions(backlog, before, options, after, rule):

@@ -12,27 +12,21 @@ AS_MALHAR = ScalingSettings(policy="apex", policy_settings={"apex_compat": True}
 DRAIN = ScalingSettings()
 
 
+CAPACITY = Capacity(cores=4, most_cores=4)
+
+
 def _round(
     follower: Follower, settings: ScalingSettings, queued: list[int], *, millis: int = 0, backlog: Backlog | None = None
 ) -> list[Response]:
     """What is answered to each partition."""
     at = CLOCK.now() + timedelta(milliseconds=millis)
-    return [
-        follower.answer(
-            settings,
-            BatchedOperatorStats(
-                operator_id=partition,
-                current_window_id=1,
-                last_windowed_stats=[OperatorStats(1, (PortStats("blocks", queue_size=size),))],
-                partition=partition,
-                partitions=len(queued),
-                at=at,
-                backlog=backlog,
-                capacity=Capacity(cores=4, most_cores=4),
-            ),
-        )
-        for partition, size in enumerate(queued)
-    ]
+    common = {"current_window_id": 1, "partitions": len(queued), "at": at, "backlog": backlog, "capacity": CAPACITY}
+    answers = []
+    for partition, size in enumerate(queued):
+        window = OperatorStats(1, (PortStats("blocks", queue_size=size),))
+        place = {"operator_id": partition, "partition": partition, "last_windowed_stats": [window]}
+        answers.append(follower.answer(settings, BatchedOperatorStats(**common, **place)))
+    return answers
 
 
 def test_process_stats_for_partition_count():
@@ -74,9 +68,8 @@ def test_where_the_whole_backlog_is_reported_it_counts_and_not_the_queues():
 
 
 def test_drain_asks_before_the_first_window():
-    stats = BatchedOperatorStats(
-        operator_id=0, current_window_id=0, backlog=Backlog(9, 9000, 9), capacity=Capacity(cores=4, most_cores=4)
-    )
+    backlog = Backlog(9, 9000, 9)
+    stats = BatchedOperatorStats(operator_id=0, current_window_id=0, backlog=backlog, capacity=CAPACITY)
     assert Follower().answer(DRAIN, stats).partitions == 4
 
 
