@@ -88,8 +88,10 @@ def test_a_last_block_that_was_edited_and_sealed_again_is_noticed(here, link):
     assert fault_of(here.reopened)[0] == "link-broken"
 
 
-def test_a_chain_without_blocks_is_lost_even_if_its_head_is_torn(here):
-    head_note(here).write_bytes(b"{")
+@pytest.mark.parametrize("torn", [False, True])
+def test_a_chain_without_blocks_is_lost_even_if_its_head_is_torn(here, torn):
+    if torn:
+        head_note(here).write_bytes(b"{")
     here.store.delete([here.root.log.block_key(seq) for seq in range(5)])
     assert fault_of(here.reopened) == ("chain-lost", None)
     assert code_of(lambda: here.reopened_ledger().root(SPLITTER)) == "chain-lost"

@@ -7,9 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 from urllib.parse import urlsplit
 
-import obstore
 import pytest
-from obstore import exceptions
 from obstore.store import MemoryStore as Bucket
 
 from dagkit.ledger import SequenceTaken
@@ -18,25 +16,8 @@ from tests.ledger.desk import Desk, is_complete, remark
 from tests.ledger.stores.test_stores import on_s3
 
 
-def test_a_put_that_is_repeated_after_a_lost_answer_has_won(monkeypatch):
-    """The client repeats the put by itself, and is refused because of its own first try."""
-    desk = Desk(BucketStore(Bucket()))
-    put = obstore.put
-
-    def repeated(store, path, *args, **kwargs):
-        put(store, path, *args, **kwargs)
-        if kwargs.get("mode") == "create":
-            raise exceptions.AlreadyExistsError("already there")
-
-    monkeypatch.setattr(obstore, "put", repeated)
-    desk.discover((0, 10))
-    desk.window(1, consumed=[(0, 10)])
-    assert is_complete(desk)
-
-
 def test_the_same_bytes_of_another_driver_are_not_ours_in_a_bucket():
-    store = BucketStore(Bucket())
-    first = Desk(store)
+    first = Desk(BucketStore(Bucket()))
     second = first.reopened()
     first.root.append(remark("same"))
     with pytest.raises(SequenceTaken, match="another writer"):
