@@ -32,63 +32,39 @@ def told(desk: Desk) -> list[tuple[str, str | None, int | None, str]]:
     return [(f.code.removeprefix("bytes-"), f.chain, f.block, " ".join(f.problem.split(" ")[:2])) for f in faults]
 
 
-@pytest.mark.parametrize(
-    "acts",
-    [
-        pytest.param([found((0, 10), (10, 20), size=25), read(), found((20, 25), size=25), read()], id="read whole"),
-        pytest.param(
-            [
-                found((0, 100), size=100),
-                read((0, 30), rest=[(30, 100)]),
-                read((30, 31), (60, 100), rest=[(31, 60)]),
-                read((31, 60)),
-            ],
-            id="a block split over three windows",
-        ),
-        pytest.param([found((0, 10), size=10), found((0, 10), source="b.txt", size=10), read()], id="two files"),
-        pytest.param([found((0, 10), (20, 20), size=10), read()], id="an empty stretch leaves no gap before it"),
-        pytest.param([found((0, 10)), lambda desk: desk.keep(b"\xff opaque")], id="a checkpoint that is not ours"),
-    ],
-)
+SPLIT = [read((0, 30), rest=[(30, 100)]), read((30, 31), (60, 100), rest=[(31, 60)]), read((31, 60))]
+COMPLETE = {
+    "read whole": [found((0, 10), (10, 20), size=25), read(), found((20, 25), size=25), read()],
+    "a block split over three windows": [found((0, 100), size=100), *SPLIT],
+    "two files": [found((0, 10), size=10), found((0, 10), source="b.txt", size=10), read()],
+    "an empty stretch leaves no gap before it": [found((0, 10), (20, 20), size=10), read()],
+    "a checkpoint that is not ours": [found((0, 10)), lambda desk: desk.keep(b"\xff opaque")],
+}
+
+
+@pytest.mark.parametrize("acts", COMPLETE.values(), ids=COMPLETE)
 def test_a_file_read_once_is_complete(desk, acts):
     for act in acts:
         act(desk)
     assert is_complete(desk)
 
 
-@pytest.mark.parametrize(
-    ("acts", "expected"),
-    [
-        pytest.param(
-            [found((0, 100), size=120), read((0, 30), rest=[(30, 100)])],
-            [("unread", SPLITTER, None, "a.txt[100, 120)"), ("unread", APPLICATION, 3, "a.txt[30, 100)")],
-            id="what is pending",
-        ),
-        pytest.param(
-            [found((0, 10)), read(), found((10, 20), (20, 30))],
-            [("unread", SPLITTER, None, "a.txt[10, 30)")],
-            id="what was found and not consumed",
-        ),
-        pytest.param(
-            [found((0, 0), size=10), read()], [("unread", SPLITTER, None, "a.txt[0, 10)")], id="only an empty stretch"
-        ),
-        pytest.param(
-            [found((0, 10)), read((0, 5), rest=[(5, 10)]), found((10, 20)), read()],
-            [("unread", APPLICATION, 4, "a.txt[5, 10)")],
-            id="a carried checkpoint says nothing new",
-        ),
-        pytest.param(
-            [found((0, 100)), read((0, 30), (40, 100))],
-            [("missing", APPLICATION, 3, "a.txt[30, 40)")],
-            id="a stretch that no window owns up to",
-        ),
-        pytest.param(
-            [found((0, 10), (20, 30)), read()],
-            [("missing", SPLITTER, None, "a.txt[10, 20)")],
-            id="a stretch that was passed over",
-        ),
-    ],
-)
+TEN, HUNDRED, HALF = found((0, 10)), found((0, 100)), read((0, 5), rest=[(5, 10)])
+OF_ROOT, OF_WINDOW = (SPLITTER, None), (APPLICATION, 3)
+UNREAD = {
+    "what is pending": (
+        [found((0, 100), size=120), read((0, 30), rest=[(30, 100)])],
+        [("unread", *OF_ROOT, "a.txt[100, 120)"), ("unread", *OF_WINDOW, "a.txt[30, 100)")],
+    ),
+    "found and not consumed": ([TEN, read(), found((10, 20), (20, 30))], [("unread", *OF_ROOT, "a.txt[10, 30)")]),
+    "only an empty stretch": ([found((0, 0), size=10), read()], [("unread", *OF_ROOT, "a.txt[0, 10)")]),
+    "carried on": ([TEN, HALF, found((10, 20)), read()], [("unread", APPLICATION, 4, "a.txt[5, 10)")]),
+    "no window owns up to it": ([HUNDRED, read((0, 30), (40, 100))], [("missing", *OF_WINDOW, "a.txt[30, 40)")]),
+    "passed over": ([found((0, 10), (20, 30)), read()], [("missing", *OF_ROOT, "a.txt[10, 20)")]),
+}
+
+
+@pytest.mark.parametrize(("acts", "expected"), UNREAD.values(), ids=UNREAD)
 def test_a_stretch_that_is_not_read_is_reported(desk, acts, expected):
     for act in acts:
         act(desk)
@@ -96,37 +72,24 @@ def test_a_stretch_that_is_not_read_is_reported(desk, acts, expected):
     assert verify(desk.reopened_ledger()).is_valid == ({code for code, *_ in expected} == {"unread"})
 
 
-@pytest.mark.parametrize(
-    ("acts", "expected"),
-    [
-        pytest.param(
-            [found((0, 100)), read((0, 50), rest=[(50, 100)]), read((40, 100))],
-            (APPLICATION, 4, "a.txt[40, 50)"),
-            id="two windows consumed it",
-        ),
-        pytest.param(
-            [found((0, 100)), read((0, 60), rest=[(50, 100)])],
-            (APPLICATION, 3, "a.txt[50, 60)"),
-            id="it is consumed and pending",
-        ),
-        pytest.param([found((0, 20)), found((10, 30))], (SPLITTER, 3, "a.txt[10, 20)"), id="it was found twice"),
-        pytest.param(
-            [found((0, 10)), read((0, 10)), found((10, 20)), read((10, 20)), found((0, 10)), read((0, 10))],
-            (APPLICATION, 5, "a.txt[0, 10) was consumed before"),
-            id="it was given and consumed again",
-        ),
-        pytest.param(
-            [found((0, 10)), read((0, 10), (50, 60))],
-            (APPLICATION, 3, "a.txt[50, 60) was not given to the window"),
-            id="it was not given",
-        ),
-        pytest.param(
-            [found((0, 10)), read((0, 5), rest=[(5, 10)]), found((5, 15)), read((5, 15))],
-            (APPLICATION, 4, "a.txt[5, 10) was given twice"),
-            id="it is pending and given again",
-        ),
-    ],
-)
+AGAIN = [TEN, read((0, 10)), found((10, 20)), read((10, 20)), TEN, read((0, 10))]
+DOUBLED = {
+    "two windows consumed it": (
+        [HUNDRED, read((0, 50), rest=[(50, 100)]), read((40, 100))],
+        (APPLICATION, 4, "a.txt[40, 50)"),
+    ),
+    "consumed and pending": ([HUNDRED, read((0, 60), rest=[(50, 100)])], (*OF_WINDOW, "a.txt[50, 60)")),
+    "found twice": ([found((0, 20)), found((10, 30))], (SPLITTER, 3, "a.txt[10, 20)")),
+    "given and consumed again": (AGAIN, (APPLICATION, 5, "a.txt[0, 10) was consumed before")),
+    "not given": ([TEN, read((0, 10), (50, 60))], (*OF_WINDOW, "a.txt[50, 60) was not given to the window")),
+    "pending and given again": (
+        [TEN, HALF, found((5, 15)), read((5, 15))],
+        (APPLICATION, 4, "a.txt[5, 10) was given twice"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("acts", "expected"), DOUBLED.values(), ids=DOUBLED)
 def test_a_stretch_that_is_read_twice_is_doubled(desk, acts, expected):
     for act in acts:
         act(desk)

@@ -30,23 +30,19 @@ def test_the_bench_notices_a_count_that_grows():
     assert unsteady([at(10, 2), at(100, 3)]) == ["s: open reads [2, 3] blocks"]
 
 
-def test_the_bench_says_how_to_use_it(capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(["-h"])
-    assert ended.value.code == 0
-    assert "--longest N" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("longest", "lengths"),
     [(10**6, [10**3, 10**4, 10**5, 10**6]), (3000, [300, 3000]), (1000, [100, 1000]), (999, [999])],
 )
-def test_the_bench_measures_the_longest_chain_and_shorter_ones(longest, lengths, capsys):
+def test_the_bench_measures_the_longest_chain_and_shorter_ones_and_says_how_to_use_it(longest, lengths, capsys):
     assert lengths_upto(longest) == lengths
     if len(lengths) < 2:
         with pytest.raises(SystemExit):
             main(["--longest", str(longest)])
         assert "a single length does not show growth" in capsys.readouterr().err
+        with pytest.raises(SystemExit, match="0"):
+            main(["-h"])
+        assert "--longest N" in capsys.readouterr().out
 
 
 def test_a_reader_with_a_stale_hint_reads_one_block_more():
@@ -127,17 +123,11 @@ def test_a_promised_window_comes_back_with_exactly_the_same_blocks(desk):
     assert (again.promised, again.notes) == (True, {"slots": [[0, 10]]})
 
 
-def test_a_declaration_between_promise_and_append_changes_nothing(desk):
+def test_a_promise_outlives_a_declaration_and_is_forgotten_once_it_is_kept(desk):
     desk.discover((0, 10))
     promised = desk.app.promise(desk.app.plan_next())
     desk.app.append(remark("scaled", PARTS_SCHEMA))
     assert desk.app.plan_next() == promised
-    desk.app.append(promised.execute(), planned=promised)
-
-
-def test_a_kept_promise_is_forgotten(desk):
-    desk.discover((0, 10))
-    promised = desk.app.promise(desk.app.plan_next())
     desk.app.append(promised.execute(), planned=promised)
     assert desk.store.names(f"{desk.app.log.folder}/planned") == []
     assert not desk.app.plan_next().promised
@@ -215,13 +205,10 @@ def test_a_chain_is_created_once_and_a_root_is_not_opened_as_an_application(desk
     assert code_of(lambda: desk.ledger.application(SPLITTER, [], transform), BlockRefused) == "event-misplaced"
 
 
-def test_declaring_the_same_again_appends_nothing(desk):
+def test_declaring_the_same_again_appends_nothing_and_two_ledgers_never_share_an_identity(desk):
     before = desk.app.head
     assert Desk(desk.store, desk.clock).app.head == before
-
-
-def test_two_ledgers_never_share_an_identity():
-    assert Desk().root.dataset_id != Desk().root.dataset_id
+    assert Desk().root.dataset_id != desk.root.dataset_id
 
 
 @pytest.mark.parametrize("name", ["file-block metadata", "a/b", "ü %", "x.y", "A" * 80])
@@ -229,11 +216,6 @@ def test_any_name_an_operator_may_have_names_a_chain(name):
     ledger = Ledger.create(MemoryStore())
     ledger.root(name)
     assert Ledger.open(ledger.store).names() == [name]
-
-
-@pytest.mark.parametrize("name", ["", ".", "..", ".hidden"])
-def test_a_name_that_would_leave_the_folder_is_refused(name):
-    assert code_of(lambda: Ledger.create(MemoryStore()).root(name), BlockRefused) == "chain-name-malformed"
 
 
 def test_a_chain_kept_elsewhere_can_still_be_an_input(desk):

@@ -18,7 +18,6 @@ from dagkit.ledger import (
     ChainNotFound,
     Ledger,
     LedgerError,
-    StoreError,
     VersionUnreadable,
     checkpoint_of,
 )
@@ -222,11 +221,6 @@ def test_a_read_only_folder_is_said_and_changes_nothing():
         for folder, _, _ in os.walk(place):
             Path(folder).chmod(0o755)
         shutil.rmtree(place)
-
-
-def test_a_folder_that_is_a_file_is_said(tmp_path):
-    (tmp_path / "file").write_text("x")
-    assert code_of(lambda: Ledger.create(tmp_path / "file"), StoreError) == "store-unreachable"
 
 
 # ---- what a crash leaves between two writes

@@ -110,7 +110,9 @@ def test_a_marker_or_a_head_that_is_no_json_is_reported_or_skipped(run, here, co
 # ---- names
 
 
-@pytest.mark.parametrize("name", ["", ".x", "x" * 300, "é" * 50, "\udcff"], ids=["none", "dot", "long", "é", "bytes"])
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", ".x", "x" * 300, "é" * 50, "\udcff"], ids=["none", ".", "..", "dot", "long", "é", "bytes"]
+)
 def test_a_name_that_makes_no_folder_is_refused(here, run, name):
     assert code_of(lambda: here.ledger.root(name)) == "chain-name-malformed"
     assert code_of(lambda: here.ledger.create_chain(name, DatasetKind.ROOT)) == "chain-name-malformed"
@@ -135,15 +137,14 @@ def test_folders_that_no_chain_has_are_left_alone(run, here):
     assert Ledger.open(here.store).names() == [SPLITTER, APPLICATION]
 
 
-@pytest.mark.parametrize("place", ["foo://x", "s3://", "az://x", "gs:///x"])
-def test_a_url_that_leads_nowhere_is_said(run, place):
-    assert "[store-unreachable]" in run("ls", place, code=5).stderr
-
-
-@pytest.mark.parametrize("minutes", ["nan", "1e30", "-5", "x"])
-def test_a_grace_that_is_none_is_a_mistake_of_the_command_line(run, minutes):
-    run("gc", "PATH", "--grace-minutes", minutes, code=2)
-
-
-def test_a_chain_that_is_not_there_is_not_well(run):
-    assert "[chain-missing]" in run("verify", "PATH", "--chain", "Merger", code=6).stderr
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        *((("ls", place), 5, "[store-unreachable]") for place in ("foo://x", "s3://", "az://x", "gs:///x")),
+        *((("gc", "PATH", "--grace-minutes", minutes), 2, "") for minutes in ("nan", "1e30", "-5", "x")),
+        (("verify", "PATH", "--chain", "Merger"), 6, "[chain-missing]"),
+    ],
+    ids=lambda words: words[-1] if isinstance(words, tuple) else "",
+)
+def test_a_url_that_leads_nowhere_a_grace_that_is_none_and_a_chain_that_is_not_there_are_said(run, words, code, told):
+    assert told in run(*words, code=code).stderr

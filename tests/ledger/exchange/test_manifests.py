@@ -163,11 +163,6 @@ def test_an_export_without_a_content_is_refused(rich, tmp_path):
     assert code_of(lambda: import_into(Ledger.create(MemoryStore()), tmp_path), BlockRefused) == "data-missing"
 
 
-def test_an_import_never_writes_over_a_chain(rich, tmp_path):
-    export(rich, tmp_path)
-    assert code_of(lambda: import_into(Ledger(rich.store), tmp_path), BlockRefused) == "chain-exists"
-
-
 @pytest.mark.parametrize("content", [None, "{", '{"format": "dagkit.export/9", "chains": []}'], ids=str)
 def test_a_folder_that_is_no_export_is_refused(tmp_path, content):
     if content is not None:

@@ -5,7 +5,9 @@ import os
 import secrets
 import stat
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, ClassVar
 
 import fsspec
 import pytest
@@ -56,19 +58,14 @@ def store(request, tmp_path):
 
 
 @pytest.mark.gate(8)
-def test_what_is_created_is_there(store):
+def test_what_is_created_is_there_and_is_created_once(store):
     store.create("a/b/c", b"content")
+    with pytest.raises(KeyTaken, match="c"):
+        store.create("a/b/c", b"second")
     assert (store.get("a/b/c"), store.exists("a/b/c")) == (b"content", True)
     assert store.modified("a/b/c") is not None
     ranges = {(2, 5): b"nte", (5, 100): b"nt", (7, 9): b"", (100, 200): b"", (0, 10**12): b"content"}
     assert {each: store.get_range("a/b/c", *each) for each in ranges} == ranges, "a range is cut at the end"
-
-
-def test_a_key_is_created_once(store):
-    store.create("a/b", b"first")
-    with pytest.raises(KeyTaken, match="b"):
-        store.create("a/b", b"second")
-    assert store.get("a/b") == b"first"
 
 
 @pytest.mark.gate(5)
@@ -91,14 +88,6 @@ def test_of_many_who_create_one_wins(store):
     assert won == [store.get("race")]
 
 
-def test_what_is_not_there_is_missing(store):
-    with pytest.raises(KeyMissing, match="nowhere"):
-        store.get("nowhere")
-    with pytest.raises(KeyMissing, match="nowhere"):
-        store.get_range("nowhere", 0, 1)
-    assert (store.exists("nowhere"), store.modified("nowhere"), store.names("nowhere")) == (False, None, [])
-
-
 def test_listings_name_what_lies_directly_under_a_folder(store):
     for key in ("f/one", "f/two", "f/g/three", "h%20i/four"):
         store.create(key, b"x")
@@ -113,12 +102,17 @@ def test_replacing_and_noting_leave_the_last_content(store):
 
 
 @pytest.mark.gate(9)
-def test_what_is_deleted_is_gone_and_may_be_deleted_again(store):
-    store.create("a", b"x")
-    store.create("b", b"x")
+def test_what_is_deleted_is_missing_and_may_be_deleted_again(store):
+    for key in "ab":
+        store.create(key, b"x")
     store.delete(["a", "b"])
     store.delete(["a"])
-    assert not store.exists("a")
+    for key in ("a", "nowhere"):
+        with pytest.raises(KeyMissing, match=key):
+            store.get(key)
+        with pytest.raises(KeyMissing, match=key):
+            store.get_range(key, 0, 1)
+        assert (store.exists(key), store.modified(key), store.names(key)) == (False, None, [])
 
 
 @pytest.mark.gate(1)
@@ -152,8 +146,7 @@ def test_a_filesystem_that_overwrites_is_refused():
     class Careless:
         """Ignores the mode, as some implementations do."""
 
-        def __init__(self):
-            self.kept = {}
+        kept: ClassVar = {}
 
         def makedirs(self, path, exist_ok):
             assert exist_ok
@@ -200,6 +193,10 @@ def test_a_refused_write_leaves_no_temporary_and_those_of_others_are_listed_apar
     assert (store.names("f"), store.temporaries("f")) == (["x"], [".tmp-1-2-3"])
 
 
+def is_folder(descriptor: int) -> bool:
+    return stat.S_ISDIR(os.fstat(descriptor).st_mode)
+
+
 def test_an_append_survives_a_power_cut(tmp_path, monkeypatch):
     """The content is synced before the name exists, and the folder after; watched, not imagined."""
     store = LocalStore(tmp_path)
@@ -208,7 +205,7 @@ def test_an_append_survives_a_power_cut(tmp_path, monkeypatch):
     sync, link = os.fsync, os.link
 
     def seen_sync(descriptor):
-        steps.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "content")
+        steps.append("folder" if is_folder(descriptor) else "content")
         sync(descriptor)
 
     def seen_link(source, target):
@@ -239,6 +236,17 @@ def test_new_folders_survive_a_power_cut_too(tmp_path, monkeypatch):
     assert {str(tmp_path / folder) for folder in ("", "new", "new/a", "new/a/b")} <= set(synced)
 
 
+def failing(number: int, on: Callable[[Any], bool] = lambda _: True, otherwise: Any = None) -> Any:
+    """A call that fails with this number on some arguments."""
+
+    def call(given: Any, *more: Any, **named: Any) -> Any:
+        if on(given):
+            raise OSError(number, os.strerror(number))
+        return otherwise(given, *more, **named)
+
+    return call
+
+
 @pytest.mark.parametrize(
     ("number", "code"), [(errno.EACCES, "store-readonly"), (errno.EIO, "store-unreachable")], ids=["EACCES", "EIO"]
 )
@@ -246,12 +254,8 @@ def test_what_cannot_be_looked_at_is_not_called_absent(tmp_path, monkeypatch, nu
     store = LocalStore(tmp_path)
     store.create("f/x", b"x")
     assert [store.exists(key) for key in ("f/x", "f/y", "f/x/y")] == [True, False, False]
-
-    def fail(*_, **__):
-        raise OSError(number, os.strerror(number))
-
     with monkeypatch.context() as patch:
-        patch.setattr(os, "stat", fail)
+        patch.setattr(os, "stat", failing(number))
         with pytest.raises(StoreError) as caught:
             store.exists("f/x")
     assert caught.value.code == code
@@ -262,14 +266,7 @@ def test_what_cannot_be_looked_at_is_not_called_absent(tmp_path, monkeypatch, nu
 def test_a_folder_that_cannot_be_synced_leaves_it_unknown_what_was_committed(tmp_path, monkeypatch, number):
     store = LocalStore(tmp_path)
     store.create("f/first", b"x")
-    sync = os.fsync
-
-    def fail_for_folders(descriptor):
-        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-            raise OSError(number, os.strerror(number))
-        sync(descriptor)
-
-    monkeypatch.setattr(os, "fsync", fail_for_folders)
+    monkeypatch.setattr(os, "fsync", failing(number, is_folder, os.fsync))
     with pytest.raises(StoreError) as caught:
         store.create("f/second", b"x")
     assert caught.value.code == "store-unreachable"
@@ -289,8 +286,9 @@ def test_what_a_killed_writer_left_is_in_nobodys_way(tmp_path):
     assert [path.read_bytes() for path in left] == [b"half"] * 3
 
 
-def test_a_folder_that_cannot_be_created_is_reported(tmp_path):
+@pytest.mark.parametrize("place", ["file/app", "file"])
+def test_a_folder_that_cannot_be_created_is_reported(tmp_path, place):
     (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match=r"file/app/ledger cannot be created: .*Not a directory") as caught:
-        Ledger.create(tmp_path / "file" / "app")
+    with pytest.raises(StoreError, match=rf"{place}/ledger cannot be created: .*Not a directory") as caught:
+        Ledger.create(tmp_path / place)
     assert (caught.value.code, "nothing was committed" in str(caught.value)) == ("store-unreachable", True)
