@@ -1,5 +1,6 @@
 """The policy that works a backlog off as soon as it can, and does not flap."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -67,37 +68,31 @@ def test_cores_that_are_not_there_yet_are_asked_for_in_doubles():
     assert _looked(short, 4, capacity=growing).after == 4
 
 
-def test_none_are_taken_away_before_the_cool_down():
-    first = _looked(Backlog(), 4, at=1000)
-    assert (first.after, first.rule) == (4, COOLING)
-    early = _looked(Backlog(), 4, at=10_999, memory=first.memory)
-    assert (early.after, early.rule) == (4, COOLING)
-    late = _looked(Backlog(), 4, at=11_000, memory=early.memory)
-    assert (late.after, late.rule) == (1, NOTHING_WAITS)
+NONE, SOME, NEARLY = Backlog(), Backlog(2, 2000 * MIB, 2), Backlog(19, 19_000 * MIB, 19)
+COOL_DOWNS = {
+    "none are taken away before it": (4, [(1000, NONE), (10_999, NONE), (11_000, NONE)], [4, 4, 1]),
+    "a burst in between begins it again": (
+        4,
+        [(0, NONE), (5000, LARGE), (10_000, NONE), (19_999, NONE), (20_000, NONE)],
+        [4, 4, 4, 4, 1],
+    ),
+    "as many stay as were needed in the meantime": (4, [(0, NONE), (5000, SOME), (10_000, NONE)], [4, 4, 2]),
+    "a few too many are let be until clearly fewer do": (
+        20,
+        [(0, NEARLY), (10_000, NONE), (20_000, NONE)],
+        [20, 20, 1],
+    ),
+}
 
 
-def test_a_burst_in_between_begins_the_cool_down_again():
-    quiet = _looked(Backlog(), 4, at=0).memory
-    busy = _looked(LARGE, 4, at=5000, memory=quiet).memory
-    again = _looked(Backlog(), 4, at=10_000, memory=busy)
-    assert again.after == 4
-    assert _looked(Backlog(), 4, at=19_999, memory=again.memory).after == 4
-    assert _looked(Backlog(), 4, at=20_000, memory=again.memory).after == 1
-
-
-def test_as_many_stay_as_were_needed_in_the_meantime():
-    quiet = _looked(Backlog(), 4, at=0).memory
-    some = _looked(Backlog(2, 2000 * MIB, 2), 4, at=5000, memory=quiet).memory
-    assert _looked(Backlog(), 4, at=10_000, memory=some).after == 2
-
-
-def test_a_few_too_many_are_let_be_until_clearly_fewer_do():
-    many = Capacity(cores=20, most_cores=20, positions_per_second=100 * MIB)
-    nearly = _looked(Backlog(19, 19_000 * MIB, 19), 20, capacity=many, at=0)
-    assert (nearly.after, nearly.rule) == (20, COOLING)
-    later = _looked(Backlog(), 20, capacity=many, at=10_000, memory=nearly.memory)
-    assert (later.after, later.rule) == (20, COOLING)
-    assert _looked(Backlog(), 20, capacity=many, at=20_000, memory=later.memory).after == 1
+@pytest.mark.parametrize(("before", "looks", "counts"), COOL_DOWNS.values(), ids=COOL_DOWNS)
+def test_partitions_are_taken_away_after_the_cool_down(before, looks, counts):
+    capacity, memory = replace(FOUR, cores=before, most_cores=before), {}
+    for (at, backlog), count in zip(looks, counts, strict=True):
+        decision = _looked(backlog, before, capacity=capacity, at=at, memory=memory)
+        rule = NOTHING_WAITS if count < before else FITS if backlog is LARGE else COOLING
+        assert (decision.after, decision.rule) == (count, rule)
+        memory = decision.memory
 
 
 def test_a_policy_that_flaps_waits_longer_each_time():

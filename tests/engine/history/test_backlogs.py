@@ -26,15 +26,12 @@ def test_every_decision_that_was_kept_can_be_made_again(tmp_path):
         assert (again.after, again.rule) == (each.fact.after, each.fact.rule)
 
 
-def test_when_blocks_came_and_when_all_were_read(tmp_path):
+def test_when_blocks_came_when_all_were_read_and_how_fast_it_was(tmp_path):
     told = recorded(_ledger(burst(tmp_path)))
     assert told.arrivals == (Arrival(0.0, 100, MIB), Arrival(90_000.0, 1, MIB))
     assert told.drained == (10_000.0, 90_500.0)
     assert backlog_millis(told.arrivals, told.drained) == 10_500.0
-
-
-def test_the_world_is_as_it_was_measured(tmp_path):
-    world = world_of(recorded(_ledger(burst(tmp_path))))
+    world = world_of(told)
     assert world.cores == [(0.0, 4)]
     assert world.per_milli == pytest.approx(2.5 * MIB / 1000)
 
