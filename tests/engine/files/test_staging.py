@@ -30,9 +30,35 @@ def text_of(home: Path, part: Part) -> str:
     return (home / "app" / part.part).read_text()
 
 
-def test_a_file_is_one_piece_for_each_stretch_of_work(tmp_path):
-    stage = staging(tmp_path)
-    files = stage.files("writer", "out")
+def inode_of(home: Path, part: Part) -> int:
+    return (home / "app" / part.part).stat().st_ino
+
+
+@pytest.fixture
+def stage(tmp_path):
+    return staging(tmp_path)
+
+
+@pytest.fixture
+def files(stage):
+    return stage.files("writer", "out")
+
+
+@pytest.fixture
+def synced(monkeypatch):
+    """The files that were synced, and the threads that did it."""
+    found, sync = [], os.fsync
+
+    def seen(file: int) -> None:
+        if stat.S_ISREG(os.fstat(file).st_mode):
+            found.append((os.fstat(file).st_ino, threading.get_ident()))
+        sync(file)
+
+    monkeypatch.setattr(os, "fsync", seen)
+    return found
+
+
+def test_a_file_is_one_piece_for_each_stretch_of_work(tmp_path, stage, files):
     for order, word in ((0, "a"), (50, "c"), (0, "b")):
         stage.order = order
         files.open("1", block=1).write(word.encode())
@@ -42,9 +68,7 @@ def test_a_file_is_one_piece_for_each_stretch_of_work(tmp_path):
     assert {part.element_id for part in parts} == {1}
 
 
-def test_pieces_are_closed_when_their_block_is(tmp_path):
-    stage = staging(tmp_path)
-    files = stage.files("writer", "out")
+def test_pieces_are_closed_when_their_block_is(tmp_path, stage, files):
     files.open("1", block=1).write(b"one")
     files.open("2", block=2).write(b"two")
     stage.close_element(1)
@@ -52,8 +76,7 @@ def test_pieces_are_closed_when_their_block_is(tmp_path):
     assert [part.length for part in stage.parts()] == [3, 3]
 
 
-def test_files_that_were_declared_to_be_of_no_block_are_opened_for_none(tmp_path):
-    stage = staging(tmp_path)
+def test_files_that_were_declared_to_be_of_no_block_are_opened_for_none(stage):
     files = stage.files("writer", "out", of_blocks=False)
     files.open("all").write(b"a")
     assert [part.element_id for part in stage.parts()] == [None]
@@ -61,24 +84,18 @@ def test_files_that_were_declared_to_be_of_no_block_are_opened_for_none(tmp_path
         files.open("7", block=7)
 
 
-def test_a_file_may_be_finished_in_a_window_that_adds_nothing_to_it(tmp_path):
-    stage = staging(tmp_path)
-    files = stage.files("writer", "out")
+def test_a_file_may_be_finished_in_a_window_that_adds_nothing_to_it(tmp_path, stage, files):
     assert (stage.parts(), files_in(tmp_path)) == ([], []), "a window that writes nothing stages nothing"
     files.open("a").write(b"a")
     files.finish("a")
     files.finish("b")
-    assert [(Path(part.file).name, part.part != "", part.finished) for part in stage.parts()] == [
-        ("a", True, True),
-        ("b", False, True),
-    ]
+    finished = [(Path(part.file).name, part.part != "", part.finished) for part in stage.parts()]
+    assert finished == [("a", True, True), ("b", False, True)]
 
 
 @pytest.mark.parametrize("most_open", [9, 1], ids=["all are open", "one is suspended"])
-def test_an_attempt_that_failed_leaves_nothing_open(tmp_path, monkeypatch, most_open):
+def test_an_attempt_that_failed_leaves_nothing_open(stage, files, monkeypatch, most_open):
     monkeypatch.setattr(staging_module, "MOST_OPEN", most_open)
-    stage = staging(tmp_path)
-    files = stage.files("writer", "out")
     pieces = [files.open(name) for name in "ab"]
     stage.abandon()
     assert all(piece.stream.closed for piece in pieces)
@@ -96,24 +113,24 @@ def test_a_piece_that_cannot_be_closed_names_its_writer(tmp_path):
 
 
 @pytest.mark.parametrize("durable", [False, True])
-def test_a_piece_is_synced_while_work_goes_on_and_before_anybody_hears_of_it(tmp_path, monkeypatch, *, durable):
-    synced: list[int] = []
-    sync, main = os.fsync, threading.get_ident()
-
-    def seen(file: int) -> None:
-        if stat.S_ISREG(os.fstat(file).st_mode):
-            assert threading.get_ident() != main, "work waits for no file"
-            synced.append(os.fstat(file).st_ino)
-        sync(file)
-
-    monkeypatch.setattr(os, "fsync", seen)
+def test_a_piece_is_synced_while_work_goes_on_and_before_anybody_hears_of_it(tmp_path, synced, *, durable):
     stage = staging(tmp_path, durable=durable)
     files = stage.files("writer", "out")
     for number in range(3):
         files.open(f"{number}", block=number).write(b"text")
         stage.close_element(number)
     parts = stage.parts()
-    assert sorted(synced) == sorted((tmp_path / "app" / part.part).stat().st_ino for part in parts if durable)
+    assert sorted(file for file, _ in synced) == sorted(inode_of(tmp_path, part) for part in parts if durable)
+    assert threading.get_ident() not in {thread for _, thread in synced}, "work waits for no file"
+
+
+def test_a_piece_whose_file_was_closed_meanwhile_is_synced_as_all_others(tmp_path, synced, monkeypatch):
+    monkeypatch.setattr(staging_module, "MOST_OPEN", 2)
+    stage = staging(tmp_path, durable=True)
+    files = stage.files("writer", "out")
+    for number in range(5):
+        files.open(f"{number}").write(b"text")
+    assert {inode_of(tmp_path, part) for part in stage.parts()} <= {file for file, _ in synced}
 
 
 def test_a_disk_that_fails_behind_the_work_names_the_writer_and_leaves_nothing_open(tmp_path, monkeypatch):
@@ -150,28 +167,9 @@ def test_a_slot_has_few_files_open_however_many_it_writes(tmp_path, monkeypatch,
     assert all(piece.stream.closed for piece in held)
 
 
-def test_a_piece_whose_file_was_closed_meanwhile_is_synced_as_all_others(tmp_path, monkeypatch):
-    synced: set[int] = set()
-    sync = os.fsync
-
-    def seen(file: int) -> None:
-        synced.add(os.fstat(file).st_ino)
-        sync(file)
-
-    monkeypatch.setattr(os, "fsync", seen)
-    monkeypatch.setattr(staging_module, "MOST_OPEN", 2)
-    stage = staging(tmp_path, durable=True)
-    files = stage.files("writer", "out")
-    for number in range(5):
-        files.open(f"{number}").write(b"text")
-    assert {(tmp_path / "app" / part.part).stat().st_ino for part in stage.parts()} <= synced
-
-
-def test_what_cannot_be_gone_on_with_is_written_in_several_pieces(tmp_path, monkeypatch):
+def test_what_cannot_be_gone_on_with_is_written_in_several_pieces(tmp_path, stage, files, monkeypatch):
     monkeypatch.setattr(staging_module, "MOST_OPEN", 1)
     monkeypatch.setattr(LocalFolder, "appends", False)
-    stage = staging(tmp_path)
-    files = stage.files("writer", "out")
     for word in (b"one ", b"two "):
         for number in range(2):
             files.open(f"{number}").write(word)
@@ -194,18 +192,16 @@ class Full:
         self.flush()
 
 
-def test_a_piece_that_cannot_be_made_says_of_which_file(tmp_path):
+def test_a_piece_that_cannot_be_made_says_of_which_file(tmp_path, files):
     (tmp_path / "app").write_text("in the way")
-    with pytest.raises(
-        StagingFailed,
-        match=r"a piece of .*out/a cannot be staged in the application's folder: .*Not a directory|File exists",
-    ):
-        staging(tmp_path).files("writer", "out").open("a")
+    told = r"a piece of .*out/a cannot be staged in the application's folder: .*Not a directory|File exists"
+    with pytest.raises(StagingFailed, match=told):
+        files.open("a")
 
 
-def test_a_name_that_leads_out_of_the_directory_is_refused(tmp_path):
+def test_a_name_that_leads_out_of_the_directory_is_refused(files):
     with pytest.raises(ValueError, match="is no name for a file in a folder"):
-        staging(tmp_path).files("writer", "out").open("../a")
+        files.open("../a")
 
 
 def test_pieces_make_up_a_file_by_stretch_then_window_then_slot():
