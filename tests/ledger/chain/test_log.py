@@ -160,18 +160,14 @@ def test_a_missed_packing_is_made_up_for_at_the_next_thousand():
     assert (desk.root.log.sealed(), desk.root.log.loose()) == ([0, SEGMENT_SIZE], [2000])
 
 
-def test_a_late_writer_whose_number_is_packed_already_loses(packed):
+def test_a_writer_whose_number_is_packed_already_loses_unless_it_wrote_the_block(packed):
     """The file is gone, so creating it succeeds; only the segment shows that the number is taken."""
     store = copy(packed)
-    late = opened(store).root
-    assert fault_of(lambda: late.log.create(1500, b"mine\n"), SequenceTaken)[1] == 1500
-    assert not store.exists(late.log.block_key(1500))
-
-
-def test_a_writer_who_won_and_was_packed_by_another_has_won(packed):
-    log = opened(copy(packed)).root.log
+    log = opened(store).root.log
+    assert fault_of(lambda: log.create(1500, b"mine\n"), SequenceTaken)[1] == 1500
+    assert not store.exists(log.block_key(1500))
     log.create(1500, log.line(1500))
-    assert not log.store.exists(log.block_key(1500))
+    assert not store.exists(log.block_key(1500))
 
 
 def test_a_late_writer_learns_it_by_its_next_append():

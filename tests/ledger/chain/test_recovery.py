@@ -71,10 +71,14 @@ def test_a_head_that_names_another_block_is_noticed(here, seq):
     assert fault_of(here.reopened) == ("head-forged", seq)
 
 
-def test_a_head_of_the_future_is_refused(here):
+def test_a_head_or_a_ledger_of_the_future_is_refused_and_says_who_can_read_it(here):
     head_note(here).write_bytes(head_note(here).read_bytes().replace(b"dagkit.head/1", b"dagkit.head/2"))
     with pytest.raises(VersionUnreadable, match="head/2"):
         here.reopened()
+    marker = here.store.root / "ledger" / "ledger.json"
+    marker.write_text('{"format": "dagkit.ledger/7", "readableBy": "dagkit 3.2 or later"}')
+    with pytest.raises(VersionUnreadable, match=r"ledger/7.*\n.*use dagkit 3\.2 or later"):
+        Ledger.open(here.store)
 
 
 @pytest.mark.parametrize("link", [STRANGER, None], ids=["of another block", "missing"])
@@ -112,13 +116,6 @@ def test_a_ledger_or_a_chain_that_is_not_there_is_said(here, tmp_path):
     assert (caught.value.code, caught.value.exit_code) == ("chain-missing", 6)
     with pytest.raises(ChainNotFound, match="no such chain"):
         here.ledger.chain("Merger")
-
-
-def test_a_ledger_of_the_future_says_who_can_read_it(here):
-    marker = here.store.root / "ledger" / "ledger.json"
-    marker.write_text('{"format": "dagkit.ledger/7", "readableBy": "dagkit 3.2 or later"}')
-    with pytest.raises(VersionUnreadable, match=r"ledger/7.*\n.*use dagkit 3\.2 or later"):
-        Ledger.open(here.store)
 
 
 # ---- torn writes

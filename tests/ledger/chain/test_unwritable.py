@@ -79,18 +79,23 @@ def test_the_refusal_travels_between_processes():
     assert pickle.loads(pickle.dumps(caught.value)).faults == caught.value.faults  # noqa: S301 - our own bytes
 
 
+NESTED = b'{"work":{"consumed":[],"pending":[]},"state":' + b"[" * DEEP + b"]" * DEEP + b"}"
+
+
 @pytest.mark.parametrize(
-    "row", [b'{"a":' * DEEP, b'{"source":"a","start":NaN}', b'{"source":"a","start":0,"start":1}'], ids=lambda r: r[:9]
+    ("act", "place"),
+    [
+        (lambda desk: desk.emit(b'{"a":' * DEEP), (SPLITTER, 3)),
+        (lambda desk: desk.emit(b'{"source":"a","start":NaN}'), (SPLITTER, 3)),
+        (lambda desk: desk.emit(b'{"source":"a","start":0,"start":1}'), (SPLITTER, 3)),
+        (lambda desk: desk.keep(NESTED), (APPLICATION, 3)),
+    ],
+    ids=["a deep row", "NaN in a row", "a name said twice in a row", "a deep checkpoint"],
 )
-def test_a_row_of_work_that_is_no_json_is_named(desk, row):
-    desk.emit(row)
-    assert faults_in(desk) == [("work-unreadable", SPLITTER, 2)]
-
-
-def test_a_checkpoint_nested_without_end_does_not_pass_for_everything_consumed(desk):
+def test_work_that_is_no_json_is_named_and_does_not_pass_for_consumed(desk, act, place):
     desk.discover((0, 10))
-    desk.keep(b'{"work":{"consumed":[],"pending":[]},"state":' + b"[" * DEEP + b"]" * DEEP + b"}")
-    assert faults_in(desk) == [("work-unreadable", APPLICATION, 3)]
+    act(desk)
+    assert [fault for fault in faults_in(desk) if fault[0] != "bytes-unread"] == [("work-unreadable", *place)]
 
 
 def test_a_checkpoint_may_keep_a_number_that_is_none_beside_its_work(desk):
