@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from random import Random
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -176,16 +177,7 @@ def test_a_slot_that_finds_no_board_works_without_it():
 
 
 def assert_no_work(place: BoardPlace, into: Address) -> None:
+    """A slot without work gets none at this place."""
     link = SlotLink(place, into, 0)
-    link.open(Nothing())
+    link.open(SimpleNamespace(give=lambda: None, standing=Standing))
     assert link.more(lambda: False) is None
-
-
-class Nothing:
-    """A slot without work."""
-
-    def give(self) -> None:
-        """Give nothing."""
-
-    def standing(self) -> Standing:
-        return Standing()

@@ -28,8 +28,6 @@ from tests.engine.delivery_cast import (
 )
 
 ALL = list(range(16))
-WINDOWS = 3
-
 INSERT = "the external system of insert"
 
 
@@ -62,7 +60,7 @@ def test_every_number_is_in_the_table_once(desk, table):
     assert (writer.rpartition("/")[2], window) == ("insert.staged", loop.checkpoint.window)
 
 
-@pytest.mark.parametrize("window", range(1, WINDOWS + 1))
+@pytest.mark.parametrize("window", [1, 2, 3])
 @pytest.mark.parametrize("point", Point)
 def test_a_crash_after_any_step_loses_and_doubles_nothing(desk, table, point, window):
     desk.crash(CrashAfter(point, window))
@@ -218,14 +216,11 @@ def test_pieces_that_are_gone_or_cut_are_missed(desk, table):
     desk.crash(CrashAfter(Point.APPENDED, 1))
     piece = max(Path(desk.place).glob("staging/1/*/*/*.part"), key=lambda path: path.stat().st_size)
     content = piece.read_bytes()
-    piece.write_bytes(content[:-1])
-    with pytest.raises(OperatorFailed, match="are gone or cut") as cut:
-        desk.run()
-    assert cut.value.code == PiecesLost.code
-    piece.unlink()
-    with pytest.raises(OperatorFailed, match="are gone or cut"):
-        desk.run()
-    assert numbers_in(table) == []
+    for damage in (lambda: piece.write_bytes(content[:-1]), piece.unlink):
+        damage()
+        with pytest.raises(OperatorFailed, match="are gone or cut") as missed:
+            desk.run()
+        assert (missed.value.code, numbers_in(table)) == (PiecesLost.code, [])
     piece.write_bytes(content)
     desk.run()
     assert numbers_in(table) == ALL

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 
 from dagkit.engine.files.pieces import PiecesLost
@@ -88,13 +89,8 @@ def parts(home: Path, count: int) -> dict[str, list[Part]]:
 
 @pytest.mark.parametrize(
     ("gone", "goes_on"),
-    [
-        pytest.param([], True, id="it was not placed yet"),
-        pytest.param([0], False, id="its pieces were about to go"),
-        pytest.param([0, 1, 2], False, id="it was in place, and taken"),
-        pytest.param([1], True, id="a piece of it was lost"),
-        pytest.param([2], True, id="the last piece was lost"),
-    ],
+    [([], True), ([0], False), ([0, 1, 2], False), ([1], True), ([2], True)],
+    ids=["not placed yet", "its pieces were about to go", "in place, and taken", "a piece lost", "the last piece lost"],
 )
 def test_pieces_go_in_their_order_once_the_file_is_whole(tmp_path, gone, *, goes_on):
     files = parts(tmp_path, 3)
@@ -142,17 +138,15 @@ def test_a_driver_that_was_overtaken_reports_that_and_not_missing_files(tmp_path
         desk.run(probe=probe)
 
 
+APP, OUT = "memory://finishing/app", "memory://finishing/out"
+
+
 @pytest.mark.parametrize(
     ("application", "out"),
-    [
-        pytest.param("memory://finishing/app", "memory://finishing/out", id="all in a store"),
-        pytest.param("memory://finishing/app", "", id="the application in a store, its files here"),
-        pytest.param("", "memory://finishing/out", id="the application here, its files in a store"),
-    ],
+    [(APP, OUT), (APP, ""), ("", OUT)],
+    ids=["all in a store", "the application in a store, its files here", "the application here, its files in a store"],
 )
 def test_an_application_runs_wherever_its_folder_and_its_files_lie(tmp_path, application, out):
-    import fsspec  # noqa: PLC0415 - only here
-
     script = Script(looks=tuple((number,) for number in range(40)))
     writer = PartWriter(file_path=out or str(tmp_path / "out"), format=lambda number: f"{number}", max_length=95)
     draw = chained({"script": script, "writer": writer})

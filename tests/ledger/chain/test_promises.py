@@ -23,8 +23,9 @@ def test_every_flipped_bit_of_a_promise_is_noticed(desk):
         forged[place] ^= 1
         desk.store.replace(key, bytes(forged))
         assert code_of(desk.reopened().app.plan_next) in ("promise-damaged", "version-unreadable")
-    desk.store.replace(key, whole.replace(b"[[20,30]]", b"[[20,31]]"))
-    assert code_of(desk.reopened().app.plan_next) == "promise-damaged"
+    for altered in (whole.replace(b"[[20,30]]", b"[[20,31]]"), whole.replace(b",", b", ", 1)):
+        desk.store.replace(key, altered)
+        assert code_of(desk.reopened().app.plan_next) == "promise-damaged"
     desk.store.delete([key])
     assert brings_input(desk.reopened().app.plan_next()), "it is planned again, and nothing is lost"
 
