@@ -32,20 +32,19 @@ def numbering(home: Path, *, behind_another: bool = False) -> Draw:
     return chained({"names": Names(looks=((("n", 90), ("m", 30), ("o", 90), ("p", 30)),)), **end})
 
 
-def desk(home: Path, draw: Draw, until: Until = Until.STOPPED, **attributes: str) -> Desk:
-    """An application with four cores, and a property file with these attributes of an operator."""
+def desk(home: Path, draw: Draw, *settings: str, until: Until = Until.STOPPED) -> Desk:
+    """An application with four cores, and a property file with these settings of operators."""
     (home / "in").mkdir(exist_ok=True)
     (home / "in" / "one.txt").write_text(some_lines(300))
     site = home / "site.properties"
-    site.write_text(
-        "".join(f"dt.operator.{name.replace('_', '.attr.', 1)} = {attributes[name]}\n" for name in attributes)
-    )
+    site.write_text("".join(f"dt.operator.{setting}\n" for setting in settings))
     conf, faults = load(Sources(files=(site,)))
     assert faults == []
     return Desk(home, draw, backend=lambda b: Hurried(Roomy(b)), clock=FakeClock(), until=until, conf=conf)
 
 
 APEX = "BacklogPartitioner:apex:maxPartitions=4:intervalMillis=0"
+TWO = "BacklogPartitioner:apex:minPartitions=2:maxPartitions=2"
 DRAIN = "BacklogPartitioner:drain:maxPartitions=3:policySettings=cool_down_millis=4000"
 
 
@@ -62,7 +61,7 @@ DRAIN = "BacklogPartitioner:drain:maxPartitions=3:policySettings=cool_down_milli
     ],
 )
 def test_it_scales_up_and_down_by_a_line_of_a_property_file(tmp_path, drawn, items, settings, grown_to):
-    here = desk(tmp_path, drawn(tmp_path), follows_PARTITIONER=settings)
+    here = desk(tmp_path, drawn(tmp_path), f"follows.attr.PARTITIONER = {settings}")
     counts: list[int] = []
 
     def observe(happening: RunEvent) -> None:
@@ -82,15 +81,15 @@ def test_it_scales_up_and_down_by_a_line_of_a_property_file(tmp_path, drawn, ite
 
 
 def test_without_a_setting_the_number_stays_fixed(tmp_path):
-    here = desk(tmp_path, numbering(tmp_path), Until.ONCE)
+    here = desk(tmp_path, numbering(tmp_path), until=Until.ONCE)
     assert len(here.run().run_state.program.operators["follows"]) == 1
     assert decisions(here.ledger()) == []
 
 
 def test_a_block_reader_follows_its_partitioner_and_not_its_own_properties(tmp_path):
     """The properties allow four, and the partitioner two."""
-    draw = lines(tmp_path, max_readers=4)
-    here = desk(tmp_path, draw, Until.ONCE, reader_PARTITIONER="BacklogPartitioner::maxPartitions=2")
+    setting = "reader.attr.PARTITIONER = BacklogPartitioner::maxPartitions=2"
+    here = desk(tmp_path, lines(tmp_path, max_readers=4), setting, until=Until.ONCE)
     here.run()
     first, *others = decisions(here.ledger())
     assert (first.fact.before, first.fact.after) == (1, 2)
@@ -98,26 +97,24 @@ def test_a_block_reader_follows_its_partitioner_and_not_its_own_properties(tmp_p
 
 
 def test_a_partitioner_that_statistics_listeners_name_as_well_listens_once(tmp_path):
-    both = dict.fromkeys(
-        ("follows_PARTITIONER", "follows_STATS_LISTENERS"), "BacklogPartitioner:apex:minPartitions=2:maxPartitions=2"
-    )
-    here = desk(tmp_path, numbering(tmp_path), Until.ONCE, **both)
+    both = [f"follows.attr.{name} = {TWO}" for name in ("PARTITIONER", "STATS_LISTENERS")]
+    here = desk(tmp_path, numbering(tmp_path), *both, until=Until.ONCE)
     here.run(windows=1)
     (look,) = decisions(here.ledger())
     assert (look.fact.before, look.fact.after) == (2, 2)
 
 
 @pytest.mark.parametrize(
-    ("attribute", "told"),
+    ("setting", "told"),
     [
-        ({"twice_PARTITIONER": "BacklogPartitioner"}, "Twice has no backlog: only a SplittableOperator has one"),
+        ("twice.attr.PARTITIONER = BacklogPartitioner", "Twice has no backlog: only a SplittableOperator has one"),
         (
-            {"follows_PARTITIONER": "BacklogPartitioner::minPartitions=3:maxPartitions=2"},
+            "follows.attr.PARTITIONER = BacklogPartitioner::minPartitions=3:maxPartitions=2",
             "min_partitions 3 is greater than max_partitions 2",
         ),
     ],
     ids=["an operator without a backlog", "bounds that cross"],
 )
-def test_what_cannot_follow_a_backlog_is_refused(tmp_path, attribute, told):
+def test_what_cannot_follow_a_backlog_is_refused(tmp_path, setting, told):
     with pytest.raises(ApplicationFaults, match=told):
-        desk(tmp_path, numbering(tmp_path, behind_another=True), **attribute).loop()
+        desk(tmp_path, numbering(tmp_path, behind_another=True), setting).loop()
