@@ -31,34 +31,42 @@ def _round(
     return answers
 
 
+def test_process_stats_for_partition_count():
+    """AbstractBlockReaderTest.testProcessStatsForPartitionCount."""
+    (response,) = _round(Follower(), APEX, [10])
+    assert (response.repartition_required, response.partitions) == (True, 8)
+
+
+def test_process_stats_for_repeated_partition_count():
+    """AbstractBlockReaderTest.testProcessStatsForRepeatedPartitionCount."""
+    follower = Follower()
+    _round(follower, APEX, [10])
+    again = _round(follower, APEX, [10, 0, 0, 0, 0, 0, 0, 0], millis=500)
+    assert not any(response.repartition_required for response in again)
+
+
+def test_what_partitions_had_that_are_gone_counts_no_more():
+    follower = Follower()
+    _round(follower, APEX, [2, 2, 2, 2])
+    assert not _round(follower, APEX, [1, 1], millis=500)[-1].repartition_required
+
+
 @pytest.mark.parametrize(
     ("settings", "queued", "backlog", "asked"),
     [
-        # AbstractBlockReaderTest.testProcessStatsForPartitionCount
-        (APEX, [10], None, [8]),
         (APEX, [4, 3, 3], None, [Response(), Response(), 8]),
         (AS_MALHAR, [4, 16, 16], None, [4, Response(), Response()]),
         (APEX, [1], Backlog(blocks=100), [16]),
         (DRAIN, [5], None, [Response()]),
     ],
     ids=[
-        *("a queue", "the last is answered for all", "as Malhar, the first decides with what is known"),
+        *("the last is answered for all", "as Malhar, the first decides with what is known"),
         *("a reported backlog counts, and not the queues", "without a backlog there is nothing to follow"),
     ],
 )
 def test_what_is_answered_to_each_partition(settings, queued, backlog, asked):
     responses = _round(Follower(), settings, queued, backlog=backlog)
     assert [each.partitions if each.repartition_required else each for each in responses] == asked
-
-
-@pytest.mark.parametrize(
-    ("first", "second"), [([10], [10, 0, 0, 0, 0, 0, 0, 0]), ([2, 2, 2, 2], [1, 1])], ids=["again", "fewer partitions"]
-)
-def test_what_partitions_had_counts_once_and_no_more_when_they_are_gone(first, second):
-    """The first is AbstractBlockReaderTest.testProcessStatsForRepeatedPartitionCount."""
-    follower = Follower()
-    _round(follower, APEX, first)
-    assert not any(response.repartition_required for response in _round(follower, APEX, second, millis=500))
 
 
 def test_drain_asks_before_the_first_window():

@@ -61,12 +61,7 @@ def test_it_is_read_once_more_wherever_the_driver_is_killed(desk, point):
 
 
 @pytest.mark.parametrize(
-    "drawn",
-    [
-        pytest.param(partial(splitting, skip_known_content=True), id="its content"),
-        pytest.param(partial(splitting, renamed="skip"), id="its inode"),
-        pytest.param(lambda home: matching(home, TailFiles(ends_after_millis=0)), id="where its tail ended"),
-    ],
+    "drawn", [partial(splitting, skip_known_content=True), partial(splitting, renamed="skip")], ids=["content", "inode"]
 )
 def test_what_is_known_of_a_file_is_forgotten_too(desk):
     desk.run()
@@ -145,6 +140,15 @@ def test_a_file_that_is_tailed_is_refused(desk):
     refused = answer(desk, asked).refused
     assert f"{desk.home}/in/a.txt is still being read, without an end" in refused
     assert "ends_after_millis" in refused
+
+
+@pytest.mark.parametrize("drawn", [lambda home: matching(home, TailFiles(ends_after_millis=0))], ids=["TailFiles"])
+def test_a_tailed_file_that_ended_is_read_once_more(desk):
+    desk.run()
+    asked = forget(desk)
+    assert lines(desk.run()) == ["a", "a", "b"]
+    assert answer(desk, asked).done
+    assert desk.faults() == []
 
 
 @pytest.mark.parametrize("drawn", [partial(matching, continuously=False)], ids=["once"])
