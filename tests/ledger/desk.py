@@ -21,6 +21,7 @@ from dagkit.ledger import (
     slice_of,
     transform_of,
 )
+from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.format.events import DataSchema, Event, SetDataSchema
 from dagkit.ledger.format.recorded_work import WORK_SCHEMA
 from dagkit.ledger.stores import MemoryStore, Store
@@ -44,12 +45,24 @@ class Desk:
     def discover(self, *spans: tuple[int, int], source: str = "a.txt", size: int | None = None) -> Record:
         """The splitter finds stretches of a file."""
         self.clock.advance(seconds=1)
+        return self.emit([WorkBlock(source=source, start=a, end=b, size=size).as_json() for a, b in spans])
+
+    def emit(self, rows: Sequence[Any] | bytes) -> Record:
+        """The splitter appends these rows, or one row that is written so."""
         planned = self.root.plan_next()
-        rows = [WorkBlock(source=source, start=a, end=b, size=size).as_json() for a, b in spans]
-        content = lines_of(rows)
+        content, count = (rows, 1) if isinstance(rows, bytes) else (lines_of(rows), len(rows))
         return self.root.append(
-            planned.add_data(slice_of(content, planned.next_offset, len(rows))), [content], planned=planned
+            planned.add_data(slice_of(content, planned.next_offset, count)), [content], planned=planned
         )
+
+    def mark(self) -> Record:
+        """The splitter appends a watermark of one second later."""
+        return self.root.append(self.root.plan_next().add_data(watermark=self.clock.advance(seconds=1)))
+
+    def keep(self, checkpoint: bytes) -> Record:
+        """The application commits a window with this checkpoint and nothing else."""
+        planned = self.app.plan_next()
+        return self.app.append(planned.execute(checkpoint=checkpoint_of(checkpoint)), [checkpoint], planned=planned)
 
     def window(
         self,
@@ -122,8 +135,23 @@ def forged(chain: Chain, event: Event, **changes: Any) -> MetadataBlock:
     return MetadataBlock(**{**honest, **changes})
 
 
-def code_of(act: Callable[[], Any]) -> str:
+def code_of(act: Callable[[], Any], error: type[LedgerError] = LedgerError) -> str:
     """The code under which the ledger refuses the act."""
-    with pytest.raises(LedgerError) as caught:
+    return fault_of(act, error)[0]
+
+
+def fault_of(act: Callable[[], Any], error: type[LedgerError] = LedgerError) -> tuple[str, int | None]:
+    """The code under which the ledger refuses the act, and the block."""
+    with pytest.raises(error) as caught:
         act()
-    return caught.value.code
+    return caught.value.code, caught.value.fault.block
+
+
+def faults_in(desk: Desk | Ledger, **asked: Any) -> list[tuple[str, str | None, int | None]]:
+    """What the verifier finds in the ledger, opened again: code, chain and block."""
+    ledger = desk.reopened_ledger() if isinstance(desk, Desk) else desk
+    return [(fault.code, fault.chain, fault.block) for fault in verify(ledger, **asked).faults]
+
+
+def is_complete(desk: Desk) -> bool:
+    return verify(desk.reopened_ledger()).is_complete

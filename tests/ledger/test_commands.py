@@ -24,18 +24,15 @@ def here(tmp_path):
 
 
 def test_ls_lists_the_chains(run):
-    lines = run("ls", "PATH").stdout.splitlines()
-    assert lines[0].split() == ["chain", "kind", "blocks", "last", "offset", "watermark", "written"]
-    assert lines[1].split()[:5] == [SPLITTER, "Root", "5", "2", "-"]
-    assert lines[2].split()[:5] == ["Word", "count", "Derivative", "5", "9"]
-
-
-def test_ls_in_json(run):
-    document = json.loads(run("ls", "PATH", "--json").stdout)
-    assert [(c["chain"], c["blocks"], c["last_offset"]) for c in document["chains"]] == [
-        (SPLITTER, 5, 2),
-        (APPLICATION, 5, 9),
+    lines = [line.split() for line in run("ls", "PATH").stdout.splitlines()]
+    assert lines[0] == ["chain", "kind", "blocks", "last", "offset", "watermark", "written"]
+    assert [line[:5] for line in lines[1:]] == [
+        [SPLITTER, "Root", "5", "2", "-"],
+        ["Word", "count", "Derivative", "5", "9"],
     ]
+    chains = json.loads(run("ls", "PATH", "--json").stdout)["chains"]
+    listed = [(chain["chain"], chain["blocks"], chain["last_offset"]) for chain in chains]
+    assert listed == [(SPLITTER, 5, 2), (APPLICATION, 5, 9)]
 
 
 def test_ls_reports_a_broken_chain_and_lists_the_others(run, here):
@@ -51,6 +48,8 @@ def test_a_folder_without_a_ledger_is_said(run, tmp_path, verb):
     assert "[chain-missing]" in told
     assert f"{tmp_path} holds no ledger" in told
     assert "LocalStore" not in told
+    document = json.loads(run(verb, tmp_path, "--json", code=6).stdout)
+    assert (document["exit_code"], document["faults"][0]["code"]) == (6, "chain-missing")
 
 
 def test_who_wants_it_quiet_gets_the_verdict_and_the_faults(run, here):
@@ -86,19 +85,14 @@ def test_show_finds_a_block(run, asked, block):
 @pytest.mark.parametrize("asked", [("--block", 99), ("--offset", 99), ("--at", "1999-01-01T00:00:00+00:00")])
 def test_show_says_if_there_is_no_such_block(run, asked):
     answer = run("show", "PATH", SPLITTER, *asked, code=6)
-    assert (answer.stdout, answer.stderr) == (
-        "",
-        f"there is no such block [block-unknown]\n  help: there are the blocks of {SPLITTER} 0 to 4\n",
-    )
+    told = f"there is no such block [block-unknown]\n  help: there are the blocks of {SPLITTER} 0 to 4\n"
+    assert (answer.stdout, answer.stderr) == ("", told)
 
 
-def test_verify_reports_valid_chains_and_unread_bytes(run):
+def test_verify_reports_valid_chains_and_unread_bytes_unless_it_asks_for_every_byte(run, here):
     answer = run("verify", "PATH")
     assert f"{APPLICATION}: OK (5 blocks verified; some input is not read yet)" in answer.stdout
     assert "a.txt[20, 30) is not consumed yet [bytes-unread]" in answer.stderr
-
-
-def test_verify_complete_asks_for_every_byte(run, here):
     run("verify", "PATH", "--complete", code=1)
     here.window(5, consumed=[(20, 30)])
     assert json.loads(run("verify", "PATH", "--complete", "--json").stdout)["complete"] is True
@@ -136,16 +130,12 @@ def test_verify_may_ask_one_chain_only(run):
 
 
 @pytest.mark.parametrize("form", ["yaml", "json"])
-def test_export_and_import_make_the_same_ledger_elsewhere(run, here, tmp_path, form):
+def test_export_and_import_make_the_same_ledger_elsewhere_but_never_over_another(run, here, tmp_path, form):
     run("export", "PATH", tmp_path / "out", "--format", form)
     run("import", tmp_path / "copy", tmp_path / "out")
     run("verify", tmp_path / "copy")
     copy = Ledger.open(tmp_path / "copy")
     assert [copy.chain(n).head for n in copy.names()] == [here.root.head, here.app.head]
-
-
-def test_import_refuses_to_write_over_a_ledger(run, tmp_path):
-    run("export", "PATH", tmp_path / "out")
     assert "[chain-exists]" in run("import", "PATH", tmp_path / "out", code=1).stderr
 
 
@@ -164,11 +154,6 @@ def test_gc_repair_sets_a_torn_last_write_aside(run, here):
     assert "[block-torn]" in run("ls", "PATH", code=1).stderr
     assert "set aside" in run("gc", "PATH", "--repair").stdout
     run("verify", "PATH")
-
-
-def test_failures_are_json_too(run, tmp_path):
-    document = json.loads(run("ls", tmp_path, "--json", code=6).stdout)
-    assert (document["exit_code"], document["faults"][0]["code"]) == (6, "chain-missing")
 
 
 @pytest.mark.trial
@@ -197,14 +182,3 @@ def test_commands_work_on_a_chain_that_is_being_written(run, here):
         join(driver)
     assert here.reopened().root.log.sealed()[0] == 0, "it was packed meanwhile"
     run("verify", "PATH")
-
-
-def test_import_leaves_no_chain_of_an_export_that_was_changed(run, tmp_path):
-    run("export", "PATH", tmp_path / "out", "--format", "json")
-    file = tmp_path / "out" / "chains" / f"{APPLICATION}.json"
-    *lines, last = file.read_text().splitlines()
-    changed = json.loads(last)
-    changed["content"]["systemTime"] = "2099-01-01T00:00:00Z"
-    file.write_text("\n".join([*lines, json.dumps(changed)]) + "\n")
-    assert "[hash-mismatch]" in run("import", tmp_path / "copy", tmp_path / "out", code=1).stderr
-    assert Ledger.open(tmp_path / "copy").names() == []

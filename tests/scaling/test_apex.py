@@ -9,17 +9,9 @@ from dagkit.scaling import Decision, Follower, ScalingInputs, ScalingSettings, d
 from dagkit.scaling.apex import AS_MANY, LEAST, MOST, POWER
 
 
-def _looked(
-    blocks: int,
-    *,
-    before: int = 1,
-    least: int = 1,
-    most: int | None = 16,
-    compat: bool = False,
-) -> Decision:
-    settings = ScalingSettings(
-        policy="apex", policy_settings={"apex_compat": compat}, min_partitions=least, max_partitions=most
-    )
+def _looked(blocks: int, before: int = 1, least: int = 1, most: int | None = 16, *, compat: bool = False) -> Decision:
+    bounds = {"min_partitions": least, "max_partitions": most}
+    settings = ScalingSettings(policy="apex", policy_settings={"apex_compat": compat}, **bounds)
     backlog = Backlog(blocks=blocks, pieces=blocks)
     return decide(ScalingInputs(settings=settings, before=before, at_millis=0, backlog=backlog))
 
@@ -64,16 +56,13 @@ def _follow(follower: Follower, settings: ScalingSettings, blocks: int, before: 
     return None if looked is None else looked[1].after
 
 
-def test_the_second_look_waits_for_the_interval():
-    follower, settings = Follower(), ScalingSettings(policy="apex", interval_millis=500)
-    looks = [(10, 1, 0), (100, 8, 499), (10, 8, 500), (100, 8, 999), (100, 8, 1000)]
+@pytest.mark.parametrize(
+    ("given", "interval"), [({"interval_millis": 500}, 500), ({}, 120_000)], ids=["as set", "two minutes"]
+)
+def test_the_second_look_waits_for_the_interval(given, interval):
+    follower, settings = Follower(), ScalingSettings(policy="apex", **given)
+    looks = [(10, 1, 0), (100, 8, interval - 1), (10, 8, interval), (100, 8, 2 * interval - 1), (100, 8, 2 * interval)]
     assert [_follow(follower, settings, *look) for look in looks] == [8, None, 8, None, 16]
-
-
-def test_the_interval_is_two_minutes_unless_set():
-    follower, settings = Follower(), ScalingSettings(policy="apex")
-    looks = [(10, 1, 0), (100, 8, 119_999), (100, 8, 120_000)]
-    assert [_follow(follower, settings, *look) for look in looks] == [8, None, 16]
 
 
 @given(st.integers(0, 10**7), st.integers(1, 64), st.integers(1, 40), st.integers(0, 40))

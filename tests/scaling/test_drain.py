@@ -1,5 +1,6 @@
 """The policy that works a backlog off as soon as it can, and does not flap."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,18 +21,17 @@ ONE_SMALL = Backlog(blocks=1, positions=MIB, pieces=1)
 def _inputs(backlog: Backlog, before: int = 1, *, capacity: Capacity = FOUR, at: int = 0, **settings: Any) -> Any:
     memory = settings.pop("memory", {})
     own = {name: settings.pop(name) for name in Drain.model_fields if name in settings}
+    settings = ScalingSettings(policy_settings=own, **settings)
     return ScalingInputs(
-        settings=ScalingSettings(policy_settings=own, **settings),
-        before=before,
-        at_millis=at,
-        backlog=backlog,
-        capacity=capacity,
-        memory=memory,
+        settings=settings, before=before, at_millis=at, backlog=backlog, capacity=capacity, memory=memory
     )
 
 
 def _looked(*args: Any, **kwargs: Any) -> Decision:
     return decide(_inputs(*args, **kwargs))
+
+
+ONE_LARGE, UNDIVIDED, ENDLESS = (Backlog(1, 4000 * MIB, 4000), Backlog(1, 4000 * MIB, 1), Backlog(3, 0, 3, endless=3))
 
 
 @pytest.mark.parametrize(
@@ -42,10 +42,8 @@ def _looked(*args: Any, **kwargs: Any) -> Decision:
         pytest.param(LARGE, 1, {"capacity": NEW}, 4, UNMEASURED, id="before anything is measured, every core"),
         pytest.param(ONE_SMALL, 1, {"capacity": NEW}, 1, FITS, id="what one can read alone is left to one"),
         pytest.param(Backlog(3, 30, 3), 1, {"capacity": NEW}, 3, UNMEASURED, id="no more than have something to do"),
-        pytest.param(
-            Backlog(1, 4000 * MIB, 4000), 1, {}, 4, ALL, id="one large block that can be cut takes every core"
-        ),
-        pytest.param(Backlog(1, 4000 * MIB, 1), 1, {}, 1, FITS, id="one that cannot be cut is left to one"),
+        pytest.param(ONE_LARGE, 1, {}, 4, ALL, id="one large block that can be cut takes every core"),
+        pytest.param(UNDIVIDED, 1, {}, 1, FITS, id="one that cannot be cut is left to one"),
         pytest.param(LARGE, 1, {"max_partitions": 3}, 3, ALL, id="no more than max_partitions"),
         pytest.param(LARGE, 1, {"max_partitions": 100}, 4, ALL, id="no more than there are cores"),
         pytest.param(LARGE, 1, {"min_partitions": 6}, 6, TOO_FEW, id="as many as min_partitions, whatever there is"),
@@ -55,9 +53,7 @@ def _looked(*args: Any, **kwargs: Any) -> Decision:
         pytest.param(LARGE, 1, {"target_drain_millis": 25_000}, 2, ENOUGH, id="two are in time, three sooner"),
         pytest.param(LARGE, 1, {"target_drain_millis": 60_000}, 1, FITS, id="one is in time"),
         pytest.param(LARGE, 9, {"max_partitions": 4}, 4, TOO_MANY, id="a lower max_partitions holds at once"),
-        pytest.param(
-            Backlog(3, 0, 3, endless=3), 1, {}, 3, ALL, id="each block without an end gets a partition of its own"
-        ),
+        pytest.param(ENDLESS, 1, {}, 3, ALL, id="each block without an end gets a partition of its own"),
     ],
 )
 def test_how_many_partitions(backlog, before, options, after, rule):
@@ -72,37 +68,31 @@ def test_cores_that_are_not_there_yet_are_asked_for_in_doubles():
     assert _looked(short, 4, capacity=growing).after == 4
 
 
-def test_none_are_taken_away_before_the_cool_down():
-    first = _looked(Backlog(), 4, at=1000)
-    assert (first.after, first.rule) == (4, COOLING)
-    early = _looked(Backlog(), 4, at=10_999, memory=first.memory)
-    assert (early.after, early.rule) == (4, COOLING)
-    late = _looked(Backlog(), 4, at=11_000, memory=early.memory)
-    assert (late.after, late.rule) == (1, NOTHING_WAITS)
+NONE, SOME, NEARLY = Backlog(), Backlog(2, 2000 * MIB, 2), Backlog(19, 19_000 * MIB, 19)
+COOL_DOWNS = {
+    "none are taken away before it": (4, [(1000, NONE), (10_999, NONE), (11_000, NONE)], [4, 4, 1]),
+    "a burst in between begins it again": (
+        4,
+        [(0, NONE), (5000, LARGE), (10_000, NONE), (19_999, NONE), (20_000, NONE)],
+        [4, 4, 4, 4, 1],
+    ),
+    "as many stay as were needed in the meantime": (4, [(0, NONE), (5000, SOME), (10_000, NONE)], [4, 4, 2]),
+    "a few too many are let be until clearly fewer do": (
+        20,
+        [(0, NEARLY), (10_000, NONE), (20_000, NONE)],
+        [20, 20, 1],
+    ),
+}
 
 
-def test_a_burst_in_between_begins_the_cool_down_again():
-    quiet = _looked(Backlog(), 4, at=0).memory
-    busy = _looked(LARGE, 4, at=5000, memory=quiet).memory
-    again = _looked(Backlog(), 4, at=10_000, memory=busy)
-    assert again.after == 4
-    assert _looked(Backlog(), 4, at=19_999, memory=again.memory).after == 4
-    assert _looked(Backlog(), 4, at=20_000, memory=again.memory).after == 1
-
-
-def test_as_many_stay_as_were_needed_in_the_meantime():
-    quiet = _looked(Backlog(), 4, at=0).memory
-    some = _looked(Backlog(2, 2000 * MIB, 2), 4, at=5000, memory=quiet).memory
-    assert _looked(Backlog(), 4, at=10_000, memory=some).after == 2
-
-
-def test_a_few_too_many_are_let_be_until_clearly_fewer_do():
-    many = Capacity(cores=20, most_cores=20, positions_per_second=100 * MIB)
-    nearly = _looked(Backlog(19, 19_000 * MIB, 19), 20, capacity=many, at=0)
-    assert (nearly.after, nearly.rule) == (20, COOLING)
-    later = _looked(Backlog(), 20, capacity=many, at=10_000, memory=nearly.memory)
-    assert (later.after, later.rule) == (20, COOLING)
-    assert _looked(Backlog(), 20, capacity=many, at=20_000, memory=later.memory).after == 1
+@pytest.mark.parametrize(("before", "looks", "counts"), COOL_DOWNS.values(), ids=COOL_DOWNS)
+def test_partitions_are_taken_away_after_the_cool_down(before, looks, counts):
+    capacity, memory = replace(FOUR, cores=before, most_cores=before), {}
+    for (at, backlog), count in zip(looks, counts, strict=True):
+        decision = _looked(backlog, before, capacity=capacity, at=at, memory=memory)
+        rule = NOTHING_WAITS if count < before else FITS if backlog is LARGE else COOLING
+        assert (decision.after, decision.rule) == (count, rule)
+        memory = decision.memory
 
 
 def test_a_policy_that_flaps_waits_longer_each_time():

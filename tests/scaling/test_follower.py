@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+import pytest
+
 from dagkit import Backlog, BatchedOperatorStats, Capacity, OperatorStats, PortStats, Response
 from dagkit.scaling import Follower, ScalingInputs, ScalingSettings, decide
 from dagkit.testing import FakeClock
@@ -12,27 +14,21 @@ AS_MALHAR = ScalingSettings(policy="apex", policy_settings={"apex_compat": True}
 DRAIN = ScalingSettings()
 
 
+CAPACITY = Capacity(cores=4, most_cores=4)
+
+
 def _round(
     follower: Follower, settings: ScalingSettings, queued: list[int], *, millis: int = 0, backlog: Backlog | None = None
 ) -> list[Response]:
     """What is answered to each partition."""
     at = CLOCK.now() + timedelta(milliseconds=millis)
-    return [
-        follower.answer(
-            settings,
-            BatchedOperatorStats(
-                operator_id=partition,
-                current_window_id=1,
-                last_windowed_stats=[OperatorStats(1, (PortStats("blocks", queue_size=size),))],
-                partition=partition,
-                partitions=len(queued),
-                at=at,
-                backlog=backlog,
-                capacity=Capacity(cores=4, most_cores=4),
-            ),
-        )
-        for partition, size in enumerate(queued)
-    ]
+    common = {"current_window_id": 1, "partitions": len(queued), "at": at, "backlog": backlog, "capacity": CAPACITY}
+    answers = []
+    for partition, size in enumerate(queued):
+        window = OperatorStats(1, (PortStats("blocks", queue_size=size),))
+        place = {"operator_id": partition, "partition": partition, "last_windowed_stats": [window]}
+        answers.append(follower.answer(settings, BatchedOperatorStats(**common, **place)))
+    return answers
 
 
 def test_process_stats_for_partition_count():
@@ -49,39 +45,34 @@ def test_process_stats_for_repeated_partition_count():
     assert not any(response.repartition_required for response in again)
 
 
-def test_the_last_partition_is_answered_for_all():
-    *first, last = _round(Follower(), APEX, [4, 3, 3])
-    assert first == [Response(), Response()]
-    assert (last.repartition_required, last.partitions) == (True, 8)
-
-
 def test_what_partitions_had_that_are_gone_counts_no_more():
     follower = Follower()
     _round(follower, APEX, [2, 2, 2, 2])
-    *_, last = _round(follower, APEX, [1, 1], millis=500)
-    assert not last.repartition_required
+    assert not _round(follower, APEX, [1, 1], millis=500)[-1].repartition_required
 
 
-def test_as_malhar_the_first_that_receives_statistics_decides_with_what_is_known():
-    first, *rest = _round(Follower(), AS_MALHAR, [4, 16, 16])
-    assert (first.repartition_required, first.partitions) == (True, 4)
-    assert not any(response.repartition_required for response in rest)
-
-
-def test_where_the_whole_backlog_is_reported_it_counts_and_not_the_queues():
-    (response,) = _round(Follower(), APEX, [1], backlog=Backlog(blocks=100))
-    assert response.partitions == 16
+@pytest.mark.parametrize(
+    ("settings", "queued", "backlog", "asked"),
+    [
+        (APEX, [4, 3, 3], None, [Response(), Response(), 8]),
+        (AS_MALHAR, [4, 16, 16], None, [4, Response(), Response()]),
+        (APEX, [1], Backlog(blocks=100), [16]),
+        (DRAIN, [5], None, [Response()]),
+    ],
+    ids=[
+        *("the last is answered for all", "as Malhar, the first decides with what is known"),
+        *("a reported backlog counts, and not the queues", "without a backlog there is nothing to follow"),
+    ],
+)
+def test_what_is_answered_to_each_partition(settings, queued, backlog, asked):
+    responses = _round(Follower(), settings, queued, backlog=backlog)
+    assert [each.partitions if each.repartition_required else each for each in responses] == asked
 
 
 def test_drain_asks_before_the_first_window():
-    stats = BatchedOperatorStats(
-        operator_id=0, current_window_id=0, backlog=Backlog(9, 9000, 9), capacity=Capacity(cores=4, most_cores=4)
-    )
+    backlog = Backlog(9, 9000, 9)
+    stats = BatchedOperatorStats(operator_id=0, current_window_id=0, backlog=backlog, capacity=CAPACITY)
     assert Follower().answer(DRAIN, stats).partitions == 4
-
-
-def test_without_a_backlog_there_is_nothing_to_follow():
-    assert _round(Follower(), DRAIN, [5]) == [Response()]
 
 
 def test_what_is_reported_of_a_look_makes_the_same_decision_again():

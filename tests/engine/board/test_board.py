@@ -75,17 +75,16 @@ def test_an_idle_slot_ends_while_a_slot_of_its_window_waits_for_a_core():
     assert found.idle(0) == [Dismiss(0)]
 
 
-def test_an_idle_slot_waits_some_time_for_a_slot_that_has_a_core():
+@pytest.mark.parametrize("begins", [False, True])
+def test_an_idle_slot_waits_some_time_for_a_slot_that_has_a_core(begins):
     found = Board(2, patience=2)
     found.begin(0)
     assert found.idle(0) == []
-    assert found.progressed(0, Standing()) == []
-    assert found.progressed(0, Standing()) == [Dismiss(0)]
-    found = Board(2, patience=2)
-    found.begin(0)
-    assert found.idle(0) == []
-    found.begin(1)
-    assert found.progressed(1, Standing("a", 0.5, 100.0, 1000.0)) == [Ask(1)]
+    if begins:
+        found.begin(1)
+        assert found.progressed(1, Standing("a", 0.5, 100.0, 1000.0)) == [Ask(1)]
+    else:
+        assert [found.progressed(0, Standing()) for _ in range(2)] == [[], [Dismiss(0)]]
 
 
 def test_an_idle_slot_takes_work_first_while_another_window_waits_for_a_core():

@@ -4,8 +4,10 @@ import socket
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from random import Random
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -29,6 +31,7 @@ from dagkit.ledger.stores import MemoryStore
 from dagkit.ranges import OffsetRange, RestrictionTracker
 from tests.backends.slots import SlotsAtOnce
 from tests.engine.cast import Hurried
+from tests.engine.changes.cast import facts_in
 from tests.engine.work_cast import Looks, Named, Numbered, numbers_expected, numbers_of_names
 from tests.patience import within
 
@@ -84,42 +87,39 @@ class Cutting(BoardServer):
 LOOKS: Looks = ((("x", COUNT),),)
 
 
-def run_with(board: BoardServer, slots: int = 3, alone: int = 1, observers: Sequence[Observer] = ()) -> Ledger:
+def run_with(
+    board: BoardServer | None = None, slots: int = 3, alone: int = 1, observers: Sequence[Observer] = ()
+) -> Ledger:
     """Run to the end with a board, check the results, and return the ledger."""
+    board = board or BoardServer("127.0.0.1", "127.0.0.1")
     Slow.goes_on.clear()
     Slow.slots.clear()
     Slow.alone = alone
     compilation = compile_application(numbers_of_names(LOOKS, readers=slots, kind=Slow))
     ledger, backend = Ledger(MemoryStore()), Hurried(SlotsAtOnce(compilation, board), LASTS_MILLIS)
-    try:
-        loop = Loop(
-            RunState(compilation, backend, ledger, RunSettings("nowhere", until=Until.ONCE), observers=observers)
-        )
+    settings = RunSettings("nowhere", until=Until.ONCE)
+    loop = Loop(RunState(compilation, backend, ledger, settings, observers=observers))
+    with closing(board):
         loop.run()
-    finally:
-        board.close()
     assert verify(ledger).faults == ()
     collected = [tuple(item["~tuple"]) for state in loop.run_state.state["collect"] for item in state["arrived"]]
     assert sorted(collected) == numbers_expected(LOOKS, 0, doubled=False)
     return ledger
 
 
-def handed_in(ledger: Ledger) -> list[Split]:
-    facts = (fact for entry in history(ledger) for fact in entry.checkpoint.facts)
-    return [fact for fact in facts if isinstance(fact, Split) and fact.why == HANDED]
-
-
 def test_an_idle_slot_takes_work_in_the_same_window_and_the_ledger_records_it():
-    ledger = run_with(BoardServer("127.0.0.1", "127.0.0.1"))
+    ledger = run_with()
     assert len(list(history(ledger))) == 1, "no other window was needed"
-    first, *_ = handed_in(ledger)
+    first, *_ = [fact for fact in facts_in(ledger, Split) if fact.why == HANDED]
     assert (first.source, first.start, first.end) == ('["x",40]', 0, COUNT)
 
 
 class Asking(BoardServer):
     """A board that is asked for what slots process while it sends a message."""
 
-    answered: list[bool]
+    def __init__(self) -> None:
+        super().__init__("127.0.0.1", "127.0.0.1")
+        self.answered: list[bool] = []
 
     def deliver(self, connection: socket.socket, message: ToSlot) -> None:
         asking = threading.Thread(target=self.running, daemon=True)
@@ -130,11 +130,9 @@ class Asking(BoardServer):
 
 
 def test_a_slot_that_takes_its_message_slowly_does_not_hold_up_the_board():
-    board = Asking("127.0.0.1", "127.0.0.1")
-    board.answered = []
+    board = Asking()
     run_with(board)
-    assert board.answered
-    assert all(board.answered)
+    assert set(board.answered) == {True}
 
 
 @pytest.mark.slow
@@ -146,7 +144,7 @@ def test_observers_see_what_slots_process():
             seen.extend(event.work)
             Slow.goes_on.set()
 
-    run_with(BoardServer("127.0.0.1", "127.0.0.1"), alone=99, observers=[observe])
+    run_with(alone=99, observers=[observe])
     assert {(one.window_id, one.operator, one.source) for one in seen} == {(1, "numbered", '["x",40]')}
     assert all(one.fraction is not None and 0 <= one.fraction < 1 for one in seen)
 
@@ -161,32 +159,25 @@ def test_a_cut_board_changes_no_result(trial):
 
 
 def test_a_slot_with_a_wrong_token_or_of_another_attempt_gets_no_place():
-    board, into = BoardServer("127.0.0.1", "127.0.0.1"), Address("reader.blocks")
-    try:
-        with board.window(1, {into: 2}, frozenset(), 2) as place:
-            for wrong in (replace(place, token=place.window), replace(place, window="x")):
-                link = SlotLink(wrong, into, 0)
-                link.open(Nothing())
-                assert link.more(lambda: False) is None
-            with socket.socket() as connection:
-                assert board.begin(Hello(place.token, place.window, into, 0), connection) is not None
-    finally:
-        board.close()
+    into = Address("reader.blocks")
+    with (
+        closing(BoardServer("127.0.0.1", "127.0.0.1")) as board,
+        board.window(1, {into: 2}, frozenset(), 2) as place,
+    ):
+        for wrong in (replace(place, token=place.window), replace(place, window="x")):
+            assert_no_work(wrong, into)
+        with socket.socket() as connection:
+            assert board.begin(Hello(place.token, place.window, into, 0), connection) is not None
 
 
 def test_a_slot_that_finds_no_board_works_without_it():
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    link = SlotLink(BoardPlace("127.0.0.1", port, "", ""), Address("reader.blocks"), 0)
-    link.open(Nothing())
+    assert_no_work(BoardPlace("127.0.0.1", port, "", ""), Address("reader.blocks"))
+
+
+def assert_no_work(place: BoardPlace, into: Address) -> None:
+    """A slot without work gets none at this place."""
+    link = SlotLink(place, into, 0)
+    link.open(SimpleNamespace(give=lambda: None, standing=Standing))
     assert link.more(lambda: False) is None
-
-
-class Nothing:
-    """A slot without work."""
-
-    def give(self) -> None:
-        """Give nothing."""
-
-    def standing(self) -> Standing:
-        return Standing()

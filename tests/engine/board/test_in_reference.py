@@ -1,6 +1,7 @@
 """Handovers on the reference: whatever is given to later partitions or lost on its way, results stay the same."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -15,7 +16,6 @@ from dagkit.backends.reference import ReferenceBackend
 from dagkit.backends.reference.plain_board import PlainBoard
 from dagkit.compiler import compile_application
 from dagkit.engine.facts import Split
-from dagkit.engine.history.history import history
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.work.split import HANDED
@@ -24,6 +24,7 @@ from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.stores import MemoryStore
 from dagkit.ranges import OffsetRange
 from tests.engine.cast import lines_through_filter, some_lines
+from tests.engine.changes.cast import facts_in
 from tests.engine.restriction_cast import CountFn, ShardReader, TableReader
 from tests.engine.work_cast import Looks, Named, Numbered, numbers_expected, numbers_of_names
 from tests.examples import examples
@@ -50,18 +51,13 @@ def collected(loop: Loop) -> list[tuple[Any, ...]]:
     return sorted(tuple(item["~tuple"]) for state in loop.run_state.state["collect"] for item in state["arrived"])
 
 
-def handed_in(ledger: Ledger) -> Sequence[Split]:
-    facts = (fact for entry in history(ledger) for fact in entry.checkpoint.facts)
-    return [fact for fact in facts if isinstance(fact, Split) and fact.why == HANDED]
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("senders", [0, 2])
 def test_work_of_any_kind_is_handed_over_once(kind, senders):
     draw = numbers_of_names(LOOKS, readers=3, senders=senders, kind=kind)
     ledger, loop = run(draw, 1, gives=0.5, loses=0.0)
     assert collected(loop) == numbers_expected(LOOKS, 0, doubled=senders > 0)
-    assert handed_in(ledger)
+    assert HANDED in {fact.why for fact in facts_in(ledger, Split)}
 
 
 class WithEmptyParts(Numbered):
@@ -71,8 +67,8 @@ class WithEmptyParts(Numbered):
 
     def split(self, element: Named, restriction: OffsetRange) -> Iterator[OffsetRange]:
         start, middle = restriction.start, (restriction.start + restriction.stop) // 2
-        for each in ((start, start), (start, middle), (middle, middle), (middle, restriction.stop)):
-            yield OffsetRange(*each)
+        edges = (start, start, middle, middle, restriction.stop)
+        yield from (OffsetRange(*each) for each in pairwise(edges))
 
 
 @pytest.mark.parametrize("gives", [0.0, 0.5])
@@ -102,7 +98,6 @@ def test_the_file_of_a_block_is_in_its_order_whichever_slot_took_which_part(seed
         (home / "in").mkdir()
         (home / "in" / "0.txt").write_text(text)
         run(lines_through_filter(home, readers=3), seed, gives=0.4, loses=0.3, path=str(home / "app"))
-        written = "".join(
-            path.read_text() for path in sorted((home / "out").iterdir(), key=lambda path: int(path.name, 16))
-        )
+        files = sorted((home / "out").iterdir(), key=lambda path: int(path.name, 16))
+        written = "".join(path.read_text() for path in files)
     assert written == "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))

@@ -185,10 +185,6 @@ class Window:
                         one.inbox.append(line_of(Dismissed()))
 
 
-def covered(work: list[tuple[int, int]]) -> list[int]:
-    return sorted(position for start, end in work for position in range(start, end))
-
-
 def played(slots: int, blocks: int, seed: int, rare: int | None = None) -> Window:
     """A window in which events happen in any order, and seldom a rare one."""
     window, chance = Window(slots, blocks), Random(seed)  # noqa: S311 - it chooses events
@@ -199,7 +195,17 @@ def played(slots: int, blocks: int, seed: int, rare: int | None = None) -> Windo
     return window
 
 
-@given(st.integers(1, 4), st.integers(0, 6), SEEDS)
+def done_or_left(settled) -> list[int]:
+    """The positions that are done, and those that are left."""
+    done = [(one.start, one.end) for report in settled.answer.reports for one in report.records[INTO].done]
+    left = [(item.start, item.end) for item in settled.answer.left]
+    return sorted(position for start, end in [*done, *left] for position in range(start, end))
+
+
+DRAWN = given(st.integers(1, 4), st.integers(0, 6), SEEDS)
+
+
+@DRAWN
 @settings(max_examples=examples(200), deadline=None)
 def test_without_a_cut_the_window_does_all_its_work(slots, blocks, seed):
     window = played(slots, blocks, seed)
@@ -208,18 +214,16 @@ def test_without_a_cut_the_window_does_all_its_work(slots, blocks, seed):
     assert unreported(all_in(window.allocation), after.answer.reports) == ""
 
 
-@given(st.integers(1, 4), st.integers(0, 6), SEEDS)
+@DRAWN
 @settings(max_examples=examples(300), deadline=None)
 def test_what_is_cut_off_is_done_or_left_once(slots, blocks, seed):
     window = played(slots, blocks, seed, CUT)
     after = settle_handovers(1, window.allocation, window.answer())
-    done = [(one.start, one.end) for report in after.answer.reports for one in report.records[INTO].done]
-    left = [(item.start, item.end) for item in after.answer.left]
-    assert covered([*done, *left]) == list(range(blocks * LENGTH))
+    assert done_or_left(after) == list(range(blocks * LENGTH))
     assert unreported(all_in(after.allocation), after.answer.reports) == ""
 
 
-@given(st.integers(1, 4), st.integers(0, 6), SEEDS)
+@DRAWN
 @settings(max_examples=examples(300), deadline=None)
 def test_a_task_that_runs_again_loses_the_window_or_nothing(slots, blocks, seed):
     window = played(slots, blocks, seed, KILL)
@@ -227,10 +231,8 @@ def test_a_task_that_runs_again_loses_the_window_or_nothing(slots, blocks, seed)
         after = settle_handovers(1, window.allocation, window.answer())
     except WindowLost:
         assert window.has_lost, "the window is lost only if a lost attempt had given work away"
-        return
-    done = [(one.start, one.end) for report in after.answer.reports for one in report.records[INTO].done]
-    left = [(item.start, item.end) for item in after.answer.left]
-    assert covered([*done, *left]) == list(range(blocks * LENGTH))
+    else:
+        assert done_or_left(after) == list(range(blocks * LENGTH))
 
 
 def test_work_that_a_repeated_task_did_besides_its_taker_loses_the_window():

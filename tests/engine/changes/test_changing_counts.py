@@ -1,10 +1,8 @@
 """Partition counts change between two windows of a run: nothing is lost or doubled, and what is kept moves along."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import given, settings
@@ -27,29 +25,18 @@ from dagkit import (
     StatelessPartitioner,
     Unifier,
 )
-from dagkit.api.keyed import saved_keys
 from dagkit.api.partitioning import assign_keys
 from dagkit.compiler import compile_application
-from dagkit.engine.changes.reconfiguration import Scaling
+from dagkit.engine.changes.reconfiguration import Reconfiguration, Scaling
 from dagkit.engine.facts import Scaled
-from dagkit.engine.history.history import history
 from dagkit.engine.points import Point
 from dagkit.engine.run.loop import Loop
+from dagkit.errors import DagkitError
 from dagkit.testing.crashes import Crash, CrashAfter
 from tests.backends.slots import InSlots
 from tests.engine.cast import Collect, Desk, Digits, Draw, Hurried, Ranges, arrived
+from tests.engine.changes.cast import Tally, Total, facts_in, kept
 from tests.examples import examples
-
-
-class Tally(Operator):
-    """How often each number came, modulo ten."""
-
-    kind = "counts.tally/1"
-    numbers = InputPort(int, key=lambda number: number % 10)
-    counts = KeyedState[int, int](int)
-
-    def process(self, number: int) -> None:
-        self.counts[number % 10] += 1
 
 
 class AddUp(Unifier[int]):
@@ -121,17 +108,6 @@ class Alone(Operator):
     def process(self, number: int) -> None: ...
 
 
-class Total(Operator):
-    """The sum of all that came, which says nothing of any key."""
-
-    kind = "counts.total/1"
-    numbers = InputPort(int)
-    total = State(0)
-
-    def process(self, number: int) -> None:
-        self.total += number
-
-
 class Stubborn(Partitioner):
     """Two partitions, whatever is wanted."""
 
@@ -151,71 +127,48 @@ class Same(RowOperator):
 
 
 SCALED = ("digits", "tally", "sum", "down")
+LOOKS = ((7, 3, 9), (20,), (1, 1, 8))
+ONES = dict.fromkeys(SCALED, 1)
 
 
-def everything(looks: tuple[tuple[int, ...], ...], counts: Mapping[str, int], waits_every: int = 2) -> Draw:
+def everything(looks: tuple[tuple[int, ...], ...] = LOOKS, **counts: int) -> Draw:
     """Splits, a mirror, keyed state, a unifier and a delay, all fed by the same readers."""
+    counts = {**ONES, **counts}
 
     def draw(dag: Dag, conf: object) -> None:
         ranges = dag.add_operator("ranges", Ranges(looks=looks))
-        digits = dag.add_operator("digits", Digits(waits_every=waits_every))
+        digits = dag.add_operator("digits", Digits(waits_every=2))
         same, tally = dag.add_operator("same", Same()), dag.add_operator("tally", Tally())
         summed, collect = dag.add_operator("sum", Sum()), dag.add_operator("collect", Collect())
         down, later = dag.add_operator("down", Down()), dag.add_operator("later", DelayOperator[int]())
         for operator, name in ((digits, "digits"), (tally, "tally"), (summed, "sum")):
             dag.set_operator_attribute(operator, OperatorContext.PARTITIONER, StatelessPartitioner(counts[name]))
         dag.set_operator_attribute(down, OperatorContext.PARTITIONER, KeyedAlike(counts["down"]))
-        dag.add_stream("blocks", ranges.blocks, digits.blocks)
-        dag.add_stream("numbers", digits.numbers, same.input)
+        ranges >> digits >> same
         dag.set_input_port_attribute(same.input, PortContext.PARTITION_PARALLEL, True)
         dag.add_stream("same", same.output, tally.numbers, summed.numbers, down.numbers)
-        dag.add_stream("sums", summed.sums, collect.input)
-        dag.add_stream("smaller", down.smaller, later.input)
+        summed >> collect
+        down >> later
         dag.add_stream("back", later.output, down.back)
 
     return draw
 
 
-@dataclass
-class Restless:
-    """A probe that requests other counts at steps of a run."""
-
-    changes: Mapping[int, tuple[str, int]]
-    """By window: once it is committed, this operator is to have so many partitions."""
-    loop: Loop | None = None
-    told: list[int] = field(default_factory=list)
-
-    def __call__(self, point: Point, window_id: int) -> None:
-        if point is Point.APPENDED and window_id in self.changes:
-            assert self.loop is not None
-            operator, count = self.changes[window_id]
-            self.loop.run_state.changing.request_change(Scaling(operator, count))
-            self.told.append(window_id)
-
-
 def run(desk: Desk, changes: Mapping[int, tuple[str, int]], *, crash: CrashAfter | None = None) -> Loop:
-    """A run whose counts change, and which may end in a crash."""
-    restless = Restless(changes)
+    """A run in which an operator is to have so many partitions once a window is committed; it may end in a crash."""
 
     def probe(point: Point, window_id: int) -> None:
-        restless(point, window_id)
+        if point is Point.APPENDED and window_id in changes:
+            loop.run_state.changing.request_change(Scaling(*changes[window_id]))
         if crash is not None:
             crash(point, window_id)
 
-    restless.loop = desk.loop(probe=probe)
-    restless.loop.run()
-    return restless.loop
+    loop = desk.loop(probe=probe)
+    loop.run()
+    return loop
 
 
-def kept(loop: Loop, operator: str, state: str) -> dict[int, int]:
-    """What all partitions of an operator hold under their keys; each key is held once."""
-    states = loop.run_state.state.get(operator, ())
-    entries = [entry for each in states for entry in saved_keys(each.get(state, {})).items()]
-    assert len({text for text, _ in entries}) == len(entries)
-    return {json.loads(text): value for text, (value, _) in entries if value}
-
-
-def expected(looks: tuple[tuple[int, ...], ...]) -> tuple[dict[int, int], int, dict[int, int]]:
+def expected(looks: tuple[tuple[int, ...], ...] = LOOKS) -> tuple[dict[int, int], int, dict[int, int]]:
     """What the tally holds, what all sums come to, and what came round, counted by hand."""
     numbers = range(sum(map(sum, looks)))
     came_round = Counter(less for number in numbers if number % 4 for less in range(number % 4))
@@ -223,52 +176,43 @@ def expected(looks: tuple[tuple[int, ...], ...]) -> tuple[dict[int, int], int, d
 
 
 def came(loop: Loop) -> tuple[dict[int, int], int, dict[int, int]]:
-    return kept(loop, "tally", "counts"), sum(arrived(loop)), kept(loop, "down", "seen")
+    return kept(loop), sum(arrived(loop)), kept(loop, "down", "seen")
 
 
-LOOKS = ((7, 3, 9), (20,), (1, 1, 8))
-ONES = dict.fromkeys(SCALED, 1)
+def count(loop: Loop, operator: str) -> int:
+    return len(loop.run_state.program.operators[operator])
 
 
 def scaled(desk: Desk) -> list[tuple[str, int, int]]:
-    """What the ledger records of changes of counts."""
-    facts = [fact for entry in history(desk.ledger()) for fact in entry.checkpoint.facts]
-    return [(fact.operator, fact.before, fact.after) for fact in facts if isinstance(fact, Scaled)]
+    return [(fact.operator, fact.before, fact.after) for fact in facts_in(desk.ledger(), Scaled)]
 
 
 @pytest.mark.gate(5)
 @pytest.mark.parametrize("operator", SCALED)
 @pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1), (2, 3), (3, 2)])
 def test_one_operator_gets_other_partitions_and_nothing_else_changes(tmp_path, operator, before, after):
-    counts = {**ONES, operator: before}
-    desk = Desk(tmp_path, everything(LOOKS, counts), backend=Hurried)
+    desk = Desk(tmp_path, everything(**{operator: before}), backend=Hurried)
     loop = run(desk, {1: (operator, after)})
-    assert came(loop) == expected(LOOKS)
+    assert came(loop) == expected()
     assert scaled(desk) == [(operator, before, after)]
-    now = {name: len(loop.run_state.program.operators[name]) for name in SCALED}
-    assert now == {**counts, operator: after}
-    assert len(loop.run_state.program.operators["same"]) == now["digits"]
+    assert {name: count(loop, name) for name in SCALED} == {**ONES, operator: after}
+    assert count(loop, "same") == count(loop, "digits")
 
 
-def test_a_count_outlives_the_run_that_it_was_set_in(tmp_path):
-    desk = Desk(tmp_path, everything(LOOKS, ONES), backend=Hurried)
+def test_a_count_outlives_its_run_until_the_configuration_is_edited(tmp_path):
+    desk = Desk(tmp_path, everything(), backend=Hurried)
     run(desk, {1: ("tally", 3)})
-    assert len(desk.loop().run_state.program.operators["tally"]) == 3
-    assert came(desk.run()) == expected(LOOKS)
-
-
-def test_configuration_edited_after_a_count_was_set_wins(tmp_path):
-    run(Desk(tmp_path, everything(LOOKS, ONES), backend=Hurried), {1: ("tally", 3)})
-    edited = Desk(tmp_path, everything(LOOKS, {**ONES, "tally": 2}))
-    assert len(edited.loop().run_state.program.operators["tally"]) == 2
+    assert count(desk.loop(), "tally") == 3
+    assert count(Desk(tmp_path, everything(tally=2)).loop(), "tally") == 2
+    assert came(desk.run()) == expected()
 
 
 def test_a_promise_made_with_other_counts_is_kept_with_those_that_there_are(tmp_path):
-    desk = Desk(tmp_path, everything(LOOKS, {**ONES, "digits": 3}), backend=Hurried)
+    desk = Desk(tmp_path, everything(digits=3), backend=Hurried)
     with suppress(Crash):
         run(desk, {1: ("digits", 1)}, crash=CrashAfter(Point.RUNNING, 2))  # promised to one, and not committed
-    assert len(desk.loop().run_state.program.operators["digits"]) == 3
-    assert came(desk.run()) == expected(LOOKS)
+    assert count(desk.loop(), "digits") == 3
+    assert came(desk.run()) == expected()
 
 
 @pytest.mark.gate(4)
@@ -285,21 +229,27 @@ def test_a_promise_made_with_other_counts_is_kept_with_those_that_there_are(tmp_
 )
 def test_what_cannot_be_is_refused_by_name_and_the_run_goes_on(tmp_path, caplog, operator, why):
     def draw(dag: Dag, conf: object) -> None:
-        everything(LOOKS, {**ONES, "digits": 2})(dag, conf)
-        more = dag.add_operator("more", Ranges(looks=LOOKS))
+        everything(digits=2)(dag, conf)
         digits, stubborn = dag.add_operator("read more", Digits()), dag.add_operator("stubborn", Tally())
         dag.set_operator_attribute(stubborn, OperatorContext.PARTITIONER, Stubborn())
         alone, total = dag.add_operator("alone", Alone()), dag.add_operator("total", Total())
         dag.set_operator_attribute(total, OperatorContext.PARTITIONER, StatelessPartitioner(4))
-        more >> digits
+        dag.add_operator("more", Ranges(looks=LOOKS)) >> digits
         dag.add_stream("more numbers", digits.numbers, alone.numbers, total.numbers, stubborn.numbers)
 
     desk = Desk(tmp_path, draw, backend=Hurried)
     loop = run(desk, {4: (operator, 3)})  # by then several partitions have state
-    assert came(loop) == expected(LOOKS)
+    assert came(loop) == expected()
     assert why in caplog.text
-    assert scaled(desk) == []
-    assert loop.run_state.changing.plan.partitions == {}
+    assert (scaled(desk), loop.run_state.changing.plan.partitions) == ([], {})
+
+
+def test_a_failed_window_is_not_logged_for_a_change_without_a_request(caplog):
+    """The run alone reports the failure."""
+    changes = Reconfiguration(None, None)
+    changes._made.append((Scaling("Read", 2), None))
+    changes.failed(DagkitError("the window failed"))
+    assert (caplog.records, changes.is_made) == ([], False)
 
 
 change_pending = st.dictionaries(st.integers(1, 9), st.tuples(st.sampled_from(SCALED), st.integers(1, 4)), max_size=5)
@@ -319,13 +269,12 @@ crashes = st.lists(st.builds(CrashAfter, st.sampled_from(list(Point)), st.intege
 def test_whatever_counts_change_and_whenever_it_crashes_the_outcome_is_the_same(
     *, tmp_path_factory, fused, looks, counts, changes, probes
 ):
-    draw = everything(looks, counts)
+    draw = everything(looks, **counts)
     desk = Desk(tmp_path_factory.mktemp("counts"), draw, backend=Hurried)
     if fused:
         desk.backend = lambda _: Hurried(InSlots(compile_application(draw)))
     for probe in probes:
         with suppress(Crash):
             run(desk, changes, crash=probe)
-    loop = run(desk, changes)
-    assert came(loop) == expected(looks)
+    assert came(run(desk, changes)) == expected(looks)
     assert desk.faults() == []

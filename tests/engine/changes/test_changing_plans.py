@@ -1,6 +1,5 @@
 """The plan changes between two launches: what was kept finds its place, or an error says what to do."""
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +12,6 @@ from dagkit import (
     Block,
     Dag,
     DelayOperator,
-    InputOperator,
     InputPort,
     KeyedState,
     Operator,
@@ -33,49 +31,12 @@ from dagkit.engine.checkpoint.redistribute import StateStranded
 from dagkit.engine.points import Point
 from dagkit.testing.crashes import CrashAfter
 from tests.engine.cast import Collect, Desk, Digits, Draw, Hurried, Ranges, Script, arrived
+from tests.engine.changes.cast import Tally, Total, chained, kept
 from tests.examples import examples
 
 
-class Tally(Operator):
-    """How often each number came."""
-
-    kind = "cast.tally/1"
-    numbers = InputPort(int, key=lambda number: number)
-    counts = KeyedState[int, int](int)
-
-    def process(self, number: int) -> None:
-        self.counts[number] += 1
-
-
-class Total(Operator):
-    """The sum of a partition's numbers."""
-
-    kind = "cast.total/1"
-    numbers = InputPort(int, key=lambda number: number)
-    step: int = 1
-    total = State(0)
-
-    def process(self, number: int) -> None:
-        self.total += number * self.step
-
-
 def tallied(looks: tuple[tuple[int, ...], ...], partitions: int, name: str = "tally") -> Draw:
-    def draw(dag: Dag, conf: object) -> None:
-        script = dag.add_operator("script", Script(looks=looks))
-        tally = dag.add_operator(name, Tally())
-        dag.set_operator_attribute(tally, OperatorContext.PARTITIONER, StatelessPartitioner(partitions))
-        script >> tally
-
-    return draw
-
-
-def counts(desk: Desk, windows: int | None = None, name: str = "tally") -> dict[int, int]:
-    """What all partitions counted together; no two of them the same number."""
-    loop = desk.run(windows=windows)
-    states = loop.run_state.state.get(name, ())
-    entries = [entry for state in states for entry in saved_keys(state.get("counts", {})).items()]
-    assert len({text for text, _ in entries}) == len(entries)
-    return {json.loads(text): value for text, (value, _) in entries}
+    return chained({"script": Script(looks=looks), name: Tally()}, **{name: partitions})
 
 
 @settings(max_examples=examples(20))
@@ -86,8 +47,9 @@ def counts(desk: Desk, windows: int | None = None, name: str = "tally") -> dict[
 def test_keyed_state_follows_its_keys_from_launch_to_launch(tmp_path_factory, looks, partitions):
     home = tmp_path_factory.mktemp("keyed")
     for count in partitions[:-1]:
-        counts(Desk(home, tallied(looks, count)), windows=1)
-    assert counts(Desk(home, tallied(looks, partitions[-1]))) == Counter(number for look in looks for number in look)
+        kept(Desk(home, tallied(looks, count)).run(windows=1))
+    found = kept(Desk(home, tallied(looks, partitions[-1])).run())
+    assert found == Counter(number % 10 for look in looks for number in look)
 
 
 class Dealing(StatelessPartitioner):
@@ -101,17 +63,13 @@ class Dealing(StatelessPartitioner):
 
 
 def test_keyed_state_follows_its_keys_to_other_owners_where_the_count_stays(tmp_path):
-    def draw(*, odd_first: bool) -> Draw:
-        def drawn(dag: Dag, conf: object) -> None:
-            tally = dag.add_operator("tally", Tally())
-            dag.set_operator_attribute(tally, OperatorContext.PARTITIONER, Dealing(2, odd_first=odd_first))
-            dag.add_operator("script", Script(looks=((1, 2, 3), (1, 2, 3), (2,)))) >> tally
+    def desk(*, odd_first: bool) -> Desk:
+        script = Script(looks=((1, 2, 3), (1, 2, 3), (2,)))
+        return Desk(tmp_path, chained({"script": script, "tally": Tally()}, tally=Dealing(2, odd_first=odd_first)))
 
-        return drawn
-
-    assert counts(Desk(tmp_path, draw(odd_first=False)), windows=1) == {1: 1, 2: 1, 3: 1}
-    assert counts(Desk(tmp_path, draw(odd_first=True)), windows=1) == {1: 2, 2: 2, 3: 2}
-    assert counts(Desk(tmp_path, draw(odd_first=False))) == {1: 2, 2: 3, 3: 2}
+    assert kept(desk(odd_first=False).run(windows=1)) == {1: 1, 2: 1, 3: 1}
+    assert kept(desk(odd_first=True).run(windows=1)) == {1: 2, 2: 2, 3: 2}
+    assert kept(desk(odd_first=False).run()) == {1: 2, 2: 3, 3: 2}
 
 
 def test_what_every_partition_learned_stays_with_each(tmp_path):
@@ -132,116 +90,62 @@ def test_what_every_partition_learned_stays_with_each(tmp_path):
     def draw(dag: Dag, conf: object) -> None:
         knows = dag.add_operator("knows", Knows())
         dag.set_operator_attribute(knows, OperatorContext.PARTITIONER, StatelessPartitioner(2))
-        script = dag.add_operator("script", Script(looks=((1, 2), (1, 2))))
-        again = dag.add_operator("again", Script(looks=((1, 2), (1, 2))))
-        dag.add_stream("numbers", script.out, knows.numbers)
-        dag.add_stream("told", again.out, knows.told)
+        for name, port in (("script", knows.numbers), ("again", knows.told)):
+            dag.add_stream(name, dag.add_operator(name, Script(looks=((1, 2), (1, 2)))).out, port)
 
     Desk(tmp_path, draw).run(windows=1)
     states = Desk(tmp_path, draw).run().run_state.state["knows"]
-    assert [{text: value for text, (value, _) in saved_keys(state["known"]).items()} for state in states] == [
-        {"1": 2, "2": 2}
-    ] * 2
+    known = [{text: value for text, (value, _) in saved_keys(state["known"]).items()} for state in states]
+    assert known == [{"1": 2, "2": 2}] * 2
 
 
 def test_state_of_partitions_that_are_no_more_is_not_dropped(tmp_path):
-    def draw(partitions: int) -> Draw:
-        def drawn(dag: Dag, conf: object) -> None:
-            total = dag.add_operator("total", Total())
-            dag.set_operator_attribute(total, OperatorContext.PARTITIONER, StatelessPartitioner(partitions))
-            dag.add_operator("script", Script(looks=((1, 2, 3, 4, 5),))) >> total
+    def desk(partitions: int) -> Desk:
+        chain = {"script": Script(looks=((1, 2, 3, 4, 5),)), "total": Total()}
+        return Desk(tmp_path, chained(chain, total=partitions))
 
-        return drawn
-
-    Desk(tmp_path, draw(3)).run()
+    desk(3).run()
     with pytest.raises(StateStranded, match="total has 2 partitions and had 3, and its state total"):
-        Desk(tmp_path, draw(2)).run()
-    assert sum(int(state.get("total", 0)) for state in Desk(tmp_path, draw(4)).run().run_state.state["total"]) == 15  # type: ignore[arg-type]
+        desk(2).run()
+    assert sum(state.get("total", 0) for state in desk(4).run().run_state.state["total"]) == 15
+
+
+def reading(reader: Operator, name: str = "digits", *, looks: Any = ((9,),), readers: int = 1) -> Draw:
+    """Ranges, read and collected."""
+    return chained({"ranges": Ranges(looks=looks), name: reader, "collect": Collect()}, **{name: readers})
 
 
 @pytest.mark.parametrize("now", [1, 2, 5])
 @pytest.mark.parametrize("point", [Point.PLANNED, Point.STAGED])
 def test_a_promised_window_runs_again_on_other_readers(tmp_path, now, point):
-    def draw(readers: int) -> Draw:
-        def drawn(dag: Dag, conf: object) -> None:
-            digits = dag.add_operator("digits", Digits())
-            dag.set_operator_attribute(digits, OperatorContext.PARTITIONER, StatelessPartitioner(readers))
-            dag.add_operator("ranges", Ranges(looks=((4, 4, 4, 4, 4),))) >> digits
-            digits >> dag.add_operator("collect", Collect())
+    def desk(readers: int) -> Desk:
+        return Desk(tmp_path, reading(Digits(), looks=((4, 4, 4, 4, 4),), readers=readers))
 
-        return drawn
-
-    assert Desk(tmp_path, draw(4)).crash(CrashAfter(point, 1)) == 1
-    desk = Desk(tmp_path, draw(now))
-    assert sorted(arrived(desk.run())) == list(range(20))
-    assert desk.faults() == []
+    assert desk(4).crash(CrashAfter(point, 1)) == 1
+    assert sorted(arrived(desk(now).run())) == list(range(20))
+    assert desk(now).faults() == []
 
 
-def test_an_operator_that_was_added_joins_in(tmp_path):
-    def draw(*, with_total: bool) -> Draw:
-        def drawn(dag: Dag, conf: object) -> None:
-            script = dag.add_operator("script", Script(looks=((1,), (2,))))
-            sinks = [dag.add_operator("tally", Tally()).numbers]
-            if with_total:
-                sinks.append(dag.add_operator("total", Total()).numbers)
-            dag.add_stream("numbers", script.out, *sinks)
+def test_an_added_operator_joins_in_and_a_changed_property_holds_from_the_next_window_on(tmp_path):
+    def chains(step: int | None) -> Desk:
+        script = Script(looks=((1,), (2,), (3,)))
+        added = [] if step is None else [{"script": script, "total": Total(step=step)}]
+        return Desk(tmp_path, chained({"script": script, "tally": Tally()}, *added))
 
-        return drawn
-
-    Desk(tmp_path, draw(with_total=False)).run(windows=1)
-    loop = Desk(tmp_path, draw(with_total=True)).run()
-    assert loop.run_state.state["total"] == ({"total": 2},)
-    assert len(loop.run_state.state["tally"][0]["counts"]) == 2  # type: ignore[arg-type]
-
-
-def test_a_property_that_was_changed_holds_from_the_next_window_on(tmp_path):
-    def draw(step: int) -> Draw:
-        def drawn(dag: Dag, conf: object) -> None:
-            dag.add_operator("script", Script(looks=((1,), (2,)))) >> dag.add_operator("total", Total(step=step))
-
-        return drawn
-
-    Desk(tmp_path, draw(1)).run(windows=1)
-    assert Desk(tmp_path, draw(10)).run().run_state.state["total"] == ({"total": 21},)
+    chains(None).run(windows=1)
+    chains(1).run(windows=1)
+    loop = chains(10).run()
+    assert loop.run_state.state["total"] == ({"total": 32},)
+    assert kept(loop) == {1: 1, 2: 1, 3: 1}
 
 
 def test_an_operator_that_was_renamed_does_not_begin_again_unnoticed(tmp_path):
     looks = ((1, 2), (2, 3))
     Desk(tmp_path, tallied(looks, 2)).run(windows=1)
-    with pytest.raises(
-        OperatorRenamed,
-        match=r"tally is gone and count is new, and the state counts of tally .*\n  help: .* its old name",
-    ):
+    told = r"tally is gone and count is new, and the state counts of tally .*\n  help: .* its old name"
+    with pytest.raises(OperatorRenamed, match=told):
         Desk(tmp_path, tallied(looks, 2, name="count")).run()
-    assert counts(Desk(tmp_path, tallied(looks, 2))) == {1: 1, 2: 2, 3: 1}
-
-
-def test_blocks_that_wait_for_a_reader_that_was_renamed_are_not_lost(tmp_path):
-    def draw(reader: str) -> Draw:
-        def drawn(dag: Dag, conf: object) -> None:
-            digits = dag.add_operator(reader, Digits(waits_every=2))
-            dag.add_operator("ranges", Ranges(looks=((9,),))) >> digits >> dag.add_operator("collect", Collect())
-
-        return drawn
-
-    Desk(tmp_path, draw("digits"), backend=Hurried).run(windows=1)
-    with pytest.raises(
-        WorkStranded, match=r"1 block waits for digits\.blocks, .*\n  help: did you mean 'digit\.blocks'"
-    ):
-        Desk(tmp_path, draw("digit")).run()
-    assert arrived(Desk(tmp_path, draw("digits"), backend=Hurried).run()) == list(range(9))
-
-
-def test_promised_work_for_a_reader_that_was_renamed_is_reported(tmp_path):
-    def draw(reader: str) -> Draw:
-        def drawn(dag: Dag, conf: object) -> None:
-            dag.add_operator("ranges", Ranges(looks=((9,),))) >> dag.add_operator(reader, Digits())
-
-        return drawn
-
-    Desk(tmp_path, draw("digits")).crash(CrashAfter(Point.PLANNED))
-    with pytest.raises(WorkStranded, match=r"digits\.blocks"):
-        Desk(tmp_path, draw("reader")).run()
+    assert kept(Desk(tmp_path, tallied(looks, 2)).run()) == {1: 1, 2: 2, 3: 1}
 
 
 class Whole(Operator):
@@ -256,50 +160,44 @@ class Whole(Operator):
             self.numbers.emit(position)
 
 
-@pytest.mark.parametrize("promised", [False, True])
-def test_blocks_that_wait_for_a_reader_that_reads_no_more_are_reported(tmp_path, *, promised):
-    def draw(reader: Operator) -> Draw:
-        def drawn(dag: Dag, conf: object) -> None:
-            digits = dag.add_operator("digits", reader)
-            dag.add_operator("ranges", Ranges(looks=((9,),))) >> digits >> dag.add_operator("collect", Collect())
+RENAMED = (WorkStranded, r"1 block waits for digits\.blocks, .*\n  help: did you mean 'digit\.blocks'")
+NO_READER = (ReaderReplaced, r"1 block waits for digits\.blocks, and digits is no longer a splittable operator")
 
-        return drawn
 
-    before = Desk(tmp_path, draw(Digits(waits_every=2)), backend=Hurried)
+@pytest.mark.parametrize("promised", [False, True], ids=["waiting", "promised"])
+@pytest.mark.parametrize(
+    ("after", "error"),
+    [(reading(Digits(), "digit"), RENAMED), (reading(Whole()), NO_READER)],
+    ids=["renamed", "no reader any more"],
+)
+def test_blocks_for_a_reader_that_was_renamed_or_reads_no_more_are_not_lost(tmp_path, promised, after, error):
+    before = Desk(tmp_path, reading(Digits(waits_every=2)), backend=Hurried)
     if promised:
         before.crash(CrashAfter(Point.PLANNED, 2))
     else:
         before.run(windows=1)
-    with pytest.raises(
-        ReaderReplaced, match=r"1 block waits for digits\.blocks, and digits is no longer a splittable operator"
-    ):
-        Desk(tmp_path, draw(Whole())).run(windows=3)
+    with pytest.raises(error[0], match=error[1]):
+        Desk(tmp_path, after).run(windows=3)
     assert arrived(before.run()) == list(range(9))
 
 
 @pytest.mark.parametrize("point", [Point.PLANNED, Point.RUNNING])
-def test_what_was_found_at_a_port_that_leads_nowhere_any_more_is_not_lost(tmp_path, point):
-    def draw(source: type[InputOperator], looks: tuple[tuple[int, ...], ...], port: str, *, joined: bool) -> Draw:
-        def drawn(dag: Dag, conf: object) -> None:
-            found = dag.add_operator("found", source(looks=looks))
-            other = dag.add_operator("other", Script(looks=((1,),)))
-            other >> dag.add_operator("counted", Collect())
-            if joined and port == "blocks":
-                whole = dag.add_operator("whole", Whole())
-                dag.add_stream("joins", found.blocks, whole.blocks)
-                whole >> dag.add_operator("collect", Collect())
-            elif joined:
-                found >> dag.add_operator("collect", Collect())
+@pytest.mark.parametrize(
+    ("source", "port", "sinks", "all_of_it"),
+    [(Script, "out", {}, [1, 2, 3]), (Ranges, "blocks", {"whole": Whole()}, [0, 1, 2, 3, 4, 5])],
+)
+def test_what_was_found_at_a_port_that_leads_nowhere_any_more_is_not_lost(
+    tmp_path, *, point, source, port, sinks, all_of_it
+):
+    def desk(**sinks: Operator) -> Desk:
+        other = {"other": Script(looks=((1,),)), "counted": Collect()}
+        return Desk(tmp_path, chained({"found": source(looks=((1, 2), (3,))), **sinks}, other))
 
-        return drawn
-
-    for source, port, all_of_it in ((Script, "out", [1, 2, 3]), (Ranges, "blocks", [0, 1, 2, 3, 4, 5])):
-        home = tmp_path / port
-        before = Desk(home, draw(source, ((1, 2), (3,)), port, joined=True))
-        assert before.crash(CrashAfter(point)) == 1
-        with pytest.raises(FindingsStranded, match=rf"found emitted \d items? at {port} that no window has processed"):
-            Desk(home, draw(source, ((1, 2), (3,)), port, joined=False)).run()
-        assert arrived(before.run()) == all_of_it
+    before = desk(**sinks, collect=Collect())
+    assert before.crash(CrashAfter(point)) == 1
+    with pytest.raises(FindingsStranded, match=rf"found emitted \d items? at {port} that no window has processed"):
+        desk().run()
+    assert arrived(before.run()) == all_of_it
 
 
 class Round(Operator):
@@ -325,9 +223,20 @@ class Round(Operator):
             self.output.emit(number - 1)
 
 
-def looping(name: str = "round", partitions: int = 1) -> Draw:
+class Many(Round):
+    """Remembers nothing, so its count may change."""
+
+    kind = "cast.many/1"
+    stateless = True
+
+    def _take(self, number: int) -> None:
+        if number > 0:
+            self.output.emit(number - 1)
+
+
+def looping(name: str = "round", partitions: int = 1, kind: type[Round] = Round) -> Draw:
     def draw(dag: Dag, conf: object) -> None:
-        script, turn = dag.add_operator("script", Script(looks=((5,),))), dag.add_operator(name, Round())
+        script, turn = dag.add_operator("script", Script(looks=((5,),))), dag.add_operator(name, kind())
         dag.set_operator_attribute(turn, OperatorContext.PARTITIONER, StatelessPartitioner(partitions))
         delay = dag.add_operator("delay", DelayOperator[int]())
         dag.add_stream("begin", script.out, turn.begin)
@@ -345,37 +254,24 @@ def test_items_in_a_delay_for_an_input_that_was_renamed_are_not_lost(tmp_path):
 
 
 def test_items_in_a_delay_for_a_partition_that_is_no_more_are_not_lost(tmp_path):
-    class Many(Round):
-        kind = "cast.many/1"
-        stateless = True
-
-        def _take(self, number: int) -> None:
-            if number > 0:
-                self.output.emit(number - 1)
-
-    def draw(partitions: int) -> Draw:
-        def drawn(dag: Dag, conf: object) -> None:
-            script, turn = dag.add_operator("script", Script(looks=((5,),))), dag.add_operator("round", Many())
-            dag.set_operator_attribute(turn, OperatorContext.PARTITIONER, StatelessPartitioner(partitions))
-            delay = dag.add_operator("delay", DelayOperator[int]())
-            dag.add_stream("begin", script.out, turn.begin)
-            dag.add_stream("round", turn.output, delay.input)
-            dag.add_stream("again", delay.output, turn.again)
-
-        return drawn
-
-    Desk(tmp_path, draw(3)).run(windows=2)
+    Desk(tmp_path, looping(partitions=3, kind=Many)).run(windows=2)
     with pytest.raises(ItemsStranded, match=r"partition 2 of round\.again, which now has 1"):
-        Desk(tmp_path, draw(1)).run()
+        Desk(tmp_path, looping(kind=Many)).run()
+
+
+@pytest.mark.parametrize("point", Point)
+@pytest.mark.parametrize("window", [1, 2, 4])
+def test_a_loop_goes_on_after_a_crash_at_any_step(tmp_path, point, window):
+    desk = Desk(tmp_path, looping())
+    desk.crash(CrashAfter(point, window), CrashAfter(point, window + 1))
+    loop = desk.run()
+    assert loop.run_state.state["round"] == ({"seen": [5, 4, 3, 2, 1, 0]},)
+    assert loop.checkpoint.window == 6
+    assert desk.faults() == []
 
 
 def fed(*scripts: str, looks: Any = ((1,), (2,))) -> Draw:
-    def draw(dag: Dag, conf: object) -> None:
-        for script in scripts:
-            collect = dag.add_operator(f"{script}-total", Total())
-            dag.add_operator(script, Script(looks=looks)) >> collect
-
-    return draw
+    return chained(*({script: Script(looks=looks), f"{script}-total": Total()} for script in scripts))
 
 
 def test_an_input_operator_that_was_renamed_does_not_find_all_again_unnoticed(tmp_path):
@@ -401,43 +297,24 @@ def test_an_input_operator_may_go_when_all_that_it_found_is_done_and_another_may
 
 def test_a_folder_remembers_one_application(tmp_path):
     def named(name: str) -> Desk:
-        def draw(dag: Dag, conf: object) -> None:
-            dag.add_operator("script", Script(looks=((1,),))) >> dag.add_operator("total", Total())
-
+        draw = chained({"script": Script(looks=((1,),)), "total": Total()})
         draw.__module__ = name
         return Desk(tmp_path, draw)
 
     named("first").run()
-    with pytest.raises(
-        AnotherApplication, match=r"the ledger in .* belongs to first, and this application is called second"
-    ):
+    told = r"the ledger in .* belongs to first, and this application is called second"
+    with pytest.raises(AnotherApplication, match=told):
         named("second").run()
 
 
-@pytest.mark.parametrize("point", Point)
-@pytest.mark.parametrize("window", [1, 2, 4])
-def test_a_loop_goes_on_after_a_crash_at_any_step(tmp_path, point, window):
-    desk = Desk(tmp_path, looping())
-    desk.crash(CrashAfter(point, window), CrashAfter(point, window + 1))
-    loop = desk.run()
-    assert loop.run_state.state["round"] == ({"seen": [5, 4, 3, 2, 1, 0]},)
-    assert loop.checkpoint.window == 6
-    assert desk.faults() == []
-
-
 def test_an_input_that_joins_others_does_not_rename_what_they_found(tmp_path):
-    def draw(*names: str) -> Draw:
-        def drawn(dag: Dag, conf: object) -> None:
-            for name in names:
-                digits = dag.add_operator(f"{name}-digits", Digits())
-                dag.add_operator(name, Ranges(looks=((4,), (3, 2), (5,)))) >> digits
-                digits >> dag.add_operator(f"{name}-collect", Collect())
+    def desk(*names: str) -> Desk:
+        looks = ((4,), (3, 2), (5,))
+        chains = [{n: Ranges(looks=looks), f"{n}-digits": Digits(), f"{n}-collect": Collect()} for n in names]
+        return Desk(tmp_path, chained(*chains))
 
-        return drawn
-
-    alone, both = Desk(tmp_path, draw("a")), Desk(tmp_path, draw("a", "b"))
-    alone.run(windows=1)
-    alone.crash(CrashAfter(Point.PLANNED))
-    loop = both.run()
+    desk("a").run(windows=1)
+    desk("a").crash(CrashAfter(Point.PLANNED))
+    loop = desk("a", "b").run()
     assert [sorted(arrived(loop, f"{name}-collect")) for name in "ab"] == [list(range(14))] * 2
-    assert both.faults() == []
+    assert desk("a", "b").faults() == []

@@ -1,12 +1,11 @@
 """Any splittable operator follows its backlog by settings alone: files that are read, and an author's own elements."""
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from dagkit import Dag, Until
+from dagkit import Until
 from dagkit.conf.sources.sources import Sources, load
 from dagkit.engine.history.backlogs import decisions
 from dagkit.engine.reports.run_events import Committed, RunEvent
@@ -15,49 +14,37 @@ from dagkit.scaling import ScalingInputs, decide
 from dagkit.testing import FakeClock
 from dagkit_operators import Items, MatchFiles, ReadFiles, TailFiles
 from tests.engine.cast import Collect, Desk, Draw, Hurried, arrived, some_lines
+from tests.engine.changes.cast import chained
 from tests.engine.changes.test_listeners import Roomy, lines
 from tests.engine.work_cast import Names, Numbered, Twice
 
 
-def reading(kind: type[ReadFiles[str]]) -> Callable[[Path], Draw]:
-    def drawn(home: Path) -> Draw:
-        def draw(dag: Dag, conf: object) -> None:
-            patterns = dag.add_operator("patterns", Items[str](items=(str(home / "in" / "*.txt"),)))
-            match = dag.add_operator("match", MatchFiles())
-            read = dag.add_operator("follows", kind(part_size=200))
-            patterns >> match >> read
-            dag.add_stream("lines", read.messages, dag.add_operator("collect", Collect()).input)
-
-        return draw
-
-    return drawn
+def reading(kind: type[ReadFiles[str]], home: Path) -> Draw:
+    patterns, follows = Items[str](items=(str(home / "in" / "*.txt"),)), kind(part_size=200)
+    return chained({"patterns": patterns, "match": MatchFiles(), "follows": follows, "collect": Collect()})
 
 
 def numbering(home: Path, *, behind_another: bool = False) -> Draw:
     """Four names on the driver; or two, of which a worker makes four, each put off once after its first number."""
-
-    def draw(dag: Dag, conf: object) -> None:
-        looks = ((("n", 90), ("m", 30)),) if behind_another else ((("n", 90), ("m", 30), ("o", 90), ("p", 30)),)
-        names = dag.add_operator("names", Names(looks=looks))
-        numbered = dag.add_operator("follows", Numbered(defers_at=(1,) if behind_another else ()))
-        (names >> dag.add_operator("twice", Twice()) if behind_another else names) >> numbered
-        dag.add_stream("numbers", numbered.numbers, dag.add_operator("collect", Collect()).input)
-
-    return draw
+    end = {"follows": Numbered(defers_at=(1,) if behind_another else ()), "collect": Collect()}
+    if behind_another:
+        return chained({"names": Names(looks=((("n", 90), ("m", 30)),)), "twice": Twice(), **end})
+    return chained({"names": Names(looks=((("n", 90), ("m", 30), ("o", 90), ("p", 30)),)), **end})
 
 
-def desk(home: Path, draw: Draw, settings: str, until: Until = Until.STOPPED) -> Desk:
-    """An application with four cores, and a property file."""
+def desk(home: Path, draw: Draw, *settings: str, until: Until = Until.STOPPED) -> Desk:
+    """An application with four cores, and a property file with these settings of operators."""
     (home / "in").mkdir(exist_ok=True)
     (home / "in" / "one.txt").write_text(some_lines(300))
     site = home / "site.properties"
-    site.write_text(settings)
+    site.write_text("".join(f"dt.operator.{setting}\n" for setting in settings))
     conf, faults = load(Sources(files=(site,)))
     assert faults == []
     return Desk(home, draw, backend=lambda b: Hurried(Roomy(b)), clock=FakeClock(), until=until, conf=conf)
 
 
 APEX = "BacklogPartitioner:apex:maxPartitions=4:intervalMillis=0"
+TWO = "BacklogPartitioner:apex:minPartitions=2:maxPartitions=2"
 DRAIN = "BacklogPartitioner:drain:maxPartitions=3:policySettings=cool_down_millis=4000"
 
 
@@ -66,15 +53,15 @@ DRAIN = "BacklogPartitioner:drain:maxPartitions=3:policySettings=cool_down_milli
 @pytest.mark.parametrize(
     ("drawn", "items", "settings", "grown_to"),
     [
-        pytest.param(reading(ReadFiles), 300, APEX, 4, id="ReadFiles"),
-        pytest.param(reading(TailFiles), 300, APEX, 4, id="TailFiles"),
+        pytest.param(partial(reading, ReadFiles), 300, APEX, 4, id="ReadFiles"),
+        pytest.param(partial(reading, TailFiles), 300, APEX, 4, id="TailFiles"),
         pytest.param(partial(numbering, behind_another=True), 240, APEX, 4, id="an operator behind another one"),
         pytest.param(numbering, 240, "BacklogPartitioner", 4, id="an author's own operator, by default"),
         pytest.param(numbering, 240, DRAIN, 3, id="an author's own operator, as it is set"),
     ],
 )
 def test_it_scales_up_and_down_by_a_line_of_a_property_file(tmp_path, drawn, items, settings, grown_to):
-    here = desk(tmp_path, drawn(tmp_path), f"dt.operator.follows.attr.PARTITIONER = {settings}\n")
+    here = desk(tmp_path, drawn(tmp_path), f"follows.attr.PARTITIONER = {settings}")
     counts: list[int] = []
 
     def observe(happening: RunEvent) -> None:
@@ -85,50 +72,49 @@ def test_it_scales_up_and_down_by_a_line_of_a_property_file(tmp_path, drawn, ite
 
     loop = here.loop(observers=[observe])
     loop.run()
-    assert max(counts) == grown_to
-    assert counts[-1] == 1
+    assert (max(counts), counts[-1]) == (grown_to, 1)
     here.until = Until.IDLE  # a loop that is stopped may leave work to the next one
-    rest = here.loop()
-    rest.run()
-    assert len(arrived(rest)) == items
+    assert len(arrived(here.run())) == items
     made = [each.fact for each in decisions(here.ledger(), "follows")]
     assert {fact.policy for fact in made} == {"apex" if settings is APEX else "drain"}
     assert all(decide(ScalingInputs.of(fact.inputs)).after == fact.after for fact in made)
 
 
 def test_without_a_setting_the_number_stays_fixed(tmp_path):
-    here = desk(tmp_path, numbering(tmp_path), "", Until.ONCE)
+    here = desk(tmp_path, numbering(tmp_path), until=Until.ONCE)
     assert len(here.run().run_state.program.operators["follows"]) == 1
     assert decisions(here.ledger()) == []
 
 
 def test_a_block_reader_follows_its_partitioner_and_not_its_own_properties(tmp_path):
     """The properties allow four, and the partitioner two."""
-    settings = "dt.operator.reader.attr.PARTITIONER = BacklogPartitioner::maxPartitions=2\n"
-    here = desk(tmp_path, lines(tmp_path, max_readers=4), settings, Until.ONCE)
+    setting = "reader.attr.PARTITIONER = BacklogPartitioner::maxPartitions=2"
+    here = desk(tmp_path, lines(tmp_path, max_readers=4), setting, until=Until.ONCE)
     here.run()
     first, *others = decisions(here.ledger())
     assert (first.fact.before, first.fact.after) == (1, 2)
-    assert [each for each in others if each.fact.after != 2] == []
+    assert {each.fact.after for each in others} <= {2}
 
 
 def test_a_partitioner_that_statistics_listeners_name_as_well_listens_once(tmp_path):
-    line = "dt.operator.follows.attr.{} = BacklogPartitioner:apex:minPartitions=2:maxPartitions=2\n"
-    here = desk(tmp_path, numbering(tmp_path), line.format("PARTITIONER") + line.format("STATS_LISTENERS"), Until.ONCE)
+    both = [f"follows.attr.{name} = {TWO}" for name in ("PARTITIONER", "STATS_LISTENERS")]
+    here = desk(tmp_path, numbering(tmp_path), *both, until=Until.ONCE)
     here.run(windows=1)
     (look,) = decisions(here.ledger())
     assert (look.fact.before, look.fact.after) == (2, 2)
 
 
-def test_an_operator_without_a_backlog_cannot_follow_one(tmp_path):
-    settings = "dt.operator.twice.attr.PARTITIONER = BacklogPartitioner\n"
-    here = desk(tmp_path, numbering(tmp_path, behind_another=True), settings)
-    with pytest.raises(ApplicationFaults, match="Twice has no backlog: only a SplittableOperator has one"):
-        here.loop()
-
-
-def test_bounds_that_cross_are_refused(tmp_path):
-    settings = "BacklogPartitioner::minPartitions=3:maxPartitions=2"
-    here = desk(tmp_path, numbering(tmp_path), f"dt.operator.follows.attr.PARTITIONER = {settings}\n")
-    with pytest.raises(ApplicationFaults, match="min_partitions 3 is greater than max_partitions 2"):
-        here.loop()
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("twice.attr.PARTITIONER = BacklogPartitioner", "Twice has no backlog: only a SplittableOperator has one"),
+        (
+            "follows.attr.PARTITIONER = BacklogPartitioner::minPartitions=3:maxPartitions=2",
+            "min_partitions 3 is greater than max_partitions 2",
+        ),
+    ],
+    ids=["an operator without a backlog", "bounds that cross"],
+)
+def test_what_cannot_follow_a_backlog_is_refused(tmp_path, setting, told):
+    with pytest.raises(ApplicationFaults, match=told):
+        desk(tmp_path, numbering(tmp_path, behind_another=True), setting).loop()

@@ -23,15 +23,15 @@ from dagkit.engine.facts import Scaled
 from dagkit.engine.history.history import history
 from dagkit.engine.points import Point
 from dagkit.engine.reports.run_events import Committed, RunEvent
-from dagkit.engine.run.loop import Loop
 from dagkit.engine.worker.protocol import Backend, Cores
 from dagkit.scaling import ScalingInputs, decide
 from dagkit.testing import FakeClock
 from dagkit_operators import FileSplitterInput, LineReader, RecordWriter
 from tests.engine.cast import Collect, Desk, Digits, Draw, Hurried, Ranges, arrived, some_lines
-from tests.engine.changes.test_changing_counts import Total
+from tests.engine.changes.cast import Total, chained, facts_in
 
 LOOKS = ((7, 3, 9), (20,), (1, 1, 8))
+ALL = list(range(sum(map(sum, LOOKS))))
 
 
 @dataclass
@@ -46,22 +46,18 @@ class Listener(StatsListener):
         return self.answers(stats)
 
 
-def listened(*listeners: Any, of: str = "digits", partitioner: Partitioner | None = None) -> Draw:
+def listened(*listeners: Any, of: str = "digits", partitioner: Partitioner | int = 2) -> Draw:
     def draw(dag: Dag, conf: object) -> None:
-        ranges, reader = dag.add_operator("ranges", Ranges(looks=LOOKS)), dag.add_operator("digits", Digits())
-        dag.set_operator_attribute(reader, OperatorContext.PARTITIONER, partitioner or StatelessPartitioner(2))
-        total, collect = dag.add_operator("total", Total()), dag.add_operator("collect", Collect())
-        dag.set_operator_attribute(
-            {"digits": reader, "total": total}[of], OperatorContext.STATS_LISTENERS, list(listeners)
-        )
-        ranges >> reader
-        dag.add_stream("numbers", reader.numbers, total.numbers, collect.input)
+        chain = {"ranges": Ranges(looks=LOOKS), "digits": Digits(), "total": Total()}
+        other = {"digits": chain["digits"], "collect": Collect()}
+        chained(chain, other, digits=partitioner)(dag, conf)
+        dag.set_operator_attribute(chain[of], OperatorContext.STATS_LISTENERS, list(listeners))
 
     return draw
 
 
 def facts(desk: Desk) -> list[Scaled]:
-    return [f for entry in history(desk.ledger()) for f in entry.checkpoint.facts if isinstance(f, Scaled)]
+    return facts_in(desk.ledger(), Scaled)
 
 
 def test_before_the_first_window_listeners_receive_what_waits_and_nothing_else(tmp_path):
@@ -70,11 +66,9 @@ def test_before_the_first_window_listeners_receive_what_waits_and_nothing_else(t
     first, second = listener.told[:2]
     assert (first.operator, first.partition, first.partitions, first.current_window_id) == ("digits", 0, 2, 0)
     assert (second.partition, second.operator_id) != (first.partition, first.operator_id)
-    assert first.backlog is not None
     assert (first.backlog.blocks, first.backlog.positions, first.backlog.pieces) == (3, 19, 3)
     assert [each.last_windowed_stats[-1].input_ports[0].queue_size for each in (first, second)] == [2, 1]
-    assert first.capacity.positions_per_second is None
-    assert first.at == FakeClock().now()
+    assert (first.capacity.positions_per_second, first.at) == (None, FakeClock().now())
 
 
 def test_after_a_window_they_receive_what_each_partition_did(tmp_path):
@@ -114,16 +108,14 @@ def test_what_a_listener_asks_for_is_done_before_the_next_window_and_kept_with_i
     def answer(stats: BatchedOperatorStats) -> Response:
         if stats.partitions == 3 or stats.partition < stats.partitions - 1:
             return Response()
-        return Response(
-            True, repartition_note="three", partitions=3, policy="thrice", inputs={"seen": stats.partitions}
-        )
+        seen = {"seen": stats.partitions}
+        return Response(True, repartition_note="three", partitions=3, policy="thrice", inputs=seen)
 
     desk = Desk(tmp_path, listened(Listener(answer)))
-    loop = desk.run()
-    assert [(f.operator, f.before, f.after, f.rule, f.policy, f.inputs) for f in facts(desk)] == [
-        ("digits", 2, 3, "three", "thrice", {"seen": 2})
-    ]
-    assert sorted(arrived(loop)) == list(range(sum(map(sum, LOOKS))))
+    assert sorted(arrived(desk.run())) == ALL
+    (fact,) = facts(desk)
+    assert (fact.operator, fact.before, fact.after) == ("digits", 2, 3)
+    assert (fact.rule, fact.policy, fact.inputs) == ("three", "thrice", {"seen": 2})
     assert len(next(iter(history(desk.ledger()))).checkpoint.facts) == 1
 
 
@@ -144,23 +136,21 @@ def test_loads_go_to_a_partitioner_that_decides_by_itself(tmp_path):
     assert [keys["blocks"].keys for keys in kept.keys] == [(0,), (2,), (1,)]
 
 
-def test_a_listener_that_raises_is_named_and_heard_no_more_and_the_run_goes_on(tmp_path, caplog):
-    def answer(stats: BatchedOperatorStats) -> Response:
-        raise ZeroDivisionError
-
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (lambda _: 1 / 0, "the listener Listener of digits raised, and is not called again"),
+        (lambda _: 3, "process_stats of Listener gave int, not Response"),
+    ],
+    ids=["raises", "answers nonsense"],
+)
+def test_a_broken_listener_is_named_and_heard_no_more_and_the_run_goes_on(tmp_path, caplog, answer, told):
     broken, sound = Listener(answer), Listener()
     loop = Desk(tmp_path, listened(broken, sound)).run()
     assert len(broken.told) == 1
     assert len(sound.told) > 2
-    assert "the listener Listener of digits raised, and is not called again" in caplog.text
-    assert sorted(arrived(loop)) == list(range(sum(map(sum, LOOKS))))
-
-
-def test_a_listener_that_answers_nonsense_is_heard_no_more(tmp_path, caplog):
-    nonsense: Any = Listener(lambda _: 3)  # type: ignore[arg-type, return-value]
-    Desk(tmp_path, listened(nonsense)).run()
-    assert "process_stats of Listener gave int, not Response" in caplog.text
-    assert len(nonsense.told) == 1
+    assert told in caplog.text
+    assert sorted(arrived(loop)) == ALL
 
 
 def test_what_was_refused_is_not_asked_for_again(tmp_path, caplog):
@@ -181,19 +171,11 @@ def test_a_property_file_names_who_listens_and_who_partitions(tmp_path):
     """Any item in a second is too much for one, so there is one more partition for each that works."""
     by_rate = "StatelessThroughputBasedPartitioner:2:maximumEvents=0.001:cooldownMillis=0"
     conf = {"dt.operator.digits.attr.PARTITIONER": by_rate, "dt.operator.digits.attr.STATS_LISTENERS": by_rate}
-    desk = Desk(tmp_path, from_files, conf=conf)
+    draw = chained({"ranges": Ranges(looks=LOOKS), "digits": Digits(), "collect": Collect()})
+    desk = Desk(tmp_path, draw, conf=conf)
     loop = desk.run(windows=2)
     assert [(f.before, f.after, f.policy) for f in facts(desk)][:1] == [(2, 4, "StatelessThroughputBasedPartitioner")]
     assert len(loop.run_state.program.operators["digits"]) == 4
-
-
-def from_files(dag: Dag, conf: object) -> None:
-    """Says nothing of partitions."""
-    (
-        dag.add_operator("ranges", Ranges(looks=LOOKS))
-        >> dag.add_operator("digits", Digits())
-        >> dag.add_operator("collect", Collect())
-    )
 
 
 def test_a_partitioner_receives_the_partitions_by_the_ids_that_listeners_know(tmp_path):
@@ -224,15 +206,21 @@ class Roomy:
 
 
 def lines(home: Path, **reader: Any) -> Draw:
-    def draw(dag: Dag, conf: object) -> None:
-        scanner = {"files": [str(home / "in")]}
-        splitter = dag.add_operator("splitter", FileSplitterInput(scanner=scanner, block_size=200))
-        read = dag.add_operator("reader", LineReader(**reader))
-        writer = dag.add_operator("writer", RecordWriter(file_path=str(home / "out")))
-        dag.add_stream("blocks", splitter.blocks_metadata_output, read.blocks_metadata_input)
-        dag.add_stream("lines", read.messages, writer.input)
+    splitter = FileSplitterInput(scanner={"files": [str(home / "in")]}, block_size=200)
+    writer = RecordWriter(file_path=str(home / "out"))
+    return chained({"splitter": splitter, "reader": LineReader(**reader), "writer": writer})
 
-    return draw
+
+@pytest.fixture
+def one_file(tmp_path):
+    """Makes a desk with one file, and a reader of these properties on four cores."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "one.txt").write_text(some_lines(300))
+
+    def desk(reader: Mapping[str, Any], **given: Any) -> Desk:
+        return Desk(tmp_path, lines(tmp_path, **reader), backend=lambda b: Hurried(Roomy(b)), **given)
+
+    return desk
 
 
 @pytest.mark.parametrize(
@@ -243,17 +231,14 @@ def lines(home: Path, **reader: Any) -> Draw:
         pytest.param({"collect_stats": False}, [1], id="not where it is not to follow"),
     ],
 )
-def test_a_reader_with_default_settings_uses_all_cores_on_one_file(tmp_path, reader, counts):
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "one.txt").write_text(some_lines(300))
-    desk = Desk(tmp_path, lines(tmp_path, **reader), backend=lambda backend: Hurried(Roomy(backend)))
-    seen: list[int] = []
+def test_a_reader_with_default_settings_uses_all_cores_on_one_file(one_file, reader, counts):
+    desk, seen = one_file(reader), []
 
     def observe(_: Any) -> None:
         if loop.run_state.in_flight:
             seen.append(len(loop.run_state.program.operators["reader"]))
 
-    loop: Loop = desk.loop(observers=[observe])
+    loop = desk.loop(observers=[observe])
     loop.run()
     assert list(dict.fromkeys(seen)) == counts
     written = sorted(line for content in desk.outputs().values() for line in content.decode().splitlines())
@@ -269,12 +254,8 @@ def test_a_reader_with_default_settings_uses_all_cores_on_one_file(tmp_path, rea
         pytest.param({"policy": "apex", "apex_compat": True}, 16, 120, id="as Malhar does"),
     ],
 )
-def test_readers_that_have_nothing_to_do_go_away_once_nothing_came_for_a_while(tmp_path, reader, grown_to, seconds):
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "one.txt").write_text(some_lines(300))
-    draw = lines(tmp_path, **reader)
-    desk = Desk(tmp_path, draw, backend=lambda b: Hurried(Roomy(b)), clock=FakeClock(), until=Until.STOPPED)
-    counts: list[int] = []
+def test_readers_that_have_nothing_to_do_go_away_once_nothing_came_for_a_while(one_file, reader, grown_to, seconds):
+    desk, counts = one_file(reader, clock=FakeClock(), until=Until.STOPPED), []
 
     def observe(happening: RunEvent) -> None:
         if isinstance(happening, Committed):

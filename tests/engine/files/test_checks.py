@@ -8,51 +8,42 @@ from typing import Any
 
 import pytest
 
-from dagkit import Dag, InputPort, Operator, OutputFiles
-from dagkit.compiler import Compilation
 from dagkit.engine.checkpoint.next_checkpoint import refuse_shared
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.files.checks import FileWrittenAgain, FolderRefused, PiecesUnseen, refuse_unseen, when_began
 from dagkit.engine.files.pieces import look_at
-from dagkit.engine.files.staging import FileShared, Part, Staging, StagingPlace
+from dagkit.engine.files.staging import FileShared
 from dagkit.engine.points import Point
 from dagkit.engine.reports.run_events import RunEvent
-from dagkit.engine.worker.protocol import Answer, Backend, Cores, WindowTask
+from dagkit.engine.worker.protocol import Answer, Backend, WindowTask
 from dagkit.ledger import SequenceTaken
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import FileSplitterInput, LineReader, RecordWriter
-from tests.engine.cast import Desk, Draw, Script, lines_through_filter, some_lines
+from tests.engine.cast import Desk, Script, lines_through_filter, some_lines
+from tests.engine.changes.cast import chained
+from tests.engine.files.cast import Notes, Unfinished, part, staging
 
 
-class Notes(Operator):
-    """Writes what comes to a file that is named by the hundreds of the number, and is whole with each window."""
-
-    kind = "cast.notes/1"
-    input = InputPort(int)
-    files = OutputFiles(lambda notes: notes.file_path)
-    file_path: str
-
-    def process(self, number: int) -> None:
-        self.files.open(f"{number // 100}").write(b"%d " % number)
-        self.files.finish(f"{number // 100}")
+def noted(home: Path, *looks: tuple[int, ...], kind: type[Unfinished] = Notes, out: str | Path = "out") -> Desk:
+    """Numbers that are written to files; two windows do not overlap."""
+    chain = {"script": Script(looks=looks), "notes": kind(file_path=str(out))}
+    return Desk(home, chained(chain), overlap=1)
 
 
-def noted(home: Path, *looks: tuple[int, ...], writers: int = 1) -> Draw:
-    def draw(dag: Dag, conf: object) -> None:
-        for number in range(writers):
-            script = dag.add_operator(f"script{number}", Script(looks=looks[number:] if writers > 1 else looks))
-            script >> dag.add_operator(f"notes{number}", Notes(file_path=str(home / "out")))
-
-    return draw
+def of_another_life(out: Path, *names: str) -> None:
+    """Files that are older than the application."""
+    out.mkdir()
+    for name in names:
+        (out / name).write_bytes(b"of another life")
+        os.utime(out / name, (1, 1))
 
 
 def test_a_file_that_was_whole_is_not_replaced(tmp_path):
-    desk = Desk(tmp_path, noted(tmp_path, (101, 102), (201,), (103,)), overlap=1)
+    desk = noted(tmp_path, (101, 102), (201,), (103,))
     desk.run(windows=2)
+    told = r"notes wrote to .*out/1 in window 3, and a complete file of that name was made"
     for _ in range(2):
-        with pytest.raises(
-            FileWrittenAgain, match=r"notes0 wrote to .*out/1 in window 3, and a complete file of that name was made"
-        ):
+        with pytest.raises(FileWrittenAgain, match=told):
             desk.run()
         assert desk.outputs() == {"1": b"101 102 ", "2": b"201 "}
         assert desk.loop().checkpoint.window == 2
@@ -62,18 +53,9 @@ def test_a_file_that_was_whole_is_not_replaced(tmp_path):
     assert (desk.faults(), desk.leftovers()) == ([], [])
 
 
-def test_a_file_that_is_older_than_the_application_is_replaced(tmp_path):
-    desk = Desk(tmp_path, noted(tmp_path, (101,)))
-    desk.out.mkdir()
-    (desk.out / "1").write_text("of another life")
-    os.utime(desk.out / "1", (1, 1))
-    desk.run()
-    assert desk.outputs() == {"1": b"101 "}
-
-
 @pytest.mark.parametrize("point", [Point.STAGED, Point.APPENDED, Point.HALF_FINISHED, Point.FINISHED])
 def test_what_a_crash_left_to_be_put_in_place_is_no_second_file(tmp_path, point):
-    desk = Desk(tmp_path, noted(tmp_path, (101, 201), (301, 401)), overlap=1)
+    desk = noted(tmp_path, (101, 201), (301, 401))
     assert desk.crash(CrashAfter(point, 1), CrashAfter(point, 2)) == 2
     desk.run()
     assert desk.outputs() == {"1": b"101 ", "2": b"201 ", "3": b"301 ", "4": b"401 "}
@@ -83,50 +65,39 @@ def test_what_a_crash_left_to_be_put_in_place_is_no_second_file(tmp_path, point)
 def test_a_folder_that_cannot_be_written_to_is_reported_before_anything_is_read(tmp_path, below):
     seen: list[RunEvent] = []
     (tmp_path / "file").touch()
-    desk = Desk(tmp_path, lambda dag, _: one_line(dag, tmp_path / "file" / below))
+    desk = noted(tmp_path, (101,), out=tmp_path / "file" / below)
     with pytest.raises(FolderRefused, match=r"^notes cannot write to \S*file\S*: \S*file is a file, not a folder"):
         desk.run(observers=[seen.append])
     assert (seen, desk.loop().checkpoint.window) == ([], 0)
 
 
-@pytest.mark.parametrize("place", ["hdfs://host:1/out?user=ada", "nothing://host/out"])
-def test_a_filesystem_that_is_not_installed_is_reported_in_one_sentence(place, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("out", "place"),
+    [("hdfs://host:1/out?user=ada", "hdfs://host:1/out"), ("nothing://host/out", "nothing://host/out")],
+)
+def test_a_filesystem_that_is_not_installed_is_reported_in_one_sentence(out, place, tmp_path, monkeypatch):
     for name in ("HADOOP_HOME", "ARROW_LIBHDFS_DIR"):
         monkeypatch.delenv(name, raising=False)
-    desk = Desk(tmp_path, lambda dag, _: one_line(dag, place))
     with pytest.raises(FolderRefused) as caught:
-        desk.run()
-    problem = str(caught.value).splitlines()[0]
-    scheme = place.partition(":")[0]
-    assert problem.startswith(
-        f"notes cannot write to {scheme}://{place.partition('//')[2].partition('?')[0]}: "
-        f"the filesystem of {scheme}:// is not installed here: "
-    )
+        noted(tmp_path, (101,), out=out).run()
+    problem, scheme = str(caught.value).splitlines()[0], place.partition(":")[0]
+    assert problem.startswith(f"notes cannot write to {place}: the filesystem of {scheme}:// is not installed here: ")
     assert "dlopen" not in str(caught.value)
     assert ("JAVA_HOME" in problem) == (scheme == "hdfs")
 
 
-def one_line(dag: Dag, folder: Path | str) -> None:
-    dag.add_operator("script", Script(looks=((101,),))) >> dag.add_operator("notes", Notes(file_path=str(folder)))
-
-
 def test_the_folder_is_there_from_the_beginning(tmp_path):
-    desk = Desk(tmp_path, lambda dag, _: one_line(dag, Path("out") / "deep"))
-    desk.run(observers=[lambda happening: assert_there(tmp_path / "out" / "deep")])
+    there: list[bool] = []
+    desk = noted(tmp_path, (101,), out="out/deep")
+    desk.run(observers=[lambda _: there.append((tmp_path / "out" / "deep").is_dir())])
+    assert all(there)
     assert desk.outputs() == {"deep/1": b"101 "}
-
-
-def assert_there(folder: Path) -> None:
-    assert folder.is_dir()
 
 
 def test_files_of_another_life_are_replaced_and_that_is_reported_once(tmp_path, caplog):
     out = tmp_path / "out"
-    out.mkdir()
-    for name in ("1", "2", "9"):
-        (out / name).write_bytes(b"of another life")
-        os.utime(out / name, (1, 1))
-    desk = Desk(tmp_path, noted(tmp_path, (101, 201), (301,)), overlap=1)
+    of_another_life(out, "1", "2", "9")
+    desk = noted(tmp_path, (101, 201), (301,))
     desk.run()
     assert desk.outputs() == {"1": b"101 ", "2": b"201 ", "3": b"301 ", "9": b"of another life"}
     words = f"{out / '1'} and 1 more: older than this application, and replaced by what it writes"
@@ -134,69 +105,44 @@ def test_files_of_another_life_are_replaced_and_that_is_reported_once(tmp_path, 
 
 
 def test_of_a_file_that_is_written_in_many_windows_it_is_reported_once(tmp_path, caplog):
-    def draw(dag: Dag, conf: object) -> None:
-        dag.add_operator("script", Script(looks=((101,), (102,)))) >> dag.add_operator(
-            "notes", Unfinished(file_path=str(tmp_path / "out"))
-        )
-
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "1").write_bytes(b"of another life")
-    os.utime(tmp_path / "out" / "1", (1, 1))
-    Desk(tmp_path, draw, overlap=1).run()
+    of_another_life(tmp_path / "out", "1")
+    noted(tmp_path, (101,), (102,), kind=Unfinished).run()
     assert caplog.text.count("older than this application") == 1
 
 
+def noted_by_two(home: Path, *looks: tuple[tuple[int, ...], ...]) -> Desk:
+    """Each of two operators writes numbers to files in the same folder."""
+    chains = [{f"script{n}": Script(looks=look), f"notes{n}": Notes(file_path="out")} for n, look in enumerate(looks)]
+    return Desk(home, chained(*chains), overlap=1)
+
+
 def test_two_operators_do_not_write_one_file(tmp_path):
-    desk = Desk(tmp_path, noted(tmp_path, (101,), (102,), writers=2))
+    desk = noted_by_two(tmp_path, ((101,),), ((102,),))
     with pytest.raises(FileShared, match=r"out/1 was written by notes0 and notes1.*\n.* give each of them a file_path"):
         desk.run()
     assert (desk.outputs(), desk.loop().checkpoint.window) == ({}, 0)
 
 
 def test_two_operators_do_not_write_one_file_in_two_windows(tmp_path):
-    def draw(dag: Dag, conf: object) -> None:
-        for name, looks in (("a", ((101,), ())), ("b", ((201,), (102,)))):
-            dag.add_operator(f"script-{name}", Script(looks=looks)) >> dag.add_operator(
-                f"notes-{name}", Notes(file_path=str(tmp_path / "out"))
-            )
-
-    desk = Desk(tmp_path, draw, overlap=1)
+    desk = noted_by_two(tmp_path, ((101,), ()), ((201,), (102,)))
     desk.run(windows=1)
-    with pytest.raises(FileWrittenAgain, match=r"notes-b wrote to .*out/1 in window 2"):
+    with pytest.raises(FileWrittenAgain, match=r"notes1 wrote to .*out/1 in window 2"):
         desk.run()
     assert desk.outputs() == {"1": b"101 ", "2": b"201 "}
 
 
-class Unfinished(Notes):
-    """Never says that a file is whole."""
-
-    kind = "cast.unfinished/1"
-
-    def process(self, number: int) -> None:
-        self.files.open(f"{number // 100}").write(b"%d " % number)
-
-
 def test_an_unfinished_file_is_there_when_a_launch_ends_and_its_name_is_used_up(tmp_path):
-    def draw(*looks: tuple[int, ...]) -> Draw:
-        def drawn(dag: Dag, conf: object) -> None:
-            dag.add_operator("script", Script(looks=looks)) >> dag.add_operator(
-                "notes", Unfinished(file_path=str(tmp_path / "out"))
-            )
-
-        return drawn
-
-    first = Desk(tmp_path, draw((101,), (102,), (201,)), overlap=1)
+    looks = [(101,), (102,), (201,)]
+    first = noted(tmp_path, *looks, kind=Unfinished)
     first.run(windows=2)  # stopped: it goes on
     assert first.outputs() == {}
-    first.run()
+    windows = first.run().checkpoint.window
     assert first.outputs() == {"1": b"101 102 ", "2": b"201 "}
-    windows = first.loop().checkpoint.window
-    first.run()
-    assert first.loop().checkpoint.window == windows  # nothing came, and nothing is open
-    Desk(tmp_path, draw((101,), (102,), (201,), (301,)), overlap=1).run()
+    assert first.run().checkpoint.window == windows  # nothing came, and nothing is open
+    noted(tmp_path, *looks, (301,), kind=Unfinished).run()
     assert first.outputs() == {"1": b"101 102 ", "2": b"201 ", "3": b"301 "}
     with pytest.raises(FileWrittenAgain, match=r"notes wrote to .*out/1"):
-        Desk(tmp_path, draw((101,), (102,), (201,), (301,), (103,)), overlap=1).run()
+        noted(tmp_path, *looks, (301,), (103,), kind=Unfinished).run()
     assert first.outputs()["1"] == b"101 102 "
 
 
@@ -209,34 +155,16 @@ class AllInOne(RecordWriter):
         return self.files.open("all", block=block_id)
 
 
-@pytest.mark.parametrize(
-    "threshold",
-    [
-        pytest.param(9, id="in one window"),
-        pytest.param(1, id="in one window each"),
-    ],
-)
+@pytest.mark.parametrize("threshold", [9, 1], ids=["in one window", "in one window each"])
 def test_two_blocks_do_not_share_a_file(tmp_path, threshold):
-    def draw(dag: Dag, conf: object) -> None:
-        scanner = {"files": [str(tmp_path / "in")]}
-        splitter = dag.add_operator(
-            "splitter", FileSplitterInput(scanner=scanner, block_size=28, blocks_threshold=threshold)
-        )
-        reader = dag.add_operator("reader", LineReader())
-        writer = dag.add_operator("writer", AllInOne(file_path=str(tmp_path / "out")))
-        dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
-        dag.add_stream("lines", reader.messages, writer.input)
-
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a").write_text(some_lines(9))
-    desk = Desk(tmp_path, draw, overlap=1)
+    splitter = FileSplitterInput(scanner={"files": [str(tmp_path / "in")]}, block_size=28, blocks_threshold=threshold)
+    writer = AllInOne(file_path=str(tmp_path / "out"))
+    desk = Desk(tmp_path, chained({"splitter": splitter, "reader": LineReader(), "writer": writer}), overlap=1)
     with pytest.raises((FileShared, FileWrittenAgain, OperatorFailed), match=r"out/all") as raised:
         desk.run()
-    assert "Nothing of the window was committed" in str(raised.value) or "nothing of the window" in str(raised.value)
-
-
-def part(file: str = "f", *, block: int | None = None, operator: str = "w", name: str = "staging/1/a/t/0.part") -> Part:
-    return Part(operator=operator, file=file, part=name, length=1, block=block)
+    assert "othing of the window" in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -257,7 +185,7 @@ def test_a_file_is_of_one(before, now):
     ("before", "now"),
     [
         pytest.param([part(block=1)], [part(block=1)], id="one block in two windows"),
-        pytest.param([part(block=1)], [part(name="")], id="a block's file that is finished by name"),
+        pytest.param([part(block=1)], [part(part="")], id="a block's file that is finished by name"),
         pytest.param([part(operator="old")], [part(operator="w")], id="an operator that was renamed"),
         pytest.param([part(block=1), part(block=2)], [part("g")], id="nothing was written to it"),
     ],
@@ -267,8 +195,8 @@ def test_an_application_that_shares_no_folder_continues(before, now):
 
 
 def test_a_name_is_opened_for_one_block(tmp_path):
-    stage = Staging(StagingPlace(str(tmp_path / "app"), 1, "a", durable=False), 0)
-    files = stage.files("writer", str(tmp_path / "out"))
+    stage = staging(tmp_path)
+    files = stage.files("writer", "out")
     files.open("x", block=1)
     with pytest.raises(FileShared, match="by writer for element 1 and element 2"):
         files.open("x", block=2)
@@ -286,11 +214,8 @@ class Apart:
     place: str
     cut: bool = False
 
-    def load(self, compilation: Compilation) -> None:
-        self.inner.load(compilation)
-
-    def cores(self) -> Cores:
-        return self.inner.cores()
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
 
     def run(self, assignment: WindowTask) -> Answer:
         answer = self.inner.run(assignment)
@@ -301,25 +226,15 @@ class Apart:
                 piece.unlink()
         return answer
 
-    def running(self) -> Any:
-        return self.inner.running()
-
-    def put_in_place(self, files: Any, application_path: str, *, durable: bool) -> None:
-        self.inner.put_in_place(files, application_path, durable=durable)
-
-    def close(self) -> None:
-        self.inner.close()
-
 
 @pytest.mark.parametrize("cut", [False, True], ids=["gone", "too short"])
-def test_pieces_that_the_driver_does_not_see_are_not_committed(tmp_path, *, cut):
+def test_pieces_that_the_driver_does_not_see_are_not_committed(tmp_path, cut):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a").write_text(some_lines(9))
     desk = Desk(tmp_path, lines_through_filter(tmp_path))
     apart = Desk(tmp_path, desk.draw, backend=lambda backend: Apart(backend, desk.place, cut))
-    with pytest.raises(
-        PiecesUnseen, match=r"2 of 2 pieces that window 1 staged are not in .*\n  help: .* on storage that the driver"
-    ):
+    told = r"2 of 2 pieces that window 1 staged are not in .*\n  help: .* on storage that the driver"
+    with pytest.raises(PiecesUnseen, match=told):
         apart.run()
     assert desk.loop().checkpoint.window == 0
     desk.run()
@@ -328,8 +243,7 @@ def test_pieces_that_the_driver_does_not_see_are_not_committed(tmp_path, *, cut)
 
 
 def test_pieces_that_another_driver_swept_are_reported_as_that(tmp_path):
-    desk = Desk(tmp_path, noted(tmp_path, (101,)))
-    came = []
+    desk, came = noted(tmp_path, (101,)), []
 
     def probe(point: Point, window_id: int) -> None:
         if point is Point.STAGED and not came:
@@ -346,9 +260,9 @@ def test_thousands_of_pieces_are_looked_at_in_no_time(tmp_path):
     names = [f"staging/1/a/t/{number}.part" for number in range(3000)]
     for name in names:
         (tmp_path / name).write_bytes(b"x")
-    refuse_unseen([part(name=name) for name in names], str(tmp_path))
+    refuse_unseen([part(part=name) for name in names], str(tmp_path))
     with pytest.raises(PiecesUnseen, match="1 of 3001 pieces"):
-        refuse_unseen([part(name=name) for name in [*names, "staging/1/a/t/x.part"]], str(tmp_path))
+        refuse_unseen([part(part=name) for name in [*names, "staging/1/a/t/x.part"]], str(tmp_path))
 
 
 def test_when_an_application_began_outlives_its_folder_being_copied(tmp_path):
@@ -356,6 +270,6 @@ def test_when_an_application_began_outlives_its_folder_being_copied(tmp_path):
     shutil.copytree(tmp_path / "app", tmp_path / "copy")
     assert when_began(str(tmp_path / "app")) == when_began(str(tmp_path / "copy")) == began
     (tmp_path / "later").touch()
-    seen = look_at([str(tmp_path / "later"), str(tmp_path / "absent"), str(tmp_path)])
-    assert [found is not None and (found.changed or 0) >= began for found in seen] == [True, False, False]
-    assert seen[1:] == [None, None]
+    later, absent, folder = look_at([str(tmp_path / name) for name in ("later", "absent", ".")])
+    assert later.changed >= began
+    assert (absent, folder) == (None, None)

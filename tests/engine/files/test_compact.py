@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit import Dag
 from dagkit.engine.files import compact as gathering
 from dagkit.engine.files.compact import MOST_PIECES, gathered, last_ones
 from dagkit.engine.files.pieces import PiecesLost
@@ -15,33 +14,33 @@ from dagkit.engine.points import Point
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import PartWriter
 from tests.engine.cast import Desk, Script, files_in
+from tests.engine.changes.cast import chained
+from tests.engine.files.cast import part
 
 
 def written(home: Path, windows: int) -> Desk:
     """One number in each window, into one file that is whole at the end."""
+    script = Script(looks=tuple((number,) for number in range(windows)))
+    writer = PartWriter(file_path=str(home / "out"), format=lambda number: f"{number}")
+    return Desk(home, chained({"script": script, "writer": writer}))
 
-    def draw(dag: Dag, conf: object) -> None:
-        script = dag.add_operator("script", Script(looks=tuple((number,) for number in range(windows))))
-        writer = dag.add_operator("writer", PartWriter(file_path=str(home / "out"), format=lambda number: f"{number}"))
-        script >> writer
 
-    return Desk(home, draw)
+def assert_whole(desk: Desk, windows: int) -> None:
+    assert desk.outputs() == {"part-00000-00000": "".join(f"{number}\n" for number in range(windows)).encode()}
+    assert (desk.faults(), desk.leftovers()) == ([], [])
 
 
 @pytest.mark.slow
 def test_the_checkpoint_stays_small_however_many_windows_write_to_a_file(tmp_path):
-    desk, sizes = written(tmp_path, 300), []
-    ledger = desk.ledger
+    desk = written(tmp_path, 300)
     for _ in range(3):
-        loop = desk.run(windows=100)
-        content = ledger().chain(next(n for n in ledger().names() if n != "script")).checkpoint()
-        sizes.append(len(content or b""))
+        loop, ledger = desk.run(windows=100), desk.ledger()
+        (application,) = set(ledger.names()) - {"script"}
+        assert len(ledger.chain(application).checkpoint()) < 10_000
         assert len(loop.checkpoint.files) <= MOST_PIECES + 1
         assert len(files_in(Path(desk.place) / "staging")) <= MOST_PIECES + 1
-    assert max(sizes) < 10_000
     desk.run()
-    assert desk.outputs() == {"part-00000-00000": "".join(f"{number}\n" for number in range(300)).encode()}
-    assert (desk.faults(), desk.leftovers()) == ([], [])
+    assert_whole(desk, 300)
 
 
 @pytest.mark.parametrize("point", Point)
@@ -50,8 +49,7 @@ def test_a_kill_around_it_loses_and_doubles_nothing(tmp_path, monkeypatch, point
     desk = written(tmp_path, 9)
     desk.crash(*(CrashAfter(point, window) for window in range(2, 10)))
     desk.run()
-    assert desk.outputs() == {"part-00000-00000": "".join(f"{number}\n" for number in range(9)).encode()}
-    assert (desk.faults(), desk.leftovers()) == ([], [])
+    assert_whole(desk, 9)
 
 
 def parts(home: Path, lengths: list[int], *, block: int | None = None) -> tuple[Part, ...]:
@@ -61,7 +59,7 @@ def parts(home: Path, lengths: list[int], *, block: int | None = None) -> tuple[
         folder.mkdir(parents=True)
         (folder / "0.part").write_text(f"{window % 10}" * length)
         name = f"staging/{window}/a/t/0.part"
-        made.append(Part(operator="w", file="f", part=name, length=length, window=window, block=block))
+        made.append(part(part=name, length=length, window=window, block=block))
     return tuple(made)
 
 
@@ -73,7 +71,7 @@ def test_pieces_of_a_block_stay_what_they_are(tmp_path):
 def test_pieces_are_there_until_they_are_forgotten(tmp_path):
     files = parts(tmp_path, [2] * 40)
     found = gathered(files, StagingPlace(str(tmp_path), 41, "g"))
-    assert [(part.length, part.window) for part in found.files] == [(80, 39)]
+    assert [(each.length, each.window) for each in found.files] == [(80, 39)]
     whole = tmp_path / found.files[0].part
     assert whole.read_text() == "".join(f"{window % 10}" * 2 for window in range(40))
     assert whole.relative_to(tmp_path).parts[:3] == ("staging", "41", "g")
@@ -90,9 +88,9 @@ def test_a_piece_that_is_gone_is_missed(tmp_path):
 
 @given(st.lists(st.integers(0, 1000), min_size=2, max_size=60))
 def test_no_byte_is_copied_before_as_much_has_come_after_it(lengths):
-    made = [Part(operator="w", file="f", part=f"{number}", length=length) for number, length in enumerate(lengths)]
+    made = [part(part=f"{number}", length=length) for number, length in enumerate(lengths)]
     chosen = last_ones(made)
     assert chosen == made[len(made) - len(chosen) :]
     assert len(chosen) >= 2
     left = made[: len(made) - len(chosen)]
-    assert all(part.length > sum(other.length for other in made[place + 1 :]) for place, part in enumerate(left))
+    assert all(each.length > sum(other.length for other in made[n + 1 :]) for n, each in enumerate(left))

@@ -4,17 +4,18 @@ import errno
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, ClassVar
 
+import fsspec
 import pytest
 
 from dagkit.engine.files import local_folder, remote_folder
 from dagkit.engine.files import pieces as pieces_module
-from dagkit.engine.files.folder import checked
 from dagkit.engine.files.local_folder import LocalFolder
 from dagkit.engine.files.open_folder import folder_at, put_in_place
 from dagkit.engine.files.pieces import FileUnplaced, Piece, PiecesLost, look_at
@@ -46,94 +47,55 @@ def gone(made: list[Piece]) -> bool:
     return not any(Path(piece.path).exists() for piece in made)
 
 
-CONTENTS = [
-    pytest.param(["one"], id="one piece"),
-    pytest.param(["one", "", "three"], id="several pieces"),
-    pytest.param([""], id="an empty piece"),
-]
+CONTENTS = pytest.mark.parametrize(
+    "contents", [["one"], ["one", "", "three"], [""]], ids=["one piece", "several pieces", "an empty piece"]
+)
 
 
-@pytest.mark.parametrize("durable", [True, False])
-@pytest.mark.parametrize("contents", CONTENTS)
-def test_a_file_holds_its_pieces_and_they_are_gone(tmp_path, folder, contents, *, durable):
-    made, file = pieces(tmp_path, *contents), folder.path_of("below/a.txt")
-    for _ in range(2):
-        folder.put_in_place(made, file, durable=durable)
-        assert Path(file).read_text() == "".join(contents)
-        assert gone(made)
-    assert [path.name for path in Path(file).parent.iterdir()] == ["a.txt"]
+def stop_at(monkeypatch: pytest.MonkeyPatch, stop_at: int) -> None:
+    """Let the n-th call of the operating system not come back: before it is done, or after."""
+    left = count(stop_at, -1)
 
-
-class Interrupted:
-    """Calls of the operating system, of which the n-th does not come back: before it is done, or after."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, stop_at: int) -> None:
-        self.calls = 0
-        self.stop_at = stop_at
-        for owner, name in (
-            (Path, "replace"),
-            (Path, "unlink"),
-            (Path, "mkdir"),
-            (os, "fsync"),
-            (pieces_module.shutil, "copyfileobj"),
-        ):
-            monkeypatch.setattr(owner, name, self.counted(getattr(owner, name)))
-
-    def counted(self, call: Callable[..., object]) -> Callable[..., object]:
+    def counted(call: Callable[..., object]) -> Callable[..., object]:
         def step(*given: object, **named: object) -> object:
-            self.check()
+            if next(left) == 1:
+                raise Crash("here")
             done = call(*given, **named)
-            self.check()
+            if next(left) == 1:
+                raise Crash("here")
             return done
 
         return step
 
-    def check(self) -> None:
-        self.calls += 1
-        if self.calls == self.stop_at:
-            raise Crash("here")
+    shutil = pieces_module.shutil
+    for owner, name in ((Path, "replace"), (Path, "unlink"), (Path, "mkdir"), (os, "fsync"), (shutil, "copyfileobj")):
+        monkeypatch.setattr(owner, name, counted(getattr(owner, name)))
 
 
-def killed_at_every_step(monkeypatch: pytest.MonkeyPatch, work: Callable[[int], None]) -> Iterator[int]:
-    """Does the work again and again, killed one step later each time, until it is no longer stopped."""
+@pytest.mark.parametrize("across", [False, True], ids=["on one disk", "across disks"])
+@CONTENTS
+def test_a_process_killed_over_it_may_do_it_again(tmp_path, monkeypatch, contents, across):
+    """It is killed one step later each time, until it is no longer stopped."""
+    if across:
+        refuse_renaming_across(monkeypatch)
     for step in range(1, 200):
+        home = tmp_path / str(step)
+        home.mkdir()
+        made, out = pieces(home, *contents), LocalFolder(home / "out")
         with monkeypatch.context() as patched:
-            Interrupted(patched, step)
+            stop_at(patched, step)
             try:
-                work(step)
+                out.put_in_place(made, out.path_of("a.txt"), durable=True)
             except Crash:
                 ended = False
             else:
                 ended = True
-        yield step
+        out.put_in_place(made, out.path_of("a.txt"), durable=True)
+        assert [(path.name, path.read_text()) for path in out.path.iterdir()] == [("a.txt", "".join(contents))]
+        assert gone(made)
         if ended:
-            return
-    raise AssertionError("it never ends")
-
-
-@pytest.mark.parametrize("across", [False, True], ids=["on one disk", "across disks"])
-@pytest.mark.parametrize("contents", CONTENTS)
-def test_a_process_killed_over_it_may_do_it_again(tmp_path, monkeypatch, contents, *, across):
-    if across:
-        refuse_renaming_across(monkeypatch)
-    made: dict[int, list[Piece]] = {}
-
-    def work(step: int) -> None:
-        home = tmp_path / str(step)
-        home.mkdir(exist_ok=True)
-        made[step] = made.get(step) or pieces(home, *contents)
-        out = LocalFolder(home / "out")
-        out.put_in_place(made[step], out.path_of("a.txt"), durable=True)
-
-    steps = 0
-    for step in killed_at_every_step(monkeypatch, work):
-        work(step)
-        out = tmp_path / str(step) / "out"
-        assert [path.name for path in out.iterdir()] == ["a.txt"]
-        assert (out / "a.txt").read_text() == "".join(contents)
-        assert gone(made[step])
-        steps += 1
-    assert steps > 4
+            break
+    assert 4 < step < 199
 
 
 def refuse_renaming_across(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +128,7 @@ def other_disk() -> Path | None:
 
 
 @pytest.mark.skipif(other_disk() is None, reason="there is no second disk")
-@pytest.mark.parametrize("contents", CONTENTS)
+@CONTENTS
 def test_a_file_is_put_on_another_disk(tmp_path, contents):
     with tempfile.TemporaryDirectory(dir=other_disk()) as elsewhere:
         made, out = pieces(tmp_path, *contents), LocalFolder(Path(elsewhere))
@@ -175,7 +137,7 @@ def test_a_file_is_put_on_another_disk(tmp_path, contents):
         assert gone(made)
 
 
-@pytest.mark.parametrize("contents", CONTENTS)
+@CONTENTS
 def test_two_drivers_may_put_the_same_file_in_place(tmp_path, folder, monkeypatch, contents):
     made, file = pieces(tmp_path, *contents), folder.path_of("a.txt")
     renamed = Path.replace
@@ -193,38 +155,28 @@ def test_two_drivers_may_put_the_same_file_in_place(tmp_path, folder, monkeypatc
 
 
 @pytest.mark.parametrize(
-    ("lost", "file"),
-    [
-        pytest.param([0, 1], None, id="all pieces and the file"),
-        pytest.param([1], None, id="one piece, and no file was made"),
-        pytest.param([0, 1], "short", id="all pieces, and the file is another one"),
-    ],
+    ("lost", "cut", "file"),
+    [([0, 1], False, None), ([1], False, None), ([0, 1], False, "short"), ([], True, None)],
+    ids=["all and the file", "one, and no file was made", "all, and the file is another one", "one is cut"],
 )
-def test_removed_pieces_are_missed(tmp_path, folder, lost, file):
+def test_removed_or_cut_pieces_are_missed(tmp_path, folder, lost, cut, file):
     made, path = pieces(tmp_path, "one", "two"), Path(folder.path_of("a.txt"))
     for number in lost:
         Path(made[number].path).unlink()
+    if cut:
+        os.truncate(made[1].path, 2)
     if file is not None:
         path.parent.mkdir()
         path.write_text(file)
     with pytest.raises(PiecesLost, match=r"staged pieces of .*a\.txt are gone or cut, and it is not complete"):
         folder.put_in_place(made, str(path), durable=False)
     assert [Path(piece.path).exists() for piece in made] == [number not in lost for number in (0, 1)]
-
-
-def test_a_piece_that_was_cut_is_put_nowhere(tmp_path, folder):
-    made, file = pieces(tmp_path, "one", "two"), folder.path_of("a.txt")
-    os.truncate(made[1].path, 2)
-    with pytest.raises(PiecesLost, match="are gone or cut"):
-        folder.put_in_place(made, file, durable=False)
-    assert not Path(file).exists()
-    assert not gone(made)
+    assert path.exists() == (file is not None)
 
 
 NEARLY_FULL = """
 import resource, sys
-from dagkit.engine.files.pieces import FileUnplaced
-from dagkit.engine.files.pieces import Piece
+from dagkit.engine.files.pieces import FileUnplaced, Piece
 from dagkit.engine.files.open_folder import put_in_place
 
 *pieces, file = sys.argv[1:]
@@ -264,10 +216,6 @@ def test_a_name_that_leads_out_of_its_folder_is_refused(folder, name):
         folder.path_of(name)
 
 
-def test_a_name_may_lead_into_folders():
-    assert checked("a/b.txt") == "a/b.txt"
-
-
 def test_a_relative_place_is_taken_from_home(tmp_path):
     assert folder_at("out", str(tmp_path)) == LocalFolder(tmp_path / "out")
     assert folder_at("/out", str(tmp_path)) == LocalFolder(Path("/out"))
@@ -285,9 +233,7 @@ def test_a_url_means_the_same_to_readers_and_to_writers(tmp_path):
         file = folder_at(place).path_of("c d.txt")
         put_in_place([Piece(staged.path_of("0.part"), 7)], file, durable=False)
         assert [found.length for found in look_at([file]) if found] == [7]
-        found = looked_up(file)
-        assert found is not None
-        with opened(found.path) as stream:
+        with opened(looked_up(file).path) as stream:
             buffer = memoryview(bytearray(7))
             assert (stream.readinto(buffer), bytes(buffer)) == (7, b"content")
     assert [path.name for path in (tmp_path / "a b").glob("*.txt")] == ["c d.txt"]
@@ -304,45 +250,15 @@ def test_options_of_a_url_stay_behind_the_names_that_are_put_into_it():
     assert (again.path, again.filesystem) == ("bucket/a b/c d", folder.filesystem)
 
 
-@pytest.fixture
-def remote():
-    """A folder behind a URL; its files live in this process."""
-    import fsspec  # noqa: PLC0415 - only here
+def read(file: str) -> str:
+    return Path(file).read_text() if "://" not in file else fsspec.filesystem("memory").cat_file(file).decode()
 
-    folder = folder_at("memory://places/out")
-    assert isinstance(folder, RemoteFolder)
-    yield folder
+
+@CONTENTS
+@pytest.mark.parametrize("source", ["", "memory://places/staged"], ids=["from here", "from a store"])
+@pytest.mark.parametrize("target", ["", "memory://places/out"], ids=["to here", "to a store"])
+def test_pieces_and_file_may_lie_in_different_stores(tmp_path, *, source, target, contents, monkeypatch):
     fsspec.filesystem("memory").store.clear()
-
-
-@pytest.mark.parametrize("contents", CONTENTS)
-def test_a_remote_file_holds_its_pieces_and_they_are_gone(remote, contents):
-    staged = folder_at("memory://places/staged")
-    staged.make()
-    made = []
-    for number, content in enumerate(contents):
-        with staged.create(f"{number}.part") as stream:
-            stream.write(content.encode())
-        made.append(Piece(staged.path_of(f"{number}.part"), len(content)))
-    file = remote.path_of("a.txt")
-    for _ in range(2):
-        remote.put_in_place(made, file, durable=True)
-        assert remote.length(file) == sum(map(len, contents))
-        assert [staged.length(piece.path) for piece in made] == [None] * len(made)
-
-
-HERE_OR_THERE = [
-    pytest.param("", "memory://places/out", id="from here to a store"),
-    pytest.param("memory://places/staged", "", id="from a store to here"),
-    pytest.param("memory://places/staged", "memory://places/out", id="within a store"),
-    pytest.param("", "", id="here"),
-]
-
-
-@pytest.mark.usefixtures("remote")
-@pytest.mark.parametrize("contents", CONTENTS)
-@pytest.mark.parametrize(("source", "target"), HERE_OR_THERE)
-def test_pieces_and_file_may_lie_in_different_stores(tmp_path, source, target, contents, monkeypatch):
     staged, out = folder_at(source or tmp_path / "staged"), folder_at(target or tmp_path / "out")
     staged.make()
     made = []
@@ -365,25 +281,16 @@ def test_pieces_and_file_may_lie_in_different_stores(tmp_path, source, target, c
     for _ in range(2):
         put_in_place(made, file, durable=True)
         assert [staged.length(piece.path) for piece in made] == [None] * len(made)
-        assert read(file) == "".join(contents)
+        assert (read(file), out.length(file)) == ("".join(contents), sum(map(len, contents)))
     with pytest.raises(PiecesLost):
         put_in_place(made, out.path_of("below/another.txt"), durable=True)
-
-
-def read(file: str) -> str:
-    if "://" not in file:
-        return Path(file).read_text()
-    import fsspec  # noqa: PLC0415 - only here
-
-    return bytes(fsspec.filesystem("memory").cat_file(file)).decode()
 
 
 def test_a_store_that_does_not_move_onto_a_file_is_helped():
     class Strict:
         """As hdfs does it."""
 
-        def __init__(self) -> None:
-            self.there = {"out/a": "old", "staged/0": "new"}
+        there: ClassVar = {"out/a": "old", "staged/0": "new"}
 
         def move(self, source: str, target: str) -> None:
             if target in self.there:
@@ -404,11 +311,9 @@ def test_a_store_that_does_not_move_onto_a_file_is_helped():
 def test_folders_that_were_made_for_a_file_survive_a_power_cut(tmp_path, monkeypatch):
     synced: list[Path] = []
     monkeypatch.setattr(local_folder, "sync_folder", synced.append)
-    put_in_place(pieces(tmp_path, "one"), str(tmp_path / "a" / "b" / "c.txt"), durable=True)
-    assert synced == [tmp_path, tmp_path / "a", tmp_path / "a" / "b"]
-    synced.clear()
-    put_in_place(pieces(tmp_path, "one"), str(tmp_path / "a" / "b" / "d.txt"), durable=True)
-    assert synced == [tmp_path / "a" / "b"]
+    for name in ("c.txt", "d.txt"):
+        put_in_place(pieces(tmp_path, "one"), str(tmp_path / "a" / "b" / name), durable=True)
+    assert synced == [tmp_path, tmp_path / "a", tmp_path / "a" / "b", tmp_path / "a" / "b"]
 
 
 def test_folders_are_listed_and_removed(folder):

@@ -21,21 +21,44 @@ from dagkit.engine.files.publish import (
     sweep_attempts,
     sweep_windows,
 )
-from dagkit.engine.files.staging import Part, Staging, StagingFailed, StagingPlace
+from dagkit.engine.files.staging import Part, StagingFailed, StagingPlace
 from tests.engine.cast import files_in
-
-
-def staging(home: Path, *, window: int = 1, attempt: str = "a", slot: int = 0) -> Staging:
-    return Staging(StagingPlace(str(home / "app"), window, attempt, durable=False, home=str(home)), slot)
+from tests.engine.files.cast import part, staging
 
 
 def text_of(home: Path, part: Part) -> str:
     return (home / "app" / part.part).read_text()
 
 
-def test_a_file_is_one_piece_for_each_stretch_of_work(tmp_path):
-    stage = staging(tmp_path)
-    files = stage.files("writer", "out")
+def inode_of(home: Path, part: Part) -> int:
+    return (home / "app" / part.part).stat().st_ino
+
+
+@pytest.fixture
+def stage(tmp_path):
+    return staging(tmp_path)
+
+
+@pytest.fixture
+def files(stage):
+    return stage.files("writer", "out")
+
+
+@pytest.fixture
+def synced(monkeypatch):
+    """The files that were synced, and the threads that did it."""
+    found, sync = [], os.fsync
+
+    def seen(file: int) -> None:
+        if stat.S_ISREG(os.fstat(file).st_mode):
+            found.append((os.fstat(file).st_ino, threading.get_ident()))
+        sync(file)
+
+    monkeypatch.setattr(os, "fsync", seen)
+    return found
+
+
+def test_a_file_is_one_piece_for_each_stretch_of_work(tmp_path, stage, files):
     for order, word in ((0, "a"), (50, "c"), (0, "b")):
         stage.order = order
         files.open("1", block=1).write(word.encode())
@@ -45,9 +68,7 @@ def test_a_file_is_one_piece_for_each_stretch_of_work(tmp_path):
     assert {part.element_id for part in parts} == {1}
 
 
-def test_pieces_are_closed_when_their_block_is(tmp_path):
-    stage = staging(tmp_path)
-    files = stage.files("writer", "out")
+def test_pieces_are_closed_when_their_block_is(tmp_path, stage, files):
     files.open("1", block=1).write(b"one")
     files.open("2", block=2).write(b"two")
     stage.close_element(1)
@@ -55,8 +76,7 @@ def test_pieces_are_closed_when_their_block_is(tmp_path):
     assert [part.length for part in stage.parts()] == [3, 3]
 
 
-def test_files_that_were_declared_to_be_of_no_block_are_opened_for_none(tmp_path):
-    stage = staging(tmp_path)
+def test_files_that_were_declared_to_be_of_no_block_are_opened_for_none(stage):
     files = stage.files("writer", "out", of_blocks=False)
     files.open("all").write(b"a")
     assert [part.element_id for part in stage.parts()] == [None]
@@ -64,30 +84,21 @@ def test_files_that_were_declared_to_be_of_no_block_are_opened_for_none(tmp_path
         files.open("7", block=7)
 
 
-def test_a_window_that_writes_nothing_stages_nothing(tmp_path):
-    stage = staging(tmp_path)
-    stage.files("writer", "out")
-    assert stage.parts() == []
-    assert files_in(tmp_path) == []
-
-
-def test_a_file_may_be_finished_in_a_window_that_adds_nothing_to_it(tmp_path):
-    stage = staging(tmp_path)
-    files = stage.files("writer", "out")
+def test_a_file_may_be_finished_in_a_window_that_adds_nothing_to_it(tmp_path, stage, files):
+    assert (stage.parts(), files_in(tmp_path)) == ([], []), "a window that writes nothing stages nothing"
     files.open("a").write(b"a")
     files.finish("a")
     files.finish("b")
-    assert [(Path(part.file).name, part.part != "", part.finished) for part in stage.parts()] == [
-        ("a", True, True),
-        ("b", False, True),
-    ]
+    finished = [(Path(part.file).name, part.part != "", part.finished) for part in stage.parts()]
+    assert finished == [("a", True, True), ("b", False, True)]
 
 
-def test_an_attempt_that_failed_leaves_nothing_open(tmp_path):
-    stage = staging(tmp_path)
-    piece = stage.files("writer", "out").open("a")
+@pytest.mark.parametrize("most_open", [9, 1], ids=["all are open", "one is suspended"])
+def test_an_attempt_that_failed_leaves_nothing_open(stage, files, monkeypatch, most_open):
+    monkeypatch.setattr(staging_module, "MOST_OPEN", most_open)
+    pieces = [files.open(name) for name in "ab"]
     stage.abandon()
-    assert piece.stream.closed
+    assert all(piece.stream.closed for piece in pieces)
     assert stage.parts() == []
 
 
@@ -95,31 +106,31 @@ def test_a_piece_that_cannot_be_closed_names_its_writer(tmp_path):
     stage = staging(tmp_path, window=3, slot=2)
     piece = stage.files("writer", "out").open("a")
     piece.stream.close()
-    piece.stream = Full()  # type: ignore[assignment] # as much of a file as is needed
+    piece.stream = Full()
     with pytest.raises(OperatorFailed, match=r"writer failed in window 3, slot 2: StagingFailed: a piece of .*out/a"):
         stage.parts()
     assert piece.stream.closed
 
 
 @pytest.mark.parametrize("durable", [False, True])
-def test_a_piece_is_synced_while_work_goes_on_and_before_anybody_hears_of_it(tmp_path, monkeypatch, *, durable):
-    synced: list[int] = []
-    sync, main = os.fsync, threading.get_ident()
-
-    def seen(file: int) -> None:
-        if stat.S_ISREG(os.fstat(file).st_mode):
-            assert threading.get_ident() != main, "work waits for no file"
-            synced.append(os.fstat(file).st_ino)
-        sync(file)
-
-    monkeypatch.setattr(os, "fsync", seen)
-    stage = Staging(StagingPlace(str(tmp_path / "app"), 1, "a", durable=durable, home=str(tmp_path)), 0)
+def test_a_piece_is_synced_while_work_goes_on_and_before_anybody_hears_of_it(tmp_path, synced, *, durable):
+    stage = staging(tmp_path, durable=durable)
     files = stage.files("writer", "out")
     for number in range(3):
         files.open(f"{number}", block=number).write(b"text")
         stage.close_element(number)
     parts = stage.parts()
-    assert sorted(synced) == sorted((tmp_path / "app" / part.part).stat().st_ino for part in parts if durable)
+    assert sorted(file for file, _ in synced) == sorted(inode_of(tmp_path, part) for part in parts if durable)
+    assert threading.get_ident() not in {thread for _, thread in synced}, "work waits for no file"
+
+
+def test_a_piece_whose_file_was_closed_meanwhile_is_synced_as_all_others(tmp_path, synced, monkeypatch):
+    monkeypatch.setattr(staging_module, "MOST_OPEN", 2)
+    stage = staging(tmp_path, durable=True)
+    files = stage.files("writer", "out")
+    for number in range(5):
+        files.open(f"{number}").write(b"text")
+    assert {inode_of(tmp_path, part) for part in stage.parts()} <= {file for file, _ in synced}
 
 
 def test_a_disk_that_fails_behind_the_work_names_the_writer_and_leaves_nothing_open(tmp_path, monkeypatch):
@@ -127,7 +138,7 @@ def test_a_disk_that_fails_behind_the_work_names_the_writer_and_leaves_nothing_o
         raise OSError(errno.ENOSPC, "the disk is full")
 
     monkeypatch.setattr(os, "fsync", full)
-    stage = Staging(StagingPlace(str(tmp_path / "app"), 3, "a", home=str(tmp_path)), 2)
+    stage = staging(tmp_path, window=3, slot=2, durable=True)
     files = stage.files("writer", "out")
     held = [files.open(f"{number}", block=number) for number in range(3)]
     stage.close_element(0)
@@ -140,7 +151,7 @@ def test_a_disk_that_fails_behind_the_work_names_the_writer_and_leaves_nothing_o
 @pytest.mark.parametrize("durable", [False, True])
 def test_a_slot_has_few_files_open_however_many_it_writes(tmp_path, monkeypatch, *, durable):
     monkeypatch.setattr(staging_module, "MOST_OPEN", 4)
-    stage = Staging(StagingPlace(str(tmp_path / "app"), 1, "a", durable=durable, home=str(tmp_path)), 0)
+    stage = staging(tmp_path, durable=durable)
     files = stage.files("writer", "out")
     held = [files.open(f"{number}", block=number % 3) for number in range(30)]
     for word in (b"one ", b"two ", b"three"):
@@ -156,46 +167,16 @@ def test_a_slot_has_few_files_open_however_many_it_writes(tmp_path, monkeypatch,
     assert all(piece.stream.closed for piece in held)
 
 
-def test_a_piece_whose_file_was_closed_meanwhile_is_synced_as_all_others(tmp_path, monkeypatch):
-    synced: set[int] = set()
-    sync = os.fsync
-
-    def seen(file: int) -> None:
-        synced.add(os.fstat(file).st_ino)
-        sync(file)
-
-    monkeypatch.setattr(os, "fsync", seen)
-    monkeypatch.setattr(staging_module, "MOST_OPEN", 2)
-    stage = Staging(StagingPlace(str(tmp_path / "app"), 1, "a", home=str(tmp_path)), 0)
-    files = stage.files("writer", "out")
-    for number in range(5):
-        files.open(f"{number}").write(b"text")
-    assert {(tmp_path / "app" / part.part).stat().st_ino for part in stage.parts()} <= synced
-
-
-def test_what_cannot_be_gone_on_with_is_written_in_several_pieces(tmp_path, monkeypatch):
+def test_what_cannot_be_gone_on_with_is_written_in_several_pieces(tmp_path, stage, files, monkeypatch):
     monkeypatch.setattr(staging_module, "MOST_OPEN", 1)
     monkeypatch.setattr(LocalFolder, "appends", False)
-    stage = staging(tmp_path)
-    files = stage.files("writer", "out")
     for word in (b"one ", b"two "):
         for number in range(2):
             files.open(f"{number}").write(word)
-    by_name: dict[str, list[Part]] = {}
-    for each in stage.parts():
-        by_name.setdefault(Path(each.file).name, []).append(each)
-    app = str(tmp_path / "app")
-    texts = {n: "".join(Path(p.path).read_text() for p in pieces_of(parts, app)) for n, parts in by_name.items()}
-    assert texts == {"0": "one two ", "1": "one two "}
-
-
-def test_an_attempt_that_failed_forgets_what_was_suspended(tmp_path, monkeypatch):
-    monkeypatch.setattr(staging_module, "MOST_OPEN", 1)
-    stage = staging(tmp_path)
-    for name in "ab":
-        stage.files("writer", "out").open(name).write(b"x")
-    stage.abandon()
-    assert stage.parts() == []
+    parts = stage.parts()
+    for name in ("0", "1"):
+        pieces = pieces_of([each for each in parts if Path(each.file).name == name], str(tmp_path / "app"))
+        assert [Path(piece.path).read_text() for piece in pieces] == ["one ", "two "]
 
 
 class Full:
@@ -211,26 +192,21 @@ class Full:
         self.flush()
 
 
-def test_a_piece_that_cannot_be_made_says_of_which_file(tmp_path):
+def test_a_piece_that_cannot_be_made_says_of_which_file(tmp_path, files):
     (tmp_path / "app").write_text("in the way")
-    with pytest.raises(
-        StagingFailed,
-        match=r"a piece of .*out/a cannot be staged in the application's folder: .*Not a directory|File exists",
-    ):
-        staging(tmp_path).files("writer", "out").open("a")
+    told = r"a piece of .*out/a cannot be staged in the application's folder: .*Not a directory|File exists"
+    with pytest.raises(StagingFailed, match=told):
+        files.open("a")
 
 
-def test_a_name_that_leads_out_of_the_directory_is_refused(tmp_path):
+def test_a_name_that_leads_out_of_the_directory_is_refused(files):
     with pytest.raises(ValueError, match="is no name for a file in a folder"):
-        staging(tmp_path).files("writer", "out").open("../a")
-
-
-def part(order: int, window: int, slot: int, name: str) -> Part:
-    return Part(operator="w", file="f", part=name, length=1, order=order, window=window, slot=slot)
+        files.open("../a")
 
 
 def test_pieces_make_up_a_file_by_stretch_then_window_then_slot():
-    parts = [part(50, 1, 0, "c"), part(0, 2, 0, "b"), part(0, 1, 1, "a"), part(50, 1, 1, "d"), part(0, 9, 9, "")]
+    places = {"c": (50, 1, 0), "b": (0, 2, 0), "a": (0, 1, 1), "d": (50, 1, 1), "": (0, 9, 9)}
+    parts = [part(part=name, order=at[0], window=at[1], slot=at[2]) for name, at in places.items()]
     assert [piece.path for piece in pieces_of(parts, "/app")] == ["/app/a", "/app/b", "/app/c", "/app/d"]
 
 
@@ -262,26 +238,21 @@ def three(tmp_path):
     return tmp_path
 
 
-def test_what_is_not_needed_is_swept_up_to_the_window_that_was_committed(three):
-    assert sweep(str(three / "app"), {"2"}, upto=2) == []
-    assert staged(three) == ["2/c"]
-
-
-def test_what_later_windows_staged_is_nobodys_to_sweep_yet(three):
-    assert sweep(str(three / "app"), set(), upto=1) == ["2"]
-    assert staged(three) == ["2/c"]
-
-
-def test_windows_that_are_finished_are_swept(three):
-    sweep_windows(str(three / "app"), {"2", "7"})
-    assert staged(three) == ["1/a", "1/b"]
-
-
-def test_attempts_are_swept_and_others_at_the_same_window_stay(three):
-    place = str(three / "app")
-    sweep_attempts(place, [StagingPlace(place, 1, "a"), StagingPlace(place, 2, "c")])
-    assert staged(three) == ["1/b"]
-    assert not (three / "app" / "staging" / "2").exists()
+@pytest.mark.parametrize(
+    ("act", "later", "rest"),
+    [
+        (lambda place: sweep(place, {"2"}, upto=2), [], ["2/c"]),
+        (lambda place: sweep(place, set(), upto=1), ["2"], ["2/c"]),
+        (lambda place: sweep_windows(place, {"2", "7"}), None, ["1/a", "1/b"]),
+        (lambda place: sweep_attempts(place, [StagingPlace(place, *at) for at in ((1, "a"), (2, "c"))]), None, ["1/b"]),
+    ],
+    ids=["what is not needed", "but not what later windows staged", "windows that are finished", "attempts"],
+)
+def test_staged_files_are_swept(three, act, later, rest):
+    assert act(str(three / "app")) == later
+    assert staged(three) == rest
+    windows = {path.name for path in (three / "app" / "staging").iterdir()}
+    assert windows == {name.partition("/")[0] for name in rest}
 
 
 def test_what_another_driver_stages_while_attempts_are_swept_stays(three, monkeypatch):

@@ -16,10 +16,11 @@ from tests.patience import within
 class Disk:
     """A disk that takes what it is given when it is let, or fails."""
 
+    full_after = 1000
+
     def __init__(self) -> None:
         self.lets = threading.Semaphore(0)
         self.held: list[int] = []
-        self.full_after = 1000
 
     def sync(self, file: int) -> None:
         assert self.lets.acquire(timeout=within(30))
@@ -70,13 +71,10 @@ def test_who_adds_a_file_goes_on_and_who_waits_finds_it_on_the_disk(tmp_path, di
     assert sync_threads() == []
 
 
-def test_waiting_for_nothing_starts_nothing():
-    Syncing().wait()
-    assert sync_threads() == []
-
-
-def test_it_can_be_used_again(tmp_path, disk):
+def test_waiting_for_nothing_starts_nothing_and_it_can_be_used_again(tmp_path, disk):
     syncing = Syncing()
+    syncing.wait()
+    assert sync_threads() == []
     disk.let(2)
     for name in "ab":
         syncing.add(written(tmp_path, name), named(name))

@@ -26,15 +26,12 @@ def test_every_decision_that_was_kept_can_be_made_again(tmp_path):
         assert (again.after, again.rule) == (each.fact.after, each.fact.rule)
 
 
-def test_when_blocks_came_and_when_all_were_read(tmp_path):
+def test_when_blocks_came_when_all_were_read_and_how_fast_it_was(tmp_path):
     told = recorded(_ledger(burst(tmp_path)))
     assert told.arrivals == (Arrival(0.0, 100, MIB), Arrival(90_000.0, 1, MIB))
     assert told.drained == (10_000.0, 90_500.0)
     assert backlog_millis(told.arrivals, told.drained) == 10_500.0
-
-
-def test_the_world_is_as_it_was_measured(tmp_path):
-    world = world_of(recorded(_ledger(burst(tmp_path))))
+    world = world_of(told)
     assert world.cores == [(0.0, 4)]
     assert world.per_milli == pytest.approx(2.5 * MIB / 1000)
 
@@ -92,9 +89,8 @@ def test_a_backlog_that_was_never_read_is_reported(tmp_path):
 def test_decisions_of_others_have_no_inputs_to_be_made_again_from(tmp_path):
     recording = Recording(tmp_path)
     recording.find(1)
-    at = recording.clock.now()
-    by_hand = Scaled(operator="reader", at=at, before=1, after=3, policy="asked", rule="set by hand")
-    recording.run(MIB, 1, [by_hand])
+    by_hand = {"before": 1, "after": 3, "policy": "asked", "rule": "set by hand"}
+    recording.run(MIB, 1, [Scaled(operator="reader", at=recording.clock.now(), **by_hand)])
     (made,) = decisions(_ledger(recording))
     assert made.inputs is None
     with pytest.raises(NothingDecided, match="no decision for reader kept the inputs"):

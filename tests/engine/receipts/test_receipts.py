@@ -3,48 +3,34 @@
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dagkit import Dag
 from dagkit.api.running import Until
 from dagkit.engine.changes.requests import GiveUp, Retry, ask
 from dagkit.engine.points import Point
-from dagkit.engine.run.loop import Loop
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import FileSplitterInput, LineReader, Map, PartWriter, RecordWriter
-from tests.engine.cast import Desk, some_lines
+from tests.engine.cast import Desk, Draw, some_lines
+from tests.engine.changes.cast import chained
 
 NAMES = ["a.txt", "b.txt", "c.txt", "d.txt"]
+PARTS = pytest.mark.parametrize("parts", [False, True], ids=["files of blocks", "parts"])
 
 
-def drawn(home: Path, *, parts: bool, texts: Callable[[str], str] = str) -> Any:
+def drawn(home: Path, *, parts: bool, texts: Callable[[str], str] = str) -> Draw:
     """Lines of files in blocks, three blocks a window, written to files of blocks or to parts."""
-
-    def draw(dag: Dag, conf: object) -> None:
-        scanner = {"files": [str(home / "in")]}
-        splitter = FileSplitterInput(
-            scanner=scanner, block_size=64, blocks_threshold=3, receipts=str(home / "receipts")
-        )
-        splitter = dag.add_operator("splitter", splitter)
-        reader = dag.add_operator("reader", LineReader(min_readers=2, max_readers=2, chunk_size=16))
-        dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
-        if parts:
-            (
-                reader
-                >> dag.add_operator("texts", Map(texts))
-                >> dag.add_operator("writer", PartWriter(file_path=str(home / "out"), max_count=4))
-            )
-        else:
-            writer = dag.add_operator("writer", RecordWriter(file_path=str(home / "out")))
-            dag.add_stream("lines", reader.messages, writer.input)
-
-    return draw
+    scanner = {"files": [str(home / "in")]}
+    splitter = FileSplitterInput(scanner=scanner, block_size=64, blocks_threshold=3, receipts=str(home / "receipts"))
+    chain = {"splitter": splitter, "reader": LineReader(min_readers=2, max_readers=2, chunk_size=16)}
+    if parts:
+        return chained({**chain, "texts": Map(texts), "writer": PartWriter(file_path=str(home / "out"), max_count=4)})
+    return chained({**chain, "writer": RecordWriter(file_path=str(home / "out"))})
 
 
 def filled(home: Path) -> Path:
@@ -66,49 +52,32 @@ def receipts(home: Path) -> dict[str, dict[str, Any]]:
     return {Path(receipt["path"]).name: receipt for receipt in found}
 
 
-class Watching:
-    """Checks at each point of a run that what has a receipt is complete; a sender that takes its receipts away."""
-
-    def __init__(self, home: Path, crash: CrashAfter | None = None) -> None:
-        self.home = home
-        self.crash = crash
-        self.taken: list[str] = []
-
-    def __call__(self, point: Point, window_id: int) -> None:
-        for path in sorted((self.home / "receipts").glob("*.json")):
-            receipt = json.loads(path.read_text())
-            lines = Path(receipt["path"]).read_text().splitlines()
-            written = [line for file in receipt["outputs"] for line in Path(file).read_text().splitlines()]
-            assert set(lines) <= set(written), f"{path.name} was written before its output"
-            self.taken.append(path.name)
-            Path(receipt["path"]).unlink()
-            path.unlink()
-        if self.crash is not None:
-            self.crash(point, window_id)
+def assert_right(home: Path, names: list[str] = NAMES) -> None:
+    """Assert that each of these files has one right receipt."""
+    found = receipts(home)
+    assert sorted(found) == names
+    for name, receipt in found.items():
+        content = (home / "in" / name).read_bytes()
+        assert (receipt["bytes"], receipt["rows"]) == (len(content), {"reader": len(content.splitlines())})
+        assert receipt["sha256"] == hashlib.sha256(content).hexdigest()
+        written = b"".join(Path(file).read_bytes() for file in receipt["outputs"])
+        assert set(content.splitlines()) <= set(written.splitlines())
+        first, last = receipt["windows"]
+        assert 1 <= first <= last <= receipt["window"]
 
 
-@pytest.mark.parametrize("parts", [False, True], ids=["files of blocks", "parts"])
+@PARTS
 def test_a_receipt_says_what_was_read_and_where_it_is(parts, tmp_path):
     home = filled(tmp_path)
     desk = desk_at(home, parts=parts)
     desk.run()
-    found = receipts(home)
-    assert sorted(found) == NAMES
+    assert_right(home)
+    found = receipts(home).values()
     chain = desk.ledger().chain(desk.loop().run_state.program.application)
-    hashes = {record.hash for record in chain.records()}
-    for name, receipt in found.items():
-        content = (home / "in" / name).read_bytes()
-        assert receipt["format"] == "dagkit.receipt/1"
-        assert receipt["bytes"] == len(content)
-        assert receipt["sha256"] == hashlib.sha256(content).hexdigest()
-        assert receipt["rows"] == {"reader": len(content.splitlines())}
-        assert receipt["ledger_hash"] in hashes
-        first, last = receipt["windows"]
-        assert 1 <= first <= last <= receipt["window"]
-        written = b"".join(Path(file).read_bytes() for file in receipt["outputs"])
-        assert set(content.splitlines()) <= set(written.splitlines())
+    assert {receipt["ledger_hash"] for receipt in found} <= {record.hash for record in chain.records()}
+    assert {receipt["format"] for receipt in found} == {"dagkit.receipt/1"}
     if not parts:  # a file of a block holds nothing of other files
-        outputs = [file for receipt in found.values() for file in receipt["outputs"]]
+        outputs = [file for receipt in found for file in receipt["outputs"]]
         assert sorted(outputs) == sorted(str(home / "out" / name) for name in desk.outputs())
 
 
@@ -134,52 +103,36 @@ def test_a_file_with_a_record_that_is_set_aside_has_a_receipt_only_after_the_dec
     assert desk.faults() == []
 
 
-@pytest.mark.gate(8)
-@pytest.mark.slow
-@pytest.mark.parametrize("parts", [False, True], ids=["files of blocks", "parts"])
-@pytest.mark.parametrize("point", Point)
-def test_a_crash_at_any_point_of_any_window_leaves_one_receipt_for_each_file(point, parts, tmp_path):
-    expected = filled(tmp_path / "expected")
-    last = desk_at(expected, parts=parts).run().checkpoint.window
-    for window in range(1, last + 1):
-        home = filled(tmp_path / str(window))
-        desk = desk_at(home, parts=parts)
-        desk.crash(CrashAfter(point, window))
-        desk.run()
-        found = receipts(home)
-        assert sorted(found) == NAMES
-        for name, receipt in found.items():
-            assert receipt["rows"] == {"reader": len((home / "in" / name).read_text().splitlines())}
-        assert desk.faults() == []
-
-
 @pytest.mark.gate(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("parts", [False, True], ids=["files of blocks", "parts"])
+@PARTS
 @pytest.mark.parametrize("point", Point)
 def test_a_receipt_that_was_taken_away_is_not_written_again(point, parts, tmp_path):
+    """At each point of a run, what has a receipt is complete; its sender takes both away, and the driver crashes."""
     last = desk_at(filled(tmp_path / "expected"), parts=parts).run().checkpoint.window
     for window in range(1, last + 1):
-        home = filled(tmp_path / str(window))
-        desk = desk_at(home, parts=parts)
-        watching = Watching(home, CrashAfter(point, window))
-        for _ in range(3):
-            _run_into(desk, watching)
-        assert sorted(name.rsplit(".", 2)[0] for name in watching.taken) == NAMES
+        home, taken = filled(tmp_path / str(window)), []
+        desk, crash = desk_at(home, parts=parts), CrashAfter(point, window)
 
+        def take(*_: object, home: Path = home, taken: list[str] = taken) -> None:
+            for path in sorted((home / "receipts").glob("*.json")):
+                receipt = json.loads(path.read_text())
+                lines = Path(receipt["path"]).read_text().splitlines()
+                written = [line for file in receipt["outputs"] for line in Path(file).read_text().splitlines()]
+                assert set(lines) <= set(written), f"{path.name} was written before its output"
+                taken.append(path.name.rsplit(".", 2)[0])
+                Path(receipt["path"]).unlink()
+                path.unlink()
 
-def _run_into(desk: Desk, watching: Watching) -> None:
-    crash, watching.crash = watching.crash, None
-    if crash is None:
-        desk.run(probe=watching)
-        watching(Point.FINISHED, 0)
-    else:
+        def probe(*at: Any, take: Any = take, crash: CrashAfter = crash) -> None:
+            take()
+            crash(*at)
 
-        def probe(point: Point, window_id: int) -> None:
-            watching(point, window_id)
-            crash(point, window_id)
-
-        desk.crash(probe)  # type: ignore[arg-type]
+        desk.crash(probe)
+        for _ in range(2):
+            desk.run(probe=take)
+            take()
+        assert sorted(taken) == NAMES
 
 
 def test_a_file_that_changed_gets_another_receipt(tmp_path):
@@ -194,31 +147,22 @@ def test_a_file_that_changed_gets_another_receipt(tmp_path):
 
 
 def test_a_file_waits_for_its_receipt_until_its_output_is_complete(tmp_path):
-    home = filled(tmp_path)
-    desk = desk_at(home, parts=True)
-    seen: Sequence[int] = []
+    home, seen = filled(tmp_path), []
 
     def probe(point: Point, window_id: int) -> None:
         if point is Point.FINISHED:
-            seen.append(len(list((home / "receipts").glob("*"))))  # type: ignore[attr-defined]
+            seen.append(len(list((home / "receipts").glob("*"))))
 
-    loop: Loop = desk.run(probe=probe)
-    assert seen[-1] == len(NAMES)
-    assert min(seen) < len(NAMES)
+    loop = desk_at(home, parts=True).run(probe=probe)
+    assert (min(seen) < len(NAMES), seen[-1]) == (True, len(NAMES))
     assert loop.checkpoint.receipts == ()
 
 
 def test_without_receipts_nothing_is_recorded_for_them(tmp_path):
     home = filled(tmp_path)
-
-    def draw(dag: Dag, conf: object) -> None:
-        splitter = dag.add_operator("splitter", FileSplitterInput(scanner={"files": [str(home / "in")]}))
-        reader = dag.add_operator("reader", LineReader())
-        writer = dag.add_operator("writer", RecordWriter(file_path=str(home / "out")))
-        dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
-        dag.add_stream("lines", reader.messages, writer.input)
-
+    splitter = FileSplitterInput(scanner={"files": [str(home / "in")]})
+    writer = RecordWriter(file_path=str(home / "out"))
+    draw = chained({"splitter": splitter, "reader": LineReader(), "writer": writer})
     desk = Desk(home, draw, clock=FakeClock())
-    loop = desk.run()
-    assert "receipts" not in loop.checkpoint.as_json()
+    assert "receipts" not in desk.run().checkpoint.as_json()
     assert not (Path(desk.place) / "receipts").exists()

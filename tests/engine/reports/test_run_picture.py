@@ -1,7 +1,7 @@
 """The picture of a run, from its events."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from math import nan
 
 import pytest
@@ -33,24 +33,26 @@ from tests.engine.reports.launches import NOON, SetClock, first_snapshot
 
 STATS = OperatorStats(3, (PortStats("blocks", 2),), (PortStats("output", 20),), busy_millis=500, positions=400)
 """Of one partition, in a window of one second."""
+SECOND = NOON + timedelta(seconds=1)
+SCALED = Scaled(operator="digits", at=NOON, before=2, after=4, policy="drain", rule="much waits")
+MEASURED = Measured(
+    3,
+    NOON,
+    SECOND,
+    SECOND,
+    {"digits": [STATS, STATS]},
+    {"digits": {"dropped": 1, "what": object()}},
+    queues=[Queue("digits", "blocks", 3, 1600)],
+    facts=[SCALED],
+)
 WINDOW: tuple[RunEvent, ...] = (
     Starting("starting Spark"),
     Resumed("App", 2, 5, promised=False),
     Found("files", 4, 4000, 0),
     Started(3, 4, 5.0),
     Committed(3, 1000.0, 800, 1, 80, 3, 1600, {"digits": [WorkProgress("a", 4, 6)]}, NOON, 7),
-    Measured(
-        3,
-        NOON,
-        NOON + timedelta(seconds=1),
-        NOON + timedelta(seconds=1),
-        {"digits": [STATS, STATS]},
-        {"digits": {"dropped": 1, "what": object()}},
-        queues=[Queue("digits", "blocks", 3, 1600)],
-        facts=[Scaled(operator="digits", at=NOON, before=2, after=4, policy="drain", rule="much waits")],
-    ),
+    MEASURED,
 )
-
 AT_WORK = SlotAtWork(4, "digits", 1, "b", NOON, 0.25)
 RUNNING: tuple[RunEvent, ...] = (Started(4, 1, None), Working([AT_WORK, replace(AT_WORK, window_id=5, fraction=None)]))
 
@@ -78,12 +80,7 @@ def digits(snapshot: RunSnapshot) -> OperatorFigures:
 
 
 @pytest.mark.parametrize(
-    ("events", "state", "step"),
-    [
-        (0, "starting", ""),
-        (1, "starting", "starting Spark"),
-        (2, "running", ""),
-    ],
+    ("events", "state", "step"), [(0, "starting", ""), (1, "starting", "starting Spark"), (2, "running", "")]
 )
 def test_a_start_is_reported_by_steps(picture, events, state, step):
     now = seen(picture, *WINDOW[:events])
@@ -101,40 +98,31 @@ def test_a_window_is_in_flight_until_it_is_committed(picture):
     assert ([window.window for window in after.in_flight], after.window, after.block) == ([4], 3, 7)
 
 
-def test_a_committed_window_is_counted(picture):
+def test_a_committed_window_is_counted_for_the_run_and_for_each_operator(picture):
     now = seen(picture, *WINDOW)
-    totals = now.totals
+    totals, figures = now.totals, digits(now)
     assert (totals.windows, totals.positions, totals.written, totals.files) == (1, 800, 80, 1)
     assert (totals.elements_found, now.pending_elements, now.pending_positions) == (4, 3, 1600)
-
-
-def test_an_operator_has_rates_totals_and_partitions(picture):
-    figures = digits(seen(picture, *WINDOW))
     assert (figures.received_per_second, figures.sent_per_second, figures.positions_per_second) == (4.0, 40.0, 800.0)
     assert (figures.received, figures.sent, figures.positions, figures.elements_begun) == (4, 40, 800, 4)
     assert (figures.partitions, figures.wanted, figures.busy) == (2, 4, 0.5)
+    assert (now.eta_seconds, figures.eta_seconds) == (2.0, 2.0), "it follows from what is pending and the rate"
+    assert [(work.source, work.fraction) for work in figures.underway] == [("a", 0.4)]
+    assert now.user_metrics == {"digits": {"dropped": 1}}, "only plain metrics are kept"
+
+
+def test_metrics_that_json_does_not_have_are_none(picture):
+    measured = replace(MEASURED, metrics={"digits": {"mean": nan}})
+    assert seen(picture, measured).user_metrics == {"digits": {"mean": None}}
 
 
 def test_an_operator_that_follows_the_partitions_of_another_one_wants_no_others(picture):
-    assert isinstance(WINDOW[-1], Measured)
-    window = replace(WINDOW[-1], operators={"digits": [STATS] * 3}, facts=())
-    figures = digits(seen(picture, *WINDOW[:-1], window))
+    figures = digits(seen(picture, *WINDOW[:-1], replace(MEASURED, operators={"digits": [STATS] * 3}, facts=())))
     assert (figures.partitions, figures.wanted) == (3, 3)
 
 
-def test_the_time_left_follows_from_what_is_pending_and_the_rate(picture):
-    now = seen(picture, *WINDOW)
-    assert (now.eta_seconds, digits(now).eta_seconds) == (2.0, 2.0)
-
-
-def test_unfinished_work_is_named_with_its_progress(picture):
-    (work,) = digits(seen(picture, *WINDOW)).underway
-    assert (work.source, work.fraction) == ("a", 0.4)
-
-
 def test_a_change_of_partitions_is_shown_before_its_window(picture):
-    scaled = Scaled(operator="digits", at=NOON, before=2, after=3, policy="drain", rule="much waits")
-    assert digits(seen(picture, Reshaped(4, scaled))).wanted == 3
+    assert digits(seen(picture, Reshaped(4, SCALED.model_copy(update={"after": 3})))).wanted == 3
 
 
 def test_rates_are_zero_once_nothing_has_run_for_ten_seconds(picture, clock):
@@ -142,6 +130,7 @@ def test_rates_are_zero_once_nothing_has_run_for_ten_seconds(picture, clock):
     clock.instant = NOON + timedelta(seconds=10)
     now = picture.snapshot()
     assert (now.positions_per_second, digits(now).sent_per_second, digits(now).sent) == (0.0, 0.0, 40)
+    assert now.at == clock.instant, "the clock of the picture is the heartbeat"
 
 
 def test_rates_stay_while_a_long_window_runs(picture, clock):
@@ -152,17 +141,7 @@ def test_rates_stay_while_a_long_window_runs(picture, clock):
 
 def test_the_last_failure_is_kept(picture):
     error = seen(picture, *WINDOW, Failed(4, "digits", "ValueError: no", again=True)).error
-    assert error is not None
     assert (error.operator, error.window, error.message, error.again) == ("digits", 4, "ValueError: no", True)
-
-
-def test_only_plain_metrics_are_kept(picture):
-    assert seen(picture, *WINDOW).user_metrics == {"digits": {"dropped": 1}}
-
-
-def test_metrics_that_json_does_not_have_are_none(picture):
-    measured = replace(next(each for each in WINDOW if isinstance(each, Measured)), metrics={"digits": {"mean": nan}})
-    assert seen(picture, measured).user_metrics == {"digits": {"mean": None}}
 
 
 def test_what_slots_process_is_known_while_its_window_runs(picture):
@@ -171,44 +150,27 @@ def test_what_slots_process_is_known_while_its_window_runs(picture):
     assert seen(picture, Committed(4, 1.0, 1, 0, 0, 0, 0)).working == ()
 
 
-@pytest.mark.parametrize("end", [Ended(4), None], ids=["without a fault", "by a fault"])
-def test_no_slot_is_at_work_after_a_run_has_ended(picture, end):
+def test_no_slot_is_at_work_after_a_run_has_ended(picture):
+    assert seen(picture, *WINDOW, *RUNNING, Ended(4)).working == ()
+
+
+def test_an_interrupted_launch_failed(picture):
     seen(picture, *WINDOW, *RUNNING)
-    if end is None:
-        picture.ended(KeyboardInterrupt())
-    else:
-        picture(end)
-    assert picture.snapshot().working == ()
-
-
-def test_a_snapshot_is_the_same_after_its_json_form(picture):
-    now = seen(picture, *WINDOW, *RUNNING)
-    assert RunSnapshot.model_validate_json(now.model_dump_json()) == now
+    picture.ended(KeyboardInterrupt())
+    now = picture.snapshot()
+    assert (now.state, now.error.message, now.is_over, now.working) == ("failed", "interrupted", True, ())
 
 
 @pytest.mark.parametrize("place", ["state", "slot", "completed"])
-def test_a_later_dagkit_may_write_more(picture, place):
+def test_a_snapshot_is_the_same_after_its_json_form_even_if_a_later_dagkit_writes_more(picture, place):
     now = seen(picture, *WINDOW, *RUNNING)
     text = now.model_dump_json().replace(f'"{place}"', f'"mood": 1, "{place}"')
     assert RunSnapshot.model_validate_json(text) == now
 
 
-def test_an_interrupted_launch_failed(picture):
-    picture.ended(KeyboardInterrupt())
-    now = picture.snapshot()
-    assert now.error is not None
-    assert (now.state, now.error.message, now.is_over) == ("failed", "interrupted", True)
-
-
-def test_the_clock_of_the_picture_is_the_heartbeat(picture, clock):
-    clock.instant = datetime(2026, 1, 2, tzinfo=UTC)
-    assert picture.snapshot().at == clock.instant
-
-
 def test_the_page_of_spark_is_kept_through_the_later_steps(picture):
-    picture(Starting("sending code", "http://driver:4040"))
-    picture(Starting("reading the ledger"))
-    assert picture.snapshot().spark_page == "http://driver:4040"
+    now = seen(picture, Starting("sending code", "http://driver:4040"), Starting("reading the ledger"))
+    assert now.spark_page == "http://driver:4040"
 
 
 def test_no_window_runs_while_another_session_is_opened(picture):

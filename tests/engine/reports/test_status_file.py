@@ -1,10 +1,10 @@
 """The file with the snapshot of a run, and the drivers that it keeps apart."""
 
 import os
+import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -21,19 +21,21 @@ from tests.engine.reports.launches import NOON, SetClock, first_snapshot
 from tests.patience import join, within
 from tests.processes import limited, next_line
 
-Started = Callable[..., StatusFile]
-
 
 @pytest.fixture
 def store():
     return MemoryStore()
 
 
-@pytest.fixture
-def launched(store):
+def launch_on(store: MemoryStore, **given: float) -> StatusFile:
     """A launch that writes to the store."""
     plan = compile_application(numbers_collected(((3,),), readers=1)).plan
-    return lambda: StatusFile(store, RunPicture(SetClock(), first_snapshot(), plan))
+    return StatusFile(store, RunPicture(SetClock(), first_snapshot(), plan), **given)
+
+
+@pytest.fixture
+def launched(store):
+    return lambda: launch_on(store)
 
 
 def state_in(store: MemoryStore) -> str | None:
@@ -49,27 +51,14 @@ def test_the_file_shows_the_states_of_a_launch_and_keeps_the_last(store, launche
         status.write()
         assert state_in(store) == "running"
         status(Ended(4))
-    found = read_status(store)
-    assert found is not None
-    assert (found.state, found.window) == ("stopped", 4)
+    assert (state_in(store), read_status(store).window) == ("stopped", 4)
 
 
-def test_a_failure_is_written_with_its_message(store, launched):
-    with pytest.raises(ValueError, match="seven"), launched().kept():
-        raise ValueError("seven")
-    found = read_status(store)
-    assert found is not None
-    assert found.error is not None
-    assert (found.state, found.error.message) == ("failed", "ValueError: seven")
-
-
-def test_the_file_holds_names_that_are_not_utf_8(store, launched):
-    with pytest.raises(ValueError, match="in/a"), launched().kept():
-        raise ValueError("no lines in in/a\udcff.txt")
-    found = read_status(store)
-    assert found is not None
-    assert found.error is not None
-    assert found.error.message == "ValueError: no lines in in/a\udcff.txt"
+@pytest.mark.parametrize("message", ["seven", "no lines in in/a\udcff.txt"], ids=["text", "a name that is not UTF-8"])
+def test_a_failure_is_written_with_its_message(store, launched, message):
+    with pytest.raises(ValueError, match=re.escape(message)), launched().kept():
+        raise ValueError(message)
+    assert (state_in(store), read_status(store).error.message) == ("failed", f"ValueError: {message}")
 
 
 def test_a_launch_that_another_one_took_over_writes_no_more(store, launched):
@@ -83,10 +72,11 @@ def test_a_launch_that_another_one_took_over_writes_no_more(store, launched):
 class Stalling(MemoryStore):
     """Storage that does not answer a request to write, after the first one, until it is released."""
 
+    _has_written = False
+
     def __init__(self) -> None:
         super().__init__()
         self.released = threading.Event()
-        self._has_written = False
 
     def replace(self, name: str, content: bytes) -> None:
         if self._has_written:
@@ -96,8 +86,8 @@ class Stalling(MemoryStore):
 
 
 def test_a_launch_ends_although_its_storage_does_not_answer(caplog):
-    plan, store = compile_application(numbers_collected(((3,),), readers=1)).plan, Stalling()
-    status = StatusFile(store, RunPicture(SetClock(), first_snapshot(), plan), last_write_seconds=0.01)
+    store = Stalling()
+    status = launch_on(store, last_write_seconds=0.01)
     launch = threading.Thread(target=lambda: ended(status), daemon=True)
     launch.start()
     launch.join(within(20))
@@ -130,20 +120,22 @@ def test_an_unreadable_file_refuses_nothing(store, content):
     assert read_status(store) is None
 
 
+OVER = RECENT.total_seconds()
+
+
 @pytest.mark.parametrize(
-    ("snapshot", "seconds", "found"),
+    ("driver", "state", "seconds", "found"),
     [
-        (first_snapshot(), 0, "here"),
-        (first_snapshot(began="0"), 0, "gone"),
-        (first_snapshot(host="elsewhere"), 0, "elsewhere"),
-        (first_snapshot(host="elsewhere"), RECENT.total_seconds(), "elsewhere"),
-        (first_snapshot(host="elsewhere"), -RECENT.total_seconds(), "elsewhere"),
-        (first_snapshot(host="elsewhere"), RECENT.total_seconds() + 1, "silent"),
-        (first_snapshot().model_copy(update={"state": "stopped"}), 0, "over"),
-        (first_snapshot().model_copy(update={"state": "failed"}), 0, "over"),
+        ({}, "starting", 0, "here"),
+        ({"began": "0"}, "starting", 0, "gone"),
+        *(({"host": "elsewhere"}, "starting", seconds, "elsewhere") for seconds in (0, OVER, -OVER)),
+        ({"host": "elsewhere"}, "starting", OVER + 1, "silent"),
+        ({}, "stopped", 0, "over"),
+        ({}, "failed", 0, "over"),
     ],
 )
-def test_a_driver_is_present(snapshot, seconds, found):
+def test_a_driver_is_present(driver, state, seconds, found):
+    snapshot = first_snapshot(**driver).model_copy(update={"state": state})
     assert presence(snapshot, NOON + timedelta(seconds=seconds)) == found
 
 
@@ -177,6 +169,5 @@ def test_a_process_has_a_beginning_also_without_a_proc_filesystem(monkeypatch):
         raise FileNotFoundError(path)
 
     monkeypatch.setattr(Path, "read_text", missing)
-    process = this_process()
-    assert process.began
+    assert this_process().began
     assert presence(first_snapshot(), NOON) == "here"

@@ -7,138 +7,125 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit.ledger import EmittedItem, Span, Work, WorkBlock, checkpoint_of, lines_of, slice_of
+from dagkit.ledger import EmittedItem, Span, Work, WorkBlock
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.audit.work_audit import Audit, Window
 from dagkit.ledger.format.recorded_work import InputWork
 from dagkit.ledger.format.span_sets import joined, overlaps, without
 from dagkit.ranges.shares import SHARES
-from tests.ledger.desk import APPLICATION, SPLITTER, Desk
+from tests.ledger.desk import APPLICATION, SPLITTER, Desk, faults_in, is_complete
+
+
+def found(*spans, **given):
+    """The splitter finds these stretches."""
+    return lambda desk: desk.discover(*spans, **given)
+
+
+def read(*consumed, rest=()):
+    """A window reads these stretches and leaves the rest; or all that there is, without a checkpoint."""
+    return lambda desk: desk.window(1, consumed=consumed or None, pending=rest)
 
 
 def told(desk: Desk) -> list[tuple[str, str | None, int | None, str]]:
     """What the verifier says of bytes: code, chain, block, and the stretch."""
-    return [
-        (f.code, f.chain, f.block, f.problem.split(" ", 1)[0] + " " + f.problem.split(" ")[1])
-        for f in verify(desk.reopened_ledger()).faults
-    ]
+    faults = verify(desk.reopened_ledger()).faults
+    return [(f.code.removeprefix("bytes-"), f.chain, f.block, " ".join(f.problem.split(" ")[:2])) for f in faults]
 
 
-def test_a_file_read_whole_is_complete(desk):
-    desk.discover((0, 10), (10, 20), size=25)
-    desk.window(2)
-    desk.discover((20, 25), size=25)
-    desk.window(1)
-    assert verify(desk.reopened_ledger()).is_complete
+SPLIT = [read((0, 30), rest=[(30, 100)]), read((30, 31), (60, 100), rest=[(31, 60)]), read((31, 60))]
+COMPLETE = {
+    "read whole": [found((0, 10), (10, 20), size=25), read(), found((20, 25), size=25), read()],
+    "a block split over three windows": [found((0, 100), size=100), *SPLIT],
+    "two files": [found((0, 10), size=10), found((0, 10), source="b.txt", size=10), read()],
+    "an empty stretch leaves no gap before it": [found((0, 10), (20, 20), size=10), read()],
+    "a checkpoint that is not ours": [found((0, 10)), lambda desk: desk.keep(b"\xff opaque")],
+}
 
 
-def test_a_block_split_over_three_windows_is_complete(desk):
-    desk.discover((0, 100), size=100)
-    desk.window(1, consumed=[(0, 30)], pending=[(30, 100)])
-    desk.window(1, consumed=[(30, 31), (60, 100)], pending=[(31, 60)])
-    desk.window(1, consumed=[(31, 60)])
-    assert verify(desk.reopened_ledger()).is_complete
+@pytest.mark.parametrize("acts", COMPLETE.values(), ids=COMPLETE)
+def test_a_file_read_once_is_complete(desk, acts):
+    for act in acts:
+        act(desk)
+    assert is_complete(desk)
 
 
-def test_what_is_pending_is_reported_and_is_no_fault(desk):
-    desk.discover((0, 100), size=120)
-    desk.window(1, consumed=[(0, 30)], pending=[(30, 100)])
-    verdict = verify(desk.reopened_ledger())
-    assert (verdict.is_valid, verdict.is_complete) == (True, False)
-    assert told(desk) == [
-        ("bytes-unread", SPLITTER, None, "a.txt[100, 120)"),
-        ("bytes-unread", APPLICATION, 3, "a.txt[30, 100)"),
-    ]
+TEN, HUNDRED, HALF = found((0, 10)), found((0, 100)), read((0, 5), rest=[(5, 10)])
+OF_ROOT, OF_WINDOW = (SPLITTER, None), (APPLICATION, 3)
+UNREAD = {
+    "what is pending": (
+        [found((0, 100), size=120), read((0, 30), rest=[(30, 100)])],
+        [("unread", *OF_ROOT, "a.txt[100, 120)"), ("unread", *OF_WINDOW, "a.txt[30, 100)")],
+    ),
+    "found and not consumed": ([TEN, read(), found((10, 20), (20, 30))], [("unread", *OF_ROOT, "a.txt[10, 30)")]),
+    "only an empty stretch": ([found((0, 0), size=10), read()], [("unread", *OF_ROOT, "a.txt[0, 10)")]),
+    "carried on": ([TEN, HALF, found((10, 20)), read()], [("unread", APPLICATION, 4, "a.txt[5, 10)")]),
+    "no window owns up to it": ([HUNDRED, read((0, 30), (40, 100))], [("missing", *OF_WINDOW, "a.txt[30, 40)")]),
+    "passed over": ([found((0, 10), (20, 30)), read()], [("missing", *OF_ROOT, "a.txt[10, 20)")]),
+}
 
 
-def test_what_was_discovered_and_not_consumed_is_reported(desk):
-    desk.discover((0, 10))
-    desk.window(1)
-    desk.discover((10, 20), (20, 30))
-    assert told(desk) == [("bytes-unread", SPLITTER, None, "a.txt[10, 30)")]
+@pytest.mark.parametrize(("acts", "expected"), UNREAD.values(), ids=UNREAD)
+def test_a_stretch_that_is_not_read_is_reported(desk, acts, expected):
+    for act in acts:
+        act(desk)
+    assert told(desk) == expected
+    assert verify(desk.reopened_ledger()).is_valid == ({code for code, *_ in expected} == {"unread"})
 
 
-def test_a_stretch_that_no_window_owns_up_to_is_missing(desk):
-    desk.discover((0, 100))
-    desk.window(1, consumed=[(0, 30), (40, 100)])
-    assert told(desk) == [("bytes-missing", APPLICATION, 3, "a.txt[30, 40)")]
+AGAIN = [TEN, read((0, 10)), found((10, 20)), read((10, 20)), TEN, read((0, 10))]
+DOUBLED = {
+    "two windows consumed it": (
+        [HUNDRED, read((0, 50), rest=[(50, 100)]), read((40, 100))],
+        (APPLICATION, 4, "a.txt[40, 50)"),
+    ),
+    "consumed and pending": ([HUNDRED, read((0, 60), rest=[(50, 100)])], (*OF_WINDOW, "a.txt[50, 60)")),
+    "found twice": ([found((0, 20)), found((10, 30))], (SPLITTER, 3, "a.txt[10, 20)")),
+    "given and consumed again": (AGAIN, (APPLICATION, 5, "a.txt[0, 10) was consumed before")),
+    "not given": ([TEN, read((0, 10), (50, 60))], (*OF_WINDOW, "a.txt[50, 60) was not given to the window")),
+    "pending and given again": (
+        [TEN, HALF, found((5, 15)), read((5, 15))],
+        (APPLICATION, 4, "a.txt[5, 10) was given twice"),
+    ),
+}
 
 
-def test_a_stretch_that_two_windows_consumed_is_doubled(desk):
-    desk.discover((0, 100))
-    desk.window(1, consumed=[(0, 50)], pending=[(50, 100)])
-    desk.window(1, consumed=[(40, 100)])
-    assert ("bytes-doubled", APPLICATION, 4, "a.txt[40, 50)") in told(desk)
-
-
-def test_a_stretch_consumed_and_pending_is_doubled(desk):
-    desk.discover((0, 100))
-    desk.window(1, consumed=[(0, 60)], pending=[(50, 100)])
-    assert ("bytes-doubled", APPLICATION, 3, "a.txt[50, 60)") in told(desk)
-
-
-def test_a_stretch_discovered_twice_is_doubled(desk):
-    desk.discover((0, 20))
-    desk.discover((10, 30))
-    assert ("bytes-doubled", SPLITTER, 3, "a.txt[10, 20)") in told(desk)
-
-
-def test_a_stretch_that_was_passed_over_is_missing(desk):
-    desk.discover((0, 10), (20, 30))
-    desk.window(1)
-    assert told(desk) == [("bytes-missing", SPLITTER, None, "a.txt[10, 20)")]
-
-
-def test_files_are_distinguished(desk):
-    for source in ("a.txt", "b.txt"):
-        desk.discover((0, 10), source=source, size=10)
-    desk.window(2)
-    assert verify(desk.reopened_ledger()).is_complete
+@pytest.mark.parametrize(("acts", "expected"), DOUBLED.values(), ids=DOUBLED)
+def test_a_stretch_that_is_read_twice_is_doubled(desk, acts, expected):
+    for act in acts:
+        act(desk)
+    faults = verify(desk.reopened_ledger()).faults
+    assert expected in [(f.chain, f.block, f.problem[: len(expected[2])]) for f in faults if f.code == "bytes-doubled"]
 
 
 def test_an_endless_source_is_pending_for_ever(desk):
-    planned = desk.root.plan_next()
-    content = lines_of([{"source": "feed", "start": 100}])
-    desk.root.append(planned.add_data(slice_of(content, 0, 1)), [content], planned=planned)
-    planned = desk.app.plan_next()
-    state = json.dumps(
-        {
-            "work": {
-                "consumed": [{"source": "feed", "start": 100, "end": 500}],
-                "pending": [{"source": "feed", "start": 500}],
-            }
-        }
-    ).encode()
-    desk.app.append(planned.execute(checkpoint=checkpoint_of(state)), [state], planned=planned)
-    assert ("bytes-unread", APPLICATION, 3, "feed[500, inf)") in told(desk)
-
-
-def test_a_carried_checkpoint_says_nothing_new_of_work(desk):
-    desk.discover((0, 10))
-    desk.window(1, consumed=[(0, 5)], pending=[(5, 10)])
-    desk.discover((10, 20))
-    desk.window(1)
-    assert told(desk) == [("bytes-unread", APPLICATION, 4, "a.txt[5, 10)")]
+    desk.emit([{"source": "feed", "start": 100}])
+    work = {"consumed": [{"source": "feed", "start": 100, "end": 500}], "pending": [{"source": "feed", "start": 500}]}
+    desk.keep(json.dumps({"work": work}).encode())
+    assert ("unread", APPLICATION, 3, "feed[500, inf)") in told(desk)
 
 
 @pytest.mark.parametrize(
     "row",
-    [{"source": "a.txt"}, {"source": "a.txt", "start": -1}, {"source": "a.txt", "start": 9, "end": 5}, [1]],
+    [
+        *({"source": "a.txt"}, {"source": "a.txt", "start": -1}, {"source": "a.txt", "start": 9, "end": 5}, [1]),
+        *({"port": "lines"}, {"offset": -1, "port": "lines", "item": 1}, {"offset": 0, "port": "", "item": 1}),
+    ],
     ids=str,
 )
-def test_a_list_of_work_that_is_none_is_named(desk, row):
-    planned = desk.root.plan_next()
-    content = lines_of([row])
-    desk.root.append(planned.add_data(slice_of(content, 0, 1)), [content], planned=planned)
-    faults = verify(desk.reopened_ledger()).faults
-    assert [(f.code, f.chain, f.block) for f in faults] == [("work-unreadable", SPLITTER, 2)]
+def test_a_row_that_is_neither_work_nor_an_item_is_named(desk, row):
+    desk.emit([row])
+    assert faults_in(desk) == [("work-unreadable", SPLITTER, 2)]
 
 
-def test_a_checkpoint_that_is_not_ours_is_left_alone(desk):
+@pytest.mark.parametrize(
+    "work",
+    [5, {"consumed": [{"source": "a", "start": 300, "end": 310.5}], "pending": []}, {"consumed": [{"start": 1}]}],
+    ids=str,
+)
+def test_work_that_cannot_be_read_does_not_pass_for_everything_consumed(desk, work):
     desk.discover((0, 10))
-    planned = desk.app.plan_next()
-    desk.app.append(planned.execute(checkpoint=checkpoint_of(b"\xff opaque")), [b"\xff opaque"], planned=planned)
-    assert verify(desk.reopened_ledger()).is_complete
+    desk.keep(json.dumps({"work": work}).encode())
+    assert faults_in(desk) == [("work-unreadable", APPLICATION, 3)]
 
 
 SPANS = st.lists(
@@ -177,51 +164,7 @@ def test_however_a_file_is_cut_and_allocated_its_windows_are_complete(cuts, data
             consumed, rest = pending, []
         desk.window(1, consumed=consumed, pending=rest)
         pending = rest
-    assert verify(desk.reopened_ledger()).is_complete
-
-
-def doubled(desk: Desk) -> list[tuple[str, int | None, str]]:
-    """Every stretch that is doubled: chain, block, and why."""
-    faults = verify(desk.reopened_ledger()).faults
-    return [(f.chain, f.block, f.problem) for f in faults if f.code == "bytes-doubled"]
-
-
-def test_a_stretch_that_was_given_and_consumed_again_is_doubled(desk):
-    for _ in range(2):
-        desk.discover((0, 10))
-        desk.window(1, consumed=[(0, 10)])
-        if desk.root.standing.offset == 0:
-            desk.discover((10, 20))
-            desk.window(1, consumed=[(10, 20)])
-    assert (APPLICATION, 5, "a.txt[0, 10) was consumed before") in doubled(desk)
-
-
-def test_a_window_must_not_consume_a_range_that_it_was_not_given(desk):
-    desk.discover((0, 10))
-    desk.window(1, consumed=[(0, 10), (50, 60)])
-    assert doubled(desk) == [(APPLICATION, 3, "a.txt[50, 60) was not given to the window")]
-
-
-def test_a_stretch_that_is_pending_and_given_again_is_doubled(desk):
-    desk.discover((0, 10))
-    desk.window(1, consumed=[(0, 5)], pending=[(5, 10)])
-    desk.discover((5, 15))
-    desk.window(1, consumed=[(5, 15)])
-    assert (APPLICATION, 4, "a.txt[5, 10) was given twice") in doubled(desk)
-
-
-@pytest.mark.parametrize(
-    "work",
-    [5, {"consumed": [{"source": "a", "start": 300, "end": 310.5}], "pending": []}, {"consumed": [{"start": 1}]}],
-    ids=str,
-)
-def test_work_that_cannot_be_read_does_not_pass_for_everything_consumed(desk, work):
-    desk.discover((0, 10))
-    content = json.dumps({"work": work}).encode()
-    planned = desk.app.plan_next()
-    desk.app.append(planned.execute(checkpoint=checkpoint_of(content)), [content], planned=planned)
-    faults = verify(desk.reopened_ledger()).faults
-    assert [(f.code, f.chain, f.block) for f in faults] == [("work-unreadable", APPLICATION, 3)]
+    assert is_complete(desk)
 
 
 def test_a_stretch_ends_where_it_starts_or_later():
@@ -230,32 +173,13 @@ def test_a_stretch_ends_where_it_starts_or_later():
         Span(source="f", start=9, end=5)
 
 
-def test_an_empty_stretch_leaves_no_gap_before_it(desk):
-    desk.discover((0, 10), (20, 20), size=10)
-    desk.window(1)
-    assert verify(desk.reopened_ledger()).is_complete
-
-
-def test_a_source_of_which_only_an_empty_stretch_was_discovered_is_still_to_come(desk):
-    desk.discover((0, 0), size=10)
-    desk.window(1)
-    assert told(desk) == [("bytes-unread", SPLITTER, None, "a.txt[0, 10)")]
-
-
-def emit(desk: Desk, *rows: dict) -> None:
-    """The splitter appends these rows as they are."""
-    planned = desk.root.plan_next()
-    content = lines_of(list(rows))
-    desk.root.append(planned.add_data(slice_of(content, planned.next_offset, len(rows))), [content], planned=planned)
-
-
 def test_items_among_the_blocks_are_no_work(desk):
     block = WorkBlock(source="a.txt", start=0, end=10, size=10).as_json()
     items = [EmittedItem(offset=n, port="lines", item=item).as_json() for n, item in ((0, {"a": [1]}), (2, None))]
-    emit(desk, items[0], block, items[1])
-    assert told(desk) == [("bytes-unread", SPLITTER, None, "a.txt[0, 10)")]
+    desk.emit([items[0], block, items[1]])
+    assert told(desk) == [("unread", SPLITTER, None, "a.txt[0, 10)")]
     desk.window(1)
-    emit(desk, EmittedItem(offset=3, port="lines", item="the last").as_json())
+    desk.emit([EmittedItem(offset=3, port="lines", item="the last").as_json()])
     desk.window(1)
     verdict = verify(desk.reopened_ledger())
     assert verdict.faults == ()
@@ -271,113 +195,85 @@ def test_an_item_may_be_null_and_says_so():
     assert EmittedItem.model_validate(row).as_json() == row
 
 
-@pytest.mark.parametrize(
-    "row",
-    [{"port": "lines"}, {"offset": -1, "port": "lines", "item": 1}, {"offset": 0, "port": "", "item": 1}],
-    ids=str,
-)
-def test_an_item_that_is_none_is_named(desk, row):
-    emit(desk, row)
-    faults = verify(desk.reopened_ledger()).faults
-    assert [(f.code, f.chain, f.block) for f in faults] == [("work-unreadable", SPLITTER, 2)]
-
-
 # ---- work by the input that it is for
 
 
-def span(start, end, source="a.txt"):
-    return Span(source=source, start=start, end=end)
+def span(start, end, source="a.txt", **given):
+    return Span(source=source, start=start, end=end, **given)
 
 
-def one_input(**work):
-    return Work(inputs=(InputWork(input="reader.blocks", **work),))
+def audited(*works, audit=None):
+    """The flaws of the last of these windows; those before it have none."""
+    audit = audit or Audit()
+    flaws = [audit.window(Window([], Work(inputs=(InputWork(input="reader.blocks", **work),)))) for work in works]
+    assert not any(flaws[:-1])
+    return flaws[-1]
+
+
+NINE = span(0, 9)
 
 
 @pytest.mark.parametrize(
     ("work", "kinds"),
     [
-        ({"found": (span(0, 9),), "consumed": (span(0, 4),), "pending": (span(4, 9),)}, []),
-        ({"found": (span(0, 9),), "consumed": (span(0, 4),), "pending": (span(5, 9),)}, ["missing"]),
-        ({"found": (span(0, 9),), "consumed": (span(0, 5),), "pending": (span(4, 9),)}, ["doubled"]),
-        ({"found": (span(0, 9), span(0, 9)), "consumed": (span(0, 9),)}, ["missing"]),
-        ({"found": (span(0, 9), span(0, 9)), "consumed": (span(0, 9), span(0, 9))}, []),
-        ({"found": (span(0, 9),), "consumed": (span(0, 9), span(0, 9))}, ["doubled"]),
-        ({"given": (span(0, 9),), "consumed": (span(0, 9),)}, ["doubled"]),
-    ],
-    ids=[
-        "all of it",
-        "a hole",
-        "an overlap",
-        "found twice and read once",
-        "found twice and read twice",
-        "found once and read twice",
-        "taken from a root that lists it not",
+        pytest.param({"found": (NINE,), "consumed": (span(0, 4),), "pending": (span(4, 9),)}, [], id="all of it"),
+        pytest.param({"found": (NINE,), "consumed": (span(0, 4),), "pending": (span(5, 9),)}, ["missing"], id="a hole"),
+        pytest.param(
+            {"found": (NINE,), "consumed": (span(0, 5),), "pending": (span(4, 9),)}, ["doubled"], id="an overlap"
+        ),
+        pytest.param({"found": (NINE, NINE), "consumed": (NINE,)}, ["missing"], id="found twice and read once"),
+        pytest.param({"found": (NINE, NINE), "consumed": (NINE, NINE)}, [], id="found twice and read twice"),
+        pytest.param({"found": (NINE,), "consumed": (NINE, NINE)}, ["doubled"], id="found once and read twice"),
+        pytest.param({"given": (NINE,), "consumed": (NINE,)}, ["doubled"], id="taken from a root that lists it not"),
     ],
 )
 def test_work_from_the_middle_is_consumed_as_often_as_it_was_found(work, kinds):
-    audit = Audit()
-    audit.window(Window([], one_input()))
-    assert [flaw.kind for flaw in audit.window(Window([], one_input(**work)))] == kinds
+    assert [flaw.kind for flaw in audited({}, work)] == kinds
 
 
 MUCH = (*(span(100 * n, 100 * n + 50) for n in range(4)), span(1000, None, "log"))
+WAITED = {"found": MUCH, "pending": MUCH}
+ENDLESS = (span(1000, None, "log"),)
 
 
 @pytest.mark.parametrize(
-    ("work", "waits", "kinds"),
+    ("work", "positions", "endless", "kinds"),
     [
-        ({}, {"positions": -800, "endless": 1}, []),
-        ({"consumed": (span(20, 30), span(1000, 1007, "log"))}, {"positions": -817, "endless": 1}, []),
-        ({"consumed": (span(1000, None, "log"),)}, {"positions": 200}, []),
-        ({"found": (span(7, 9),), "consumed": (span(7, 9),)}, {"positions": -800, "endless": 1}, []),
-        ({"found": (span(7, 9, "b"),)}, {"positions": -798, "endless": 1}, []),
-        ({"consumed": (span(20, 30),)}, {"positions": -811, "endless": 1}, ["missing"]),
-        ({"consumed": (span(20, 30),)}, {"positions": -800, "endless": 1}, ["doubled"]),
-        ({"consumed": (span(1000, None, "log"),)}, {"positions": -800, "endless": 1}, ["doubled"]),
-        ({"consumed": (span(45, 55),)}, {"positions": -805, "endless": 1}, ["doubled"]),
-        ({"consumed": (span(20, 30, "b"),)}, {"positions": -800, "endless": 1}, ["doubled"]),
-    ],
-    ids=[
-        "nothing was done",
-        "parts were done",
-        "what has no end was done",
-        "what waited came again and was done once",
-        "more came",
-        "a position is not in the sum",
-        "what was done is in the sum",
-        "what has no end was done and is in the sum",
-        "more was done than waited",
-        "what never waited was done",
+        pytest.param({}, -800, 1, [], id="nothing was done"),
+        pytest.param({"consumed": (span(20, 30), span(1000, 1007, "log"))}, -817, 1, [], id="parts were done"),
+        pytest.param({"consumed": ENDLESS}, 200, 0, [], id="what has no end was done"),
+        pytest.param({"found": (span(7, 9),), "consumed": (span(7, 9),)}, -800, 1, [], id="it came again, done once"),
+        pytest.param({"found": (span(7, 9, "b"),)}, -798, 1, [], id="more came"),
+        pytest.param({"consumed": (span(20, 30),)}, -811, 1, ["missing"], id="a position is not in the sum"),
+        pytest.param({"consumed": (span(20, 30),)}, -800, 1, ["doubled"], id="what was done is in the sum"),
+        pytest.param({"consumed": ENDLESS}, -800, 1, ["doubled"], id="what has no end was done and is in the sum"),
+        pytest.param({"consumed": (span(45, 55),)}, -805, 1, ["doubled"], id="more was done than waited"),
+        pytest.param({"consumed": (span(20, 30, "b"),)}, -800, 1, ["doubled"], id="what never waited was done"),
     ],
 )
-def test_a_sum_of_what_waits_is_that_of_what_waited_and_was_not_done(work, waits, kinds):
-    audit = Audit()
-    assert audit.window(Window([], one_input(found=MUCH, pending=MUCH))) == []
-    assert [flaw.kind for flaw in audit.window(Window([], one_input(**work, waits=waits)))] == kinds
+def test_a_sum_of_what_waits_is_that_of_what_waited_and_was_not_done(work, positions, endless, kinds):
+    waits = {"positions": positions, "endless": endless}
+    assert [flaw.kind for flaw in audited(WAITED, {**work, "waits": waits})] == kinds
 
 
 def test_what_a_sum_stands_for_is_compared_when_it_is_listed_again():
     audit = Audit()
-    audit.window(Window([], one_input(found=MUCH, pending=MUCH)))
-    audit.window(Window([], one_input(consumed=MUCH[:2], waits={"positions": -900, "endless": 1})))
+    assert audited(WAITED, {"consumed": MUCH[:2], "waits": {"positions": -900, "endless": 1}}, audit=audit) == []
     assert sorted(map(str, audit.pending)) == sorted(map(str, MUCH[2:]))
-    (flaw,) = audit.window(Window([], one_input(consumed=MUCH[2:3], pending=MUCH[4:])))
+    (flaw,) = audited({"consumed": MUCH[2:3], "pending": MUCH[4:]}, audit=audit)
     assert (flaw.kind, flaw.span) == ("missing", MUCH[3])
 
 
 def test_a_source_that_waited_and_is_listed_no_more_is_missing():
-    audit = Audit()
-    both = (span(0, 9), span(0, 9, "b.txt"))
-    audit.window(Window([], one_input(found=both, pending=both)))
-    (flaw,) = audit.window(Window([], one_input(pending=both[1:])))
+    both = (NINE, span(0, 9, "b.txt"))
+    (flaw,) = audited({"found": both, "pending": both}, {"pending": both[1:]})
     assert (flaw.kind, flaw.span) == ("missing", both[0])
 
 
 def test_a_sum_counts_shares_apart():
-    one, other = (Span(source="a.txt", start=at, end=at + 8, shares=True) for at in (0, 8))
-    audit = Audit()
-    audit.window(Window([], one_input(found=(one, other), pending=(one, other))))
-    assert audit.window(Window([], one_input(consumed=(one,), waits={"shares": 8}))) == []
+    one, other = span(0, 8, shares=True), span(8, 16, shares=True)
+    audit, both = Audit(), {"found": (one, other), "pending": (one, other)}
+    assert audited(both, {"consumed": (one,), "waits": {"shares": 8}}, audit=audit) == []
     assert (audit.proven["reader.blocks"].waiting, audit.proven["reader.blocks"].waiting_shares) == (0, 8)
 
 
@@ -392,24 +288,19 @@ def test_a_sum_counts_shares_apart():
     ids=["all of it", "what waited is gone", "what the root listed is gone", "what was read before is read again"],
 )
 def test_a_window_that_records_by_input_continues_one_that_did_not(work, kinds):
-    audit = Audit()
+    audit, by_input = Audit(), Work(inputs=(InputWork(input="reader.blocks", **work),))
     audit.window(Window([span(0, 10)], Work(consumed=(span(0, 5),), pending=(span(5, 10),))))
-    assert [flaw.kind for flaw in audit.window(Window([span(10, 20)], one_input(**work)))] == kinds
+    assert [flaw.kind for flaw in audit.window(Window([span(10, 20)], by_input))] == kinds
 
 
 def test_shares_that_waited_before_they_were_marked_are_the_same_work():
-    audit = Audit()
-    audit.window(Window([], one_input(found=(span(0, 9),), pending=(span(0, 9),))))
-    rest = (Span(source="a.txt", start=4, end=9, shares=True),)
-    done = (Span(source="a.txt", start=0, end=4, shares=True),)
-    assert audit.window(Window([], one_input(consumed=done, pending=rest))) == []
+    audit, marked = Audit(), {"consumed": (span(0, 4, shares=True),), "pending": (span(4, 9, shares=True),)}
+    assert audited({"found": (NINE,), "pending": (NINE,)}, marked, audit=audit) == []
     proven = audit.proven["reader.blocks"]
     assert (proven.positions, proven.shares, proven.waiting_shares) == (0, 4, 5)
 
 
 def test_lost_shares_are_named_in_percent():
-    audit = Audit()
-    audit.window(Window([], one_input()))
-    whole = Span(source="a.txt", start=0, end=SHARES, shares=True)
-    (flaw,) = audit.window(Window([], one_input(found=(whole,), consumed=(whole.model_copy(update={"start": 2**60}),))))
+    whole = span(0, SHARES, shares=True)
+    (flaw,) = audited({}, {"found": (whole,), "consumed": (whole.model_copy(update={"start": 2**60}),)})
     assert str(flaw.span) == "a.txt[0.0 %, 25.0 %)"

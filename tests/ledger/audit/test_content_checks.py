@@ -50,14 +50,15 @@ def test_a_checkpoint_that_was_changed_on_its_shelf_is_noticed(desk):
     assert [f.code for f in flaws_of(desk.root, record)] == ["checkpoint-missing"]
 
 
-@pytest.mark.parametrize(("what", "code"), [("slice", "data-damaged"), ("checkpoint", "checkpoint-damaged")])
-def test_a_size_that_is_not_the_contents_is_noticed(desk, what, code):
+@pytest.mark.parametrize(
+    ("name", "describe", "code"),
+    [
+        ("new_data", lambda content: slice_of(content, 0, 1), "data-damaged"),
+        ("checkpoint", checkpoint_of, "checkpoint-damaged"),
+    ],
+)
+def test_a_size_that_is_not_the_contents_is_noticed(desk, name, describe, code):
     content = lines_of([{"a": 1}])
-    wrong = {"update": {"size": 999}}
-    given = (
-        {"new_data": slice_of(content, 0, 1).model_copy(**wrong)}
-        if what == "slice"
-        else {"checkpoint": checkpoint_of(content).model_copy(**wrong)}
-    )
-    record = desk.root.append(desk.root.plan_next().add_data(**given), [content])
+    wrong = describe(content).model_copy(update={"size": 999})
+    record = desk.root.append(desk.root.plan_next().add_data(**{name: wrong}), [content])
     assert [f.code for f in flaws_of(desk.root, record)] == [code]

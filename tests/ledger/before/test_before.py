@@ -60,14 +60,12 @@ def made(desk: Desk) -> Any:
 
 
 def checkpoint(desk: Desk) -> Checkpoint:
-    content = desk.ledger().chain(applications.__name__).checkpoint()
-    assert content is not None
-    return Checkpoint.model_validate(json.loads(content))
+    return Checkpoint.model_validate(json.loads(desk.ledger().chain(applications.__name__).checkpoint()))
 
 
 def test_the_kept_ledgers_hold_what_they_are_kept_for(kept, tmp_path):
     lines, counts = (checkpoint(desk(kept, name, tmp_path / name)) for name in ("lines-open", "counts-open"))
-    begun = next(each for each in lines.queue if each.element["block_id"] == 0)  # type: ignore[index,call-overload]
+    begun = next(each for each in lines.queue if each.element["block_id"] == 0)
     assert (begun.start, begun.end) == (1, 400)
     assert [part.file for part in lines.files] == [f"{applications.OUT}/0"]
     assert counts.held

@@ -62,32 +62,31 @@ def test_two_processes_never_win_the_same_number(tmp_path):
         shutil.rmtree(place, ignore_errors=True)
 
 
-def test_of_two_identical_appends_one_wins():
-    """Same event, same instant: the winner is decided by the file, not by its content."""
-    store = MemoryStore()
-    first = Ledger.create(store).root(SPLITTER)
-    second = Ledger.open(store).chain(SPLITTER)
+@pytest.fixture
+def store():
+    return MemoryStore()
+
+
+@pytest.fixture
+def drivers(store):
+    """Two drivers that have opened the same chain."""
+    return Ledger.create(store).root(SPLITTER), Ledger.open(store).chain(SPLITTER)
+
+
+@pytest.mark.parametrize("other", ["same", "second"], ids=["the same event at the same instant", "another event"])
+def test_of_two_appends_one_wins_and_the_loser_has_changed_nothing(store, drivers, other):
+    """The winner is decided by the file, not by its content."""
+    first, second = drivers
     first.append(remark("same"))
-    with pytest.raises(SequenceTaken, match="another writer has appended this block"):
-        second.append(remark("same"))
-
-
-def test_a_loser_has_changed_nothing():
-    store = MemoryStore()
-    first = Ledger.create(store).root(SPLITTER)
-    second = Ledger.open(store).chain(SPLITTER)
-    first.append(remark("first"))
     before = {key: store.get(key) for key in store._contents}
-    with pytest.raises(SequenceTaken):
-        second.append(remark("second"))
+    with pytest.raises(SequenceTaken, match="another writer has appended this block"):
+        second.append(remark(other))
     assert {key: store.get(key) for key in store._contents} == before
 
 
-def test_a_driver_that_was_overtaken_does_not_quietly_follow():
+def test_a_driver_that_was_overtaken_does_not_quietly_follow(drivers):
     """Two drivers that always plan afresh would otherwise take turns for ever, each believing that it runs alone."""
-    store = MemoryStore()
-    first = Ledger.create(store).root(SPLITTER)
-    second = Ledger.open(store).chain(SPLITTER)
+    first, second = drivers
     first.append(remark("first"))
     assert second.refresh(), "who has not appended yet may follow"
     second.append(remark("second"))

@@ -8,16 +8,16 @@ import signal
 import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dagkit.clock import SystemClock
+from dagkit.clock import Clock, SystemClock
 from dagkit.ledger import (
     ChainBroken,
     ChainNotFound,
     Ledger,
     LedgerError,
-    StoreError,
     VersionUnreadable,
     checkpoint_of,
 )
@@ -26,7 +26,7 @@ from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.chain.contents import Objects
 from dagkit.ledger.format.block import seal
 from dagkit.ledger.stores import LocalStore, MemoryStore
-from tests.ledger.desk import SPLITTER, STRANGER, Desk, code_of, remark
+from tests.ledger.desk import SPLITTER, STRANGER, Desk, code_of, fault_of, remark
 from tests.patience import join, within
 
 
@@ -47,17 +47,6 @@ def head_note(desk: Desk) -> Path:
     return desk.store.root / desk.root.log.hint_keys[0]
 
 
-def code_of_opening(desk: Desk) -> tuple[str, int | None]:
-    with pytest.raises(LedgerError) as caught:
-        desk.reopened()
-    return caught.value.code, caught.value.fault.block
-
-
-def test_a_missing_head_is_found_again(here):
-    head_note(here).unlink()
-    assert here.reopened().root.standing == here.root.standing
-
-
 def test_a_stale_head_is_caught_up(here):
     stale = head_note(here).read_bytes()
     here.discover((30, 40))
@@ -65,31 +54,31 @@ def test_a_stale_head_is_caught_up(here):
     again = here.reopened()
     assert again.root.standing == here.root.standing
     again.discover((40, 50))
-    hint = here.reopened().root.log.hint()
-    assert hint is not None
-    assert hint.pointer == again.root.head
+    assert here.reopened().root.log.hint().pointer == again.root.head
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b'{"format": 1}', b"null", b"[]"], ids=str)
-def test_a_torn_head_is_as_good_as_none(here, content):
-    head_note(here).write_bytes(content)
+@pytest.mark.parametrize("content", [None, b"", b"{", b'{"format": 1}', b"null", b"[]"], ids=str)
+def test_a_head_that_is_torn_or_missing_is_found_again(here, content):
+    head_note(here).unlink()
+    if content is not None:
+        head_note(here).write_bytes(content)
     assert here.reopened().root.standing == here.root.standing
 
 
-def test_a_head_that_names_another_block_is_noticed(here):
-    here.root.log.set_hint(here.root.head.model_copy(update={"hash": STRANGER}))
-    assert code_of_opening(here) == ("head-forged", 4)
+@pytest.mark.parametrize("seq", [4, 3], ids=["the last", "stale"])
+def test_a_head_that_names_another_block_is_noticed(here, seq):
+    here.root.log.set_hint(here.root.read(seq).pointer.model_copy(update={"hash": STRANGER}))
+    assert fault_of(here.reopened) == ("head-forged", seq)
 
 
-def test_a_stale_head_that_names_another_block_is_noticed(here):
-    here.root.log.set_hint(here.root.read(3).pointer.model_copy(update={"hash": STRANGER}))
-    assert code_of_opening(here) == ("head-forged", 3)
-
-
-def test_a_head_of_the_future_is_refused(here):
+def test_a_head_or_a_ledger_of_the_future_is_refused_and_says_who_can_read_it(here):
     head_note(here).write_bytes(head_note(here).read_bytes().replace(b"dagkit.head/1", b"dagkit.head/2"))
     with pytest.raises(VersionUnreadable, match="head/2"):
         here.reopened()
+    marker = here.store.root / "ledger" / "ledger.json"
+    marker.write_text('{"format": "dagkit.ledger/7", "readableBy": "dagkit 3.2 or later"}')
+    with pytest.raises(VersionUnreadable, match=r"ledger/7.*\n.*use dagkit 3\.2 or later"):
+        Ledger.open(here.store)
 
 
 @pytest.mark.parametrize("link", [STRANGER, None], ids=["of another block", "missing"])
@@ -99,45 +88,34 @@ def test_a_last_block_that_was_edited_and_sealed_again_is_noticed(here, link):
     edited, line = seal(last.block.model_copy(update={"prev_block_hash": link}), last.carry, last.objects)
     here.store.replace(here.root.log.block_key(4), line)
     here.root.log.set_hint(edited.pointer)
-    assert code_of_opening(here)[0] == "link-broken"
+    assert fault_of(here.reopened)[0] == "link-broken"
 
 
-def test_a_chain_without_blocks_is_lost_even_if_its_head_is_torn(here):
-    head_note(here).write_bytes(b"{")
+@pytest.mark.parametrize("torn", [False, True])
+def test_a_chain_without_blocks_is_lost_even_if_its_head_is_torn(here, torn):
+    if torn:
+        head_note(here).write_bytes(b"{")
     here.store.delete([here.root.log.block_key(seq) for seq in range(5)])
-    assert code_of_opening(here) == ("chain-lost", None)
+    assert fault_of(here.reopened) == ("chain-lost", None)
     assert code_of(lambda: here.reopened_ledger().root(SPLITTER)) == "chain-lost"
 
 
-def test_a_head_that_an_earlier_writer_noted_in_the_chain_s_folder_is_a_witness_too(here):
-    here.store.replace(here.root.log.hint_keys[1], head_note(here).read_bytes())
-    head_note(here).unlink()
-    assert here.reopened().root.standing == here.root.standing
+@pytest.mark.parametrize("earlier", [False, True], ids=["as today", "by an earlier writer, in the chain's folder"])
+def test_a_lost_last_block_is_not_forgotten_while_a_head_was_noted(here, earlier):
+    if earlier:
+        here.store.replace(here.root.log.hint_keys[1], head_note(here).read_bytes())
+        head_note(here).unlink()
+        assert here.reopened().root.standing == here.root.standing
     here.store.delete([here.root.log.block_key(4)])
-    assert code_of_opening(here) == ("head-lost", 4)
+    assert fault_of(here.reopened) == ("head-lost", 4)
 
 
-def test_a_lost_last_block_is_not_silently_forgotten(here):
-    here.store.delete([here.root.log.block_key(4)])
-    assert code_of_opening(here) == ("head-lost", 4)
-
-
-def test_a_ledger_that_is_not_there_is_said(tmp_path):
+def test_a_ledger_or_a_chain_that_is_not_there_is_said(here, tmp_path):
     with pytest.raises(ChainNotFound) as caught:
-        Ledger.open(tmp_path)
+        Ledger.open(tmp_path / "nowhere")
     assert (caught.value.code, caught.value.exit_code) == ("chain-missing", 6)
-
-
-def test_a_chain_that_is_not_there_is_said(here):
     with pytest.raises(ChainNotFound, match="no such chain"):
         here.ledger.chain("Merger")
-
-
-def test_a_ledger_of_the_future_says_who_can_read_it(here):
-    marker = here.store.root / "ledger" / "ledger.json"
-    marker.write_text('{"format": "dagkit.ledger/7", "readableBy": "dagkit 3.2 or later"}')
-    with pytest.raises(VersionUnreadable, match=r"ledger/7.*\n.*use dagkit 3\.2 or later"):
-        Ledger.open(here.store)
 
 
 # ---- torn writes
@@ -153,17 +131,11 @@ def tear(desk: Desk, *, acknowledged: bool) -> None:
         head_note(desk).write_bytes(before)
 
 
-def test_a_torn_last_write_is_named(here):
-    tear(here, acknowledged=False)
-    assert code_of_opening(here) == ("block-torn", 5)
-
-
-def test_a_torn_write_that_was_never_acknowledged_is_set_aside(here):
+def test_a_torn_write_that_was_never_acknowledged_is_named_and_set_aside(here):
     committed = here.root.standing
     tear(here, acknowledged=False)
-    aside = set_torn_aside(here.ledger, SPLITTER)
-    assert aside is not None
-    assert len(here.store.get(aside)) == 100
+    assert fault_of(here.reopened) == ("block-torn", 5)
+    assert len(here.store.get(set_torn_aside(here.ledger, SPLITTER))) == 100
     assert here.reopened().root.standing == committed
 
 
@@ -171,7 +143,7 @@ def test_a_torn_block_that_was_acknowledged_is_never_set_aside(here):
     tear(here, acknowledged=True)
     with pytest.raises(ChainBroken, match="shows that it was committed"):
         set_torn_aside(here.ledger, SPLITTER)
-    assert code_of_opening(here) == ("block-torn", 5)
+    assert fault_of(here.reopened) == ("block-torn", 5)
 
 
 def test_a_good_last_block_is_not_set_aside(here):
@@ -183,8 +155,7 @@ def test_a_writer_killed_in_the_middle_leaves_only_a_temporary(here):
     (blocks(here) / ".tmp-1-2-3").write_bytes(b'{"block":')
     assert here.reopened().root.standing == here.root.standing
     here.clock.advance(seconds=10**9)
-    swept = sweep(here.ledger, clock=here.clock).swept
-    assert [s.what for s in swept] == ["temporary"]
+    assert swept(here, here.clock) == ["temporary"]
     assert not (blocks(here) / ".tmp-1-2-3").exists()
 
 
@@ -249,60 +220,52 @@ def test_a_read_only_folder_is_said_and_changes_nothing():
         shutil.rmtree(place)
 
 
-def test_a_folder_that_is_a_file_is_said(tmp_path):
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(StoreError) as caught:
-        Ledger.create(tmp_path / "file")
-    assert caught.value.code == "store-unreachable"
-
-
 # ---- what a crash leaves between two writes
+
+LARGE = b"x" * 10_000
+
+
+def swept(desk: Desk, clock: Clock, **given: Any) -> list[str]:
+    return [each.what for each in sweep(desk.ledger, clock=clock, **given).swept]
+
+
+def keep_large(desk: Desk) -> None:
+    """A block names the large content as its checkpoint."""
+    planned = desk.root.plan_next()
+    desk.root.append(planned.add_data(checkpoint=checkpoint_of(LARGE)), [LARGE], planned=planned)
 
 
 def test_a_crash_before_the_append_leaves_orphans_that_are_swept(here):
-    large = b"x" * 10_000
-    here.root.objects.put("data", large)
-    young = sweep(here.ledger, grace=timedelta(days=10**4), clock=here.clock)
-    assert young == Sweep()
+    here.root.objects.put("data", LARGE)
+    assert sweep(here.ledger, grace=timedelta(days=10**4), clock=here.clock) == Sweep()
     here.clock.advance(seconds=10**9)
-    assert [s.what for s in sweep(here.ledger, pretend=True, clock=here.clock).swept] == ["slice"]
-    assert [s.what for s in sweep(here.ledger, clock=here.clock).swept] == ["slice"]
+    assert swept(here, here.clock, pretend=True) == ["slice"]
+    assert swept(here, here.clock) == ["slice"]
     assert here.root.objects.names("data") == []
     assert verify(here.ledger).is_valid
 
 
-def test_sweeping_touches_nothing_that_a_block_names(here):
-    planned = here.root.plan_next()
-    large = b"x" * 10_000
-    here.root.append(planned.add_data(checkpoint=checkpoint_of(large)), [large], planned=planned)
-    here.clock.advance(seconds=10**9)
-    assert sweep(here.ledger, clock=here.clock) == Sweep()
-    assert here.root.checkpoint() == large
-
-
 def test_a_torn_content_is_rewritten(here):
-    large = b"x" * 10_000
-    here.root.objects.put("data", large)
-    name = here.root.objects.names("data")[0]
-    (here.store.root / here.root.objects.key("data", name)).write_bytes(large[:10])
-    here.root.objects.put("data", large)
-    assert here.store.get(here.root.objects.key("data", name)) == large
+    here.root.objects.put("data", LARGE)
+    key = here.root.objects.key("data", here.root.objects.names("data")[0])
+    (here.store.root / key).write_bytes(LARGE[:10])
+    here.root.objects.put("data", LARGE)
+    assert here.store.get(key) == LARGE
 
 
 @pytest.mark.parametrize("kind", ["local", "memory"])
 def test_a_content_that_is_used_again_is_young_again(tmp_path, kind):
     desk = Desk(LocalStore(tmp_path) if kind == "local" else MemoryStore())
-    large = b"x" * 10_000
-    desk.root.objects.put("data", large)
+    desk.root.objects.put("data", LARGE)
     key = desk.root.objects.key("data", desk.root.objects.names("data")[0])
     if isinstance(desk.store, LocalStore):
         os.utime(desk.store.root / key, (0, 0))
     else:
         desk.store._modified[key] = datetime.fromtimestamp(0, UTC)
-    assert [s.key for s in sweep(desk.ledger, pretend=True, clock=SystemClock()).swept] == [key]
-    desk.root.objects.put("data", large)
+    assert swept(desk, SystemClock(), pretend=True) == ["slice"]
+    desk.root.objects.put("data", LARGE)
     assert sweep(desk.ledger, clock=SystemClock()) == Sweep()
-    assert desk.store.get(key) == large
+    assert desk.store.get(key) == LARGE
 
 
 def test_a_content_that_is_swept_while_it_is_used_again_is_there(here):
@@ -311,20 +274,18 @@ def test_a_content_that_is_swept_while_it_is_used_again_is_there(here):
             self.delete([key])
             return super().get(key)
 
-    large = b"x" * 10_000
-    here.root.objects.put("data", large)
-    Objects(Swept(here.store.root), here.root.log.folder, SPLITTER).put("data", large)
+    here.root.objects.put("data", LARGE)
+    Objects(Swept(here.store.root), here.root.log.folder, SPLITTER).put("data", LARGE)
     assert len(here.root.objects.names("data")) == 1
 
 
-def test_a_content_that_a_running_driver_names_meanwhile_stays(here):
-    """The sweeper has read the chain to its end; then the driver appends what names the orphan."""
-    large = b"x" * 10_000
-    here.root.objects.put("checkpoints", large)
+@pytest.mark.parametrize("running", [False, True], ids=["before", "by a running driver, after the chain was read"])
+def test_a_content_that_a_block_names_stays(here, running):
+    here.root.objects.put("checkpoints", LARGE)
     sweeper = here.reopened()
-    sweeper.ledger.chain(SPLITTER)
-    planned = here.root.plan_next()
-    here.root.append(planned.add_data(checkpoint=checkpoint_of(large)), [large], planned=planned)
+    if running:
+        sweeper.ledger.chain(SPLITTER)
+    keep_large(here)
     here.clock.advance(seconds=10**9)
     assert sweep(sweeper.ledger, clock=here.clock) == Sweep()
-    assert here.reopened().root.checkpoint() == large
+    assert here.reopened().root.checkpoint() == LARGE

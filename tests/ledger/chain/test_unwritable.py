@@ -5,12 +5,12 @@ import pickle
 
 import pytest
 
-from dagkit.ledger import Ledger, LedgerError, checkpoint_of, lines_of, slice_of
+from dagkit.ledger import Ledger, LedgerError, lines_of
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.exchange.manifests import export, import_into
 from dagkit.ledger.format.block import unseal
 from dagkit.ledger.format.events import DatasetKind
-from tests.ledger.desk import APPLICATION, SPLITTER, STRANGER, code_of
+from tests.ledger.desk import APPLICATION, SPLITTER, STRANGER, code_of, fault_of, faults_in, is_complete
 
 DEEP = 100_000
 
@@ -39,9 +39,7 @@ def resealed(document: str) -> bytes:
     ids=["deep", "deep block", "rather deep", "NaN", "infinite", "half a character", "half a name", "bytes", "long"],
 )
 def test_a_record_that_has_no_canonical_text_is_damaged(line):
-    with pytest.raises(LedgerError) as caught:
-        unseal(line, APPLICATION, 3)
-    assert (caught.value.code, caught.value.fault.block) == ("block-damaged", 3)
+    assert fault_of(lambda: unseal(line, APPLICATION, 3)) == ("block-damaged", 3)
 
 
 def deep() -> list:
@@ -59,11 +57,8 @@ def deep() -> list:
 def test_a_value_that_has_no_json_is_refused_and_nothing_is_written(desk, value):
     before = desk.app.standing
     planned = desk.app.plan_next()
-    acts = [
-        lambda: lines_of([{"source": value}]),
-        lambda: desk.app.promise(planned, {"odd": value}),
-    ]
-    assert [code_of(act) for act in acts] == ["value-unwritable"] * 2
+    for act in (lambda: lines_of([{"source": value}]), lambda: desk.app.promise(planned, {"odd": value})):
+        assert code_of(act) == "value-unwritable"
     desk.discover((0, 10))
     desk.window(1)
     assert (before.next_seq + 1, verify(desk.reopened_ledger()).is_valid) == (desk.app.standing.next_seq, True)
@@ -84,29 +79,29 @@ def test_the_refusal_travels_between_processes():
     assert pickle.loads(pickle.dumps(caught.value)).faults == caught.value.faults  # noqa: S301 - our own bytes
 
 
+NESTED = b'{"work":{"consumed":[],"pending":[]},"state":' + b"[" * DEEP + b"]" * DEEP + b"}"
+
+
 @pytest.mark.parametrize(
-    "row", [b'{"a":' * DEEP, b'{"source":"a","start":NaN}', b'{"source":"a","start":0,"start":1}'], ids=lambda r: r[:9]
+    ("act", "place"),
+    [
+        (lambda desk: desk.emit(b'{"a":' * DEEP), (SPLITTER, 3)),
+        (lambda desk: desk.emit(b'{"source":"a","start":NaN}'), (SPLITTER, 3)),
+        (lambda desk: desk.emit(b'{"source":"a","start":0,"start":1}'), (SPLITTER, 3)),
+        (lambda desk: desk.keep(NESTED), (APPLICATION, 3)),
+    ],
+    ids=["a deep row", "NaN in a row", "a name said twice in a row", "a deep checkpoint"],
 )
-def test_a_row_of_work_that_is_no_json_is_named(desk, row):
-    planned = desk.root.plan_next()
-    desk.root.append(planned.add_data(slice_of(row, 0, 1)), [row], planned=planned)
-    assert [f.code for f in verify(desk.reopened_ledger()).faults] == ["work-unreadable"]
-
-
-def test_a_checkpoint_nested_without_end_does_not_pass_for_everything_consumed(desk):
+def test_work_that_is_no_json_is_named_and_does_not_pass_for_consumed(desk, act, place):
     desk.discover((0, 10))
-    content = b'{"work":{"consumed":[],"pending":[]},"state":' + b"[" * DEEP + b"]" * DEEP + b"}"
-    planned = desk.app.plan_next()
-    desk.app.append(planned.execute(checkpoint=checkpoint_of(content)), [content], planned=planned)
-    assert [f.code for f in verify(desk.reopened_ledger()).faults] == ["work-unreadable"]
+    act(desk)
+    assert [fault for fault in faults_in(desk) if fault[0] != "bytes-unread"] == [("work-unreadable", *place)]
 
 
 def test_a_checkpoint_may_keep_a_number_that_is_none_beside_its_work(desk):
     desk.discover((0, 10))
-    content = b'{"state":NaN,"work":{"consumed":[{"end":10,"source":"a.txt","start":0}],"pending":[]}}'
-    planned = desk.app.plan_next()
-    desk.app.append(planned.execute(checkpoint=checkpoint_of(content)), [content], planned=planned)
-    assert verify(desk.reopened_ledger()).is_complete
+    desk.keep(b'{"state":NaN,"work":{"consumed":[{"end":10,"source":"a.txt","start":0}],"pending":[]}}')
+    assert is_complete(desk)
 
 
 @pytest.mark.parametrize("content", [b"[" * DEEP, b"\xff", b'{"format":NaN}'], ids=["deep", "bytes", "NaN"])
@@ -120,7 +115,9 @@ def test_a_marker_or_a_head_that_is_no_json_is_reported_or_skipped(run, here, co
 # ---- names
 
 
-@pytest.mark.parametrize("name", ["", ".x", "x" * 300, "é" * 50, "\udcff"], ids=["none", "dot", "long", "é", "bytes"])
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", ".x", "x" * 300, "é" * 50, "\udcff"], ids=["none", ".", "..", "dot", "long", "é", "bytes"]
+)
 def test_a_name_that_makes_no_folder_is_refused(here, run, name):
     assert code_of(lambda: here.ledger.root(name)) == "chain-name-malformed"
     assert code_of(lambda: here.ledger.create_chain(name, DatasetKind.ROOT)) == "chain-name-malformed"
@@ -145,15 +142,14 @@ def test_folders_that_no_chain_has_are_left_alone(run, here):
     assert Ledger.open(here.store).names() == [SPLITTER, APPLICATION]
 
 
-@pytest.mark.parametrize("place", ["foo://x", "s3://", "az://x", "gs:///x"])
-def test_a_url_that_leads_nowhere_is_said(run, place):
-    assert "[store-unreachable]" in run("ls", place, code=5).stderr
-
-
-@pytest.mark.parametrize("minutes", ["nan", "1e30", "-5", "x"])
-def test_a_grace_that_is_none_is_a_mistake_of_the_command_line(run, minutes):
-    run("gc", "PATH", "--grace-minutes", minutes, code=2)
-
-
-def test_a_chain_that_is_not_there_is_not_well(run):
-    assert "[chain-missing]" in run("verify", "PATH", "--chain", "Merger", code=6).stderr
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        *((("ls", place), 5, "[store-unreachable]") for place in ("foo://x", "s3://", "az://x", "gs:///x")),
+        *((("gc", "PATH", "--grace-minutes", minutes), 2, "") for minutes in ("nan", "1e30", "-5", "x")),
+        (("verify", "PATH", "--chain", "Merger"), 6, "[chain-missing]"),
+    ],
+    ids=lambda words: words[-1] if isinstance(words, tuple) else "",
+)
+def test_a_url_that_leads_nowhere_a_grace_that_is_none_and_a_chain_that_is_not_there_are_said(run, words, code, told):
+    assert told in run(*words, code=code).stderr

@@ -12,34 +12,30 @@ AT_MIDNIGHT = datetime(2023, 12, 31, tzinfo=UTC)
 
 
 def a_slice(start: int, end: int) -> dict:
-    return {
-        "logicalHash": STRANGER,
-        "physicalHash": STRANGER,
-        "offsetInterval": {"start": start, "end": end},
-        "size": 100,
-    }
+    interval = {"start": start, "end": end}
+    return {"logicalHash": STRANGER, "physicalHash": STRANGER, "offsetInterval": interval, "size": 100}
 
 
+UNHASHED = {name: value for name, value in a_slice(0, 9).items() if name != "logicalHash"}
 FIRST = {"kind": "AddData", "newData": a_slice(0, 9), "newWatermark": "2023-12-31T00:00:00Z"}
 NEXT = {"kind": "AddData", "prevOffset": 9, "newData": a_slice(10, 19), "newWatermark": "2023-12-31T01:00:00Z"}
 WATERMARK_ONLY = {"kind": "AddData", "prevOffset": 19, "newWatermark": "2023-12-31T03:00:00Z"}
 
 
-@pytest.mark.parametrize("written", [FIRST, NEXT, WATERMARK_ONLY], ids=["first", "next with data", "watermark only"])
-def test_the_rfcs_examples_come_back_as_they_are(written):
-    assert AddData.model_validate(written).as_json() == written
-
-
-@pytest.mark.parametrize(("written", "last"), [(FIRST, 9), (NEXT, 19), (WATERMARK_ONLY, 19)])
-def test_the_last_offset_is_in_every_event(written, last):
-    assert AddData.model_validate(written).last_offset == last
+@pytest.mark.parametrize(
+    ("written", "last"),
+    [(FIRST, 9), (NEXT, 19), (WATERMARK_ONLY, 19)],
+    ids=["first", "next with data", "watermark only"],
+)
+def test_the_rfcs_examples_come_back_as_they_are_and_know_their_last_offset(written, last):
+    event = AddData.model_validate(written)
+    assert (event.as_json(), event.last_offset) == (written, last)
 
 
 def test_the_rfcs_worked_example_carries_what_was_read():
     """A root of 100 then 10 records and a watermark, and what a derivative says of each."""
-    quiet = ExecuteTransformInput(
-        dataset_id="did:odf:a", prev_block_hash=STRANGER, new_block_hash=STRANGER, prev_offset=109
-    )
+    given = {"dataset_id": "did:odf:a", "prev_block_hash": STRANGER, "new_block_hash": STRANGER, "prev_offset": 109}
+    quiet = ExecuteTransformInput(**given)
     assert (quiet.last_offset, "newOffset" in quiet.as_json()) == (109, False)
 
 
@@ -55,26 +51,15 @@ def test_absent_is_left_out_and_never_null():
 @pytest.mark.parametrize(
     "changes",
     [
-        {"newWatermark": "2023-12-31T00:00:00"},
-        {"prevOffset": -1},
-        {"prevOffset": 2**64},
-        {"prevCheckpoint": "deadbeef"},
-        {"prevCheckpoint": "f9680c00120" + "ab" * 32},
-        {"surprise": 1},
-        {"newData": {**a_slice(0, 9), "surprise": 1}},
-        {"newData": {"physicalHash": STRANGER, "offsetInterval": {"start": 0, "end": 9}, "size": 1}},
-        {"extra": {"no-domain": 1}},
-    ],
-    ids=[
-        "a time without a zone",
-        "a negative offset",
-        "an offset beyond 64 bits",
-        "a hash that is none",
-        "a hash of a kind that dagkit does not make",
-        "an unknown field",
-        "an unknown field deep inside",
-        "a slice without its logical hash",
-        "an attribute without a domain",
+        pytest.param({"newWatermark": "2023-12-31T00:00:00"}, id="a time without a zone"),
+        pytest.param({"prevOffset": -1}, id="a negative offset"),
+        pytest.param({"prevOffset": 2**64}, id="an offset beyond 64 bits"),
+        pytest.param({"prevCheckpoint": "deadbeef"}, id="a hash that is none"),
+        pytest.param({"prevCheckpoint": "f9680c00120" + "ab" * 32}, id="a hash of a kind that dagkit does not make"),
+        pytest.param({"surprise": 1}, id="an unknown field"),
+        pytest.param({"newData": {**a_slice(0, 9), "surprise": 1}}, id="an unknown field deep inside"),
+        pytest.param({"newData": UNHASHED}, id="a slice without its logical hash"),
+        pytest.param({"extra": {"no-domain": 1}}, id="an attribute without a domain"),
     ],
 )
 def test_what_the_fabric_does_not_know_is_refused(changes):
@@ -82,10 +67,7 @@ def test_what_the_fabric_does_not_know_is_refused(changes):
         AddData.model_validate({**FIRST, **changes})
 
 
-def test_another_zone_is_the_same_instant():
+def test_another_zone_is_the_same_instant_and_microseconds_are_kept():
     event = AddData.model_validate({"newWatermark": "2023-12-31T02:00:00+02:00"})
     assert event.as_json()["newWatermark"] == "2023-12-31T00:00:00Z"
-
-
-def test_microseconds_are_kept():
     assert AddData(new_watermark=AT_MIDNIGHT.replace(microsecond=7)).as_json()["newWatermark"].endswith("00.000007Z")

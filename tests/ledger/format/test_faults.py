@@ -34,22 +34,7 @@ def test_every_code_says_its_cause_and_its_repair():
 
 
 @pytest.mark.parametrize(
-    "kind", [BlockRefused, SequenceTaken, StoreError, VersionUnreadable, ChainNotFound, BlockNotFound]
-)
-def test_an_error_travels_between_processes(kind):
-    error = kind(Fault("block-missing", "it is gone", "look for it", "c", 3), Fault("link-broken", "it lies", "look"))
-    again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
-    assert (type(again), again.faults, str(again)) == (kind, error.faults, str(error))
-
-
-def test_a_fault_says_where_what_and_what_to_do():
-    assert str(Fault("block-missing", "it is gone", "look for it", "c", 3)) == (
-        "c: block 3: it is gone [block-missing]\n  help: look for it"
-    )
-
-
-@pytest.mark.parametrize(
-    ("error", "code"),
+    ("kind", "code"),
     [
         (BlockRefused, 1),
         (SequenceTaken, 1),
@@ -59,5 +44,13 @@ def test_a_fault_says_where_what_and_what_to_do():
         (BlockNotFound, 6),
     ],
 )
-def test_errors_own_their_exit_code(error, code):
-    assert error.exit_code == code
+def test_an_error_travels_between_processes_and_owns_its_exit_code(kind, code):
+    error = kind(Fault("block-missing", "it is gone", "look for it", "c", 3), Fault("link-broken", "it lies", "look"))
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
+    assert (type(again), again.faults, str(again)) == (kind, error.faults, str(error))
+    assert again.exit_code == code
+
+
+def test_a_fault_says_where_what_and_what_to_do():
+    fault = Fault("block-missing", "it is gone", "look for it", "c", 3)
+    assert str(fault) == "c: block 3: it is gone [block-missing]\n  help: look for it"

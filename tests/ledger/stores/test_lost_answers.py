@@ -1,44 +1,23 @@
 """A write whose answer was lost, and which the client repeats, counts as the writer's own success."""
 
 import os
-import secrets
 import threading
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 from urllib.parse import urlsplit
 
-import obstore
 import pytest
-from obstore import exceptions
 from obstore.store import MemoryStore as Bucket
 
 from dagkit.ledger import SequenceTaken
-from dagkit.ledger.audit.verify import verify
-from dagkit.ledger.stores import open_store
 from dagkit.ledger.stores.bucket import BucketStore
-from tests.ledger.desk import Desk, remark
-
-
-def test_a_put_that_is_repeated_after_a_lost_answer_has_won(monkeypatch):
-    """The client repeats the put by itself, and is refused because of its own first try."""
-    desk = Desk(BucketStore(Bucket()))
-    put = obstore.put
-
-    def repeated(store, path, *args, **kwargs):
-        put(store, path, *args, **kwargs)
-        if kwargs.get("mode") == "create":
-            raise exceptions.AlreadyExistsError("already there")
-
-    monkeypatch.setattr(obstore, "put", repeated)
-    desk.discover((0, 10))
-    desk.window(1, consumed=[(0, 10)])
-    assert verify(desk.reopened_ledger()).is_complete
+from tests.ledger.desk import Desk, is_complete, remark
+from tests.ledger.stores.test_stores import on_s3
 
 
 def test_the_same_bytes_of_another_driver_are_not_ours_in_a_bucket():
-    store = BucketStore(Bucket())
-    first = Desk(store)
+    first = Desk(BucketStore(Bucket()))
     second = first.reopened()
     first.root.append(remark("same"))
     with pytest.raises(SequenceTaken, match="another writer"):
@@ -95,17 +74,9 @@ def test_a_driver_goes_on_where_an_object_store_loses_its_answers(bucket):
     Forgetful.behind = bucket
     with ThreadingHTTPServer(("127.0.0.1", 0), Forgetful) as proxy:
         threading.Thread(target=proxy.serve_forever, daemon=True).start()
-        store = open_store(
-            f"s3://ledgers/{secrets.token_hex(4)}",
-            endpoint=f"http://127.0.0.1:{proxy.server_port}",
-            region="us-east-1",
-            access_key_id="test",
-            secret_access_key="test",  # noqa: S106 - a test server asks for any
-            client_options={"allow_http": True},
-        )
-        desk = Desk(store)
+        desk = Desk(on_s3(f"http://127.0.0.1:{proxy.server_port}"))
         desk.discover((0, 10))
         desk.window(1, consumed=[(0, 10)])
-        assert verify(desk.reopened_ledger()).is_complete
+        assert is_complete(desk)
         proxy.shutdown()
     assert len(Forgetful.lost) == desk.root.standing.next_seq + desk.app.standing.next_seq

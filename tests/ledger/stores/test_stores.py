@@ -5,7 +5,9 @@ import os
 import secrets
 import stat
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, ClassVar
 
 import fsspec
 import pytest
@@ -14,45 +16,37 @@ from pyarrow import fs as arrow_fs
 from dagkit.ledger import Ledger, SequenceTaken, StoreError
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.stores import KeyMissing, KeyTaken, LocalStore, MemoryStore, open_store
-from tests.ledger.desk import APPLICATION, Desk
+from tests.ledger.desk import Desk, code_of, fault_of
 from tests.patience import join, within
 
+SERVICES = ["s3", "azure", "hdfs"]
 PLACES = [
-    "memory",
-    "local",
-    "local, not durable",
-    "pyarrow local",
-    "pyarrow subtree",
-    "fsspec memory",
-    "fsspec through pyarrow",
-    pytest.param("s3", marks=pytest.mark.service("s3")),
-    pytest.param("azure", marks=pytest.mark.service("azure")),
-    pytest.param("hdfs", marks=pytest.mark.service("hdfs")),
+    *("memory", "local", "local, not durable", "pyarrow local", "pyarrow subtree"),
+    *("fsspec memory", "fsspec through pyarrow"),
+    *(pytest.param(name, marks=pytest.mark.service(name)) for name in SERVICES),
 ]
+
+
+def on_s3(endpoint, bucket="ledgers", **given):
+    """A new folder in a bucket of a test server, which takes any secret."""
+    place, keys = f"s3://{bucket}/{secrets.token_hex(4)}", {"access_key_id": "test", "secret_access_key": "test"}
+    return open_store(place, endpoint=endpoint, region="us-east-1", **keys, **given)
 
 
 def place(kind, tmp_path, request):
     """A new, empty store of the kind."""
     name = secrets.token_hex(4)
     if kind == "s3":
-        return open_store(
-            f"s3://ledgers/{name}",
-            endpoint=request.getfixturevalue("bucket"),
-            region="us-east-1",
-            access_key_id="test",
-            secret_access_key="test",  # noqa: S106 - a test server asks for any
-        )
+        return on_s3(request.getfixturevalue("bucket"))
     if kind in ("azure", "hdfs"):
         return open_store(f"{request.getfixturevalue({'azure': 'container'}.get(kind, kind))}/{name}")
-    memory = fsspec.filesystem("memory")
+    local, memory = arrow_fs.LocalFileSystem(), fsspec.filesystem("memory")
     return {
         "memory": MemoryStore,
         "local": lambda: open_store(tmp_path / "deep" / "er"),
         "local, not durable": lambda: LocalStore(tmp_path, durable=False),
-        "pyarrow local": lambda: open_store(str(tmp_path), arrow_fs.LocalFileSystem()),
-        "pyarrow subtree": lambda: open_store(
-            "app", arrow_fs.SubTreeFileSystem(str(tmp_path), arrow_fs.LocalFileSystem())
-        ),
+        "pyarrow local": lambda: open_store(str(tmp_path), local),
+        "pyarrow subtree": lambda: open_store("app", arrow_fs.SubTreeFileSystem(str(tmp_path), local)),
         "fsspec memory": lambda: open_store(f"memory://{name}"),
         "fsspec through pyarrow": lambda: open_store(name, arrow_fs.PyFileSystem(arrow_fs.FSSpecHandler(memory))),
     }[kind]()
@@ -64,24 +58,14 @@ def store(request, tmp_path):
 
 
 @pytest.mark.gate(8)
-def test_what_is_created_is_there(store):
+def test_what_is_created_is_there_and_is_created_once(store):
     store.create("a/b/c", b"content")
-    assert (store.get("a/b/c"), store.exists("a/b/c"), store.get_range("a/b/c", 2, 5)) == (b"content", True, b"nte")
+    with pytest.raises(KeyTaken, match="c"):
+        store.create("a/b/c", b"second")
+    assert (store.get("a/b/c"), store.exists("a/b/c")) == (b"content", True)
     assert store.modified("a/b/c") is not None
-
-
-@pytest.mark.gate(1)
-def test_a_range_beyond_the_end_is_cut_there(store):
-    store.create("a/b", b"content")
-    ranges = [(5, 100), (7, 9), (100, 200), (0, 10**12)]
-    assert [store.get_range("a/b", *r) for r in ranges] == [b"nt", b"", b"", b"content"]
-
-
-def test_a_key_is_created_once(store):
-    store.create("a/b", b"first")
-    with pytest.raises(KeyTaken, match="b"):
-        store.create("a/b", b"second")
-    assert store.get("a/b") == b"first"
+    ranges = {(2, 5): b"nte", (5, 100): b"nt", (7, 9): b"", (100, 200): b"", (0, 10**12): b"content"}
+    assert {each: store.get_range("a/b/c", *each) for each in ranges} == ranges, "a range is cut at the end"
 
 
 @pytest.mark.gate(5)
@@ -104,14 +88,6 @@ def test_of_many_who_create_one_wins(store):
     assert won == [store.get("race")]
 
 
-def test_what_is_not_there_is_missing(store):
-    with pytest.raises(KeyMissing, match="nowhere"):
-        store.get("nowhere")
-    with pytest.raises(KeyMissing, match="nowhere"):
-        store.get_range("nowhere", 0, 1)
-    assert (store.exists("nowhere"), store.modified("nowhere"), store.names("nowhere")) == (False, None, [])
-
-
 def test_listings_name_what_lies_directly_under_a_folder(store):
     for key in ("f/one", "f/two", "f/g/three", "h%20i/four"):
         store.create(key, b"x")
@@ -126,12 +102,17 @@ def test_replacing_and_noting_leave_the_last_content(store):
 
 
 @pytest.mark.gate(9)
-def test_what_is_deleted_is_gone_and_may_be_deleted_again(store):
-    store.create("a", b"x")
-    store.create("b", b"x")
+def test_what_is_deleted_is_missing_and_may_be_deleted_again(store):
+    for key in "ab":
+        store.create(key, b"x")
     store.delete(["a", "b"])
     store.delete(["a"])
-    assert not store.exists("a")
+    for key in ("a", "nowhere"):
+        with pytest.raises(KeyMissing, match=key):
+            store.get(key)
+        with pytest.raises(KeyMissing, match=key):
+            store.get_range(key, 0, 1)
+        assert (store.exists(key), store.modified(key), store.names(key)) == (False, None, [])
 
 
 @pytest.mark.gate(1)
@@ -155,9 +136,7 @@ def test_the_second_writer_loses_and_changes_nothing(store):
     desk.discover((10, 20))
     event = stale.add_data(watermark=late.clock.now())
     before = store.get(desk.root.log.block_key(desk.root.head.seq))
-    with pytest.raises(SequenceTaken) as caught:
-        late.root.append(event)
-    assert (caught.value.code, caught.value.fault.block) == ("sequence-taken", number)
+    assert fault_of(lambda: late.root.append(event), SequenceTaken) == ("sequence-taken", number)
     assert store.get(desk.root.log.block_key(desk.root.head.seq)) == before
     with pytest.raises(SequenceTaken):
         late.root.append(event)  # and it stays stopped until it opens the chain again
@@ -167,8 +146,7 @@ def test_a_filesystem_that_overwrites_is_refused():
     class Careless:
         """Ignores the mode, as some implementations do."""
 
-        def __init__(self):
-            self.kept = {}
+        kept: ClassVar = {}
 
         def makedirs(self, path, exist_ok):
             assert exist_ok
@@ -180,15 +158,13 @@ def test_a_filesystem_that_overwrites_is_refused():
             self.kept.pop(path)
 
     careless = Careless()
-    with pytest.raises(StoreError) as caught:
-        open_store("ledger", careless).create("a", b"x")
-    assert (caught.value.code, careless.kept) == ("store-unfenced", {})
+    assert code_of(lambda: open_store("ledger", careless).create("a", b"x"), StoreError) == "store-unfenced"
+    assert careless.kept == {}
 
 
 def test_a_filesystem_without_exclusive_creation_is_refused():
-    with pytest.raises(StoreError) as caught:
-        open_store("bucket/ledger", arrow_fs.S3FileSystem(anonymous=True, region="us-east-1"))
-    assert caught.value.code == "store-unfenced"
+    s3 = arrow_fs.S3FileSystem(anonymous=True, region="us-east-1")
+    assert code_of(lambda: open_store("bucket/ledger", s3), StoreError) == "store-unfenced"
 
 
 @pytest.mark.slow
@@ -203,36 +179,22 @@ def test_the_environment_may_name_an_endpoint_of_plain_http(bucket, monkeypatch)
 
 @pytest.mark.slow
 def test_a_bucket_that_is_not_there_is_said(bucket):
-    gone = open_store(
-        "s3://nowhere/x",
-        endpoint=bucket,
-        region="us-east-1",
-        access_key_id="test",
-        secret_access_key="test",  # noqa: S106 - as above
-        client_options={"allow_http": True},
-    )
-    with pytest.raises(StoreError) as caught:
-        gone.create("a", b"x")
-    assert caught.value.code == "store-unreachable"
+    gone = on_s3(bucket, "nowhere", client_options={"allow_http": True})
+    assert code_of(lambda: gone.create("a", b"x"), StoreError) == "store-unreachable"
 
 
-def test_temporary_files_are_nobodys_business(tmp_path):
-    store = LocalStore(tmp_path)
-    store.create("f/x", b"x")
-    (tmp_path / "f" / ".tmp-1-2-3").write_bytes(b"half")
-    assert (store.names("f"), store.temporaries("f")) == (["x"], [".tmp-1-2-3"])
-
-
-def test_a_crashed_write_leaves_no_temporary_of_ours(tmp_path):
+def test_a_refused_write_leaves_no_temporary_and_those_of_others_are_listed_apart(tmp_path):
     store = LocalStore(tmp_path)
     store.create("f/x", b"x")
     with pytest.raises(KeyTaken, match="x"):
         store.create("f/x", b"y")
     assert [path.name for path in (tmp_path / "f").iterdir()] == ["x"]
+    (tmp_path / "f" / ".tmp-1-2-3").write_bytes(b"half")
+    assert (store.names("f"), store.temporaries("f")) == (["x"], [".tmp-1-2-3"])
 
 
-def test_the_chain_is_the_same_in_every_place(desk):
-    assert desk.ledger.names() == ["File-splitter", APPLICATION]
+def is_folder(descriptor: int) -> bool:
+    return stat.S_ISDIR(os.fstat(descriptor).st_mode)
 
 
 def test_an_append_survives_a_power_cut(tmp_path, monkeypatch):
@@ -243,7 +205,7 @@ def test_an_append_survives_a_power_cut(tmp_path, monkeypatch):
     sync, link = os.fsync, os.link
 
     def seen_sync(descriptor):
-        steps.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "content")
+        steps.append("folder" if is_folder(descriptor) else "content")
         sync(descriptor)
 
     def seen_link(source, target):
@@ -274,6 +236,17 @@ def test_new_folders_survive_a_power_cut_too(tmp_path, monkeypatch):
     assert {str(tmp_path / folder) for folder in ("", "new", "new/a", "new/a/b")} <= set(synced)
 
 
+def failing(number: int, on: Callable[[Any], bool] = lambda _: True, otherwise: Any = None) -> Any:
+    """A call that fails with this number on some arguments."""
+
+    def call(given: Any, *more: Any, **named: Any) -> Any:
+        if on(given):
+            raise OSError(number, os.strerror(number))
+        return otherwise(given, *more, **named)
+
+    return call
+
+
 @pytest.mark.parametrize(
     ("number", "code"), [(errno.EACCES, "store-readonly"), (errno.EIO, "store-unreachable")], ids=["EACCES", "EIO"]
 )
@@ -281,12 +254,8 @@ def test_what_cannot_be_looked_at_is_not_called_absent(tmp_path, monkeypatch, nu
     store = LocalStore(tmp_path)
     store.create("f/x", b"x")
     assert [store.exists(key) for key in ("f/x", "f/y", "f/x/y")] == [True, False, False]
-
-    def fail(*_, **__):
-        raise OSError(number, os.strerror(number))
-
     with monkeypatch.context() as patch:
-        patch.setattr(os, "stat", fail)
+        patch.setattr(os, "stat", failing(number))
         with pytest.raises(StoreError) as caught:
             store.exists("f/x")
     assert caught.value.code == code
@@ -297,14 +266,7 @@ def test_what_cannot_be_looked_at_is_not_called_absent(tmp_path, monkeypatch, nu
 def test_a_folder_that_cannot_be_synced_leaves_it_unknown_what_was_committed(tmp_path, monkeypatch, number):
     store = LocalStore(tmp_path)
     store.create("f/first", b"x")
-    sync = os.fsync
-
-    def fail_for_folders(descriptor):
-        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-            raise OSError(number, os.strerror(number))
-        sync(descriptor)
-
-    monkeypatch.setattr(os, "fsync", fail_for_folders)
+    monkeypatch.setattr(os, "fsync", failing(number, is_folder, os.fsync))
     with pytest.raises(StoreError) as caught:
         store.create("f/second", b"x")
     assert caught.value.code == "store-unreachable"
@@ -324,8 +286,9 @@ def test_what_a_killed_writer_left_is_in_nobodys_way(tmp_path):
     assert [path.read_bytes() for path in left] == [b"half"] * 3
 
 
-def test_a_folder_that_cannot_be_created_is_reported(tmp_path):
+@pytest.mark.parametrize("place", ["file/app", "file"])
+def test_a_folder_that_cannot_be_created_is_reported(tmp_path, place):
     (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match=r"file/app/ledger cannot be created: .*Not a directory") as caught:
-        Ledger.create(tmp_path / "file" / "app")
+    with pytest.raises(StoreError, match=rf"{place}/ledger cannot be created: .*Not a directory") as caught:
+        Ledger.create(tmp_path / place)
     assert (caught.value.code, "nothing was committed" in str(caught.value)) == ("store-unreachable", True)
