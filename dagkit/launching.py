@@ -189,7 +189,7 @@ def launch_compiled(
                     probe=probe,
                 )
                 if ended is None:
-                    _record(state, version, ledger.store)
+                    _record(state, compilation, version, ledger.store)
                 loop = Loop(state, last_window=None if ended is None else ended.last_window)
                 interrupts.end(loop)
                 return loop
@@ -212,14 +212,14 @@ _OPTIONS = {
 }
 
 
-def _record(state: RunState, version: str, store: Store) -> None:
+def _record(state: RunState, compilation: Compilation, version: str, store: Store) -> None:
     """Record what this launch runs, and report how that, and the time, differ from the last launch."""
     _warn_of_clock(state)
-    compilation = state.changing.plan.compilation
     differing = differences(store, compilation.plan, state.checkpoint.window)
     if differing is not None:
         state.publisher.publish(differing)
-    LaunchRecord.of(compilation, version, state.clock.now()).write(store)
+    resumed = state.changing.plan.compilation.plan
+    LaunchRecord.of(compilation, resumed, version, state.clock.now()).write(store)
 
 
 def _warn_of_clock(state: RunState) -> None:

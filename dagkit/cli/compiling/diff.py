@@ -66,7 +66,7 @@ def planned(asked: Asked, output: Output) -> tuple[Plan, Compilation | None]:
         record = last_launch(Ledger.open(asked.target).store)
         if record is None:
             raise ApplicationNotFound(f"{asked.target} has no plan: no launch has recorded one", "launch it once")
-        return record.plan, None
+        return record.authored, None
     if path.is_file() and path.suffix != ".py":
         text = path.read_text(encoding="utf-8", errors="replace")
         if _claims_to_be_a_plan(text):

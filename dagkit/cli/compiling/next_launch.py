@@ -57,7 +57,7 @@ class NextLaunch:
             place,
             newest_checkpoint(ledger).window,
             None if before is None else before.at,
-            () if before is None else diff(before.plan, compilation.plan),
+            () if before is None else diff(before.authored, compilation.plan),
             judged(ledger, compilation),
         )
 

@@ -36,15 +36,23 @@ class LaunchRecord(BaseModel):
     at: datetime
     version: str
     plan: Plan
+    """The plan that the launch began with: the numbers of partitions are those that the last run ended with."""
+    written: Plan | None = None
+    """The plan as it was written, before a run changed it; None in records of earlier versions."""
     configuration: tuple[dict[str, Any], ...]
     """The keys with their values and sources, as `dagkit config --all --json` prints them."""
 
     @classmethod
-    def of(cls, compilation: Compilation, version: str, at: datetime) -> "LaunchRecord":
-        """The record of a launch that begins now."""
+    def of(cls, compilation: Compilation, resumed: Plan, version: str, at: datetime) -> "LaunchRecord":
+        """The record of a launch that begins now with a plan that it resumed."""
         lines = lines_of(compilation.conf, lambda key: compilation.secrets.get(key, False))
         entries = tuple(line.fields() for line in lines)
-        return cls(at=at, version=version, plan=compilation.plan, configuration=entries)
+        return cls(at=at, version=version, plan=resumed, written=compilation.plan, configuration=entries)
+
+    @property
+    def authored(self) -> Plan:
+        """The plan without what runs have changed, such as numbers of partitions, if the record has it."""
+        return self.written or self.plan
 
     def write(self, store: Store) -> None:
         """Replace the record of the last launch. If the store fails, log a warning: no run depends on it."""
@@ -66,9 +74,9 @@ def last_launch(store: Store) -> LaunchRecord | None:
 
 
 def differences(store: Store, plan: Plan, window_id: int) -> PlanDiffers | None:
-    """How a plan differs from the one that the last launch ran; None if it does not, or if no window is committed."""
+    """How a plan was changed since the last launch; None if it was not, or if no window is committed."""
     before = last_launch(store) if window_id else None
-    changes = diff(before.plan, plan) if before is not None else []
+    changes = diff(before.authored, plan) if before is not None else []
     return PlanDiffers(window_id, before.at, tuple(map(str, changes))) if before is not None and changes else None
 
 
