@@ -26,6 +26,11 @@ class OffsetRange:
     def __post_init__(self) -> None:
         refuse_unless_offsets(self.start, self.stop)
 
+    def __iter__(self) -> Iterator[int]:
+        """The start and the stop, as in `start, stop = offsets` and `range(*offsets)`: Beam has pairs here."""
+        yield self.start
+        yield self.stop
+
     @property
     def size(self) -> int:
         """The number of offsets in the range."""
