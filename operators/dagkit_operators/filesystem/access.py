@@ -190,6 +190,8 @@ def status_of(path: str) -> os.stat_result | None:
         if leads_nowhere(error):
             return None
         raise
+    except ValueError:  # it contains a NUL
+        return None
 
 
 def found_of(path: str, status: os.stat_result) -> Found | None:

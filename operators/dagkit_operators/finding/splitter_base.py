@@ -1,5 +1,6 @@
 """Dividing files that arrive on an input port into blocks."""
 
+import logging
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any, Literal
@@ -8,7 +9,7 @@ from pydantic import PrivateAttr
 
 from dagkit import Block, InputPort, OutputPort, SplittableOperator, State
 from dagkit.ranges import OffsetRange, OffsetRestrictionTracker, RestrictionTracker, SequentialRestrictionTracker
-from dagkit.urls import absolute, is_url
+from dagkit.urls import absolute, is_url, shown
 from dagkit_operators.filesystem.access import Found, reading_from
 from dagkit_operators.filesystem.path_patterns import missing
 from dagkit_operators.finding.contents import AsksForReceipts, StillChanging, receipt_of, settled_hash
@@ -16,6 +17,7 @@ from dagkit_operators.finding.splitting import Cut, SplitsFiles
 from dagkit_operators.payloads import FileInfo
 
 _THEN = "or send the path of a file that exists"
+_log = logging.getLogger(__name__)
 _LOOKS_AGAIN = timedelta(seconds=1)
 """How long a file that is being changed waits, if a receipt is wanted for it."""
 
@@ -117,7 +119,9 @@ class FileSplitterBase(AsksForReceipts, SplitsFiles, SplittableOperator[FileInfo
         """The file as it is now. If it does not exist, raise InputUnreadable unless missing files are sent."""
         place = self._place_of(info.path)
         with reading_from(place, _THEN):
-            status = self.get_file_status(place)
+            status = self.get_file_status(place) if info.path else None
+        if status is not None and status.is_directory:
+            _log.warning("%s is a folder, and nothing of it is read: find the files in it by MatchFiles", shown(place))
         if status is None and self.on_missing == "fail":
             raise missing(place, _THEN)
         return status
