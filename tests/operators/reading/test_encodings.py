@@ -9,23 +9,19 @@ from dagkit import Block
 from dagkit.testing import Alone, check_every_split_of
 from dagkit_operators import LineReader, LineReaderContext, TailFiles
 from dagkit_operators.contexts.encodings import TextUndecodable
+from tests.operators.reading.cast import blocks_of, read, written
 
 LINES = ["aé", "", "ߧ", "b"]
 """Characters of one, two and three bytes in UTF-8."""
 MISLEADING = ["ਊĊ", "", "\u0a00\u000d", "਍"]
 """In UTF-16, the bytes of these characters look like a newline at odd positions."""
+BROKEN = b"ok\nm\xe9t\xe9o\nalso ok\n"
 
 
 def block_of(folder: Path, content: bytes) -> Block:
-    path = folder / "file"
-    path.write_bytes(content)
-    return Block(0, str(path), 0, len(content), facts={"length": len(content)})
-
-
-def read(reader: LineReader, block: Block) -> list[str]:
-    alone = Alone(reader)
-    alone.work(block)
-    return [record.value for record in alone.sent()]
+    """A file of this content as one block."""
+    (block,) = blocks_of(written(folder, content))
+    return block
 
 
 @pytest.mark.gate(9)
@@ -61,12 +57,26 @@ def test_the_mark_says_the_order_of_bytes_which_is_else_little_endian(mark, tmp_
     assert read(LineReader(encoding="utf-16"), block) == ["a", "b"]
 
 
-def test_a_line_that_ends_within_a_character_is_rejected_since_its_bytes_cannot_be_kept(tmp_path):
-    alone = Alone(LineReader(encoding="utf-16-le"))
-    alone.work(block_of(tmp_path, b"a\0\n\0b"))
-    assert [record.value for record in alone.sent()] == ["a"]
-    (rejected,) = alone.sent("rejected")
-    assert (rejected.start, rejected.reason) == (4, "it is not utf-16-le: byte 0 of it, 0x62: truncated data")
+@pytest.mark.parametrize(
+    ("properties", "content", "values", "start", "reason"),
+    [
+        ({"encoding": "utf-16-le"}, b"a\0\n\0b", ["a"], 4, "utf-16-le: byte 0 of it, 0x62: truncated data"),
+        (
+            {"undecodable": "reject"},
+            BROKEN,
+            ["ok", "also ok"],
+            3,
+            "utf-8: byte 1 of it, 0xe9: invalid continuation byte",
+        ),
+    ],
+    ids=["since its bytes cannot be kept", "on request"],
+)
+def test_a_line_that_is_no_text_is_rejected(*, properties, content, values, start, reason, tmp_path):
+    reader, block = Alone(LineReader(**properties)), block_of(tmp_path, content)
+    assert read(reader, block) == values
+    (rejected,) = reader.sent("rejected")
+    assert (rejected.path, rejected.start) == (block.path, start)
+    assert rejected.reason.startswith(f"it is not {reason}")
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le"])
@@ -91,47 +101,31 @@ def test_encodings_go_with_the_other_properties_of_lines(properties, lines, tmp_
     assert read(LineReader(encoding="latin-1", **properties), block) == lines
 
 
-BROKEN = b"ok\nm\xe9t\xe9o\nalso ok\n"
-
-
-def test_undecodable_bytes_are_kept_by_default(tmp_path):
-    values = read(LineReader(), block_of(tmp_path, BROKEN))
-    assert [value.encode("utf-8", "surrogateescape") for value in values] == BROKEN.splitlines()
-
-
-def test_undecodable_lines_are_rejected_on_request(tmp_path):
+def test_undecodable_bytes_are_kept_by_default_and_fail_the_run_on_request(tmp_path):
     block = block_of(tmp_path, BROKEN)
-    alone = Alone(LineReader(undecodable="reject"))
-    alone.work(block)
-    assert [record.value for record in alone.sent()] == ["ok", "also ok"]
-    (rejected,) = alone.sent("rejected")
-    assert (rejected.path, rejected.start) == (block.path, 3)
-    assert rejected.reason == "it is not utf-8: byte 1 of it, 0xe9: invalid continuation byte"
-
-
-def test_undecodable_lines_fail_the_run_on_request(tmp_path):
+    values = read(LineReader(), block)
+    assert [value.encode("utf-8", "surrogateescape") for value in values] == BROKEN.splitlines()
     with pytest.raises(TextUndecodable, match="file: the line at byte 3 is not utf-8: byte 1 of it, 0xe9"):
-        read(LineReader(undecodable="fail"), block_of(tmp_path, BROKEN))
+        read(LineReader(undecodable="fail"), block)
+
+
+BLOCKS = "cannot be read from the middle of a file"
 
 
 @pytest.mark.parametrize(
-    ("properties", "words"),
+    ("reader", "properties", "words"),
     [
-        ({"encoding": "utf-99"}, "'utf-99' cannot be used: unknown encoding"),
-        ({"encoding": "base64"}, "cannot be used"),
-        ({"encoding": "utf-7"}, "utf-7 cannot be read from the middle of a file"),
-        ({"encoding": "iso2022_jp"}, "iso2022_jp cannot be read from the middle of a file"),
-        ({"encoding": "shift_jis", "delimiter": "|"}, "may be part of a character of shift_jis"),
-        ({"encoding": "latin-1", "delimiter": "€"}, "cannot be used"),
-        ({"encoding": "latin-1", "escape": "\\"}, "only lines in UTF-8 have escapes"),
-        ({"encoding": "utf-16", "collapse_line_ends": True}, "has several bytes"),
+        (LineReader, {"encoding": "utf-99"}, "'utf-99' cannot be used: unknown encoding"),
+        (LineReader, {"encoding": "base64"}, "cannot be used"),
+        (LineReader, {"encoding": "utf-7"}, f"utf-7 {BLOCKS}"),
+        (LineReader, {"encoding": "iso2022_jp"}, f"iso2022_jp {BLOCKS}"),
+        (LineReader, {"encoding": "shift_jis", "delimiter": "|"}, "may be part of a character of shift_jis"),
+        (LineReader, {"encoding": "latin-1", "delimiter": "€"}, "cannot be used"),
+        (LineReader, {"encoding": "latin-1", "escape": "\\"}, "only lines in UTF-8 have escapes"),
+        (LineReader, {"encoding": "utf-16", "collapse_line_ends": True}, "has several bytes"),
+        (TailFiles, {"encoding": "utf-16"}, "may end within a character"),
     ],
 )
-def test_what_cannot_be_read_in_blocks_is_a_fault(properties, words):
-    (fault,) = LineReader(**properties).faults
+def test_what_cannot_be_read_in_blocks_or_while_it_grows_is_a_fault(reader, properties, words):
+    (fault,) = reader(**properties).faults
     assert words in fault.message
-
-
-def test_files_that_grow_have_characters_of_whole_units():
-    (fault,) = TailFiles(encoding="utf-16").faults
-    assert "may end within a character" in fault.message

@@ -10,9 +10,8 @@ import pytest
 
 from dagkit import Block
 from dagkit.ranges import OffsetRange
-from dagkit.testing import Alone
-from dagkit_operators import FileSplitterInput, LineReader
-from dagkit_operators.finding.scanner import DirectoryScanner
+from dagkit_operators import LineReader
+from tests.operators.reading.cast import blocks_of, read, written
 from tests.operators.reading_text import SIZES, edges_of, records
 
 
@@ -40,9 +39,15 @@ def ended(lines: list[bytes], *ends: bytes) -> bytes:
     return b"".join(line + ends[number % len(ends)] for number, line in enumerate(lines))
 
 
+def header(lines: int) -> dict[str, Any]:
+    return {"skip_header_lines": lines}
+
+
 BARE: dict[str, Any] = {"keep_returns": False}
 ESCAPED: dict[str, Any] = {"escape": "\\"}
-WIDE = (8192, 100_000)
+WIDE, NARROW, NEAR_8192 = (8192, 100_000), (1, 2, 3, 4, 5), (8190, 8191, 8192, 8193)
+DELIMITERS = ("*|", "*", "*=-", "\r\n", "@#", "abc", "@$*")
+RETURNS = numbered(3, b"\rline")
 TEN, HUNDRED, MANY = numbered(10), numbered(100), numbered(8192)
 
 CASES = {
@@ -61,38 +66,23 @@ CASES = {
     "empty lines that end in CRLF": Case(b"\r\n" * 100, [b""] * 100, BARE),
     "a byte order mark stays": Case(b"\xef\xbb\xbfa\nb\n", [b"\xef\xbb\xbfa", b"b"]),
     "bytes that are no UTF-8 stay": Case(b"\xff\n\xe2\x82\na\xa4", [b"\xff", b"\xe2\x82", b"a\xa4"]),
-    "a header of one line": Case(ended(HUNDRED, b"\n"), HUNDRED[1:], {"skip_header_lines": 1}),
-    "a header of two lines": Case(ended(HUNDRED, b"\n"), HUNDRED[2:], {"skip_header_lines": 2}),
-    "a header is all there is": Case(ended(numbered(4), b"\n"), [], {"skip_header_lines": 4}),
-    "a header longer than the file": Case(ended(numbered(3), b"\n"), [], {"skip_header_lines": 4}),
-    "a header without an end": Case(b"line0", [], {"skip_header_lines": 1}),
-    "a header before an empty line": Case(b"line0\n\n", [b""], {"skip_header_lines": 1}),
-    "the delimiter is *|": Case(ended(TEN, b"*|"), TEN, {"delimiter": "*|"}),
-    "the delimiter is *": Case(ended(TEN, b"*"), TEN, {"delimiter": "*"}),
-    "the delimiter is *=-": Case(ended(TEN, b"*=-"), TEN, {"delimiter": "*=-"}),
-    "the delimiter is CRLF": Case(ended(TEN, b"\r\n"), TEN, {"delimiter": "\r\n"}),
-    "the delimiter is @#": Case(ended(numbered(20), b"@#"), numbered(20), {"delimiter": "@#"}),
-    "the delimiter is abc": Case(ended(numbered(20), b"abc"), numbered(20), {"delimiter": "abc"}),
-    "the delimiter is @$*": Case(ended(numbered(10, b"aaaa"), b"@$*"), numbered(10, b"aaaa"), {"delimiter": "@$*"}),
+    "a header of one line": Case(ended(HUNDRED, b"\n"), HUNDRED[1:], header(1)),
+    "a header of two lines": Case(ended(HUNDRED, b"\n"), HUNDRED[2:], header(2)),
+    "a header is all there is": Case(ended(numbered(4), b"\n"), [], header(4)),
+    "a header longer than the file": Case(ended(numbered(3), b"\n"), [], header(4)),
+    "a header without an end": Case(b"line0", [], header(1)),
+    "a header before an empty line": Case(b"line0\n\n", [b""], header(1)),
+    **{f"the delimiter is {text}": Case(ended(TEN, text.encode()), TEN, {"delimiter": text}) for text in DELIMITERS},
     "another delimiter than the text's": Case(ended(TEN, b"@$"), [ended(TEN, b"@$")], {"delimiter": "@$*"}),
-    "lines that begin with a return": Case(
-        ended(numbered(3, b"\rline"), b"\r\n"), numbered(3, b"\rline"), {"delimiter": "\r\n"}
-    ),
-    "a cut within the length of a delimiter": Case(
-        b"abcxabcyyabc", [b"", b"x", b"yy"], {"delimiter": "abc"}, (1, 2, 3, 4, 5)
-    ),
-    "a first record of two bytes before four": Case(
-        b"xx||#;y||#;", [b"xx", b"y"], {"delimiter": "||#;"}, (1, 2, 3, 4, 5)
-    ),
-    "a delimiter that begins twice": Case(b"ABABCD", [b"AB", b"D"], {"delimiter": "ABC"}, (1, 2, 3, 4, 5)),
+    "lines that begin with a return": Case(ended(RETURNS, b"\r\n"), RETURNS, {"delimiter": "\r\n"}),
+    "a cut within the length of a delimiter": Case(b"abcxabcyyabc", [b"", b"x", b"yy"], {"delimiter": "abc"}, NARROW),
+    "a first record of two bytes before four": Case(b"xx||#;y||#;", [b"xx", b"y"], {"delimiter": "||#;"}, NARROW),
+    "a delimiter that begins twice": Case(b"ABABCD", [b"AB", b"D"], {"delimiter": "ABC"}, NARROW),
     "a delimiter that begins at the end of a buffer, and is none": Case(
-        b"x" * 8190 + b"ABCxDE" + b"ABCDEy",
-        [b"x" * 8190 + b"ABCxDE", b"y"],
-        {"delimiter": "ABCDE"},
-        (8190, 8191, 8192, 8193),
+        b"x" * 8190 + b"ABCxDE" + b"ABCDEy", [b"x" * 8190 + b"ABCxDE", b"y"], {"delimiter": "ABCDE"}, NEAR_8192
     ),
     "a return that is the last byte of a buffer, and a cut behind its newline": Case(
-        b"a" * 8191 + b"\r\nb\r\n", [b"a" * 8191, b"b"], BARE, (8190, 8191, 8192, 8193)
+        b"a" * 8191 + b"\r\nb\r\n", [b"a" * 8191, b"b"], BARE, NEAR_8192
     ),
     "an escaped newline": Case(ended(numbered(10, b"li\\\nne"), b"\n"), numbered(10, b"li\\\nne"), ESCAPED),
     "an escaped return, and an escaped newline": Case(
@@ -124,21 +114,15 @@ def test_lines(case):
 def test_many_files_of_many_lengths(tmp_path):
     """Each loses its own header, and one that is no longer than a header gives nothing."""
     lengths = (500, 300, 1200, 800, 800, 400, 2, 1)
-    for number, length in enumerate(lengths):
-        (tmp_path / f"{number}.txt").write_bytes(ended(numbered(length), b"\n"))
-    splitter = Alone(FileSplitterInput(scanner=DirectoryScanner(files=(str(tmp_path),)), block_size=1000))
-    splitter.look()
-    reader = Alone(LineReader(skip_header_lines=2))
-    for block in splitter.sent():
-        reader.work(block)
-    found = [record.value.encode() for record in reader.sent()]
-    assert found == [line for length in lengths for line in numbered(length)[2:]]
+    paths = [written(tmp_path, ended(numbered(length), b"\n"), str(n)) for n, length in enumerate(lengths)]
+    found = read(LineReader(skip_header_lines=2), *(block for path in paths for block in blocks_of(path, 1000)))
+    assert [line.encode() for line in found] == [line for length in lengths for line in numbered(length)[2:]]
 
 
 def test_lines_keep_their_ends_for_who_writes_them_again():
-    for text in (ended(TEN, b"\n"), ended(TEN, b"\r\n")):
+    for text in (ended(TEN, b"\n"), ended(TEN, b"\r\n"), b"a\nbb\nc"):
         (column,) = columns(LineReader(), text)
-        assert bytes(column.content) == text
+        assert bytes(column.content) == (text if text.endswith(b"\n") else text + b"\n")
 
 
 def test_lines_that_lost_their_returns_are_columnar_all_the_same():
@@ -156,10 +140,8 @@ def columns(reader: LineReader, text: bytes) -> Iterator[Any]:
 
 
 def test_progress_is_reported_record_by_record(tmp_path):
-    path = tmp_path / "ten"
-    path.write_bytes(ended(numbered(10), b"\n"))
+    (block,) = blocks_of(written(tmp_path, ended(TEN, b"\n")))
     reader = LineReader(chunk_size=6)
-    block = Block(0, str(path), 0, 60)
     tracker = reader.tracker(block, OffsetRange(0, 60))
     told = [tracker.current_progress().fraction_completed for _ in reader.process(block, tracker)]
     assert told == [number / 10 for number in range(10)]

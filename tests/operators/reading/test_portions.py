@@ -28,8 +28,9 @@ def portions_of(seconds: list[float]) -> list[int]:
     return sizes
 
 
-def test_quick_lines_are_claimed_as_they_were_read():
-    assert portions_of([QUICK_SECONDS / 2] * LINES) == [FIRST_CLAIM, GROWTH * FIRST_CLAIM, LINES - 9 * FIRST_CLAIM]
+@pytest.mark.parametrize("seconds", [QUICK_SECONDS / 2, 0.0], ids=["quick lines", "a clock that stands still"])
+def test_quick_lines_are_claimed_as_they_were_read(seconds):
+    assert portions_of([seconds] * LINES) == [FIRST_CLAIM, GROWTH * FIRST_CLAIM, LINES - 9 * FIRST_CLAIM]
 
 
 def test_slow_lines_are_claimed_few_at_a_time():
@@ -57,7 +58,3 @@ def test_lines_that_get_quicker_are_claimed_more_and_more_at_a_time():
 
 def test_what_took_one_slow_claim_is_soon_forgotten():
     assert len(portions_of([1.0] + [QUICK_SECONDS / 2] * LINES)) <= 5
-
-
-def test_a_clock_that_stands_still_makes_claims_grow():
-    assert portions_of([0.0] * LINES) == [FIRST_CLAIM, GROWTH * FIRST_CLAIM, LINES - 9 * FIRST_CLAIM]

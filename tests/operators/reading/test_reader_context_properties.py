@@ -23,6 +23,7 @@ from dagkit_operators import (
     RecordWriter,
 )
 from dagkit_operators.filesystem.access import Seekable
+from tests.operators.reading.cast import written
 
 
 class BytesReader(BlockReader[bytes]):
@@ -43,8 +44,7 @@ def run(reader: BlockReader[Any], properties: dict[str, str], folder: Path, **sp
         find = dag.add_operator("Find", FileSplitterInput(scanner={"files": [str(folder / "in")]}, **splitter))
         read = dag.add_operator("Read", reader)
         write = dag.add_operator("Write", RecordWriter(file_path=str(folder / "out")))
-        dag.add_stream("blocks", find.blocks_metadata_output, read.blocks_metadata_input)
-        dag.add_stream("records", read.messages, write.input)
+        find >> read >> write
 
     rehearsal = Rehearsal(populate_dag, properties)
     rehearsal.run()
@@ -58,7 +58,7 @@ def output(folder: Path) -> list[str]:
 @pytest.fixture
 def folder(tmp_path):
     (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "file").write_text("abcdefgh;ijk")
+    written(tmp_path / "in", "abcdefgh;ijk")
     return tmp_path
 
 
@@ -89,37 +89,36 @@ def test_another_context_is_chosen_by_its_class(folder):
     assert output(folder) == ["abcdefgh;ijk\n", "gh;ijk\n"]
 
 
-def test_a_property_that_the_context_lacks_is_reported(folder):
-    with pytest.raises(ApplicationFaults, match=r"FixedBytesReaderContext of Read has no property 'lenth'"):
-        run(BytesReader(), {"dt.operator.Read.prop.readerContext.lenth": "8"}, folder)
+class Texts(BlockReader[str]):
+    kind = "test.texts/1"
+    messages = OutputPort[Record[str]](main=True)
 
 
-def test_a_record_reader_without_a_length_does_not_compile(folder):
-    with pytest.raises(ApplicationFaults, match="record_length is not set"):
-        run(RecordReader(), {"dt.operator.Read.prop.mode": "FIXED_WIDTH_RECORD"}, folder)
-
-
-def test_a_context_whose_records_are_not_those_of_the_reader_does_not_compile(folder):
-    class Texts(BlockReader[str]):
-        kind = "test.texts/1"
-        messages = OutputPort[Record[str]](main=True)
-
-    reader = Texts(reader_context=FixedBytesReaderContext(length=3))
-    with pytest.raises(ApplicationFaults, match="FixedBytesReaderContext reads bytes, and Texts sends str"):
-        run(reader, {}, folder)
+@pytest.mark.parametrize(
+    ("reader", "properties", "fault"),
+    [
+        (BytesReader(), {"readerContext.lenth": "8"}, "FixedBytesReaderContext of Read has no property 'lenth'"),
+        (RecordReader(), {"mode": "FIXED_WIDTH_RECORD"}, "record_length is not set"),
+        (
+            Texts(reader_context=FixedBytesReaderContext(length=3)),
+            {},
+            "FixedBytesReaderContext reads bytes, and Texts sends str",
+        ),
+    ],
+)
+def test_a_property_that_the_context_lacks_or_needs_or_records_of_another_type_do_not_compile(
+    reader, properties, fault, folder
+):
+    with pytest.raises(ApplicationFaults, match=fault):
+        run(reader, {f"dt.operator.Read.prop.{name}": value for name, value in properties.items()}, folder)
 
 
 def test_files_that_were_found_are_read_with_any_context(folder):
     def populate_dag(dag: Dag, conf: Config) -> None:
         places = dag.add_operator("Places", Items[str](items=(str(folder / "in"),)))
         read = ReadFiles[str](reader_context=FixedBytesReaderContext(length=5), parse=bytes.decode)
-        write = PartWriter(file_path=str(folder / "out"), format=str)
-        (
-            places
-            >> dag.add_operator("Match", MatchFiles())
-            >> dag.add_operator("Read", read)
-            >> dag.add_operator("Write", write)
-        )
+        found = places >> dag.add_operator("Match", MatchFiles()) >> dag.add_operator("Read", read)
+        found >> dag.add_operator("Write", PartWriter(file_path=str(folder / "out"), format=str))
 
     Rehearsal(populate_dag, {"dt.operator.Read.prop.readerContext.length": "8"}).run()
     assert output(folder) == ["abcdefgh\n;ijk\n"]
@@ -135,7 +134,7 @@ def test_an_application_opens_a_file_of_ten_blocks_once(folder):
             opened.append(block.block_id)
             return super().setup_stream(block)
 
-    (folder / "in" / "file").write_text("line\n" * 10)
+    written(folder / "in", "line\n" * 10)
     run(Notes(), {}, folder, block_size=5)
     assert opened == [0]
     assert output(folder) == ["line\n"] * 10
