@@ -5,8 +5,9 @@ import gzip
 import io
 import lzma
 import pickle
+import re
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +18,8 @@ from dagkit.testing import Alone, SplitsBroken, check_every_split_of
 from dagkit_operators import CompressionBroken, FileChanged, FileInfo, FileSplitterBase, LineReader, ReadFiles
 from dagkit_operators.compression.codec import ENDINGS
 from dagkit_operators.compression.decompressed import Decompressed
+from tests.operators.reading import cast
+from tests.operators.reading.cast import written
 from tests.operators.reading_text import SIZES
 
 
@@ -43,9 +46,13 @@ codecs = pytest.mark.parametrize(("ending", "compress"), COMPRESS.items(), ids=C
 FIFTEEN = [f"line{number}" for number in range(15)]
 
 
+CONTENT = "\n".join(FIFTEEN).encode()
+APPENDED = pytest.mark.parametrize("ending", [".gz", ".deflate", ".bz2", ".xz", ".zst"])
+"""Formats of files that can be put one behind the other."""
+
+
 def kept(folder: Path, name: str, content: bytes) -> FileInfo:
-    path = folder / name
-    path.write_bytes(content)
+    path = written(folder, content, name)
     return FileInfo(str(path), len(content), path.stat().st_mtime_ns // 10**6, 1)
 
 
@@ -61,7 +68,7 @@ def test_every_ending_has_its_tests():
 
 @codecs
 def test_the_lines_are_those_that_were_compressed(ending, compress, tmp_path):
-    content = compress("\n".join(FIFTEEN).encode())
+    content = compress(CONTENT)
     for size in SIZES:
         assert read(kept(tmp_path, f"file{ending}", content), chunk_size=size) == FIFTEEN
     assert read(kept(tmp_path, "file", content), compression=ENDINGS[ending]) == FIFTEEN
@@ -75,34 +82,26 @@ def test_many_lines_and_none_at_all(ending, compress, tmp_path):
     assert read(kept(tmp_path, f"none{ending}", compress(b""))) == []
 
 
-@pytest.mark.parametrize("ending", [".gz", ".deflate", ".bz2", ".xz", ".zst"])
-def test_files_that_were_put_one_behind_the_other_are_read_as_one(ending, tmp_path):
-    compress = COMPRESS[ending]
-    content = b"".join(compress(part) for part in (b"a\nb\nc\n", b"p\nq\nr\n", b"x\ny\nz"))
-    assert read(kept(tmp_path, f"file{ending}", content)) == list("abcpqrxyz")
-
-
-@pytest.mark.parametrize("ending", [".gz", ".deflate", ".bz2", ".xz", ".zst"])
-def test_those_that_hold_nothing_hide_nothing(ending, tmp_path):
-    content = b"".join(map(COMPRESS[ending], (b"", b"a\nb\n", b"", b"", b"c\n", b"")))
-    assert read(kept(tmp_path, f"file{ending}", content)) == list("abc")
+@APPENDED
+@pytest.mark.parametrize("parts", [(b"a\nb\nc\n", b"p\nq\nr\n", b"x\ny\nz"), (b"", b"a\nb\n", b"", b"", b"c\n", b"")])
+def test_files_that_were_put_one_behind_the_other_are_read_as_one(ending, parts, tmp_path):
+    file = kept(tmp_path, f"file{ending}", b"".join(map(COMPRESS[ending], parts)))
+    assert read(file) == b"".join(parts).decode().split()
 
 
 @codecs
 def test_a_file_that_was_cut_off_when_it_was_found_is_read_when_the_rest_is_there(ending, compress, tmp_path):
-    content = compress("\n".join(FIFTEEN).encode())
+    content = compress(CONTENT)
     found = kept(tmp_path, f"file{ending}", content[:-3])
     with pytest.raises(CompressionBroken):
         read(found)
     kept(tmp_path, f"file{ending}", content)
     assert read(found) == FIFTEEN
-    splitter, reader = Alone(FileSplitterBase()), Alone(LineReader())
+    splitter = Alone(FileSplitterBase())
     kept(tmp_path, f"file{ending}", content[:-3])
     splitter.work(FileInfo(found.path))
     kept(tmp_path, f"file{ending}", content)
-    (block,) = splitter.sent()
-    assert reader.work(block) is None
-    assert [record.value for record in reader.sent()] == FIFTEEN
+    assert cast.read(LineReader(), *splitter.sent()) == FIFTEEN
 
 
 def test_only_what_was_cut_off_is_read_further(tmp_path):
@@ -134,7 +133,7 @@ def test_xz_may_be_padded_between_and_behind_by_fours(tmp_path):
             read(kept(tmp_path, "file.xz", content))
 
 
-@pytest.mark.parametrize("ending", [".gz", ".deflate", ".bz2", ".xz", ".zst"])
+@APPENDED
 def test_damage_where_a_later_one_begins_is_reported(ending, tmp_path):
     one, two = COMPRESS[ending](b"a\n"), COMPRESS[ending](b"b\n")
     for later in (bytes([two[0] ^ 1]) + two[1:], two[:3], b"\1" * len(two)):
@@ -142,12 +141,22 @@ def test_damage_where_a_later_one_begins_is_reported(ending, tmp_path):
             read(kept(tmp_path, f"file{ending}", one + later))
 
 
+def damaged(whole: bytes) -> Iterator[bytes]:
+    middle = len(whole) // 2
+    yield whole[:-3]
+    yield whole[:middle]
+    yield whole[:middle] + bytes([whole[middle] ^ 0xFF, whole[middle + 1] ^ 0xFF]) + whole[middle + 2 :]
+    yield b"corrupt"
+
+
 @codecs
-def test_a_file_that_is_broken_is_reported(ending, compress, tmp_path):
-    whole = compress("\n".join(FIFTEEN).encode())
-    for content in (b"corrupt", whole[:-3]):
-        with pytest.raises(CompressionBroken, match=rf"file{ending} cannot be read as {ENDINGS[ending]}: .") as fault:
+def test_a_truncated_or_corrupt_file_is_an_error_with_its_place(ending, compress, tmp_path):
+    place = r"near byte [0-9]+ of the file and byte [0-9]+ of its content"
+    for content in damaged(compress(CONTENT * 50)):
+        with pytest.raises(CompressionBroken) as fault:
             read(kept(tmp_path, f"file{ending}", content))
+        assert re.search(rf"file{ending} cannot be read as {ENDINGS[ending]}: .+, {place}", str(fault.value))
+        assert 0 <= fault.value.position <= len(content)
         assert str(pickle.loads(pickle.dumps(fault.value))) == str(fault.value)  # noqa: S301 - made here
 
 
@@ -163,7 +172,7 @@ def test_a_file_is_read_as_it_is_where_that_is_asked_for(tmp_path):
 
 
 def test_it_is_allocated_as_one_and_never_split(tmp_path):
-    file = kept(tmp_path, "file.gz", gzip.compress("\n".join(FIFTEEN).encode()))
+    file = kept(tmp_path, "file.gz", gzip.compress(CONTENT))
     operator = ReadFiles(part_size=10, chunk_size=10)
     whole = operator.initial_restriction(file)
     assert list(operator.split(file, whole)) == [whole] == [OffsetRange(0, file.length)]

@@ -4,7 +4,7 @@ import gzip
 import io
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,45 +20,34 @@ from dagkit_operators import (
     AvroReader,
     BlockReader,
     CsvReader,
-    FileInfo,
     FileSplitterInput,
     FixedLengthReader,
     JsonLinesReader,
     LineReader,
-    MatchFiles,
     ParquetReader,
     ReadFiles,
     RecordReader,
 )
 from dagkit_operators.compression.codec import ENDINGS, MAGIC, CompressedBlock, CompressionBroken
 from dagkit_operators.reading.slices import FSSliceReader
-from tests.operators.compression.test_compressed import COMPRESS, FIFTEEN
+from tests.operators.compression.test_compressed import COMPRESS, CONTENT, FIFTEEN
+from tests.operators.reading.cast import found, read, written
 
-CONTENT = "\n".join(FIFTEEN).encode()
 WITH_MAGIC = sorted(set(MAGIC.values()))
 ENDING_OF = {codec: ending for ending, codec in reversed(ENDINGS.items())}
 
 
 def blocks_of(path: Path, **properties: object) -> list[Block]:
+    """The blocks of a file, as a splitter finds them."""
     splitter = Alone(FileSplitterInput(scanner={"files": [str(path)]}, **properties), now=FakeClock().now)
     splitter.look()
     return splitter.sent()
 
 
-def read(reader: Any, blocks: list[Block]) -> list[Any]:
-    alone = Alone(reader)
-    for block in blocks:
-        assert alone.work(block) is None
-    return [record.value for record in alone.sent()]
-
-
-@pytest.mark.parametrize(("ending", "compress"), COMPRESS.items(), ids=COMPRESS.keys())
-def test_a_splitter_and_a_line_reader_decompress_by_name(ending, compress, tmp_path):
-    path = tmp_path / f"file{ending}"
-    path.write_bytes(compress(CONTENT))
-    blocks = blocks_of(path, block_size=10)
-    assert [(block.start, block.end, block.last) for block in blocks] == [(0, path.stat().st_size, True)]
-    assert read(LineReader(), blocks) == FIFTEEN
+@pytest.fixture
+def compressed(tmp_path):
+    """A file that gzip compressed."""
+    return written(tmp_path, gzip.compress(CONTENT), "file.gz")
 
 
 def as_parquet(numbers: list[str]) -> bytes:
@@ -88,113 +77,58 @@ def numbers_in(records: list[Any]) -> list[str]:
     return [number for record in records for number in re.findall(r"\d{4}", str(record))]
 
 
-@pytest.mark.parametrize("name", ["file{}", "file"], ids=["by name", "by its first bytes"])
-@pytest.mark.parametrize("ending", [ENDING_OF[codec] for codec in WITH_MAGIC])
+@pytest.mark.parametrize(
+    ("ending", "name"),
+    [*((ending, f"file{ending}") for ending in COMPRESS), *((ENDING_OF[codec], "file") for codec in WITH_MAGIC)],
+)
 @pytest.mark.parametrize("form", FORMATS)
-def test_every_reader_reads_compressed_files_from_a_splitter_and_from_match_files(form, ending, name, tmp_path):
+def test_every_reader_decompresses_by_name_or_by_the_first_bytes_what_splitters_and_match_files_found(
+    form, ending, name, tmp_path
+):
     reader, made = FORMATS[form]
-    path = tmp_path / name.format(ending)
-    path.write_bytes(COMPRESS[ending](made(NUMBERS)))
+    path = written(tmp_path, COMPRESS[ending](made(NUMBERS)), name)
     os.utime(path, (1, 1))
-    assert numbers_in(read(reader(), blocks_of(path, block_size=4000))) == NUMBERS
-    found, files = Alone(MatchFiles()), Alone(ReadFiles(reader_context=reader().reader_context, part_size=4000))
-    assert found.work(str(path)) is None
-    assert files.work(*found.sent()) is None
+    for block_size in (4000, None):
+        blocks = blocks_of(path, block_size=block_size)
+        assert [(block.start, block.end, block.last) for block in blocks] == [(0, path.stat().st_size, True)]
+        assert numbers_in(read(reader(), *blocks)) == NUMBERS
+    files = Alone(ReadFiles(reader_context=reader().reader_context, part_size=4000))
+    assert files.work(found(path)) is None
     assert numbers_in(files.sent()) == NUMBERS
 
 
-@pytest.mark.parametrize("block_size", [10, None], ids=["longer than a block", "one block"])
-@pytest.mark.parametrize("codec", WITH_MAGIC)
-def test_a_file_without_an_ending_is_known_by_its_first_bytes(codec, block_size, tmp_path):
-    path = tmp_path / "file"
-    path.write_bytes(COMPRESS[ENDING_OF[codec]](CONTENT))
-    assert read(LineReader(), blocks_of(path, block_size=block_size)) == FIFTEEN
-    file = FileInfo(str(path), path.stat().st_size, path.stat().st_mtime_ns // 10**6, 1)
-    alone = Alone(ReadFiles(part_size=block_size or 100))
-    assert alone.work(file) is None
-    assert alone.sent() == FIFTEEN
-
-
 def test_a_file_that_took_the_place_of_another_is_looked_at_again(tmp_path):
-    path = tmp_path / "file"
-    path.write_bytes(CONTENT)
-    assert read(LineReader(), blocks_of(path)) == FIFTEEN
-    path.write_bytes(gzip.compress(CONTENT))
-    os.utime(path, (1, 1))
-    assert read(LineReader(), blocks_of(path)) == FIFTEEN
+    for content in (CONTENT, gzip.compress(CONTENT)):
+        path = written(tmp_path, content)
+        os.utime(path, (1, 1))
+        assert read(LineReader(), *blocks_of(path)) == FIFTEEN
 
 
 def test_records_of_a_fixed_length_are_counted_in_the_content(tmp_path):
-    path = tmp_path / "file.gz"
-    path.write_bytes(gzip.compress(bytes(range(100)) * 3))
-    records = read(FixedLengthReader(length=70), blocks_of(path, block_size=7))
+    path = written(tmp_path, gzip.compress(bytes(range(100)) * 3), "file.gz")
+    records = read(FixedLengthReader(length=70), *blocks_of(path, block_size=7))
     assert b"".join(records) == bytes(range(100)) * 3
     assert [len(record) for record in records] == [70, 70, 70, 70, 20]
 
 
-def test_files_are_read_as_they_are_if_both_say_so_and_slices_always_are(tmp_path):
-    path = tmp_path / "file.gz"
-    path.write_bytes(gzip.compress(CONTENT))
-    blocks = blocks_of(path, block_size=20, compression="none")
+def test_files_are_read_as_they_are_if_both_say_so_and_slices_always_are(compressed):
+    """A part of a compressed file is refused otherwise."""
+    blocks = blocks_of(compressed, block_size=20, compression="none")
     assert len(blocks) > 1
-    assert b"".join(read(FixedLengthReader(length=4, compression="none"), blocks)) == path.read_bytes()
-    assert b"".join(slice_.to_bytes() for slice_ in read(FSSliceReader(), blocks)) == path.read_bytes()
-
-
-def test_a_part_of_a_compressed_file_is_refused(tmp_path):
-    path = tmp_path / "file.gz"
-    path.write_bytes(gzip.compress(CONTENT))
-    first, *_ = blocks_of(path, block_size=20, compression="none")
+    assert b"".join(read(FixedLengthReader(length=4, compression="none"), *blocks)) == compressed.read_bytes()
+    assert b"".join(each.to_bytes() for each in read(FSSliceReader(), *blocks)) == compressed.read_bytes()
     with pytest.raises(CompressedBlock, match="it is a part of a gzip file, which can only be read from its beginning"):
-        Alone(LineReader()).work(first)
+        read(LineReader(), blocks[0])
 
 
-def test_a_whole_compressed_file_is_never_split(tmp_path):
-    path = tmp_path / "file.gz"
-    path.write_bytes(gzip.compress(CONTENT))
-    (block,) = blocks_of(path)
+def test_a_whole_compressed_file_is_never_split(compressed):
+    (block,) = blocks_of(compressed)
     tracker = LineReader().tracker(block, OffsetRange(block.start, block.end))
-    assert tracker.try_split_at(20) is None
-    assert tracker.try_split(0.5) is None
+    assert (tracker.try_split_at(20), tracker.try_split(0.5)) == (None, None)
 
 
-def damaged(codec: str) -> Iterator[tuple[str, bytes]]:
-    whole = COMPRESS[ENDING_OF[codec]](CONTENT * 50)
-    yield "truncated", whole[:-3]
-    yield "without its end", whole[: len(whole) // 2]
-    middle = len(whole) // 2
-    yield "corrupt", whole[:middle] + bytes([whole[middle] ^ 0xFF, whole[middle + 1] ^ 0xFF]) + whole[middle + 2 :]
-
-
-@pytest.mark.parametrize("codec", WITH_MAGIC)
-def test_a_truncated_or_corrupt_file_is_an_error_with_its_place(codec, tmp_path):
-    for name, content in damaged(codec):
-        path = tmp_path / f"{name}{ENDING_OF[codec]}"
-        path.write_bytes(content)
-        with pytest.raises(CompressionBroken) as broken:
-            read(LineReader(), blocks_of(path))
-        place = r"near byte [0-9]+ of the file and byte [0-9]+ of its content"
-        assert re.search(rf"{re.escape(path.name)} cannot be read as {codec}: .+, {place}", str(broken.value)), name
-        assert 0 < broken.value.position <= len(content)
-
-
-def test_other_formats_are_read_from_compressed_files_and_damage_is_no_bad_record(tmp_path):
-    path, content = tmp_path / "file.avro.gz", io.BytesIO()
-    fastavro.writer(content, "int", range(30_000), sync_interval=1000)
-    whole = gzip.compress(content.getvalue())
-    path.write_bytes(whole)
-    assert read(AvroReader(), blocks_of(path)) == list(range(30_000))
+def test_damage_of_a_compressed_file_of_another_format_is_no_bad_record(tmp_path):
+    whole = gzip.compress(as_avro([f"{number}" for number in range(30_000)]))
     for wrong in (whole[:-3], whole[:100], whole[: len(whole) // 2]):
-        path.write_bytes(wrong)
         with pytest.raises(CompressionBroken):
-            read(AvroReader(), blocks_of(path))
-
-
-def test_a_pattern_finds_compressed_files_for_read_files(tmp_path):
-    (tmp_path / "file.gz").write_bytes(gzip.compress(CONTENT))
-    match = Alone(MatchFiles())
-    match.work(str(tmp_path))
-    (found,) = match.sent()
-    alone = Alone(ReadFiles())
-    alone.work(found)
-    assert alone.sent() == FIFTEEN
+            read(AvroReader(), *blocks_of(written(tmp_path, wrong, "file.avro.gz")))
