@@ -487,14 +487,6 @@ def test_a_folder_that_may_have_changed_within_a_tick_is_listed_again(old_folder
     assert split.names() == ["new.txt"]
 
 
-def test_every_file_is_looked_at_again_unless_asked_otherwise(old_folders):
-    split = Splitting(old_folders)
-    split.window()
-    write(old_folders / "a" / "a.txt", "one\nmore", at=100)
-    os.utime(old_folders / "a", (100, 100))
-    assert split.names() == ["a.txt"]
-
-
 def test_deleted_files_are_forgotten_though_their_folders_are_not_listed(old_folders, monkeypatch):
     monkeypatch.setattr(splitting, "KEPT_OF_GONE", 0)
     for number in range(9):

@@ -32,6 +32,12 @@ def blocks_of(path: Path, size: int | None = None) -> list[Block]:
     ]
 
 
+def block_of(folder: Path, content: bytes | str, name: str = "file") -> Block:
+    """A file of this content as one block."""
+    (block,) = blocks_of(written(folder, content, name))
+    return block
+
+
 def found(path: Path) -> FileInfo:
     """A file as `MatchFiles` describes it."""
     alone = Alone(MatchFiles())

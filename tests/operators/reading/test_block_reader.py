@@ -16,7 +16,7 @@ from dagkit.testing import Alone
 from dagkit_operators import BlockReader, FileChanged, FixedLengthReader, LineReader, Record
 from dagkit_operators.contexts.line_contexts import ReadAheadLineReaderContext
 from dagkit_operators.contexts.lines import LineTooLong
-from tests.operators.reading.cast import blocks_of, read, values, written
+from tests.operators.reading.cast import block_of, blocks_of, read, values, written
 from tests.operators.reading_text import plainly
 
 FILES = {
@@ -54,7 +54,7 @@ def test_any_blocks_and_any_splits_of_one_give_the_lines_of_the_file(content, tm
 
 def test_a_block_that_is_split_after_every_chunk_is_read_once_and_each_range_follows_its_records(tmp_path):
     """As at a deadline: what is claimed stays, and the rest goes to another reader."""
-    (left,) = blocks_of(written(tmp_path, b"aa\nb\n\nccc\n"))
+    left = block_of(tmp_path, b"aa\nb\n\nccc\n")
     reader, parts = Alone(LineReader(chunk_size=2)), []
     while left is not None:
         block, left = left, reader.work(left, split_after=1)
@@ -87,7 +87,7 @@ def test_a_record_bears_the_block_in_which_it_starts(tmp_path):
 
 def test_lines_know_where_they_stand_in_their_file(tmp_path):
     """So that the report of a failure names the case."""
-    (block,) = blocks_of(written(tmp_path, b"a\nbb\nccc\nd"))
+    block = block_of(tmp_path, b"a\nbb\nccc\nd")
     reader = LineReader(chunk_size=5)
     columns = (batch.column("value") for batch in reader.process(block, reader.tracker(block, OffsetRange(0, 11))))
     assert [(column.base, len(column.content)) for column in columns] == [(0, 5), (5, 4), (9, 2)]

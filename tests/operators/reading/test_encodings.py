@@ -1,27 +1,19 @@
 """Text in any encoding is read in blocks, and each line comes once, however a block is cut."""
 
 import codecs
-from pathlib import Path
 
 import pytest
 
-from dagkit import Block
 from dagkit.testing import Alone, check_every_split_of
 from dagkit_operators import LineReader, LineReaderContext, TailFiles
 from dagkit_operators.contexts.encodings import TextUndecodable
-from tests.operators.reading.cast import blocks_of, read, written
+from tests.operators.reading.cast import block_of, read
 
 LINES = ["aé", "", "ߧ", "b"]
 """Characters of one, two and three bytes in UTF-8."""
 MISLEADING = ["ਊĊ", "", "\u0a00\u000d", "਍"]
 """In UTF-16, the bytes of these characters look like a newline at odd positions."""
 BROKEN = b"ok\nm\xe9t\xe9o\nalso ok\n"
-
-
-def block_of(folder: Path, content: bytes) -> Block:
-    """A file of this content as one block."""
-    (block,) = blocks_of(written(folder, content))
-    return block
 
 
 @pytest.mark.gate(9)

@@ -6,22 +6,27 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from pydantic import PrivateAttr
 
-from dagkit import Batch, Block, OutputPort
-from dagkit.testing import Alone, check_every_split_of
+from dagkit import Batch, Block, Config, Dag, OutputPort
+from dagkit.errors import ApplicationFaults
+from dagkit.testing import Alone, Rehearsal, check_every_split_of
 from dagkit_operators import (
     BlockReader,
+    FileSplitterInput,
+    FixedBytesReaderContext,
     FixedLengthReader,
     FSSliceReader,
+    Items,
     LineReader,
+    MatchFiles,
+    PartWriter,
     ReadFiles,
     Record,
     RecordReader,
+    RecordWriter,
     Rejected,
     Slice,
 )
-from dagkit_operators.contexts.fixed_bytes import FixedBytesReaderContext
 from dagkit_operators.contexts.line_contexts import LineReaderContext, ReadAheadLineReaderContext
 from dagkit_operators.contexts.reader_context import ReaderContext, Splits, Tracker
 from dagkit_operators.contexts.record_by_record import (
@@ -33,7 +38,7 @@ from dagkit_operators.contexts.record_by_record import (
 )
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.reading.conversion import LineRejected
-from tests.operators.reading.cast import blocks_of, found, read, written
+from tests.operators.reading.cast import block_of, blocks_of, found, read, written
 
 
 class Netstrings(RecordByRecordContext[bytes]):
@@ -71,12 +76,6 @@ class Reads(BlockReader[bytes]):
     reader_context: ReaderContext[Any] = Netstrings()
 
 
-def block_of(folder: Path, content: bytes) -> Block:
-    """A file of this content as one block."""
-    (block,) = blocks_of(written(folder, content))
-    return block
-
-
 @pytest.mark.parametrize("most", [1, 2, 1024])
 def test_a_context_of_ten_lines_survives_every_split(most, tmp_path, monkeypatch):
     monkeypatch.setattr("dagkit_operators.contexts.record_by_record.MOST_RECORDS", most)
@@ -89,13 +88,6 @@ def test_a_context_that_finds_its_records_survives_every_cut(tmp_path):
     content = b">a>bcd>>e"
     proven = check_every_split_of(Reads(reader_context=Marked()), block_of(tmp_path, content))
     assert (proven.records, proven.cuts) == (4, len(content) - 1)
-
-
-def test_the_rest_of_a_block_is_read_where_the_last_record_ended(tmp_path):
-    reader = Alone(Reads())
-    rest = reader.work(block_of(tmp_path, b"1:a," * 40), split_after=1)
-    assert rest.start % 4 == 0
-    assert read(reader, rest) == [b"a"] * 40
 
 
 def test_records_keep_their_positions(tmp_path):
@@ -139,39 +131,39 @@ def test_a_context_reads_files_that_were_found_as_it_reads_blocks(tmp_path):
     assert check_every_split_of(ReadFiles(reader_context=Netstrings(), part_size=2), found(path)).records == 3
 
 
-class CountsOpens(LineReader):
-    """Counts how often it opens a file."""
+class Notes(LineReader):
+    """Notes the blocks for which it opens a file."""
 
-    kind = "test.counts-opens/1"
-    _opens: int = PrivateAttr(default=0)
+    kind = "test.notes/1"
+    opened: ClassVar[list[int]] = []
 
     def setup_stream(self, block: Block) -> AbstractContextManager[Seekable]:
-        self._opens += 1
+        self.opened.append(block.block_id)
         return super().setup_stream(block)
 
 
-def test_ten_consecutive_blocks_cost_one_open(tmp_path):
-    reader = Alone(CountsOpens())
-    content = b"".join(b"line %d\n" % number for number in range(20))
-    blocks = blocks_of(written(tmp_path, content), -(-len(content) // 10))
-    assert len(blocks) == 10
-    assert read(reader, *blocks) == content.decode().splitlines()
-    assert reader.operator._opens == 1
+@pytest.fixture
+def opened():
+    Notes.opened.clear()
+    return Notes.opened
 
 
-@pytest.mark.parametrize("order", [[0, 2], [1, 0], [0, 0]], ids=["one is left out", "in reverse", "one is read again"])
-def test_blocks_that_do_not_follow_each_other_are_opens_each(order, tmp_path):
+@pytest.mark.parametrize(
+    ("order", "opens"),
+    [([0, 1, 2, 3], [0]), ([0, 2], [0, 2]), ([1, 0], [1, 0]), ([0, 0], [0, 0])],
+    ids=["in their order", "one is left out", "in reverse", "one is read again"],
+)
+def test_only_blocks_that_do_not_follow_each_other_are_opens_each(order, opens, opened, tmp_path):
     blocks = blocks_of(written(tmp_path, b"a\nb\nc\nd\n"), 2)
-    reader = Alone(CountsOpens())
-    assert read(reader, *(blocks[number] for number in order)) == ["abcd"[number] for number in order]
-    assert reader.operator._opens == 2
+    assert read(Notes(), *(blocks[number] for number in order)) == ["abcd"[number] for number in order]
+    assert opened == opens
 
 
-def test_a_stream_is_closed_at_the_end_of_the_window(tmp_path):
-    reader = Alone(CountsOpens())
+def test_a_stream_is_closed_at_the_end_of_the_window(opened, tmp_path):
+    reader = Alone(Notes())
     for block in blocks_of(written(tmp_path, b"a\nb\n"), 2):
         read(reader, block)
-    assert reader.operator._opens == 2
+    assert opened == [0, 1]
 
 
 def test_a_consecutive_block_is_said_to_be_one(tmp_path):
@@ -312,3 +304,85 @@ def test_lines_that_begin_with_their_block_survive_every_split(chunk_size, tmp_p
     proven = check_every_split_of(reader, block_of(tmp_path, b"aa\n\nbbb\ncc"))
     assert proven.records == 4
     assert proven.granted
+
+
+# ---- configuration, in an application as it runs
+
+
+class BytesReader(BlockReader[bytes]):
+    """Reads three bytes at a time."""
+
+    kind = "test.bytes/1"
+    messages = OutputPort[Record[bytes]](main=True)
+    reader_context: FixedBytesReaderContext = FixedBytesReaderContext(length=3)
+
+    def convert_to_record(self, content: bytes) -> Any:
+        return content.decode()
+
+
+class Texts(BlockReader[str]):
+    kind = "test.texts/1"
+    messages = OutputPort[Record[str]](main=True)
+
+
+def run(folder: Path, reader: BlockReader[Any], content: str = "abcdefgh;ijk", **properties: str) -> list[str]:
+    """The files that an application of a splitter, a reader and a writer writes, one for each block."""
+    written(folder, content, "in")
+
+    def populate_dag(dag: Dag, conf: Config) -> None:
+        find = dag.add_operator("Find", FileSplitterInput(scanner={"files": [str(folder / "in")]}))
+        write = RecordWriter(file_path=str(folder / "out"))
+        find >> dag.add_operator("Read", reader) >> dag.add_operator("Write", write)
+
+    Rehearsal(populate_dag, {f"dt.operator.{name}": text for name, text in properties.items()}).run()
+    return [path.read_text() for path in sorted((folder / "out").iterdir())]
+
+
+CONTEXT = "Read.prop.readerContext"
+
+
+@pytest.mark.parametrize(
+    ("reader", "properties", "outputs"),
+    [
+        (BytesReader(), {}, ["abc\ndef\ngh;\nijk\n"]),
+        (BytesReader(), {f"{CONTEXT}.length": "8"}, ["abcdefgh\n;ijk\n"]),
+        (BytesReader(), {"Read.prop.reader_context.length": "8"}, ["abcdefgh\n;ijk\n"]),
+        (BytesReader(), {CONTEXT: "FixedBytesReaderContext::length=5"}, ["abcde\nfgh;i\njk\n"]),
+        (LineReader(), {f"{CONTEXT}.delimiter": ";"}, ["abcdefgh\nijk\n"]),
+        (LineReader(), {CONTEXT: "LineReaderContext", "Find.prop.blockSize": "6"}, ["abcdefgh;ijk\n", "gh;ijk\n"]),
+    ],
+    ids=["as the author set it", "camel case", "snake case", "as a whole", "as that of a reader", "by its class"],
+)
+def test_a_property_of_a_context_is_set_by_configuration(reader, properties, outputs, tmp_path):
+    assert run(tmp_path, reader, **properties) == outputs
+
+
+@pytest.mark.parametrize(
+    ("reader", "properties", "fault"),
+    [
+        (LineReader(longest_line=9), {f"{CONTEXT}.longestLine": "8"}, r"is 9, and reader_context\.longest_line is 8"),
+        (BytesReader(), {f"{CONTEXT}.lenth": "8"}, "FixedBytesReaderContext of Read has no property 'lenth'"),
+        (RecordReader(), {"Read.prop.mode": "FIXED_WIDTH_RECORD"}, "record_length is not set"),
+        (Texts(reader_context=FixedBytesReaderContext(length=3)), {}, "Context reads bytes, and Texts sends str"),
+    ],
+    ids=["set twice", "unknown", "missing", "records of another type"],
+)
+def test_contexts_that_do_not_fit_do_not_compile(reader, properties, fault, tmp_path):
+    with pytest.raises(ApplicationFaults, match=fault):
+        run(tmp_path, reader, **properties)
+
+
+def test_files_that_were_found_are_read_with_any_context(tmp_path):
+    def populate_dag(dag: Dag, conf: Config) -> None:
+        places = dag.add_operator("Places", Items[str](items=(str(written(tmp_path, "abcdefgh;ijk")),)))
+        read = ReadFiles[str](reader_context=FixedBytesReaderContext(length=5), parse=bytes.decode)
+        found = places >> dag.add_operator("Match", MatchFiles()) >> dag.add_operator("Read", read)
+        found >> dag.add_operator("Write", PartWriter(file_path=str(tmp_path / "out"), format=str))
+
+    Rehearsal(populate_dag, {f"dt.operator.{CONTEXT}.length": "8"}).run()
+    assert [path.read_text() for path in (tmp_path / "out").iterdir()] == ["abcdefgh\n;ijk\n"]
+
+
+def test_an_application_opens_a_file_of_ten_blocks_once(opened, tmp_path):
+    assert run(tmp_path, Notes(), "line\n" * 10, **{"Find.prop.blockSize": "5"}) == ["line\n"] * 10
+    assert opened == [0]

@@ -15,7 +15,7 @@ from dagkit import Block
 from dagkit.testing import Alone
 from dagkit_operators import LineReader
 from dagkit_operators.reading.block_reader import MOST_WHOLE
-from tests.operators.reading.cast import blocks_of, written
+from tests.operators.reading.cast import block_of, blocks_of, written
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -30,7 +30,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 @given(content=st.text("ab\r\n\ufeffé").map(str.encode) | st.binary())
 def test_the_records_are_those_of_a_claimed_file(options, content, tmp_path_factory):
     """With their positions, what is rejected and counted, and the blocks that follow them."""
-    (block,) = blocks_of(written(tmp_path_factory.mktemp("whole"), b"." + content))
+    block = block_of(tmp_path_factory.mktemp("whole"), b"." + content)
     reader = Alone(LineReader(**options))
     made = []
     for read in (reader.operator.process_whole, lambda b: reader.operator.process(b, reader.operator.tracker_of(b))):
@@ -80,12 +80,12 @@ def test_a_part_of_a_file_is_not_read_at_once(changes, path):
 
 @pytest.mark.parametrize("name", ["file", "file.gz"])
 def test_a_compressed_file_is_not_read_at_once(name, tmp_path):
-    assert not is_read_at_once(*blocks_of(written(tmp_path, gzip.compress(b"a\nb\n"), name)), LineReader())
+    assert not is_read_at_once(block_of(tmp_path, gzip.compress(b"a\nb\n"), name), LineReader())
 
 
 def test_a_large_file_is_not_read_at_once(tmp_path):
     for content, is_small in [(b"a\n" * (MOST_WHOLE // 2), True), (b"a\n" * (MOST_WHOLE // 2) + b"b", False)]:
-        assert is_read_at_once(*blocks_of(written(tmp_path, content)), LineReader()) == is_small
+        assert is_read_at_once(block_of(tmp_path, content), LineReader()) == is_small
 
 
 class OpensItself(LineReader):
