@@ -225,15 +225,11 @@ def test_an_index_is_found_for_the_same_content_under_another_name_and_time(file
     other = file.rename(file.with_name("rotated.1.gz"))
     os.utime(other, (2, 2))
     assert len(blocks_of(other, indexes)) > 2
+    found = Found(str(other), other.stat().st_size, 2000)
+    assert content_length_of(found, "gzip", indexes) == len(TEXT)
     other.write_bytes(KINDS["level 9"])
     assert len(blocks_of(other, indexes)) == 1
-
-
-@pytest.mark.usefixtures("second")
-def test_a_file_that_is_gone_has_no_index(file, indexes):
-    found = Found(str(file), file.stat().st_size, 1000)
-    assert content_length_of(found, "gzip", indexes) == len(TEXT)
-    file.unlink()
+    other.unlink()
     assert content_length_of(found, "gzip", indexes) is None
 
 

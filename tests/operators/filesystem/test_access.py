@@ -134,13 +134,6 @@ def test_an_object_that_is_overwritten_is_matched_again_also_with_its_old_conten
     assert [len(known) for known in found.alone.operator.known.values()] == [1]
 
 
-def test_an_object_that_was_recorded_without_a_version_is_known_and_gets_its_version():
-    url = "s3://bucket/a.txt"
-    assert Identities([url]).identify(Found(url, 4, 1000, "e1"))[:2] == (f"{url} version=e1", True)
-    assert Identities([f"{url} version=e1"]).identify(Found(url, 4, 1000))[:2] == (f"{url} @4.3e8", True)
-    assert Identities([f"{url} version=e1"]).identify(Found(url, 4, 1000, "e2"))[:2] == (f"{url} version=e2", False)
-
-
 @pytest.mark.slow
 def test_objects_that_an_earlier_release_recorded_without_versions_are_not_read_again(options, monkeypatch):
     split = Splitting(f"s3://bucket/in{options}")

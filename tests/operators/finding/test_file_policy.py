@@ -194,6 +194,8 @@ URL = "webhdfs://host/in/a @1.csv"
         ([f"{URL} @4.3e8"], (4, 0), True),
         ([f"{URL} @4.3e8"], (4, 2000, "e1"), True),
         ([f"{URL} version=e1"], (5, 2000), True),
+        ([f"{URL} version=e1"], (4, 1000, "e2"), False),
+        ([URL], (4, 1000, "e1"), True),
         ([URL], (4, 1000), True),
         ([URL, f"{URL} @4.3e8"], (5, 2000), False),
         ([f"{URL} @4.3e8", f"{URL} @5.7d0"], (5, 2000), True),
@@ -203,7 +205,8 @@ URL = "webhdfs://host/in/a @1.csv"
 def test_a_remote_file_without_a_version_is_known_by_length_and_time(recorded, listed, is_known):
     """Ledgers before that hold the URL alone, and a listing may have no time."""
     recognised = Identities(recorded, by_length=True).identify(Found(URL, *listed))
-    assert recognised.was_known == is_known
+    state = f"version={listed[2]}" if len(listed) == 3 else f"@{listed[0]:x}.{listed[1]:x}"
+    assert (recognised.identity, recognised.was_known) == (f"{URL} {state}", is_known)
     assert recognised.was_other == (not is_known and recorded[0].startswith(URL))
 
 

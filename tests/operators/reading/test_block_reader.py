@@ -13,10 +13,10 @@ import pytest
 from dagkit import Backlog, BatchedOperatorStats, Block, Capacity, Partition, PartitioningContext, Response
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker
 from dagkit.testing import Alone
-from dagkit_operators import BlockReader, FileChanged, FixedLengthReader, LineReader, Record
+from dagkit_operators import BlockReader, FileChanged, FixedLengthReader, LineReader, ReadFiles, Record
 from dagkit_operators.contexts.line_contexts import ReadAheadLineReaderContext
 from dagkit_operators.contexts.lines import LineTooLong
-from tests.operators.reading.cast import block_of, blocks_of, read, values, written
+from tests.operators.reading.cast import block_of, blocks_of, found, read, values, written
 from tests.operators.reading_text import plainly
 
 FILES = {
@@ -99,25 +99,33 @@ def test_a_line_that_is_too_long_is_named_by_file_and_place(tmp_path):
         read(LineReader(chunk_size=4, longest_line=50), *blocks_of(path))
 
 
-def test_what_was_appended_after_the_split_is_not_read(tmp_path):
+@pytest.mark.parametrize("kind", ["blocks", "files"])
+def test_what_was_appended_after_it_was_found_is_not_read(kind, tmp_path):
     """A window that runs again must give what it gave before; the splitter finds what the file has become."""
     path = written(tmp_path, b"a\nb\nhal")
-    blocks = blocks_of(path, 4)
+    elements = blocks_of(path, 4) if kind == "blocks" else [found(path)]
     path.write_bytes(b"a\nb\nhalf a line\nmore\n")
-    assert read(LineReader(), *blocks) == ["a", "b", "hal"]
+    reader = Alone(LineReader() if kind == "blocks" else ReadFiles())
+    for element in elements:
+        reader.work(element)
+    assert [getattr(line, "value", line) for line in reader.sent()] == ["a", "b", "hal"]
 
 
 def test_a_file_that_became_shorter_or_is_gone_is_named(tmp_path):
     path = written(tmp_path, b"a\nb\nccccccc\n")
-    _, second = blocks_of(path, 6)
+    (_, second), file = blocks_of(path, 6), found(path)
     os.truncate(path, 2)
     with pytest.raises(FileChanged, match=rf"{path} ends at byte \d+, and had 12 bytes when it was split; the rest"):
         read(LineReader(), second)
     with pytest.raises(FileChanged, match="and had 9 bytes"):
         read(LineReader(), Block(0, str(path), 0, 9))
+    with pytest.raises(FileChanged, match="ends at byte 2"):
+        Alone(ReadFiles()).work(file)
     path.unlink()
     with pytest.raises(FileChanged, match=f"{path} is gone, and its block 1 is still to be read"):
         read(LineReader(), second)
+    with pytest.raises(FileChanged, match="is gone"):
+        Alone(ReadFiles()).work(file)
 
 
 def test_a_file_that_was_rewritten_is_warned_of_and_read_as_it_is(tmp_path, caplog):

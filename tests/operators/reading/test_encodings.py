@@ -5,7 +5,7 @@ import codecs
 import pytest
 
 from dagkit.testing import Alone, check_every_split_of
-from dagkit_operators import LineReader, LineReaderContext, TailFiles
+from dagkit_operators import LineReader, LineReaderContext
 from dagkit_operators.contexts.encodings import TextUndecodable
 from tests.operators.reading.cast import block_of, read
 
@@ -99,25 +99,3 @@ def test_undecodable_bytes_are_kept_by_default_and_fail_the_run_on_request(tmp_p
     assert [value.encode("utf-8", "surrogateescape") for value in values] == BROKEN.splitlines()
     with pytest.raises(TextUndecodable, match="file: the line at byte 3 is not utf-8: byte 1 of it, 0xe9"):
         read(LineReader(undecodable="fail"), block)
-
-
-BLOCKS = "cannot be read from the middle of a file"
-
-
-@pytest.mark.parametrize(
-    ("reader", "properties", "words"),
-    [
-        (LineReader, {"encoding": "utf-99"}, "'utf-99' cannot be used: unknown encoding"),
-        (LineReader, {"encoding": "base64"}, "cannot be used"),
-        (LineReader, {"encoding": "utf-7"}, f"utf-7 {BLOCKS}"),
-        (LineReader, {"encoding": "iso2022_jp"}, f"iso2022_jp {BLOCKS}"),
-        (LineReader, {"encoding": "shift_jis", "delimiter": "|"}, "may be part of a character of shift_jis"),
-        (LineReader, {"encoding": "latin-1", "delimiter": "€"}, "cannot be used"),
-        (LineReader, {"encoding": "latin-1", "escape": "\\"}, "only lines in UTF-8 have escapes"),
-        (LineReader, {"encoding": "utf-16", "collapse_line_ends": True}, "has several bytes"),
-        (TailFiles, {"encoding": "utf-16"}, "may end within a character"),
-    ],
-)
-def test_what_cannot_be_read_in_blocks_or_while_it_grows_is_a_fault(reader, properties, words):
-    (fault,) = reader(**properties).faults
-    assert words in fault.message

@@ -10,7 +10,7 @@ import pytest
 
 from dagkit import Block
 from dagkit.ranges import OffsetRange
-from dagkit_operators import LineReader
+from dagkit_operators import LineReader, TailFiles
 from tests.operators.reading.cast import blocks_of, read, written
 from tests.operators.reading_text import SIZES, edges_of, records
 
@@ -155,18 +155,31 @@ def test_two_that_read_one_file_do_not_disturb_each_other():
         assert mine.values() == theirs.values()
 
 
+WITHIN = "cannot be read from the middle of a file"
+
+
 @pytest.mark.parametrize(
-    ("properties", "words"),
+    ("reader", "properties", "words"),
     [
-        ({"delimiter": ""}, "at least one byte"),
-        ({"delimiter": "||"}, "overlaps itself"),
-        ({"delimiter": "***"}, "overlaps itself"),
-        ({"escape": "ab"}, "it has one"),
-        ({"escape": "€"}, "it has one"),
-        ({"escape": "\\", "delimiter": "\\n"}, "holds the escape"),
-        ({"keep_returns": False, "delimiter": "|"}, "leave the delimiter away"),
-        ({"skip_header_lines": -1}, "greater than or equal to 0"),
+        (LineReader, {"delimiter": ""}, "at least one byte"),
+        (LineReader, {"delimiter": "||"}, "overlaps itself"),
+        (LineReader, {"delimiter": "***"}, "overlaps itself"),
+        (LineReader, {"escape": "ab"}, "it has one"),
+        (LineReader, {"escape": "€"}, "it has one"),
+        (LineReader, {"escape": "\\", "delimiter": "\\n"}, "holds the escape"),
+        (LineReader, {"keep_returns": False, "delimiter": "|"}, "leave the delimiter away"),
+        (LineReader, {"skip_header_lines": -1}, "greater than or equal to 0"),
+        (LineReader, {"encoding": "utf-99"}, "'utf-99' cannot be used: unknown encoding"),
+        (LineReader, {"encoding": "base64"}, "cannot be used"),
+        (LineReader, {"encoding": "utf-7"}, f"utf-7 {WITHIN}"),
+        (LineReader, {"encoding": "iso2022_jp"}, f"iso2022_jp {WITHIN}"),
+        (LineReader, {"encoding": "shift_jis", "delimiter": "|"}, "may be part of a character of shift_jis"),
+        (LineReader, {"encoding": "latin-1", "delimiter": "€"}, "cannot be used"),
+        (LineReader, {"encoding": "latin-1", "escape": "\\"}, "only lines in UTF-8 have escapes"),
+        (LineReader, {"encoding": "utf-16", "collapse_line_ends": True}, "has several bytes"),
+        (TailFiles, {"encoding": "utf-16"}, "may end within a character"),
+        (TailFiles, {"collapse_line_ends": True}, "is True, and a run of line ends may still grow; leave it away"),
     ],
 )
-def test_what_would_be_read_in_two_ways_is_a_fault(properties, words):
-    assert any(words in fault.message for fault in LineReader(**properties).faults)
+def test_what_would_be_read_in_two_ways_or_cannot_be_read_in_blocks_is_a_fault(reader, properties, words):
+    assert any(words in fault.message for fault in reader(**properties).faults)

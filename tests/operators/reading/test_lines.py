@@ -12,12 +12,6 @@ from dagkit_operators.contexts.chunk import Chunk
 from dagkit_operators.contexts.line_columns import ReadLines
 from dagkit_operators.contexts.lines import chunks, delimiter_of
 from dagkit_operators.contexts.portions import CLAIM_SECONDS, FIRST_CLAIM, GROWTH, QUICK_SECONDS, in_portions
-from tests.operators.reading_text import lines
-
-
-def test_a_line_is_of_the_stretch_in_which_it_starts():
-    assert lines(b"aaa\nbbb\nccc\n", (4, 5)) == [b"bbb\n"]
-    assert lines(b"aaa\nbbb\nccc\n", (5, 8)) == []
 
 
 def test_the_places_of_lines_are_places_in_the_file_and_a_chunk_can_be_cut_after_any_line():

@@ -1,16 +1,14 @@
 """Files that others found are read line by line, each line once; what is no record goes its own way."""
 
 import gzip
-import os
 import pickle
-from pathlib import Path
 
 import pytest
 
 from dagkit import OutputPort
 from dagkit.ranges import OffsetRange
-from dagkit.testing import Alone, check_every_split_of
-from dagkit_operators import FileChanged, LineRejected, ReadFiles, Rejected
+from dagkit.testing import Alone
+from dagkit_operators import LineRejected, ReadFiles, Rejected
 from dagkit_operators.writing.record_writer import as_bytes
 from tests.operators.reading.cast import found, written
 
@@ -32,30 +30,6 @@ def test_the_lines_of_a_file_are_sent_as_one_batch(operator, content, records, t
     alone = Alone(operator)
     alone.work(found(written(tmp_path, content)))
     assert alone.batches() == [records]
-
-
-def test_what_was_appended_since_the_file_was_found_is_not_read(tmp_path):
-    file = found(written(tmp_path, "one\ntwo\n"))
-    written(tmp_path, "one\ntwo\nthree\n")
-    alone = Alone(ReadFiles())
-    alone.work(file)
-    assert alone.sent() == ["one", "two"]
-
-
-def test_a_file_that_is_gone_or_was_cut_is_an_error(tmp_path):
-    file = found(written(tmp_path, "one\ntwo\n"))
-    os.truncate(file.path, 5)
-    with pytest.raises(FileChanged, match="ends at byte 5"):
-        Alone(ReadFiles()).work(file)
-    Path(file.path).unlink()
-    with pytest.raises(FileChanged, match="is gone"):
-        Alone(ReadFiles()).work(file)
-
-
-@pytest.mark.parametrize("content", ["aa\nb\n\nccc\n", "aa\nb\n\nccc", "\n\n\n"])
-@pytest.mark.slow
-def test_no_split_loses_or_doubles_a_line(content, tmp_path):
-    assert check_every_split_of(ReadFiles(chunk_size=2), found(written(tmp_path, content))).granted
 
 
 def test_a_large_file_is_allocated_in_parts(tmp_path):

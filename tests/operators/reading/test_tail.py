@@ -329,11 +329,6 @@ def test_another_file_that_begins_alike_is_no_more_read_than_any_other(tmp_path)
     assert log.read() == ["really second"]
 
 
-def test_runs_of_line_ends_are_refused_since_they_may_grow():
-    (fault,) = TailFiles(collapse_line_ends=True).faults
-    assert fault.message == "collapse_line_ends is True, and a run of line ends may still grow; leave it away"
-
-
 @pytest.mark.parametrize("is_filtered", [False, True])
 @pytest.mark.parametrize("place", ["here", "remote"])
 def test_a_file_that_match_files_scans_again_is_followed_and_not_read_again(place, is_filtered, tmp_path, caplog):

@@ -58,14 +58,9 @@ def test_a_record_without_an_event_time_is_rejected(tmp_path, form):
     (rejected,) = alone.sent("rejected")
     assert (rejected.path, number_in(rejected.item)) == (block.path, 2)
     assert rejected.reason == "the event time None is no time"
+    if form.name == "lines":
+        assert (rejected.start, rejected.text, type(rejected.item)) == (len("5,1\n"), ",2", Record)
     assert alone.watermark == second(7)
-
-
-def test_the_rejected_record_of_a_file_is_named_with_its_place(tmp_path):
-    alone = Alone(LineReader(event_time=FORMATS[0].time))
-    alone.work(FORMATS[0].written(tmp_path / "in", (5, 1), (None, 2), (7, 3)))
-    (rejected,) = alone.sent("rejected")
-    assert (rejected.start, rejected.text, type(rejected.item)) == (len("5,1\n"), ",2", Record)
 
 
 def test_without_an_event_time_readers_are_no_sources(tmp_path):
