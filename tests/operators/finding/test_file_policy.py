@@ -587,12 +587,22 @@ def test_a_truncated_compressed_file_is_quarantined(scanner, reason, tmp_path):
     assert quarantined.reason.startswith(reason)
 
 
-def test_a_control_file_that_states_no_totals_leaves_the_file_pending(folder):
-    found = Restarted(folder, **CONTROL)
-    write(folder / "a.log.ctl", "rows=\n")
+@pytest.mark.parametrize(
+    ("scanner", "broken", "reason"),
+    [
+        (CONTROL, "rows=", "is not described by the a.csv.ctl beside it (control_file)"),
+        ({"trailer": ROWS}, "a\nEND,", "has no last line that states its totals (trailer)"),
+    ],
+)
+def test_a_file_whose_totals_are_not_stated_is_pending(scanner, broken, reason, tmp_path, caplog):
+    name = "a.csv" if "trailer" in scanner else "a.csv.ctl"
+    write(tmp_path / "a.csv", "a\nEND,1\n", at=1000)
+    write(tmp_path / name, broken, at=1000)
+    found = Restarted(tmp_path, **scanner)
     assert [found.look(), found.quarantined()] == [[], []]
-    write(folder / "a.log.ctl", "rows=1\n")
-    assert found.look() == ["a.log"]
+    assert caplog.messages == [f"pending files: 1; {tmp_path}/a.csv {reason}"]
+    write(tmp_path / name, "a\nEND,1\n" if "trailer" in scanner else "rows=2\n", at=2000)
+    assert [found.look(), found.look()] == [["a.csv"], []]
 
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress], ids=["plain", "gzip"])
@@ -636,17 +646,8 @@ def test_a_file_that_contradicts_its_trailer_is_quarantined_once_until_it_is_cor
     assert found.look() == []
     assert [file.reason for file in found.quarantined()] == [reason]
     assert [found.look(), found.quarantined()] == [[], []]
-    write(tmp_path / "a.csv", "x;1\ny\na\nEND,1\n" if "sum_column" not in trailer else "x\na;5\nEND;1;5\n", at=2000)
-    read = ["a.csv"] if trailer != ROWS else []
-    assert [found.look(), found.look()] == [read, []]
-
-
-def test_a_file_without_its_trailer_is_pending(tmp_path, caplog):
-    write(tmp_path / "a.csv", "a\nEND,", at=1000)
-    found = Restarted(tmp_path, trailer=ROWS)
-    assert [found.look(), found.quarantined()] == [[], []]
-    assert caplog.messages == [f"pending files: 1; {tmp_path}/a.csv has no last line that states its totals (trailer)"]
-    write(tmp_path / "a.csv", "a\nEND,1\n", at=2000)
+    header, total = "x\n" * trailer.get("header_lines", 0), "END;1;5" if "sum_column" in trailer else "END,1"
+    write(tmp_path / "a.csv", f"{header}a;5\n{total}\n", at=2000)
     assert [found.look(), found.look()] == [["a.csv"], []]
 
 

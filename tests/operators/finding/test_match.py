@@ -227,8 +227,7 @@ CHECK = "\n  help: check the pattern; relative paths begin in the folder from wh
 
 
 def test_a_name_that_is_not_there_is_an_error_once_and_a_warning_where_it_may_come(tree, caplog):
-    problem = f"^cannot read {tree}/nowhere: there is no such file or directory"
-    with pytest.raises(InputUnreadable, match=rf"{problem} .*\n  help: make it, or give another pattern$"):
+    with pytest.raises(InputUnreadable, match=f"^cannot read {tree}/nowhere: there is no such file or directory"):
         Alone(MatchFiles()).work(f"{tree}/nowhere")
     Alone(MatchFiles()).work(f"{tree}/nowhere*")
     found = Matching(f"{tree}/nowhere")
