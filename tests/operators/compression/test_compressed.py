@@ -37,7 +37,6 @@ from dagkit_operators import (
     RecordReader,
 )
 from dagkit_operators.compression.codec import ENDINGS, MAGIC, CompressedBlock
-from dagkit_operators.compression.decompressed import Decompressed
 from dagkit_operators.reading.slices import FSSliceReader
 from tests.operators.reading.cast import found, read, written
 from tests.operators.reading_text import SIZES
@@ -192,18 +191,6 @@ def test_it_is_allocated_as_one_and_never_split(tmp_path):
         check_every_split_of(operator, file, positions=[5, 20])
     tracker = LineReader().tracker(*blocks_of(Path(file.path)), whole)
     assert (tracker.try_split_at(20), tracker.try_split(0.5)) == (None, None)
-
-
-def test_going_back_and_going_on_are_exact():
-    content = bytes(range(256)) * 9
-    stream = Decompressed(io.BytesIO(gzip.compress(content)), "gzip", "")
-    found = bytearray(7)
-    for place in (0, 100, 5, 2000, 2290, 1, len(content) - 7):
-        assert stream.seek(place) == place
-        assert stream.readinto(memoryview(found)) == 7
-        assert found == content[place : place + 7]
-    assert stream.seek(9999) == len(content), "nothing lies behind its end"
-    assert stream.readinto(memoryview(found)) == 0
 
 
 # ---- every reader, however its blocks were found

@@ -5,7 +5,6 @@ import io
 import os
 import random
 import re
-import zlib
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -28,7 +27,6 @@ from dagkit_operators import (
 )
 from dagkit_operators.compression.codec import CompressedBlock, CompressionBroken
 from dagkit_operators.compression.decompressed import Decompressed
-from dagkit_operators.compression.deflate_blocks import LOOKAHEAD, aligned, block_starts
 from dagkit_operators.compression.gzip_content import GzipContent
 from dagkit_operators.compression.gzip_index import GzipIndex
 from dagkit_operators.compression.index_folder import FOLDER, IndexFolder
@@ -74,24 +72,9 @@ def indexed(file: bytes, spacing: int = SPACING) -> GzipIndex:
     return content.index
 
 
-@pytest.mark.parametrize("inflate", [zlib.decompressobj, isal_zlib.decompressobj], ids=["zlib", "isal"])
-@pytest.mark.parametrize("bit", range(8))
-def test_a_deflate_stream_starts_at_any_bit(bit, inflate):
-    stream = zlib.compress(TEXT[:1000], wbits=-15)
-    moved = (int.from_bytes(stream, "little") << bit | (1 << bit) - 1).to_bytes(len(stream) + 1, "little")
-    assert inflate(-15).decompress(aligned(moved, bit)) == TEXT[:1000]
-
-
-def test_the_beginning_of_a_block_is_among_the_candidates():
-    deflate = zlib.compressobj(wbits=-15)
-    first = deflate.compress(TEXT[:50_000]) + deflate.flush(zlib.Z_SYNC_FLUSH)
-    then = deflate.compress(TEXT[50_000:100_000]) + deflate.flush(zlib.Z_SYNC_FLUSH)
-    assert len(first) * 8 in list(block_starts(first + then, len(first) + 1))
-    assert len(then) > LOOKAHEAD
-
-
 @kinds
 def test_decompression_starts_at_each_point(file):
+    """The points of all these files lie at each of the eight bits of a byte."""
     index = indexed(file)
     assert (index.content_length, len(index.points) >= 2) == (len(TEXT), True)
     places = [0, *(point.content for point in index.points)]
@@ -120,13 +103,16 @@ def test_the_stored_form_is_read_back_and_damage_is_noticed(file):
 
 
 @kinds
-def test_seeking_uses_the_points(file):
-    stream = Decompressed(io.BytesIO(file), "gzip", "", indexed(file))
+@pytest.mark.parametrize("is_indexed", [True, False])
+def test_going_back_and_going_on_are_exact(file, is_indexed):
+    stream = Decompressed(io.BytesIO(file), "gzip", "", indexed(file) if is_indexed else None)
     found = bytearray(50)
     for place in (0, 700_000, 5, 1_200_000, 1_200_100, len(TEXT) - 50):
         assert stream.seek(place) == place
         assert stream.readinto(memoryview(found)) == 50
         assert found == TEXT[place : place + 50]
+    assert stream.seek(9_999_999) == len(TEXT), "nothing lies behind its end"
+    assert stream.readinto(memoryview(found)) == 0
 
 
 @pytest.mark.slow
