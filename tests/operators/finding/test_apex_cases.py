@@ -3,12 +3,12 @@
 Apex's windows are looks here: each look of the splitter is a window.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dagkit import Context, Dag, InputOperator, InputPort, OutputPort, RowOperator, Shutdown, State, Until
+from dagkit import Context, Dag, State, Until
 from dagkit.engine.failures import InputRefused
 from dagkit.engine.points import Point
 from dagkit.ledger.audit.verify import verify
@@ -24,11 +24,11 @@ from dagkit_operators import (
     Items,
     LineReader,
     Map,
-    Record,
+    RecordWriter,
 )
 from dagkit_operators.filesystem.access import Found
 from dagkit_operators.finding import splitting
-from tests.engine.cast import Collect, Desk, arrived
+from tests.engine.cast import Desk, arrived
 from tests.operators.finding.cast import Splitting, collected, stretches, write
 
 
@@ -262,47 +262,23 @@ def test_directories_are_described_once_and_only_where_asked(data):
 # ---- FileSplitterBaseTest: the files arrive on the input port
 
 
-class Messages(InputOperator):
-    """Sends the path in each message, as the JMS input of the seed's example does."""
-
-    kind = "test.messages/1"
-    output = OutputPort(FileInfo)
-    texts: tuple[str, ...]
-    at = State(0)
-
-    def emit_tuples(self) -> None:
-        if self.at == len(self.texts):
-            raise Shutdown
-        for text in self.texts[self.at :]:
-            self.output.emit(FileInfo(text))
-        self.at = len(self.texts)
-
-
-class Text(RowOperator):
-    """The text of each record."""
-
-    kind = "test.text/1"
-    input = InputPort(Record[str])
-    output = OutputPort(str)
-
-    def process(self, item: Record[str]) -> Iterator[str]:
-        yield item.value
-
-
 def described(dag: Dag, splitter: FileSplitterBase) -> None:
     """Collect what a splitter sends."""
     collected(dag, splitter.files_metadata_output, lambda file: [file.path, file.length, file.block_count], "files")
     collected(dag, splitter.blocks_metadata_output, lambda block: [block.block_id, block.path, block.end], "blocks")
 
 
+def arriving(dag: Dag, paths) -> Any:
+    """Files that arrive: a function without types makes them of their paths."""
+    texts = dag.add_operator("Files", Items(items=[str(path) for path in paths]))
+    return texts >> dag.add_operator("Infos", Map(lambda path: FileInfo(str(path))))
+
+
 def based(home: Path, paths, conf=None, splitter=None, **properties) -> Desk:
     """An application in which files arrive at a splitter."""
 
     def draw(dag: Dag, _: object) -> None:
-        files = dag.add_operator("Files", Messages(texts=tuple(map(str, paths))))
-        split = dag.add_operator("Splitter", splitter or FileSplitterBase(**properties))
-        files >> split
-        described(dag, split)
+        described(dag, arriving(dag, paths) >> dag.add_operator("Splitter", splitter or FileSplitterBase(**properties)))
 
     return Desk(home, draw, until=Until.ONCE, clock=FakeClock(), conf=conf or {})
 
@@ -354,16 +330,13 @@ def test_base_lines_of_files_that_arrive_are_read_and_proven(tmp_path, files):
     paths = [*files, files[3]]
 
     def draw(dag: Dag, conf: object) -> None:
-        items = dag.add_operator("files", Messages(texts=tuple(map(str, paths))))
-        reader = (
-            items
-            >> dag.add_operator("splitter", FileSplitterBase(block_size=4))
-            >> dag.add_operator("reader", LineReader())
-        )
-        reader >> dag.add_operator("text", Text()) >> dag.add_operator("collect", Collect())
+        splitter = arriving(dag, paths) >> dag.add_operator("splitter", FileSplitterBase(block_size=4))
+        write = dag.add_operator("write", RecordWriter(file_path=str(tmp_path / "out")))
+        splitter >> dag.add_operator("reader", LineReader()) >> write
 
     desk = Desk(tmp_path, draw, clock=FakeClock())
-    lines = arrived(desk.run())
+    desk.run()
+    lines = b"".join(desk.outputs().values()).decode().splitlines()
     assert sorted(lines) == sorted(line for path in paths for line in path.read_text().split("\n"))
     verdict = verify(desk.ledger())
     assert verdict.is_complete
@@ -379,16 +352,6 @@ def test_base_empty_files_and_directories_are_described_without_blocks(tmp_path)
     places = [write(tmp_path / "empty", ""), tmp_path / "data"]
     places[1].mkdir()
     assert arrived(based(tmp_path, places).run(), "files") == [[str(place), 0, 0] for place in places]
-
-
-def test_base_the_paths_may_come_from_a_function_without_types(tmp_path, files):
-    def draw(dag: Dag, conf: object) -> None:
-        paths = dag.add_operator("paths", Items(items=[str(path) for path in files]))
-        infos = paths >> dag.add_operator("infos", Map(lambda path: FileInfo(str(path))))
-        described(dag, infos >> dag.add_operator("splitter", FileSplitterBase()))
-
-    loop = Desk(tmp_path / "desk", draw, until=Until.ONCE).run()
-    assert arrived(loop, "files") == [[str(path), 11, 1] for path in files]
 
 
 @pytest.mark.parametrize(
