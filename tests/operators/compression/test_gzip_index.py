@@ -5,6 +5,7 @@ import io
 import os
 import random
 import re
+import zlib
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -27,6 +28,7 @@ from dagkit_operators import (
 )
 from dagkit_operators.compression.codec import CompressedBlock, CompressionBroken
 from dagkit_operators.compression.decompressed import Decompressed
+from dagkit_operators.compression.deflate_blocks import LOOKAHEAD, aligned, block_starts
 from dagkit_operators.compression.gzip_content import GzipContent
 from dagkit_operators.compression.gzip_index import GzipIndex
 from dagkit_operators.compression.index_folder import FOLDER, IndexFolder
@@ -72,9 +74,24 @@ def indexed(file: bytes, spacing: int = SPACING) -> GzipIndex:
     return content.index
 
 
+@pytest.mark.parametrize("inflate", [zlib.decompressobj, isal_zlib.decompressobj], ids=["zlib", "isal"])
+@pytest.mark.parametrize("bit", range(8))
+def test_a_deflate_stream_starts_at_any_bit(bit, inflate):
+    stream = zlib.compress(TEXT[:1000], wbits=-15)
+    moved = (int.from_bytes(stream, "little") << bit | (1 << bit) - 1).to_bytes(len(stream) + 1, "little")
+    assert inflate(-15).decompress(aligned(moved, bit)) == TEXT[:1000]
+
+
+def test_the_beginning_of_a_block_is_among_the_candidates():
+    deflate = zlib.compressobj(wbits=-15)
+    first = deflate.compress(TEXT[:50_000]) + deflate.flush(zlib.Z_SYNC_FLUSH)
+    then = deflate.compress(TEXT[50_000:100_000]) + deflate.flush(zlib.Z_SYNC_FLUSH)
+    assert len(first) * 8 in list(block_starts(first + then, len(first) + 1))
+    assert len(then) > LOOKAHEAD
+
+
 @kinds
 def test_decompression_starts_at_each_point(file):
-    """The points of all these files lie at each of the eight bits of a byte."""
     index = indexed(file)
     assert (index.content_length, len(index.points) >= 2) == (len(TEXT), True)
     places = [0, *(point.content for point in index.points)]

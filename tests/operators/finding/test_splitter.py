@@ -17,6 +17,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 import dagkit_operators.finding.splitter as splitting
 from dagkit import Config, Dag, State, Until
 from dagkit.compiler import compile_application
+from dagkit.engine.failures import InputRefused
 from dagkit.engine.reports.run_events import Committed, Found, RunEvent, Started
 from dagkit.errors import InputUnreadable
 from dagkit.ranges import OffsetRange
@@ -406,6 +407,16 @@ def test_a_scan_holds_no_window_up(tmp_path):
     loop = Desk(tmp_path, draw, until=Until.STOPPED).loop(observers=[observe])
     loop.run()
     assert (arrived(loop), arrived(loop, "other")) == ([4, 4, 4, 4, 5], [1, 2, 3])
+
+
+def test_what_fails_in_a_scan_beside_the_loop_ends_the_launch_with_its_code(tmp_path):
+    def draw(dag: Dag, conf: object) -> None:
+        split = dag.add_operator("split", FileSplitterInput(scanner={"files": [str(tmp_path / "nowhere")]}))
+        split >> dag.add_operator("collect", Collect())
+
+    with pytest.raises(InputRefused, match="nowhere: there is no such file") as raised:
+        Desk(tmp_path, draw, until=Until.IDLE, clock=FakeClock()).run()
+    assert raised.value.code == "input-unreadable"
 
 
 @pytest.fixture
