@@ -100,12 +100,7 @@ def _csv_blocks(**given: Any) -> Operator:
 FORMATS = [
     Format("lines", _as_lines, LineReader, lambda **given: ReadFiles(parse=parsed, **given), time_in),
     Format("JSON lines", _as_json, JsonLinesReader, _files(JsonLinesContext())),
-    Format(
-        "CSV",
-        _as_csv,
-        lambda **given: CsvReader(reader_context=CsvContext(types=TYPES), **given),
-        _files(CsvContext(types=TYPES)),
-    ),
+    Format("CSV", _as_csv, _csv_blocks, _files(CsvContext(types=TYPES))),
     Format("Parquet", _as_parquet, ParquetReader, _files(ParquetContext())),
     Format("Avro", _as_avro, AvroReader, _files(AvroReaderContext())),
 ]

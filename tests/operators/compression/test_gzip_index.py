@@ -2,7 +2,6 @@
 
 import gzip
 import io
-import logging
 import os
 import random
 import re
@@ -36,8 +35,12 @@ from dagkit_operators.compression.index_folder import FOLDER, IndexFolder
 from dagkit_operators.compression.opening import content_length_of
 from dagkit_operators.filesystem.access import Found
 from dagkit_operators.finding.splitting import Cut
+from tests.operators.reading.cast import read, written
 
+SLOW = pytest.mark.slow
 SPACING = 100_000
+SIZE = 200_000
+"""The bytes of a block."""
 ANY = random.Random(17)  # noqa: S311 - test data
 WORDS = [ANY.randbytes(ANY.randint(1, 5)).hex() for _ in range(3000)]
 TEXT = "".join(f"{number} {' '.join(ANY.choices(WORDS, k=8))}\n" for number in range(25_000)).encode()
@@ -60,11 +63,7 @@ KINDS: dict[str, bytes] = {
     "padded": gzip.compress(TEXT) + bytes(100_000),
 }
 kinds = pytest.mark.parametrize(
-    "file",
-    [
-        pytest.param(file, id=kind, marks=[pytest.mark.slow] if kind == "stored members" else [])
-        for kind, file in KINDS.items()
-    ],
+    "file", [pytest.param(KINDS[kind], id=kind, marks=[SLOW] if kind.startswith("stored") else []) for kind in KINDS]
 )
 
 
@@ -78,8 +77,7 @@ def indexed(file: bytes, spacing: int = SPACING) -> GzipIndex:
 @pytest.mark.parametrize("inflate", [zlib.decompressobj, isal_zlib.decompressobj], ids=["zlib", "isal"])
 @pytest.mark.parametrize("bit", range(8))
 def test_a_deflate_stream_starts_at_any_bit(bit, inflate):
-    deflate = zlib.compressobj(wbits=-15)
-    stream = deflate.compress(TEXT[:1000]) + deflate.flush()
+    stream = zlib.compress(TEXT[:1000], wbits=-15)
     moved = (int.from_bytes(stream, "little") << bit | (1 << bit) - 1).to_bytes(len(stream) + 1, "little")
     assert inflate(-15).decompress(aligned(moved, bit)) == TEXT[:1000]
 
@@ -95,8 +93,7 @@ def test_the_beginning_of_a_block_is_among_the_candidates():
 @kinds
 def test_decompression_starts_at_each_point(file):
     index = indexed(file)
-    assert index.content_length == len(TEXT)
-    assert len(index.points) >= 2
+    assert (index.content_length, len(index.points) >= 2) == (len(TEXT), True)
     places = [0, *(point.content for point in index.points)]
     assert all(after - before >= SPACING // 2 for before, after in pairwise(places))
     for at in places:
@@ -107,9 +104,9 @@ def test_decompression_starts_at_each_point(file):
 
 def test_points_lie_right_before_multiples_of_the_spacing():
     spacing = 32 * 20_000
-    (first, second, *_) = indexed(KINDS["level 1"], spacing).points
-    assert spacing - 20_000 <= first.content < spacing - 20_000 + 200_000
-    assert 2 * spacing - 20_000 <= second.content < 2 * spacing - 20_000 + 200_000
+    first, second, *_ = indexed(KINDS["level 1"], spacing).points
+    for number, point in enumerate((first, second), 1):
+        assert 0 <= point.content - (number * spacing - 20_000) < 200_000
 
 
 @kinds
@@ -123,13 +120,16 @@ def test_the_stored_form_is_read_back_and_damage_is_noticed(file):
 
 
 @kinds
-def test_seeking_uses_the_points(file):
-    stream = Decompressed(io.BytesIO(file), "gzip", "", indexed(file))
+@pytest.mark.parametrize("is_indexed", [True, False])
+def test_going_back_and_going_on_are_exact(file, is_indexed):
+    stream = Decompressed(io.BytesIO(file), "gzip", "", indexed(file) if is_indexed else None)
     found = bytearray(50)
     for place in (0, 700_000, 5, 1_200_000, 1_200_100, len(TEXT) - 50):
         assert stream.seek(place) == place
         assert stream.readinto(memoryview(found)) == 50
         assert found == TEXT[place : place + 50]
+    assert stream.seek(9_999_999) == len(TEXT), "nothing lies behind its end"
+    assert stream.readinto(memoryview(found)) == 0
 
 
 @pytest.mark.slow
@@ -169,8 +169,7 @@ def test_damage_behind_a_point_is_found_the_second_time_too(kind):
 
 @pytest.fixture
 def file(tmp_path):
-    path = tmp_path / "file.gz"
-    path.write_bytes(KINDS["level 6"])
+    path = written(tmp_path, KINDS["level 6"], "file.gz")
     os.utime(path, (1, 1))
     return path
 
@@ -180,102 +179,83 @@ def indexes(tmp_path):
     return IndexFolder(str(tmp_path / "app"), spacing=SPACING, shortest=1000)
 
 
-def with_indexes(operator: Any, indexes: IndexFolder) -> Any:
+def with_indexes(operator: Any, indexes: IndexFolder) -> Alone[Any]:
     alone = Alone(operator, now=FakeClock().now)
     alone.operator._indexes = indexes
     return alone
 
 
-def blocks_of(file: Path, indexes: IndexFolder, **properties: object) -> list[Block]:
-    splitter = with_indexes(FileSplitterInput(scanner={"files": [str(file)]}, **properties), indexes)
+def blocks_of(file: Path, indexes: IndexFolder, block_size: int | None = SIZE) -> list[Block]:
+    splitter = with_indexes(FileSplitterInput(scanner={"files": [str(file)]}, block_size=block_size), indexes)
     splitter.look()
     return splitter.sent()
 
 
 def lines(blocks: list[Block], indexes: IndexFolder) -> list[str]:
-    reader = with_indexes(LineReader(), indexes)
-    for block in blocks:
-        assert reader.work(block) is None
-    return [record.value for record in reader.sent()]
+    return read(with_indexes(LineReader(), indexes), *blocks)
+
+
+@pytest.fixture
+def second(file, indexes):
+    """The blocks of the content of the file, which was read once."""
+    lines(blocks_of(file, indexes), indexes)
+    return blocks_of(file, indexes)
 
 
 @pytest.mark.slow
 def test_the_content_of_a_file_is_divided_once_it_was_read(file, indexes):
-    first = blocks_of(file, indexes, block_size=200_000)
+    first = blocks_of(file, indexes)
     assert [(block.start, block.end) for block in first] == [(0, file.stat().st_size)]
     assert lines(first, indexes) == TEXT.decode().splitlines()
-    second = blocks_of(file, indexes, block_size=200_000)
-    assert [block.start for block in second] == list(range(0, len(TEXT), 200_000))
+    second = blocks_of(file, indexes)
+    assert [block.start for block in second] == list(range(0, len(TEXT), SIZE))
     assert second[-1].end == second[0].source_size == len(TEXT), "the ledger proves that the content was read whole"
     assert lines(second, indexes) == TEXT.decode().splitlines()
     for block in reversed(second):
         assert lines([block], indexes) == lines([block], IndexFolder("")), "a lost index costs only time"
 
 
-def test_the_last_record_of_a_fixed_length_ends_with_its_block(file, indexes):
-    (whole,) = blocks_of(file, indexes, block_size=200_000)
-    lines([whole], indexes)  # makes the index
+def test_the_last_record_of_a_fixed_length_ends_with_its_block(second, indexes):
     reader = with_indexes(FixedLengthReader(length=3000), indexes).operator
-    for block in blocks_of(file, indexes, block_size=200_000):
+    for block in second:
         assert reader.record_end(block, block.start, block.end) == block.start + 3000
         last = block.start + (block.end - 1 - block.start) // 3000 * 3000
         assert reader.record_end(block, last, block.end) == block.end < last + 3000
 
 
+@pytest.mark.usefixtures("second")
 def test_an_index_is_found_for_the_same_content_under_another_name_and_time(file, indexes):
-    lines(blocks_of(file, indexes), indexes)
     other = file.rename(file.with_name("rotated.1.gz"))
     os.utime(other, (2, 2))
-    assert len(blocks_of(other, indexes, block_size=200_000)) > 2
-    other.write_bytes(KINDS["level 9"])
-    assert len(blocks_of(other, indexes, block_size=200_000)) == 1
-
-
-def test_a_file_that_is_gone_has_no_index(file, indexes):
-    lines(blocks_of(file, indexes), indexes)
-    found = Found(str(file), file.stat().st_size, 1000)
+    assert len(blocks_of(other, indexes)) > 2
+    found = Found(str(other), other.stat().st_size, 2000)
     assert content_length_of(found, "gzip", indexes) == len(TEXT)
-    file.unlink()
+    other.write_bytes(KINDS["level 9"])
+    assert len(blocks_of(other, indexes)) == 1
+    other.unlink()
     assert content_length_of(found, "gzip", indexes) is None
 
 
-def test_a_damaged_index_is_not_used(file, indexes, tmp_path, caplog):
-    lines(blocks_of(file, indexes), indexes)
-    second = blocks_of(file, indexes, block_size=200_000)
+def test_a_damaged_index_is_not_used(second, tmp_path, caplog):
     (kept,) = (tmp_path / "app" / FOLDER).iterdir()
     kept.write_bytes(kept.read_bytes()[:-1])
     (tmp_path / "app").rename(tmp_path / "moved")  # so that it is not the one that is kept in memory
     elsewhere = IndexFolder(str(tmp_path / "moved"), spacing=SPACING, shortest=1000)
-    with caplog.at_level(logging.WARNING):
-        assert lines(second[:2], elsewhere) == lines(second[:2], IndexFolder(""))
+    assert lines(second[:2], elsewhere) == lines(second[:2], IndexFolder(""))
     assert "cannot be read, and is not used: it is damaged" in caplog.text
 
 
-def test_a_truncated_or_corrupt_file_is_an_error_the_second_time_too(file, indexes):
-    lines(blocks_of(file, indexes), indexes)
-    second = blocks_of(file, indexes, block_size=200_000)
-    whole, place = file.read_bytes(), file.stat().st_size // 3
-    file.write_bytes(whole[:place] + bytes(20) + whole[place + 20 :])
-    os.utime(file, (1, 1))
-    with pytest.raises(CompressionBroken, match=r"near byte [0-9]+ of the file and byte [0-9]+ of its content"):
-        lines(second, indexes)
-
-
 @pytest.mark.slow
-def test_content_that_became_shorter_without_an_index_is_an_error(file, indexes):
-    lines(blocks_of(file, indexes), indexes)
-    second = blocks_of(file, indexes, block_size=200_000)
+def test_content_that_became_shorter_without_an_index_is_an_error(file, second):
     shorter = gzip.compress(TEXT[:-100_000])
     file.write_bytes(shorter + bytes(len(KINDS["level 6"]) - len(shorter)))
     with pytest.raises(CompressionBroken, match=f"ends there, and had {len(TEXT)} bytes when it was split"):
         lines(second, IndexFolder(""))
 
 
-def test_a_part_of_the_content_is_not_read_as_bytes_of_the_file(file, indexes):
-    lines(blocks_of(file, indexes), indexes)
-    second = blocks_of(file, indexes, block_size=200_000)
+def test_a_part_of_the_content_is_not_read_as_bytes_of_the_file(second):
     with pytest.raises(CompressedBlock, match="it is a part of the content of a gzip file, and compression is none"):
-        Alone(LineReader(compression="none")).work(second[1])
+        read(LineReader(compression="none"), second[1])
 
 
 @pytest.mark.parametrize("application", ["{home}/app", "file://{home}/a%20b", "memory://indexes{home}"])
@@ -284,7 +264,7 @@ def test_an_index_is_kept_wherever_the_application_is(application, file, tmp_pat
         return IndexFolder(application.format(home=tmp_path), spacing=SPACING, shortest=1000)
 
     lines(blocks_of(file, folder()), folder())
-    assert len(blocks_of(file, folder(), block_size=200_000)) > 5
+    assert len(blocks_of(file, folder())) > 5
 
 
 def test_options_of_a_url_stay_at_its_end(file):
@@ -293,8 +273,12 @@ def test_options_of_a_url_stay_at_its_end(file):
     assert re.fullmatch(r"s3://bucket/app/gzip-indexes/[0-9a-f]{32}\?region=eu-west-1", place)
 
 
-def test_indexes_behind_urls_have_a_limit_too():
-    index = indexed(KINDS["level 6"])
+@pytest.fixture(scope="module")
+def index():
+    return indexed(KINDS["level 6"])
+
+
+def test_indexes_behind_urls_have_a_limit_too(index):
     folder = IndexFolder("memory://bounded", most_bytes=2 * len(index.to_bytes()))
     places = [f"memory://bounded/{FOLDER}/{name}" for name in "abc"]
     for place in places:
@@ -303,8 +287,7 @@ def test_indexes_behind_urls_have_a_limit_too():
     assert sum(folder.load(place) is not None for place in places) == 2
 
 
-def test_an_index_that_is_used_is_not_deleted(tmp_path):
-    index = indexed(KINDS["level 6"])
+def test_an_index_that_is_used_is_not_deleted(index, tmp_path):
     folder = IndexFolder(str(tmp_path), most_bytes=2 * len(index.to_bytes()))
     first, second, third = (f"{tmp_path}/{FOLDER}/{name}" for name in ("first", "second", "third"))
     for number, place in enumerate((first, second)):
@@ -316,21 +299,19 @@ def test_an_index_that_is_used_is_not_deleted(tmp_path):
 
 
 def test_read_files_divides_what_match_files_found_with_an_index(file, indexes):
-    def found() -> Any:
+    def found() -> FileInfo:
         match = with_indexes(MatchFiles(), indexes)
         match.work(str(file))
         return match.sent()[0]
 
     assert found().content_length is None
-    reader = with_indexes(ReadFiles(part_size=200_000), indexes)
+    reader = with_indexes(ReadFiles(part_size=SIZE), indexes)
     reader.work(found())
     assert reader.sent() == TEXT.decode().splitlines()
     again = found()
-    assert again.content_length == len(TEXT)
-    operator = ReadFiles(part_size=200_000)
-    whole = operator.initial_restriction(again)
-    assert whole == OffsetRange(0, len(TEXT))
-    assert len(list(operator.split(again, whole))) == -(-len(TEXT) // 200_000)
+    whole = reader.operator.initial_restriction(again)
+    assert whole == OffsetRange(0, len(TEXT)) == OffsetRange(0, again.content_length)
+    assert len(list(reader.operator.split(again, whole))) == -(-len(TEXT) // SIZE)
     reader.work(again)
     assert reader.sent() == TEXT.decode().splitlines()
     assert ReadFiles(compression="none").initial_restriction(again) == OffsetRange(0, file.stat().st_size)
@@ -339,7 +320,7 @@ def test_read_files_divides_what_match_files_found_with_an_index(file, indexes):
 @pytest.mark.parametrize("most", [1, 3, 1000])
 def test_a_file_that_arrives_is_divided_as_one_that_is_found(most, file, indexes):
     def arrived() -> list[Block]:
-        splitter = with_indexes(FileSplitterBase(block_size=200_000, blocks_threshold=most), indexes)
+        splitter = with_indexes(FileSplitterBase(block_size=SIZE, blocks_threshold=most), indexes)
         blocks: list[Block] = []
         within: Any = None
         while True:
@@ -354,7 +335,7 @@ def test_a_file_that_arrives_is_divided_as_one_that_is_found(most, file, indexes
 
     assert lines(arrived(), indexes) == TEXT.decode().splitlines()
     second = arrived()
-    found = blocks_of(file, indexes, block_size=200_000)
+    found = blocks_of(file, indexes)
     assert [(block.start, block.end) for block in second] == [(block.start, block.end) for block in found]
     assert len(second) > 5
     assert lines(second, indexes) == TEXT.decode().splitlines()
@@ -373,8 +354,7 @@ def test_blocks_of_a_content_have_places_of_their_own_in_the_file(content_length
 
 @pytest.mark.slow
 def test_an_application_keeps_the_index_beside_its_ledger(tmp_path):
-    path = tmp_path / "file.gz"
-    path.write_bytes(gzip.compress(TEXT * 30, 1))
+    path = written(tmp_path, gzip.compress(TEXT * 30, 1), "file.gz")
 
     def populate_dag(dag: Dag, conf: Config) -> None:
         find = dag.add_operator("find", FileSplitterInput(scanner={"files": [str(path)]}, block_size=10_000_000))

@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from dagkit.errors import InputUnreadable
-from dagkit.testing import Alone, FakeClock
+from dagkit.testing import Alone
 from dagkit.urls import absolute, plain
-from dagkit_operators import Block, FileInfo, FileSplitterInput, LineReader, MatchFiles, ReadFiles, TailFiles
+from dagkit_operators import Block, FileInfo, LineReader, MatchFiles, ReadFiles, TailFiles
 from dagkit_operators.filesystem import object_store
 from dagkit_operators.filesystem.access import Found, NotRegular, opened
 from dagkit_operators.filesystem.identities import Identities, Recognised, has_identity
+from tests.operators.finding.cast import Matching, Splitting
+from tests.operators.reading.cast import read
 
 NOBODY = 65534
 """A user without rights, on most systems."""
@@ -50,73 +52,56 @@ def options(monkeypatch, requests):
     server._server.app = answered
     host, port = server.get_host_and_port()
     options = f"?endpoint_override={host}:{port}&scheme=http&allow_bucket_creation=true"
-    store, _ = fs.FileSystem.from_uri(f"s3://bucket/{options}")
-    store.create_dir("bucket")
+    fs.FileSystem.from_uri(f"s3://bucket/{options}")[0].create_dir("bucket")
     for name in NAMES:
-        with store.open_output_stream(f"bucket/in/{name}") as out:
-            out.write(b"one\ntwo\nthree")
+        put(f"in/{name}", b"one\ntwo\nthree", options)
     yield options
     server.stop()
+
+
+def put(name: str, content: bytes, options: str) -> None:
+    """Write an object of the bucket."""
+    store = pytest.importorskip("pyarrow.fs").FileSystem.from_uri(f"s3://bucket/{options}")[0]
+    with store.open_output_stream(f"bucket/{name}") as out:
+        out.write(content)
 
 
 @pytest.mark.gate(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("root", ["s3://bucket/in", "s3://bucket/in/", "s3://bucket"])
 def test_files_in_a_bucket_are_found_by_their_plain_names_and_read(options, root):
-    scanner = {"files": [root + options], "ignore_file_pattern_regular_exp": r".*/h\+i[.]txt"}
-    splitter = Alone(FileSplitterInput(scanner=scanner, block_size=5), now=FakeClock().now)
-    splitter.look()
-    infos, blocks = splitter.sent("files_metadata_output"), splitter.sent()
+    split = Splitting(root + options, scanner={"ignore_file_pattern_regular_exp": r".*/h\+i[.]txt"}, block_size=5)
+    infos, blocks = split.window()
     assert sorted(plain(info.path) for info in infos) == [
         f"s3://bucket/in/{name}" for name in SEEN if name != "h+i.txt"
     ]
     assert [block.end for block in blocks] == [5, 10, 13] * 4
-    reader = Alone(LineReader())
-    for block in blocks:
-        reader.work(block)
-    assert [record.value for record in reader.sent()] == ["one", "two", "three"] * 4
+    assert read(LineReader(), *blocks) == ["one", "two", "three"] * 4
 
 
 @pytest.mark.slow
 def test_a_single_object_and_nothing_at_all(options):
-    one = Alone(FileSplitterInput(scanner={"files": [f"s3://bucket/in/.hidden{options}"]}), now=FakeClock().now)
-    one.look()
-    assert len(one.sent()) == 1
-    none = Alone(FileSplitterInput(scanner={"files": [f"s3://bucket/nowhere{options}"]}), now=FakeClock().now)
+    assert Splitting(f"s3://bucket/in/.hidden{options}").counts() == (1, 1)
     with pytest.raises(InputUnreadable, match="cannot read s3://bucket/nowhere: there is no such"):
-        none.look()
+        Splitting(f"s3://bucket/nowhere{options}").window()
 
 
 @pytest.mark.slow
 def test_an_object_that_is_overwritten_with_the_same_length_in_the_same_second_is_read_again(
     options, monkeypatch, caplog
 ):
-    store = pytest.importorskip("pyarrow.fs").FileSystem.from_uri(f"s3://bucket/{options}")[0]
     monkeypatch.setattr(pytest.importorskip("moto.s3.models"), "utcnow", lambda: datetime(2026, 1, 1))  # noqa: DTZ001
-
-    def write(content: bytes) -> None:
-        with store.open_output_stream("bucket/in/a b.txt") as out:
-            out.write(content)
-
-    write(b"first content")
-    clock = FakeClock()
-    url = f"s3://bucket/in/a b.txt{options}".replace(" ", "%20")
-    splitter = Alone(FileSplitterInput(scanner={"files": [url]}), now=clock.now)
-    splitter.look()
-    (before,) = splitter.sent()
-    write(b"other content")
-    clock.advance(seconds=5)
-    splitter = splitter.restarted()
-    splitter.look()
-    (after,) = splitter.sent()
+    put("in/a b.txt", b"first content", options)
+    split = Splitting(f"s3://bucket/in/a b.txt{options}".replace(" ", "%20"))
+    _, (before,) = split.window()
+    put("in/a b.txt", b"other content", options)
+    _, (after,) = split.restart().window()
     facts = [{name: fact for name, fact in block.facts.items() if name != "version"} for block in (before, after)]
     assert facts[0] == facts[1]
     assert (before.version, after.version) == ("", "1")
-    reader = Alone(LineReader())
-    reader.work(after)
-    assert [record.value for record in reader.sent()] == ["other content"]
+    assert read(LineReader(), after) == ["other content"]
     assert "was changed after" not in caplog.text
-    reader.work(before)
+    read(LineReader(), before)
     assert "was changed after it was split" in caplog.text
 
 
@@ -129,80 +114,46 @@ def test_objects_are_found_by_a_listing_and_no_request_for_each(finder, options,
     def found() -> tuple[int, int]:
         """The files of a look, and its requests."""
         requests.clear()
-        if finder == "MatchFiles":
-            match = Alone(MatchFiles())
-            match.work(url)
-            return len(match.sent()), len(requests)
-        splitter = Alone(FileSplitterInput(scanner={"files": [url]}), now=FakeClock().now)
-        splitter.look()
-        return len(splitter.sent()), len(requests)
+        files = len(match(url)) if finder == "MatchFiles" else Splitting(url).counts()[0]
+        return files, len(requests)
 
-    store = pytest.importorskip("pyarrow.fs").FileSystem.from_uri(f"s3://bucket/{options}")[0]
-
-    def write(name: str) -> None:
-        with store.open_output_stream(f"bucket/{finder}/{name}") as out:
-            out.write(b"one\n")
-
-    write("first.txt")
+    put(f"{finder}/first.txt", b"one\n", options)
     files, requests_for_one = found()
     for number in range(20):
-        write(f"{number}.txt")
+        put(f"{finder}/{number}.txt", b"one\n", options)
     assert (files, found()) == (1, (21, requests_for_one))
 
 
 @pytest.mark.slow
 def test_an_object_that_is_overwritten_is_matched_again_also_with_its_old_content(options):
-    store = pytest.importorskip("pyarrow.fs").FileSystem.from_uri(f"s3://bucket/{options}")[0]
-    alone = Alone(MatchFiles(continuously=True))
-    found: list[int] = []
+    found, looks = Matching(f"s3://bucket/over{options}"), []
     for content in [b"first", b"first", b"other", b"first", b"first"]:
-        with store.open_output_stream("bucket/over/a.txt") as out:
-            out.write(content)
-        alone.work(f"s3://bucket/over{options}", alone.deferred and alone.deferred.residual)
-        found.append(len(alone.sent()))
-        deferred = alone.deferred
-        alone = alone.restarted()
-        alone.deferred = deferred
-    assert found == [1, 0, 1, 1, 0]
-    assert [len(known) for known in alone.operator.known.values()] == [1]
-
-
-def test_an_object_that_was_recorded_without_a_version_is_known_and_gets_its_version():
-    url = "s3://bucket/a.txt"
-    assert Identities([url]).identify(Found(url, 4, 1000, "e1"))[:2] == (f"{url} version=e1", True)
-    assert Identities([f"{url} version=e1"]).identify(Found(url, 4, 1000))[:2] == (f"{url} @4.3e8", True)
-    assert Identities([f"{url} version=e1"]).identify(Found(url, 4, 1000, "e2"))[:2] == (f"{url} version=e2", False)
+        put("over/a.txt", content, options)
+        looks.append(len(found.look()))
+    assert looks == [1, 0, 1, 1, 0]
+    assert [len(known) for known in found.alone.operator.known.values()] == [1]
 
 
 @pytest.mark.slow
-def test_objects_that_an_earlier_release_recorded_without_versions_are_not_read_again(options, monkeypatch, caplog):
-    clock = FakeClock()
+def test_objects_that_an_earlier_release_recorded_without_versions_are_not_read_again(options, monkeypatch):
+    split = Splitting(f"s3://bucket/in{options}")
     with monkeypatch.context() as as_before:
         as_before.setattr(object_store, "SCHEMES", ())
-        splitter = Alone(FileSplitterInput(scanner={"files": [f"s3://bucket/in{options}"]}), now=clock.now)
-        splitter.look()
-        assert len(splitter.sent()) == 5
+        assert split.counts() == (5, 5)
     for _ in range(2):
-        clock.advance(seconds=5)
-        splitter = splitter.restarted()
-        splitter.look()
-        assert splitter.sent() == []
+        assert split.restart().counts() == (0, 0)
 
 
 @pytest.mark.slow
 def test_objects_whose_versions_cannot_be_listed_any_more_are_not_read_again(options, monkeypatch, caplog):
-    clock = FakeClock()
-    splitter = Alone(FileSplitterInput(scanner={"files": [f"s3://bucket/in{options}"]}), now=clock.now)
-    splitter.look()
-    assert {len(block.facts["version"]) > 0 for block in splitter.sent()} == {True}
+    split = Splitting(f"s3://bucket/in{options}")
+    assert {len(block.facts["version"]) > 0 for block in split.window()[1]} == {True}
 
     def refused(url: str) -> Any:
         raise object_store.VersionsUnknown("no credentials")
 
     monkeypatch.setattr(object_store, "_store_of", refused)
-    clock.advance(seconds=5)
-    splitter.look()
-    assert splitter.sent() == []
+    assert split.counts() == (0, 0)
     assert "cannot be listed: no credentials; an object that is overwritten" in caplog.text
 
 
@@ -236,36 +187,31 @@ def without_rights(path: Path) -> Iterator[None]:
 
 
 def look_for(path: Path) -> None:
-    Alone(FileSplitterInput(scanner={"files": path}), now=FakeClock().now).look()
+    Splitting(path).window()
+
+
+def match(path: Path | str) -> list[FileInfo]:
+    alone = Alone(MatchFiles())
+    alone.work(str(path))
+    return alone.sent()
 
 
 def read_block_of(path: Path) -> None:
-    Alone(LineReader()).work(Block(0, str(path), 0, 4))
+    read(LineReader(), Block(0, str(path), 0, 4))
+
+
+def tail(path: Path) -> None:
+    Alone(TailFiles()).work(FileInfo(str(path), 4, 0, 1))
 
 
 @pytest.mark.parametrize(
     ("kind", "do", "then"),
     [
         pytest.param("folder", look_for, "or name another place in scanner.files", id="a folder that is scanned"),
-        pytest.param(
-            "folder",
-            lambda path: Alone(MatchFiles()).work(str(path)),
-            "or give another pattern",
-            id="a folder of a pattern",
-        ),
-        pytest.param(
-            "file",
-            lambda path: Alone(MatchFiles()).work(str(path)),
-            "or give another pattern",
-            id="a file of a pattern",
-        ),
+        pytest.param("folder", match, "or give another pattern", id="a folder of a pattern"),
+        pytest.param("file", match, "or give another pattern", id="a file of a pattern"),
         pytest.param("file", read_block_of, "and launch again", id="a block's file"),
-        pytest.param(
-            "file",
-            lambda path: Alone(TailFiles()).work(FileInfo(str(path), 4, 0, 1)),
-            "and launch again",
-            id="a file that grows",
-        ),
+        pytest.param("file", tail, "and launch again", id="a file that grows"),
     ],
 )
 def test_what_may_not_be_read_is_reported_by_its_path_with_what_to_do(tmp_path, kind, do, then):
@@ -287,12 +233,6 @@ def fifo(tmp_path):
     os.close(held)
 
 
-def match(path: Path | str) -> list[FileInfo]:
-    alone = Alone(MatchFiles())
-    alone.work(str(path))
-    return alone.sent()
-
-
 SPECIAL = pytest.mark.parametrize(
     "do",
     [
@@ -307,16 +247,14 @@ SPECIAL = pytest.mark.parametrize(
 
 
 @SPECIAL
-def test_a_fifo_that_is_named_is_refused(fifo, do):
-    with pytest.raises(InputUnreadable, match=f"^cannot read {fifo}: it is a FIFO, and only regular files are read "):
-        do(fifo)
-
-
-@SPECIAL
-def test_a_device_that_is_named_is_refused(tmp_path, do):
-    (tmp_path / "link").symlink_to("/dev/null")
-    with pytest.raises(InputUnreadable, match=f"^cannot read {tmp_path}/link: it is a character device, and only"):
-        do(tmp_path / "link")
+@pytest.mark.parametrize("kind", ["FIFO", "character device"])
+def test_what_is_no_regular_file_is_refused_where_it_is_named(kind, fifo, do):
+    path = fifo
+    if kind != "FIFO":
+        path = fifo.parent / "link"
+        path.symlink_to("/dev/null")
+    with pytest.raises(InputUnreadable, match=f"^cannot read {path}: it is a {kind}, and only regular files are read "):
+        do(path)
 
 
 def test_what_is_refused_survives_the_way_from_a_worker():
@@ -328,7 +266,7 @@ def test_what_is_refused_survives_the_way_from_a_worker():
 def test_a_fifo_in_a_folder_is_passed_over_and_logged_once(fifo, caplog, find):
     for _ in range(2):
         find(fifo.parent)
-    assert [each.getMessage() for each in caplog.records if "FIFO" in each.getMessage()] == [
+    assert [message for message in caplog.messages if "FIFO" in message] == [
         f"{fifo} is a FIFO, and is skipped: only regular files are read"
     ]
 
@@ -338,17 +276,14 @@ def test_a_fifo_that_is_not_wanted_is_not_logged(fifo, caplog):
     (fifo.parent / "a.log").write_text("one\n")
     match(fifo.parent)
     match(fifo.parent / "*.log")
-    Alone(FileSplitterInput(scanner={"files": fifo.parent, "file_pattern_regular_exp": r".*\.log"})).look()
+    Splitting(fifo.parent, scanner={"file_pattern_regular_exp": r".*\.log"}).window()
     assert caplog.records == []
 
 
-def test_a_fifo_that_takes_the_place_of_a_file_is_another_one(tmp_path):
-    path = tmp_path / "pipe"
+def test_a_fifo_that_takes_the_place_of_a_file_is_another_one(fifo):
+    path = fifo.with_name("file")
     path.write_text("one\n")
     (found,) = match(path)
-    path.unlink()
-    os.mkfifo(path)
-    held = os.open(path, os.O_RDWR)
+    fifo.replace(path)
     assert not has_identity(str(path), found.identity)
     assert Identities([found.identity]).identify(Found(str(path), 0, 0)) == Recognised(None, False)
-    os.close(held)

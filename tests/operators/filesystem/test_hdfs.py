@@ -6,10 +6,11 @@ import pytest
 
 from dagkit.engine.files.open_folder import folder_at
 from dagkit.engine.files.pieces import Piece
-from dagkit.testing import Alone, FakeClock
 from dagkit.urls import below, resolved
-from dagkit_operators import FileSplitterInput, LineReader
+from dagkit_operators import LineReader
 from dagkit_operators.filesystem.access import opened
+from tests.operators.finding.cast import Splitting, stretches
+from tests.operators.reading.cast import read
 from tests.services.hdfs import BLOCK
 
 pytestmark = pytest.mark.slow
@@ -30,14 +31,9 @@ def test_a_file_is_read_in_its_own_blocks(folder):
     lines = [f"{number} {'x' * 1000}" for number in range(2500)]
     content = "".join(f"{line}\n" for line in lines).encode()
     write(folder, "a b.txt", content)
-    splitter = Alone(FileSplitterInput(scanner={"files": [folder]}), now=FakeClock().now)
-    splitter.look()
-    blocks = splitter.sent()
-    assert [(block.start, block.end) for block in blocks] == [(0, BLOCK), (BLOCK, len(content))]
-    reader = Alone(LineReader())
-    for block in blocks:
-        reader.work(block)
-    assert [record.value for record in reader.sent()] == lines
+    _, blocks = Splitting(folder).window()
+    assert stretches(blocks) == [(0, BLOCK), (BLOCK, len(content))]
+    assert read(LineReader(), *blocks) == lines
 
 
 def test_a_piece_replaces_an_older_file_and_nothing_else_is_left(folder):

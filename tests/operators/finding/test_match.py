@@ -1,6 +1,8 @@
-"""A pattern becomes the files that it means; each file comes once, for as long as it is the same file."""
+"""A pattern becomes the files that it means; each file comes once, for as long as it is the same file.
 
-import logging
+See also test_file_policy.py.
+"""
+
 import os
 import re
 import shutil
@@ -21,27 +23,25 @@ from dagkit.errors import InputUnreadable
 from dagkit.ledger import ExecuteTransform
 from dagkit.ranges import OFFSET_INFINITY, Deferred, OffsetRange
 from dagkit.testing import Alone, FakeClock
-from dagkit_operators import FileInfo, Items, Map, MatchFiles, ReadFiles
+from dagkit_operators import FileInfo, Items, MatchFiles, ReadFiles
 from dagkit_operators.filesystem.access import Found
 from dagkit_operators.filesystem.identities import EDGE, Identities, has_identity
 from dagkit_operators.filesystem.path_patterns import files_like, matching
 from tests.engine.cast import Collect, Desk, arrived
+from tests.operators.finding.cast import Matching, collected, write
 
 
-def identity_of(path: str) -> str | None:
+def identity_of(path: Path) -> str | None:
     """The identity of a file at its first look."""
-    return Identities(()).identify(Found(path, 0, 0)).identity
+    return Identities(()).identify(Found(str(path), 0, 0)).identity
 
 
 @pytest.fixture
 def tree(tmp_path):
-    for number, name in enumerate(
-        ("a.log", "b.log", "b.txt", "sub/a.log", "sub/deep/c.log", ".hidden.log", "d.log.tmp")
+    for at, name in enumerate(
+        ("a.log", "b.log", "b.txt", "sub/a.log", "sub/deep/c.log", ".hidden.log", "d.log.tmp", "[ab].log")
     ):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{name}\n")
-        os.utime(path, (number, number))
+        write(tmp_path / name, f"{name}\n", at)
     return tmp_path
 
 
@@ -50,13 +50,14 @@ def tree(tmp_path):
     [
         ("a.log", ["a.log"]),
         (".hidden.log", [".hidden.log"]),
-        ("", ["a.log", "b.log", "b.txt", "sub/a.log", "sub/deep/c.log"]),
+        ("[ab].log", ["[ab].log"]),  # a file has this name
+        ("", ["[ab].log", "a.log", "b.log", "b.txt", "sub/a.log", "sub/deep/c.log"]),
         ("sub", ["sub/a.log", "sub/deep/c.log"]),
-        ("*.log", ["a.log", "b.log"]),
+        ("*.log", ["[ab].log", "a.log", "b.log"]),
         ("?.txt", ["b.txt"]),
         ("[ac].log", ["a.log"]),
         ("*/*.log", ["sub/a.log"]),
-        ("**/*.log", ["a.log", "b.log", "sub/a.log", "sub/deep/c.log"]),
+        ("**/*.log", ["[ab].log", "a.log", "b.log", "sub/a.log", "sub/deep/c.log"]),
         ("s*/**/c.log", ["sub/deep/c.log"]),
         ("nothing.*", []),
         ("nowhere/*.log", []),
@@ -82,58 +83,30 @@ def test_a_pattern_of_many_stars_ends(tmp_path):
 
 def test_a_relative_pattern_is_taken_from_where_the_launch_was_started_and_not_from_where_a_worker_is(tree):
     match = live(MatchFiles(), {})
-    assert isinstance(match, MatchFiles), "what lives is of the same class"
     match.setup(Context("application", "match", home=str(tree)))
     found = match.process("sub/*.log", match.tracker("sub/*.log", OffsetRange(0, 1)))
     assert [file.path for file in found] == [f"{tree}/sub/a.log"]
 
 
-def test_a_file_whose_name_looks_like_a_pattern_is_meant_by_its_name(tmp_path):
-    (tmp_path / "[ab].log").write_text("x")
-    (tmp_path / "a.log").write_text("x")
-    assert [found.path for found in files_like(f"{tmp_path}/[ab].log")] == [f"{tmp_path}/[ab].log"]
-
-
 def test_patterns_of_urls_mean_files(tmp_path):
-    files = fsspec.filesystem("memory")
     for name in ("a.log", "b.txt", "sub/c.log"):
-        files.pipe(f"/{tmp_path.name}/{name}", b"x\n")
-    found = [found.path for found in files_like(f"memory://{tmp_path.name}/**/*.log")]
-    assert sorted(path.rpartition("/")[2] for path in found) == ["a.log", "c.log"]
+        fsspec.filesystem("memory").pipe(f"/{tmp_path.name}/{name}", b"x\n")
     alone = Alone(MatchFiles())
-    alone.work(f"memory://{tmp_path.name}/*.log")
-    alone.work(f"memory://{tmp_path.name}/**/*.log")
-    assert [file.path.rpartition("/")[2] for file in alone.sent()] == ["a.log", "c.log"]
-
-
-def names(alone: Alone[MatchFiles]) -> list[str]:
-    return [Path(file.path).name for file in alone.sent()]
-
-
-class Looking:
-    """A pattern that is looked at continuously."""
-
-    def __init__(self, pattern: str, **settings: object) -> None:
-        self.pattern = pattern
-        self.alone = Alone(MatchFiles(continuously=True, **settings))
-
-    def look(self) -> list[str]:
-        self.alone.work(self.pattern, self.alone.deferred and self.alone.deferred.residual)
-        found = names(self.alone)
-        deferred = self.alone.deferred
-        self.alone = self.alone.restarted()
-        self.alone.deferred = deferred
-        return found
+    for pattern in ("*.log", "**/*.log"):
+        alone.work(f"memory://{tmp_path.name}/{pattern}")
+    assert [file.path for file in alone.sent()] == [
+        f"memory://{tmp_path.name}/{name}" for name in ("a.log", "sub/c.log")
+    ]
 
 
 def test_files_come_once_the_oldest_first(tree):
     alone = Alone(MatchFiles())
-    assert alone.work(f"{tree}/**/*.log") is None
+    assert alone.work(f"{tree}/**/[abc].log") is None
     assert alone.deferred is None
     files = alone.sent()
     assert [Path(file.path).name for file in files] == ["a.log", "b.log", "a.log", "c.log"]
-    assert files[1] == FileInfo(str(tree / "b.log"), 6, 1000, 1, identity_of(str(tree / "b.log")) or "")
-    alone.work(f"{tree}/*.log")
+    assert files[1] == FileInfo(str(tree / "b.log"), 6, 1000, 1, identity_of(tree / "b.log"))
+    alone.work(f"{tree}/[ab]*.log")
     assert alone.sent() == []
 
 
@@ -143,28 +116,19 @@ def test_a_look_is_put_off_until_the_next_one(tree):
     assert alone.deferred == Deferred(OffsetRange(1, OFFSET_INFINITY), timedelta(seconds=0.7))
 
 
-def test_a_further_look_that_finds_nothing_was_in_vain_and_a_run_until_idle_ends(tree, tmp_path):
-    def draw(dag: Dag, conf: object) -> None:
-        patterns = dag.add_operator("patterns", Items(items=(f"{tree}/*.log",)))
-        match = dag.add_operator("match", MatchFiles(continuously=True))
-        patterns >> match
-        match >> dag.add_operator("path", Map(lambda file: file.path)) >> dag.add_operator("collect", Collect())
-
-    desk = Desk(tmp_path, draw, until=Until.IDLE, clock=FakeClock())
-    loop = desk.run(windows=9)
-    assert arrived(loop) == [str(tree / "a.log"), str(tree / "b.log")]
-    assert loop.checkpoint.window < 3
-
-
 @pytest.mark.parametrize("continuously", [False, True])
-def test_a_look_is_no_byte_that_was_read(tree, tmp_path, continuously):
+def test_a_further_look_that_finds_nothing_was_in_vain_and_no_look_is_a_byte_that_was_read(
+    continuously, tree, tmp_path
+):
     def draw(dag: Dag, conf: object) -> None:
-        patterns = dag.add_operator("patterns", Items(items=(f"{tree}/*.log",)))
+        patterns = dag.add_operator("patterns", Items(items=(f"{tree}/?.log",)))
         match = patterns >> dag.add_operator("match", MatchFiles(continuously=continuously))
         match >> dag.add_operator("read", ReadFiles()) >> dag.add_operator("collect", Collect())
 
     told: list[RunEvent] = []
-    Desk(tmp_path / "home", draw, until=Until.IDLE, clock=FakeClock()).run(windows=9, observers=[told.append])
+    desk = Desk(tmp_path / "home", draw, until=Until.IDLE, clock=FakeClock())
+    loop = desk.run(windows=9, observers=[told.append])
+    assert (arrived(loop), loop.checkpoint.window < 3) == (["a.log", "b.log"], True)
     read = {"match": 0, "read": 0}
     for measured in (each for each in told if isinstance(each, Measured)):
         for name in read:
@@ -174,16 +138,15 @@ def test_a_look_is_no_byte_that_was_read(tree, tmp_path, continuously):
 
 
 def test_a_pattern_that_was_looked_at_once_is_done_and_one_more_element_of_it_finds_what_came(tree, tmp_path):
-    given = [f"{tree}/*.log"]
+    given = [f"{tree}/?.log"]
 
     def launched(*, continuously: bool) -> list[str]:
         def draw(dag: Dag, conf: object) -> None:
             patterns = dag.add_operator("patterns", Items(items=tuple(given)))
             match = patterns >> dag.add_operator("match", MatchFiles(continuously=continuously))
-            match >> dag.add_operator("path", Map(lambda file: file.path)) >> dag.add_operator("collect", Collect())
+            collected(dag, match, lambda file: Path(file.path).name)
 
-        loop = Desk(tmp_path / "home", draw, until=Until.IDLE, clock=FakeClock()).run(windows=9)
-        return [Path(path).name for path in arrived(loop)]
+        return arrived(Desk(tmp_path / "home", draw, until=Until.IDLE, clock=FakeClock()).run(windows=9))
 
     assert launched(continuously=False) == ["a.log", "b.log"]
     (tree / "e.log").write_text("e\n")
@@ -192,86 +155,48 @@ def test_a_pattern_that_was_looked_at_once_is_done_and_one_more_element_of_it_fi
     assert launched(continuously=True) == ["a.log", "b.log", "e.log"]
 
 
-def test_what_comes_later_is_found_later(tree):
-    looking = Looking(f"{tree}/*.log")
-    assert looking.look() == ["a.log", "b.log"]
-    assert looking.look() == []
-    (tree / "c.log").write_text("c\n")
-    with (tree / "a.log").open("a") as grown:
-        grown.write("more\n")
-    assert looking.look() == ["a.log", "c.log"]
-    assert looking.look() == []
-
-
 def test_an_empty_file_is_passed_over_until_it_holds_something(tree):
-    looking = Looking(f"{tree}/e*.log")
+    found = Matching(f"{tree}/e*.log")
     (tree / "e.log").touch()
-    assert looking.look() == []
+    assert found.look() == []
     (tree / "e.log").write_text("e\n")
-    assert looking.look() == ["e.log"]
-
-
-def test_a_file_that_was_renamed_is_the_same_and_what_takes_its_place_is_another(tree):
-    looking = Looking(f"{tree}/a.log*")
-    assert looking.look() == ["a.log"]
-    (tree / "a.log").rename(tree / "a.log.1")
-    (tree / "a.log").write_text("new\n")
-    assert looking.look() == ["a.log"]
-    assert looking.look() == []
-
-
-def test_a_file_that_was_rewritten_in_its_place_is_another(tree):
-    looking = Looking(f"{tree}/a.log")
-    assert looking.look() == ["a.log"]
-    (tree / "a.log").write_text("other\n")
-    assert looking.look() == ["a.log"]
+    assert found.look() == ["e.log"]
 
 
 def test_a_file_that_has_the_number_and_the_header_of_one_that_is_gone_is_another(tree):
     """As if it had been given both: a number that is free is soon given away."""
     header = "h" * EDGE
-    looking = Looking(f"{tree}/*.csv")
+    found = Matching(f"{tree}/*.csv")
     (tree / "monday.csv").write_text(f"{header}\nmonday\n")
-    assert looking.look() == ["monday.csv"]
+    assert found.look() == ["monday.csv"]
     for name, content in [("tuesday.csv", "tuesday\ntuesday\n"), ("wednesday.csv", "wed\n")]:
         next(tree.glob("*.csv")).rename(tree / name).write_text(f"{header}\n{content}")
-        assert looking.look() == [name]
-    assert looking.look() == []
+        assert [found.look(), found.look()] == [[name], []]
 
 
 def test_a_file_is_known_by_how_far_it_had_come_at_the_last_look(tree):
-    looking = Looking(f"{tree}/*.csv", grown="skip")
+    found = Matching(f"{tree}/*.csv", grown="skip")
     (tree / "log.csv").write_text("header\n")
-    assert looking.look() == ["log.csv"]
+    assert found.look() == ["log.csv"]
     (tree / "log.csv").write_text("header\n1\n2\n")
-    assert looking.look() == []
+    assert found.look() == []
     (tree / "log.csv").rename(tree / "next.csv").write_text("header\n3\n4\n5\n")
-    assert looking.look() == ["next.csv"]
+    assert found.look() == ["next.csv"]
 
 
 def test_a_file_that_grows_while_it_has_two_names_comes_once(tree):
     (tree / "again.log").hardlink_to(tree / "a.log")
-    looking = Looking(f"{tree}/a*.log")
-    assert looking.look() == ["a.log"]
+    found = Matching(f"{tree}/a*.log")
+    assert found.look() == ["a.log"]
     with (tree / "a.log").open("a") as grown:
         grown.write("more\n")
-    assert looking.look() == ["a.log"]
-    assert looking.look() == []
+    assert [found.look(), found.look()] == [["a.log"], []]
     (tree / "again.log").unlink()
-    assert looking.look() == []
-
-
-def test_files_that_were_away_for_a_while_are_known(tree):
-    looking = Looking(f"{tree}/*.log")
-    assert looking.look() == ["a.log", "b.log"]
-    (tree / "a.log").rename(tree / "elsewhere")
-    assert looking.look() == []
-    (tree / "elsewhere").rename(tree / "a.log")
-    assert looking.look() == []
+    assert found.look() == []
 
 
 def as_if_elsewhere(identity: str) -> str:
-    """That of a file with the same number on another device."""
+    """That of a file with the same number on another device, as a device may have when the machine starts again."""
     number, rest = identity.split("-", 1)
     return f"ffff.{number.partition('.')[2]}-{rest}"
 
@@ -282,55 +207,37 @@ def as_before_devices(identity: str) -> str:
     return f"{number.partition('.')[2]}-{length}-{digest}"
 
 
-def known_as(identity: str, pattern: str) -> Alone[MatchFiles]:
-    return Alone(MatchFiles(), state={"known": {pattern: [identity]}})
-
-
-def test_two_devices_may_give_one_number_to_files_that_begin_alike(tree):
-    identity, pattern = identity_of(str(tree / "a.log")), f"{tree}/*.txt"
-    assert identity is not None
-    (tree / "a.log").rename(tree / "a.txt")
-    for known, new in [(identity, ["b.txt"]), (as_if_elsewhere(identity), ["a.txt", "b.txt"])]:
-        alone = known_as(known, pattern)
-        alone.work(pattern)
-        assert names(alone) == new
-
-
-def test_a_device_may_have_another_number_when_the_machine_starts_again(tree):
-    identity, pattern = identity_of(str(tree / "a.log")), f"{tree}/a.log"
-    assert identity is not None
-    alone = known_as(as_if_elsewhere(identity), pattern)
-    alone.work(pattern)
-    assert names(alone) == []
-
-
-def test_what_an_older_ledger_knows_is_known_by_whatever_name(tree):
-    identity, pattern = identity_of(str(tree / "a.log")), f"{tree}/a.*"
-    assert identity is not None
-    for name in ("a.log", "a.txt"):
-        (tree / "a.log").replace(tree / name)
-        alone = known_as(as_before_devices(identity), pattern)
-        alone.work(pattern)
-        assert names(alone) == []
+@pytest.mark.parametrize(
+    ("known", "name", "found"),
+    [
+        (str, "a.txt", []),
+        (as_if_elsewhere, "a.txt", ["a.txt"]),  # two devices may give one number to files that begin alike
+        (as_if_elsewhere, "a.log", []),
+        (as_before_devices, "a.log", []),
+        (as_before_devices, "a.txt", []),
+    ],
+)
+def test_a_file_is_known_by_its_device_or_its_name_and_older_ledgers_have_neither(known, name, found, tree):
+    identity = identity_of(tree / "a.log")
+    (tree / "a.log").replace(tree / name)
+    assert Matching(f"{tree}/a.*", known=[known(identity)]).look() == found
 
 
 CHECK = "\n  help: check the pattern; relative paths begin in the folder from which you launch"
 
 
 def test_a_name_that_is_not_there_is_an_error_once_and_a_warning_where_it_may_come(tree, caplog):
-    problem = f"^cannot read {tree}/nowhere: there is no such file or directory"
-    with pytest.raises(InputUnreadable, match=rf"{problem} .*\n  help: make it, or give another pattern$"):
+    with pytest.raises(InputUnreadable, match=f"^cannot read {tree}/nowhere: there is no such file or directory"):
         Alone(MatchFiles()).work(f"{tree}/nowhere")
     Alone(MatchFiles()).work(f"{tree}/nowhere*")
-    looking = Looking(f"{tree}/nowhere")
-    with caplog.at_level(logging.WARNING):
-        assert [looking.look(), looking.look()] == [[], []]
-    assert [record.getMessage() for record in caplog.records] == [
+    found = Matching(f"{tree}/nowhere")
+    assert [found.look(), found.look()] == [[], []]
+    assert caplog.messages == [
         f"no file matches {tree}/nowhere*{CHECK}",
         f"there is no file or directory {tree}/nowhere; each scan looks for it again",
     ]
     (tree / "nowhere").write_text("now\n")
-    assert looking.look() == ["nowhere"]
+    assert found.look() == ["nowhere"]
 
 
 @pytest.mark.parametrize(
@@ -343,29 +250,25 @@ def test_a_name_that_is_not_there_is_an_error_once_and_a_warning_where_it_may_co
 )
 def test_a_pattern_that_never_matched_is_reported_once(pattern, words, tree, caplog):
     (tree / "empty").mkdir()
-    looking, found = Looking(f"{tree}/{pattern}"), Looking(f"{tree}/*.txt")
-    with caplog.at_level(logging.WARNING):
-        assert [looking.look(), looking.look(), found.look()] == [[], [], ["b.txt"]]
-        (tree / "b.txt").unlink()
-        assert found.look() == []  # its files were read and deleted
-    assert [record.getMessage() for record in caplog.records] == [words.format(tree)]
+    never, found = Matching(f"{tree}/{pattern}"), Matching(f"{tree}/*.txt")
+    assert [never.look(), never.look(), found.look()] == [[], [], ["b.txt"]]
+    (tree / "b.txt").unlink()
+    assert found.look() == []  # its files were read and deleted
+    assert caplog.messages == [words.format(tree)]
 
 
 def test_the_same_file_is_known_while_it_grows(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"x")
-    early = identity_of(str(path))
-    assert early is not None
-    path.write_bytes(b"x" * EDGE * 2)  # the same number, and the same beginning
-    assert has_identity(str(path), early)
-    path.write_bytes(b"y" * EDGE * 2)
-    assert not has_identity(str(path), early)
-    path.write_bytes(b"")
-    assert not has_identity(str(path), early)
+    early = identity_of(path)
+    for content, is_same in [(b"x" * EDGE * 2, True), (b"y" * EDGE * 2, False), (b"", False)]:
+        path.write_bytes(content)
+        assert has_identity(str(path), early) == is_same
+    path.write_bytes(b"x")
     shutil.copy(path, tmp_path / "copy")
     assert not has_identity(str(tmp_path / "copy"), early)
     assert not has_identity(str(tmp_path / "gone"), early)
-    assert identity_of(str(tmp_path / "gone")) is None
+    assert identity_of(tmp_path / "gone") is None
 
 
 def sizes_of_checkpoints(desk: Desk) -> list[int]:
@@ -383,7 +286,7 @@ def test_known_files_are_stored_once_and_later_ones_are_added(is_launched_again,
     count = int(os.environ.get("DAGKIT_KNOWN_FILES", "5000"))
     bucket = fsspec.filesystem("memory")
 
-    def write(first: int, files: int) -> None:
+    def add(first: int, files: int) -> None:
         for number in range(first, first + files):
             bucket.pipe(f"/known/{number:06}.txt", b"x")
 
@@ -393,14 +296,14 @@ def test_known_files_are_stored_once_and_later_ones_are_added(is_launched_again,
 
     def found(event: RunEvent) -> None:
         if isinstance(event, Committed) and not is_launched_again:
-            write(count + 10 * (event.window_id - 1), 10)
+            add(count + 10 * (event.window_id - 1), 10)
 
     try:
-        write(0, count)
+        add(0, count)
         desk = Desk(tmp_path, draw, Until.STOPPED, clock=FakeClock())
         for launch in range(3 if is_launched_again else 1):
             if launch:
-                write(count + 10 * (launch - 1), 10)
+                add(count + 10 * (launch - 1), 10)
             desk.run(windows=1 if is_launched_again else 3, observers=[found])
         known = desk.loop().run_state.state["match"][0]["known"]
     finally:
@@ -418,8 +321,7 @@ def test_known_files_are_left_out_of_a_listing_until_they_change(tmp_path):
     for path in (same, grown, touched):
         path.write_text(f"{path.name}\n")
         status = path.stat()
-        identity = Identities([]).identify(Found(str(path), 0, 0)).identity
-        recorded.append(f"{identity}@{status.st_mtime_ns:x}.{status.st_ctime_ns:x}")
+        recorded.append(f"{identity_of(path)}@{status.st_mtime_ns:x}.{status.st_ctime_ns:x}")
     unchanged = Identities(recorded)
     assert list(files_like(f"{tmp_path}/*", is_known=unchanged.is_unchanged)) == []
     assert sorted(unchanged.unchanged) == sorted(recorded)

@@ -9,6 +9,7 @@ import pytest
 from dagkit import Dag, OperatorContext, StatelessPartitioner
 from dagkit.api.running import Until
 from dagkit.engine.points import Point
+from dagkit.ranges import Deferred
 from dagkit.testing import Alone, FakeClock, Rehearsal
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import (
@@ -23,7 +24,6 @@ from dagkit_operators import (
     UntilQuiet,
     Watch,
 )
-from dagkit_operators.polling.watched import Watched
 from tests.engine.cast import Collect, Desk, Hurried, arrived
 from tests.operators.timed_files import FORMATS, Format, number_in
 
@@ -54,11 +54,8 @@ def watched(feed: Feed, *, minutes: int = 1, **given: Any) -> list[list[Any]]:
     return sent
 
 
-def test_each_output_is_sent_once():
+def test_each_output_is_sent_once_and_those_with_one_key_are_one():
     assert watched(Feed(["a", "b"], ["b", "c", "c"], [], ["a", "d"])) == [["a", "b"], ["c"], [], ["d"]]
-
-
-def test_outputs_with_one_key_are_one():
     polls = [{"id": 1, "n": 1}], [{"id": 1, "n": 2}, {"id": 2, "n": 3}]
     assert watched(Feed(*polls), key="id") == [polls[0], polls[1][1:]]
     assert watched(Feed(*polls)) == [polls[0], polls[1]]
@@ -70,15 +67,18 @@ def test_an_output_that_was_gone_is_sent_again_where_asked():
     assert watched(Feed(*polls), forgets_gone=True) == [["a", "b"], ["c"], ["a"]]
 
 
+ELAPSED, QUIET = UntilElapsed(elapsed_millis=120_000), UntilQuiet(quiet_millis=120_000)
+
+
 @pytest.mark.parametrize(
     ("until", "polls"),
     [
         (None, 5),
-        (UntilElapsed(elapsed_millis=120_000), 3),
-        (UntilQuiet(quiet_millis=120_000), 4),  # the second poll found something, and the two after it nothing
+        (ELAPSED, 3),
+        (QUIET, 4),  # the second poll found something, and the two after it nothing
         (lambda outputs: "b" in outputs, 2),
-        (UntilAny(any_of=(UntilElapsed(elapsed_millis=120_000), UntilQuiet(quiet_millis=120_000))), 3),
-        (UntilAll(all_of=(UntilElapsed(elapsed_millis=120_000), UntilQuiet(quiet_millis=120_000))), 4),
+        (UntilAny(any_of=(ELAPSED, QUIET)), 3),
+        (UntilAll(all_of=(ELAPSED, QUIET)), 4),
         (UntilAll(all_of=(lambda outputs: not outputs, UntilElapsed(elapsed_millis=240_000))), 5),
         (UntilAny(any_of=(UntilAll(all_of=(lambda outputs: "a" in outputs,)), UntilQuiet(quiet_millis=1))), 1),
     ],
@@ -96,12 +96,9 @@ def test_a_poll_without_news_makes_no_progress():
     feed = Feed(["a"], ["a"])
     alone = Alone(Watch(function=feed), now=lambda: feed.now)
     alone.work("feed")
-    assert alone.deferred is not None
     rest = alone.deferred.residual
-    assert isinstance(rest, Watched)
     alone.work("feed", rest)
-    assert alone.deferred.residual == rest
-    assert alone.deferred.delay == timedelta(seconds=5)
+    assert alone.deferred == Deferred(rest, timedelta(seconds=5))
 
 
 def test_a_poll_whose_outputs_are_not_sent_does_not_advance_the_watermark():
@@ -125,8 +122,7 @@ def watching(home: Path, folders: int = 2, partitions: int = 2, **given: Any) ->
         names = dag.add_operator("folders", Items(items=[str(home / str(number)) for number in range(folders)]))
         watch = dag.add_operator("watch", Watch(function=names_in, **given))
         dag.set_operator_attribute(watch, OperatorContext.PARTITIONER, StatelessPartitioner(partitions))
-        dag.add_stream("folders", names.output, watch.input)
-        dag.add_stream("found", watch.found, dag.add_operator("collect", Collect()).input)
+        names >> watch >> dag.add_operator("collect", Collect())
 
     return draw
 
@@ -187,24 +183,17 @@ class Numbers(Collect):
 
 def by_blocks(dag: Dag, files: Any, form: Format) -> Any:
     """Read files in blocks."""
-    split, read = dag.add_operator("split", FileSplitterBase()), dag.add_operator("read", form.reads_blocks())
-    dag.add_stream("files", files, split.input)
-    dag.add_stream("blocks", split.blocks_metadata_output, read.blocks_metadata_input)
-    return read.messages
+    return files >> dag.add_operator("split", FileSplitterBase()) >> dag.add_operator("read", form.reads_blocks())
 
 
 def by_files(dag: Dag, files: Any, form: Format) -> Any:
     """Read whole files."""
-    read = dag.add_operator("read", form.reads_files())
-    dag.add_stream("files", files, read.files)
-    return read.messages
+    return files >> dag.add_operator("read", form.reads_files())
 
 
 def matched(dag: Dag) -> Any:
     patterns = dag.add_operator("patterns", Items(items=["in/*.txt"]))
-    match = dag.add_operator("match", MatchFiles(continuously=True))
-    dag.add_stream("patterns", patterns.output, match.patterns)
-    return match.files
+    return patterns >> dag.add_operator("match", MatchFiles(continuously=True))
 
 
 def files_in(folder: str) -> list[FileInfo]:
@@ -213,9 +202,7 @@ def files_in(folder: str) -> list[FileInfo]:
 
 def listed(dag: Dag) -> Any:
     folders = dag.add_operator("folders", Items(items=["in"]))
-    watch = dag.add_operator("watch", Watch[str, FileInfo](function=files_in, key="path"))
-    dag.add_stream("folders", folders.output, watch.input)
-    return watch.found
+    return folders >> dag.add_operator("watch", Watch[str, FileInfo](function=files_in, key="path"))
 
 
 @pytest.mark.parametrize("found", [matched, listed], ids=["MatchFiles", "Watch"])
@@ -225,7 +212,7 @@ def test_files_that_appear_are_read_in_every_format(tmp_path, monkeypatch, found
     monkeypatch.chdir(tmp_path)
 
     def draw(dag: Dag, conf: object) -> None:
-        dag.add_stream("records", read(dag, found(dag), form), dag.add_operator("collect", Numbers()).input)
+        read(dag, found(dag), form) >> dag.add_operator("collect", Numbers())
 
     rehearsal = Rehearsal(draw)
     for number in range(2):
@@ -250,9 +237,7 @@ def polled_with_time(name: str) -> Polled[str]:
 def test_the_watermark_is_that_of_the_slowest_element(tmp_path, given):
     def draw(dag: Dag, conf: object) -> None:
         names = dag.add_operator("names", Items(items=["slow", "fast"]))
-        watch = dag.add_operator("watch", Watch(**given))
-        dag.add_stream("names", names.output, watch.input)
-        dag.add_stream("found", watch.found, dag.add_operator("collect", Collect()).input)
+        names >> dag.add_operator("watch", Watch(**given)) >> dag.add_operator("collect", Collect())
 
     loop = desk_of(tmp_path, draw).run()
     assert loop.checkpoint.event_times.sent["collect"] == START + timedelta(minutes=5)

@@ -1,5 +1,6 @@
 """Texts on which readers of lines have failed before, or are proven by others: each one, in blocks of many widths."""
 
+import codecs
 import io
 from collections.abc import Iterator, Mapping
 from itertools import product
@@ -10,9 +11,10 @@ import pytest
 
 from dagkit import Block
 from dagkit.ranges import OffsetRange
-from dagkit.testing import Alone
-from dagkit_operators import FileSplitterInput, LineReader
-from dagkit_operators.finding.scanner import DirectoryScanner
+from dagkit.testing import Alone, check_every_split_of
+from dagkit_operators import LineReader, LineReaderContext, TailFiles
+from dagkit_operators.contexts.encodings import TextUndecodable
+from tests.operators.reading.cast import block_of, blocks_of, read, written
 from tests.operators.reading_text import SIZES, edges_of, records
 
 
@@ -40,9 +42,15 @@ def ended(lines: list[bytes], *ends: bytes) -> bytes:
     return b"".join(line + ends[number % len(ends)] for number, line in enumerate(lines))
 
 
+def header(lines: int) -> dict[str, Any]:
+    return {"skip_header_lines": lines}
+
+
 BARE: dict[str, Any] = {"keep_returns": False}
 ESCAPED: dict[str, Any] = {"escape": "\\"}
-WIDE = (8192, 100_000)
+WIDE, NARROW, NEAR_8192 = (8192, 100_000), (1, 2, 3, 4, 5), (8190, 8191, 8192, 8193)
+DELIMITERS = ("*|", "*", "*=-", "\r\n", "@#", "abc", "@$*")
+RETURNS = numbered(3, b"\rline")
 TEN, HUNDRED, MANY = numbered(10), numbered(100), numbered(8192)
 
 CASES = {
@@ -61,38 +69,23 @@ CASES = {
     "empty lines that end in CRLF": Case(b"\r\n" * 100, [b""] * 100, BARE),
     "a byte order mark stays": Case(b"\xef\xbb\xbfa\nb\n", [b"\xef\xbb\xbfa", b"b"]),
     "bytes that are no UTF-8 stay": Case(b"\xff\n\xe2\x82\na\xa4", [b"\xff", b"\xe2\x82", b"a\xa4"]),
-    "a header of one line": Case(ended(HUNDRED, b"\n"), HUNDRED[1:], {"skip_header_lines": 1}),
-    "a header of two lines": Case(ended(HUNDRED, b"\n"), HUNDRED[2:], {"skip_header_lines": 2}),
-    "a header is all there is": Case(ended(numbered(4), b"\n"), [], {"skip_header_lines": 4}),
-    "a header longer than the file": Case(ended(numbered(3), b"\n"), [], {"skip_header_lines": 4}),
-    "a header without an end": Case(b"line0", [], {"skip_header_lines": 1}),
-    "a header before an empty line": Case(b"line0\n\n", [b""], {"skip_header_lines": 1}),
-    "the delimiter is *|": Case(ended(TEN, b"*|"), TEN, {"delimiter": "*|"}),
-    "the delimiter is *": Case(ended(TEN, b"*"), TEN, {"delimiter": "*"}),
-    "the delimiter is *=-": Case(ended(TEN, b"*=-"), TEN, {"delimiter": "*=-"}),
-    "the delimiter is CRLF": Case(ended(TEN, b"\r\n"), TEN, {"delimiter": "\r\n"}),
-    "the delimiter is @#": Case(ended(numbered(20), b"@#"), numbered(20), {"delimiter": "@#"}),
-    "the delimiter is abc": Case(ended(numbered(20), b"abc"), numbered(20), {"delimiter": "abc"}),
-    "the delimiter is @$*": Case(ended(numbered(10, b"aaaa"), b"@$*"), numbered(10, b"aaaa"), {"delimiter": "@$*"}),
+    "a header of one line": Case(ended(HUNDRED, b"\n"), HUNDRED[1:], header(1)),
+    "a header of two lines": Case(ended(HUNDRED, b"\n"), HUNDRED[2:], header(2)),
+    "a header is all there is": Case(ended(numbered(4), b"\n"), [], header(4)),
+    "a header longer than the file": Case(ended(numbered(3), b"\n"), [], header(4)),
+    "a header without an end": Case(b"line0", [], header(1)),
+    "a header before an empty line": Case(b"line0\n\n", [b""], header(1)),
+    **{f"the delimiter is {text}": Case(ended(TEN, text.encode()), TEN, {"delimiter": text}) for text in DELIMITERS},
     "another delimiter than the text's": Case(ended(TEN, b"@$"), [ended(TEN, b"@$")], {"delimiter": "@$*"}),
-    "lines that begin with a return": Case(
-        ended(numbered(3, b"\rline"), b"\r\n"), numbered(3, b"\rline"), {"delimiter": "\r\n"}
-    ),
-    "a cut within the length of a delimiter": Case(
-        b"abcxabcyyabc", [b"", b"x", b"yy"], {"delimiter": "abc"}, (1, 2, 3, 4, 5)
-    ),
-    "a first record of two bytes before four": Case(
-        b"xx||#;y||#;", [b"xx", b"y"], {"delimiter": "||#;"}, (1, 2, 3, 4, 5)
-    ),
-    "a delimiter that begins twice": Case(b"ABABCD", [b"AB", b"D"], {"delimiter": "ABC"}, (1, 2, 3, 4, 5)),
+    "lines that begin with a return": Case(ended(RETURNS, b"\r\n"), RETURNS, {"delimiter": "\r\n"}),
+    "a cut within the length of a delimiter": Case(b"abcxabcyyabc", [b"", b"x", b"yy"], {"delimiter": "abc"}, NARROW),
+    "a first record of two bytes before four": Case(b"xx||#;y||#;", [b"xx", b"y"], {"delimiter": "||#;"}, NARROW),
+    "a delimiter that begins twice": Case(b"ABABCD", [b"AB", b"D"], {"delimiter": "ABC"}, NARROW),
     "a delimiter that begins at the end of a buffer, and is none": Case(
-        b"x" * 8190 + b"ABCxDE" + b"ABCDEy",
-        [b"x" * 8190 + b"ABCxDE", b"y"],
-        {"delimiter": "ABCDE"},
-        (8190, 8191, 8192, 8193),
+        b"x" * 8190 + b"ABCxDE" + b"ABCDEy", [b"x" * 8190 + b"ABCxDE", b"y"], {"delimiter": "ABCDE"}, NEAR_8192
     ),
     "a return that is the last byte of a buffer, and a cut behind its newline": Case(
-        b"a" * 8191 + b"\r\nb\r\n", [b"a" * 8191, b"b"], BARE, (8190, 8191, 8192, 8193)
+        b"a" * 8191 + b"\r\nb\r\n", [b"a" * 8191, b"b"], BARE, NEAR_8192
     ),
     "an escaped newline": Case(ended(numbered(10, b"li\\\nne"), b"\n"), numbered(10, b"li\\\nne"), ESCAPED),
     "an escaped return, and an escaped newline": Case(
@@ -124,21 +117,15 @@ def test_lines(case):
 def test_many_files_of_many_lengths(tmp_path):
     """Each loses its own header, and one that is no longer than a header gives nothing."""
     lengths = (500, 300, 1200, 800, 800, 400, 2, 1)
-    for number, length in enumerate(lengths):
-        (tmp_path / f"{number}.txt").write_bytes(ended(numbered(length), b"\n"))
-    splitter = Alone(FileSplitterInput(scanner=DirectoryScanner(files=(str(tmp_path),)), block_size=1000))
-    splitter.look()
-    reader = Alone(LineReader(skip_header_lines=2))
-    for block in splitter.sent():
-        reader.work(block)
-    found = [record.value.encode() for record in reader.sent()]
-    assert found == [line for length in lengths for line in numbered(length)[2:]]
+    paths = [written(tmp_path, ended(numbered(length), b"\n"), str(n)) for n, length in enumerate(lengths)]
+    found = read(LineReader(skip_header_lines=2), *(block for path in paths for block in blocks_of(path, 1000)))
+    assert [line.encode() for line in found] == [line for length in lengths for line in numbered(length)[2:]]
 
 
 def test_lines_keep_their_ends_for_who_writes_them_again():
-    for text in (ended(TEN, b"\n"), ended(TEN, b"\r\n")):
+    for text in (ended(TEN, b"\n"), ended(TEN, b"\r\n"), b"a\nbb\nc"):
         (column,) = columns(LineReader(), text)
-        assert bytes(column.content) == text
+        assert bytes(column.content) == (text if text.endswith(b"\n") else text + b"\n")
 
 
 def test_lines_that_lost_their_returns_are_columnar_all_the_same():
@@ -156,10 +143,8 @@ def columns(reader: LineReader, text: bytes) -> Iterator[Any]:
 
 
 def test_progress_is_reported_record_by_record(tmp_path):
-    path = tmp_path / "ten"
-    path.write_bytes(ended(numbered(10), b"\n"))
+    (block,) = blocks_of(written(tmp_path, ended(TEN, b"\n")))
     reader = LineReader(chunk_size=6)
-    block = Block(0, str(path), 0, 60)
     tracker = reader.tracker(block, OffsetRange(0, 60))
     told = [tracker.current_progress().fraction_completed for _ in reader.process(block, tracker)]
     assert told == [number / 10 for number in range(10)]
@@ -173,18 +158,125 @@ def test_two_that_read_one_file_do_not_disturb_each_other():
         assert mine.values() == theirs.values()
 
 
+WITHIN = "cannot be read from the middle of a file"
+
+
 @pytest.mark.parametrize(
-    ("properties", "words"),
+    ("reader", "properties", "words"),
     [
-        ({"delimiter": ""}, "at least one byte"),
-        ({"delimiter": "||"}, "overlaps itself"),
-        ({"delimiter": "***"}, "overlaps itself"),
-        ({"escape": "ab"}, "it has one"),
-        ({"escape": "€"}, "it has one"),
-        ({"escape": "\\", "delimiter": "\\n"}, "holds the escape"),
-        ({"keep_returns": False, "delimiter": "|"}, "leave the delimiter away"),
-        ({"skip_header_lines": -1}, "greater than or equal to 0"),
+        (LineReader, {"delimiter": ""}, "at least one byte"),
+        (LineReader, {"delimiter": "||"}, "overlaps itself"),
+        (LineReader, {"delimiter": "***"}, "overlaps itself"),
+        (LineReader, {"escape": "ab"}, "it has one"),
+        (LineReader, {"escape": "€"}, "it has one"),
+        (LineReader, {"escape": "\\", "delimiter": "\\n"}, "holds the escape"),
+        (LineReader, {"keep_returns": False, "delimiter": "|"}, "leave the delimiter away"),
+        (LineReader, {"skip_header_lines": -1}, "greater than or equal to 0"),
+        (LineReader, {"encoding": "utf-99"}, "'utf-99' cannot be used: unknown encoding"),
+        (LineReader, {"encoding": "base64"}, "cannot be used"),
+        (LineReader, {"encoding": "utf-7"}, f"utf-7 {WITHIN}"),
+        (LineReader, {"encoding": "iso2022_jp"}, f"iso2022_jp {WITHIN}"),
+        (LineReader, {"encoding": "shift_jis", "delimiter": "|"}, "may be part of a character of shift_jis"),
+        (LineReader, {"encoding": "latin-1", "delimiter": "€"}, "cannot be used"),
+        (LineReader, {"encoding": "latin-1", "escape": "\\"}, "only lines in UTF-8 have escapes"),
+        (LineReader, {"encoding": "utf-16", "collapse_line_ends": True}, "has several bytes"),
+        (TailFiles, {"encoding": "utf-16"}, "may end within a character"),
+        (TailFiles, {"collapse_line_ends": True}, "is True, and a run of line ends may still grow; leave it away"),
     ],
 )
-def test_what_would_be_read_in_two_ways_is_a_fault(properties, words):
-    assert any(words in fault.message for fault in LineReader(**properties).faults)
+def test_what_would_be_read_in_two_ways_or_cannot_be_read_in_blocks_is_a_fault(reader, properties, words):
+    assert any(words in fault.message for fault in reader(**properties).faults)
+
+
+# ---- text in any encoding
+
+LINES = ["aé", "", "ߧ", "b"]
+"""Characters of one, two and three bytes in UTF-8."""
+MISLEADING = ["ਊĊ", "", "\u0a00\u000d", "਍"]
+"""In UTF-16, the bytes of these characters look like a newline at odd positions."""
+BROKEN = b"ok\nm\xe9t\xe9o\nalso ok\n"
+
+
+@pytest.mark.gate(9)
+@pytest.mark.parametrize(
+    ("encoding", "lines"),
+    [
+        ("latin-1", ["aé", "", "ÿ", "b"]),
+        ("cp1252", ["a€", "", "b"]),
+        ("koi8-r", ["да", "", "нет"]),
+        ("cp037", ["ab", "", "c"]),
+        ("gbk", ["中", "文", "", "a", "bc"]),
+        ("shift_jis", ["表", "示", "", "a", "bc"]),
+        ("utf-16-le", LINES),
+        ("utf-16-be", MISLEADING),
+        ("utf-16-le", MISLEADING),
+        ("utf-16", MISLEADING),
+        ("utf-32", LINES),
+        ("utf-8-sig", LINES),
+    ],
+)
+def test_every_split_gives_the_lines_of_the_file(encoding, lines, tmp_path):
+    for text in ("\n".join(lines), "\n".join(lines) + "\n"):
+        block = block_of(tmp_path, text.encode(encoding))
+        for chunk_size in (5, 4096):
+            assert read(LineReader(encoding=encoding, chunk_size=chunk_size), block) == lines
+        assert check_every_split_of(LineReader(encoding=encoding, chunk_size=4), block).records == len(lines)
+
+
+@pytest.mark.parametrize("mark", [codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE, b""])
+def test_the_mark_says_the_order_of_bytes_which_is_else_little_endian(mark, tmp_path):
+    order = "be" if mark == codecs.BOM_UTF16_BE else "le"
+    block = block_of(tmp_path, mark + "a\nb\n".encode(f"utf-16-{order}"))
+    assert read(LineReader(encoding="utf-16"), block) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("properties", "content", "values", "start", "reason"),
+    [
+        ({"encoding": "utf-16-le"}, b"a\0\n\0b", ["a"], 4, "utf-16-le: byte 0 of it, 0x62: truncated data"),
+        (
+            {"undecodable": "reject"},
+            BROKEN,
+            ["ok", "also ok"],
+            3,
+            "utf-8: byte 1 of it, 0xe9: invalid continuation byte",
+        ),
+    ],
+    ids=["since its bytes cannot be kept", "on request"],
+)
+def test_a_line_that_is_no_text_is_rejected(*, properties, content, values, start, reason, tmp_path):
+    reader, block = Alone(LineReader(**properties)), block_of(tmp_path, content)
+    assert read(reader, block) == values
+    (rejected,) = reader.sent("rejected")
+    assert (rejected.path, rejected.start) == (block.path, start)
+    assert rejected.reason.startswith(f"it is not {reason}")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le"])
+@pytest.mark.parametrize("skips", [True, False])
+def test_a_byte_order_mark_is_skipped_on_request(encoding, skips, tmp_path):
+    block = block_of(tmp_path, "\ufeffa\n\ufeffb\n".encode(encoding))
+    lines = read(LineReader(encoding=encoding, skip_byte_order_mark=skips, chunk_size=2), block)
+    assert lines == ["a" if skips else "\ufeffa", "\ufeffb"]
+
+
+@pytest.mark.parametrize(
+    ("properties", "lines"),
+    [
+        ({"keep_returns": False}, ["é", "b"]),
+        ({"collapse_line_ends": True}, ["é", "b"]),
+        ({"skip_header_lines": 1}, ["b"]),
+        ({"reader_context": LineReaderContext()}, ["é\r", "b"]),
+    ],
+)
+def test_encodings_go_with_the_other_properties_of_lines(properties, lines, tmp_path):
+    block = block_of(tmp_path, b"\xe9\r\nb\n")
+    assert read(LineReader(encoding="latin-1", **properties), block) == lines
+
+
+def test_undecodable_bytes_are_kept_by_default_and_fail_the_run_on_request(tmp_path):
+    block = block_of(tmp_path, BROKEN)
+    values = read(LineReader(), block)
+    assert [value.encode("utf-8", "surrogateescape") for value in values] == BROKEN.splitlines()
+    with pytest.raises(TextUndecodable, match="file: the line at byte 3 is not utf-8: byte 1 of it, 0xe9"):
+        read(LineReader(undecodable="fail"), block)

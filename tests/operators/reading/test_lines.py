@@ -1,29 +1,22 @@
 """Chunks of lines: where they start, what they know before it is asked for, and what is refused."""
 
 import io
-from typing import Any
+from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from dagkit import Lines
 from dagkit_operators import value
+from dagkit_operators.contexts.chunk import Chunk
 from dagkit_operators.contexts.line_columns import ReadLines
-from dagkit_operators.contexts.lines import LineTooLong, chunks, delimiter_of
-from tests.operators.reading_text import lines
+from dagkit_operators.contexts.lines import chunks, delimiter_of
+from dagkit_operators.contexts.portions import CLAIM_SECONDS, FIRST_CLAIM, GROWTH, QUICK_SECONDS, in_portions
 
 
-def test_a_line_is_of_the_stretch_in_which_it_starts():
-    assert lines(b"aaa\nbbb\nccc\n", (4, 5)) == [b"bbb\n"]
-    assert lines(b"aaa\nbbb\nccc\n", (5, 8)) == []
-
-
-def test_the_places_of_lines_are_places_in_the_file():
-    (chunk,) = chunks(io.BytesIO(b"aaa\nbbb\nccc\n"), 1, None)
-    assert (chunk.base + chunk.starts).tolist() == [4, 8]
-
-
-def test_a_chunk_can_be_cut_after_any_line():
-    (chunk,) = chunks(io.BytesIO(b"a\nbb\nc\n"), 0, None)
+def test_the_places_of_lines_are_places_in_the_file_and_a_chunk_can_be_cut_after_any_line():
+    (chunk,) = chunks(io.BytesIO(b"aaa\na\nbb\nc\n"), 1, None)
+    assert (chunk.base + chunk.starts).tolist() == [4, 6, 9]
     assert [chunk.up_to(count).data.tobytes() for count in range(4)] == [b"", b"a\n", b"a\nbb\n", b"a\nbb\nc\n"]
 
 
@@ -33,22 +26,15 @@ def test_places_beyond_32_bits_are_as_good(delimiter, escape, monkeypatch):
     content = delimiter.join([b"a", b"", b"bb" + escape, b"ccc", b"d" * 20, b"e"])
     short = [(chunk.base, chunk.offsets.tolist()) for chunk in chunks(io.BytesIO(content), 0, None, delimiter)]
     monkeypatch.setattr("dagkit_operators.native.bytewise.MOST_SHORT", 3)
-    read = list(chunks(io.BytesIO(content), 0, None, delimiter))
-    assert [(chunk.base, chunk.offsets.tolist()) for chunk in read] == short
-    assert {chunk.offsets.itemsize for chunk in read} == {8}
-    (chunk,) = read
+    (chunk,) = chunks(io.BytesIO(content), 0, None, delimiter)
+    assert [(chunk.base, chunk.offsets.tolist())] == short
+    assert chunk.offsets.itemsize == 8
     first, others = chunk.parted(2)
     assert first.data.tobytes() + others.data.tobytes() == chunk.data.tobytes()
     column = ReadLines(chunk)
     assert list(column.values()) == content.decode().split(delimiter.decode())
     assert list(Lines(column.ended.slice(1, 2), delimiter).values()) == list(column.values())[1:3]
     assert (~value.starts_with("c")).kept(column).values() == [text for text in column.values() if text[:1] != "c"]
-
-
-def test_a_line_longer_than_the_limit_is_named_by_its_place():
-    long = chunks(io.BytesIO(b"a\n" + b"b" * 20), 0, None, size=4, longest=8)
-    with pytest.raises(LineTooLong, match="the line at byte 2 is longer than 8 bytes"):
-        list(long)
 
 
 @pytest.mark.parametrize("delimiter", ["\n", "\r\n", "cabdab", "||#", "€"])
@@ -72,28 +58,75 @@ def test_the_first_and_the_last_line_are_known_before_all_others(first_search, d
                 assert [chunk[-index - 1] for index in range(len(every))] == every[::-1]
 
 
-def test_nothing_is_read_beyond_a_stretch_that_ends_with_a_line():
-    stream = io.BytesIO(b"aaa\nbbb\nccc\n")
-    assert [chunk.data.tobytes() for chunk in chunks(stream, 0, 8, size=8)] == [b"aaa\nbbb\n"]
-    assert stream.tell() == 8
-
-
 class Watched(io.BytesIO):
     """A stream that notes how many bytes it is asked for."""
 
     asked = 0
 
-    def readinto(self, buffer: Any, /) -> int:
+    def readinto(self, buffer, /):
         self.asked = max(self.asked, len(buffer))
         return super().readinto(buffer)
 
 
-def test_lines_of_a_small_file_are_read_into_a_small_buffer():
-    stream = Watched(b"one\ntwo\n")
-    (chunk,) = chunks(stream, 0, 8)
-    assert (bytes(chunk.data), stream.asked) == (b"one\ntwo\n", 10)
-
-
-def test_a_line_that_exceeds_its_block_is_read_to_its_end():
+def test_little_is_read_beyond_a_stretch():
+    stream = Watched(b"aaa\nbbb\nccc\n")
+    assert [chunk.data.tobytes() for chunk in chunks(stream, 0, 8, size=8)] == [b"aaa\nbbb\n"]
+    assert stream.tell() == 8, "it ends with a line"
+    (chunk,) = chunks(small := Watched(b"one\ntwo\n"), 0, 8)
+    assert (bytes(chunk.data), small.asked) == (b"one\ntwo\n", 10), "the buffer is small"
     stream = io.BytesIO(b"one\n" + b"x" * 100 + b"\nend")
     assert [bytes(chunk.data) for chunk in chunks(stream, 0, 5)] == [b"one\n", b"x" * 100 + b"\n"]
+
+
+# ---- how many lines are claimed at once: as many as are soon done
+
+LINES = 100_000
+
+
+def chunk_of(count: int, base: int = 0) -> Chunk:
+    return Chunk(np.frombuffer(b"line\n" * count, np.uint8), base, b"\n")
+
+
+def portions_of(seconds: list[float]) -> list[int]:
+    """How many lines are claimed, claim by claim, where each line takes as long as is said of it."""
+    done, now, sizes = 0, [0.0], []
+    for part in in_portions([chunk_of(len(seconds), base=7)], lambda: now[0]):
+        assert part.base == 7 + 5 * done
+        assert part.data.tobytes() == b"line\n" * len(part)
+        sizes.append(len(part))
+        now[0] += sum(seconds[done : done + len(part)])
+        done += len(part)
+    assert done == len(seconds)
+    return sizes
+
+
+@pytest.mark.parametrize("seconds", [QUICK_SECONDS / 2, 0.0], ids=["quick lines", "a clock that stands still"])
+def test_quick_lines_are_claimed_as_they_were_read(seconds):
+    assert portions_of([seconds] * LINES) == [FIRST_CLAIM, GROWTH * FIRST_CLAIM, LINES - 9 * FIRST_CLAIM]
+
+
+def test_slow_lines_are_claimed_few_at_a_time():
+    sizes = portions_of([CLAIM_SECONDS / 10] * 1000)
+    assert sizes[0] == FIRST_CLAIM
+    assert set(sizes[1:-1]) <= {9, 10}
+
+
+def test_of_lines_that_take_longer_than_a_claim_each_is_claimed_by_itself():
+    assert portions_of([1.0] * 200) == [FIRST_CLAIM, *[1] * (200 - FIRST_CLAIM)]
+
+
+def test_lines_that_get_a_hundred_times_slower_keep_one_claim_from_its_end_for_half_a_second():
+    cheap, dear = 1e-4, 1e-2
+    sizes = portions_of([cheap] * 5000 + [dear] * 200)
+    assert max(sizes) * dear <= 1.01 * 100 * CLAIM_SECONDS
+
+
+def test_lines_that_get_quicker_are_claimed_more_and_more_at_a_time():
+    sizes = portions_of([0.1] * 100 + [QUICK_SECONDS * 2] * LINES)
+    after_first = sizes[1:]
+    assert all(after <= GROWTH * before for before, after in pairwise(after_first))
+    assert max(sizes) == pytest.approx(CLAIM_SECONDS / QUICK_SECONDS / 2, abs=1)
+
+
+def test_what_took_one_slow_claim_is_soon_forgotten():
+    assert len(portions_of([1.0] + [QUICK_SECONDS / 2] * LINES)) <= 5

@@ -1,95 +1,45 @@
 """Files that others found are read line by line, each line once; what is no record goes its own way."""
 
 import gzip
-import os
 import pickle
-from pathlib import Path
 
 import pytest
 
 from dagkit import OutputPort
 from dagkit.ranges import OffsetRange
-from dagkit.testing import Alone, check_every_split_of
-from dagkit_operators import FileChanged, FileInfo, LineRejected, MatchFiles, ReadFiles, Rejected
+from dagkit.testing import Alone
+from dagkit_operators import LineRejected, ReadFiles, Rejected
 from dagkit_operators.writing.record_writer import as_bytes
-
-
-def found(path: Path) -> FileInfo:
-    """The file as an operator that finds files describes it."""
-    alone = Alone(MatchFiles())
-    alone.work(str(path))
-    (file,) = alone.sent()
-    assert isinstance(file, FileInfo)
-    return file
-
-
-def written(folder: Path, content: str) -> FileInfo:
-    path = folder / "file"
-    path.write_text(content)
-    return found(path)
-
-
-def test_the_lines_of_a_file_are_sent_as_they_are(tmp_path):
-    alone = Alone(ReadFiles())
-    alone.work(written(tmp_path, "one\n\ntwo ä\nthree"))
-    assert alone.batches() == [["one", "", "two ä", "three"]]
-
-
-def test_a_header_and_returns_are_left_away_where_that_is_asked_for(tmp_path):
-    alone = Alone(ReadFiles(skip_header_lines=1, keep_returns=False))
-    alone.work(written(tmp_path, "number\r\n1\r\n2\n"))
-    assert alone.sent() == ["1", "2"]
-
-
-def test_what_was_appended_since_the_file_was_found_is_not_read(tmp_path):
-    file = written(tmp_path, "one\ntwo\n")
-    with Path(file.path).open("a") as grown:
-        grown.write("three\n")
-    alone = Alone(ReadFiles())
-    alone.work(file)
-    assert alone.sent() == ["one", "two"]
-
-
-def test_a_file_that_is_gone_or_was_cut_is_an_error(tmp_path):
-    file = written(tmp_path, "one\ntwo\n")
-    os.truncate(file.path, 5)
-    with pytest.raises(FileChanged, match="ends at byte 5"):
-        Alone(ReadFiles()).work(file)
-    Path(file.path).unlink()
-    with pytest.raises(FileChanged, match="is gone"):
-        Alone(ReadFiles()).work(file)
-
-
-@pytest.mark.parametrize("content", ["aa\nb\n\nccc\n", "aa\nb\n\nccc", "\n\n\n", "abc"])
-@pytest.mark.slow
-def test_no_split_loses_or_doubles_a_line(content, tmp_path):
-    file = written(tmp_path, content)
-    if content == "abc":
-        alone = Alone(ReadFiles(chunk_size=2))
-        assert alone.work(file, split_after=1) is None or alone.work(file, OffsetRange(1, 3)) is None
-        assert alone.sent() == ["abc"]
-    else:
-        assert check_every_split_of(ReadFiles(chunk_size=2), file).granted
-
-
-def test_a_large_file_is_allocated_in_parts(tmp_path):
-    file, operator = written(tmp_path, "x" * 70), ReadFiles(part_size=20)
-    parts = operator.split(file, operator.initial_restriction(file))
-    assert list(parts) == [OffsetRange(0, 20), OffsetRange(20, 40), OffsetRange(40, 60), OffsetRange(60, 70)]
+from tests.operators.reading.cast import found, written
 
 
 class ReadNumbers(ReadFiles[int]):
     messages = OutputPort(int, main=True)
 
 
-def test_records_are_made_of_lines(tmp_path):
-    alone = Alone(ReadNumbers(parse=int))
-    alone.work(written(tmp_path, "1\n2\n"))
-    assert alone.sent() == [1, 2]
+@pytest.mark.parametrize(
+    ("operator", "content", "records"),
+    [
+        (ReadFiles(), "one\n\ntwo ä\nthree", ["one", "", "two ä", "three"]),
+        (ReadFiles(skip_header_lines=1, keep_returns=False), "number\r\n1\r\n2\n", ["1", "2"]),
+        (ReadNumbers(parse=int), "1\n2\n", [1, 2]),
+    ],
+    ids=["lines as they are", "without header and returns", "records that are made of them"],
+)
+def test_the_lines_of_a_file_are_sent_as_one_batch(operator, content, records, tmp_path):
+    alone = Alone(operator)
+    alone.work(found(written(tmp_path, content)))
+    assert alone.batches() == [records]
+
+
+def test_a_large_file_is_allocated_in_parts(tmp_path):
+    file, operator = found(written(tmp_path, "x" * 70)), ReadFiles(part_size=20)
+    parts = operator.split(file, operator.initial_restriction(file))
+    assert list(parts) == [OffsetRange(0, 20), OffsetRange(20, 40), OffsetRange(40, 60), OffsetRange(60, 70)]
 
 
 def test_what_is_no_record_is_rejected_with_its_place_and_reason(tmp_path):
-    alone, file = Alone(ReadNumbers(parse=int, chunk_size=4)), written(tmp_path, "1\n2\nx\n3\n\n")
+    alone, file = Alone(ReadNumbers(parse=int, chunk_size=4)), found(written(tmp_path, "1\n2\nx\n3\n\n"))
     alone.work(file)
     assert alone.sent() == [1, 2, 3]
     assert alone.sent("rejected") == [
@@ -107,8 +57,7 @@ LINES = b"head\r\n1\r\n\rx\n22\r\ny\\\n\xff\r\n3\nz"
 @pytest.mark.parametrize("keep_returns", [True, False])
 @pytest.mark.parametrize("escape", ["", "\\"])
 def test_what_is_rejected_is_found_at_its_place(ending, chunk_size, keep_returns, escape, tmp_path):
-    path = tmp_path / f"file{ending}"
-    path.write_bytes(gzip.compress(LINES) if ending else LINES)
+    path = written(tmp_path, gzip.compress(LINES) if ending else LINES, f"file{ending}")
     alone = Alone(
         ReadNumbers(parse=int, chunk_size=chunk_size, keep_returns=keep_returns, escape=escape, skip_header_lines=1)
     )
@@ -121,28 +70,15 @@ def test_what_is_rejected_is_found_at_its_place(ending, chunk_size, keep_returns
 
 @pytest.mark.parametrize("keep_returns", [True, False])
 def test_a_line_that_stops_reading_is_named_by_its_place(keep_returns, tmp_path):
-    file = written(tmp_path, "1\r\n2\r\nx\r\n")
-    with pytest.raises(LineRejected, match="the line at byte 6 is rejected"):
+    """Without a receiver of rejected lines, one is an error; an error of another kind is no rejection."""
+    file = found(written(tmp_path, "1\r\n2\r\nx\r\n"))
+    with pytest.raises(LineRejected, match="the line at byte 6 is rejected: invalid literal") as rejected:
         Alone(ReadNumbers(parse=int, keep_returns=keep_returns), connected=["messages"]).work(file)
+    assert "connect the output `rejected` to continue" in str(rejected.value)
+    assert str(pickle.loads(pickle.dumps(rejected.value))) == str(rejected.value)  # noqa: S301 - our own
     with pytest.raises(ZeroDivisionError) as raised:
         Alone(ReadFiles(parse=lambda line: 1 // (line.strip() != "x"), keep_returns=keep_returns)).work(file)
-    assert raised.value.__notes__[0].startswith(f"of the line at byte 6 of {tmp_path}/file: ")
-
-
-def test_without_a_receiver_of_rejected_lines_one_is_an_error(tmp_path):
-    alone = Alone(ReadNumbers(parse=int), connected=["messages"])
-    with pytest.raises(LineRejected, match="the line at byte 2 is rejected: invalid literal") as raised:
-        alone.work(written(tmp_path, "1\nx\n"))
-    assert "connect the output `rejected` to continue" in str(raised.value)
-    assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)  # noqa: S301 - our own
-
-
-def test_an_error_of_another_kind_is_no_rejection(tmp_path):
-    with pytest.raises(ZeroDivisionError) as raised:
-        Alone(ReadFiles(parse=lambda line: 1 // int(line))).work(written(tmp_path, "1\n0\n"))
-    assert raised.value.__notes__ == [
-        (
-            f"of the line at byte 2 of {tmp_path}/file: '0'; "
-            "only a ValueError rejects a record, any other exception fails the run"
-        )
-    ]
+    line = "x\r" if keep_returns else "x"
+    (note,) = raised.value.__notes__
+    rule = "only a ValueError rejects a record, any other exception fails the run"
+    assert note == f"of the line at byte 6 of {tmp_path}/file: {line!r}; {rule}"

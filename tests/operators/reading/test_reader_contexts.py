@@ -6,23 +6,27 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from pydantic import PrivateAttr
 
-from dagkit import Batch, Block, OutputPort
-from dagkit.testing import Alone, check_every_split_of
+from dagkit import Batch, Block, Config, Dag, OutputPort
+from dagkit.errors import ApplicationFaults
+from dagkit.testing import Alone, Rehearsal, check_every_split_of
 from dagkit_operators import (
     BlockReader,
-    FileInfo,
+    FileSplitterInput,
+    FixedBytesReaderContext,
     FixedLengthReader,
     FSSliceReader,
+    Items,
     LineReader,
+    MatchFiles,
+    PartWriter,
     ReadFiles,
     Record,
     RecordReader,
+    RecordWriter,
     Rejected,
     Slice,
 )
-from dagkit_operators.contexts.fixed_bytes import FixedBytesReaderContext
 from dagkit_operators.contexts.line_contexts import LineReaderContext, ReadAheadLineReaderContext
 from dagkit_operators.contexts.reader_context import ReaderContext, Splits, Tracker
 from dagkit_operators.contexts.record_by_record import (
@@ -34,6 +38,7 @@ from dagkit_operators.contexts.record_by_record import (
 )
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.reading.conversion import LineRejected
+from tests.operators.reading.cast import block_of, blocks_of, found, read, written
 
 
 class Netstrings(RecordByRecordContext[bytes]):
@@ -63,174 +68,102 @@ class Marked(RecordByRecordContext[bytes]):
         return Entity(text := rest[1:].partition(b">")[0], 1 + len(text)) if rest else None
 
 
-class NetstringReader(BlockReader[bytes]):
-    kind = "test.netstrings/1"
+class Reads(BlockReader[bytes]):
+    """Reads blocks with any context."""
+
+    kind = "test.reads/1"
     messages = OutputPort[Record[bytes]](main=True)
     reader_context: ReaderContext[Any] = Netstrings()
-
-
-class MarkedReader(BlockReader[bytes]):
-    kind = "test.marked/1"
-    messages = OutputPort[Record[bytes]](main=True)
-    reader_context: ReaderContext[Any] = Marked()
-
-
-def block_of(folder: Path, content: bytes, start: int = 0, end: int | None = None) -> Block:
-    path = folder / "file"
-    path.write_bytes(content)
-    return Block(0, str(path), start, len(content) if end is None else end, facts={"length": len(content)})
-
-
-def blocks_of(folder: Path, content: bytes, size: int) -> list[Block]:
-    whole = block_of(folder, content)
-    starts = range(0, len(content), size)
-    return [
-        Block(
-            number,
-            whole.path,
-            start,
-            min(start + size, whole.end),
-            start + size >= whole.end,
-            facts=whole.facts,
-            previous_block_id=number - 1 if number else None,
-        )
-        for number, start in enumerate(starts)
-    ]
-
-
-def values(reader: Alone[Any]) -> list[Any]:
-    return [record.value for record in reader.sent()]
 
 
 @pytest.mark.parametrize("most", [1, 2, 1024])
 def test_a_context_of_ten_lines_survives_every_split(most, tmp_path, monkeypatch):
     monkeypatch.setattr("dagkit_operators.contexts.record_by_record.MOST_RECORDS", most)
-    proven = check_every_split_of(NetstringReader(), block_of(tmp_path, b"5:hello,0:,3:a,b,1:x,2:yz,"))
+    proven = check_every_split_of(Reads(), block_of(tmp_path, b"5:hello,0:,3:a,b,1:x,2:yz,"))
     assert (proven.records, proven.cuts) == (5, 0)
     assert proven.granted
 
 
 def test_a_context_that_finds_its_records_survives_every_cut(tmp_path):
     content = b">a>bcd>>e"
-    proven = check_every_split_of(MarkedReader(), block_of(tmp_path, content))
+    proven = check_every_split_of(Reads(reader_context=Marked()), block_of(tmp_path, content))
     assert (proven.records, proven.cuts) == (4, len(content) - 1)
-
-
-def test_the_rest_of_a_block_is_read_where_the_last_record_ended(tmp_path):
-    reader = Alone(NetstringReader())
-    left = reader.work(block_of(tmp_path, b"1:a," * 40), split_after=1)
-    assert isinstance(left, Block)
-    assert left.start % 4 == 0
-    assert reader.work(left) is None
-    assert values(reader) == [b"a"] * 40
 
 
 def test_records_keep_their_positions(tmp_path):
     block = block_of(tmp_path, b"1:a,2:bc,")
-    reader = NetstringReader()
+    reader = Reads()
     batches = reader.process(block, reader.tracker(block, reader.initial_restriction(block)))
     assert [batch.column("value").starts() for batch in batches] == [[0], [4]]
 
 
-def test_a_record_that_uses_no_bytes_is_an_error_that_names_the_context(tmp_path):
-    class Endless(Netstrings):
-        def next(self) -> Entity[bytes] | None:
-            return Entity(b"", 0)
+class Endless(Netstrings):
+    def next(self) -> Entity[bytes] | None:
+        return Entity(b"", 0)
 
-    class EndlessReader(NetstringReader):
-        reader_context: ReaderContext[Any] = Endless()
 
+def test_a_record_that_uses_no_bytes_or_too_many_is_an_error_that_names_the_context(tmp_path):
     with pytest.raises(EntityEmpty, match=r"file, byte 0: Endless\.next returned an entity that used 0 bytes"):
-        Alone(EndlessReader()).work(block_of(tmp_path, b"x"))
-
-
-def test_a_record_that_ends_behind_its_file_is_an_error(tmp_path):
-    (whole,) = blocks_of(tmp_path, b"1:a,4:bc,", 100)
+        read(Reads(reader_context=Endless()), block_of(tmp_path, b"x"))
     with pytest.raises(EntityOverlong, match=r"byte 4: Netstrings\.next .* used 7 bytes, and only 5 are left"):
-        Alone(NetstringReader()).work(whole)
-
-
-def test_a_record_may_end_in_the_next_block(tmp_path):
-    first, second = blocks_of(tmp_path, b">a>bcd>e", 4)
-    reader = Alone(MarkedReader())
-    reader.work(first)
-    reader.work(second)
-    assert values(reader) == [b"a", b"bcd", b"e"]
+        read(Reads(), block_of(tmp_path, b"1:a,4:bc,"))
 
 
 def test_a_block_in_which_no_record_can_be_found_is_refused(tmp_path):
-    first, second = blocks_of(tmp_path, b"1:a,1:b,1:c,", 8)
-    reader = Alone(NetstringReader())
-    left = reader.work(first, split_after=1)
-    if left is not None:
-        reader.work(left)
-    assert values(reader) == [b"a", b"b"]
+    first, second = blocks_of(written(tmp_path, b"1:a,1:b,1:c,"), 8)
+    assert read(Reads(), first) == [b"a", b"b"]
     with pytest.raises(BlockIndivisible, match="byte 8: a block begins here, and Netstrings finds no records"):
-        reader.work(second)
+        read(Reads(), second)
 
 
-def test_a_block_of_a_context_that_finds_its_first_record_is_read(tmp_path):
-    class Found(Marked):
-        splits: ClassVar[Splits] = "between records"
+class Found(Marked):
+    splits: ClassVar[Splits] = "between records"
 
-    class FoundReader(MarkedReader):
-        reader_context: ReaderContext[Any] = Found()
 
-    reader = Alone(FoundReader())
-    for block in blocks_of(tmp_path, b">a>bcd>e", 4):
-        reader.work(block)
-    assert values(reader) == [b"a", b"bcd", b"e"]
+@pytest.mark.parametrize("context", [Marked(), Found()])
+def test_a_record_may_end_in_the_next_block_of_a_context_that_finds_its_first_record(context, tmp_path):
+    blocks = blocks_of(written(tmp_path, b">a>bcd>e"), 4)
+    assert read(Reads(reader_context=context), *blocks) == [b"a", b"bcd", b"e"]
 
 
 def test_a_context_reads_files_that_were_found_as_it_reads_blocks(tmp_path):
-    block = block_of(tmp_path, b"1:a,2:bc,3:def,")
-    proven = check_every_split_of(
-        ReadFiles(reader_context=Netstrings(), part_size=2), FileInfo(block.path, block.end, 0, 1)
-    )
-    assert proven.records == 3
+    path = written(tmp_path, b"1:a,2:bc,3:def,")
+    assert check_every_split_of(ReadFiles(reader_context=Netstrings(), part_size=2), found(path)).records == 3
 
 
-class CountsOpens(LineReader):
-    """Counts how often it opens a file."""
+class Notes(LineReader):
+    """Notes the blocks for which it opens a file."""
 
-    kind = "test.counts-opens/1"
-    _opens: int = PrivateAttr(default=0)
+    kind = "test.notes/1"
+    opened: ClassVar[list[int]] = []
 
     def setup_stream(self, block: Block) -> AbstractContextManager[Seekable]:
-        self._opens += 1
+        self.opened.append(block.block_id)
         return super().setup_stream(block)
 
 
-def test_ten_consecutive_blocks_cost_one_open(tmp_path):
-    reader = Alone(CountsOpens())
-    content = b"".join(b"line %d\n" % number for number in range(20))
-    blocks = blocks_of(tmp_path, content, -(-len(content) // 10))
-    assert len(blocks) == 10
-    with reader.window():
-        for block in blocks:
-            reader.work(block)
-    assert reader.operator._opens == 1
-    assert values(reader) == content.decode().splitlines()
+@pytest.fixture
+def opened():
+    Notes.opened.clear()
+    return Notes.opened
 
 
-@pytest.mark.parametrize("order", [[0, 2], [1, 0], [0, 0]], ids=["one is left out", "in reverse", "one is read again"])
-def test_blocks_that_do_not_follow_each_other_are_opens_each(order, tmp_path):
-    blocks = blocks_of(tmp_path, b"a\nb\nc\nd\n", 2)
-    reader = Alone(CountsOpens())
-    with reader.window():
-        for number in order:
-            reader.work(blocks[number])
-    assert reader.operator._opens == 2
-    assert values(reader) == ["abcd"[number] for number in order]
+@pytest.mark.parametrize(
+    ("order", "opens"),
+    [([0, 1, 2, 3], [0]), ([0, 2], [0, 2]), ([1, 0], [1, 0]), ([0, 0], [0, 0])],
+    ids=["in their order", "one is left out", "in reverse", "one is read again"],
+)
+def test_only_blocks_that_do_not_follow_each_other_are_opens_each(order, opens, opened, tmp_path):
+    blocks = blocks_of(written(tmp_path, b"a\nb\nc\nd\n"), 2)
+    assert read(Notes(), *(blocks[number] for number in order)) == ["abcd"[number] for number in order]
+    assert opened == opens
 
 
-def test_a_stream_is_closed_at_the_end_of_the_window(tmp_path):
-    blocks = blocks_of(tmp_path, b"a\nb\n", 2)
-    reader = Alone(CountsOpens())
-    for block in blocks:
-        with reader.window():
-            reader.work(block)
-    assert reader.operator._opens == 2
+def test_a_stream_is_closed_at_the_end_of_the_window(opened, tmp_path):
+    reader = Alone(Notes())
+    for block in blocks_of(written(tmp_path, b"a\nb\n"), 2):
+        read(reader, block)
+    assert opened == [0, 1]
 
 
 def test_a_consecutive_block_is_said_to_be_one(tmp_path):
@@ -241,14 +174,8 @@ def test_a_consecutive_block_is_said_to_be_one(tmp_path):
             met.append((block.block_id, consecutive))
             self.start_at(block.start)
 
-    class NotesReader(NetstringReader):
-        reader_context: ReaderContext[Any] = Notes()
-
-    reader = Alone(NotesReader())
-    blocks = blocks_of(tmp_path, b"1:a," * 3, 4)
-    with reader.window():
-        for number in (0, 1, 0):
-            reader.work(blocks[number])
+    first, second, _ = blocks_of(written(tmp_path, b"1:a," * 3), 4)
+    read(Reads(reader_context=Notes()), first, second, first)
     assert met == [(0, False), (1, True), (0, False)]
 
 
@@ -262,13 +189,13 @@ class Numbers(LineReader):
 
 
 def test_lines_are_converted_dropped_and_rejected(tmp_path):
-    reader = Alone(Numbers())
-    block = block_of(tmp_path, b"1\n# 2\nx\n3")
-    reader.work(block)
-    assert values(reader) == [1, 3]
+    reader, block = Alone(Numbers()), block_of(tmp_path, b"1\n# 2\nx\n3")
+    assert read(reader, block) == [1, 3]
     (rejected,) = reader.sent("rejected")
     assert (rejected.path, rejected.start, rejected.text) == (block.path, 6, "x")
     assert reader.metrics["records_dropped"] == 1
+    with pytest.raises(LineRejected, match="the line at byte 6 is rejected: invalid literal"):
+        read(Alone(Numbers(), connected=["messages"]), block)
 
 
 @pytest.mark.parametrize("chunk_size", [1, 8, 100])
@@ -279,32 +206,33 @@ def test_a_rejected_record_of_a_fixed_length_has_its_position(chunk_size, tmp_pa
         def convert_to_record(self, content: bytes) -> Any:
             return int(content)
 
-    path = tmp_path / "file"
-    path.write_bytes(b"0001xxxx00" + b"0300yyyyyy")
     reader = Alone(Fixed(length=4, chunk_size=chunk_size))
-    reader.work(Block(0, str(path), 0, 10))
-    reader.work(Block(1, str(path), 10, 20))
+    assert read(reader, *blocks_of(written(tmp_path, b"0001xxxx000300yyyyyy"), 10)) == [1, 0, 300]
     assert [(one.start, one.text) for one in reader.sent("rejected")] == [(4, "xxxx"), (14, "yyyy"), (18, "yy")]
-    assert values(reader) == [1, 0, 300]
+
+
+class Digits(RecordReader):
+    kind = "test.digits/1"
+
+    def convert_to_record(self, content: bytes) -> bytes:
+        return str(int(content)).encode()
 
 
 @pytest.mark.parametrize("chunk_size", [1, 3, 100])
 @pytest.mark.parametrize(
-    ("mode", "starts"), [("delimited_record", [2, 7]), ("fixed_width_record", [4, 8])], ids=["delimited", "fixed width"]
+    ("properties", "content", "starts", "records"),
+    [
+        ({}, b"1\nx\n22\n\xff\n4", [2, 7], [b"1", b"22", b"4"]),
+        ({"mode": "fixed_width_record", "record_length": 4}, b"0001xx\xffx  y 0300", [4, 8], [b"1", b"300"]),
+    ],
+    ids=["delimited", "fixed width"],
 )
-def test_a_rejected_record_of_a_record_reader_has_its_position(mode, starts, chunk_size, tmp_path):
-    class Digits(RecordReader):
-        kind = "test.digits/1"
-
-        def convert_to_record(self, content: bytes) -> bytes:
-            return str(int(content)).encode()
-
-    content = {"delimited_record": b"1\nx\n22\n\xff\n4", "fixed_width_record": b"0001xx\xffx  y 0300"}[mode]
-    reader = Alone(Digits(mode=mode, record_length=None if mode == "delimited_record" else 4, chunk_size=chunk_size))
-    block = block_of(tmp_path, content)
-    reader.work(block)
+def test_a_rejected_record_of_a_record_reader_has_its_position(
+    *, properties, content, starts, records, chunk_size, tmp_path
+):
+    reader, block = Alone(Digits(chunk_size=chunk_size, **properties)), block_of(tmp_path, content)
+    assert read(reader, block) == reader.sent("records") == records
     assert [(one.path, one.start) for one in reader.sent("rejected")] == [(block.path, start) for start in starts]
-    assert values(reader) == reader.sent("records") == {2: [b"1", b"22", b"4"], 4: [b"1", b"300"]}[starts[0]]
 
 
 def test_a_rejected_slice_has_its_position(tmp_path):
@@ -316,20 +244,12 @@ def test_a_rejected_slice_has_its_position(tmp_path):
                 raise ValueError("it has an x")
             return super().convert_to_record(content)
 
-    reader = Alone(Without(reader_context={"length": 4}))
-    block = block_of(tmp_path, b"abcdefgxxijklmno")
-    reader.work(block)
+    reader, block = Alone(Without(reader_context={"length": 4})), block_of(tmp_path, b"abcdefgxxijklmno")
+    assert [each.to_bytes() for each in read(reader, block)] == [b"abcd", b"lmno"]
     assert reader.sent("rejected") == [
         Rejected(block.path, 4, "efgx", "it has an x"),
         Rejected(block.path, 8, "xijk", "it has an x"),
     ]
-    assert [each.to_bytes() for each in values(reader)] == [b"abcd", b"lmno"]
-
-
-def test_without_a_receiver_of_what_is_rejected_it_is_an_error(tmp_path):
-    reader = Alone(Numbers(), connected=["messages"])
-    with pytest.raises(LineRejected, match="the line at byte 2 is rejected: invalid literal"):
-        reader.work(block_of(tmp_path, b"1\nx\n"))
 
 
 def test_what_a_context_rejects_goes_the_same_way(tmp_path):
@@ -339,16 +259,12 @@ def test_what_a_context_rejects_goes_the_same_way(tmp_path):
             yield Rejected(block.path, block.start, "abc", "it is none")
             tracker.try_claim(block.end)
 
-    class StrictReader(BlockReader[str]):
-        messages = OutputPort[Record[str]](main=True)
-        reader_context: ReaderContext[Any] = Strict()
-
-    block = block_of(tmp_path, b"abc")
-    reader = Alone(StrictReader())
+    block, operator = block_of(tmp_path, b"abc"), Reads(reader_context=Strict())
+    reader = Alone(operator)
     reader.work(block)
     assert reader.sent("rejected") == [Rejected(block.path, 0, "abc", "it is none")]
     with pytest.raises(LineRejected, match="it is none"):
-        Alone(StrictReader(), connected=["messages"]).work(block)
+        Alone(operator, connected=["messages"]).work(block)
 
 
 def test_a_property_of_lines_is_one_property_wherever_it_is_set():
@@ -359,36 +275,26 @@ def test_a_property_of_lines_is_one_property_wherever_it_is_set():
     assert (again.delimiter, again.reader_context.delimiter) == ("|", "|")
 
 
-def test_two_values_for_one_property_are_a_fault():
-    reader = LineReader(delimiter=";", reader_context=ReadAheadLineReaderContext(delimiter="|"))
-    assert [fault.message for fault in reader.faults] == [
-        "delimiter is ';', and reader_context.delimiter is '|': they are one property, so set delimiter alone"
-    ]
+def test_two_values_for_one_property_or_one_that_the_context_would_ignore_are_a_fault():
+    (fault,) = LineReader(delimiter=";", reader_context=ReadAheadLineReaderContext(delimiter="|")).faults
+    both = "delimiter is ';', and reader_context.delimiter is '|'"
+    assert fault.message == f"{both}: they are one property, so set delimiter alone"
+    (fault,) = ReadFiles(delimiter=";", reader_context=FixedBytesReaderContext(length=3)).faults
+    assert fault.message == "delimiter is set, and FixedBytesReaderContext has no such property; leave it away"
 
 
 def test_the_length_of_records_may_be_set_in_the_context_alone():
     (missing,) = FixedLengthReader().faults
     assert (missing.path, missing.missing) == ("length", True)
+    seven = FixedLengthReader(reader_context=FixedBytesReaderContext(length=7))
     for reader in (
+        FixedLengthReader(length=8),
         FixedLengthReader(reader_context=FixedBytesReaderContext(length=8)),
         FixedLengthReader().configured({"reader_context": {"length": 8}}),
-        FixedLengthReader(reader_context=FixedBytesReaderContext(length=7)).configured(
-            {"reader_context": {"length": 8}}
-        ),
+        seven.configured({"reader_context": {"length": 8}}),
     ):
-        assert (reader.faults, reader.length, reader.reader_context.length) == ((), 8, 8)
-
-
-def test_a_property_that_the_context_would_ignore_is_a_fault():
-    reader = ReadFiles(delimiter=";", reader_context=FixedBytesReaderContext(length=3))
-    assert [fault.message for fault in reader.faults] == [
-        "delimiter is set, and FixedBytesReaderContext has no such property; leave it away"
-    ]
-
-
-def test_a_context_may_be_chosen_by_its_values():
-    assert FixedLengthReader(length=3).reader_context == FixedBytesReaderContext(length=3)
-    assert [fault.path for fault in FixedLengthReader().faults] == ["length"]
+        assert (reader.faults, reader.length) == ((), 8)
+        assert reader.reader_context == FixedBytesReaderContext(length=8)
 
 
 @pytest.mark.parametrize("chunk_size", [2, 5, 8])
@@ -398,3 +304,85 @@ def test_lines_that_begin_with_their_block_survive_every_split(chunk_size, tmp_p
     proven = check_every_split_of(reader, block_of(tmp_path, b"aa\n\nbbb\ncc"))
     assert proven.records == 4
     assert proven.granted
+
+
+# ---- configuration, in an application as it runs
+
+
+class BytesReader(BlockReader[bytes]):
+    """Reads three bytes at a time."""
+
+    kind = "test.bytes/1"
+    messages = OutputPort[Record[bytes]](main=True)
+    reader_context: FixedBytesReaderContext = FixedBytesReaderContext(length=3)
+
+    def convert_to_record(self, content: bytes) -> Any:
+        return content.decode()
+
+
+class Texts(BlockReader[str]):
+    kind = "test.texts/1"
+    messages = OutputPort[Record[str]](main=True)
+
+
+def run(folder: Path, reader: BlockReader[Any], content: str = "abcdefgh;ijk", **properties: str) -> list[str]:
+    """The files that an application of a splitter, a reader and a writer writes, one for each block."""
+    written(folder, content, "in")
+
+    def populate_dag(dag: Dag, conf: Config) -> None:
+        find = dag.add_operator("Find", FileSplitterInput(scanner={"files": [str(folder / "in")]}))
+        write = RecordWriter(file_path=str(folder / "out"))
+        find >> dag.add_operator("Read", reader) >> dag.add_operator("Write", write)
+
+    Rehearsal(populate_dag, {f"dt.operator.{name}": text for name, text in properties.items()}).run()
+    return [path.read_text() for path in sorted((folder / "out").iterdir())]
+
+
+CONTEXT = "Read.prop.readerContext"
+
+
+@pytest.mark.parametrize(
+    ("reader", "properties", "outputs"),
+    [
+        (BytesReader(), {}, ["abc\ndef\ngh;\nijk\n"]),
+        (BytesReader(), {f"{CONTEXT}.length": "8"}, ["abcdefgh\n;ijk\n"]),
+        (BytesReader(), {"Read.prop.reader_context.length": "8"}, ["abcdefgh\n;ijk\n"]),
+        (BytesReader(), {CONTEXT: "FixedBytesReaderContext::length=5"}, ["abcde\nfgh;i\njk\n"]),
+        (LineReader(), {f"{CONTEXT}.delimiter": ";"}, ["abcdefgh\nijk\n"]),
+        (LineReader(), {CONTEXT: "LineReaderContext", "Find.prop.blockSize": "6"}, ["abcdefgh;ijk\n", "gh;ijk\n"]),
+    ],
+    ids=["as the author set it", "camel case", "snake case", "as a whole", "as that of a reader", "by its class"],
+)
+def test_a_property_of_a_context_is_set_by_configuration(reader, properties, outputs, tmp_path):
+    assert run(tmp_path, reader, **properties) == outputs
+
+
+@pytest.mark.parametrize(
+    ("reader", "properties", "fault"),
+    [
+        (LineReader(longest_line=9), {f"{CONTEXT}.longestLine": "8"}, r"is 9, and reader_context\.longest_line is 8"),
+        (BytesReader(), {f"{CONTEXT}.lenth": "8"}, "FixedBytesReaderContext of Read has no property 'lenth'"),
+        (RecordReader(), {"Read.prop.mode": "FIXED_WIDTH_RECORD"}, "record_length is not set"),
+        (Texts(reader_context=FixedBytesReaderContext(length=3)), {}, "Context reads bytes, and Texts sends str"),
+    ],
+    ids=["set twice", "unknown", "missing", "records of another type"],
+)
+def test_contexts_that_do_not_fit_do_not_compile(reader, properties, fault, tmp_path):
+    with pytest.raises(ApplicationFaults, match=fault):
+        run(tmp_path, reader, **properties)
+
+
+def test_files_that_were_found_are_read_with_any_context(tmp_path):
+    def populate_dag(dag: Dag, conf: Config) -> None:
+        places = dag.add_operator("Places", Items[str](items=(str(written(tmp_path, "abcdefgh;ijk")),)))
+        read = ReadFiles[str](reader_context=FixedBytesReaderContext(length=5), parse=bytes.decode)
+        found = places >> dag.add_operator("Match", MatchFiles()) >> dag.add_operator("Read", read)
+        found >> dag.add_operator("Write", PartWriter(file_path=str(tmp_path / "out"), format=str))
+
+    Rehearsal(populate_dag, {f"dt.operator.{CONTEXT}.length": "8"}).run()
+    assert [path.read_text() for path in (tmp_path / "out").iterdir()] == ["abcdefgh\n;ijk\n"]
+
+
+def test_an_application_opens_a_file_of_ten_blocks_once(opened, tmp_path):
+    assert run(tmp_path, Notes(), "line\n" * 10, **{"Find.prop.blockSize": "5"}) == ["line\n"] * 10
+    assert opened == [0]

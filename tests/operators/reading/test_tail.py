@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from dagkit import Dag
 from dagkit.api.running import Until
 from dagkit.engine.failures import OperatorFailed
-from dagkit.ranges import OFFSET_INFINITY, OffsetRange
+from dagkit.ranges import OFFSET_INFINITY, Deferred, OffsetRange
 from dagkit.testing import Alone, FakeClock, Rehearsal, check_every_split_of
 from dagkit_operators import FileChanged, FileInfo, Filter, Items, Lost, MatchFiles, TailFiles
 from dagkit_operators.reading.tail import RENAMED_MILLIS
 from tests.engine.cast import Collect, Desk, arrived
 from tests.examples import examples
-from tests.operators.reading.test_read_files import found
+from tests.operators.reading.cast import found, written
 
 MANY = "first\n" * 60
 
@@ -31,8 +31,7 @@ class Log:
     """A growing file, and the operator that reads it."""
 
     def __init__(self, folder: Path, content: str = "first\n", **properties: object) -> None:
-        self.path = folder / "app.log"
-        self.path.write_text(content)
+        self.path = written(folder, content, "app.log")
         self.file: FileInfo = found(self.path)
         self.alone = Alone(TailFiles(**properties))
         self.left: OffsetRange | None = self.alone.operator.initial_restriction(self.file)
@@ -73,9 +72,7 @@ def test_what_is_appended_is_read_when_it_is_looked_for(tmp_path):
 def test_a_look_in_vain_is_put_off(tmp_path):
     log = Log(tmp_path, interval_millis=250)
     log.read()
-    assert log.alone.deferred is not None
-    assert log.alone.deferred.delay == timedelta(seconds=0.25)
-    assert log.alone.deferred.residual == OffsetRange(1, OFFSET_INFINITY)
+    assert log.alone.deferred == Deferred(OffsetRange(1, OFFSET_INFINITY), timedelta(seconds=0.25))
 
 
 def test_a_line_that_cannot_be_parsed_is_rejected_with_its_position(tmp_path):
@@ -87,49 +84,24 @@ def test_a_line_that_cannot_be_parsed_is_rejected_with_its_position(tmp_path):
     assert [(one.start, one.text) for one in log.alone.sent("rejected")] == [(8, "second")]
 
 
-def test_a_line_that_is_not_ended_waits(tmp_path):
-    log = Log(tmp_path, "first\nsec")
-    assert log.read() == ["first"]
-    log.write("ond")
-    assert log.read() == []
-    log.write("\nthird\nfour")
-    assert log.read() == ["second", "third"]
-    log.write("th\n")
-    assert log.read() == ["fourth"]
-
-
-def test_a_first_line_that_is_not_ended_waits(tmp_path):
-    log = Log(tmp_path, "fir")
-    assert log.read() == []
-    log.write("st\n")
-    assert log.read() == ["first"]
-
-
-def test_a_delimiter_that_is_written_in_two_goes_is_one(tmp_path):
-    log = Log(tmp_path, "a|", delimiter="|;")
-    assert log.read() == []
-    log.write(";b|")
-    assert log.read() == ["a"]
-    log.write(";")
-    assert log.read() == ["b"]
-
-
-def test_an_escaped_end_is_none(tmp_path):
-    log = Log(tmp_path, "a\\\n", escape="\\")
-    assert log.read() == []
-    log.write("b\nc\\\n")
-    assert log.read() == ["a\\\nb"]
-    log.write("d\n")
-    assert log.read() == ["c\\\nd"]
-
-
-def test_a_header_is_passed_over_once_it_is_there(tmp_path):
-    log = Log(tmp_path, "head", skip_header_lines=2)
-    assert log.read() == []
-    log.write("er\nunits\n1\n")
-    assert log.read() == ["1"]
-    log.write("2\n")
-    assert log.read() == ["2"]
+@pytest.mark.parametrize(
+    ("properties", "steps"),
+    [
+        ({}, [("first\nsec", ["first"]), ("ond", []), ("\nthird\nfour", ["second", "third"]), ("th\n", ["fourth"])]),
+        ({}, [("fir", []), ("st\n", ["first"])]),
+        ({"delimiter": "|;"}, [("a|", []), (";b|", ["a"]), (";", ["b"])]),
+        ({"escape": "\\"}, [("a\\\n", []), ("b\nc\\\n", ["a\\\nb"]), ("d\n", ["c\\\nd"])]),
+        ({"skip_header_lines": 2}, [("head", []), ("er\nunits\n1\n", ["1"]), ("2\n", ["2"])]),
+    ],
+    ids=["the last line", "the first line", "half a delimiter", "an escaped end is none", "a header"],
+)
+def test_a_line_that_is_not_ended_waits(properties, steps, tmp_path):
+    (first, lines), *further = steps
+    log = Log(tmp_path, first, **properties)
+    assert log.read() == lines
+    for content, lines in further:
+        log.write(content)
+        assert log.read() == lines
 
 
 @settings(max_examples=examples(80))
@@ -174,18 +146,23 @@ def test_what_is_there_is_allocated_in_parts_and_the_last_has_no_end(tmp_path):
     assert log.alone.sent() == ["12345"] * 11
 
 
+def tailing(home: Path, tail: TailFiles[Any]) -> Desk:
+    """An application that reads a growing file."""
+
+    def draw(dag: Dag, conf: object) -> None:
+        match = dag.add_operator("patterns", Items(items=(f"{home}/app.log",))) >> dag.add_operator(
+            "match", MatchFiles()
+        )
+        match >> dag.add_operator("tail", tail) >> dag.add_operator("collect", Collect())
+
+    return Desk(home, draw, until=Until.ONCE, clock=FakeClock())
+
+
 @pytest.mark.parametrize("until", [Until.ONCE, Until.IDLE, Until.DRAINED])
 def test_a_launch_does_not_wait_for_the_end_of_a_line_however_the_parts_lie(tmp_path, until):
     (tmp_path / "app.log").write_text("12345\n1234567890")
 
-    def draw(dag: Dag, conf: object) -> None:
-        patterns = dag.add_operator("patterns", Items(items=(str(tmp_path / "app.log"),)))
-        match, tail = dag.add_operator("match", MatchFiles()), dag.add_operator("tail", TailFiles(part_size=4))
-        patterns >> match
-        match >> tail
-        tail >> dag.add_operator("collect", Collect())
-
-    desk = Desk(tmp_path, draw, until=Until.ONCE, clock=FakeClock())
+    desk = tailing(tmp_path, TailFiles(part_size=4))
     loop = desk.run(windows=9)
     assert loop.checkpoint.window < 9
     assert [(part.start, part.end) for part in loop.checkpoint.queue] == [(4, OFFSET_INFINITY)]
@@ -215,25 +192,16 @@ class Rewritten(TailFiles[str]):
 
 
 def test_a_launch_ends_at_a_part_whose_last_line_lost_its_end(tmp_path):
-    path, content = tmp_path / "app.log", "x" * 600 + "\n" + "y" * 300
-    path.write_text(content)
-
-    def draw(dag: Dag, conf: object) -> None:
-        patterns = dag.add_operator("patterns", Items(items=(str(path),)))
-        match, tail = dag.add_operator("match", MatchFiles()), dag.add_operator("tail", Rewritten(part_size=400))
-        patterns >> match >> tail >> dag.add_operator("collect", Collect())
-
-    desk = Desk(tmp_path, draw, until=Until.ONCE, clock=FakeClock())
+    written(tmp_path, "x" * 600 + "\n" + "y" * 300, "app.log")
     with pytest.raises(OperatorFailed, match="was rewritten: no line ends at byte 400 or later") as raised:
-        desk.run(windows=9)
+        tailing(tmp_path, Rewritten(part_size=400)).run(windows=9)
     assert isinstance(raised.value.__cause__, FileChanged)
 
 
 def test_a_part_in_which_no_line_starts_is_done(tmp_path):
     log = Log(tmp_path, "12345678\n")
     log.left = OffsetRange(2, 6)
-    assert log.read() == []
-    assert log.left is None
+    assert (log.read(), log.left) == ([], None)
 
 
 def test_how_far_there_is_to_go_is_estimated_from_the_file(tmp_path):
@@ -247,21 +215,16 @@ def test_how_far_there_is_to_go_is_estimated_from_the_file(tmp_path):
 
 
 def test_when_the_application_drains_what_is_there_is_read(tmp_path):
-    log = Log(tmp_path)
-    endless = OffsetRange(2, OFFSET_INFINITY)
+    """A file that is gone is left to a later launch."""
+    log, endless = Log(tmp_path), OffsetRange(2, OFFSET_INFINITY)
     assert log.alone.operator.truncate(log.file, endless) == OffsetRange(2, 6)
     log.write("more\nles")
     assert log.alone.operator.truncate(log.file, endless) == OffsetRange(2, 11)
     assert log.alone.operator.truncate(log.file, OffsetRange(12, OFFSET_INFINITY)) is None
     log.left = OffsetRange(2, 11)
-    assert log.read() == ["more"]
-    assert log.left is None
-
-
-def test_a_file_that_is_gone_is_left_to_a_later_launch_when_the_application_drains(tmp_path):
-    log = Log(tmp_path)
+    assert (log.read(), log.left) == (["more"], None)
     log.path.unlink()
-    assert log.alone.operator.truncate(log.file, OffsetRange(2, OFFSET_INFINITY)) is None
+    assert log.alone.operator.truncate(log.file, endless) is None
 
 
 @pytest.mark.parametrize("chunk_size", [1, 3, 100])
@@ -289,8 +252,7 @@ def test_a_file_that_was_renamed_is_read_on_and_then_done_with(tmp_path):
     log.write("late\nlast", renamed)
     assert log.read() == ["late"]
     idle(renamed)
-    assert log.read() == ["last"]
-    assert log.left is None
+    assert (log.read(), log.left) == (["last"], None)
 
 
 def test_a_renamed_file_may_still_be_written_to(tmp_path):
@@ -306,61 +268,42 @@ def test_a_file_may_be_over_when_it_did_not_change_for_long(tmp_path):
     log = Log(tmp_path, "first\nsec", ends_after_millis=3_600_000 - 60_000)
     assert log.read() == ["first"]
     idle(log.path)
-    assert log.read() == ["sec"]
-    assert log.left is None
-
-
-def rewritten(log: Log) -> None:
-    log.path.write_text("another\nfile\n")
+    assert (log.read(), log.left) == (["sec"], None)
 
 
 def cut(log: Log) -> None:
     os.truncate(log.path, 300)
 
 
-def gone(log: Log) -> None:
-    log.path.unlink()
+HAPPENS = {
+    "rewritten": lambda log: log.path.write_text("another\nfile\n"),
+    "cut": cut,
+    "gone": lambda log: log.path.unlink(),
+    "another file with its number and header": lambda log: log.rename().write_text(
+        MANY.replace("first\nfirst\n", "first\nother\n") + "more\n"
+    ),
+}
 
 
-GONE = "is gone, or was cut or rewritten, or another file has its name"
-
-
-@pytest.mark.parametrize(
-    ("happens", "reason"),
-    [(rewritten, GONE), (cut, GONE), (gone, GONE)],
-    ids=["rewritten", "cut", "gone"],
-)
-def test_what_cannot_be_read_further_is_reported_and_done_with(happens, reason, tmp_path):
+@pytest.mark.parametrize("happens", HAPPENS.values(), ids=HAPPENS.keys())
+def test_what_cannot_be_read_further_is_reported_and_done_with(happens, tmp_path):
+    """Without a receiver of lost files, it is an error."""
     log = Log(tmp_path, MANY)
     log.read()
-    assert callable(happens)
     happens(log)
-    assert log.read() == []
-    assert log.alone.sent("lost") == [Lost(log.file.path, 355, reason)]
-    assert log.left is None
-
-
-@pytest.mark.parametrize("happens", [rewritten, cut, gone])
-def test_without_a_receiver_of_lost_files_one_is_an_error(happens, tmp_path):
-    log = Log(tmp_path, MANY)
-    log.read()
-    assert callable(happens)
-    happens(log)
-    alone = Alone(TailFiles(), connected=["messages"])
     with pytest.raises(FileChanged, match=r"after it was read to byte 355: (.|\n)* connect the output `lost`"):
-        alone.work(log.file, log.left)
+        Alone(TailFiles(), connected=["messages"]).work(log.file, log.left)
+    assert (log.read(), log.left) == ([], None)
+    reason = "is gone, or was cut or rewritten, or another file has its name"
+    assert log.alone.sent("lost") == [Lost(log.file.path, 355, reason)]
 
 
 def test_a_compressed_file_is_no_file_that_grows(tmp_path):
-    path = tmp_path / "app.log.gz"
-    path.write_bytes(b"x\n")
     with pytest.raises(ValueError, match="let ReadFiles read it"):
-        Alone(TailFiles()).work(found(path))
+        Alone(TailFiles()).work(found(written(tmp_path, "x\n", "app.log.gz")))
 
 
-def test_a_file_that_was_cut_below_where_it_was_read_and_not_below_where_it_was_found_is_reported_by_its_length(
-    tmp_path,
-):
+def test_a_file_that_was_cut_only_below_where_it_was_read_is_reported_by_its_length(tmp_path):
     log = Log(tmp_path, "first\n")
     log.write(MANY)
     log.read()
@@ -370,14 +313,6 @@ def test_a_file_that_was_cut_below_where_it_was_read_and_not_below_where_it_was_
     log.left = OffsetRange(0, 310)
     log.read()
     assert log.alone.sent("lost") == [Lost(log.file.path, 0, "was cut to 300 bytes")]
-
-
-def test_a_file_that_has_the_number_and_the_header_of_one_that_is_gone_is_another(tmp_path):
-    log = Log(tmp_path, MANY)
-    log.read()
-    log.rename().write_text(MANY.replace("first\nfirst\n", "first\nother\n") + "more\n")
-    assert log.read() == []
-    assert log.alone.sent("lost") == [Lost(log.file.path, 355, GONE)]
 
 
 def test_another_file_that_begins_alike_is_no_more_read_than_any_other(tmp_path):
@@ -394,11 +329,6 @@ def test_another_file_that_begins_alike_is_no_more_read_than_any_other(tmp_path)
     assert log.read() == ["really second"]
 
 
-def test_runs_of_line_ends_are_refused_since_they_may_grow():
-    (fault,) = TailFiles(collapse_line_ends=True).faults
-    assert fault.message == "collapse_line_ends is True, and a run of line ends may still grow; leave it away"
-
-
 @pytest.mark.parametrize("is_filtered", [False, True])
 @pytest.mark.parametrize("place", ["here", "remote"])
 def test_a_file_that_match_files_scans_again_is_followed_and_not_read_again(place, is_filtered, tmp_path, caplog):
@@ -406,11 +336,11 @@ def test_a_file_that_match_files_scans_again_is_followed_and_not_read_again(plac
     folder = str(tmp_path) if place == "here" else f"memory:/{tmp_path}"
 
     def draw(dag: Dag, conf: object) -> None:
-        match = dag.add_operator("match", MatchFiles(continuously=True, interval_millis=0))
-        dag.add_operator("patterns", Items(items=(f"{folder}/*.log",))) >> match
-        found = match >> dag.add_operator("all", Filter[FileInfo](predicate=lambda _: True)) if is_filtered else match
-        tail = dag.add_operator("tail", TailFiles(interval_millis=0))
-        found >> tail >> dag.add_operator("collect", Collect())
+        found = dag.add_operator("match", MatchFiles(continuously=True, interval_millis=0))
+        dag.add_operator("patterns", Items(items=(f"{folder}/*.log",))) >> found
+        if is_filtered:
+            found = found >> dag.add_operator("all", Filter[FileInfo](predicate=lambda _: True))
+        found >> dag.add_operator("tail", TailFiles(interval_millis=0)) >> dag.add_operator("collect", Collect())
 
     rehearsal = Rehearsal(draw)
     content = b""
