@@ -221,7 +221,7 @@ REQUEST = Request(id="20260101T000000000000-00000001", at=NOW, asks=StopRun(laun
 LINE = a_line()
 COMPILED = compile_application(lambda dag, _: drawn(dag))
 PLAN = write_plan(COMPILED.plan)
-LAUNCHED = bytes_of(LaunchRecord.of(COMPILED, "0.1.0", NOW))
+LAUNCHED = bytes_of(LaunchRecord.of(COMPILED, COMPILED.plan, "0.1.0", NOW))
 STATUS = bytes_of(
     RunSnapshot(
         application="LineFilter",
