@@ -1,5 +1,8 @@
-"""Work items of blocks, as the engine makes them."""
+"""Work items of blocks, as the engine makes them, and a count of the calls that something costs."""
 
+import gc
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -26,3 +29,21 @@ def block_in(each: WorkItem) -> Block:
     block = Elements(Address(each.into), LineReader(), Block).back(each)
     assert isinstance(block, Block)
     return block
+
+
+def calls_of(ask: Callable[[], object]) -> int:
+    """How many functions were called: a cost that does not depend on the machine."""
+    calls = 0
+
+    def count(_: object, event: str, __: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    gc.disable()  # hypothesis has functions called by it
+    sys.setprofile(count)
+    try:
+        ask()
+    finally:
+        sys.setprofile(None)
+        gc.enable()
+    return calls

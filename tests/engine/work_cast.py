@@ -19,6 +19,7 @@ from dagkit import (
     State,
     StatelessPartitioner,
 )
+from dagkit.engine.run.loop import Loop
 from dagkit.ranges import (
     OFFSET_INFINITY,
     MonotonicWatermarkEstimator,
@@ -26,6 +27,7 @@ from dagkit.ranges import (
     RestrictionTracker,
     WatermarkEstimator,
 )
+from tests.engine.cast import arrived
 
 MIDNIGHT = datetime(2024, 1, 1, tzinfo=UTC)
 Named = tuple[str, int]
@@ -220,6 +222,11 @@ def numbers_of_names(
         dag.add_stream("odd", numbered.odd, collect.odd)
 
     return draw
+
+
+def numbers(loop: Loop) -> list[tuple[str, int]]:
+    """The numbers of names that were collected."""
+    return sorted(tuple(item["~tuple"]) for item in arrived(loop))
 
 
 def numbers_expected(looks: Looks, by_now: int, *, doubled: bool) -> list[tuple[str, int]]:

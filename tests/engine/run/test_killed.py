@@ -14,7 +14,7 @@ import pytest
 
 from tests.engine import counting, driver
 from tests.engine.cast import Desk, arrived, lines_through_filter, numbers_collected
-from tests.engine.work_cast import numbers_expected, numbers_of_names
+from tests.engine.work_cast import numbers, numbers_expected, numbers_of_names
 from tests.patience import join, within
 from tests.processes import limited, run_program
 
@@ -84,8 +84,7 @@ def test_a_driver_that_is_killed_again_and_again_writes_each_line_once(tmp_path,
 def test_a_driver_that_is_killed_again_and_again_does_work_from_workers_once(tmp_path, processes, number):
     assert killed(processes, driver.run_names, tmp_path, number / 4) >= 4
     desk = Desk(tmp_path, numbers_of_names(driver.NAMES, by_now=driver.BY_NOW, senders=2))
-    told = sorted(tuple(item["~tuple"]) for item in arrived(desk.run()))
-    assert told == numbers_expected(driver.NAMES, driver.BY_NOW, doubled=True)
+    assert numbers(desk.run()) == numbers_expected(driver.NAMES, driver.BY_NOW, doubled=True)
     assert desk.faults() == []
 
 

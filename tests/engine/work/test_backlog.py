@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from dagkit.api.stats import Backlog
-from dagkit.api.work import Block
 from dagkit.engine.address import Address
 from dagkit.engine.work.cost import CostEstimate
 from dagkit.engine.work.item import WorkItem
@@ -20,8 +19,7 @@ from dagkit.engine.work.split import Allocation, BacklogCount, SplitPlanner, all
 from dagkit.ranges import OFFSET_INFINITY, OFFSET_UNKNOWN
 from dagkit.scaling.policy import PIECE
 from tests.engine.cast import Desk, numbers_collected
-from tests.engine.items import item_of
-from tests.engine.work.calls import calls_of
+from tests.engine.items import calls_of, waiting
 from tests.examples import examples
 
 INTO = Address("reader.blocks")
@@ -30,8 +28,7 @@ LENGTHS = st.sampled_from((-1, 0, 1, PIECE - 1, PIECE, 2 * PIECE - 1, 2 * PIECE,
 
 
 def block(number: int, length: int) -> WorkItem:
-    end = OFFSET_INFINITY if length < 0 else length
-    return item_of(INTO, Block(number, "a", 0, end), "a")
+    return waiting(number, 0, OFFSET_INFINITY if length < 0 else length)
 
 
 def even(item: WorkItem, position: int) -> int | None:
