@@ -8,17 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit import (
-    Dag,
-    InputPort,
-    KeyedState,
-    Operator,
-    OperatorContext,
-    OutputPort,
-    PortContext,
-    State,
-    StatelessPartitioner,
-)
+from dagkit import Dag, InputPort, KeyedState, Operator, OutputPort, PortContext, State
 from dagkit.api.keyed import saved_keys
 from dagkit.compiler import compile_application
 from dagkit.engine.checkpoint.next_checkpoint import is_among, settled, with_numbers
@@ -26,24 +16,24 @@ from dagkit.engine.checkpoint.redistribute import StateStranded, redistribute_st
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Program
-from tests.engine.cast import Script
+from tests.engine.cast import Script, chain
 
 
-def part(file: str, *, block: int | None = None, finished: bool = False) -> Part:
+def part(file: str, block: int | None = None, *, finished: bool = False) -> Part:
     return Part(operator="writer", file=file, part="staging/1/a/b/0.part", length=1, block=block, finished=finished)
 
 
 @pytest.mark.parametrize(
     ("parts", "open_blocks", "whole"),
     [
-        pytest.param([part("a", block=1)], set(), "a", id="a block that was read to its end"),
-        pytest.param([part("a", block=1)], {1}, "", id="a block that is not read to its end"),
-        pytest.param([part("a", block=1), part("b", block=2)], {2}, "a", id="one of two blocks"),
-        pytest.param([part("a"), part("a")], set(), "", id="an unfinished file"),
-        pytest.param([part("a"), part("a", finished=True)], set(), "aa", id="a finished file"),
-        pytest.param([part("a", block=1, finished=True)], {1}, "a", id="finishing comes before the block"),
-        pytest.param([part("a", block=1), part("a", block=2)], {2}, "", id="a file of two blocks needs both"),
-        pytest.param([], {1}, "", id="nothing was written"),
+        ([part("a", 1)], set(), "a"),  # a block that was read to its end
+        ([part("a", 1)], {1}, ""),
+        ([part("a", 1), part("b", 2)], {2}, "a"),
+        ([part("a"), part("a")], set(), ""),  # an unfinished file
+        ([part("a"), part("a", finished=True)], set(), "aa"),
+        ([part("a", 1, finished=True)], {1}, "a"),  # finishing comes before the block
+        ([part("a", 1), part("a", 2)], {2}, ""),  # a file of two blocks needs both
+        ([], {1}, ""),
     ],
 )
 def test_which_files_are_whole(parts, open_blocks, whole):
@@ -53,7 +43,7 @@ def test_which_files_are_whole(parts, open_blocks, whole):
 
 
 def test_what_is_of_no_block_is_whole_with_the_last_window():
-    parts = [part("a"), part("b", block=1), part("c", block=2)]
+    parts = [part("a"), part("b", 1), part("c", 2)]
     done, still_open = settled(parts, {1}, last=True)
     assert ([each.file for each in done], [each.file for each in still_open]) == (["a", "c"], ["b"])
 
@@ -83,24 +73,15 @@ class Tally(Operator):
         self.counts[number] += 1
 
 
-class Unkeyed(Operator):
+class Unkeyed(Tally):
     """Keeps values by a key that items are not routed by."""
 
     kind = "cast.unkeyed/1"
     numbers = InputPort(int)
-    counts = KeyedState[int, int](int)
-
-    def process(self, number: int) -> None:
-        self.counts[number] += 1
 
 
 def program(partitions: int, operator: type[Operator] = Tally) -> Program:
-    def draw(dag: Dag, conf: object) -> None:
-        tally: Any = dag.add_operator("tally", operator())
-        dag.set_operator_attribute(tally, OperatorContext.PARTITIONER, StatelessPartitioner(partitions))
-        dag.add_operator("script", Script()) >> tally
-
-    return program_of(compile_application(draw))
+    return program_of(compile_application(chain(script=Script(), tally=(operator(), partitions))))
 
 
 PROGRAMS = {count: program(count) for count in range(1, 6)}
@@ -120,11 +101,11 @@ def keyed(program: Program, counts: Mapping[int, int]) -> dict[str, tuple[dict[s
 @given(st.dictionaries(st.integers(), st.integers(1, 9)), st.integers(1, 5), st.integers(1, 5))
 def test_keyed_values_lie_where_their_keys_do(counts, before, now):
     found = redistribute_state(PROGRAMS[now], keyed(PROGRAMS[before], counts))
-    expected = keyed(PROGRAMS[now], counts)
-    as_sets = [
-        [saved_keys(slot.get("counts", [])) for slot in states.get("tally", [{}] * now)] for states in (found, expected)
-    ]
-    assert as_sets[0] == as_sets[1]
+    as_sets, expected = (
+        [saved_keys(slot.get("counts", [])) for slot in states.get("tally", [{}] * now)]
+        for states in (found, keyed(PROGRAMS[now], counts))
+    )
+    assert as_sets == expected
 
 
 def test_a_partition_whose_keys_are_all_another_s_now_keeps_none_of_their_values():
@@ -139,9 +120,9 @@ def test_a_partition_whose_keys_are_all_another_s_now_keeps_none_of_their_values
 @pytest.mark.parametrize(
     ("before", "now"),
     [
-        pytest.param([{"total": 1}, {"total": 2}], [{"total": 1}, {"total": 2}, {}], id="new partitions begin empty"),
-        pytest.param([{"total": 1}, {}], [{"total": 1}], id="a partition without state may go"),
-        pytest.param([{"gone": 1}], [{}], id="what the class declares no more is forgotten"),
+        ([{"total": 1}, {"total": 2}], [{"total": 1}, {"total": 2}, {}]),  # new partitions begin empty
+        ([{"total": 1}, {}], [{"total": 1}]),  # a partition without state may go
+        ([{"gone": 1}], [{}]),  # what the class declares no more is forgotten
     ],
 )
 def test_other_state_stays_where_it_is(before, now):
@@ -151,11 +132,8 @@ def test_other_state_stays_where_it_is(before, now):
 
 def test_values_of_partitions_that_own_no_keys_stay_where_they_are():
     def draw(dag: Dag, conf: object) -> None:
-        head, tally = dag.add_operator("head", Tally()), dag.add_operator("tally", Unkeyed())
-        dag.set_operator_attribute(head, OperatorContext.PARTITIONER, StatelessPartitioner(3))
-        dag.set_input_port_attribute(tally.numbers, PortContext.PARTITION_PARALLEL, True)
-        dag.add_operator("script", Script()) >> head
-        dag.add_stream("numbers", head.output, tally.numbers)
+        chain(script=Script(), head=(Tally(), 3), tally=Unkeyed())(dag, conf)
+        dag.set_input_port_attribute(dag.operator("tally").numbers, PortContext.PARTITION_PARALLEL, True)
 
     before: Any = ({"counts": [[1, 1, 0]]}, {"counts": [[1, 2, 0]]})
     assert redistribute_state(program_of(compile_application(draw)), {"tally": before})["tally"] == (*before, {})
@@ -163,10 +141,7 @@ def test_values_of_partitions_that_own_no_keys_stay_where_they_are():
 
 @pytest.mark.parametrize(
     ("operator", "before"),
-    [
-        pytest.param(Tally, [{"total": 1}, {"total": 2}], id="a total"),
-        pytest.param(Unkeyed, [{"counts": [[1, 1, 0]]}, {"counts": [[1, 2, 0]]}], id="one key in two partitions"),
-    ],
+    [(Tally, [{"total": 1}, {"total": 2}]), (Unkeyed, [{"counts": [[1, 1, 0]]}, {"counts": [[1, 2, 0]]}])],
 )
 def test_state_that_no_operator_can_take_over_stops_the_launch(operator, before):
     kept: Any = {"tally": tuple(before)}
