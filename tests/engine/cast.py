@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dagkit import (
+    Batch,
     Block,
     Config,
     Dag,
@@ -26,9 +27,12 @@ from dagkit import (
 from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.compiler import compile_application
+from dagkit.engine.program.lower import program_of
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.run.run_state import RunSettings, RunState
+from dagkit.engine.worker.outbox import Arrived
 from dagkit.engine.worker.protocol import Answer, Backend, WindowTask
+from dagkit.engine.worker.slot import SlotRun
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
 from dagkit.plan import fingerprint
@@ -284,6 +288,13 @@ def chain(**operators: Any) -> Draw:
             before = placed if before is None else before >> placed
 
     return draw
+
+
+def one_slot(draw: Draw, **task: Any) -> tuple[SlotRun, Arrived]:
+    """The one slot behind an input in window 1, and the number that arrives there."""
+    program = program_of(compile_application(draw))
+    (wire,) = program.targets
+    return SlotRun(program, 0, 0, WindowTask(1, **task), {}), Arrived(wire, Batch.of([1]))
 
 
 def files_given(home: Path, *texts: str) -> str:

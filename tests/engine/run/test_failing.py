@@ -28,7 +28,6 @@ from dagkit import (
     SplittableOperator,
     State,
 )
-from dagkit.compiler import compile_application
 from dagkit.engine.checkpoint.next_checkpoint import PieceLate
 from dagkit.engine.codec import ItemUnwritable
 from dagkit.engine.entrances import code_of, operator_of
@@ -36,13 +35,9 @@ from dagkit.engine.failures import Failure, OperatorFailed, failure_of, spot_of
 from dagkit.engine.files.pieces import FileUnplaced
 from dagkit.engine.files.staging import StagingFailed, StagingPlace
 from dagkit.engine.points import Point
-from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Keying
 from dagkit.engine.reports.run_events import Failed, RunEvent
 from dagkit.engine.worker.instances import StateUnreadable, StateUnwritable, receiver
-from dagkit.engine.worker.outbox import Arrived
-from dagkit.engine.worker.protocol import WindowTask
-from dagkit.engine.worker.slot import SlotRun
 from dagkit.errors import DagkitError, InputUnreadable
 from dagkit.ledger import Ledger, StoreError
 from dagkit.ranges import OffsetRange, RestrictionTracker
@@ -58,7 +53,7 @@ from dagkit_operators import (
     RecordWriter,
     SumByKey,
 )
-from tests.engine.cast import Collect, Desk, Draw, Ranges, Script, arrived, chain, files_given, on_both, slots
+from tests.engine.cast import Collect, Desk, Draw, Ranges, Script, arrived, chain, files_given, on_both, one_slot, slots
 from tests.processes import run_program
 
 LINES = "".join(f"line {number:04}\n" for number in range(200))
@@ -645,22 +640,15 @@ class HoldingToo(Script):
         TORN_DOWN.append(type(self).__name__)
 
 
-def one_slot(draw: Draw, task: WindowTask) -> tuple[SlotRun, list[Arrived]]:
-    """The slot of the one operator behind an input, and the number that arrives there."""
-    program = program_of(compile_application(draw))
-    (wire,) = program.targets
-    return SlotRun(program, 0, 0, task, {}), [Arrived(wire, Batch.of([1]))]
-
-
 def test_what_was_set_up_is_torn_down_though_the_window_failed(tmp_path):
     draw = chain(numbers=HoldingToo(looks=((1,),)), holds=Holding())
     TORN_DOWN.clear()
     with pytest.raises(OperatorFailed, match="ValueError: no"):
         Desk(tmp_path, draw).run()
     assert TORN_DOWN == ["Holding", "HoldingToo"]
-    slot, arriving = one_slot(draw, WindowTask(1))
+    slot, arriving = one_slot(draw)
     with pytest.raises(OperatorFailed, match="ValueError: no"):
-        list(slot.run(arriving))
+        list(slot.run([arriving]))
     assert TORN_DOWN == ["Holding", "HoldingToo", "Holding"]
 
 
@@ -722,8 +710,8 @@ class Unsaved(Operator):
 
 def test_a_slot_leaves_no_file_open_though_its_report_failed(tmp_path):
     draw = chain(numbers=Script(looks=((1,),)), unsaved=Unsaved(place=str(tmp_path)))
-    slot, arriving = one_slot(draw, WindowTask(1, staging=StagingPlace(str(tmp_path / "app"), 1, "attempt")))
-    list(slot.run(arriving))
+    slot, arriving = one_slot(draw, staging=StagingPlace(str(tmp_path / "app"), 1, "attempt"))
+    list(slot.run([arriving]))
     piece = Unsaved.opened.pop()
     assert not piece.stream.closed
     with pytest.raises(StateUnwritable, match=r"unsaved \(Unsaved\).kept holds"):
