@@ -49,7 +49,6 @@ Draw = Callable[[Dag, Any], None]
 class Script(InputOperator):
     """Emits what is written for each look, and nothing once all was emitted."""
 
-    kind = "cast.script/1"
     out = OutputPort(int)
     looks: tuple[tuple[int, ...], ...] = ()
     ends: bool = False
@@ -72,7 +71,6 @@ class Script(InputOperator):
 class Ranges(InputOperator):
     """Finds stretches of numbers: those of one look after the other."""
 
-    kind = "cast.ranges/1"
     blocks = OutputPort(Block)
     looks: tuple[tuple[int, ...], ...] = ()
     """The lengths of the stretches that are found in each look."""
@@ -94,7 +92,6 @@ class Ranges(InputOperator):
 class Digits(SplittableOperator[Block]):
     """Reads every position of a block as the number that it is."""
 
-    kind = "cast.digits/1"
     served_by_engine = True
     blocks = InputPort(Block)
     numbers = OutputPort(int)
@@ -116,7 +113,6 @@ class Digits(SplittableOperator[Block]):
 class Collect(Operator):
     """Keeps what arrives, for the test to look at."""
 
-    kind = "cast.collect/1"
     input = InputPort[Any]()
     arrived = State[list[Any]](list)
 

@@ -70,7 +70,6 @@ class Database:
 class Insert(Operator):
     """Adds numbers to a table."""
 
-    kind = "cast.insert/1"
     numbers = InputPort(int)
     staged = ExternalOutput(lambda insert: Database(insert.path), waits_seconds=lambda insert: insert.waits_seconds)
     path: str

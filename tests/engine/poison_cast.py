@@ -62,7 +62,6 @@ def die(way: Way) -> None:
 class Poisoned(Operator):
     """Passes numbers on, and dies at some of them."""
 
-    kind = "cast.poisoned/1"
     input = InputPort(int)
     output = OutputPort(int)
     poison: tuple[int, ...] = ()
@@ -77,7 +76,6 @@ class Poisoned(Operator):
 class PoisonedNames(Poisoned):
     """Passes numbers of names on, and dies at some of the numbers."""
 
-    kind = "cast.poisoned-names/1"
     input = InputPort[Any]()
     output = OutputPort[Any]()
 
@@ -90,7 +88,6 @@ class PoisonedNames(Poisoned):
 class PoisonedLines(Poisoned):
     """Passes the text of lines on, and dies at one of them."""
 
-    kind = "cast.poisoned-lines/1"
     input = InputPort[Any]()
     output = OutputPort[Any]()
 

@@ -21,7 +21,6 @@ from tests.engine.work_cast import Named
 class CountFn(SplittableOperator[Named]):
     """Counts up to the number of a name, as the first example of splittable functions does."""
 
-    kind = "cast.count-fn/1"
     names = InputPort[Named](main=True)
     numbers = OutputPort[tuple[str, int]](main=True)
     odd = OutputPort[tuple[str, int]]()
@@ -45,7 +44,6 @@ TABLE = [bytes([0xF0, number]) for number in range(256)]
 class TableReader(SplittableOperator[Named, ByteKeyRange]):
     """Reads the first rows of a table, by their keys."""
 
-    kind = "cast.table-reader/1"
     names = InputPort[Named](main=True)
     numbers = OutputPort[tuple[str, int]](main=True)
     odd = OutputPort[tuple[str, int]]()
@@ -123,7 +121,6 @@ class PairsTracker(RestrictionTracker[Pairs, tuple[str, int]]):
 class ShardReader(SplittableOperator[Named, Pairs]):
     """Reads rows of two shards, which are pairs."""
 
-    kind = "cast.shard-reader/1"
     restriction_type = Pairs
     names = InputPort[Named](main=True)
     numbers = OutputPort[tuple[str, int]](main=True)
@@ -197,7 +194,6 @@ class SinceTracker(RestrictionTracker[Since, int]):
 class Follower(SplittableOperator[Named, Since]):
     """Follows what has no end, as far as it has come by now."""
 
-    kind = "cast.follower/1"
     restriction_type = Since
     names = InputPort[Named](main=True)
     numbers = OutputPort[tuple[str, int]](main=True)

@@ -39,7 +39,6 @@ Looks = tuple[tuple[Named, ...], ...]
 class Names(InputOperator):
     """Emits names, those of one look after the other."""
 
-    kind = "cast.names/1"
     names = OutputPort[Named]()
     looks: Looks = ()
     at = State(0)
@@ -54,7 +53,6 @@ class Names(InputOperator):
 class Twice(RowOperator):
     """Makes two names of each."""
 
-    kind = "cast.twice/1"
     name = InputPort[Named]()
     names = OutputPort[Named]()
 
@@ -67,7 +65,6 @@ class Twice(RowOperator):
 class Numbered(SplittableOperator[Named]):
     """Emits each number of a name, once; of a name whose numbers have no end, as many as there are by now."""
 
-    kind = "cast.numbered/1"
     names = InputPort[Named](main=True)
     numbers = OutputPort[tuple[str, int]](main=True)
     odd = OutputPort[tuple[str, int]]()
@@ -107,7 +104,6 @@ class Numbered(SplittableOperator[Named]):
 class Greeted(Numbered):
     """Emits the newest greeting with each name."""
 
-    kind = "cast.greeted/1"
     greetings = InputPort(str, optional=True)
     greeting = State("")
 
@@ -122,8 +118,6 @@ class Greeted(Numbered):
 
 class Timed(Numbered):
     """Emits with each number how many minutes after midnight it was."""
-
-    kind = "cast.timed/1"
 
     def watermark(self, element: Named, reached: datetime | None) -> WatermarkEstimator:
         self._times = MonotonicWatermarkEstimator(reached)
@@ -155,7 +149,6 @@ class Telling(Numbered):
 class Kept(Operator):
     """Writes what arrives in a window to a file of the window, and remembers nothing."""
 
-    kind = "cast.kept/1"
     items = InputPort[Any]()
     files = OutputFiles(lambda kept: kept.folder)
     folder: str
@@ -176,7 +169,6 @@ class Kept(Operator):
 class Collected(Operator):
     """Keeps what arrives, for the test to look at."""
 
-    kind = "cast.collected/1"
     items = InputPort[Any]()
     odd = InputPort[Any](optional=True)
     arrived = State[list[Any]](list)

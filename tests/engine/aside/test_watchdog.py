@@ -48,7 +48,6 @@ def makes_progress() -> bool:
 class Watched(Operator):
     """Is not waiting while it processes an item."""
 
-    kind = "cast.watched/1"
     input = InputPort(int)
 
     def process(self, item: int) -> None:

@@ -63,7 +63,6 @@ def test_numbers_are_kept_as_stretches(numbers, asked):
 
 
 class Tally(Operator):
-    kind = "cast.tally-and-total/1"
     numbers = InputPort(int, key=lambda number: number)
     output = OutputPort(int)
     counts = KeyedState[int, int](int)
@@ -76,7 +75,6 @@ class Tally(Operator):
 class Unkeyed(Tally):
     """Keeps values by a key that items are not routed by."""
 
-    kind = "cast.unkeyed/1"
     numbers = InputPort(int)
 
 

@@ -20,7 +20,6 @@ WINDOWS = (("1", "2", "x"), ("4",))
 
 
 class Texts(InputOperator):
-    kind = "rows.texts/1"
     output = OutputPort(str)
     at = State(0)
 
@@ -31,7 +30,6 @@ class Texts(InputOperator):
 
 
 class Sink(Operator):
-    kind = "rows.sink/1"
     input = InputPort[Any]()
 
     def process(self, item: Any) -> None:
@@ -41,7 +39,6 @@ class Sink(Operator):
 class Each(SplittableOperator[str]):
     """Takes each text as an element of its own."""
 
-    kind = "rows.each/1"
     input = InputPort(str, main=True)
 
     def initial_restriction(self, element: str) -> OffsetRange:
@@ -54,7 +51,6 @@ class Each(SplittableOperator[str]):
 class Lossy(RowOperator):
     """Drops even numbers, although it declares that it keeps all."""
 
-    kind = "rows.lossy/1"
     rows = Rows.KEPT
     input = InputPort(int)
     output = OutputPort(int)
@@ -67,7 +63,6 @@ class Lossy(RowOperator):
 class Doubling(Lossy):
     """Sends each number twice, although it declares that it sends at most one."""
 
-    kind = "rows.doubling/1"
     rows = Rows.FILTERED
 
     def process(self, item: int) -> Iterator[int]:
@@ -110,7 +105,6 @@ def test_the_ledger_keeps_the_items_of_each_window(tmp_path, backend):
 class WithRows(Operator):
     """Names its input as the declaration of how many items it sends."""
 
-    kind = "rows.with-rows/1"
     rows = InputPort[int]()
     output = OutputPort(int)
 
@@ -167,13 +161,11 @@ def test_what_leaves_by_an_unconnected_output_is_not_missed(tmp_path):
 
 def test_a_subclass_with_another_process_declares_its_rows_again():
     class Other(Filter[int]):
-        kind = "rows.other/1"
-
         def process(self, item: int) -> Iterator[int]:
             yield from (item, item)
 
     class Same(Filter[int]):
-        kind = "rows.same/1"
+        """Has the process of its base."""
 
     rules = [rows_of(kind) for kind in (Filter, Same, Other, Doubling)]
     assert rules == [Rows.FILTERED, Rows.FILTERED, None, Rows.FILTERED]

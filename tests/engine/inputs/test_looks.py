@@ -19,7 +19,6 @@ from tests.patience import within
 class Heard(Script):
     """Records its callbacks, in order."""
 
-    kind = "cast.heard/1"
     heard: ClassVar[list[str]] = []
 
     def setup(self, context: Context) -> None:
@@ -50,7 +49,6 @@ def test_a_look_in_vain_is_followed_by_one_for_the_same_window(tmp_path):
 class Lister(InputOperator):
     """Lists in the background: each list is emitted once it is complete."""
 
-    kind = "cast.lister/1"
     out = OutputPort(int)
     may_end: ClassVar[list[threading.Event]] = []
     """One event for each list: the list is complete after it is set."""

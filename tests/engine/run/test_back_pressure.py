@@ -18,7 +18,6 @@ BURST = 50
 class Torrent(InputOperator):
     """Finds a burst of blocks in every look, for ever."""
 
-    kind = "pressure.torrent/1"
     blocks = OutputPort(Block)
     next_id = State(0)
 
@@ -34,7 +33,6 @@ class Torrent(InputOperator):
 class Spring(InputOperator):
     """Sends a burst of items in every look, for ever."""
 
-    kind = "pressure.spring/1"
     out = OutputPort(str)
     looks = State(0)
 
@@ -50,7 +48,6 @@ class Spring(InputOperator):
 class Swallow(Operator):
     """Takes all there is."""
 
-    kind = "pressure.swallow/1"
     input = InputPort[Any]()
 
     def process(self, item: Any) -> None: ...

@@ -78,7 +78,6 @@ def strictly_in_batches(column: Column) -> list[bool]:
 class Strict(Operator):
     """Fails on one record, given each by itself."""
 
-    kind = "cast.strict/1"
     input = InputPort[Any]()
     output = OutputPort[Any]()
 
@@ -90,7 +89,6 @@ class Strict(Operator):
 class Once(Strict):
     """Fails on one record, unless it has failed before."""
 
-    kind = "cast.once/1"
     mark: str
 
     def process(self, item: Any) -> None:
@@ -103,8 +101,6 @@ class Once(Strict):
 class StrictInBatches(Strict):
     """Fails on one record, given many at once."""
 
-    kind = "cast.strict-in-batches/1"
-
     def process_batch(self, batch: Batch[Any]) -> None:
         strictly_in_batches(batch.column("value"))
         self.output.emit_batch(batch)
@@ -113,7 +109,6 @@ class StrictInBatches(Strict):
 class StrictInBatchesAlone(Operator):
     """Fails on one record, and takes nothing but many at once."""
 
-    kind = "cast.strict-in-batches-alone/1"
     input = InputPort[Any]()
     output = OutputPort[Any]()
 
@@ -126,7 +121,6 @@ class StrictInBatchesAlone(Operator):
 class Lined(SplittableOperator[Block]):
     """Reads lines of ten bytes, and says where they stand."""
 
-    kind = "cast.lined/1"
     served_by_engine = True
     blocks = InputPort(Block)
     messages = OutputPort[Record[str]]()
@@ -232,8 +226,6 @@ def test_a_name_that_is_not_there_is_reported_in_one_sentence(tmp_path, backend)
 class Unlisted(Lined):
     """Cannot look at what it is to read."""
 
-    kind = "cast.unlisted/1"
-
     def split(self, element: Block, restriction: OffsetRange) -> Iterator[OffsetRange]:
         raise InputUnreadable(f"cannot read {element.path}: it is locked", "open it")
 
@@ -248,7 +240,6 @@ def test_what_cannot_be_split_on_the_driver_is_reported_so_too(tmp_path):
 
 
 class Inner(Operator):
-    kind = "cast.inner/1"
     input = InputPort(int)
 
     def process(self, item: int) -> None:
@@ -291,7 +282,6 @@ def tens_of(number: int) -> int:
 class Tens(Operator):
     """Counts numbers by a key that fails for one number."""
 
-    kind = "cast.tens/1"
     input = InputPort(int, key=tens_of)
     seen = KeyedState[int, int](int)
 
@@ -302,7 +292,6 @@ class Tens(Operator):
 class Sets(Operator):
     """Takes items that have no routing code."""
 
-    kind = "cast.sets/1"
     input = InputPort[Any]()
     seen = KeyedState[int, int](int)
 
@@ -331,7 +320,6 @@ def test_an_item_that_cannot_be_routed_is_a_failure_of_its_receiver(
 class Disguised(Operator):
     """Fails in a function that calls its parameters like those of a method, and in one that calls them otherwise."""
 
-    kind = "cast.disguised/1"
     input = InputPort(int)
 
     def process(this, item: int) -> None:  # noqa: N805 - the name is the author's to choose
@@ -355,7 +343,6 @@ class Login(BaseModel):
 class Sending(Operator):
     """Fails with its secrets in hand."""
 
-    kind = "cast.sending/1"
     input = InputPort[Any]()
     token: SecretStr = SecretStr("t0ken")
     api_key: str = "0penSesame"
@@ -402,7 +389,6 @@ def test_where_only_dagkit_was_at_work_the_whole_traceback_is_shown(tmp_path):
 class Broken(InputOperator):
     """Fails in the callback that the test names."""
 
-    kind = "cast.broken/1"
     out = OutputPort(int)
     where: str
     at = State(0)
@@ -442,7 +428,6 @@ def test_a_failure_on_the_driver_names_the_operator(tmp_path, where):
 
 def counting(default: Any) -> Draw:
     class Counting(Operator):
-        kind = "cast.counting/1"
         input = InputPort(int)
         count = State[type(default)](default)
 
@@ -461,7 +446,6 @@ def test_state_that_the_class_of_today_cannot_take_back_is_reported(tmp_path):
 class Unkeepable(InputOperator):
     """Emits what has no JSON."""
 
-    kind = "cast.unkeepable/1"
     out = OutputPort[Any]()
     item: ClassVar[Any] = object()
     at = State(0)
@@ -488,7 +472,6 @@ def test_an_item_that_cannot_be_kept_is_reported_and_nothing_is_committed(tmp_pa
 class Writer(Operator):
     """Writes numbers to one file, and finishes it at the end."""
 
-    kind = "cast.writer/1"
     input = InputPort(int)
     files = OutputFiles(lambda writer: writer.directory)
     directory: str
@@ -552,7 +535,6 @@ def test_a_place_that_holds_no_ledger_is_reported(tmp_path):
 class HoldOne(Operator):
     """Sends what it got last only when something else has come."""
 
-    kind = "cast.hold-one/1"
     input = InputPort[Record[str]]()
     output = OutputPort[Record[str]]()
     held = State[list[tuple[int, str]]](list)
@@ -584,8 +566,6 @@ Desk(home, writing_much(home)).run()
 
 class WriterOfMuch(Writer):
     """Writes a number a thousand times."""
-
-    kind = "cast.writer-of-much/1"
 
     def process(self, item: int) -> None:
         self.files.open(f"{item}.txt").write(f"{item}\n".encode() * 1000 * item)
@@ -621,7 +601,6 @@ TORN_DOWN: list[str] = []
 class Holding(Operator):
     """Holds something from `setup` to `teardown`, and fails in between."""
 
-    kind = "failing.holding/1"
     input = InputPort(int)
 
     def process(self, item: int) -> None:
@@ -633,8 +612,6 @@ class Holding(Operator):
 
 class HoldingToo(Script):
     """An input that holds something, too."""
-
-    kind = "failing.holding-too/1"
 
     def teardown(self) -> None:
         TORN_DOWN.append(type(self).__name__)

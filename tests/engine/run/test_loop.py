@@ -130,7 +130,6 @@ def test_it_ends_when_every_input_says_that_nothing_will_ever_come(tmp_path):
 
 def test_an_input_that_ended_stays_ended_after_a_restart(tmp_path):
     class Ending(Script):
-        kind = "cast.ending/1"
         looked: ClassVar[list[int]] = []
 
         def emit_tuples(self) -> None:
@@ -162,7 +161,6 @@ def test_what_was_found_and_the_state_that_found_it_are_in_the_ledger_together(t
 class Told(Operator):
     """Emits the items that it was given, in order."""
 
-    kind = "cast.told/1"
     input = InputPort(int)
     output = OutputPort(str)
     count = State(0)
@@ -217,7 +215,6 @@ def test_operators_learn_of_the_end_though_the_run_was_cut_off_there(tmp_path):
 class Noting(Script):
     """Records the loop's reports."""
 
-    kind = "cast.noting/1"
     heard: ClassVar[list[tuple[str, int]]] = []
 
     def checkpointed(self, window_id: int) -> None:
@@ -258,7 +255,6 @@ def test_an_observer_that_raises_receives_no_more_events(tmp_path, caplog):
 class Fragile(Operator):
     """Fails so many times."""
 
-    kind = "cast.fragile/1"
     failures: ClassVar[int] = 0
     input = InputPort(int)
     arrived = State[list[int]](list)

@@ -28,7 +28,6 @@ SECRET = "hunter2"  # noqa: S105 - it opens nothing
 class Holder(Operator):
     """Holds a secret, and does nothing."""
 
-    kind = "cast.holder/1"
     input = InputPort[Any]()
     password: SecretStr = SecretStr(SECRET)
 
@@ -37,8 +36,6 @@ class Holder(Operator):
 
 
 class Refusing(Holder):
-    kind = "cast.refusing/1"
-
     def process(self, item: Any) -> None:
         raise InputUnreadable(f"cannot read https://anna:{SECRET}@host", f"let {SECRET} read it")
 
@@ -46,7 +43,6 @@ class Refusing(Holder):
 class Abandoning(SplittableOperator[Any]):
     """Returns before its work is done."""
 
-    kind = "cast.abandoning/1"
     input = InputPort[Any](main=True)
     numbers = OutputPort(int)
     password: SecretStr = SecretStr(SECRET)
@@ -61,14 +57,12 @@ class Abandoning(SplittableOperator[Any]):
 class Unkeyed(Holder):
     """Its key fails, which its sender computes."""
 
-    kind = "cast.unkeyed/1"
     input = InputPort[Any](key=lambda item: int(f"{item} is no number"))
 
 
 class Passing(Operator):
     """Passes on what comes."""
 
-    kind = "cast.passing/1"
     input = InputPort[Any]()
     output = OutputPort[Any]()
 
@@ -150,8 +144,6 @@ def test_an_exception_that_is_logged_holds_no_secret(tmp_path, caplog):
 
 
 class Torn(Holder):
-    kind = "cast.torn/1"
-
     def teardown(self) -> None:
         raise OSError(f"cannot log {SECRET} out")
 

@@ -104,7 +104,6 @@ def test_a_crash_with_two_windows_in_flight_changes_nothing(tmp_path, undisturbe
 class Endless(InputOperator):
     """Finds one source that has no end."""
 
-    kind = "cast.endless/1"
     blocks = OutputPort(Block)
     found = State[bool](False)
 

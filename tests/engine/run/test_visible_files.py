@@ -64,8 +64,6 @@ def test_a_crash_delays_no_file(tmp_path, point):
 class Wishful(PartWriter):
     """Asks for windows, and finishes nothing in them."""
 
-    kind = "cast.wishful/1"
-
     def _roll(self, name: str, part: Any) -> Any:
         return part
 

@@ -110,7 +110,6 @@ def test_asking_in_vain_keeps_no_place_for_what_is_not_written_and_is_not_publis
 class Shaky(Numbered):
     """Fails so many times."""
 
-    kind = "work.shaky/1"
     failures: ClassVar[int] = 0
 
     def process(self, element: Named, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[tuple[str, int]]:
@@ -144,7 +143,6 @@ def test_a_window_that_only_asks_is_reported_once_it_counts(tmp_path, by_now, fa
 class Announced(SplittableOperator[int]):
     """Has nothing to do of a number but once: before that it is not there, and sends the work of the next one."""
 
-    kind = "work.announced/1"
     numbers = InputPort(int)
     after = OutputPort(int)
     there: bool = False
@@ -273,7 +271,6 @@ def test_a_source_hears_only_of_what_is_committed(tmp_path):
 class Careless(Numbered):
     """Makes mistakes in methods that only the engine calls."""
 
-    kind = "cast.careless/1"
     mistake: str
 
     def initial_restriction(self, element: Named) -> OffsetRange:

@@ -74,7 +74,6 @@ class Messages:
 class Topics(InputOperator):
     """Finds thirty messages of each partition at a time."""
 
-    kind = "sources.topics/1"
     found = OutputPort(Messages)
     at = State(0)
 
@@ -88,7 +87,6 @@ class Topics(InputOperator):
 class ReadMessages(SplittableOperator[Messages], Partitioner, StatsListener):
     """Reads messages, and follows its backlog as readers of blocks do."""
 
-    kind = "sources.read/1"
     stateless = True
     input = InputPort(Messages)
     messages = OutputPort[Record[str]](main=True)
@@ -215,7 +213,6 @@ def test_a_payload_without_a_source_is_named_by_its_own_json():
 class Paths(InputOperator):
     """Emits texts, all in one look."""
 
-    kind = "sources.paths/1"
     paths = OutputPort(str)
     texts: tuple[str, ...] = ()
     told = State(False)
@@ -229,7 +226,6 @@ class Paths(InputOperator):
 class SplitPaths(RowOperator):
     """Divides each file into blocks, in the middle of a graph."""
 
-    kind = "sources.split-paths/1"
     path = InputPort(str)
     blocks = OutputPort(Block)
     size: int = 40
@@ -244,7 +240,6 @@ class SplitPaths(RowOperator):
 class Lengths(SplittableOperator[str]):
     """Emits each position of a text."""
 
-    kind = "sources.lengths/1"
     texts = InputPort(str)
     lengths = OutputPort(int)
 
@@ -261,7 +256,6 @@ class Lengths(SplittableOperator[str]):
 class Same(RowOperator):
     """Hands each text on: what follows is found in the middle of the graph."""
 
-    kind = "sources.same/1"
     text = InputPort(str)
     texts = OutputPort(str)
 

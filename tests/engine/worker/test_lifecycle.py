@@ -17,7 +17,6 @@ from tests.engine.cast import Collect, Desk, Script, chain, on_both
 class Noted(Operator):
     """Writes down how it is called; fails where it is asked to."""
 
-    kind = "lifecycle.noted/1"
     fails_in: str = ""
     calls: ClassVar[list[str]] = []
 
@@ -58,7 +57,6 @@ class Noted(Operator):
 
 
 class Taking(Noted):
-    kind = "lifecycle.taking/1"
     input = InputPort(int)
 
     def process(self, item: int) -> None:
@@ -66,15 +64,12 @@ class Taking(Noted):
 
 
 class Merging(Noted, Unifier[int]):
-    kind = "lifecycle.merging/1"
-
     def process(self, item: int) -> None:
         self.note(f"process {item}")
         self.unified.emit(item)
 
 
 class Failing(Merging):
-    kind = "lifecycle.failing/1"
     fails_in: str = "process"
 
 
@@ -92,8 +87,6 @@ class NumbersInVain(Numbers):
 
 class Finding(Script, Noted):
     """An input operator that writes down how it is called."""
-
-    kind = "lifecycle.finding/1"
 
 
 @pytest.fixture

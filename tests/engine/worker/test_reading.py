@@ -30,7 +30,6 @@ from tests.patience import within
 class Hooked(SplittableOperator[Block]):
     """Reads numbers, and calls back after each claim."""
 
-    kind = "cast.hooked/1"
     served_by_engine = True
     blocks = InputPort(Block)
     numbers = OutputPort(int)
@@ -47,8 +46,6 @@ class Hooked(SplittableOperator[Block]):
 
 class Batched(Hooked):
     """Reads numbers, and sends each in a batch of its own."""
-
-    kind = "cast.batched/1"
 
     def process(self, element: Block, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[Any]:
         for number in super().process(element, tracker):
@@ -232,8 +229,6 @@ class Torn(OffsetRestrictionTracker):
 
 
 class Tearing(Hooked):
-    kind = "cast.tearing/1"
-
     def tracker(self, element: Block, restriction: OffsetRange) -> Torn:
         return Torn(restriction)
 
@@ -253,7 +248,6 @@ def test_a_tracker_that_raises_at_the_deadline_fails_its_operator():
 class Endless(Tearing):
     """Reads without an end, and claims only the first numbers."""
 
-    kind = "cast.endless/1"
     claims: int = 0
     sends: Callable[[int], Any] = int
 
@@ -289,8 +283,6 @@ def test_work_without_an_end_fails_soon_after_its_tracker_raised(claims, sends, 
 
 class Whole(Batched):
     """Reads numbers; a block at once, if it is asked to."""
-
-    kind = "cast.whole/1"
 
     def process_whole(self, element: Block) -> Iterator[Any]:
         yield Batch.of([-number for number in range(element.start, element.end)])

@@ -49,7 +49,6 @@ def test_panes_of_several_partitions_are_put_together_by_age():
 
 
 class Add(Unifier[int]):
-    kind = "cast.add/1"
     total = State(0)
 
     def process(self, item: int) -> None:
@@ -62,7 +61,6 @@ class Add(Unifier[int]):
 class Sum(Operator):
     """The sum of its partition's numbers in a pane."""
 
-    kind = "cast.sum/1"
     input = InputPort[int](key=lambda number: number)
     output = OutputPort[int](unifier=Add)
     total = State(0)
