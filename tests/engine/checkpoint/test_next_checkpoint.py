@@ -11,12 +11,16 @@ from hypothesis import strategies as st
 from dagkit import Dag, InputPort, KeyedState, Operator, OutputPort, PortContext, State
 from dagkit.api.keyed import saved_keys
 from dagkit.compiler import compile_application
-from dagkit.engine.checkpoint.next_checkpoint import is_among, settled, with_numbers
+from dagkit.engine.checkpoint.checkpoint import Checkpoint
+from dagkit.engine.checkpoint.next_checkpoint import is_among, next_checkpoint, settled, with_numbers
+from dagkit.engine.checkpoint.outcome import ChangesInForce, ConsumedWork, InputStatus, RemainingWork, WindowOutcome
 from dagkit.engine.checkpoint.redistribute import StateStranded, redistribute_state
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Program
-from tests.engine.cast import Script, chain
+from dagkit.engine.worker.protocol import Answer, Report
+from tests.engine.cast import Collect, Digits, Ranges, Script, chain
+from tests.engine.items import waiting
 
 
 def part(file: str, block: int | None = None, *, finished: bool = False) -> Part:
@@ -149,3 +153,25 @@ def test_state_that_no_operator_can_take_over_stops_the_launch(operator, before)
 
 def test_state_of_an_operator_that_is_gone_is_forgotten():
     assert redistribute_state(PROGRAMS[1], {"gone": ({"total": 1},)}) == {}
+
+
+# ---- two windows in flight
+
+IN_FLIGHT = program_of(compile_application(chain(ranges=Ranges(), digits=Digits(), collect=Collect())))
+(TARGET,) = (each.address for each in IN_FLIGHT.targets.values() if each.address == "digits.blocks")
+
+
+@pytest.mark.parametrize("younger", [[(10, 20)], [(10, 14), (14, 20)]], ids=["whole", "in pieces"])
+def test_what_the_older_window_left_of_a_block_waits_though_a_younger_one_has_its_number(younger):
+    older, left, given = (waiting(0, *bounds, into=TARGET) for bounds in ((0, 10), (3, 10), (10, 20)))
+    outcome = WindowOutcome(
+        IN_FLIGHT,
+        window_id=1,
+        consumed=ConsumedWork([older], {TARGET: [[older]]}),
+        answer=Answer((Report(0, 0, left=(left,)),)),
+        state={},
+    )
+    allocated = [waiting(0, *bounds, into=TARGET) for bounds in younger]
+    remaining = RemainingWork(younger=[ConsumedWork([given], {TARGET: [allocated]})])
+    checkpoint = next_checkpoint(Checkpoint(), outcome, remaining, InputStatus(), ChangesInForce())
+    assert [(each.start, each.end) for each in checkpoint.queue] == [(3, 10)]

@@ -198,18 +198,11 @@ def test_operators_learn_once_that_nothing_more_comes(tmp_path, count, said):
     assert [arrived(desk.run()), arrived(desk.run())] == [said, said]
 
 
-FIRST_END = ["end of 1", "drained after 1", "end of 1"]
-
-
-def test_operators_learn_again_when_more_has_come(tmp_path):
-    assert arrived(Desk(tmp_path, ending(1)).run()) == FIRST_END
-    assert arrived(Desk(tmp_path, ending(1, 2)).run()) == [*FIRST_END, "end of 2", "drained after 2", "end of 2"]
-
-
-def test_operators_learn_of_the_end_though_the_run_was_cut_off_there(tmp_path):
-    desk = Desk(tmp_path, ending(1))
+def test_operators_learn_of_the_end_though_the_run_was_cut_off_there_and_again_when_more_has_come(tmp_path):
+    desk, first = Desk(tmp_path, ending(1)), ["end of 1", "drained after 1", "end of 1"]
     assert desk.crash(CrashAfter(Point.STAGED, 2)) == 1
-    assert arrived(desk.run()) == FIRST_END
+    assert arrived(desk.run()) == first
+    assert arrived(Desk(tmp_path, ending(1, 2)).run()) == [*first, "end of 2", "drained after 2", "end of 2"]
 
 
 class Noting(Script):

@@ -72,16 +72,6 @@ def test_a_window_that_was_promised_runs_again_with_the_same_blocks_and_the_same
     assert [len(hand) for hand in allocation] == [2, 1]
 
 
-def test_blocks_found_and_given_to_no_window_survive(tmp_path):
-    desk = with_lines(tmp_path)
-    desk.run(windows=1)
-    before = desk.blocks()["splitter"]
-    desk.crash(CrashAfter(Point.PLANNED, 2))  # the finding of window 2 is in the ledger, and not consumed
-    assert desk.blocks()["splitter"] == before + 1
-    desk.run()
-    assert desk.text().splitlines() == kept_lines(desk)
-
-
 @pytest.mark.parametrize("point", Point)
 def test_a_crash_with_two_windows_in_flight_changes_nothing(tmp_path, undisturbed, point):
     desk = with_lines(tmp_path)

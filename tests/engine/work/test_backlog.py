@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -104,13 +104,6 @@ class Counted(RuleBasedStateMachine):
 
 TestCounted = pytest.mark.slow(Counted.TestCase)
 TestCounted.settings = settings(max_examples=examples(60), stateful_step_count=25)
-
-
-@settings(max_examples=examples(20))
-@given(st.lists(LENGTHS, min_size=1, max_size=9))
-def test_blocks_that_cannot_be_cut_are_one_piece_each(lengths):
-    queue = WorkQueue.of(block(number, length) for number, length in enumerate(lengths))
-    assert queue.backlogs({}, NOW)[INTO].pieces == len(lengths)
 
 
 def test_a_range_whose_end_is_not_known_is_one_piece_without_positions():

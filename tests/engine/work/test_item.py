@@ -44,26 +44,6 @@ def desk_of(home: Path, *, until: Until = Until.IDLE, hurried: bool = True, look
     return Desk(home, draw, until=until, backend=Hurried if hurried else reference, clock=FakeClock())
 
 
-@pytest.mark.parametrize("hurried", [True, False])
-@pytest.mark.parametrize("senders", [0, 1, 3])
-@pytest.mark.parametrize("readers", [1, 2])
-def test_every_number_is_emitted_once(tmp_path, readers, senders, *, hurried):
-    desk = desk_of(tmp_path, readers=readers, senders=senders, hurried=hurried)
-    assert numbers(desk.run()) == numbers_expected(LOOKS, BY_NOW, doubled=bool(senders))
-    assert desk.faults() == []
-
-
-@pytest.mark.gate(19)
-@pytest.mark.parametrize("senders", [0, 2])
-@pytest.mark.parametrize("window", [1, 2, 4])
-@pytest.mark.parametrize("point", Point)
-def test_a_crash_after_any_step_changes_nothing(tmp_path, point, window, senders):
-    desk = desk_of(tmp_path, senders=senders, defers_at=(3,))
-    desk.crash(CrashAfter(point, window), CrashAfter(point))
-    assert numbers(desk.run()) == numbers_expected(LOOKS, BY_NOW, doubled=bool(senders))
-    assert desk.faults() == []
-
-
 def test_what_has_no_end_is_left_to_the_next_launch_and_goes_on_there(tmp_path):
     looks: Looks = ((("tail", -1), ("x", 2)),)
     first = desk_of(tmp_path, until=Until.ONCE, looks=looks).run()

@@ -35,13 +35,14 @@ from dagkit.ledger.audit.verify import verify
 from dagkit.ranges import OFFSET_INFINITY, ByteKeyRange, OffsetRange, OffsetRestrictionTracker, SplitRestriction
 from dagkit.testing.crashes import CrashAfter
 from dagkit.testing.fake_clock import FakeClock
-from tests.engine.cast import Desk, Hurried
+from tests.engine.cast import Desk, Hurried, reference
 from tests.engine.restriction_cast import CountFn, Follower, Pairs, PairsTracker, ShardReader, Since, TableReader
-from tests.engine.work_cast import Looks, Named, numbers, numbers_expected, numbers_of_names
+from tests.engine.work_cast import Looks, Named, Numbered, numbers, numbers_expected, numbers_of_names
 
 LOOKS: Looks = ((("x", 5), ("y", 2)), (("z", 7),))
 INTO = Address.of("numbered", "names")
-KINDS = [CountFn, TableReader, ShardReader, Follower]
+RANGES, TYPES = [Numbered, CountFn], [TableReader, ShardReader, Follower]
+"""Operators on ranges of offsets, and on types of their own."""
 
 
 def desk_of(home: Path, kind: Any, *, looks: Looks = LOOKS, until: Until = Until.IDLE, **given: Any) -> Desk:
@@ -49,23 +50,27 @@ def desk_of(home: Path, kind: Any, *, looks: Looks = LOOKS, until: Until = Until
     return Desk(home, draw, until=until, backend=Hurried, clock=FakeClock())
 
 
-@pytest.mark.parametrize("senders", [0, 2])
-@pytest.mark.parametrize("kind", KINDS)
-def test_each_part_is_done_once_in_windows_that_are_over_at_once(tmp_path, kind, senders):
+@pytest.mark.parametrize("hurried", [True, False])
+@pytest.mark.parametrize("senders", [0, 1, 3])
+@pytest.mark.parametrize("kind", [*RANGES, *TYPES])
+def test_each_part_is_done_once(tmp_path, kind, senders, hurried):
     desk = desk_of(tmp_path, kind, senders=senders)
+    desk.backend = Hurried if hurried else reference
     assert numbers(desk.run()) == numbers_expected(LOOKS, 0, doubled=bool(senders))
     verdict = verify(desk.ledger())
     assert (verdict.faults, verdict.is_complete) == ((), True)
 
 
-@pytest.mark.gate(29)
-@pytest.mark.parametrize("window", [1, 2])
+@pytest.mark.gate(40)
+@pytest.mark.parametrize("senders", [0, 2])
+@pytest.mark.parametrize("window", [1, 2, 4])
 @pytest.mark.parametrize("point", Point)
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_crash_after_any_step_changes_nothing(tmp_path, kind, point, window):
-    desk = desk_of(tmp_path, kind, defers_at=(3,))
+@pytest.mark.parametrize("kind", [*RANGES, *TYPES])
+def test_a_crash_after_any_step_changes_nothing(tmp_path, kind, point, window, senders):
+    looks: Looks = (*LOOKS, (("tail", -1), ("w", 0))) if kind in (Numbered, Follower) else LOOKS
+    desk = desk_of(tmp_path, kind, looks=looks, by_now=4, senders=senders, defers_at=(3,))
     desk.crash(CrashAfter(point, window), CrashAfter(point))
-    assert (numbers(desk.run()), desk.faults()) == (numbers_expected(LOOKS, 0, doubled=False), [])
+    assert (numbers(desk.run()), desk.faults()) == (numbers_expected(looks, 4, doubled=bool(senders)), [])
 
 
 def test_work_without_an_end_goes_on_in_the_next_launch(tmp_path):

@@ -62,14 +62,10 @@ def test_a_dear_stretch_that_goes_on_is_known_to_be_longer():
     assert (after.done_positions, after.done_millis, after.done_apart) == (170, 170 * 11.0, 0)
 
 
-def test_what_costs_something_else_now_is_another_stretch():
+def test_what_costs_something_else_now_is_another_stretch_and_what_was_not_begun_is_known_as_it_was():
     before = block(0, 100, 1000, done=100, millis=1000.0)
     after = learnt(before, left_of(before, 500, 400.0))
     assert (after.done_positions, after.done_millis) == (400, 400.0)
-
-
-def test_what_was_not_begun_is_known_as_it_was():
-    before = block(0, 100, 1000, done=100, millis=1000.0)
     assert learnt(before, before) == before
 
 
@@ -113,17 +109,11 @@ def test_what_was_cut_and_not_begun_costs_no_piece():
 def test_a_slot_that_was_at_work_is_reported_with_its_split_and_one_that_was_not_is_not():
     given = dealer_of(block(0, 0, 1000), block(1, 0, 1000)).next(1, {INTO: 2}, NEAR, overlaps=True)
     first, second = (hand[0] for hand in given.allocation[INTO])
-    worked = [SlotResult(0, 0, 5.0, 9.0, [left_of(first, 5, 9.0)]), SlotResult(0, 1, 0.0, 0.0, [second])]
-    (split,) = split_at_the_end(given.allocation, worked)
-    assert (split.element_id, split.start, split.at, split.end, split.slot, split.why) == (0, 0, 5, 1000, 0, OVER)
-
-
-def test_what_its_operator_put_off_is_not_reported_as_if_the_window_had_been_over():
-    given = dealer_of(block(0, 0, 1000)).next(1, {INTO: 1}, NEAR, overlaps=True)
-    ((first,),) = given.allocation[INTO]
-    put_off = replace(left_of(first, 5, 9.0), due=datetime(2024, 1, 1, tzinfo=UTC))
-    (split,) = split_at_the_end(given.allocation, [SlotResult(0, 0, 5.0, 9.0, [put_off])])
-    assert (split.at, split.why) == (5, PUT_OFF)
+    idle, rest = SlotResult(0, 1, 0.0, 0.0, [second]), left_of(first, 5, 9.0)
+    put_off = replace(rest, due=datetime(2024, 1, 1, tzinfo=UTC))
+    for left, why in ((rest, OVER), (put_off, PUT_OFF)):
+        (split,) = split_at_the_end(given.allocation, [SlotResult(0, 0, 5.0, 9.0, [left]), idle])
+        assert (split.element_id, split.start, split.at, split.end, split.slot, split.why) == (0, 0, 5, 1000, 0, why)
 
 
 def test_a_forecast_that_was_wrong_makes_the_next_window_short():

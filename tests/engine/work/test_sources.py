@@ -44,7 +44,7 @@ from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit.ranges.shares import SHARES
 from dagkit.scaling import Follower, ScalingSettings
 from dagkit.testing.crashes import CrashAfter
-from dagkit_operators import LineReader, MatchFiles, ReadFiles, Record, RecordWriter
+from dagkit_operators import Items, LineReader, Map, MatchFiles, ReadFiles, Record, RecordWriter
 from tests.engine.cast import Around, Collect, Desk, Draw, Hurried, arrived, chain
 
 TOPICS = {"orders/0": 90, "orders/3": 120}
@@ -210,19 +210,6 @@ def test_a_payload_without_a_source_is_named_by_its_own_json():
 # ---- elements from the middle of a graph
 
 
-class Paths(InputOperator):
-    """Emits texts, all in one look."""
-
-    paths = OutputPort(str)
-    texts: tuple[str, ...] = ()
-    told = State(False)
-
-    def emit_tuples(self) -> None:
-        for text in self.texts if not self.told else ():
-            self.paths.emit(text)
-        self.told = True
-
-
 class SplitPaths(RowOperator):
     """Divides each file into blocks, in the middle of a graph."""
 
@@ -253,23 +240,13 @@ class Lengths(SplittableOperator[str]):
             position += 1
 
 
-class Same(RowOperator):
-    """Hands each text on: what follows is found in the middle of the graph."""
-
-    text = InputPort(str)
-    texts = OutputPort(str)
-
-    def process(self, item: str) -> Iterator[str]:
-        yield item
-
-
 def blocks_from_the_middle(path: Path, home: Path) -> Draw:
     reader = LineReader(chunk_size=8)
-    return written(home, paths=Paths(texts=(str(path),)), split=SplitPaths(), reader=reader)
+    return written(home, paths=Items(items=(str(path),)), split=SplitPaths(), reader=reader)
 
 
 def texts_from_the_middle(*texts: str, slots: int = 1) -> Draw:
-    return chain(paths=Paths(texts=texts), same=Same(), lengths=(Lengths(), slots), collect=Collect())
+    return chain(paths=Items(items=texts), same=Map[str, str](str), lengths=(Lengths(), slots), collect=Collect())
 
 
 @pytest.fixture
@@ -295,7 +272,7 @@ def test_blocks_from_the_middle_that_wait_are_not_complete(text, tmp_path):
 
 
 def test_files_that_a_pattern_means_are_proven_with_their_reader(text, tmp_path):
-    paths, read = Paths(texts=(str(text),)), ReadFiles(part_size=32)
+    paths, read = Items(items=(str(text),)), ReadFiles(part_size=32)
     desk = Desk(tmp_path, chain(paths=paths, match=MatchFiles(), read=read, collect=Collect()))
     desk.run()
     assert proven(desk) == (True, {"match": (1, 0, 1), "read": (1, 0, text.stat().st_size)})

@@ -170,13 +170,6 @@ def test_a_promised_cut_is_made_again():
     assert (second.take_these(promise.deal, {INTO: 2}), len(second)) == (allocation, 0)
 
 
-def test_what_stands_around_a_promised_stretch_waits_still():
-    queue = WorkQueue.of(of_lengths(100))
-    (taken,) = queue.take_these({INTO: [[((0,), 10, 30)]]}, {INTO: 1})[INTO][0]
-    assert (taken.start, taken.end) == (10, 30)
-    assert [(each.start, each.end) for each in queue.all()] == [(0, 10), (30, 100)]
-
-
 def test_work_is_allocated_by_what_its_operator_counts():
     light, heavy = (waiting(number, 0, 100 * MIB, size=size * MIB) for number, size in enumerate((100.0, 300.0)))
     queue = WorkQueue.of([light, heavy])
