@@ -120,6 +120,14 @@ class Collect(Operator):
         self.arrived.append(item)
 
 
+class Swallow(Operator):
+    """Takes all there is."""
+
+    input = InputPort[Any]()
+
+    def process(self, item: Any) -> None: ...
+
+
 @dataclass
 class Around:
     """A backend that does as another one does, but for what a subclass defines."""

@@ -14,7 +14,7 @@ from dagkit.engine.history.row_history import WindowRows, refuse_unbalanced, row
 from dagkit.ledger import Ledger
 from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit_operators import Filter, FlatMap, Map
-from tests.engine.cast import Desk, Draw, chain, on_both
+from tests.engine.cast import Desk, Draw, Swallow, chain, on_both
 
 WINDOWS = (("1", "2", "x"), ("4",))
 
@@ -27,13 +27,6 @@ class Texts(InputOperator):
         for text in WINDOWS[self.at] if self.at < len(WINDOWS) else ():
             self.output.emit(text)
         self.at += 1
-
-
-class Sink(Operator):
-    input = InputPort[Any]()
-
-    def process(self, item: Any) -> None:
-        pass
 
 
 class Each(SplittableOperator[str]):
@@ -73,8 +66,8 @@ def draw(*operators: tuple[str, Operator]) -> Draw:
     """Texts to numbers, whose rejected ones go to a sink of their own, through these operators into a sink."""
 
     def populate_dag(dag: Dag, conf: object) -> None:
-        chain(Texts=Texts(), Numbers=Map[str, int](int), **dict(operators), Sink=Sink())(dag, conf)
-        dag.add_stream("rejected", dag.operator("Numbers").rejected, dag.add_operator("Refused", Sink()).input)
+        chain(Texts=Texts(), Numbers=Map[str, int](int), **dict(operators), Sink=Swallow())(dag, conf)
+        dag.add_stream("rejected", dag.operator("Numbers").rejected, dag.add_operator("Refused", Swallow()).input)
 
     return populate_dag
 

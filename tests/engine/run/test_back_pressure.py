@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from dagkit import Block, Dag, InputOperator, InputPort, Operator, OutputPort, PortContext, State
+from dagkit import Block, Dag, InputOperator, OutputPort, PortContext, State
 from dagkit.engine.reports.run_events import Committed
 from dagkit.testing import FakeClock
 from dagkit_operators import FileSplitterInput, LineReader, RecordWriter
-from tests.engine.cast import Desk, Digits, Draw, Hurried, chain, files_given, some_lines
+from tests.engine.cast import Desk, Digits, Draw, Hurried, Swallow, chain, files_given, some_lines
 
 BURST = 50
 
@@ -43,14 +43,6 @@ class Spring(InputOperator):
 
     def looks_again_in_millis(self) -> int | None:
         return 0
-
-
-class Swallow(Operator):
-    """Takes all there is."""
-
-    input = InputPort[Any]()
-
-    def process(self, item: Any) -> None: ...
 
 
 CAPACITY = 30

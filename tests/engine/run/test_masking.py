@@ -20,19 +20,15 @@ from dagkit.engine.worker.lifecycle import Life
 from dagkit.errors import InputUnreadable, RunFailure
 from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit_operators import Items
-from tests.engine.cast import Desk, Draw, chain, on_both
+from tests.engine.cast import Desk, Draw, Swallow, chain, on_both
 
 SECRET = "hunter2"  # noqa: S105 - it opens nothing
 
 
-class Holder(Operator):
+class Holder(Swallow):
     """Holds a secret, and does nothing."""
 
-    input = InputPort[Any]()
     password: SecretStr = SecretStr(SECRET)
-
-    def process(self, item: Any) -> None:
-        pass
 
 
 class Refusing(Holder):

@@ -91,22 +91,16 @@ class Slow(Around):
         raise OSError("the staged pieces are gone")
 
 
-def test_what_fails_for_another_driver_is_reported_as_that(tmp_path):
-    desk = with_lines(tmp_path)
-    slow = replace(desk, backend=lambda backend: Slow(backend, desk.run), overlap=1)
+def test_what_fails_for_another_driver_is_reported_as_that_and_what_fails_for_its_own_reason_is_not(tmp_path):
+    desk, other = with_lines(tmp_path / "one"), with_lines(tmp_path / "other")
     with pytest.raises(SequenceTaken) as raised:
-        slow.run()
+        replace(desk, backend=lambda backend: Slow(backend, desk.run), overlap=1).run()
     assert "the staged pieces are gone" in str(raised.value.__cause__)
-
-
-def test_what_fails_for_its_own_reason_is_reported_as_that(tmp_path):
-    desk = with_lines(tmp_path)
-    slow = replace(desk, backend=lambda backend: Slow(backend, lambda: None), overlap=1)
-    with pytest.raises(OSError, match="the staged pieces are gone") as raised:
-        slow.run()
-    assert not isinstance(raised.value, SequenceTaken | OperatorFailed)
-    desk.run()
-    assert desk.troubles() == []
+    with pytest.raises(OSError, match="the staged pieces are gone") as failed:
+        replace(other, backend=lambda backend: Slow(backend, lambda: None), overlap=1).run()
+    assert not isinstance(failed.value, SequenceTaken | OperatorFailed)
+    other.run()
+    assert other.troubles() == []
 
 
 @pytest.mark.parametrize("windows", [0, 1, 2])

@@ -64,17 +64,12 @@ lengths = st.lists(st.integers(-1, 40), max_size=30)
 
 
 @given(lengths, st.integers(1, 5), st.floats(0, 50))
-def test_what_is_allocated_and_what_waits_are_all_there_was(lengths, slots, each):
+def test_what_is_allocated_and_what_waits_are_all_and_no_slot_is_idle_while_another_has_two(lengths, slots, each):
     queue = queue_of(*lengths)
     allocated = slot_work(take(queue, slots, each))
     waits = [item.number[0] for item in queue.all()]
     assert sorted([number for hand in allocated for number in hand] + waits) == list(range(len(lengths)))
     assert waits == sorted(waits)
-
-
-@given(lengths, st.integers(1, 5), st.floats(0, 50))
-def test_no_slot_is_idle_while_another_has_two_blocks(lengths, slots, each):
-    allocated = slot_work(take(queue_of(*lengths), slots, each))
     assert all(allocated) or max(map(len, allocated)) <= 1
 
 

@@ -14,6 +14,15 @@ from dagkit.testing import Alone
 from tests.engine.cast import Collect, Desk, Script, chain, on_both
 
 
+def noted(call: str, *, shows: bool = True) -> Any:
+    """A callback that writes down how it is called."""
+
+    def callback(self: "Noted", *given: object) -> None:
+        self.note(" ".join([call, *map(str, given)]) if shows else call)
+
+    return callback
+
+
 class Noted(Operator):
     """Writes down how it is called; fails where it is asked to."""
 
@@ -25,35 +34,16 @@ class Noted(Operator):
         if call.partition(" ")[0] == self.fails_in:
             raise ValueError(f"no {call}")
 
-    def setup(self, context: Any) -> None:
-        self.note("setup")
-
-    def activate(self, context: Any) -> None:
-        self.note("activate")
-
-    def begin_window(self, window_id: int) -> None:
-        self.note(f"begin_window {window_id}")
-
-    def drained(self) -> None:
-        self.note("drained")
-
-    def end_window(self) -> None:
-        self.note("end_window")
-
-    def before_checkpoint(self, window_id: int) -> None:
-        self.note(f"before_checkpoint {window_id}")
-
-    def checkpointed(self, window_id: int) -> None:
-        self.note(f"checkpointed {window_id}")
-
-    def committed(self, window_id: int) -> None:
-        self.note(f"committed {window_id}")
-
-    def deactivate(self) -> None:
-        self.note("deactivate")
-
-    def teardown(self) -> None:
-        self.note("teardown")
+    setup = noted("setup", shows=False)
+    activate = noted("activate", shows=False)
+    begin_window = noted("begin_window")
+    drained = noted("drained")
+    end_window = noted("end_window")
+    before_checkpoint = noted("before_checkpoint")
+    checkpointed = noted("checkpointed")
+    committed = noted("committed")
+    deactivate = noted("deactivate")
+    teardown = noted("teardown")
 
 
 class Taking(Noted):

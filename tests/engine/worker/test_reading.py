@@ -308,15 +308,12 @@ def read_whole(
 
 
 def test_small_elements_are_read_at_once_after_the_first_was_quick(monkeypatch):
+    assert read_whole(monkeypatch, 0.0, (1, 3), (3, 5))[1] == [1, 2, 3, 4], "they are claimed while they take long"
     reading, read = read_whole(monkeypatch, 1e9, (1, 3), (3, 5), (5, 7))
     assert read == [1, 2, -3, -4, -5, -6]
     done = [(each.source, each.start, each.end) for each in reading.recorder.record().done]
     assert done == [("f0", 1, 3), ("f1", 3, 5), ("f2", 5, 7)]
     assert (reading.left, reading.begun, reading.positions) == ([], 3, 6)
-
-
-def test_elements_are_claimed_while_they_take_long(monkeypatch):
-    assert read_whole(monkeypatch, 0.0, (1, 3), (3, 5))[1] == [1, 2, 3, 4]
 
 
 def test_a_failure_names_the_element_that_is_read_at_once(monkeypatch):
