@@ -205,19 +205,17 @@ def test_the_verifier_and_a_launch_name_the_chain_and_change_nothing(damaged, tm
     assert len(words.splitlines()) == len({*words.splitlines()}), "each fault is said once"
 
 
-@pytest.mark.gate(2)
-@pytest.mark.parametrize(("damage", "code"), [*DAMAGES.values()][:5], ids=[*DAMAGES][:5])
-def test_an_input_is_missed_without_heads_too(damaged, tmp_path, damage, code):
-    """All that the chains know: the application's chain declares and consumed its inputs."""
-    store, name = damaged(damage, "left", remembered=False)
+@pytest.mark.gate(4)
+@pytest.mark.parametrize(
+    ("damage", "code", "victim"),
+    [*((*each, "left") for each in [*DAMAGES.values()][:5]), (missing, "chain-lost", APPLICATION)],
+    ids=[*[*DAMAGES][:5], "application missing"],
+)
+def test_a_chain_is_missed_without_heads_too(damaged, tmp_path, damage, code, victim):
+    """As far as chains know each other: the application's chain declares and consumed its inputs."""
+    store, name = damaged(damage, victim, remembered=False)
     for said, words in refused_by_both(store, tmp_path):
-        assert (said, name in words) == (code, True)
-
-
-@pytest.mark.gate(3)
-def test_an_application_s_chain_is_missed_without_heads_too(damaged, tmp_path):
-    store, _ = damaged(missing, APPLICATION, remembered=False)
-    assert [code for code, _ in refused_by_both(store, tmp_path)] == ["chain-lost"] * 2
+        assert (said, victim == APPLICATION or name in words) == (code, True)
 
 
 @pytest.mark.gate(2)

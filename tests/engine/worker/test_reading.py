@@ -229,27 +229,13 @@ class Torn(OffsetRestrictionTracker):
 
 
 class Tearing(Hooked):
-    def tracker(self, element: Block, restriction: OffsetRange) -> Torn:
-        return Torn(restriction)
-
-
-def test_a_tracker_that_raises_at_the_deadline_fails_its_operator():
-    """The watchdog asks it on a thread of its own, which would end, and with it all deadlines of the slot."""
-    reading = reading_of(elements_of(Tearing(after_claim=lambda _: over())), Block(1, "a", 0, 3))
-
-    def over() -> None:
-        watchdog.submit(reading.deadline.split).exception()
-
-    with ThreadPoolExecutor(1) as watchdog, pytest.raises(ValueError, match="torn") as raised:
-        list(reading.work())
-    assert operator_of(raised.value) == "hooked"
-
-
-class Endless(Tearing):
     """Reads without an end, and claims only the first numbers."""
 
     claims: int = 0
     sends: Callable[[int], Any] = int
+
+    def tracker(self, element: Block, restriction: OffsetRange) -> Torn:
+        return Torn(restriction)
 
     def process(self, element: Block, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[Any]:
         for number in range(3 * GATHERED_ITEMS):
@@ -261,11 +247,16 @@ class Endless(Tearing):
 
 
 @pytest.mark.parametrize(
-    ("claims", "sends", "reached"),
-    [(OFFSET_INFINITY, int, 5), (6, lambda number: Batch.of([number]), 5), (6, int, GATHERED_ITEMS - 1)],
-    ids=["at the next claim", "at the next batch", "at the next items"],
+    ("end", "claims", "sends", "reached"),
+    [
+        (9, OFFSET_INFINITY, int, 5),  # at the next claim
+        (OFFSET_INFINITY, OFFSET_INFINITY, int, 5),
+        (OFFSET_INFINITY, 6, lambda number: Batch.of([number]), 5),  # at the next batch
+        (OFFSET_INFINITY, 6, int, GATHERED_ITEMS - 1),  # at the next items
+    ],
 )
-def test_work_without_an_end_fails_soon_after_its_tracker_raised(claims, sends, reached):
+def test_work_fails_soon_after_its_tracker_raised_at_the_deadline(end, claims, sends, reached):
+    """The watchdog asks it on a thread of its own, which must not end: it has all deadlines of the slot."""
     numbers: list[int] = []
 
     def over(number: int) -> None:
@@ -273,12 +264,10 @@ def test_work_without_an_end_fails_soon_after_its_tracker_raised(claims, sends, 
         if number == 5:
             watchdog.submit(reading.deadline.split).result(within(30))
 
-    operator = Endless(after_claim=over, claims=claims, sends=sends)
-    reading = reading_of(elements_of(operator), Block(1, "a", 0, OFFSET_INFINITY))
+    reading = reading_of(elements_of(Tearing(after_claim=over, claims=claims, sends=sends)), Block(1, "a", 0, end))
     with ThreadPoolExecutor(1) as watchdog, pytest.raises(ValueError, match="torn") as raised:
         list(reading.work())
-    assert operator_of(raised.value) == "hooked"
-    assert numbers[-1] == reached
+    assert (operator_of(raised.value), numbers[-1]) == ("hooked", reached)
 
 
 class Whole(Batched):
