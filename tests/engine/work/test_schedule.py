@@ -85,25 +85,17 @@ def test_blocks_of_one_length_and_another_cost_are_allocated_by_their_cost():
     assert [(cut.element_id, cut.why) for cut in given.cuts] == [(0, EVEN)]
 
 
-def test_where_no_other_window_begins_slots_are_allocated_more_than_they_should_do():
-    given = dealer_of(block(0, 0, 100_000), error=1.0).next(1, {INTO: 2}, NEAR, overlaps=False)
-    loads = [sum(each.length for each in hand) for hand in given.allocation[INTO]]
-    assert loads == pytest.approx([(1 + BESIDES) * given.lasts_millis] * 2, rel=0.01)
-    first, second = given.allocation[INTO]
-    assert first[0].end == second[0].start < second[0].end == first[1].start
-
-
-def test_what_was_cut_and_not_begun_costs_no_piece():
+def test_where_no_other_window_begins_slots_are_allocated_more_and_what_was_not_begun_costs_no_piece():
     scheduler = dealer_of(block(0, 0, 100_000), error=1.0)
     given = scheduler.next(1, {INTO: 2}, NEAR, overlaps=False)
-    slot_work = given.allocation[INTO]
-    worked = [
-        SlotResult(0, slot, 700.0, 700.0, [left_of(hand[0], hand[0].start + 700, 700.0), *hand[1:]])
-        for slot, hand in enumerate(slot_work)
-    ]
-    scheduler.over(given, worked)
+    first, second = hands = given.allocation[INTO]
+    loads = [sum(each.length for each in hand) for hand in hands]
+    assert loads == pytest.approx([(1 + BESIDES) * given.lasts_millis] * 2, rel=0.01)
+    assert first[0].end == second[0].start < second[0].end == first[1].start
+    left = [[left_of(hand[0], hand[0].start + 700, 700.0), *hand[1:]] for hand in hands]
+    scheduler.over(given, [SlotResult(0, slot, 700.0, 700.0, each) for slot, each in enumerate(left)])
     waits = [(each.start, each.end) for each in scheduler.queue.all()]
-    assert waits == [(700, slot_work[1][0].start), (slot_work[1][0].start + 700, 100_000)]
+    assert waits == [(700, second[0].start), (second[0].start + 700, 100_000)]
 
 
 def test_a_slot_that_was_at_work_is_reported_with_its_split_and_one_that_was_not_is_not():
@@ -121,9 +113,8 @@ def test_a_forecast_that_was_wrong_makes_the_next_window_short():
     given = scheduler.next(1, {INTO: 2}, NEAR, overlaps=True)
     assert given.lasts_millis == 10_000.0
     (a,), (b,) = given.allocation[INTO]
-    scheduler.over(
-        given, [SlotResult(0, 0, 10_000.0, 10_000.0, []), SlotResult(0, 1, 10.0, 10_000.0, [left_of(b, 10, 1e4)])]
-    )
+    slow = SlotResult(0, 1, 10.0, 10_000.0, [left_of(b, 10, 1e4)])
+    scheduler.over(given, [SlotResult(0, 0, 10_000.0, 10_000.0, []), slow])
     assert a.number != b.number
     assert scheduler.pace.error > 0.9
     assert scheduler.next(2, {INTO: 2}, NEAR, overlaps=True).lasts_millis < 4000
