@@ -119,6 +119,7 @@ def test_asking_costs_the_same_however_many_blocks_wait():
     short, long = (WorkQueue.of(block(number, 2 * PIECE) for number in range(count)) for count in (10, 300))
     near = {INTO: anywhere}
     assert long.backlogs(near, NOW)[INTO].blocks == 300
+    assert long.backlogs({}, NOW)[INTO].pieces == 300, "where nothing can be cut, a block is one piece"
     assert calls_of(lambda: long.backlogs(near, NOW)) == calls_of(lambda: short.backlogs(near, NOW))
 
 
