@@ -1,12 +1,15 @@
 """Small applications on the reference, each in a folder of its own, run, crashed and resumed."""
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from dagkit import (
+    Batch,
     Block,
     Config,
     Dag,
@@ -23,12 +26,13 @@ from dagkit import (
 )
 from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
-from dagkit.compiler import Compilation, compile_application
-from dagkit.engine.points import Probe
-from dagkit.engine.reports.run_events import RunEvent
+from dagkit.compiler import compile_application
+from dagkit.engine.program.lower import program_of
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.run.run_state import RunSettings, RunState
-from dagkit.engine.worker.protocol import Answer, Backend, Cores, WindowTask
+from dagkit.engine.worker.outbox import Arrived
+from dagkit.engine.worker.protocol import Answer, Backend, WindowTask
+from dagkit.engine.worker.slot import SlotRun
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
 from dagkit.plan import fingerprint
@@ -36,6 +40,7 @@ from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import Crash, CrashAfter
 from dagkit_operators import FileSplitterInput, Filter, LineReader, RecordWriter
+from tests.backends.slots import InSlots
 from tests.patience import within
 
 Draw = Callable[[Dag, Any], None]
@@ -44,7 +49,6 @@ Draw = Callable[[Dag, Any], None]
 class Script(InputOperator):
     """Emits what is written for each look, and nothing once all was emitted."""
 
-    kind = "cast.script/1"
     out = OutputPort(int)
     looks: tuple[tuple[int, ...], ...] = ()
     ends: bool = False
@@ -67,7 +71,6 @@ class Script(InputOperator):
 class Ranges(InputOperator):
     """Finds stretches of numbers: those of one look after the other."""
 
-    kind = "cast.ranges/1"
     blocks = OutputPort(Block)
     looks: tuple[tuple[int, ...], ...] = ()
     """The lengths of the stretches that are found in each look."""
@@ -89,7 +92,6 @@ class Ranges(InputOperator):
 class Digits(SplittableOperator[Block]):
     """Reads every position of a block as the number that it is."""
 
-    kind = "cast.digits/1"
     served_by_engine = True
     blocks = InputPort(Block)
     numbers = OutputPort(int)
@@ -111,7 +113,6 @@ class Digits(SplittableOperator[Block]):
 class Collect(Operator):
     """Keeps what arrives, for the test to look at."""
 
-    kind = "cast.collect/1"
     input = InputPort[Any]()
     arrived = State[list[Any]](list)
 
@@ -119,46 +120,41 @@ class Collect(Operator):
         self.arrived.append(item)
 
 
+class Swallow(Operator):
+    """Takes all there is."""
+
+    input = InputPort[Any]()
+
+    def process(self, item: Any) -> None: ...
+
+
 @dataclass
-class Hurried:
+class Around:
+    """A backend that does as another one does, but for what a subclass defines."""
+
+    inner: Any
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+@dataclass
+class Hurried(Around):
     """A backend whose windows are over as soon as they have begun."""
 
-    inner: Backend
     lasts_millis: float = 0.0
-
-    def load(self, compilation: Compilation) -> None:
-        self.inner.load(compilation)
-
-    def cores(self) -> Cores:
-        return self.inner.cores()
 
     def run(self, assignment: WindowTask) -> Answer:
         hurried = None if assignment.lasts_millis is None else self.lasts_millis
         return self.inner.run(replace(assignment, lasts_millis=hurried))
 
-    def running(self) -> Any:
-        return self.inner.running()
-
-    def put_in_place(self, files: Any, application_path: str, *, durable: bool) -> None:
-        self.inner.put_in_place(files, application_path, durable=durable)
-
-    def close(self) -> None:
-        self.inner.close()
-
 
 @dataclass
-class InPairs:
+class InPairs(Around):
     """A backend on which the first window of a run does not end before the second has begun."""
 
-    inner: Backend
     second_began: threading.Event = field(default_factory=threading.Event)
     first_began: bool = False
-
-    def load(self, compilation: Compilation) -> None:
-        self.inner.load(compilation)
-
-    def cores(self) -> Cores:
-        return self.inner.cores()
 
     def run(self, assignment: WindowTask) -> Answer:
         if self.first_began:
@@ -168,15 +164,23 @@ class InPairs:
             assert self.second_began.wait(within(30)), "there is a second window"
         return self.inner.run(assignment)
 
-    def running(self) -> Any:
-        return self.inner.running()
-
-    def put_in_place(self, files: Any, application_path: str, *, durable: bool) -> None:
-        self.inner.put_in_place(files, application_path, durable=durable)
-
     def close(self) -> None:
         self.second_began.set()
         self.inner.close()
+
+
+def reference(backend: Backend) -> Backend:
+    """The backend of a desk as it is."""
+    return backend
+
+
+def slots(backend: Any) -> InSlots:
+    """A backend for a desk on which operators are fused as on Spark."""
+    return InSlots(backend.compilation)
+
+
+on_both = pytest.mark.parametrize("backend", [reference, slots], ids=["reference", "slots"])
+"""On either backend of a desk: both must do the same."""
 
 
 @dataclass
@@ -186,7 +190,7 @@ class Desk:
     home: Path
     draw: Draw
     until: Until = Until.ONCE
-    backend: Callable[[Backend], Backend] = lambda backend: backend
+    backend: Callable[[Backend], Backend] = reference
     clock: FakeClock | None = None
     overlap: int = 2
     conf: Mapping[str, Any] = field(default_factory=dict)
@@ -199,14 +203,7 @@ class Desk:
     def out(self) -> Path:
         return self.home / "out"
 
-    def loop(
-        self,
-        *,
-        probe: Probe | None = None,
-        windows: int | None = None,
-        observers: Sequence[Callable[[RunEvent], None]] = (),
-        ledger: Ledger | None = None,
-    ) -> Loop:
+    def loop(self, *, windows: int | None = None, ledger: Ledger | None = None, **given: Any) -> Loop:
         """A loop that knows nothing but what is in the folder."""
         compilation = compile_application(self.draw, Config.of(self.conf))
         return Loop(
@@ -217,12 +214,12 @@ class Desk:
                 RunSettings(self.place, self.until, windows, overlap=self.overlap, durable=False, home=str(self.home)),
                 fingerprint=fingerprint(compilation.plan),
                 clock=self.clock,
-                probe=probe,
-                observers=observers,
+                **given,
             )
         )
 
     def run(self, **given: Any) -> Loop:
+        """Run a loop to its end; `probe` and `observers` are those of its state."""
         loop = self.loop(**given)
         loop.run()
         return loop
@@ -253,11 +250,21 @@ class Desk:
         """What stands in each output file."""
         return {str(path.relative_to(self.out)): path.read_bytes() for path in files_in(self.out)}
 
+    def text(self) -> str:
+        """What stands in the files of all blocks, in the order of the blocks."""
+        return b"".join(
+            self.outputs()[name] for name in sorted(self.outputs(), key=lambda name: int(name, 16))
+        ).decode()
+
     def leftovers(self) -> list[str]:
         """Staged files, and files that were being made; those of windows that are still to come are swept with them."""
         staging, last = Path(self.place) / "staging", self.loop().run_state.checkpoint.window
         staged = [path for path in files_in(staging) if int(path.relative_to(staging).parts[0]) <= last]
         return [str(path) for path in [*staged, *self.home.rglob("*.finishing"), *self.home.rglob("*.whole")]]
+
+    def troubles(self) -> list[str]:
+        """Faults of the ledger, and leftovers."""
+        return [*self.faults(), *self.leftovers()]
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -267,6 +274,45 @@ def files_in(folder: Path) -> list[Path]:
 def arrived(loop: Loop, operator: str = "collect") -> list[Any]:
     """What a collector was left with, one partition after the other."""
     return [item for state in loop.run_state.state.get(operator, ()) for item in state.get("arrived", [])]
+
+
+def chain(**operators: Any) -> Draw:
+    """Operators by name, each of which sends to the next one; a pair is an operator and how many partitions it has.
+
+    Each drawing has operators of its own.
+    """
+
+    def draw(dag: Dag, conf: object) -> None:
+        before: Any = None
+        for name, operator in operators.items():
+            one, partitions = operator if isinstance(operator, tuple) else (operator, None)
+            placed = dag.add_operator(name, one.configured({}))
+            if partitions is not None:
+                dag.set_operator_attribute(placed, OperatorContext.PARTITIONER, StatelessPartitioner(partitions))
+            before = placed if before is None else before >> placed
+
+    return draw
+
+
+def one_slot(draw: Draw, **task: Any) -> tuple[SlotRun, Arrived]:
+    """The one slot behind an input in window 1, and the number that arrives there."""
+    program = program_of(compile_application(draw))
+    (wire,) = program.targets
+    return SlotRun(program, 0, 0, WindowTask(1, **task), {}), Arrived(wire, Batch.of([1]))
+
+
+def files_given(home: Path, *texts: str) -> str:
+    """Write files to be read, `0.txt` and so on; return their folder."""
+    (home / "in").mkdir(parents=True)
+    for number, text in enumerate(texts):
+        (home / "in" / f"{number}.txt").write_text(text)
+    return str(home / "in")
+
+
+def with_lines(home: Path, **given: Any) -> Desk:
+    """Three files that end without a newline, in blocks that no line ends with."""
+    files_given(home, *(some_lines(9, seed=number).rstrip("\n") for number in range(3)))
+    return Desk(home, lines_through_filter(home, **given))
 
 
 def lines_through_filter(
@@ -294,14 +340,7 @@ def lines_through_filter(
 
 def numbers_collected(looks: tuple[tuple[int, ...], ...], *, readers: int = 1, waits_every: int = 0) -> Draw:
     """Stretches of numbers, read by several, and collected by one."""
-
-    def draw(dag: Dag, conf: object) -> None:
-        ranges = dag.add_operator("ranges", Ranges(looks=looks))
-        digits = dag.add_operator("digits", Digits(waits_every=waits_every))
-        dag.set_operator_attribute(digits, OperatorContext.PARTITIONER, StatelessPartitioner(readers))
-        ranges >> digits >> dag.add_operator("collect", Collect())
-
-    return draw
+    return chain(ranges=Ranges(looks=looks), digits=(Digits(waits_every=waits_every), readers), collect=Collect())
 
 
 def some_lines(count: int, *, seed: int = 0) -> str:

@@ -27,7 +27,6 @@ Stretches = list[tuple[int, int]]
 class Tally(Operator):
     """Knows of every number whether it was counted, and refuses one that is counted again."""
 
-    kind = "counting.tally/1"
     numbers = InputPort(Counted)
     counted = State[dict[str, Stretches]](dict)
 

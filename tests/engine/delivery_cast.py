@@ -3,7 +3,9 @@
 import json
 import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from dagkit import (
     Dag,
@@ -70,7 +72,6 @@ class Database:
 class Insert(Operator):
     """Adds numbers to a table."""
 
-    kind = "cast.insert/1"
     numbers = InputPort(int)
     staged = ExternalOutput(lambda insert: Database(insert.path), waits_seconds=lambda insert: insert.waits_seconds)
     path: str
@@ -116,17 +117,16 @@ def numbers_inserted_in_both(first: Path, second: Path, *, waits_seconds: float)
     return draw
 
 
+def rows_in(path: Path, columns: str) -> list[Any]:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(f"SELECT {columns}").fetchall()
+
+
 def numbers_in(path: Path) -> list[int]:
     """The numbers in the table."""
-    with sqlite3.connect(path) as connection:
-        found = [number for (number,) in connection.execute("SELECT number FROM numbers ORDER BY number")]
-    connection.close()
-    return found
+    return [number for (number,) in rows_in(path, "number FROM numbers ORDER BY number")]
 
 
 def windows_in(path: Path) -> Mapping[str, int]:
     """The last window of each writer."""
-    with sqlite3.connect(path) as connection:
-        found = dict(connection.execute("SELECT writer, window_id FROM windows"))
-    connection.close()
-    return found
+    return dict(rows_in(path, "writer, window_id FROM windows"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dagkit.engine.reports.run_events import Observer, RunEvent
 from dagkit.launching import launch
-from tests.engine.cast import Desk, Hurried, lines_through_filter, numbers_collected, some_lines
+from tests.engine.cast import Desk, Draw, Hurried, files_given, lines_through_filter, numbers_collected, some_lines
 from tests.engine.work_cast import numbers_of_names
 
 KILLED = {"block_size": 150, "readers": 3, "threshold": 4}
@@ -16,9 +16,7 @@ RANGES = ((7, 3, 9), (20,), (1, 1, 1, 8), (6, 6))
 
 def fill(home: Path) -> None:
     """Files enough for a dozen windows."""
-    (home / "in").mkdir(parents=True)
-    for number in range(6):
-        (home / "in" / f"{number}.txt").write_text(some_lines(40, seed=number))
+    files_given(home, *(some_lines(40, seed=number) for number in range(6)))
 
 
 def publisher(told: Connection, leave: Semaphore) -> Observer:
@@ -52,10 +50,13 @@ def run_names(home: Path, told: Connection, leave: Semaphore) -> None:
     desk.run(observers=[publisher(told, leave)])
 
 
+def lines_on_spark(home: Path) -> Draw:
+    return lines_through_filter(home, block_size=800, readers=2, threshold=4)
+
+
 def on_spark(home: Path, observer: Observer) -> None:
     """Lines through a filter, on Spark."""
-    draw = lines_through_filter(home, block_size=800, readers=2, threshold=4)
-    launch(draw, until="once", path=home / "app", observers=[observer], durable=False)
+    launch(lines_on_spark(home), until="once", path=home / "app", observers=[observer], durable=False)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,6 @@ def minute_of(instant: datetime | None) -> int | None:
 class Clocked(InputOperator):
     """Emits the minutes of one look after the other, and estimates a watermark."""
 
-    kind = "cast.clocked/1"
     minutes = OutputPort(int)
     looks: tuple[Minutes, ...] = ()
     ends: bool = False
@@ -60,8 +59,6 @@ class Clocked(InputOperator):
 class Untimed(Clocked):
     """Emits minutes, and estimates no watermark."""
 
-    kind = "cast.untimed/1"
-
     @property
     def estimates_watermark(self) -> bool:
         return False
@@ -70,7 +67,6 @@ class Untimed(Clocked):
 class Passing(RowOperator):
     """Passes on its items."""
 
-    kind = "cast.passing/1"
     items = InputPort[Any]()
     same = OutputPort[Any]()
 
@@ -81,7 +77,6 @@ class Passing(RowOperator):
 class Sorted(Operator):
     """Keeps minutes until the watermark has passed them, and then sends them in order."""
 
-    kind = "cast.sorted/1"
     uses_watermark = True
     minutes = InputPort(int)
     others = InputPort(int, optional=True)
@@ -119,7 +114,6 @@ class Sorted(Operator):
 class TimedNumbers(Timed):
     """Emits the number of each minute, and estimates the watermark of each element."""
 
-    kind = "cast.timed-numbers/1"
     minutes = OutputPort(int)
     idle_minutes: int | None = None
     known_from: Mapping[str, int] = Field(default_factory=dict)

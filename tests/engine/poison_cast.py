@@ -8,15 +8,18 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from dagkit import Dag, Operator, OutputPort
+from dagkit import Operator, OutputPort
 from dagkit.api.ports import InputPort
 from dagkit.engine.aside.watchdog import report_file
+from dagkit.engine.changes.requests import ask
 from dagkit.engine.history.history import history
 from dagkit_operators import FileSplitterInput, Items, LineReader, MatchFiles, ReadFiles
-from tests.engine.cast import Collect, Desk, Digits, Draw, Ranges
+from tests.engine.cast import Collect, Desk, Digits, Draw, Ranges, chain
 from tests.engine.work_cast import Looks, Names
 from tests.patience import within
 
@@ -59,7 +62,6 @@ def die(way: Way) -> None:
 class Poisoned(Operator):
     """Passes numbers on, and dies at some of them."""
 
-    kind = "cast.poisoned/1"
     input = InputPort(int)
     output = OutputPort(int)
     poison: tuple[int, ...] = ()
@@ -74,7 +76,6 @@ class Poisoned(Operator):
 class PoisonedNames(Poisoned):
     """Passes numbers of names on, and dies at some of the numbers."""
 
-    kind = "cast.poisoned-names/1"
     input = InputPort[Any]()
     output = OutputPort[Any]()
 
@@ -87,7 +88,6 @@ class PoisonedNames(Poisoned):
 class PoisonedLines(Poisoned):
     """Passes the text of lines on, and dies at one of them."""
 
-    kind = "cast.poisoned-lines/1"
     input = InputPort[Any]()
     output = OutputPort[Any]()
 
@@ -100,56 +100,27 @@ class PoisonedLines(Poisoned):
 
 def lines_of_blocks(home: Path) -> Draw:
     """The lines of files that an input operator divides into blocks."""
-
-    def draw(dag: Dag, conf: object) -> None:
-        splitter = dag.add_operator(
-            "splitter", FileSplitterInput(scanner={"files": [str(home / "in")]}, block_size=400)
-        )
-        reader = dag.add_operator("reader", LineReader())
-        dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
-        reader >> dag.add_operator("poisoned", PoisonedLines()) >> dag.add_operator("collect", Collect())
-
-    return draw
+    splitter = FileSplitterInput(scanner={"files": [str(home / "in")]}, block_size=400)
+    return chain(splitter=splitter, reader=LineReader(), poisoned=PoisonedLines(), collect=Collect())
 
 
 def lines_of_matches(home: Path) -> Draw:
     """The lines of files that an operator in the middle of the graph finds."""
-
-    def draw(dag: Dag, conf: object) -> None:
-        patterns = dag.add_operator("patterns", Items(items=[str(home / "in" / "*.txt")]))
-        reader = dag.add_operator("reader", ReadFiles())
-        patterns >> dag.add_operator("match", MatchFiles()) >> reader
-        reader >> dag.add_operator("poisoned", PoisonedLines()) >> dag.add_operator("collect", Collect())
-
-    return draw
+    patterns = Items(items=[str(home / "in" / "*.txt")])
+    read = {"match": MatchFiles(), "reader": ReadFiles()}
+    return chain(patterns=patterns, **read, poisoned=PoisonedLines(), collect=Collect())
 
 
 def poisoned(looks: tuple[tuple[int, ...], ...], *poison: int, way: Way = "signal") -> Draw:
     """Ranges of numbers, of which some end the process that handles them."""
-
-    def draw(dag: Dag, conf: object) -> None:
-        ranges, digits = dag.add_operator("ranges", Ranges(looks=looks)), dag.add_operator("digits", Digits())
-        (
-            ranges
-            >> digits
-            >> dag.add_operator("poisoned", Poisoned(poison=poison, way=way))
-            >> dag.add_operator("collect", Collect())
-        )
-
-    return draw
+    deadly = Poisoned(poison=poison, way=way)
+    return chain(ranges=Ranges(looks=looks), digits=Digits(), poisoned=deadly, collect=Collect())
 
 
 def poisoned_names(looks: Looks, *poison: int, kind: Any, by_now: int = 0, way: Way = "signal") -> Draw:
     """Numbers of names, read by a splittable operator of any kind, of which some end the process that handles them."""
-
-    def draw(dag: Dag, conf: object) -> None:
-        numbered = dag.add_operator("numbered", kind(by_now=by_now))
-        dag.add_stream("names", dag.add_operator("names", Names(looks=looks)).names, numbered.names)
-        poisoned = dag.add_operator("poisoned", PoisonedNames(poison=poison, way=way))
-        dag.add_stream("numbers", numbered.numbers, poisoned.input)
-        dag.add_stream("passed", poisoned.output, dag.add_operator("collect", Collect()).input)
-
-    return draw
+    deadly = PoisonedNames(poison=poison, way=way)
+    return chain(names=Names(looks=looks), numbered=kind(by_now=by_now), poisoned=deadly, collect=Collect())
 
 
 def killed(desk: Desk) -> int:
@@ -164,7 +135,18 @@ def killed(desk: Desk) -> int:
     return process.exitcode
 
 
+def aside(desk: Desk) -> Sequence[Any]:
+    """What is set aside."""
+    return list(history(desk.ledger()))[-1].checkpoint.aside
+
+
 def set_aside(desk: Desk) -> list[tuple[int, int]]:
     """The ranges that are set aside."""
-    last = list(history(desk.ledger()))[-1].checkpoint
-    return [(each.item.start, each.item.end) for each in last.aside]
+    return [(each.item.start, each.item.end) for each in aside(desk)]
+
+
+def ask_of(desk: Desk, request: Any) -> Any:
+    """Ask something of the next launch, ten seconds later by the clock of the desk."""
+    if desk.clock is not None:
+        desk.clock.advance(seconds=10)
+    return ask(desk.ledger().store, request, datetime.now(UTC) if desk.clock is None else desk.clock.now())

@@ -18,15 +18,18 @@ from dagkit.ranges.cursor import Run
 from tests.engine.work_cast import Named
 
 
-class CountFn(SplittableOperator[Named]):
-    """Counts up to the number of a name, as the first example of splittable functions does."""
+class Numbering(SplittableOperator[Named, Any]):
+    """Emits each number of a name."""
 
-    kind = "cast.count-fn/1"
     names = InputPort[Named](main=True)
     numbers = OutputPort[tuple[str, int]](main=True)
     odd = OutputPort[tuple[str, int]]()
     by_now: int = 0
     defers_at: tuple[int, ...] = ()
+
+
+class CountFn(Numbering):
+    """Counts up to the number of a name, as the first example of splittable functions does."""
 
     def initial_restriction(self, element: Named) -> tuple[int, int]:
         return (0, element[1])
@@ -42,15 +45,10 @@ TABLE = [bytes([0xF0, number]) for number in range(256)]
 """The keys of a sorted table; none of them is text."""
 
 
-class TableReader(SplittableOperator[Named, ByteKeyRange]):
+class TableReader(Numbering):
     """Reads the first rows of a table, by their keys."""
 
-    kind = "cast.table-reader/1"
-    names = InputPort[Named](main=True)
-    numbers = OutputPort[tuple[str, int]](main=True)
-    odd = OutputPort[tuple[str, int]]()
-    by_now: int = 0
-    defers_at: tuple[int, ...] = ()
+    restriction_type = ByteKeyRange
 
     def initial_restriction(self, element: Named) -> ByteKeyRange:
         return ByteKeyRange(b"", TABLE[element[1]])
@@ -120,16 +118,10 @@ class PairsTracker(RestrictionTracker[Pairs, tuple[str, int]]):
             raise WorkUnclaimed(self._pairs[self._claimed], None)
 
 
-class ShardReader(SplittableOperator[Named, Pairs]):
+class ShardReader(Numbering):
     """Reads rows of two shards, which are pairs."""
 
-    kind = "cast.shard-reader/1"
     restriction_type = Pairs
-    names = InputPort[Named](main=True)
-    numbers = OutputPort[tuple[str, int]](main=True)
-    odd = OutputPort[tuple[str, int]]()
-    by_now: int = 0
-    defers_at: tuple[int, ...] = ()
 
     def initial_restriction(self, element: Named) -> Pairs:
         return Pairs(tuple(("even" if row % 2 == 0 else "odd", row) for row in range(element[1])))
@@ -194,16 +186,10 @@ class SinceTracker(RestrictionTracker[Since, int]):
             raise WorkUnclaimed(self._next, self._stop)
 
 
-class Follower(SplittableOperator[Named, Since]):
+class Follower(Numbering):
     """Follows what has no end, as far as it has come by now."""
 
-    kind = "cast.follower/1"
     restriction_type = Since
-    names = InputPort[Named](main=True)
-    numbers = OutputPort[tuple[str, int]](main=True)
-    odd = OutputPort[tuple[str, int]]()
-    by_now: int = 0
-    defers_at: tuple[int, ...] = ()
 
     def initial_restriction(self, element: Named) -> Since:
         return Since(0, element[1] if element[1] >= 0 else None)

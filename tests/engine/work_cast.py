@@ -19,6 +19,7 @@ from dagkit import (
     State,
     StatelessPartitioner,
 )
+from dagkit.engine.run.loop import Loop
 from dagkit.ranges import (
     OFFSET_INFINITY,
     MonotonicWatermarkEstimator,
@@ -26,6 +27,7 @@ from dagkit.ranges import (
     RestrictionTracker,
     WatermarkEstimator,
 )
+from tests.engine.cast import arrived
 
 MIDNIGHT = datetime(2024, 1, 1, tzinfo=UTC)
 Named = tuple[str, int]
@@ -37,7 +39,6 @@ Looks = tuple[tuple[Named, ...], ...]
 class Names(InputOperator):
     """Emits names, those of one look after the other."""
 
-    kind = "cast.names/1"
     names = OutputPort[Named]()
     looks: Looks = ()
     at = State(0)
@@ -52,7 +53,6 @@ class Names(InputOperator):
 class Twice(RowOperator):
     """Makes two names of each."""
 
-    kind = "cast.twice/1"
     name = InputPort[Named]()
     names = OutputPort[Named]()
 
@@ -65,7 +65,6 @@ class Twice(RowOperator):
 class Numbered(SplittableOperator[Named]):
     """Emits each number of a name, once; of a name whose numbers have no end, as many as there are by now."""
 
-    kind = "cast.numbered/1"
     names = InputPort[Named](main=True)
     numbers = OutputPort[tuple[str, int]](main=True)
     odd = OutputPort[tuple[str, int]]()
@@ -105,7 +104,6 @@ class Numbered(SplittableOperator[Named]):
 class Greeted(Numbered):
     """Emits the newest greeting with each name."""
 
-    kind = "cast.greeted/1"
     greetings = InputPort(str, optional=True)
     greeting = State("")
 
@@ -120,8 +118,6 @@ class Greeted(Numbered):
 
 class Timed(Numbered):
     """Emits with each number how many minutes after midnight it was."""
-
-    kind = "cast.timed/1"
 
     def watermark(self, element: Named, reached: datetime | None) -> WatermarkEstimator:
         self._times = MonotonicWatermarkEstimator(reached)
@@ -153,7 +149,6 @@ class Telling(Numbered):
 class Kept(Operator):
     """Writes what arrives in a window to a file of the window, and remembers nothing."""
 
-    kind = "cast.kept/1"
     items = InputPort[Any]()
     files = OutputFiles(lambda kept: kept.folder)
     folder: str
@@ -174,7 +169,6 @@ class Kept(Operator):
 class Collected(Operator):
     """Keeps what arrives, for the test to look at."""
 
-    kind = "cast.collected/1"
     items = InputPort[Any]()
     odd = InputPort[Any](optional=True)
     arrived = State[list[Any]](list)
@@ -220,6 +214,11 @@ def numbers_of_names(
         dag.add_stream("odd", numbered.odd, collect.odd)
 
     return draw
+
+
+def numbers(loop: Loop) -> list[tuple[str, int]]:
+    """The numbers of names that were collected."""
+    return sorted(tuple(item["~tuple"]) for item in arrived(loop))
 
 
 def numbers_expected(looks: Looks, by_now: int, *, doubled: bool) -> list[tuple[str, int]]:

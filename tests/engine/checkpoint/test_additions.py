@@ -12,7 +12,7 @@ from dagkit.engine.checkpoint import additions
 from dagkit.engine.checkpoint.additions import EARLIER, StoredState
 from dagkit.engine.points import Point
 from dagkit.testing.crashes import CrashAfter
-from tests.engine.cast import Desk, lines_through_filter, some_lines
+from tests.engine.cast import Desk, files_given, lines_through_filter, some_lines
 
 
 def stored(states: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -98,27 +98,13 @@ def test_a_state_that_was_stored_whole_is_not_written_again():
 @pytest.mark.slow
 @pytest.mark.parametrize("crashes", [0, 4])
 def test_what_a_splitter_knows_is_added_to_its_chain_and_resumed(crashes, tmp_path):
-    (tmp_path / "in").mkdir()
-    for number in range(12):
-        (tmp_path / "in" / f"{number:02}.txt").write_text(some_lines(3, seed=number))
+    files_given(tmp_path, *(some_lines(3, seed=number) for number in range(12)))
     desk = Desk(tmp_path, lines_through_filter(tmp_path, block_size=1000, threshold=1))
     assert desk.crash(*(CrashAfter(Point.FINISHED, n + 1) for n in range(crashes))) == crashes
     loop = desk.run()
-    root = desk.ledger().chain("splitter")
-    states = [r.block.event.new_source_state for r in root.records() if hasattr(r.block.event, "new_source_state")]
-    assert [len(json.loads(state.value)["known"]) // 16 for state in states if state] == [
-        1,
-        2,
-        1,
-        4,
-        1,
-        2,
-        1,
-        8,
-        1,
-        2,
-        1,
-        4,
-    ]
-    assert len(desk.loop().run_state.journal.state_of("splitter")["known"]) == 12 * 16  # type: ignore[arg-type]
+    events = [record.block.event for record in desk.ledger().chain("splitter").records()]
+    states = [event.new_source_state for event in events if getattr(event, "new_source_state", None)]
+    added = [len(json.loads(state.value)["known"]) // 16 for state in states]
+    assert added == [1, 2, 1, 4, 1, 2, 1, 8, 1, 2, 1, 4]
+    assert len(desk.loop().run_state.journal.state_of("splitter")["known"]) == 12 * 16
     assert (desk.faults(), loop.checkpoint.window) == ([], desk.run().checkpoint.window)

@@ -1,11 +1,9 @@
 """While much work waits, windows record its sum, and checkpoints what changed in it: nothing is lost in any crash."""
 
 from itertools import product
-from typing import Any
 
 import pytest
 
-from dagkit import Dag
 from dagkit.api.running import Until
 from dagkit.engine.checkpoint import stored_checkpoint, work_records
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
@@ -14,7 +12,7 @@ from dagkit.engine.points import Point
 from dagkit.engine.work import queue, waiting
 from dagkit.engine.work.waiting import WorkSum
 from dagkit.testing.crashes import CrashAfter
-from tests.engine.cast import Collect, Desk, Digits, Hurried, InPairs, Ranges, arrived
+from tests.engine.cast import Desk, Digits, Hurried, InPairs, Ranges, arrived, chain, numbers_collected
 
 LOOKS = tuple(tuple(1 + (look + block) % 7 for block in range(30)) for look in range(4))
 TOTAL = sum(map(sum, LOOKS))
@@ -47,12 +45,7 @@ def is_a_sum(checkpoint: Checkpoint) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("until", [Until.ONCE, Until.DRAINED])
 def test_no_number_is_lost_or_doubled_in_a_run_that_is_killed_in_any_window(until, tmp_path):
-    def draw(dag: Dag, _: Any) -> None:
-        ranges, digits = dag.add_operator("ranges", Ranges(looks=LOOKS)), dag.add_operator("digits", Digits())
-        dag.add_stream("blocks", ranges.blocks, digits.blocks)
-        dag.add_stream("numbers", digits.numbers, dag.add_operator("collect", Collect()).input)
-
-    desk = Desk(tmp_path, draw, backend=Hurried)
+    desk = Desk(tmp_path, numbers_collected(LOOKS), backend=Hurried)
     points = [Point.PLANNED, Point.STAGED, Point.APPENDED]
     assert desk.crash(*(CrashAfter(point, window) for window, point in product(range(1, 5), points))) == 12
     desk.until = until
@@ -67,16 +60,11 @@ def test_no_number_is_lost_or_doubled_in_a_run_that_is_killed_in_any_window(unti
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", [Hurried, lambda backend: InPairs(Hurried(backend))])
 def test_a_window_records_no_work_that_only_a_younger_one_discovered(backend, tmp_path):
-    def draw(dag: Dag, _: Any) -> None:
-        ranges, digits = dag.add_operator("ranges", Ranges(looks=LOOKS)), dag.add_operator("digits", Digits())
-        dag.add_stream("blocks", ranges.blocks, digits.blocks)
-
-    desk = Desk(tmp_path, draw, backend=backend)
+    desk = Desk(tmp_path, chain(ranges=Ranges(looks=LOOKS), digits=Digits()), backend=backend)
     desk.run(windows=4)
     desk.backend = Hurried
     desk.run(windows=4)
-    found = checkpoints(desk)
-    assert any(map(is_a_sum, found))
+    assert any(map(is_a_sum, checkpoints(desk)))
     assert all("missing" not in fault and "doubled" not in fault for fault in desk.faults())
     desk.run()
     assert desk.faults() == []

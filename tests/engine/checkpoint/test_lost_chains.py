@@ -28,11 +28,11 @@ Contents = dict[str, bytes]
 APPLICATION = "numbers"
 
 
-def application(looks: int) -> Callable[[Dag, Any], None]:
-    """Two inputs, each of which finds something in each look."""
+def application(looks: int, *names: str) -> Callable[[Dag, Any], None]:
+    """Two inputs, or those named, each of which finds something in each look."""
 
     def draw(dag: Dag, conf: object) -> None:
-        for name in ("left", "right"):
+        for name in names or ("left", "right"):
             script = dag.add_operator(name, Script(looks=((1, 2), (3,), (4, 5))[:looks]))
             dag.add_stream(f"{name}-numbers", script.out, dag.add_operator(f"{name}-collect", Collect()).input)
 
@@ -91,16 +91,14 @@ def under(contents: Contents, prefix: str, other: str) -> Contents:
 Damage = Callable[[Contents, Contents, Contents, str], Contents]
 
 
-def missing(now: Contents, before: Contents, foreign: Contents, name: str) -> Contents:
-    return without(now, chain(name))
+def deleted(*parts: str) -> Damage:
+    """Parts of a chain's folder are deleted."""
+    return lambda now, before, foreign, name: without(now, *(chain(name) + part for part in parts))
 
 
-def blocks_deleted(now: Contents, before: Contents, foreign: Contents, name: str) -> Contents:
-    return without(now, f"{chain(name)}blocks/", f"{chain(name)}segments/")
-
-
-def older(now: Contents, before: Contents, foreign: Contents, name: str) -> Contents:
-    return {**without(now, chain(name)), **under(before, chain(name), chain(name))}
+def replaced(now: Contents, other: Contents, name: str) -> Contents:
+    """A chain is as in another folder."""
+    return {**without(now, chain(name)), **under(other, chain(name), chain(name))}
 
 
 def swapped(now: Contents, before: Contents, foreign: Contents, name: str) -> Contents:
@@ -109,29 +107,16 @@ def swapped(now: Contents, before: Contents, foreign: Contents, name: str) -> Co
     return {**without(now, chain(name), chain(other)), **exchanged}
 
 
-def of_another_application(now: Contents, before: Contents, foreign: Contents, name: str) -> Contents:
-    return {**without(now, chain(name)), **under(foreign, chain(name), chain(name))}
-
-
-def all_chains_missing(now: Contents, before: Contents, foreign: Contents, name: str) -> Contents:
-    return without(now, "ledger/chains/")
-
-
-def ledger_missing(now: Contents, before: Contents, foreign: Contents, name: str) -> Contents:
-    return without(now, "ledger/")
-
-
-DAMAGES: list[tuple[Damage, str]] = [
-    (missing, "chain-lost"),
-    (blocks_deleted, "chain-lost"),
-    (swapped, "chain-swapped"),
-    (of_another_application, "chain-swapped"),
-    (older, "head-lost"),
-    (all_chains_missing, "chain-lost"),
-    (ledger_missing, "chain-lost"),
-]
-KNOWN_BY_THE_CHAINS = [each for each in DAMAGES if each[0] is not ledger_missing and each[0] is not all_chains_missing]
-"""What is noticed without `heads/` too, of an input: the application's chain declares and consumed it."""
+missing, blocks_deleted = deleted(""), deleted("blocks/", "segments/")
+DAMAGES: dict[str, tuple[Damage, str]] = {
+    "missing": (missing, "chain-lost"),
+    "blocks deleted": (blocks_deleted, "chain-lost"),
+    "swapped": (swapped, "chain-swapped"),
+    "of another application": (lambda now, before, foreign, name: replaced(now, foreign, name), "chain-swapped"),
+    "older": (lambda now, before, foreign, name: replaced(now, before, name), "head-lost"),
+    "all chains missing": (lambda now, *_: without(now, "ledger/chains/"), "chain-lost"),
+    "ledger missing": (lambda now, *_: without(now, "ledger/"), "chain-lost"),
+}
 
 # ---- where a ledger is kept
 
@@ -153,7 +138,7 @@ LAYOUTS = ["loose blocks", "segments", "object store", "fsspec", pytest.param("s
 
 @pytest.fixture(params=LAYOUTS)
 def layout(request):
-    return str(request.param)
+    return request.param
 
 
 @pytest.fixture
@@ -201,47 +186,36 @@ def verified(store: Store) -> None:
 # ---- the tests
 
 
-@pytest.mark.gate(5)
-@pytest.mark.parametrize("victim", ["left", APPLICATION])
-@pytest.mark.parametrize(("damage", "code"), DAMAGES, ids=lambda each: getattr(each, "__name__", ""))
-def test_a_launch_refuses_and_changes_nothing(damaged, tmp_path, damage, code, victim):
-    store, name = damaged(damage, victim)
+def refused_by_both(store: Store, tmp_path: Path, looks: int = 3) -> list[tuple[str, str]]:
+    """What the verifier and a launch say, which change nothing."""
     there = contents_of(store)
-    said, words = refusal(lambda: run(tmp_path, store, 3))
-    assert (said, "restore" in words) == (code, True)
-    assert name in words
+    refusals = [refusal(lambda: verified(store)), refusal(lambda: run(tmp_path, store, looks))]
+    assert contents_of(store) == there
+    return refusals
+
+
+@pytest.mark.gate(8)
+@pytest.mark.parametrize("victim", ["left", APPLICATION])
+@pytest.mark.parametrize(("damage", "code"), DAMAGES.values(), ids=DAMAGES)
+def test_the_verifier_and_a_launch_name_the_chain_and_change_nothing(damaged, tmp_path, damage, code, victim):
+    store, name = damaged(damage, victim)
+    (found, problem), (refused, words) = refused_by_both(store, tmp_path)
+    assert (found, name in problem, refused, name in words) == (code, True, code, True)
+    assert "restore" in words
     assert len(words.splitlines()) == len({*words.splitlines()}), "each fault is said once"
-    assert contents_of(store) == there
 
 
-@pytest.mark.gate(6)
-@pytest.mark.parametrize("victim", ["left", APPLICATION])
-@pytest.mark.parametrize(("damage", "code"), DAMAGES, ids=lambda each: getattr(each, "__name__", ""))
-def test_verify_names_the_chain(damaged, damage, code, victim):
-    store, name = damaged(damage, victim)
-    said, words = refusal(lambda: verified(store))
-    assert said == code
-    assert name in words
-
-
-@pytest.mark.gate(2)
-@pytest.mark.parametrize(("damage", "code"), KNOWN_BY_THE_CHAINS, ids=lambda each: getattr(each, "__name__", ""))
-def test_an_input_is_missed_without_heads_too(damaged, tmp_path, damage, code):
-    store, name = damaged(damage, "left", remembered=False)
-    there = contents_of(store)
-    for act in (lambda: verified(store), lambda: run(tmp_path, store, 3)):
-        said, words = refusal(act)
-        assert (said, name in words) == (code, True)
-    assert contents_of(store) == there
-
-
-@pytest.mark.gate(3)
-def test_an_application_s_chain_is_missed_without_heads_too(damaged, tmp_path):
-    store, _ = damaged(missing, APPLICATION, remembered=False)
-    there = contents_of(store)
-    for act in (lambda: verified(store), lambda: run(tmp_path, store, 3)):
-        assert refusal(act)[0] == "chain-lost"
-    assert contents_of(store) == there
+@pytest.mark.gate(4)
+@pytest.mark.parametrize(
+    ("damage", "code", "victim"),
+    [*((*each, "left") for each in [*DAMAGES.values()][:5]), (missing, "chain-lost", APPLICATION)],
+    ids=[*[*DAMAGES][:5], "application missing"],
+)
+def test_a_chain_is_missed_without_heads_too(damaged, tmp_path, damage, code, victim):
+    """As far as chains know each other: the application's chain declares and consumed its inputs."""
+    store, name = damaged(damage, victim, remembered=False)
+    for said, words in refused_by_both(store, tmp_path):
+        assert (said, victim == APPLICATION or name in words) == (code, True)
 
 
 @pytest.mark.gate(2)
@@ -264,9 +238,8 @@ def test_an_input_that_is_older_than_a_planned_window_is_refused(tmp_path):
     before = dict(store._contents)
     with pytest.raises(Crash):
         run(tmp_path, store, 2, probe=CrashAfter(Point.STAGED))
-    store._contents = without(older(store._contents, before, {}, "left"), f"{HEADS}/")
-    for act in (lambda: verified(store), lambda: run(tmp_path, store, 2)):
-        code, words = refusal(act)
+    store._contents = without(replaced(store._contents, before, "left"), f"{HEADS}/")
+    for code, words in refused_by_both(store, tmp_path, 2):
         assert (code, "a planned window" in words) == ("head-lost", True)
 
 
@@ -275,11 +248,7 @@ def test_an_earlier_input_is_missed_by_the_verifier(tmp_path):
     store = MemoryStore()
     run(tmp_path, store, 1)
 
-    def without_left(dag: Dag, conf: object) -> None:
-        script = dag.add_operator("right", Script(looks=((1, 2), (3,))))
-        dag.add_stream("right-numbers", script.out, dag.add_operator("right-collect", Collect()).input)
-
-    Desk(tmp_path, without_left).run(ledger=Ledger.create(store))
+    Desk(tmp_path, application(2, "right")).run(ledger=Ledger.create(store))
     assert verify(Ledger.open(store)).is_complete
     store._contents = without(store._contents, chain("left"), f"{HEADS}/")
     assert refusal(lambda: verified(store))[0] == "chain-lost"

@@ -8,42 +8,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit import (
-    Dag,
-    InputPort,
-    KeyedState,
-    Operator,
-    OperatorContext,
-    OutputPort,
-    PortContext,
-    State,
-    StatelessPartitioner,
-)
+from dagkit import Dag, InputPort, KeyedState, Operator, OutputPort, PortContext, State
 from dagkit.api.keyed import saved_keys
 from dagkit.compiler import compile_application
-from dagkit.engine.checkpoint.next_checkpoint import is_among, settled, with_numbers
+from dagkit.engine.checkpoint.checkpoint import Checkpoint
+from dagkit.engine.checkpoint.next_checkpoint import is_among, next_checkpoint, settled, with_numbers
+from dagkit.engine.checkpoint.outcome import ChangesInForce, ConsumedWork, InputStatus, RemainingWork, WindowOutcome
 from dagkit.engine.checkpoint.redistribute import StateStranded, redistribute_state
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Program
-from tests.engine.cast import Script
+from dagkit.engine.worker.protocol import Answer, Report
+from tests.engine.cast import Collect, Digits, Ranges, Script, chain
+from tests.engine.items import waiting
 
 
-def part(file: str, *, block: int | None = None, finished: bool = False) -> Part:
+def part(file: str, block: int | None = None, *, finished: bool = False) -> Part:
     return Part(operator="writer", file=file, part="staging/1/a/b/0.part", length=1, block=block, finished=finished)
 
 
 @pytest.mark.parametrize(
     ("parts", "open_blocks", "whole"),
     [
-        pytest.param([part("a", block=1)], set(), "a", id="a block that was read to its end"),
-        pytest.param([part("a", block=1)], {1}, "", id="a block that is not read to its end"),
-        pytest.param([part("a", block=1), part("b", block=2)], {2}, "a", id="one of two blocks"),
-        pytest.param([part("a"), part("a")], set(), "", id="an unfinished file"),
-        pytest.param([part("a"), part("a", finished=True)], set(), "aa", id="a finished file"),
-        pytest.param([part("a", block=1, finished=True)], {1}, "a", id="finishing comes before the block"),
-        pytest.param([part("a", block=1), part("a", block=2)], {2}, "", id="a file of two blocks needs both"),
-        pytest.param([], {1}, "", id="nothing was written"),
+        ([part("a", 1)], set(), "a"),  # a block that was read to its end
+        ([part("a", 1)], {1}, ""),
+        ([part("a", 1), part("b", 2)], {2}, "a"),
+        ([part("a"), part("a")], set(), ""),  # an unfinished file
+        ([part("a"), part("a", finished=True)], set(), "aa"),
+        ([part("a", 1, finished=True)], {1}, "a"),  # finishing comes before the block
+        ([part("a", 1), part("a", 2)], {2}, ""),  # a file of two blocks needs both
+        ([], {1}, ""),
     ],
 )
 def test_which_files_are_whole(parts, open_blocks, whole):
@@ -53,7 +47,7 @@ def test_which_files_are_whole(parts, open_blocks, whole):
 
 
 def test_what_is_of_no_block_is_whole_with_the_last_window():
-    parts = [part("a"), part("b", block=1), part("c", block=2)]
+    parts = [part("a"), part("b", 1), part("c", 2)]
     done, still_open = settled(parts, {1}, last=True)
     assert ([each.file for each in done], [each.file for each in still_open]) == (["a", "c"], ["b"])
 
@@ -73,7 +67,6 @@ def test_numbers_are_kept_as_stretches(numbers, asked):
 
 
 class Tally(Operator):
-    kind = "cast.tally-and-total/1"
     numbers = InputPort(int, key=lambda number: number)
     output = OutputPort(int)
     counts = KeyedState[int, int](int)
@@ -83,24 +76,14 @@ class Tally(Operator):
         self.counts[number] += 1
 
 
-class Unkeyed(Operator):
+class Unkeyed(Tally):
     """Keeps values by a key that items are not routed by."""
 
-    kind = "cast.unkeyed/1"
     numbers = InputPort(int)
-    counts = KeyedState[int, int](int)
-
-    def process(self, number: int) -> None:
-        self.counts[number] += 1
 
 
 def program(partitions: int, operator: type[Operator] = Tally) -> Program:
-    def draw(dag: Dag, conf: object) -> None:
-        tally: Any = dag.add_operator("tally", operator())
-        dag.set_operator_attribute(tally, OperatorContext.PARTITIONER, StatelessPartitioner(partitions))
-        dag.add_operator("script", Script()) >> tally
-
-    return program_of(compile_application(draw))
+    return program_of(compile_application(chain(script=Script(), tally=(operator(), partitions))))
 
 
 PROGRAMS = {count: program(count) for count in range(1, 6)}
@@ -120,11 +103,11 @@ def keyed(program: Program, counts: Mapping[int, int]) -> dict[str, tuple[dict[s
 @given(st.dictionaries(st.integers(), st.integers(1, 9)), st.integers(1, 5), st.integers(1, 5))
 def test_keyed_values_lie_where_their_keys_do(counts, before, now):
     found = redistribute_state(PROGRAMS[now], keyed(PROGRAMS[before], counts))
-    expected = keyed(PROGRAMS[now], counts)
-    as_sets = [
-        [saved_keys(slot.get("counts", [])) for slot in states.get("tally", [{}] * now)] for states in (found, expected)
-    ]
-    assert as_sets[0] == as_sets[1]
+    as_sets, expected = (
+        [saved_keys(slot.get("counts", [])) for slot in states.get("tally", [{}] * now)]
+        for states in (found, keyed(PROGRAMS[now], counts))
+    )
+    assert as_sets == expected
 
 
 def test_a_partition_whose_keys_are_all_another_s_now_keeps_none_of_their_values():
@@ -139,9 +122,9 @@ def test_a_partition_whose_keys_are_all_another_s_now_keeps_none_of_their_values
 @pytest.mark.parametrize(
     ("before", "now"),
     [
-        pytest.param([{"total": 1}, {"total": 2}], [{"total": 1}, {"total": 2}, {}], id="new partitions begin empty"),
-        pytest.param([{"total": 1}, {}], [{"total": 1}], id="a partition without state may go"),
-        pytest.param([{"gone": 1}], [{}], id="what the class declares no more is forgotten"),
+        ([{"total": 1}, {"total": 2}], [{"total": 1}, {"total": 2}, {}]),  # new partitions begin empty
+        ([{"total": 1}, {}], [{"total": 1}]),  # a partition without state may go
+        ([{"gone": 1}], [{}]),  # what the class declares no more is forgotten
     ],
 )
 def test_other_state_stays_where_it_is(before, now):
@@ -151,11 +134,8 @@ def test_other_state_stays_where_it_is(before, now):
 
 def test_values_of_partitions_that_own_no_keys_stay_where_they_are():
     def draw(dag: Dag, conf: object) -> None:
-        head, tally = dag.add_operator("head", Tally()), dag.add_operator("tally", Unkeyed())
-        dag.set_operator_attribute(head, OperatorContext.PARTITIONER, StatelessPartitioner(3))
-        dag.set_input_port_attribute(tally.numbers, PortContext.PARTITION_PARALLEL, True)
-        dag.add_operator("script", Script()) >> head
-        dag.add_stream("numbers", head.output, tally.numbers)
+        chain(script=Script(), head=(Tally(), 3), tally=Unkeyed())(dag, conf)
+        dag.set_input_port_attribute(dag.operator("tally").numbers, PortContext.PARTITION_PARALLEL, True)
 
     before: Any = ({"counts": [[1, 1, 0]]}, {"counts": [[1, 2, 0]]})
     assert redistribute_state(program_of(compile_application(draw)), {"tally": before})["tally"] == (*before, {})
@@ -163,10 +143,7 @@ def test_values_of_partitions_that_own_no_keys_stay_where_they_are():
 
 @pytest.mark.parametrize(
     ("operator", "before"),
-    [
-        pytest.param(Tally, [{"total": 1}, {"total": 2}], id="a total"),
-        pytest.param(Unkeyed, [{"counts": [[1, 1, 0]]}, {"counts": [[1, 2, 0]]}], id="one key in two partitions"),
-    ],
+    [(Tally, [{"total": 1}, {"total": 2}]), (Unkeyed, [{"counts": [[1, 1, 0]]}, {"counts": [[1, 2, 0]]}])],
 )
 def test_state_that_no_operator_can_take_over_stops_the_launch(operator, before):
     kept: Any = {"tally": tuple(before)}
@@ -176,3 +153,25 @@ def test_state_that_no_operator_can_take_over_stops_the_launch(operator, before)
 
 def test_state_of_an_operator_that_is_gone_is_forgotten():
     assert redistribute_state(PROGRAMS[1], {"gone": ({"total": 1},)}) == {}
+
+
+# ---- two windows in flight
+
+IN_FLIGHT = program_of(compile_application(chain(ranges=Ranges(), digits=Digits(), collect=Collect())))
+(TARGET,) = (each.address for each in IN_FLIGHT.targets.values() if each.address == "digits.blocks")
+
+
+@pytest.mark.parametrize("younger", [[(10, 20)], [(10, 14), (14, 20)]], ids=["whole", "in pieces"])
+def test_what_the_older_window_left_of_a_block_waits_though_a_younger_one_has_its_number(younger):
+    older, left, given = (waiting(0, *bounds, into=TARGET) for bounds in ((0, 10), (3, 10), (10, 20)))
+    outcome = WindowOutcome(
+        IN_FLIGHT,
+        window_id=1,
+        consumed=ConsumedWork([older], {TARGET: [[older]]}),
+        answer=Answer((Report(0, 0, left=(left,)),)),
+        state={},
+    )
+    allocated = [waiting(0, *bounds, into=TARGET) for bounds in younger]
+    remaining = RemainingWork(younger=[ConsumedWork([given], {TARGET: [allocated]})])
+    checkpoint = next_checkpoint(Checkpoint(), outcome, remaining, InputStatus(), ChangesInForce())
+    assert [(each.start, each.end) for each in checkpoint.queue] == [(3, 10)]

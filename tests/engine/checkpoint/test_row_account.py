@@ -1,7 +1,7 @@
 """The items of a window add up, on every backend; where they do not, the warning names operator, window and numbers."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,12 @@ from dagkit.engine.history.row_history import WindowRows, refuse_unbalanced, row
 from dagkit.ledger import Ledger
 from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit_operators import Filter, FlatMap, Map
-from tests.backends.slots import InSlots
-from tests.engine.cast import Desk
+from tests.engine.cast import Desk, Draw, Swallow, chain, on_both
 
 WINDOWS = (("1", "2", "x"), ("4",))
 
 
 class Texts(InputOperator):
-    kind = "rows.texts/1"
     output = OutputPort(str)
     at = State(0)
 
@@ -31,18 +29,9 @@ class Texts(InputOperator):
         self.at += 1
 
 
-class Sink(Operator):
-    kind = "rows.sink/1"
-    input = InputPort[Any]()
-
-    def process(self, item: Any) -> None:
-        pass
-
-
 class Each(SplittableOperator[str]):
     """Takes each text as an element of its own."""
 
-    kind = "rows.each/1"
     input = InputPort(str, main=True)
 
     def initial_restriction(self, element: str) -> OffsetRange:
@@ -55,7 +44,6 @@ class Each(SplittableOperator[str]):
 class Lossy(RowOperator):
     """Drops even numbers, although it declares that it keeps all."""
 
-    kind = "rows.lossy/1"
     rows = Rows.KEPT
     input = InputPort(int)
     output = OutputPort(int)
@@ -68,44 +56,32 @@ class Lossy(RowOperator):
 class Doubling(Lossy):
     """Sends each number twice, although it declares that it sends at most one."""
 
-    kind = "rows.doubling/1"
     rows = Rows.FILTERED
 
     def process(self, item: int) -> Iterator[int]:
         yield from (item, item)
 
 
-def draw(*operators: tuple[str, Operator]) -> Callable[[Dag, object], None]:
+def draw(*operators: tuple[str, Operator]) -> Draw:
     """Texts to numbers, whose rejected ones go to a sink of their own, through these operators into a sink."""
 
     def populate_dag(dag: Dag, conf: object) -> None:
-        numbers: Any = dag.add_operator("Numbers", Map[str, int](int))
-        before: Any = dag.add_operator("Texts", Texts()) >> numbers
-        for name, operator in operators:
-            before = before >> dag.add_operator(name, operator)
-        before >> dag.add_operator("Sink", Sink())
-        dag.add_stream("rejected", numbers.rejected, dag.add_operator("Refused", Sink()).input)
+        chain(Texts=Texts(), Numbers=Map[str, int](int), **dict(operators), Sink=Swallow())(dag, conf)
+        dag.add_stream("rejected", dag.operator("Numbers").rejected, dag.add_operator("Refused", Swallow()).input)
 
     return populate_dag
 
 
-def fused(backend: Any) -> Any:
-    return InSlots(backend.compilation)
-
-
-def accounts(path: Path, *operators: tuple[str, Operator], backend: Any = lambda backend: backend) -> list[WindowRows]:
-    desk = Desk(path, draw(*operators), backend=backend)
+def accounts(path: Path, draw: Draw, **given: Any) -> list[WindowRows]:
+    desk = Desk(path, draw, **given)
     desk.run(windows=2)
-    return list(row_history(Ledger.open(desk.place)))
+    return list(row_history(desk.ledger()))
 
 
-everywhere = pytest.mark.parametrize("backend", [lambda backend: backend, fused], ids=["reference", "slots"])
-
-
-@everywhere
+@on_both
 def test_the_ledger_keeps_the_items_of_each_window(tmp_path, backend):
     operators = [("Odd", Filter[int](lambda n: n % 2 == 1)), ("Twice", FlatMap[int, int](lambda n: [n, n]))]
-    first, second = accounts(tmp_path, *operators, backend=backend)
+    first, second = accounts(tmp_path, draw(*operators), backend=backend)
     assert first.account.operators == {
         "Numbers": OperatorRows(taken={"input": 3}, sent={"output": 2, "rejected": 1}, rule=Rows.KEPT),
         "Odd": OperatorRows(taken={"input": 2}, sent={"output": 1}, rule=Rows.FILTERED),
@@ -122,7 +98,6 @@ def test_the_ledger_keeps_the_items_of_each_window(tmp_path, backend):
 class WithRows(Operator):
     """Names its input as the declaration of how many items it sends."""
 
-    kind = "rows.with-rows/1"
     rows = InputPort[int]()
     output = OutputPort(int)
 
@@ -130,13 +105,13 @@ class WithRows(Operator):
         self.output.emit(item)
 
 
-@everywhere
+@on_both
 def test_a_port_may_be_named_rows(tmp_path, backend):
-    first, _ = accounts(tmp_path, ("Rows", WithRows()), backend=backend)
+    first, _ = accounts(tmp_path, draw(("Rows", WithRows())), backend=backend)
     assert first.account.operators["Rows"] == OperatorRows(taken={"rows": 2}, sent={"output": 2})
 
 
-@everywhere
+@on_both
 @pytest.mark.parametrize(
     ("operator", "numbers"),
     [
@@ -147,7 +122,7 @@ def test_a_port_may_be_named_rows(tmp_path, backend):
 )
 def test_a_window_that_does_not_add_up_is_reported(operator, numbers, tmp_path, backend, caplog):
     with caplog.at_level(logging.WARNING):
-        first, _ = accounts(tmp_path, ("Broken", operator), backend=backend)
+        first, _ = accounts(tmp_path, draw(("Broken", operator)), backend=backend)
     (breach,) = first.breaches()
     assert breach.problem == f"the items of Broken do not add up in window 1: it {numbers}"
     assert (breach.scene.operator, breach.scene.window) == ("Broken", 1)
@@ -157,15 +132,10 @@ def test_a_window_that_does_not_add_up_is_reported(operator, numbers, tmp_path, 
         refuse_unbalanced(Ledger.open(str(tmp_path / "app")))
 
 
-@everywhere
+@on_both
 def test_elements_count_as_sent_by_the_operator_before_a_splittable_one(tmp_path, backend):
-    def populate_dag(dag: Dag, conf: object) -> None:
-        numbers = dag.add_operator("Numbers", Map[str, str](lambda text: text))
-        dag.add_operator("Texts", Texts()) >> numbers >> dag.add_operator("Each", Each())
-
-    desk = Desk(tmp_path, populate_dag, backend=backend)
-    desk.run(windows=2)
-    windows = list(row_history(Ledger.open(desk.place)))
+    texts = chain(Texts=Texts(), Numbers=Map[str, str](lambda text: text), Each=Each())
+    windows = accounts(tmp_path, texts, backend=backend)
     assert [window.account.operators["Numbers"].sent for window in windows] == [{"output": 3}, {"output": 1}]
     assert [window.account.operators["Each"].received for window in windows] == [3, 1]
     assert not [breach for window in windows for breach in window.breaches()]
@@ -177,29 +147,18 @@ def test_items_lost_on_a_stream_are_reported():
 
 
 def test_what_leaves_by_an_unconnected_output_is_not_missed(tmp_path):
-    def populate_dag(dag: Dag, conf: object) -> None:
-        dag.add_operator("Texts", Texts()) >> dag.add_operator("Numbers", Map[str, str](lambda text: text))
-
-    desk = Desk(tmp_path, populate_dag)
-    desk.run(windows=1)
-    (window,) = row_history(Ledger.open(desk.place))
+    window, _ = accounts(tmp_path, chain(Texts=Texts(), Numbers=Map[str, str](lambda text: text)))
     assert window.account.operators["Numbers"].rule is Rows.FILTERED
     assert not list(window.breaches())
 
 
 def test_a_subclass_with_another_process_declares_its_rows_again():
     class Other(Filter[int]):
-        kind = "rows.other/1"
-
         def process(self, item: int) -> Iterator[int]:
             yield from (item, item)
 
     class Same(Filter[int]):
-        kind = "rows.same/1"
+        """Has the process of its base."""
 
-    assert (rows_of(Filter), rows_of(Same), rows_of(Other), rows_of(Doubling)) == (
-        Rows.FILTERED,
-        Rows.FILTERED,
-        None,
-        Rows.FILTERED,
-    )
+    rules = [rows_of(kind) for kind in (Filter, Same, Other, Doubling)]
+    assert rules == [Rows.FILTERED, Rows.FILTERED, None, Rows.FILTERED]

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit import Dag
 from dagkit.engine.checkpoint import stored_checkpoint
 from dagkit.engine.checkpoint.stored_checkpoint import (
     CheckpointReader,
@@ -20,7 +19,7 @@ from dagkit.engine.history.history import history
 from dagkit.engine.points import Point
 from dagkit.ledger import ExecuteTransform
 from dagkit.testing.crashes import CrashAfter
-from tests.engine.cast import Collect, Desk, Script, arrived
+from tests.engine.cast import Collect, Desk, Script, arrived, chain
 
 
 class Blocks:
@@ -119,18 +118,14 @@ def stored_sizes(desk: Desk) -> list[int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("point", [Point.PLANNED, Point.STAGED, Point.APPENDED])
 def test_a_run_that_is_killed_in_any_window_resumes_from_what_changed(point, tmp_path):
-    def draw(dag: Dag, _: Any) -> None:
-        script = Script(looks=tuple(tuple(range(n * 1000, n * 1000 + 1000)) for n in range(12)), pause_millis=0)
-        dag.add_stream("numbers", dag.add_operator("script", script).out, dag.add_operator("collect", Collect()).input)
-
-    desk = Desk(tmp_path, draw)
+    script = Script(looks=tuple(tuple(range(n * 1000, n * 1000 + 1000)) for n in range(12)), pause_millis=0)
+    desk = Desk(tmp_path, chain(script=script, collect=Collect()))
     assert desk.crash(*(CrashAfter(point, window) for window in range(1, 13))) == 12
     loop = desk.run()
     assert arrived(loop) == [*range(12_000)]
     assert desk.faults() == []
-    counts = [
-        len(state[0]["arrived"]) for entry in history(desk.ledger()) if (state := entry.checkpoint.state.get("collect"))
-    ]
+    states = (entry.checkpoint.state.get("collect") for entry in history(desk.ledger()))
+    counts = [len(state[0]["arrived"]) for state in states if state]
     assert counts[:12] == [1000 * window for window in range(1, 13)]
     sizes = stored_sizes(desk)
     assert max(sizes) > 30_000

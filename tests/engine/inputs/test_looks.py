@@ -10,16 +10,15 @@ from pydantic import PrivateAttr
 from dagkit import Dag, InputOperator, OutputPort, State
 from dagkit.api.running import Context, Until
 from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.reports.run_events import Committed, RunEvent
+from dagkit.engine.reports.run_events import Committed, Found, RunEvent
 from dagkit.testing import FakeClock
-from tests.engine.cast import Collect, Desk, Script, arrived
+from tests.engine.cast import Collect, Desk, Digits, Ranges, Script, arrived, chain
 from tests.patience import within
 
 
 class Heard(Script):
     """Records its callbacks, in order."""
 
-    kind = "cast.heard/1"
     heard: ClassVar[list[str]] = []
 
     def setup(self, context: Context) -> None:
@@ -39,11 +38,8 @@ class Heard(Script):
 
 
 def test_a_look_in_vain_is_followed_by_one_for_the_same_window(tmp_path):
-    def draw(dag: Dag, conf: object) -> None:
-        heard = Heard(looks=((1,), (), (), (2,)), ends=True)
-        dag.add_operator("heard", heard) >> dag.add_operator("collect", Collect())
-
     Heard.heard.clear()
+    draw = chain(heard=Heard(looks=((1,), (), (), (2,)), ends=True), collect=Collect())
     loop = Desk(tmp_path, draw, until=Until.STOPPED, clock=FakeClock()).run()
     assert (arrived(loop), loop.checkpoint.window) == ([1, 2], 2)
     looks = ["begin_1 end", "begin_2 idle end", "begin_2 idle end", "begin_2 end", "begin_3 end"]
@@ -53,7 +49,6 @@ def test_a_look_in_vain_is_followed_by_one_for_the_same_window(tmp_path):
 class Lister(InputOperator):
     """Lists in the background: each list is emitted once it is complete."""
 
-    kind = "cast.lister/1"
     out = OutputPort(int)
     may_end: ClassVar[list[threading.Event]] = []
     """One event for each list: the list is complete after it is set."""
@@ -80,9 +75,7 @@ class Lister(InputOperator):
         return self.listed
 
 
-def listing(dag: Dag, conf: object) -> None:
-    collect = dag.add_operator("collect", Collect())
-    dag.add_stream("all", dag.add_operator("lister", Lister()).out, collect.input)
+LISTING = chain(lister=Lister(), collect=Collect())
 
 
 def complete(count: int) -> list[threading.Event]:
@@ -95,7 +88,7 @@ def complete(count: int) -> list[threading.Event]:
 @pytest.mark.parametrize("until", [Until.ONCE, Until.IDLE])
 def test_no_launch_ends_while_an_input_works_in_the_background(until, tmp_path):
     Lister.may_end = complete(3)
-    assert arrived(Desk(tmp_path, listing, until=until, clock=FakeClock()).run()) == [0, 1, 2]
+    assert arrived(Desk(tmp_path, LISTING, until=until, clock=FakeClock()).run()) == [0, 1, 2]
 
 
 def test_windows_run_while_an_input_works_in_the_background(tmp_path):
@@ -105,9 +98,8 @@ def test_windows_run_while_an_input_works_in_the_background(tmp_path):
     committed: list[int] = []
 
     def draw(dag: Dag, conf: object) -> None:
-        listing(dag, conf)
-        script = dag.add_operator("script", Script(looks=((7,), (8,), (9,))))
-        dag.add_stream("script", script.out, dag.add_operator("other", Collect()).input)
+        LISTING(dag, conf)
+        dag.add_operator("script", Script(looks=((7,), (8,), (9,)))) >> dag.add_operator("other", Collect())
 
     def observe(event: RunEvent) -> None:
         if isinstance(event, Committed):
@@ -121,22 +113,28 @@ def test_windows_run_while_an_input_works_in_the_background(tmp_path):
 
 def test_what_work_in_the_background_raises_ends_the_launch_and_names_the_operator(tmp_path):
     Lister.may_end = complete(1)
-
-    def draw(dag: Dag, conf: object) -> None:
-        collect = dag.add_operator("collect", Collect())
-        dag.add_stream("all", dag.add_operator("lister", Lister(fails=True)).out, collect.input)
-
-    with pytest.raises(OperatorFailed, match="lister") as raised:
-        Desk(tmp_path, draw, clock=FakeClock()).run()
-    assert "Input/output error" in str(raised.value)
+    with pytest.raises(OperatorFailed, match=r"(?s)lister.*Input/output error"):
+        Desk(tmp_path, chain(lister=Lister(fails=True), collect=Collect()), clock=FakeClock()).run()
 
 
 def test_a_launch_that_is_stopped_does_not_wait_for_work_in_the_background(tmp_path):
     Lister.may_end = [threading.Event()]
-    loop = Desk(tmp_path, listing, until=Until.STOPPED).loop()
+    loop = Desk(tmp_path, LISTING, until=Until.STOPPED).loop()
     runs = threading.Thread(target=loop.run)
     runs.start()
     loop.stop()
     runs.join(within(30))
     assert not runs.is_alive()
     Lister.may_end[0].set()
+
+
+def test_each_look_reports_the_work_that_it_found(tmp_path):
+    found: list[RunEvent] = []
+    draw = chain(ranges=Ranges(looks=((5,), (1, 2, 3), (4, 4))), digits=Digits())
+    loop = Desk(tmp_path, draw).run(observers=[found.append])
+    assert [event for event in found if isinstance(event, Found)] == [
+        Found("ranges", 1, 5, 0, {"byte": 5}),
+        Found("ranges", 3, 6, 0, {"byte": 6}),
+        Found("ranges", 2, 8, 0, {"byte": 8}),
+    ]
+    assert loop.run_state.driver_inputs._work == {}

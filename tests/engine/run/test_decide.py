@@ -32,140 +32,77 @@ OVER = replace(QUIET, until=Until.ONCE, looked_in_vain=True)
 """Nothing to do, and no further look."""
 
 
-def seen(outlook: LoopState = QUIET, **known: Any) -> LoopState:
-    return replace(outlook, **known)
+DELIVERING = replace(QUIET, unfinished=True, delivers=True, overlap=2, waiting=9)
+"""A window may begin before a delivery."""
+STOPPING = replace(QUIET, stopping=Stopping.AFTER_WINDOW)
+BUSY = replace(QUIET, busy=True, next_look=None)
+"""An input works in the background."""
+
+
+def case(claim: str, action: Action, outlook: LoopState = QUIET, **known: Any) -> Any:
+    return pytest.param(replace(outlook, **known), action, id=claim)
 
 
 @pytest.mark.parametrize(
     ("outlook", "action"),
     [
-        pytest.param(
-            seen(unfinished=True, in_flight=1, completed=True), Finish(), id="files come before the next commit"
-        ),
-        pytest.param(
-            seen(unfinished=True, delivers=True, overlap=2, waiting=9), Start(), id="a window begins before a delivery"
-        ),
-        pytest.param(
-            seen(unfinished=True, delivers=True, overlap=2, waiting=9, in_flight=1),
-            Finish(),
-            id="and no more than one",
-        ),
-        pytest.param(
-            seen(unfinished=True, delivers=True, overlap=1, waiting=9), Finish(), id="unless windows do not overlap"
-        ),
-        pytest.param(seen(unfinished=True, delivers=True, overlap=2), Finish(), id="or nothing waits"),
-        pytest.param(seen(unfinished=True, overlap=2, waiting=9), Finish(), id="or files are to be put in place"),
-        pytest.param(
-            seen(unfinished=True, delivers=True, overlap=2, waiting=9, next_attempt=NOW),
-            Finish(),
-            id="or the external system is away",
-        ),
-        pytest.param(
-            seen(unfinished=True, delivers=True, overlap=2, waiting=9, stopping=Stopping.AFTER_WINDOW),
-            Finish(),
-            id="or the run is to stop",
-        ),
-        pytest.param(
-            seen(unfinished=True, delivers=True, overlap=2, waiting=9, windows_left=0),
-            Finish(),
-            id="or no window is left",
-        ),
-        pytest.param(
-            seen(unfinished=True, delivers=True, overlap=2, waiting=9, change_pending=True),
-            Finish(),
-            id="or the next window comes after a change",
-        ),
-        pytest.param(
-            seen(unfinished=True, delivers=True, overlap=2, waiting=9, work_requested=True),
-            Finish(),
-            id="or after a request on work",
-        ),
-        pytest.param(
-            seen(in_flight=2, overlap=2, completed=True, waiting=9), Commit(), id="a commit comes before work"
-        ),
-        pytest.param(
-            seen(stopping=Stopping.AFTER_WINDOW, in_flight=1), Await(), id="who stops waits for what is in flight"
-        ),
-        pytest.param(
-            seen(stopping=Stopping.AFTER_WINDOW, in_flight=1, completed=True),
-            Commit(),
-            id="who stops commits what has ended",
-        ),
-        pytest.param(seen(stopping=Stopping.AFTER_WINDOW, waiting=9), Stop(), id="who stops leaves what waits"),
-        pytest.param(seen(in_flight=1, overlap=1, waiting=9), Await(), id="state goes from one window to the next"),
-        pytest.param(seen(in_flight=1, overlap=2, waiting=9), Start(), id="two windows overlap"),
-        pytest.param(seen(windows_left=0, waiting=9), Stop(), id="no more windows than were asked for"),
-        pytest.param(seen(windows_left=0, in_flight=1), Await(), id="the last window asked for is waited for"),
-        pytest.param(seen(promised=True, next_look=NOW), Start(), id="a promise comes before a look"),
-        pytest.param(seen(found=1, next_look=NOW), Start(), id="what was found is given away before a look"),
-        pytest.param(seen(waiting=4, plenty=4, next_look=NOW), Start(), id="no look while plenty waits"),
-        pytest.param(seen(waiting=3, plenty=4, next_look=NOW), Look(), id="a look when little waits"),
-        pytest.param(seen(waiting=3, plenty=4), Start(), id="what waits need not wait for a look"),
-        pytest.param(seen(in_flight=1, overlap=2), Await(LATER), id="while a window runs, the next look is waited for"),
-        pytest.param(
-            seen(OVER, in_flight=1, overlap=2, next_look=NOW),
-            Await(),
-            id="who looks no more is not waited for",
-        ),
-        pytest.param(
-            seen(change_pending=True, waiting=9), Change(), id="a pending change comes before the next window"
-        ),
-        pytest.param(
-            seen(change_pending=True, waiting=9, in_flight=1, overlap=2),
-            Await(),
-            id="a pending change waits for windows in flight",
-        ),
-        pytest.param(seen(change_pending=True, promised=True), Start(), id="a promise comes before a pending change"),
-        pytest.param(seen(change_pending=True, stopping=Stopping.AFTER_WINDOW), Stop(), id="who stops changes nothing"),
-        pytest.param(seen(changed=True), Start(), id="what changed is committed with a window of its own"),
-        pytest.param(seen(changed=True, in_flight=1, overlap=2), Await(LATER), id="and with no more than one"),
-        pytest.param(seen(has_delayed_items=True, next_look=LATER), Start(), id="what circles goes round at once"),
-        pytest.param(QUIET, Sleep(LATER), id="nothing to do until the next look"),
-        pytest.param(seen(begun=True, next_beat=SOON), Sleep(SOON), id="an open window waits for its beat"),
-        pytest.param(
-            seen(begun=True, next_beat=LATER, next_look=SOON), Sleep(SOON), id="a look may come before the beat"
-        ),
-        pytest.param(seen(begun=True, next_beat=NOW), Start(), id="an open window is closed in time"),
-        pytest.param(seen(OVER, begun=True, next_beat=SOON), Start(), id="at the end an open window is closed at once"),
-        pytest.param(seen(next_look=None), Stop(), id="it ends when all inputs have"),
-        pytest.param(OVER, Stop(), id="once: it ends when nothing was found"),
-        pytest.param(seen(OVER, until=Until.IDLE), Stop(), id="idle: it ends when nothing was found"),
-        pytest.param(seen(looked_in_vain=True), Sleep(LATER), id="stopped: it goes on when nothing was found"),
-        pytest.param(seen(OVER, next_look=NOW), Stop(), id="once: it looks no more after a look in vain"),
-        pytest.param(seen(OVER, until=Until.IDLE, next_look=NOW), Look(), id="idle: it looks whenever an input is due"),
-        pytest.param(seen(OVER, undrained=True), Start(last=True), id="operators learn that nothing more comes"),
-        pytest.param(
-            seen(OVER, undrained=True, closes=False), Start(), id="they learn it in a window that closes theirs"
-        ),
-        pytest.param(
-            seen(OVER, undrained=True, begun=True), Start(last=True), id="they learn it as their windows close"
-        ),
-        pytest.param(
-            seen(OVER, undrained=True, begun=True, closes=False),
-            Start(),
-            id="they do not learn it in the middle of one",
-        ),
-        pytest.param(
-            seen(busy=True, next_look=None), Await(), id="an input that works in the background keeps the launch alive"
-        ),
-        pytest.param(
-            seen(until=Until.ONCE, busy=True), Await(LATER), id="meanwhile another input looks when it is due"
-        ),
-        pytest.param(
-            seen(busy=True, next_look=None, begun=True, next_beat=SOON), Await(SOON), id="and open windows are closed"
-        ),
-        pytest.param(seen(busy=True, next_look=None, waiting=9), Start(), id="and what waits is done"),
-        pytest.param(seen(next_wake=SOON), Sleep(SOON), id="a file waits for the time at which it is complete"),
-        pytest.param(seen(next_wake=LATER, next_look=SOON), Sleep(SOON), id="a look may come before that time"),
-        pytest.param(seen(next_wake=NOW), Start(), id="at that time a window runs without work"),
-        pytest.param(
-            seen(busy=True, next_look=None, next_wake=SOON), Await(SOON), id="also while an input works in background"
-        ),
-        pytest.param(
-            seen(begun=True, next_beat=LATER, next_wake=SOON),
-            Sleep(SOON),
-            id="the earlier of a file and an open window",
-        ),
+        case("files come before the next commit", Finish(), unfinished=True, in_flight=1, completed=True),
+        case("a window begins before a delivery", Start(), DELIVERING),
+        case("and no more than one", Finish(), DELIVERING, in_flight=1),
+        case("unless windows do not overlap", Finish(), DELIVERING, overlap=1),
+        case("or nothing waits", Finish(), DELIVERING, waiting=0),
+        case("or files are to be put in place", Finish(), DELIVERING, delivers=False),
+        case("or the external system is away", Finish(), DELIVERING, next_attempt=NOW),
+        case("or the run is to stop", Finish(), DELIVERING, stopping=Stopping.AFTER_WINDOW),
+        case("or no window is left", Finish(), DELIVERING, windows_left=0),
+        case("or the next window comes after a change", Finish(), DELIVERING, change_pending=True),
+        case("or after a request on work", Finish(), DELIVERING, work_requested=True),
+        case("a commit comes before work", Commit(), in_flight=2, overlap=2, completed=True, waiting=9),
+        case("who stops waits for what is in flight", Await(), STOPPING, in_flight=1),
+        case("who stops commits what has ended", Commit(), STOPPING, in_flight=1, completed=True),
+        case("who stops leaves what waits", Stop(), STOPPING, waiting=9),
+        case("state goes from one window to the next", Await(), in_flight=1, overlap=1, waiting=9),
+        case("two windows overlap", Start(), in_flight=1, overlap=2, waiting=9),
+        case("no more windows than were asked for", Stop(), windows_left=0, waiting=9),
+        case("the last window asked for is waited for", Await(), windows_left=0, in_flight=1),
+        case("a promise comes before a look", Start(), promised=True, next_look=NOW),
+        case("what was found is given away before a look", Start(), found=1, next_look=NOW),
+        case("no look while plenty waits", Start(), waiting=4, plenty=4, next_look=NOW),
+        case("a look when little waits", Look(), waiting=3, plenty=4, next_look=NOW),
+        case("what waits need not wait for a look", Start(), waiting=3, plenty=4),
+        case("while a window runs, the next look is waited for", Await(LATER), in_flight=1, overlap=2),
+        case("who looks no more is not waited for", Await(), OVER, in_flight=1, overlap=2, next_look=NOW),
+        case("a pending change comes before the next window", Change(), change_pending=True, waiting=9),
+        case("and waits for windows in flight", Await(), change_pending=True, waiting=9, in_flight=1, overlap=2),
+        case("a promise comes before a pending change", Start(), change_pending=True, promised=True),
+        case("who stops changes nothing", Stop(), STOPPING, change_pending=True),
+        case("what changed is committed with a window of its own", Start(), changed=True),
+        case("and with no more than one", Await(LATER), changed=True, in_flight=1, overlap=2),
+        case("what circles goes round at once", Start(), has_delayed_items=True, next_look=LATER),
+        case("nothing to do until the next look", Sleep(LATER)),
+        case("an open window waits for its beat", Sleep(SOON), begun=True, next_beat=SOON),
+        case("a look may come before the beat", Sleep(SOON), begun=True, next_beat=LATER, next_look=SOON),
+        case("an open window is closed in time", Start(), begun=True, next_beat=NOW),
+        case("at the end an open window is closed at once", Start(), OVER, begun=True, next_beat=SOON),
+        case("it ends when all inputs have", Stop(), next_look=None),
+        case("once: it ends when nothing was found", Stop(), OVER),
+        case("idle: it ends when nothing was found", Stop(), OVER, until=Until.IDLE),
+        case("stopped: it goes on when nothing was found", Sleep(LATER), looked_in_vain=True),
+        case("once: it looks no more after a look in vain", Stop(), OVER, next_look=NOW),
+        case("idle: it looks whenever an input is due", Look(), OVER, until=Until.IDLE, next_look=NOW),
+        case("operators learn that nothing more comes", Start(last=True), OVER, undrained=True),
+        case("they learn it in a window that closes theirs", Start(), OVER, undrained=True, closes=False),
+        case("they learn it as their windows close", Start(last=True), OVER, undrained=True, begun=True),
+        case("not in the middle of one", Start(), OVER, undrained=True, begun=True, closes=False),
+        case("an input that works in the background keeps the launch alive", Await(), BUSY),
+        case("meanwhile another input looks when it is due", Await(LATER), until=Until.ONCE, busy=True),
+        case("and open windows are closed", Await(SOON), BUSY, begun=True, next_beat=SOON),
+        case("and what waits is done", Start(), BUSY, waiting=9),
+        case("a file waits for the time at which it is complete", Sleep(SOON), next_wake=SOON),
+        case("a look may come before that time", Sleep(SOON), next_wake=LATER, next_look=SOON),
+        case("at that time a window runs without work", Start(), next_wake=NOW),
+        case("also while an input works in background", Await(SOON), BUSY, next_wake=SOON),
+        case("the earlier of a file and an open window", Sleep(SOON), begun=True, next_beat=LATER, next_wake=SOON),
     ],
 )
 def test_the_next_action(outlook, action):
@@ -174,35 +111,28 @@ def test_the_next_action(outlook, action):
 
 def outlooks() -> Iterator[LoopState]:
     """All that differ in anything that a decision looks at."""
-    flying = [(0, False, 1), (0, False, 2), (1, False, 1), (1, True, 1), (1, False, 2), (1, True, 2), (2, False, 2)]
     either = (False, True)
-    for until, stopping, left, (in_flight, completed, overlap) in product(Until, Stopping, (None, 0, 1), flying):
-        for waiting, found, promised, has_delayed_items, begun in product((0, 5), (0, 1), either, either, either):
-            looks = [(None, False), (NOW, False), (SOON, False), (None, True), (SOON, True)]
-            for (next_look, busy), in_vain, undrained, closes, beat in product(
-                looks, either, either, either, (None, NOW, LATER)
-            ):
-                yield LoopState(
-                    until,
-                    NOW,
-                    stopping,
-                    left,
-                    in_flight=in_flight,
-                    completed=completed,
-                    overlap=overlap,
-                    waiting=waiting,
-                    plenty=4,
-                    found=found,
-                    promised=promised,
-                    has_delayed_items=has_delayed_items,
-                    begun=begun,
-                    busy=busy,
-                    next_look=next_look,
-                    looked_in_vain=in_vain and not busy,
-                    undrained=undrained,
-                    closes=closes,
-                    next_beat=beat,
-                )
+    alone = {
+        "until": Until,
+        "stopping": Stopping,
+        "windows_left": (None, 0, 1),
+        "waiting": (0, 5),
+        "found": (0, 1),
+        "promised": either,
+        "has_delayed_items": either,
+        "begun": either,
+        "looked_in_vain": either,
+        "undrained": either,
+        "closes": either,
+        "next_beat": (None, NOW, LATER),
+    }
+    flying = [(0, False, 1), (0, False, 2), (1, False, 1), (1, True, 1), (1, False, 2), (1, True, 2), (2, False, 2)]
+    looks = [(None, False), (NOW, False), (SOON, False), (None, True), (SOON, True)]
+    for (in_flight, completed, overlap), (next_look, busy), *values in product(flying, looks, *alone.values()):
+        known = dict(zip(alone, values, strict=True))
+        known["looked_in_vain"] &= not busy
+        flight = {"in_flight": in_flight, "completed": completed, "overlap": overlap}
+        yield LoopState(**known, **flight, now=NOW, plenty=4, busy=busy, next_look=next_look)
 
 
 def goes_on(outlook: LoopState, action: Action) -> bool:

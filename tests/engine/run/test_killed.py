@@ -14,7 +14,7 @@ import pytest
 
 from tests.engine import counting, driver
 from tests.engine.cast import Desk, arrived, lines_through_filter, numbers_collected
-from tests.engine.work_cast import numbers_expected, numbers_of_names
+from tests.engine.work_cast import numbers, numbers_expected, numbers_of_names
 from tests.patience import join, within
 from tests.processes import limited, run_program
 
@@ -76,9 +76,7 @@ def test_a_driver_that_is_killed_again_and_again_writes_each_line_once(tmp_path,
     undisturbed, desk = (Desk(home, lines_through_filter(home, **driver.KILLED)) for home in (once, often))
     undisturbed.run()
     assert killed(processes, driver.run_lines, often, number / 4) >= 4
-    assert desk.outputs() == undisturbed.outputs()
-    assert desk.faults() == []
-    assert desk.leftovers() == []
+    assert (desk.outputs(), desk.troubles()) == (undisturbed.outputs(), [])
 
 
 @pytest.mark.trial
@@ -86,8 +84,7 @@ def test_a_driver_that_is_killed_again_and_again_writes_each_line_once(tmp_path,
 def test_a_driver_that_is_killed_again_and_again_does_work_from_workers_once(tmp_path, processes, number):
     assert killed(processes, driver.run_names, tmp_path, number / 4) >= 4
     desk = Desk(tmp_path, numbers_of_names(driver.NAMES, by_now=driver.BY_NOW, senders=2))
-    told = sorted(tuple(item["~tuple"]) for item in arrived(desk.run()))
-    assert told == numbers_expected(driver.NAMES, driver.BY_NOW, doubled=True)
+    assert numbers(desk.run()) == numbers_expected(driver.NAMES, driver.BY_NOW, doubled=True)
     assert desk.faults() == []
 
 
@@ -100,26 +97,26 @@ def test_a_driver_that_is_killed_again_and_again_reads_each_position_once(tmp_pa
     assert desk.faults() == []
 
 
+def killed_at(command: list[str], line: str) -> None:
+    """Run a program until it prints a line that begins so, and kill it."""
+    with limited(subprocess.Popen(command, stdout=subprocess.PIPE, text=True), 600) as process:  # noqa: S603 - our own
+        assert any(printed.startswith(line) for printed in process.stdout or ()), f"unreported {line}"
+        process.kill()
+
+
 @pytest.mark.trial
 @pytest.mark.spark
 def test_a_driver_on_spark_that_is_killed_writes_each_line_once(tmp_path):
-    home = tmp_path / "spark"
+    home, once = tmp_path / "spark", tmp_path / "once"
     driver.fill(home)
-    command = [sys.executable, "-m", "tests.engine.driver", str(home)]
-    for told in ("Committed(window_id=1", "Started(window_id=2"):
-        with limited(subprocess.Popen(command, stdout=subprocess.PIPE, text=True), 600) as process:  # noqa: S603 - our own
-            assert process.stdout is not None
-            assert any(line.startswith(told) for line in process.stdout), f"unreported {told}"
-            process.kill()
-    run_program(command, seconds=600)
-    once = tmp_path / "once"
     driver.fill(once)
-    undisturbed = Desk(once, lines_through_filter(once, block_size=800, readers=2, threshold=4))
+    command = [sys.executable, "-m", "tests.engine.driver", str(home)]
+    for line in ("Committed(window_id=1", "Started(window_id=2"):
+        killed_at(command, line)
+    run_program(command, seconds=600)
+    undisturbed, desk = (Desk(each, driver.lines_on_spark(each)) for each in (once, home))
     undisturbed.run()
-    desk = Desk(home, lines_through_filter(home, block_size=800, readers=2, threshold=4))
-    assert desk.outputs() == undisturbed.outputs()
-    assert desk.faults() == []
-    assert desk.leftovers() == []
+    assert (desk.outputs(), desk.troubles()) == (undisturbed.outputs(), [])
 
 
 def counted_once(desk: Desk, many: int) -> bool:
@@ -142,10 +139,7 @@ def test_a_driver_that_is_killed_while_it_counts_without_end_counts_each_number_
 def test_twenty_million_and_a_count_without_end_are_counted_once_though_the_driver_is_killed(tmp_path):
     program = "from pathlib import Path; from tests.engine import counting; counting.on_spark(Path({!r}), {})"
     hurried, at_leisure = ([sys.executable, "-c", program.format(str(tmp_path), millis)] for millis in (60, 2000))
-    with limited(subprocess.Popen(hurried, stdout=subprocess.PIPE, text=True), 600) as process:  # noqa: S603 - our own
-        assert process.stdout is not None
-        assert any(line.startswith("Started(window_id=3") for line in process.stdout), "two windows are committed"
-        process.kill()
+    killed_at(hurried, "Started(window_id=3")
     desk = Desk(tmp_path, counting.TWENTY_MILLION)
     assert 0 < counting.how_many(desk.loop().run_state.state, counting.MANY) < 20_000_000
     run_program(at_leisure, seconds=600)

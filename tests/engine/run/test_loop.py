@@ -14,33 +14,30 @@ from dagkit.engine.points import Point
 from dagkit.engine.reports.run_events import Committed, Ended, Found, Measured, Resumed, RunEvent, Started
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import CrashAfter
-from tests.engine.cast import Collect, Desk, Draw, Script, arrived
+from tests.engine.cast import Collect, Desk, Draw, Script, arrived, chain
 from tests.patience import within
 
 
-def told(*looks: tuple[int, ...], collect: type[Operator] = Collect, **properties: Any) -> Draw:
-    """A script, and a collector of the loop's reports."""
+def told(*looks: tuple[int, ...], **properties: Any) -> Draw:
+    """A script, and a collector of what it emits."""
+    return chain(script=Script(looks=looks, **properties), collect=Collect())
 
-    def draw(dag: Dag, conf: object) -> None:
-        dag.add_operator("script", Script(looks=looks, **properties)) >> dag.add_operator("collect", collect())
 
-    return draw
+def early_and_late(dag: Dag, conf: object) -> None:
+    """Two scripts, of which one finds nothing at first, and looks again after five seconds."""
+    dag.add_operator("early", Script(looks=((1,), (2,)))) >> dag.add_operator("a", Collect())
+    dag.add_operator("late", Script(looks=((), (3,)), pause_millis=5000)) >> dag.add_operator("b", Collect())
 
 
 # ---- looking, and ending
 
 
-def test_once_ends_when_all_is_done_that_was_found(tmp_path):
-    loop = Desk(tmp_path, told((1,), (2, 3))).run()
-    assert (arrived(loop), loop.checkpoint.window) == ([1, 2, 3], 2)
-
-
-def test_a_launch_with_nothing_new_appends_nothing(tmp_path):
+def test_once_ends_when_all_is_done_that_was_found_and_appends_nothing_if_there_is_nothing_new(tmp_path):
     desk = Desk(tmp_path, told((1,), (2, 3)))
-    desk.run()
+    loop = desk.run()
+    assert (arrived(loop), loop.checkpoint.window) == ([1, 2, 3], 2)
     before = desk.blocks()
-    assert desk.run().checkpoint.window == 2
-    assert desk.blocks() == before
+    assert (desk.run().checkpoint.window, desk.blocks()) == (2, before)
 
 
 def test_idle_ends_after_a_look_that_finds_nothing(tmp_path):
@@ -50,27 +47,19 @@ def test_idle_ends_after_a_look_that_finds_nothing(tmp_path):
     assert (arrived(loop), clock.now()) == ([1, 2], began)
 
 
-def test_idle_looks_again_wherever_nothing_was_found_before_there_was_work(tmp_path):
-    def draw(dag: Dag, conf: object) -> None:
-        dag.add_operator("early", Script(looks=((1,), (2,)))) >> dag.add_operator("a", Collect())
-        dag.add_operator("late", Script(looks=((), (3,)), pause_millis=5000)) >> dag.add_operator("b", Collect())
-
+@pytest.mark.parametrize(
+    ("until", "late", "seconds"),
+    [
+        (Until.ONCE, [], 0),  # it looks no more where nothing was found
+        (Until.IDLE, [3], 6),  # late finds at five, and early looks once more a second later
+    ],
+)
+def test_only_idle_looks_again_wherever_nothing_was_found_before_there_was_work(tmp_path, until, late, seconds):
     clock = FakeClock()
     began = clock.now()
-    loop = Desk(tmp_path, draw, until=Until.IDLE, clock=clock).run()
-    assert (arrived(loop, "a"), arrived(loop, "b")) == ([1, 2], [3])
-    assert clock.now() - began == timedelta(seconds=6)  # late finds at five, and early looks once more a second later
-
-
-def test_once_looks_no_more_where_nothing_was_found(tmp_path):
-    def draw(dag: Dag, conf: object) -> None:
-        dag.add_operator("early", Script(looks=((1,), (2,)))) >> dag.add_operator("a", Collect())
-        dag.add_operator("late", Script(looks=((), (3,)), pause_millis=5000)) >> dag.add_operator("b", Collect())
-
-    clock = FakeClock()
-    began = clock.now()
-    loop = Desk(tmp_path, draw, clock=clock).run()
-    assert (arrived(loop, "a"), arrived(loop, "b"), clock.now()) == ([1, 2], [], began)
+    loop = Desk(tmp_path, early_and_late, until=until, clock=clock).run()
+    assert (arrived(loop, "a"), arrived(loop, "b")) == ([1, 2], late)
+    assert clock.now() - began == timedelta(seconds=seconds)
 
 
 def test_windows_without_work_are_not_run_and_not_appended(tmp_path):
@@ -87,15 +76,12 @@ def test_windows_without_work_are_not_run_and_not_appended(tmp_path):
     loop.run()
     commits = [at - began for happening, at in seen if isinstance(happening, Committed)]
     assert commits == [timedelta(0), timedelta(milliseconds=1400)]
-    assert desk.blocks() == {
-        "script": 4,
-        loop.run_state.journal.chain.name: 5,
-    }  # a Seed, a schema, two findings; two windows
+    # a Seed, a schema, two findings; two windows
+    assert desk.blocks() == {"script": 4, loop.run_state.journal.chain.name: 5}
 
 
 def test_stopped_runs_until_it_is_stopped(tmp_path):
-    looks = ((), *(((number,)) for number in range(50)))
-    desk = Desk(tmp_path, told(*looks), until=Until.STOPPED)
+    desk = Desk(tmp_path, told((), *((number,) for number in range(50))), until=Until.STOPPED)
     began = threading.Event()
     loop = desk.loop(observers=[lambda happening: began.set() if isinstance(happening, Resumed) else None])
     running = threading.Thread(target=loop.run)
@@ -144,7 +130,6 @@ def test_it_ends_when_every_input_says_that_nothing_will_ever_come(tmp_path):
 
 def test_an_input_that_ended_stays_ended_after_a_restart(tmp_path):
     class Ending(Script):
-        kind = "cast.ending/1"
         looked: ClassVar[list[int]] = []
 
         def emit_tuples(self) -> None:
@@ -176,7 +161,6 @@ def test_what_was_found_and_the_state_that_found_it_are_in_the_ledger_together(t
 class Told(Operator):
     """Emits the items that it was given, in order."""
 
-    kind = "cast.told/1"
     input = InputPort(int)
     output = OutputPort(str)
     count = State(0)
@@ -191,52 +175,39 @@ class Told(Operator):
         self.output.emit(f"end of {self.count}")
 
 
+def ending(*numbers: int) -> Draw:
+    """One number in each window, to an operator that reports the ends that it learns of."""
+    return chain(script=Script(looks=tuple((number,) for number in numbers)), told=Told(), collect=Collect())
+
+
 @pytest.mark.parametrize(
     ("count", "said"),
     [
-        pytest.param(1, ["end of 1", "end of 2", "drained after 2", "end of 2"], id="every window is one"),
-        pytest.param(2, ["end of 2", "drained after 2", "end of 2"], id="a window more, that closes theirs"),
-        pytest.param(3, ["drained after 2", "end of 2"], id="the window that is open anyway"),
+        (1, ["end of 1", "end of 2", "drained after 2", "end of 2"]),
+        (2, ["end of 2", "drained after 2", "end of 2"]),
+        (3, ["drained after 2", "end of 2"]),
     ],
+    ids=["every window is one", "a window more, that closes theirs", "the window that is open anyway"],
 )
 def test_operators_learn_once_that_nothing_more_comes(tmp_path, count, said):
     def draw(dag: Dag, conf: object) -> None:
-        told = dag.add_operator("told", Told())
-        dag.set_operator_attribute(told, OperatorContext.APPLICATION_WINDOW_COUNT, count)
-        dag.add_operator("script", Script(looks=((1,), (2,)))) >> told >> dag.add_operator("collect", Collect())
+        ending(1, 2)(dag, conf)
+        dag.set_operator_attribute(dag.operator("told"), OperatorContext.APPLICATION_WINDOW_COUNT, count)
 
     desk = Desk(tmp_path, draw)
-    assert arrived(desk.run()) == said
-    assert arrived(desk.run()) == said
+    assert [arrived(desk.run()), arrived(desk.run())] == [said, said]
 
 
-def test_operators_learn_again_when_more_has_come(tmp_path):
-    def draw(*looks: tuple[int, ...]) -> Draw:
-        def drawn(dag: Dag, conf: object) -> None:
-            told = dag.add_operator("told", Told())
-            dag.add_operator("script", Script(looks=looks)) >> told >> dag.add_operator("collect", Collect())
-
-        return drawn
-
-    first = ["end of 1", "drained after 1", "end of 1"]
-    assert arrived(Desk(tmp_path, draw((1,))).run()) == first
-    assert arrived(Desk(tmp_path, draw((1,), (2,))).run()) == [*first, "end of 2", "drained after 2", "end of 2"]
-
-
-def test_operators_learn_of_the_end_though_the_run_was_cut_off_there(tmp_path):
-    def draw(dag: Dag, conf: object) -> None:
-        told = dag.add_operator("told", Told())
-        dag.add_operator("script", Script(looks=((1,),))) >> told >> dag.add_operator("collect", Collect())
-
-    desk = Desk(tmp_path, draw)
+def test_operators_learn_of_the_end_though_the_run_was_cut_off_there_and_again_when_more_has_come(tmp_path):
+    desk, first = Desk(tmp_path, ending(1)), ["end of 1", "drained after 1", "end of 1"]
     assert desk.crash(CrashAfter(Point.STAGED, 2)) == 1
-    assert arrived(desk.run()) == ["end of 1", "drained after 1", "end of 1"]
+    assert arrived(desk.run()) == first
+    assert arrived(Desk(tmp_path, ending(1, 2)).run()) == [*first, "end of 2", "drained after 2", "end of 2"]
 
 
 class Noting(Script):
     """Records the loop's reports."""
 
-    kind = "cast.noting/1"
     heard: ClassVar[list[tuple[str, int]]] = []
 
     def checkpointed(self, window_id: int) -> None:
@@ -247,11 +218,8 @@ class Noting(Script):
 
 
 def test_an_input_hears_of_the_checkpoint_and_then_of_the_commit(tmp_path):
-    def draw(dag: Dag, conf: object) -> None:
-        dag.add_operator("noting", Noting(looks=((1,), (2,)))) >> dag.add_operator("collect", Collect())
-
     Noting.heard.clear()
-    Desk(tmp_path, draw).run()
+    Desk(tmp_path, chain(noting=Noting(looks=((1,), (2,))), collect=Collect())).run()
     assert Noting.heard == [("checkpointed", 1), ("committed", 1), ("checkpointed", 2), ("committed", 2)]
 
 
@@ -259,13 +227,12 @@ def test_an_input_hears_of_the_checkpoint_and_then_of_the_commit(tmp_path):
 
 
 def test_an_observer_that_raises_receives_no_more_events(tmp_path, caplog):
-    heard: list[RunEvent] = []
+    heard, others = list[RunEvent](), list[RunEvent]()
 
     def clumsy(happening: RunEvent) -> None:
         heard.append(happening)
         raise ValueError("clumsy")
 
-    others: list[RunEvent] = []
     with caplog.at_level(logging.ERROR):
         loop = Desk(tmp_path, told((1,), (2,))).run(observers=[clumsy, others.append])
     assert arrived(loop) == [1, 2]
@@ -281,7 +248,6 @@ def test_an_observer_that_raises_receives_no_more_events(tmp_path, caplog):
 class Fragile(Operator):
     """Fails so many times."""
 
-    kind = "cast.fragile/1"
     failures: ClassVar[int] = 0
     input = InputPort(int)
     arrived = State[list[int]](list)
@@ -294,26 +260,14 @@ class Fragile(Operator):
 
 
 @pytest.mark.parametrize(
-    ("attempts", "failures", "survives"),
-    [
-        pytest.param(None, 1, False, id="the first failure ends the run"),
-        pytest.param(0, 1, False, id="no attempts are no attempts"),
-        pytest.param(2, 2, True, id="two failures are forgiven"),
-        pytest.param(2, 3, False, id="the third is not"),
-    ],
+    ("attempts", "failures", "survives"), [(None, 1, False), (0, 1, False), (2, 2, True), (2, 3, False)]
 )
 def test_a_window_is_tried_again_as_often_as_was_asked(tmp_path, attempts, failures, *, survives):
-    def draw(dag: Dag, conf: object) -> None:
-        fragile = dag.add_operator("fragile", Fragile())
-        if attempts is not None:
-            dag.set_operator_attribute(fragile, OperatorContext.RECOVERY_ATTEMPTS, attempts)
-        dag.add_operator("script", Script(looks=((1, 2), (3,)))) >> fragile
-
-    desk = Desk(tmp_path, draw)
+    conf = {} if attempts is None else {"dt.operator.fragile.attr.RECOVERY_ATTEMPTS": str(attempts)}
+    desk = Desk(tmp_path, chain(script=Script(looks=((1, 2), (3,))), fragile=Fragile()), conf=conf)
     Fragile.failures = failures
     if not survives:
         with pytest.raises(OperatorFailed, match="fragile failed in window 1, slot 0: ValueError: no 1"):
             desk.run()
         Fragile.failures = 0
-    assert arrived(desk.run(), "fragile") == [1, 2, 3]
-    assert desk.faults() == []
+    assert (arrived(desk.run(), "fragile"), desk.faults()) == ([1, 2, 3], [])

@@ -1,14 +1,12 @@
 """A record that ends its process is found by halves, and set aside or reported; the rest is processed exactly once."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from dagkit import Dag
 from dagkit.api.running import Until
-from dagkit.engine.changes.requests import GiveUp, Retry, ask, reply_to, withdraw
+from dagkit.engine.changes.requests import GiveUp, Retry, reply_to, withdraw
 from dagkit.engine.failures import RecordFatal
 from dagkit.engine.history.history import history
 from dagkit.engine.history.work_history import listed_work
@@ -17,11 +15,13 @@ from dagkit.ledger.audit.verify import verify
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import FileSplitterInput, Filter, LineReader, RecordWriter
-from tests.engine.cast import Desk, arrived
+from tests.engine.cast import Desk, arrived, chain, files_given
 from tests.engine.poison_cast import (
     ON_POISON,
     TIMEOUT,
     Way,
+    aside,
+    ask_of,
     die,
     killed,
     lines_of_blocks,
@@ -48,19 +48,19 @@ def others(*poison: int) -> list[int]:
 
 @pytest.mark.trial
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["signal", "null pointer"])
-def test_a_record_that_kills_the_driver_is_set_aside_by_the_next_launch(way, tmp_path):
+@pytest.mark.parametrize(
+    ("way", "exit_code", "reason"),
+    [("signal", -11, "SIGSEGV"), ("null pointer", -11, "SIGSEGV"), ("memory", 0, "MemoryError")],
+)
+def test_a_record_that_kills_the_driver_or_takes_all_memory_is_set_aside(way, exit_code, reason, tmp_path):
+    """At once if the process survives it, else by the next launch."""
     desk = desk_with(tmp_path, 7_654, way=way)
-    assert killed(desk) == -11
-    loop = desk.run()
-    assert sorted(arrived(loop)) == others(7_654)
-    assert set_aside(desk) == [(7_654, 7_655)]
-    assert desk.faults() == []
+    assert killed(desk) == exit_code
+    assert sorted(arrived(desk.run() if exit_code else desk.loop())) == others(7_654)
+    assert (set_aside(desk), desk.faults()) == ([(7_654, 7_655)], [])
     (proven,) = verify(desk.ledger()).proven
-    assert [str(span) for span in proven.aside] == ["numbers[7654, 7655)"]
-    assert proven.positions == MANY - 1
-    (aside,) = list(history(desk.ledger()))[-1].checkpoint.aside
-    assert "SIGSEGV" in aside.reason
+    assert ([str(span) for span in proven.aside], proven.positions) == (["numbers[7654, 7655)"], MANY - 1)
+    assert reason in aside(desk)[0].reason
 
 
 @pytest.mark.gate(1)
@@ -68,11 +68,9 @@ def test_a_record_that_kills_the_driver_is_set_aside_by_the_next_launch(way, tmp
 @pytest.mark.parametrize("way", ["loop", "exception"])
 def test_a_record_is_set_aside_however_it_stops_its_process(way, tmp_path):
     desk = desk_with(tmp_path, 1_234, way=way)
-    assert sorted(arrived(desk.run())) == others(1_234)
-    assert set_aside(desk) == [(1_234, 1_235)]
+    assert (sorted(arrived(desk.run())), set_aside(desk)) == (others(1_234), [(1_234, 1_235)])
     assert desk.faults() == []
-    (aside,) = list(history(desk.ledger()))[-1].checkpoint.aside
-    assert {"loop": "Timeout", "exception": "ValueError: poison"}[way] in aside.reason
+    assert {"loop": "Timeout", "exception": "ValueError: poison"}[way] in aside(desk)[0].reason
 
 
 @pytest.mark.trial
@@ -80,18 +78,13 @@ def test_a_record_is_set_aside_however_it_stops_its_process(way, tmp_path):
 def test_two_records_are_set_aside_and_retried_once_after_the_operator_was_corrected(tmp_path):
     desk = desk_with(tmp_path, 17, 18)
     assert killed(desk) == -11
-    assert sorted(arrived(desk.run())) == others(17, 18)
-    assert set_aside(desk) == [(17, 18), (18, 19)]
-    assert desk.clock is not None
-    desk.clock.advance(seconds=10)
-    ask(desk.ledger().store, Retry(by="ada", names=("numbers",), start=18, end=19), desk.clock.now())
+    assert (sorted(arrived(desk.run())), set_aside(desk)) == (others(17, 18), [(17, 18), (18, 19)])
+    ask_of(desk, Retry(by="ada", names=("numbers",), start=18, end=19))
     corrected = replace(desk, draw=poisoned(LOOKS))
     corrected.crash(*(CrashAfter(point) for point in Point))
-    assert sorted(arrived(corrected.run())) == others(17)
-    assert set_aside(desk) == [(17, 18)]
-    ask(desk.ledger().store, GiveUp(by="ada", names=("numbers",)), desk.clock.now())
-    assert sorted(arrived(corrected.run())) == others(17)
-    assert set_aside(desk) == []
+    assert (sorted(arrived(corrected.run())), set_aside(desk)) == (others(17), [(17, 18)])
+    ask_of(desk, GiveUp(by="ada", names=("numbers",)))
+    assert (sorted(arrived(corrected.run())), set_aside(desk)) == (others(17), [])
     (proven,) = verify(desk.ledger()).proven
     assert ([str(span) for span in proven.given_up], proven.aside) == (["numbers[17, 18)"], ())
     assert desk.faults() == []
@@ -108,9 +101,7 @@ def test_without_the_setting_the_application_stops_at_the_record_until_it_is_giv
         assert (raised.value.scene.source, raised.value.scene.position) == ("numbers", 4_321)
     listed = [(each.state, each.place.start) for each in listed_work(desk.ledger())]
     assert ("suspect", 4_321) in listed
-    assert desk.clock is not None
-    desk.clock.advance(seconds=10)
-    ask(desk.ledger().store, GiveUp(by="ada", names=("numbers",), start=4_321, end=4_322), desk.clock.now())
+    ask_of(desk, GiveUp(by="ada", names=("numbers",), start=4_321, end=4_322))
     assert sorted(arrived(desk.run())) == others(4_321)
     assert desk.faults() == []
 
@@ -123,38 +114,24 @@ def test_a_search_continues_where_the_driver_was_killed(point, tmp_path):
     assert killed(desk) == -11
     first = desk.loop().run_state.checkpoint.window
     assert desk.crash(*(CrashAfter(point, first + step) for step in range(2, 14, 3))) == 4
-    assert sorted(arrived(desk.run())) == others(2_345)
-    assert set_aside(desk) == [(2_345, 2_346)]
+    assert (sorted(arrived(desk.run())), set_aside(desk)) == (others(2_345), [(2_345, 2_346)])
     assert desk.faults() == []
     assert len(list(history(desk.ledger()))) < 25, "the search does not begin again"
 
 
 @pytest.mark.trial
 @pytest.mark.slow
-def test_a_record_that_takes_all_memory_is_set_aside(tmp_path):
-    desk = desk_with(tmp_path, 9_876, way="memory")
-    assert killed(desk) == 0
-    assert sorted(arrived(desk.loop())) == others(9_876)
-    assert set_aside(desk) == [(9_876, 9_877)]
-    (aside,) = list(history(desk.ledger()))[-1].checkpoint.aside
-    assert "MemoryError" in aside.reason
-
-
-@pytest.mark.trial
-@pytest.mark.slow
 @pytest.mark.parametrize("draw", [lines_of_blocks, lines_of_matches], ids=["blocks", "files found in the graph"])
 def test_a_line_of_a_file_is_set_aside_wherever_its_file_was_found(draw, tmp_path):
-    (tmp_path / "in").mkdir()
-    lines = {name: [f"{name} {number}" for number in range(60)] for name in ("a", "b", "c")}
-    for name, kept in lines.items():
-        text = "".join(f"{line}\n" for line in [*kept[:40], *(["poison"] if name == "b" else []), *kept[40:]])
-        (tmp_path / "in" / f"{name}.txt").write_text(text)
+    lines = [[f"{name} {number}" for number in range(60)] for name in "abc"]
+    poisoned = [lines[0], [*lines[1][:40], "poison", *lines[1][40:]], lines[2]]
+    files_given(tmp_path, *("".join(f"{line}\n" for line in each) for each in poisoned))
     desk = Desk(tmp_path, draw(tmp_path), conf={ON_POISON: "SET_ASIDE"})
     assert killed(desk) == -11
-    assert sorted(arrived(desk.run())) == sorted(line for kept in lines.values() for line in kept)
-    (aside,) = list(history(desk.ledger()))[-1].checkpoint.aside
-    assert (tmp_path / "in" / "b.txt").read_bytes()[aside.item.start :].lstrip().startswith(b"poison")
-    assert aside.item.end - aside.item.start == 1
+    assert sorted(arrived(desk.run())) == sorted(line for kept in lines for line in kept)
+    ((start, end),) = set_aside(desk)
+    assert (tmp_path / "in" / "1.txt").read_bytes()[start:].lstrip().startswith(b"poison")
+    assert end - start == 1
     assert desk.faults() == []
 
 
@@ -164,12 +141,11 @@ def test_a_retry_whose_driver_is_killed_is_repeated_with_its_window_even_if_it_i
     desk = desk_with(tmp_path, 17)
     assert killed(desk) == -11
     last = desk.run().checkpoint.window
-    asked = ask(desk.ledger().store, Retry(by="ada"), datetime.now(UTC))
+    asked = ask_of(desk, Retry(by="ada"))
     corrected = replace(desk, draw=poisoned(LOOKS), clock=None)
     assert corrected.crash(CrashAfter(Point.PLANNED, last + 1)) == 1
     withdraw(desk.ledger().store, asked)
-    assert sorted(arrived(corrected.run())) == others()
-    assert set_aside(desk) == []
+    assert (sorted(arrived(corrected.run())), set_aside(desk)) == (others(), [])
     assert desk.faults() == []
 
 
@@ -180,23 +156,16 @@ def test_a_record_of_a_block_whose_file_is_complete_is_not_retried(tmp_path):
             die("signal")
         return True
 
-    def draw(dag: Dag, conf: object) -> None:
-        splitter = dag.add_operator("splitter", FileSplitterInput(scanner={"files": [str(tmp_path / "in")]}))
-        reader = dag.add_operator("reader", LineReader())
-        writer = dag.add_operator("writer", RecordWriter(file_path=str(tmp_path / "out")))
-        dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
-        reader >> dag.add_operator("filter", Filter(fatal)) >> writer
-
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a.txt").write_text("one\npoison\ntwo\n")
+    splitter = FileSplitterInput(scanner={"files": [str(tmp_path / "in")]})
+    writer = RecordWriter(file_path=str(tmp_path / "out"))
+    files_given(tmp_path, "one\npoison\ntwo\n")
+    draw = chain(splitter=splitter, reader=LineReader(), filter=Filter(fatal), writer=writer)
     desk = Desk(tmp_path, draw, conf={ON_POISON: "SET_ASIDE"})
     assert killed(desk) == -11
     desk.run()
-    asked = ask(desk.ledger().store, Retry(by="ada"), datetime.now(UTC))
+    asked = ask_of(desk, Retry(by="ada"))
     desk.run()
-    reply = reply_to(desk.ledger().store, asked)
-    assert reply is not None
-    assert "are complete without this work" in (reply.refused or "")
+    assert "are complete without this work" in str(reply_to(desk.ledger().store, asked).refused)
     assert list(desk.outputs().values()) == [b"one\ntwo\n"]
     assert (len(set_aside(desk)), desk.faults()) == (1, [])
 
@@ -212,25 +181,22 @@ def test_a_record_is_set_aside_whatever_the_restriction_of_its_work_is(kind, tmp
     assert sorted(map(tuple, arrived(desk.run()))) == expected
     assert len(set_aside(desk)) == 1
     assert desk.faults() == []
-    assert desk.clock is not None
-    desk.clock.advance(seconds=10)
-    ask(desk.ledger().store, Retry(by="ada"), desk.clock.now())
+    ask_of(desk, Retry(by="ada"))
     corrected = replace(desk, draw=poisoned_names(looks, kind=kind))
     assert sorted(map(tuple, arrived(corrected.run()))) == numbers_expected(looks, 0, doubled=False)
     assert (set_aside(desk), desk.faults()) == ([], [])
+
+
+def following(home: Path, looks: Looks, kind: type) -> Desk:
+    draw = poisoned_names(looks, 23, kind=kind, by_now=60)
+    return Desk(home, draw, conf={ON_POISON: "SET_ASIDE"}, clock=FakeClock(), until=Until.IDLE)
 
 
 @pytest.mark.trial
 @pytest.mark.slow
 def test_a_record_of_work_without_an_end_is_set_aside_and_the_work_continues(tmp_path):
     looks: Looks = ((("tail", -1), ("x", 9)),)
-    desk = Desk(
-        tmp_path,
-        poisoned_names(looks, 23, kind=Numbered, by_now=60),
-        conf={ON_POISON: "SET_ASIDE"},
-        clock=FakeClock(),
-        until=Until.IDLE,
-    )
+    desk = following(tmp_path, looks, Numbered)
     assert killed(desk) == -11
     expected = [pair for pair in numbers_expected(looks, 60, doubled=False) if pair != ("tail", 23)]
     assert sorted(map(tuple, arrived(desk.run()))) == expected
@@ -243,13 +209,7 @@ def test_a_record_of_work_without_an_end_is_set_aside_and_the_work_continues(tmp
 @pytest.mark.slow
 def test_the_place_of_a_record_in_work_that_cannot_be_divided_is_reported(tmp_path):
     """A tracker with no halves and no end: no part of it could be set aside."""
-    desk = Desk(
-        tmp_path,
-        poisoned_names(((("tail", -1),),), 23, kind=Follower, by_now=60),
-        conf={ON_POISON: "SET_ASIDE"},
-        clock=FakeClock(),
-        until=Until.IDLE,
-    )
+    desk = following(tmp_path, ((("tail", -1),),), Follower)
     assert killed(desk) == -11
     with pytest.raises(RecordFatal, match=r"numbered reads ends its worker, at .*tail"):
         desk.run()

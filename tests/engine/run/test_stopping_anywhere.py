@@ -1,12 +1,10 @@
 """Stop anywhere, resume, same output: whatever step of whatever window a run ends at, and however often."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagkit import Block, Dag, InputOperator, OutputPort, State
+from dagkit import Block, InputOperator, OutputPort, State
 from dagkit.engine.points import Point
 from dagkit.ledger.audit.verify import verify
 from dagkit.ranges import OFFSET_INFINITY
@@ -18,21 +16,14 @@ from tests.engine.cast import (
     Hurried,
     InPairs,
     arrived,
-    lines_through_filter,
+    chain,
     numbers_collected,
-    some_lines,
+    reference,
+    with_lines,
 )
 from tests.examples import examples
 
 WINDOWS = 3
-
-
-def with_lines(home: Path, **given: int | bool) -> Desk:
-    """Three files of which the last ends without a newline, in blocks that no line ends with."""
-    (home / "in").mkdir(parents=True)
-    for number in range(3):
-        (home / "in" / f"{number}.txt").write_text(some_lines(9, seed=number).rstrip("\n"))
-    return Desk(home, lines_through_filter(home, **given))  # type: ignore[arg-type] # as the function says
 
 
 def kept_lines(desk: Desk) -> list[str]:
@@ -45,14 +36,8 @@ def kept_lines(desk: Desk) -> list[str]:
 def undisturbed(tmp_path_factory):
     desk = with_lines(tmp_path_factory.mktemp("undisturbed"))
     assert desk.run().checkpoint.window == WINDOWS
+    assert desk.text().splitlines() == kept_lines(desk)
     return desk.outputs()
-
-
-def test_an_undisturbed_run_keeps_the_lines_that_are_to_be_kept(tmp_path):
-    desk = with_lines(tmp_path)
-    desk.run()
-    written = b"".join(desk.outputs()[name] for name in sorted(desk.outputs(), key=lambda name: int(name, 16)))
-    assert written.decode().splitlines() == kept_lines(desk)
 
 
 @pytest.mark.gate(20)
@@ -62,9 +47,7 @@ def test_a_crash_after_any_step_of_any_window_changes_nothing(tmp_path, undistur
     desk = with_lines(tmp_path)
     assert desk.crash(CrashAfter(point, window)) == 1
     desk.run()
-    assert desk.outputs() == undisturbed
-    assert desk.faults() == []
-    assert desk.leftovers() == []
+    assert (desk.outputs(), desk.troubles()) == (undisturbed, [])
 
 
 @pytest.mark.gate(20)
@@ -74,9 +57,7 @@ def test_a_crash_while_a_crash_is_repaired_changes_nothing(tmp_path, undisturbed
     desk = with_lines(tmp_path)
     assert desk.crash(CrashAfter(first, 2), CrashAfter(second)) == 2
     desk.run()
-    assert desk.outputs() == undisturbed
-    assert desk.faults() == []
-    assert desk.leftovers() == []
+    assert (desk.outputs(), desk.troubles()) == (undisturbed, [])
 
 
 @pytest.mark.parametrize("point", [Point.PLANNED, Point.RUNNING, Point.STAGED])
@@ -89,16 +70,6 @@ def test_a_window_that_was_promised_runs_again_with_the_same_blocks_and_the_same
     assert promised is not None
     (allocation,) = promised[0].deal.values()
     assert [len(hand) for hand in allocation] == [2, 1]
-
-
-def test_blocks_found_and_given_to_no_window_survive(tmp_path):
-    desk = with_lines(tmp_path)
-    desk.run(windows=1)
-    before = desk.blocks()["splitter"]
-    desk.crash(CrashAfter(Point.PLANNED, 2))  # the finding of window 2 is in the ledger, and not consumed
-    assert desk.blocks()["splitter"] == before + 1
-    desk.run()
-    assert sorted(b"".join(desk.outputs().values()).decode().splitlines()) == sorted(kept_lines(desk))
 
 
 @pytest.mark.parametrize("point", Point)
@@ -115,17 +86,14 @@ def test_a_crash_with_two_windows_in_flight_changes_nothing(tmp_path, undisturbe
     with pytest.raises(Crash, match=f"after {point} of window 2"):
         loop.run()
     assert max(map(len, others)) == 2
-    desk.backend = lambda backend: backend
+    desk.backend = reference
     desk.run()
-    assert desk.outputs() == undisturbed
-    assert desk.faults() == []
-    assert desk.leftovers() == []
+    assert (desk.outputs(), desk.troubles()) == (undisturbed, [])
 
 
 class Endless(InputOperator):
     """Finds one source that has no end."""
 
-    kind = "cast.endless/1"
     blocks = OutputPort(Block)
     found = State[bool](False)
 
@@ -136,15 +104,11 @@ class Endless(InputOperator):
 
 
 def test_a_source_without_an_end_is_read_window_by_window(tmp_path):
-    def draw(dag: Dag, conf: object) -> None:
-        digits = dag.add_operator("digits", Digits(waits_every=4))
-        dag.add_operator("endless", Endless()) >> digits >> dag.add_operator("collect", Collect())
-
+    draw = chain(endless=Endless(), digits=Digits(waits_every=4), collect=Collect())
     desk = Desk(tmp_path, draw, backend=Hurried)
     desk.run(windows=2)
     desk.crash(CrashAfter(Point.STAGED, 3))
-    loop = desk.run(windows=2)
-    came = arrived(loop)
+    came = arrived(desk.run(windows=2))
     assert came == list(range(len(came)))
     assert 4 <= len(came) <= 16, "four windows, each over as soon as it has begun, and after four claims at the latest"
     assert [fault.code for fault in verify(desk.ledger()).faults] == ["bytes-unread"]
@@ -164,32 +128,29 @@ crashes = st.lists(st.builds(CrashAfter, st.sampled_from(list(Point)), st.intege
 def test_every_position_is_read_once_however_short_the_windows_are(
     *, tmp_path_factory, looks, readers, waits_every, probes
 ):
-    home = tmp_path_factory.mktemp("short")
     draw = numbers_collected(looks, readers=readers, waits_every=waits_every)
-    desk = Desk(home, draw, backend=Hurried)
+    desk = Desk(tmp_path_factory.mktemp("short"), draw, backend=Hurried)
     desk.crash(*probes)
-    loop = desk.run()
-    assert sorted(arrived(loop)) == list(range(sum(map(sum, looks))))
+    assert sorted(arrived(desk.run())) == list(range(sum(map(sum, looks))))
     assert desk.faults() == []
 
 
 @pytest.mark.slow
 @settings(max_examples=examples(16))
 @given(
-    block_size=st.integers(20, 200),
-    readers=st.integers(1, 4),
-    fused=st.booleans(),
-    chunk=st.integers(8, 64),
-    probes=crashes,
+    st.fixed_dictionaries(
+        {
+            "block_size": st.integers(20, 200),
+            "readers": st.integers(1, 4),
+            "fused": st.booleans(),
+            "chunk": st.integers(8, 64),
+        }
+    ),
+    crashes,
 )
-def test_every_line_is_written_once_however_blocks_are_cut(
-    *, tmp_path_factory, block_size, readers, fused, chunk, probes
-):
-    desk = with_lines(tmp_path_factory.mktemp("cut"), block_size=block_size, readers=readers, fused=fused, chunk=chunk)
+def test_every_line_is_written_once_however_blocks_are_cut(tmp_path_factory, given, probes):
+    desk = with_lines(tmp_path_factory.mktemp("cut"), **given)
     desk.backend = Hurried
     desk.crash(*probes)
     desk.run()
-    written = b"".join(desk.outputs()[name] for name in sorted(desk.outputs(), key=lambda name: int(name, 16)))
-    assert written.decode().splitlines() == kept_lines(desk)
-    assert desk.faults() == []
-    assert desk.leftovers() == []
+    assert (desk.text().splitlines(), desk.troubles()) == (kept_lines(desk), [])

@@ -5,12 +5,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from dagkit.api.stats import Backlog
-from dagkit.api.work import Block
 from dagkit.engine.address import Address
 from dagkit.engine.work.cost import CostEstimate
 from dagkit.engine.work.item import WorkItem
@@ -20,8 +19,7 @@ from dagkit.engine.work.split import Allocation, BacklogCount, SplitPlanner, all
 from dagkit.ranges import OFFSET_INFINITY, OFFSET_UNKNOWN
 from dagkit.scaling.policy import PIECE
 from tests.engine.cast import Desk, numbers_collected
-from tests.engine.items import item_of
-from tests.engine.work.calls import calls_of
+from tests.engine.items import calls_of, waiting
 from tests.examples import examples
 
 INTO = Address("reader.blocks")
@@ -30,8 +28,7 @@ LENGTHS = st.sampled_from((-1, 0, 1, PIECE - 1, PIECE, 2 * PIECE - 1, 2 * PIECE,
 
 
 def block(number: int, length: int) -> WorkItem:
-    end = OFFSET_INFINITY if length < 0 else length
-    return item_of(INTO, Block(number, "a", 0, end), "a")
+    return waiting(number, 0, OFFSET_INFINITY if length < 0 else length)
 
 
 def even(item: WorkItem, position: int) -> int | None:
@@ -109,13 +106,6 @@ TestCounted = pytest.mark.slow(Counted.TestCase)
 TestCounted.settings = settings(max_examples=examples(60), stateful_step_count=25)
 
 
-@settings(max_examples=examples(20))
-@given(st.lists(LENGTHS, min_size=1, max_size=9))
-def test_blocks_that_cannot_be_cut_are_one_piece_each(lengths):
-    queue = WorkQueue.of(block(number, length) for number, length in enumerate(lengths))
-    assert queue.backlogs({}, NOW)[INTO].pieces == len(lengths)
-
-
 def test_a_range_whose_end_is_not_known_is_one_piece_without_positions():
     unknown = replace(block(1, 1), end=OFFSET_UNKNOWN)
     queue = WorkQueue.of([block(0, PIECE), unknown])
@@ -129,6 +119,7 @@ def test_asking_costs_the_same_however_many_blocks_wait():
     short, long = (WorkQueue.of(block(number, 2 * PIECE) for number in range(count)) for count in (10, 300))
     near = {INTO: anywhere}
     assert long.backlogs(near, NOW)[INTO].blocks == 300
+    assert long.backlogs({}, NOW)[INTO].pieces == 300, "where nothing can be cut, a block is one piece"
     assert calls_of(lambda: long.backlogs(near, NOW)) == calls_of(lambda: short.backlogs(near, NOW))
 
 

@@ -7,25 +7,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit.api.work import Block
 from dagkit.engine.work.cost import CostEstimate
-from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.work.schedule import WindowSchedule
 from dagkit.engine.work.split import Allocation, SplitPlanner, anywhere, place_in
 from dagkit.ranges import OFFSET_INFINITY
-from tests.engine.items import item_of
+from tests.engine.items import waiting
 
 INTO = "reader.blocks"
 
 
-def block(number: int, length: int, *, start: int = 0, into: str = INTO, path: str = "a") -> WorkItem:
-    end = OFFSET_INFINITY if length < 0 else start + length
-    return item_of(into, Block(number, path, start, end), path)
-
-
 def queue_of(*lengths: int) -> WorkQueue:
-    return WorkQueue.of(block(number, length) for number, length in enumerate(lengths))
+    return WorkQueue.of(waiting(n, 0, OFFSET_INFINITY if length < 0 else length) for n, length in enumerate(lengths))
+
+
+def stretches(queue: WorkQueue) -> list[tuple[int, int, int]]:
+    """Number, start and end of all that waits."""
+    return [(each.number[0], each.start, each.end) for each in queue.all()]
 
 
 def take(queue: WorkQueue, slots: int, each: float) -> Allocation:
@@ -33,9 +31,9 @@ def take(queue: WorkQueue, slots: int, each: float) -> Allocation:
     return queue.take({INTO: slots}, {INTO: each}, SplitPlanner())
 
 
-def slot_work(allocation: object) -> list[list[int]]:
+def slot_work(allocation: Allocation) -> list[list[int]]:
     """Which blocks each slot got."""
-    return [[each.number[0] for each in hand] for hand in allocation[INTO]]  # type: ignore[index]
+    return [[each.number[0] for each in hand] for hand in allocation[INTO]]
 
 
 def promised(allocation):
@@ -45,39 +43,33 @@ def promised(allocation):
 @pytest.mark.parametrize(
     ("lengths", "slots", "each", "allocated", "left"),
     [
-        pytest.param([9], 3, 100, [[0], [], []], 0, id="one block goes to one slot"),
-        pytest.param([1, 1, 1, 1], 2, 100, [[0, 2], [1, 3]], 0, id="equal blocks go round"),
-        pytest.param([1, 1, 1, 3], 2, 100, [[3], [0, 1, 2]], 0, id="the longest goes first, to the slot with least"),
-        pytest.param([5, 5, 5, 5], 2, 5, [[0], [1]], 2, id="no more than a window can read"),
-        pytest.param([50, 50, 50], 2, 1, [[0], [1]], 1, id="every slot gets a block, however long"),
-        pytest.param([-1, -1], 2, 1, [[0], [1]], 0, id="sources without an end lie in different hands"),
-        pytest.param([0, 0, 0], 2, 1, [[0, 2], [1]], 0, id="empty blocks are dealt like others"),
-        pytest.param([0, 0, 1], 2, 1, [[1, 2], [0]], 0, id="what takes no time lies in different hands"),
-        pytest.param([-1, -1, 5], 2, 100, [[2, 1], [0]], 0, id="what has no end does, too, behind all else"),
-        pytest.param([], 2, 9, [[], []], 0, id="nothing is dealt of nothing"),
+        ([9], 3, 100, [[0], [], []], 0),
+        ([1, 1, 1, 1], 2, 100, [[0, 2], [1, 3]], 0),
+        ([1, 1, 1, 3], 2, 100, [[3], [0, 1, 2]], 0),  # the longest goes first, to the slot with least
+        ([5, 5, 5, 5], 2, 5, [[0], [1]], 2),  # no more than a window can read
+        ([50, 50, 50], 2, 1, [[0], [1]], 1),  # every slot gets a block, however long
+        ([-1, -1], 2, 1, [[0], [1]], 0),  # sources without an end lie in different hands
+        ([0, 0, 0], 2, 1, [[0, 2], [1]], 0),  # empty blocks are dealt like others
+        ([0, 0, 1], 2, 1, [[1, 2], [0]], 0),  # what takes no time lies in different hands
+        ([-1, -1, 5], 2, 100, [[2, 1], [0]], 0),  # what has no end does, too, behind all else
+        ([], 2, 9, [[], []], 0),
     ],
 )
 def test_an_allocation(lengths, slots, each, allocated, left):
     queue = queue_of(*lengths)
-    assert slot_work(take(queue, slots, each)) == allocated
-    assert len(queue) == left
+    assert (slot_work(take(queue, slots, each)), len(queue)) == (allocated, left)
 
 
 lengths = st.lists(st.integers(-1, 40), max_size=30)
 
 
 @given(lengths, st.integers(1, 5), st.floats(0, 50))
-def test_what_is_allocated_and_what_waits_are_all_there_was(lengths, slots, each):
+def test_what_is_allocated_and_what_waits_are_all_and_no_slot_is_idle_while_another_has_two(lengths, slots, each):
     queue = queue_of(*lengths)
     allocated = slot_work(take(queue, slots, each))
-    waits = [waiting.number[0] for waiting in queue.all()]
+    waits = [item.number[0] for item in queue.all()]
     assert sorted([number for hand in allocated for number in hand] + waits) == list(range(len(lengths)))
     assert waits == sorted(waits)
-
-
-@given(lengths, st.integers(1, 5), st.floats(0, 50))
-def test_no_slot_is_idle_while_another_has_two_blocks(lengths, slots, each):
-    allocated = slot_work(take(queue_of(*lengths), slots, each))
     assert all(allocated) or max(map(len, allocated)) <= 1
 
 
@@ -108,7 +100,7 @@ def test_promised_work_is_allocated_whole_to_fewer_or_more_slots(lengths, before
 
 
 def test_blocks_of_one_number_and_two_files_are_distinguished():
-    blocks = [block(0, 5, path="a"), block(0, 5, path="b")]
+    blocks = [waiting(0, 0, 5, path="a"), waiting(0, 0, 5, path="b")]
     first, second = WorkQueue.of(blocks), WorkQueue.of(blocks)
     allocation = take(first, 1, 1)
     assert [each.source for each in second.take_these(promised(allocation), {INTO: 1})[INTO][0]] == ["a"]
@@ -119,12 +111,12 @@ def test_what_a_window_left_comes_before_what_was_never_begun():
     queue = queue_of(4, 4, 4)
     taken = take(queue, 1, 5)
     assert slot_work(taken) == [[0, 1]]
-    queue.put_back([block(1, 2, start=2), block(0, 1, start=3)])
-    assert [(each.number[0], each.start) for each in queue.all()] == [(0, 3), (1, 2), (2, 0)]
+    queue.put_back([waiting(1, 2, 4), waiting(0, 3, 4)])
+    assert stretches(queue) == [(0, 3, 4), (1, 2, 4), (2, 0, 4)]
 
 
 def test_each_input_has_a_queue_of_its_own():
-    queue = WorkQueue.of([block(0, 5), block(1, 5, into="other.blocks")])
+    queue = WorkQueue.of([waiting(0, 0, 5), waiting(1, 0, 5, into="other.blocks")])
     allocation = queue.take({INTO: 1, "other.blocks": 2}, {INTO: 1, "other.blocks": 1}, SplitPlanner())
     assert [[len(hand) for hand in allocation[into]] for into in (INTO, "other.blocks")] == [[1], [1, 0]]
 
@@ -136,41 +128,41 @@ def test_sources_without_an_end_take_turns():
     assert [each.number[0] for each in queue.all()] == [1, 2, 0]
 
 
-def test_what_was_cut_apart_and_not_begun_waits_in_one_again():
-    queue = queue_of()
-    cuts = {place_in(block(1, 9), 5), place_in(block(1, 9), 11)}
-    queue.put_back([block(1, 5, start=5), block(1, 5), block(2, 5), block(1, 5, start=12)], cuts)
-    assert [(each.number[0], each.start, each.end) for each in queue.all()] == [(1, 0, 10), (1, 12, 17), (2, 0, 5)]
-
-
-def test_what_its_operator_divided_stays_apart():
-    queue = queue_of()
-    queue.put_back([block(1, 5), block(1, 5, start=5)])
-    assert len(queue) == 2
+def test_what_was_cut_apart_and_not_begun_waits_in_one_again_and_what_its_operator_divided_does_not():
+    parts = [waiting(1, 5, 10), waiting(1, 0, 5), waiting(2, 0, 5), waiting(1, 12, 17)]
+    for cuts, waits in (
+        ({place_in(waiting(1, 0, 9), at) for at in (5, 11)}, [(1, 0, 10), (1, 12, 17), (2, 0, 5)]),
+        (set(), [(1, 0, 5), (1, 5, 10), (1, 12, 17), (2, 0, 5)]),
+    ):
+        queue = queue_of()
+        queue.put_back(parts, cuts)
+        assert stretches(queue) == waits
 
 
 def test_a_promised_stretch_may_be_of_several_parts():
-    queue = WorkQueue.of([block(1, 5), block(0, 3), block(1, 5, start=5), block(1, 5, start=10)])
+    queue = WorkQueue.of([waiting(1, 0, 5), waiting(0, 0, 3), waiting(1, 5, 10), waiting(1, 10, 15)])
     (hand,) = queue.take_these({INTO: [[((1,), 2, 12)]]}, {INTO: 1})[INTO]
     assert [(each.start, each.end) for each in hand] == [(2, 12)]
-    assert [(each.number[0], each.start, each.end) for each in queue.all()] == [(1, 0, 2), (0, 0, 3), (1, 12, 15)]
+    assert stretches(queue) == [(1, 0, 2), (0, 0, 3), (1, 12, 15)]
     with pytest.raises(AssertionError, match="does not wait"):
         queue.take_these({INTO: [[((1,), 1, 13)]]}, {INTO: 1})
 
 
+CUTTER = SplitPlanner(CostEstimate(1.0), {INTO: anywhere})
+
+
 def test_the_end_of_a_line_is_left_to_the_next_window_in_part():
     queue = queue_of(1000)
-    cutter = SplitPlanner(CostEstimate(1.0), {INTO: anywhere})
-    (hand,) = queue.take({INTO: 1}, {INTO: 300.0}, cutter)[INTO]
+    (hand,) = queue.take({INTO: 1}, {INTO: 300.0}, CUTTER)[INTO]
     assert [(each.start, each.end) for each in hand] == [(0, 300)]
-    assert [(each.start, each.end) for each in queue.all()] == [(300, 1000)]
+    assert stretches(queue) == [(0, 300, 1000)]
 
 
 def test_what_is_given_besides_comes_after_what_is_to_be_done():
     queue = queue_of(1000)
-    allocation = queue.take({INTO: 2}, {INTO: 200.0}, SplitPlanner(CostEstimate(1.0), {INTO: anywhere}), besides=1.0)
-    stretches = [[(each.start, each.end) for each in hand] for hand in allocation[INTO]]
-    assert stretches == [[(0, 200), (400, 600)], [(200, 400), (600, 800)]]
+    allocation = queue.take({INTO: 2}, {INTO: 200.0}, CUTTER, besides=1.0)
+    hands = [[(each.start, each.end) for each in hand] for hand in allocation[INTO]]
+    assert hands == [[(0, 200), (400, 600)], [(200, 400), (600, 800)]]
     assert queue.positions == 200
 
 

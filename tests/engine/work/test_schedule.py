@@ -5,30 +5,27 @@ from datetime import UTC, datetime
 
 import pytest
 
-from dagkit import Block
 from dagkit.engine.facts import Split
 from dagkit.engine.history.history import history
 from dagkit.engine.points import Point
 from dagkit.engine.work.cost import CostEstimate, learnt, usual_of
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.queue import WorkQueue
-from dagkit.engine.work.schedule import BESIDES, Scheduler, WindowSchedule
+from dagkit.engine.work.schedule import BESIDES, Scheduler
 from dagkit.engine.work.split import EVEN, OVER, PUT_OFF, SlotResult, anywhere, split_at_the_end
 from dagkit.engine.work.window_size import WindowSizer
-from dagkit.ledger import Ledger
 from dagkit.ranges import OFFSET_INFINITY
 from dagkit.scaling.policy import LONGEST_MILLIS
 from dagkit.testing import CrashAfter
-from tests.engine.cast import Desk, lines_through_filter
-from tests.engine.items import item_of
+from tests.engine.cast import Desk, files_given, lines_through_filter
+from tests.engine.items import waiting
 
 INTO = "read.blocks"
 NEAR = {INTO: anywhere}
 
 
 def block(number: int, start: int, end: int, *, done: int = 0, millis: float = 0.0) -> WorkItem:
-    waiting = item_of(INTO, Block(number, "a", start, end), "a")
-    return replace(waiting, done_positions=done, done_millis=millis)
+    return waiting(number, start, end, INTO, done_positions=done, done_millis=millis)
 
 
 def dealer_of(*blocks: WorkItem, error: float = 0.02) -> Scheduler:
@@ -36,10 +33,6 @@ def dealer_of(*blocks: WorkItem, error: float = 0.02) -> Scheduler:
     queue = WorkQueue.of(each for each in blocks if not each.done_positions)
     queue.put_back(each for each in blocks if each.done_positions)
     return Scheduler(queue, WindowSizer(500.0, positions=1000.0, millis=1000.0, error=error))
-
-
-def stretches(given: WindowSchedule) -> list[list[tuple[int, int, int]]]:
-    return [[(each.number[0], each.start, each.end) for each in hand] for hand in given.allocation[INTO]]
 
 
 def left_of(each: WorkItem, at: int, millis: float) -> WorkItem:
@@ -53,13 +46,8 @@ def left_of(each: WorkItem, at: int, millis: float) -> WorkItem:
 def test_what_was_measured_is_expected_of_as_much_again_and_the_usual_of_the_rest():
     each = block(0, 100, 1000, done=100, millis=1000.0)
     assert CostEstimate(0.5).millis(each) == 100 * 10.0 + 800 * 0.5
-    assert [CostEstimate(0.5).reached(each, millis) for millis in (0, 500, 1000, 1100, 9999)] == [
-        100,
-        150,
-        200,
-        400,
-        1000,
-    ]
+    reached = [CostEstimate(0.5).reached(each, millis) for millis in (0, 500, 1000, 1100, 9999)]
+    assert reached == [100, 150, 200, 400, 1000]
 
 
 def test_what_lies_behind_a_cut_is_known_only_as_far_as_it_was():
@@ -74,14 +62,10 @@ def test_a_dear_stretch_that_goes_on_is_known_to_be_longer():
     assert (after.done_positions, after.done_millis, after.done_apart) == (170, 170 * 11.0, 0)
 
 
-def test_what_costs_something_else_now_is_another_stretch():
+def test_what_costs_something_else_now_is_another_stretch_and_what_was_not_begun_is_known_as_it_was():
     before = block(0, 100, 1000, done=100, millis=1000.0)
     after = learnt(before, left_of(before, 500, 400.0))
     assert (after.done_positions, after.done_millis) == (400, 400.0)
-
-
-def test_what_was_not_begun_is_known_as_it_was():
-    before = block(0, 100, 1000, done=100, millis=1000.0)
     assert learnt(before, before) == before
 
 
@@ -94,50 +78,34 @@ def test_the_usual_is_that_of_all_that_was_begun():
 
 
 def test_blocks_of_one_length_and_another_cost_are_allocated_by_their_cost():
-    dear = block(0, 0, 1000, done=1000, millis=9000.0)
-    given = dealer_of(dear, block(1, 0, 1000), block(2, 0, 1000), block(3, 0, 1000)).next(
-        1, {INTO: 2}, NEAR, overlaps=True
-    )
+    dear, *others = block(0, 0, 1000, done=1000, millis=9000.0), *(block(number, 0, 1000) for number in (1, 2, 3))
+    given = dealer_of(dear, *others).next(1, {INTO: 2}, NEAR, overlaps=True)
     loads = [sum(map(given.forecast.millis, hand)) for hand in given.allocation[INTO]]
     assert loads == pytest.approx([6000.0, 6000.0], abs=9)
     assert [(cut.element_id, cut.why) for cut in given.cuts] == [(0, EVEN)]
 
 
-def test_where_no_other_window_begins_slots_are_allocated_more_than_they_should_do():
-    given = dealer_of(block(0, 0, 100_000), error=1.0).next(1, {INTO: 2}, NEAR, overlaps=False)
-    loads = [sum(each.length for each in hand) for hand in given.allocation[INTO]]
-    assert loads == pytest.approx([(1 + BESIDES) * given.lasts_millis] * 2, rel=0.01)
-    first, second = given.allocation[INTO]
-    assert first[0].end == second[0].start < second[0].end == first[1].start
-
-
-def test_what_was_cut_and_not_begun_costs_no_piece():
+def test_where_no_other_window_begins_slots_are_allocated_more_and_what_was_not_begun_costs_no_piece():
     scheduler = dealer_of(block(0, 0, 100_000), error=1.0)
     given = scheduler.next(1, {INTO: 2}, NEAR, overlaps=False)
-    slot_work = given.allocation[INTO]
-    worked = [
-        SlotResult(0, slot, 700.0, 700.0, [left_of(hand[0], hand[0].start + 700, 700.0), *hand[1:]])
-        for slot, hand in enumerate(slot_work)
-    ]
-    scheduler.over(given, worked)
+    first, second = hands = given.allocation[INTO]
+    loads = [sum(each.length for each in hand) for hand in hands]
+    assert loads == pytest.approx([(1 + BESIDES) * given.lasts_millis] * 2, rel=0.01)
+    assert first[0].end == second[0].start < second[0].end == first[1].start
+    left = [[left_of(hand[0], hand[0].start + 700, 700.0), *hand[1:]] for hand in hands]
+    scheduler.over(given, [SlotResult(0, slot, 700.0, 700.0, each) for slot, each in enumerate(left)])
     waits = [(each.start, each.end) for each in scheduler.queue.all()]
-    assert waits == [(700, slot_work[1][0].start), (slot_work[1][0].start + 700, 100_000)]
+    assert waits == [(700, second[0].start), (second[0].start + 700, 100_000)]
 
 
 def test_a_slot_that_was_at_work_is_reported_with_its_split_and_one_that_was_not_is_not():
     given = dealer_of(block(0, 0, 1000), block(1, 0, 1000)).next(1, {INTO: 2}, NEAR, overlaps=True)
     first, second = (hand[0] for hand in given.allocation[INTO])
-    worked = [SlotResult(0, 0, 5.0, 9.0, [left_of(first, 5, 9.0)]), SlotResult(0, 1, 0.0, 0.0, [second])]
-    (split,) = split_at_the_end(given.allocation, worked)
-    assert (split.element_id, split.start, split.at, split.end, split.slot, split.why) == (0, 0, 5, 1000, 0, OVER)
-
-
-def test_what_its_operator_put_off_is_not_reported_as_if_the_window_had_been_over():
-    given = dealer_of(block(0, 0, 1000)).next(1, {INTO: 1}, NEAR, overlaps=True)
-    ((first,),) = given.allocation[INTO]
-    put_off = replace(left_of(first, 5, 9.0), due=datetime(2024, 1, 1, tzinfo=UTC))
-    (split,) = split_at_the_end(given.allocation, [SlotResult(0, 0, 5.0, 9.0, [put_off])])
-    assert (split.at, split.why) == (5, PUT_OFF)
+    idle, rest = SlotResult(0, 1, 0.0, 0.0, [second]), left_of(first, 5, 9.0)
+    put_off = replace(rest, due=datetime(2024, 1, 1, tzinfo=UTC))
+    for left, why in ((rest, OVER), (put_off, PUT_OFF)):
+        (split,) = split_at_the_end(given.allocation, [SlotResult(0, 0, 5.0, 9.0, [left]), idle])
+        assert (split.element_id, split.start, split.at, split.end, split.slot, split.why) == (0, 0, 5, 1000, 0, why)
 
 
 def test_a_forecast_that_was_wrong_makes_the_next_window_short():
@@ -145,9 +113,8 @@ def test_a_forecast_that_was_wrong_makes_the_next_window_short():
     given = scheduler.next(1, {INTO: 2}, NEAR, overlaps=True)
     assert given.lasts_millis == 10_000.0
     (a,), (b,) = given.allocation[INTO]
-    scheduler.over(
-        given, [SlotResult(0, 0, 10_000.0, 10_000.0, []), SlotResult(0, 1, 10.0, 10_000.0, [left_of(b, 10, 1e4)])]
-    )
+    slow = SlotResult(0, 1, 10.0, 10_000.0, [left_of(b, 10, 1e4)])
+    scheduler.over(given, [SlotResult(0, 0, 10_000.0, 10_000.0, []), slow])
     assert a.number != b.number
     assert scheduler.pace.error > 0.9
     assert scheduler.next(2, {INTO: 2}, NEAR, overlaps=True).lasts_millis < 4000
@@ -156,28 +123,16 @@ def test_a_forecast_that_was_wrong_makes_the_next_window_short():
 # ---- what is kept
 
 
-def test_what_was_cut_so_that_it_could_be_allocated_is_in_the_ledger_with_its_window(tmp_path):
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "long.txt").write_text(("x" * (1 << 20) + "\n") * 4)
-    Desk(tmp_path, lines_through_filter(tmp_path, block_size=1 << 30, chunk=1 << 20)).run()
-    first, *_ = [
-        (entry.checkpoint.window, fact)
-        for entry in history(Ledger.open(str(tmp_path / "app")))
-        for fact in entry.checkpoint.facts
-        if isinstance(fact, Split)
-    ]
-    assert (first[0], first[1].why, first[1].slot, first[1].start) == (1, EVEN, None, 0)
-    assert first[1].at == pytest.approx(2 << 20, abs=9)
-
-
-def test_a_promise_that_is_kept_after_a_crash_reports_the_same_cuts(tmp_path):
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "long.txt").write_text(("x" * (1 << 20) + "\n") * 4)
+@pytest.mark.parametrize("crashes", [(), (CrashAfter(Point.PLANNED, 1),)], ids=["undisturbed", "promised and kept"])
+def test_what_was_cut_so_that_it_could_be_allocated_is_in_the_ledger_with_its_window(tmp_path, crashes):
+    files_given(tmp_path, ("x" * (1 << 20) + "\n") * 4)
     desk = Desk(tmp_path, lines_through_filter(tmp_path, block_size=1 << 30, chunk=1 << 20))
-    assert desk.crash(CrashAfter(Point.PLANNED, 1)) == 1
+    assert desk.crash(*crashes) == len(crashes)
     desk.run()
-    (entry, *_) = history(Ledger.open(str(tmp_path / "app")))
-    assert [fact.why for fact in entry.checkpoint.facts if isinstance(fact, Split)][:1] == [EVEN]
+    first, *_ = history(desk.ledger())
+    split, *_ = (fact for fact in first.checkpoint.facts if isinstance(fact, Split))
+    assert (first.checkpoint.window, split.why, split.slot, split.start) == (1, EVEN, None, 0)
+    assert split.at == pytest.approx(2 << 20, abs=9)
 
 
 # ---- slots that hand work over

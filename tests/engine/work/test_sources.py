@@ -17,7 +17,6 @@ from dagkit import (
     Dag,
     InputOperator,
     InputPort,
-    OperatorContext,
     OutputPort,
     Partition,
     Partitioner,
@@ -27,11 +26,9 @@ from dagkit import (
     RowOperator,
     SplittableOperator,
     State,
-    StatelessPartitioner,
     StatsListener,
 )
 from dagkit.cli.group import main
-from dagkit.compiler import Compilation
 from dagkit.engine.address import Address
 from dagkit.engine.checkpoint.work_records import work_recorded
 from dagkit.engine.failures import OperatorFailed, WindowLost
@@ -40,15 +37,15 @@ from dagkit.engine.points import Point
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.record import LISTED, Extent, WorkRecord
 from dagkit.engine.work.waiting import Waiting
-from dagkit.engine.worker.protocol import Answer, Backend, Report, WindowTask
-from dagkit.ledger.audit.verify import Verdict, verify
+from dagkit.engine.worker.protocol import Answer, Report, WindowTask
+from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.format.recorded_work import Folded
 from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit.ranges.shares import SHARES
 from dagkit.scaling import Follower, ScalingSettings
 from dagkit.testing.crashes import CrashAfter
-from dagkit_operators import LineReader, MatchFiles, ReadFiles, Record, RecordWriter
-from tests.engine.cast import Collect, Desk, Draw, Hurried, arrived
+from dagkit_operators import Items, LineReader, Map, MatchFiles, ReadFiles, Record, RecordWriter
+from tests.engine.cast import Around, Collect, Desk, Draw, Hurried, arrived, chain
 
 TOPICS = {"orders/0": 90, "orders/3": 120}
 """How many messages each partition of a topic holds."""
@@ -77,7 +74,6 @@ class Messages:
 class Topics(InputOperator):
     """Finds thirty messages of each partition at a time."""
 
-    kind = "sources.topics/1"
     found = OutputPort(Messages)
     at = State(0)
 
@@ -91,7 +87,6 @@ class Topics(InputOperator):
 class ReadMessages(SplittableOperator[Messages], Partitioner, StatsListener):
     """Reads messages, and follows its backlog as readers of blocks do."""
 
-    kind = "sources.read/1"
     stateless = True
     input = InputPort(Messages)
     messages = OutputPort[Record[str]](main=True)
@@ -120,29 +115,26 @@ class ReadMessages(SplittableOperator[Messages], Partitioner, StatsListener):
         return [*partitions[:wanted], *[Partition(self)] * (wanted - len(partitions))]
 
 
-def messages_written(home: Path, *, fails_at: int = -1, waits: bool = False) -> Draw:
-    """Messages of topics, a file for each of what was found."""
+def written(home: Path, **operators: Any) -> Draw:
+    """Operators that end in records, and a file for each of what was found."""
 
     def draw(dag: Dag, conf: object) -> None:
-        topics = dag.add_operator("topics", Topics())
-        reader = dag.add_operator("reader", ReadMessages(fails_at=fails_at, waits=waits))
-        writer = dag.add_operator("writer", RecordWriter(file_path=str(home / "out")))
-        dag.add_stream("found", topics.found, reader.input)
-        dag.add_stream("messages", reader.messages, writer.input)
-        dag.set_input_port_attribute(writer.input, PortContext.PARTITION_PARALLEL, True)
+        chain(**operators, writer=RecordWriter(file_path=str(home / "out")))(dag, conf)
+        dag.set_input_port_attribute(dag.operator("writer").input, PortContext.PARTITION_PARALLEL, True)
 
     return draw
 
 
-def verdict_of(desk: Desk) -> Verdict:
-    return verify(desk.ledger())
+def messages_written(home: Path, **properties: Any) -> Draw:
+    return written(home, topics=Topics(), reader=ReadMessages(**properties))
 
 
-def proven(desk: Desk) -> dict[str, tuple[int, int, int]]:
-    """How many sources, elements besides and positions are proven of each operator."""
-    return {
-        each.input.rpartition(".")[0]: (len(each.sources), each.elements, each.positions)
-        for each in verdict_of(desk).proven
+def proven(desk: Desk) -> tuple[bool, dict[str, tuple[int, int, int]]]:
+    """Whether all is complete; how many sources, elements besides and positions are proven of each operator."""
+    verdict = verify(desk.ledger())
+    counts = {each.input.rpartition(".")[0]: each for each in verdict.proven}
+    return verdict.is_complete, {
+        name: (len(each.sources), each.elements, each.positions) for name, each in counts.items()
     }
 
 
@@ -161,32 +153,28 @@ def test_messages_of_a_topic_are_proven_and_written_a_file_for_each(tmp_path):
         for offset, (source, size) in enumerate(TOPICS.items())
         for start in range(0, size, 30)
     }
-    assert verdict_of(desk).is_complete
-    assert proven(desk) == {"reader": (2, 0, 210)}
+    assert proven(desk) == (True, {"reader": (2, 0, 210)})
     told = dagkit("ledger", "verify", desk.place, "--complete")
     assert told.exit_code == 0
     assert "reader: 2 sources, 210 positions, every one read once" in told.output
 
 
 def test_a_topic_that_is_stopped_anywhere_is_written_as_if_it_were_not(tmp_path):
-    whole = Desk(tmp_path / "whole", messages_written(tmp_path / "whole"))
+    whole, cut = (Desk(home, messages_written(home)) for home in (tmp_path / "whole", tmp_path / "cut"))
     whole.run()
-    cut = Desk(tmp_path / "cut", messages_written(tmp_path / "cut"), backend=Hurried)
+    cut.backend = Hurried
     assert cut.crash(*map(CrashAfter, Point)) > 0
     cut.run()
-    assert cut.outputs() == whole.outputs()
-    assert verdict_of(cut).is_complete
+    assert (cut.outputs(), proven(cut)) == (whole.outputs(), proven(whole))
 
 
 def test_a_split_of_a_topic_is_reported_by_its_source(tmp_path):
     desk = Desk(tmp_path, messages_written(tmp_path, waits=True), backend=Hurried)
     desk.run(windows=1)
-    told = json.loads(dagkit("splits", desk.place, "--json").stdout)
-    assert {split["source"] for split in told["splits"]}
-    assert {split["source"] for split in told["splits"]} <= {*TOPICS}
-    told = json.loads(dagkit("splits", desk.place, "--waiting", "--json").stdout)
-    assert told["waiting"]
-    assert {each["source"] for each in told["waiting"]} <= {*TOPICS}
+    for options, key in ((["--json"], "splits"), (["--waiting", "--json"], "waiting")):
+        sources = {each["source"] for each in json.loads(dagkit("splits", desk.place, *options).stdout)[key]}
+        assert sources
+        assert sources <= {*TOPICS}
 
 
 def test_the_backlog_of_a_topic_is_known_to_dagkit_scale(tmp_path):
@@ -213,34 +201,18 @@ def test_a_part_of_an_element_is_the_element_narrowed():
 
 def test_a_payload_without_a_source_is_named_by_its_own_json():
     elements = Elements(Address("numbered.names"), Lengths(), str)
-    short, long = (next(elements.work_of(text, (0, 0))) for text in ("ab", "x" * 500))
+    short, long, other = (next(elements.work_of(text, (0, 0))) for text in ("ab", "x" * 500, "x" * 501))
     assert (short.source, short.element_id) == ('"ab"', None)
-    assert long.source is not None
-    assert len(long.source) < 300
-    assert long.source != next(elements.work_of("x" * 501, (0, 0))).source
+    assert len(str(long.source)) < 300
+    assert long.source != other.source
 
 
 # ---- elements from the middle of a graph
 
 
-class Paths(InputOperator):
-    """Emits texts, all in one look."""
-
-    kind = "sources.paths/1"
-    paths = OutputPort(str)
-    texts: tuple[str, ...] = ()
-    told = State(False)
-
-    def emit_tuples(self) -> None:
-        for text in self.texts if not self.told else ():
-            self.paths.emit(text)
-        self.told = True
-
-
 class SplitPaths(RowOperator):
     """Divides each file into blocks, in the middle of a graph."""
 
-    kind = "sources.split-paths/1"
     path = InputPort(str)
     blocks = OutputPort(Block)
     size: int = 40
@@ -255,7 +227,6 @@ class SplitPaths(RowOperator):
 class Lengths(SplittableOperator[str]):
     """Emits each position of a text."""
 
-    kind = "sources.lengths/1"
     texts = InputPort(str)
     lengths = OutputPort(int)
 
@@ -269,39 +240,13 @@ class Lengths(SplittableOperator[str]):
             position += 1
 
 
-class Same(RowOperator):
-    """Hands each text on: what follows is found in the middle of the graph."""
-
-    kind = "sources.same/1"
-    text = InputPort(str)
-    texts = OutputPort(str)
-
-    def process(self, item: str) -> Iterator[str]:
-        yield item
-
-
 def blocks_from_the_middle(path: Path, home: Path) -> Draw:
-    def draw(dag: Dag, conf: object) -> None:
-        paths = dag.add_operator("paths", Paths(texts=(str(path),)))
-        split = dag.add_operator("split", SplitPaths())
-        reader = dag.add_operator("reader", LineReader(chunk_size=8))
-        writer = dag.add_operator("writer", RecordWriter(file_path=str(home / "out")))
-        paths >> split
-        dag.add_stream("blocks", split.blocks, reader.blocks_metadata_input)
-        dag.add_stream("lines", reader.messages, writer.input)
-        dag.set_input_port_attribute(writer.input, PortContext.PARTITION_PARALLEL, True)
-
-    return draw
+    reader = LineReader(chunk_size=8)
+    return written(home, paths=Items(items=(str(path),)), split=SplitPaths(), reader=reader)
 
 
 def texts_from_the_middle(*texts: str, slots: int = 1) -> Draw:
-    def draw(dag: Dag, conf: object) -> None:
-        lengths = dag.add_operator("lengths", Lengths())
-        dag.set_operator_attribute(lengths, OperatorContext.PARTITIONER, StatelessPartitioner(slots))
-        dag.add_operator("paths", Paths(texts=texts)) >> dag.add_operator("same", Same()) >> lengths
-        lengths >> dag.add_operator("collect", Collect())
-
-    return draw
+    return chain(paths=Items(items=texts), same=Map[str, str](str), lengths=(Lengths(), slots), collect=Collect())
 
 
 @pytest.fixture
@@ -309,13 +254,6 @@ def text(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("".join(f"line {number}\n" for number in range(40)))
     return path
-
-
-def test_blocks_that_a_splitter_in_the_middle_makes_are_proven(text, tmp_path):
-    desk = Desk(tmp_path, blocks_from_the_middle(text, tmp_path))
-    desk.run()
-    assert verdict_of(desk).is_complete
-    assert proven(desk) == {"reader": (1, 0, text.stat().st_size)}
 
 
 def test_blocks_from_the_middle_that_wait_are_not_complete(text, tmp_path):
@@ -329,35 +267,22 @@ def test_blocks_from_the_middle_that_wait_are_not_complete(text, tmp_path):
     assert (mine["operator"], mine["sources"]) == ("reader", 1)
     assert 0 < mine["positions"] < mine["positions"] + mine["waiting"] == text.stat().st_size
     desk.run()
-    assert verdict_of(desk).is_complete
-    lines = b"".join(content for _, content in sorted(desk.outputs().items(), key=lambda each: int(each[0], 16)))
-    assert lines == text.read_bytes()
+    assert proven(desk) == (True, {"reader": (1, 0, text.stat().st_size)})
+    assert desk.text() == text.read_text()
 
 
 def test_files_that_a_pattern_means_are_proven_with_their_reader(text, tmp_path):
-    def draw(dag: Dag, conf: object) -> None:
-        read: ReadFiles[str] = ReadFiles(part_size=32)
-        paths = dag.add_operator("paths", Paths(texts=(str(text),)))
-        (
-            paths
-            >> dag.add_operator("match", MatchFiles())
-            >> dag.add_operator("read", read)
-            >> dag.add_operator("collect", Collect())
-        )
-
-    desk = Desk(tmp_path, draw)
+    paths, read = Items(items=(str(text),)), ReadFiles(part_size=32)
+    desk = Desk(tmp_path, chain(paths=paths, match=MatchFiles(), read=read, collect=Collect()))
     desk.run()
-    assert verdict_of(desk).is_complete
-    assert proven(desk) == {"match": (1, 0, 1), "read": (1, 0, text.stat().st_size)}
+    assert proven(desk) == (True, {"match": (1, 0, 1), "read": (1, 0, text.stat().st_size)})
 
 
 @pytest.mark.parametrize("slots", [1, 2])
 def test_what_is_sent_twice_is_read_twice_and_proven(slots, tmp_path):
     desk = Desk(tmp_path, texts_from_the_middle("abc", "abc", slots=slots))
-    loop = desk.run()
-    assert sorted(arrived(loop)) == [0, 0, 1, 1, 2, 2]
-    assert verdict_of(desk).is_complete
-    assert proven(desk) == {"lengths": (1, 0, 6)}
+    assert sorted(arrived(desk.run())) == [0, 0, 1, 1, 2, 2]
+    assert proven(desk) == (True, {"lengths": (1, 0, 6)})
 
 
 @pytest.mark.trial
@@ -367,8 +292,7 @@ def test_a_window_of_very_many_small_elements_is_recorded_in_little_space(tmp_pa
     texts = (f"{number:05d}" for number in range(count))
     desk = Desk(tmp_path, texts_from_the_middle(*texts), backend=lambda inner: Hurried(inner, lasts_millis=1e9))
     desk.run()
-    assert verdict_of(desk).is_complete
-    assert proven(desk) == {"lengths": (LISTED, count - LISTED, 5 * count)}
+    assert proven(desk) == (True, {"lengths": (LISTED, count - LISTED, 5 * count)})
     (chain,) = (desk.ledger().chain(name) for name in desk.ledger().names() if name.startswith("tests"))
     content = json.loads(chain.checkpoint() or b"{}")
     assert len(json.dumps(content["work"])) < 300 * LISTED
@@ -378,17 +302,10 @@ def test_a_window_of_very_many_small_elements_is_recorded_in_little_space(tmp_pa
 
 
 @dataclass
-class Forgetful:
+class Forgetful(Around):
     """A backend whose first answer lacks the record of what was done."""
 
-    inner: Backend
     forgets: int = 1
-
-    def load(self, compilation: Compilation) -> None:
-        self.inner.load(compilation)
-
-    def cores(self) -> Any:
-        return self.inner.cores()
 
     def run(self, assignment: WindowTask) -> Answer:
         answer = self.inner.run(assignment)
@@ -397,20 +314,11 @@ class Forgetful:
         self.forgets -= 1
         return replace(answer, reports=tuple(replace(report, records={}) for report in answer.reports))
 
-    def running(self) -> Any:
-        return self.inner.running()
-
-    def put_in_place(self, files: Any, application_path: str, *, durable: bool) -> None:
-        self.inner.put_in_place(files, application_path, durable=durable)
-
-    def close(self) -> None:
-        self.inner.close()
-
 
 def test_a_window_whose_reports_leave_work_out_runs_again(tmp_path):
     desk = Desk(tmp_path, messages_written(tmp_path), backend=Forgetful)
     desk.run()
-    assert verdict_of(desk).is_complete
+    assert proven(desk)[0]
 
 
 def test_a_window_whose_reports_always_leave_work_out_is_never_committed(tmp_path):

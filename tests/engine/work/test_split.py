@@ -1,6 +1,5 @@
 """Cutting blocks before they are read: nothing is lost, all slots get alike, and nothing is cut without need."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -25,14 +24,10 @@ from dagkit.engine.work.split import (
     nowhere,
 )
 from dagkit.ranges import OFFSET_INFINITY
-from tests.engine.items import block_in, item_of
+from tests.engine.items import block_in, item_of, waiting
 
 MIB = 1 << 20
-INTO = "read.blocks"
-
-
-def waiting(number: int, start: int, end: int, *, last: bool = False) -> WorkItem:
-    return item_of(INTO, Block(number, "a", start, end, last), "a")
+INTO = "reader.blocks"
 
 
 def of_lengths(*lengths: int) -> list[WorkItem]:
@@ -62,16 +57,9 @@ def stretches(slot_work: list[list[WorkItem]]) -> list[list[tuple[int, int, int]
     [
         ([64, 64, 64, 64], 2, [[(0, 0, 64), (2, 128, 192)], [(1, 64, 128), (3, 192, 256)]]),
         ([100], 2, [[(0, 0, 50)], [(0, 50, 100)]]),
-        ([64, 32], 2, [[(0, 0, 48)], [(0, 48, 64), (1, 64, 96)]]),
+        ([64, 32], 2, [[(0, 0, 48)], [(0, 48, 64), (1, 64, 96)]]),  # only what goes over its share is cut
         ([90], 3, [[(0, 0, 30)], [(0, 30, 60)], [(0, 60, 90)]]),
-        ([1], 2, [[(0, 0, 1)], []]),
-    ],
-    ids=[
-        "whole blocks where they are even",
-        "one block for two is halved",
-        "only what goes over its share is cut",
-        "one block for three is cut twice",
-        "what is small stays whole",
+        ([1], 2, [[(0, 0, 1)], []]),  # what is small stays whole
     ],
 )
 def test_work_is_allocated_evenly(lengths, slots, expected):
@@ -103,14 +91,13 @@ def test_long_blocks_are_allocated_so_that_no_slot_has_much_more_than_its_share(
     assert max(map(load_of, slot_work)) <= 1.05 * sum(lengths) / slots + 2 * LEAST
 
 
-def test_what_may_not_be_cut_stays_whole():
-    slot_work = allocated(of_lengths(100 * MIB), 2, cutter(nowhere))
-    assert stretches(slot_work) == [[(0, 0, 100)], []]
-
-
-def test_a_cut_is_made_where_the_reader_allows_it():
-    slot_work = allocated(of_lengths(100 * MIB), 2, cutter(lambda _, position: position - 7))
-    assert [hand[0].end for hand in slot_work] == [50 * MIB - 7, 100 * MIB]
+@pytest.mark.parametrize(
+    ("near", "ends"),
+    [(anywhere, [50 * MIB, 100 * MIB]), (nowhere, [100 * MIB]), (lambda _, at: at - 7, [50 * MIB - 7, 100 * MIB])],
+)
+def test_a_cut_is_made_where_the_reader_allows_it(near, ends):
+    (block,) = of_lengths(100 * MIB)
+    assert [hand[0].end for hand in allocated([block], 2, cutter(near)) if hand] == ends
 
 
 def test_what_has_no_end_is_never_cut():
@@ -119,17 +106,14 @@ def test_what_has_no_end_is_never_cut():
 
 
 def test_only_the_last_piece_ends_its_source():
-    assert [block_in(hand[0]).last for hand in allocated([waiting(0, 0, 100 * MIB, last=True)], 2, cutter())] == [
-        False,
-        True,
-    ]
+    block = item_of(INTO, Block(0, "a", 0, 100 * MIB, last=True), "a")
+    assert [block_in(hand[0]).last for hand in allocated([block], 2, cutter())] == [False, True]
 
 
 def test_a_cut_is_reported_with_its_place_and_its_reason():
     cutting = cutter()
     allocated(of_lengths(100 * MIB), 2, cutting)
-    (cut,) = cutting.made
-    split = cut.fact
+    (split,) = (cut.fact for cut in cutting.made)
     assert (split.into, split.source, split.start, split.at, split.end) == (INTO, "a", 0, 50 * MIB, 100 * MIB)
     assert (split.element_id, split.slot, split.why) == (0, None, EVEN)
 
@@ -146,9 +130,6 @@ def test_no_piece_takes_less_than_is_worth_a_cut():
     cutting = cutter(usual=1.0)
     slot_work = allocated(of_lengths(120), 8, cutting)
     assert [load_of(hand) for hand in slot_work if hand] == [LEAST_MILLIS, 70]
-
-
-Ask = Callable[[WorkItem, int], int | None]
 
 
 def test_a_source_whose_reader_refuses_is_asked_less_and_less():
@@ -177,7 +158,7 @@ def test_a_source_that_can_be_cut_after_all_is_cut_as_any_other():
 def test_sources_that_are_no_longer_cut_are_forgotten():
     patience = SplitBackoff()
     for window in range(1000):
-        patience.refused(item_of(INTO, Block(window, f"{window}.gz", 0, 100 * MIB), f"{window}.gz"), window)
+        patience.refused(waiting(window, 0, 100 * MIB, path=f"{window}.gz"), window)
     assert len(patience._refused) <= LONGEST_PATIENCE + 2
 
 
@@ -185,27 +166,13 @@ def test_a_promised_cut_is_made_again():
     first, second = (WorkQueue.of(of_lengths(100 * MIB, 7 * MIB)) for _ in range(2))
     allocation = first.take({INTO: 2}, {INTO: 1e9}, cutter())
     assert stretches([*map(list, allocation[INTO])]) == [[(0, 0, 53)], [(0, 53, 100), (1, 100, 107)]]
-    assert (
-        second.take_these(WindowSchedule(allocation, 0.0, CostEstimate()).promise(last=False).deal, {INTO: 2})
-        == allocation
-    )
-    assert len(second) == 0
-
-
-def test_what_stands_around_a_promised_stretch_waits_still():
-    queue = WorkQueue.of(of_lengths(100))
-    (taken,) = queue.take_these({INTO: [[((0,), 10, 30)]]}, {INTO: 1})[INTO][0]
-    assert (taken.start, taken.end) == (10, 30)
-    assert [(each.start, each.end) for each in queue.all()] == [(0, 10), (30, 100)]
+    promise = WindowSchedule(allocation, 0.0, CostEstimate()).promise(last=False)
+    assert (second.take_these(promise.deal, {INTO: 2}), len(second)) == (allocation, 0)
 
 
 def test_work_is_allocated_by_what_its_operator_counts():
-    light, heavy = (waiting(number, 0, 100 * MIB) for number in range(2))
-    heavy = replace(heavy, size=300.0 * MIB)
-    light = replace(light, size=100.0 * MIB)
+    light, heavy = (waiting(number, 0, 100 * MIB, size=size * MIB) for number, size in enumerate((100.0, 300.0)))
     queue = WorkQueue.of([light, heavy])
-    cutter = SplitPlanner(near={"read.blocks": anywhere})
-    allocation = queue.take({"read.blocks": 2}, {"read.blocks": 1e12}, cutter)
-    assert [sum(each.size or 0 for each in hand) / MIB for hand in allocation["read.blocks"]] == pytest.approx(
-        [200, 200], rel=1e-6
-    )
+    allocation = queue.take({INTO: 2}, {INTO: 1e12}, cutter())
+    sizes = [sum(each.size or 0 for each in hand) / MIB for hand in allocation[INTO]]
+    assert sizes == pytest.approx([200, 200], rel=1e-6)

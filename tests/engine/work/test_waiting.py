@@ -1,5 +1,6 @@
 """Views of the queue: they show what waits at one time, and how it changed, without looking at what stayed."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -16,7 +17,7 @@ from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.work.split import Allocation, SplitPlanner, all_in, anywhere
 from dagkit.engine.work.waiting import Lane, Waiting, WorkSum
 from dagkit.ranges import OFFSET_INFINITY
-from tests.engine.work.calls import calls_of
+from tests.engine.items import calls_of
 
 INPUTS = [Address("a.blocks"), Address("b.blocks")]
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -109,17 +110,17 @@ def test_a_view_is_cut_where_later_work_begins():
         assert [each.number[0] for each in behind] == list(range(max(place, 2), 10))
 
 
-def test_the_earliest_work_decides_the_watermark_even_if_it_is_packed():
+def test_the_earliest_and_idle_work_decide_the_watermark_even_if_they_are_packed():
+    def decisive(found: list[WorkItem]) -> Sequence[WorkItem]:
+        return Waiting({"a.blocks": Lane(INPUTS[0], found).view()}).decisive
+
     found = [replace(item(number), not_before=NOON + timedelta(hours=(number - 4) ** 2)) for number in range(9)]
     earliest = min(found, key=lambda each: each.not_before or NOON)
-    assert earliest in Waiting({"a.blocks": Lane(INPUTS[0], found).view()}).decisive
+    assert earliest in decisive(found)
     unknown = [replace(each, not_before=None) if each is found[5] else each for each in found]
-    assert any(each.not_before is None for each in Waiting({"a.blocks": Lane(INPUTS[0], unknown).view()}).decisive)
-
-
-def test_idle_work_is_listed_even_if_it_is_packed():
-    found = [replace(item(number), idle_since=NOON if number == 4 else None) for number in range(9)]
-    assert found[4] in Waiting({"a.blocks": Lane(INPUTS[0], found).view()}).decisive
+    assert any(each.not_before is None for each in decisive(unknown))
+    idle = [replace(item(number), idle_since=NOON if number == 4 else None) for number in range(9)]
+    assert idle[4] in decisive(idle)
 
 
 def test_a_window_costs_the_same_however_many_blocks_wait(monkeypatch):
@@ -137,5 +138,5 @@ def test_a_window_costs_the_same_however_many_blocks_wait(monkeypatch):
 
         return calls_of(window)
 
-    calls(1)  # Python caches which classes are sequences
+    calls(6 * 1024)  # Python caches which classes are sequences, once for all sizes
     assert calls(6 * 1024) == calls(3 * 1024)

@@ -5,21 +5,27 @@ from typing import Any, ClassVar
 
 import pytest
 
-from dagkit import Dag, InputPort, Operator, OperatorContext, OutputPort, StatelessPartitioner, Unifier
-from dagkit.backends.reference import ReferenceBackend
+from dagkit import InputPort, Operator, OutputPort, Unifier
 from dagkit.compiler import compile_application
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.worker.lifecycle import Life
 from dagkit.testing import Alone
-from tests.backends.slots import InSlots
-from tests.engine.cast import Collect, Desk, Script
+from tests.engine.cast import Collect, Desk, Script, chain, on_both
+
+
+def noted(call: str, *, shows: bool = True) -> Any:
+    """A callback that writes down how it is called."""
+
+    def callback(self: "Noted", *given: object) -> None:
+        self.note(" ".join([call, *map(str, given)]) if shows else call)
+
+    return callback
 
 
 class Noted(Operator):
     """Writes down how it is called; fails where it is asked to."""
 
-    kind = "lifecycle.noted/1"
     fails_in: str = ""
     calls: ClassVar[list[str]] = []
 
@@ -28,39 +34,19 @@ class Noted(Operator):
         if call.partition(" ")[0] == self.fails_in:
             raise ValueError(f"no {call}")
 
-    def setup(self, context: Any) -> None:
-        self.note("setup")
-
-    def activate(self, context: Any) -> None:
-        self.note("activate")
-
-    def begin_window(self, window_id: int) -> None:
-        self.note(f"begin_window {window_id}")
-
-    def drained(self) -> None:
-        self.note("drained")
-
-    def end_window(self) -> None:
-        self.note("end_window")
-
-    def before_checkpoint(self, window_id: int) -> None:
-        self.note(f"before_checkpoint {window_id}")
-
-    def checkpointed(self, window_id: int) -> None:
-        self.note(f"checkpointed {window_id}")
-
-    def committed(self, window_id: int) -> None:
-        self.note(f"committed {window_id}")
-
-    def deactivate(self) -> None:
-        self.note("deactivate")
-
-    def teardown(self) -> None:
-        self.note("teardown")
+    setup = noted("setup", shows=False)
+    activate = noted("activate", shows=False)
+    begin_window = noted("begin_window")
+    drained = noted("drained")
+    end_window = noted("end_window")
+    before_checkpoint = noted("before_checkpoint")
+    checkpointed = noted("checkpointed")
+    committed = noted("committed")
+    deactivate = noted("deactivate")
+    teardown = noted("teardown")
 
 
 class Taking(Noted):
-    kind = "lifecycle.taking/1"
     input = InputPort(int)
 
     def process(self, item: int) -> None:
@@ -68,15 +54,12 @@ class Taking(Noted):
 
 
 class Merging(Noted, Unifier[int]):
-    kind = "lifecycle.merging/1"
-
     def process(self, item: int) -> None:
         self.note(f"process {item}")
         self.unified.emit(item)
 
 
 class Failing(Merging):
-    kind = "lifecycle.failing/1"
     fails_in: str = "process"
 
 
@@ -95,8 +78,6 @@ class NumbersInVain(Numbers):
 class Finding(Script, Noted):
     """An input operator that writes down how it is called."""
 
-    kind = "lifecycle.finding/1"
-
 
 @pytest.fixture
 def calls():
@@ -109,22 +90,16 @@ def in_windows(*windows: str) -> list[str]:
     return [call for window in windows for call in window.split(", ")]
 
 
-TWO_WINDOWS_AND_THE_LAST = in_windows(
-    "setup, activate, begin_window 1, process 7, end_window, before_checkpoint 1, deactivate, teardown",
-    "setup, activate, checkpointed 1, committed 1, begin_window 2, process 8, end_window, before_checkpoint 2",
-    "deactivate, teardown",
-    "setup, activate, checkpointed 2, committed 2, begin_window 3, drained, end_window, before_checkpoint 3",
-    "deactivate, teardown",
-)
-
-
-@pytest.mark.parametrize("on", [ReferenceBackend, InSlots])
-def test_an_operator_lives_in_one_order_on_every_backend(tmp_path, on, calls):
-    def draw(dag: Dag, conf: object) -> None:
-        dag.add_operator("numbers", Script(looks=((7,), (8,)))) >> dag.add_operator("takes", Taking())
-
-    Desk(tmp_path, draw, backend=lambda backend: on(backend.compilation)).run()
-    assert calls == TWO_WINDOWS_AND_THE_LAST
+@on_both
+def test_an_operator_lives_in_one_order_on_every_backend(tmp_path, backend, calls):
+    Desk(tmp_path, chain(numbers=Script(looks=((7,), (8,))), takes=Taking()), backend=backend).run()
+    assert calls == in_windows(
+        "setup, activate, begin_window 1, process 7, end_window, before_checkpoint 1, deactivate, teardown",
+        "setup, activate, checkpointed 1, committed 1, begin_window 2, process 8, end_window, before_checkpoint 2",
+        "deactivate, teardown",
+        "setup, activate, checkpointed 2, committed 2, begin_window 3, drained, end_window, before_checkpoint 3",
+        "deactivate, teardown",
+    )
 
 
 def test_an_operator_alone_lives_in_that_order(calls):
@@ -142,64 +117,57 @@ def test_an_operator_alone_lives_in_that_order(calls):
 
 
 def unified(numbers: type[Operator]) -> Any:
-    def draw(dag: Dag, conf: object) -> None:
-        sends = dag.add_operator("sends", numbers())
-        dag.set_operator_attribute(sends, OperatorContext.PARTITIONER, StatelessPartitioner(2))
-        dag.add_operator("numbers", Script(looks=((7,),))) >> sends >> dag.add_operator("collect", Collect())
-
-    return draw
+    return chain(numbers=Script(looks=((7,),)), sends=(numbers(), 2), collect=Collect())
 
 
-@pytest.mark.parametrize("on", [ReferenceBackend, InSlots])
-def test_a_unifier_lives_as_any_operator_does(tmp_path, on, calls):
-    Desk(tmp_path, unified(Numbers), backend=lambda backend: on(backend.compilation)).run()
+@on_both
+def test_a_unifier_lives_as_any_operator_does(tmp_path, backend, calls):
+    Desk(tmp_path, unified(Numbers), backend=backend).run()
     assert calls == in_windows("setup, activate, begin_window 1, process 7, end_window, deactivate, teardown")
 
 
-@pytest.mark.parametrize("on", [ReferenceBackend, InSlots])
-def test_a_unifier_that_fails_is_torn_down_and_names_whom_it_merges_for(tmp_path, on, calls):
+@on_both
+def test_a_unifier_that_fails_is_torn_down_and_names_whom_it_merges_for(tmp_path, backend, calls):
     with pytest.raises(OperatorFailed, match=r"^collect failed in window 1, slot 0: ValueError: no process 7"):
-        Desk(tmp_path, unified(NumbersInVain), backend=lambda backend: on(backend.compilation)).run()
+        Desk(tmp_path, unified(NumbersInVain), backend=backend).run()
     assert calls == in_windows("setup, activate, begin_window 1, process 7, deactivate, teardown")
 
 
 def test_an_input_operator_that_cannot_be_activated_is_torn_down(tmp_path, calls):
-    def draw(dag: Dag, conf: object) -> None:
-        dag.add_operator("finds", Finding(looks=((7,),), fails_in="activate")) >> dag.add_operator("collect", Collect())
-
     with pytest.raises(OperatorFailed, match=r"finds failed .* no activate"):
-        Desk(tmp_path, draw).run()
+        Desk(tmp_path, chain(finds=Finding(looks=((7,),), fails_in="activate"), collect=Collect())).run()
     assert calls == ["setup", "activate", "teardown"]
+
+
+CONTEXT = program_of(compile_application(chain(script=Script(), takes=Taking()))).context_of("takes", 0, 1)
 
 
 @pytest.mark.parametrize(
     ("fails_in", "ended"),
     [
-        pytest.param("setup", [], id="nothing is owed before setup has returned"),
-        pytest.param("activate", ["teardown"], id="what is not active is not deactivated"),
-        pytest.param("begin_window", ["deactivate", "teardown"], id="an active operator is deactivated"),
+        ("setup", []),  # nothing is owed before setup has returned
+        ("activate", ["teardown"]),  # what is not active is not deactivated
+        ("begin_window", ["deactivate", "teardown"]),
     ],
 )
 def test_what_failed_is_ended_as_far_as_it_was_begun(fails_in, ended, calls):
-    draw = compile_application(lambda dag, _: dag.add_operator("s", Script()) >> dag.add_operator("takes", Taking()))
     life = Life(Taking(fails_in=fails_in))
+
+    def begin() -> None:
+        life.set_up(CONTEXT)
+        life.begin(1)
+
     with pytest.raises(ValueError, match=f"no {fails_in}"):
-        _begin(life, program_of(draw).context_of("takes", 0, 1))
+        begin()
     calls.clear()
     life.abandon(1)
     life.abandon(1)
     assert calls == ended
 
 
-def _begin(life: Life, context: Any) -> None:
-    life.set_up(context)
-    life.begin(1)
-
-
 def test_teardown_is_called_though_deactivate_fails(calls, caplog):
-    compiled = compile_application(lambda dag, _: dag.add_operator("s", Script()) >> dag.add_operator("t", Taking()))
     life = Life(Taking(fails_in="deactivate"))
-    life.set_up(program_of(compiled).context_of("t", 0, 1))
+    life.set_up(CONTEXT)
     with caplog.at_level(logging.ERROR):
         life.abandon(3)
     assert calls == ["setup", "activate", "deactivate", "teardown"]

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit import Dag, InputPort, Operator, OperatorContext, OutputPort, State, StatelessPartitioner, Unifier
+from dagkit import Dag, InputPort, Operator, OperatorContext, OutputPort, State, Unifier
 from dagkit.engine.points import Point
 from dagkit.engine.program.program import Sliding
 from dagkit.engine.worker.sliding import Panes, together
 from dagkit.testing.crashes import CrashAfter
-from tests.engine.cast import Collect, Desk, Draw, Script, arrived
+from tests.engine.cast import Collect, Desk, Draw, Script, arrived, chain
 
 
 def slid(length: int, step: int, items: list[list[int]]) -> list[list[int]]:
@@ -27,10 +27,10 @@ def slid(length: int, step: int, items: list[list[int]]) -> list[list[int]]:
 @pytest.mark.parametrize(
     ("length", "step", "out"),
     [
-        pytest.param(1, 1, [[1], [2], [3], [4], [5], [6]], id="windows of one do not overlap"),
-        pytest.param(2, 1, [[1], [1, 2], [2, 3], [3, 4], [4, 5], [5, 6]], id="windows of two slide by one"),
-        pytest.param(3, 2, [[], [1, 2], [], [2, 3, 4], [], [4, 5, 6]], id="windows of three slide by two"),
-        pytest.param(4, 2, [[], [1, 2], [], [1, 2, 3, 4], [], [3, 4, 5, 6]], id="windows of four slide by two"),
+        (1, 1, [[1], [2], [3], [4], [5], [6]]),
+        (2, 1, [[1], [1, 2], [2, 3], [3, 4], [4, 5], [5, 6]]),
+        (3, 2, [[], [1, 2], [], [2, 3, 4], [], [4, 5, 6]]),
+        (4, 2, [[], [1, 2], [], [1, 2, 3, 4], [], [3, 4, 5, 6]]),
     ],
 )
 def test_what_slides(length, step, out):
@@ -49,7 +49,6 @@ def test_panes_of_several_partitions_are_put_together_by_age():
 
 
 class Add(Unifier[int]):
-    kind = "cast.add/1"
     total = State(0)
 
     def process(self, item: int) -> None:
@@ -62,7 +61,6 @@ class Add(Unifier[int]):
 class Sum(Operator):
     """The sum of its partition's numbers in a pane."""
 
-    kind = "cast.sum/1"
     input = InputPort[int](key=lambda number: number)
     output = OutputPort[int](unifier=Add)
     total = State(0)
@@ -80,49 +78,35 @@ def summing(length: int, step: int | None, partitions: int) -> Draw:
     """Two numbers in each of six windows: 1 and 10, 2 and 20, up to 6 and 60."""
 
     def draw(dag: Dag, conf: object) -> None:
-        script = dag.add_operator("script", Script(looks=tuple((n, 10 * n) for n in range(1, 7))))
-        total = dag.add_operator("sum", Sum())
+        script = Script(looks=tuple((n, 10 * n) for n in range(1, 7)))
+        chain(script=script, sum=(Sum(), partitions), collect=Collect())(dag, conf)
+        total = dag.operator("sum")
         dag.set_operator_attribute(total, OperatorContext.APPLICATION_WINDOW_COUNT, length)
         if step is not None:
             dag.set_operator_attribute(total, OperatorContext.SLIDE_BY_WINDOW_COUNT, step)
-        dag.set_operator_attribute(total, OperatorContext.PARTITIONER, StatelessPartitioner(partitions))
-        script >> total >> dag.add_operator("collect", Collect())
 
     return draw
 
 
-COUNTED = [
-    pytest.param(2, 1, [11, 33, 55, 77, 99, 121], id="two by one"),
-    pytest.param(3, 2, [33, 99, 165], id="three by two"),
-    pytest.param(4, 2, [33, 110, 198], id="four by two"),
-]
-
-
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["undisturbed", "restarted at every window"])
 @pytest.mark.parametrize("partitions", [1, 2])
-@pytest.mark.parametrize(("length", "step", "sums"), COUNTED)
-def test_sums_slide_as_counted_by_hand(tmp_path, length, step, sums, partitions):
-    assert arrived(Desk(tmp_path, summing(length, step, partitions)).run()) == sums
-
-
-@pytest.mark.parametrize("partitions", [1, 2])
-@pytest.mark.parametrize(("length", "step", "sums"), COUNTED)
-def test_sums_slide_on_after_a_restart_at_every_window(tmp_path, length, step, sums, partitions):
+@pytest.mark.parametrize(
+    ("length", "step", "sums"), [(2, 1, [11, 33, 55, 77, 99, 121]), (3, 2, [33, 99, 165]), (4, 2, [33, 110, 198])]
+)
+def test_sums_slide_as_counted_by_hand(*, tmp_path, length, step, sums, partitions, is_restarted):
     desk = Desk(tmp_path, summing(length, step, partitions))
-    for window in range(1, 7):
+    for window in range(1, 7) if is_restarted else ():
         desk.crash(CrashAfter(Point.STAGED, window))
         desk.run(windows=1)
-    assert arrived(desk.run()) == sums
-    assert desk.faults() == []
+    assert (arrived(desk.run()), desk.faults()) == (sums, [])
 
 
 def test_an_application_window_that_is_open_at_the_end_is_closed(tmp_path):
     loop = Desk(tmp_path, summing(4, None, 1)).run()
-    assert arrived(loop) == [110, 121]
-    assert loop.checkpoint.window == 8
+    assert (arrived(loop), loop.checkpoint.window) == ([110, 121], 8)
 
 
-@pytest.mark.parametrize("partitions", [(1, 2), (2, 1), (2, 3), (3, 2)], ids=str)
-def test_panes_follow_another_number_of_partitions(tmp_path, partitions):
-    before, now = partitions
+@pytest.mark.parametrize(("before", "now"), [(1, 2), (2, 1), (2, 3), (3, 2)])
+def test_panes_follow_another_number_of_partitions(tmp_path, before, now):
     Desk(tmp_path, summing(2, 1, before)).run(windows=3)
     assert arrived(Desk(tmp_path, summing(2, 1, now)).run()) == [11, 33, 55, 77, 99, 121]
