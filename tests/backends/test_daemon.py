@@ -53,8 +53,6 @@ def sources(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch([[pyspark.__file__], ["dagkit.backends.spark.task" in sys.modules]], names=["a", "b"])
 
 
-@pytest.mark.slow
-@pytest.mark.spark
 def test_workers_are_forked_with_dagkit_loaded(spark):
     found = spark.range(0, 1, 1, 1).mapInArrow(sources, "a string, b boolean").collect()
     assert [(".zip" in row.a, row.b) for row in found] == [(False, True)]

@@ -1,7 +1,5 @@
 """On Spark the number of readers follows the backlog, on classic sessions and behind Connect."""
 
-import pytest
-
 from dagkit.engine.history.backlogs import decisions
 from dagkit.launching import launch
 from dagkit.ledger import Ledger
@@ -13,8 +11,6 @@ from tests.engine.changes.test_listeners import lines
 
 
 @ON_BOTH
-@pytest.mark.slow
-@pytest.mark.spark
 def test_one_file_is_read_on_all_cores_from_the_first_window_on(session, tmp_path):
     (tmp_path / "in").mkdir()
     text = some_lines(3000)

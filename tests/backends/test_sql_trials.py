@@ -16,7 +16,7 @@ from tests.engine.cast import Digits, Ranges
 from tests.operators.driver_kills import POINTS, kill_once
 from tests.operators.sql.sql_cast import Row, TestDatabase
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.trial]
+pytestmark = [pytest.mark.spark, pytest.mark.trial]
 
 LOOKS = ((4, 3), (5,), (2, 2), (7,), (1, 1, 1))
 EXPECTED = [(number, f"row {number}") for number in range(26)]
@@ -24,9 +24,6 @@ NUMBERS = "SELECT number, text FROM numbers ORDER BY number"
 
 
 class Kills(RowOperator):
-    """Kills its worker at one number, once."""
-
-    kind = "sql-trials.kills/1"
     input = InputPort(int)
     output = OutputPort(int)
     at: int
