@@ -13,9 +13,6 @@ from tests.engine.cast import Desk, Draw, Hurried, Script, files_in, lines_throu
 
 
 class Total(Operator):
-    """Sends the sum of all numbers so far."""
-
-    kind = "test.total/1"
     input = InputPort(int)
     output = OutputPort(int)
     total = State(0)
@@ -100,9 +97,6 @@ def test_a_window_that_was_not_committed_is_refused(tmp_path, window):
 
 
 class Place(Operator):
-    """Sends the path of the file with this number."""
-
-    kind = "test.place/1"
     input = InputPort(int)
     output = OutputPort(str)
     folder: str
@@ -114,7 +108,6 @@ class Place(Operator):
 class CountedPlace(Place):
     """Keeps how many there were, which could change what it sends."""
 
-    kind = "test.counted_place/1"
     count = State(0)
 
 
