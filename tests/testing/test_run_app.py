@@ -24,8 +24,6 @@ class Sides(InputOperator):
 
 
 class Count(Operator):
-    """Counts words, and sends each with its number."""
-
     input = InputPort[str]()
     more = InputPort[str](optional=True)
     output = OutputPort[tuple[str, int]]()
@@ -60,11 +58,8 @@ def test_items_files_and_state_are_returned():
     outputs = run_app(counting, {"Lines": ["to be", "or"]}, {"Lines": ["be"]})
     assert dict(outputs) == {"Count:output": [("to", 1), ("be", 1), ("or", 1), ("be", 2)]}
     assert outputs.files == {"log/words": b"to\nbe\nor\nbe\n"}
-    assert {json.loads(key): count for key, (count, _) in outputs.state["Count"][0]["seen"].items()} == {
-        "to": 1,
-        "be": 2,
-        "or": 1,
-    }
+    counted = {json.loads(key): count for key, (count, _) in outputs.state["Count"][0]["seen"].items()}
+    assert counted == {"to": 1, "be": 2, "or": 1}
 
 
 def test_a_crash_changes_nothing(crashes):
@@ -109,28 +104,22 @@ def test_a_window_without_items_of_one_input_is_no_end():
     assert outputs["Count:output"] == [("a", number) for number in (1, 2, 3, 4)]
 
 
-def test_what_is_not_given_looks_as_usual(tmp_path):
-    (tmp_path / "in.txt").write_text("a\nb\n")
-
-    def copying(dag: Any, conf: Any) -> None:
-        splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": [str(tmp_path / "in.txt")]}))
+def copying(file: str) -> Any:
+    def draw(dag: Any, conf: Any) -> None:
+        splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": [file]}))
         splitter >> dag.add_operator("Reader", LineReader()) >> dag.add_operator("Writer", RecordWriter())
 
-    outputs = run_app(copying, conf={"dt.operator.Writer.prop.filePath": "elsewhere"}, clock=FakeClock())
+    return draw
+
+
+def test_what_is_not_given_looks_as_usual_and_work_may_be_given(tmp_path):
+    (path := tmp_path / "in.txt").write_text("a\nb\n")
+    conf = {"dt.operator.Writer.prop.filePath": "elsewhere"}
+    outputs = run_app(copying(str(path)), conf=conf, clock=FakeClock())
     assert outputs["Reader:messages"] == [Record(0, "a"), Record(0, "b")]
     assert outputs.files == {"elsewhere/0": b"a\nb\n"}
-
-
-def test_work_may_be_given(tmp_path):
-    (tmp_path / "in.txt").write_text("a\nb\n")
-
-    def copying(dag: Any, conf: Any) -> None:
-        splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["nowhere"]}))
-        writer = RecordWriter(file_path="output")
-        splitter >> dag.add_operator("Reader", LineReader()) >> dag.add_operator("Writer", writer)
-
-    outputs = run_app(copying, {"Splitter.blocks_metadata_output": [Block(7, str(tmp_path / "in.txt"), 0, 4)]})
-    assert outputs.files == {"output/7": b"a\nb\n"}
+    work = {"Splitter.blocks_metadata_output": [Block(7, str(path), 0, 4)]}
+    assert run_app(copying("nowhere"), work, conf=conf).files == {"elsewhere/7": b"a\nb\n"}
 
 
 def test_a_misspelt_name_is_corrected():
