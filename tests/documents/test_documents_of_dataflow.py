@@ -63,7 +63,6 @@ def test_my_reader_and_the_reader_of_the_residual_return_each_record_once(split)
 class CountFn(SplittableOperator[tuple[str, int]]):
     """The "Hello World" of splittable functions."""
 
-    kind = "documents.count/1"
     pairs = InputPort[tuple[str, int]]()
     counted = OutputPort[tuple[str, int]]()
 
@@ -97,7 +96,6 @@ class AvroFile:
 class ReadFn(SplittableOperator[str]):
     """Claims each Avro data block, and sends its records."""
 
-    kind = "documents.read/1"
     filenames = InputPort(str)
     records = OutputPort[dict[str, Any]]()
 

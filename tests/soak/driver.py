@@ -20,8 +20,6 @@ KNOWN = "known"
 class KnowingSplitter(FileSplitterInput):
     """A splitter to which the files that exist at its first start count as read."""
 
-    kind = "soak.splitter/1"
-
     def setup(self, context: Context) -> None:
         super().setup(context)
         if not self.known and not self.next_block_id:
