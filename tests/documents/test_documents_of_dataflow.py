@@ -1,16 +1,8 @@
-"""The examples of the documents about range trackers and splittable functions run here, line by line."""
+"""The example of the document about range trackers runs here, line by line."""
 
-import io
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-
-import fastavro
 import pytest
 
-from dagkit import InputPort, OutputPort, SplittableOperator
-from dagkit.ranges import OffsetRange, OffsetRangeTracker, RestrictionTracker
-from dagkit.testing import Alone, check_every_split_of
+from dagkit.ranges import OffsetRangeTracker
 
 
 class MyReader:
@@ -58,67 +50,3 @@ def test_my_reader_and_the_reader_of_the_residual_return_each_record_once(split)
     while residual is not None and goes_on and residual.advance():
         pass
     assert primary.returned + (residual.returned if residual else []) == source
-
-
-class CountFn(SplittableOperator[tuple[str, int]]):
-    """The "Hello World" of splittable functions."""
-
-    pairs = InputPort[tuple[str, int]]()
-    counted = OutputPort[tuple[str, int]]()
-
-    def process(
-        self, element: tuple[str, int], tracker: RestrictionTracker[OffsetRange, int]
-    ) -> Iterator[tuple[str, int]]:
-        i = tracker.current_restriction().start
-        while tracker.try_claim(i):
-            yield element[0], i
-            i += 1
-
-    def initial_restriction(self, element: tuple[str, int]) -> tuple[int, int]:
-        return (0, element[1])
-
-
-def test_count_fn_makes_each_pair_once_however_it_is_split():
-    count = Alone(CountFn())
-    count.work(("x", 5))
-    assert count.sent() == [("x", number) for number in range(5)]
-    check_every_split_of(CountFn(), ("x", 7))
-
-
-class AvroFile:
-    """In the place of the reader in the document: the data blocks that start at or after an offset."""
-
-    def __init__(self, path: str, start: int) -> None:
-        with Path(path).open("rb") as file:
-            self.blocks = [block for block in fastavro.block_reader(file) if block.offset >= start]
-
-
-class ReadFn(SplittableOperator[str]):
-    """Claims each Avro data block, and sends its records."""
-
-    filenames = InputPort(str)
-    records = OutputPort[dict[str, Any]]()
-
-    def process(self, element: str, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[dict[str, Any]]:
-        for block in AvroFile(element, tracker.current_restriction().start).blocks:
-            if not tracker.try_claim(block.offset):
-                return
-            yield from block
-        tracker.try_claim(tracker.current_restriction().stop)
-
-    def initial_restriction(self, element: str) -> OffsetRange:
-        return OffsetRange(0, Path(element).stat().st_size)
-
-
-@pytest.mark.trial
-def test_read_fn_reads_each_record_once_however_it_is_split(tmp_path):
-    content = io.BytesIO()
-    schema = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}]}
-    rows = [{"n": number} for number in range(60)]
-    fastavro.writer(content, schema, rows, sync_interval=20)
-    path = tmp_path / "file.avro"
-    path.write_bytes(content.getvalue())
-    read = Alone(ReadFn())
-    read.work(str(path))
-    assert read.sent() == rows
-    check_every_split_of(ReadFn(), str(path))

@@ -15,8 +15,7 @@ from tests.documents.file_splitter import Splitter
 
 HERE = Path(__file__).parent
 ENGINES = pytest.mark.parametrize(
-    "engine",
-    [["--reference"], pytest.param(["--cores", "2"], marks=[pytest.mark.spark, pytest.mark.trial])],
+    "engine", [["--reference"], pytest.param(["--cores", "2"], marks=[pytest.mark.spark, pytest.mark.trial])]
 )
 EXAMPLE = [str(HERE / "block_reader.py"), "--app", "ExampleApplication", "-c", str(HERE / "block_reader.xml")]
 LINES = ["one", ".hidden", "", "two two", "...", "a.b", "fünf", *[f"line {number}" for number in range(40)]]
