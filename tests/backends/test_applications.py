@@ -1,4 +1,4 @@
-"""Two of the applications on Spark: in a session of a test, in processes of their own, and at a Connect server."""
+"""Applications on Spark: in a session of a test, in processes of their own, and at a Connect server."""
 
 import os
 import sys
@@ -9,10 +9,18 @@ from subprocess import PIPE, STDOUT, Popen
 import pytest
 
 from apps.word_count.app import WordCount
+from dagkit.engine.history.backlogs import decisions
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
+from dagkit.scaling import ScalingInputs, decide
+from dagkit_operators import OuterJoin
 from tests.backends.cast import lines_in
+from tests.backends.places import ON_BOTH
+from tests.engine.cast import some_lines
+from tests.engine.changes.test_listeners import lines
+from tests.operators.keyed import test_joined_folders as folders
+from tests.operators.keyed.test_partitions import JOINED, WAYS, result
 from tests.processes import limited, run_program
 
 pytestmark = pytest.mark.spark
@@ -90,3 +98,35 @@ def test_words_are_counted_once(home, spark):
     words = [word for name in ("first", "dropped", "last") for word in [name] * FILES]
     assert Counter({word: int(count) for word, count in pairs}) == Counter([*words, *map(str, [*range(FILES)] * 3)])
     assert len(pairs) == FILES + 3
+
+
+@pytest.mark.parametrize("way", ["keyed partitions", pytest.param("mirrored partitions", marks=pytest.mark.trial)])
+def test_keys_that_depend_on_properties_give_the_result_of_the_reference(way, spark, tmp_path, monkeypatch):
+    joined, once = result(tmp_path / "spark", WAYS[way], monkeypatch, Machine(spark=spark))
+    assert joined == repr(JOINED)
+    assert once == result(tmp_path / "reference", WAYS[way], monkeypatch, Machine("reference"))[1]
+
+
+def test_one_launch_joins_files_that_were_found_in_different_windows(spark, tmp_path):
+    folders.write(tmp_path, "orders", folders.ORDERS)
+    folders.write(tmp_path, "customers", folders.CUSTOMERS)
+    launch(
+        folders.folders_joined(tmp_path, OuterJoin), until="once", machine=Machine(spark=spark), path=tmp_path / "app"
+    )
+    assert folders.written(tmp_path) == sorted(folders.PAIRS + folders.ALONE[OuterJoin])
+
+
+@ON_BOTH
+def test_one_file_is_read_on_all_cores_from_the_first_window_on(session, tmp_path):
+    (tmp_path / "in").mkdir()
+    text = some_lines(3000)
+    (tmp_path / "in" / "one.txt").write_text(text)
+    launch(lines(tmp_path), spark=session, until="once", path=tmp_path / "app")
+    ledger = Ledger.open(tmp_path / "app")
+    first, *others = decisions(ledger)
+    assert (first.window, first.fact.before, first.fact.after) == (1, 1, 2)
+    assert [each.fact.after for each in others if each.fact.before != each.fact.after] == []
+    for each in (first, *others):
+        assert decide(ScalingInputs.of(each.fact.inputs)).after == each.fact.after
+    assert lines_in(tmp_path / "out") == sorted(text.splitlines())
+    assert verify(ledger).is_valid

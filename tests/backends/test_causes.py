@@ -1,7 +1,5 @@
 """The cause of what fails in Spark, out of the traces of Python and Java."""
 
-import os
-from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import Any
 
@@ -11,7 +9,7 @@ from dagkit import InputPort, Operator
 from dagkit.backends.spark import SparkBackend, SparkFailed
 from dagkit.backends.spark.causes import LONGEST, Cause, cause_in
 from dagkit.backends.spark.spark_errors import spark_errors
-from dagkit.engine.failures import WorkerDied, WorkerFailed
+from dagkit.engine.failures import WorkerFailed
 from dagkit.engine.worker.protocol import WindowTask
 from tests.backends.cast import Words, chain, sent
 
@@ -163,15 +161,3 @@ def test_of_javas_exceptions_the_innermost_is_reported(spark):
     with pytest.raises(SparkFailed) as raised, spark_errors("it failed", spark):
         spark.range(1).selectExpr("java_method('java.lang.Integer', 'parseInt', 'abc')").toArrow()
     assert raised.value.problem == 'it failed: NumberFormatException: For input string: "abc"'
-
-
-def leave(batches: Iterable[Any]) -> Iterator[Any]:
-    os._exit(1)
-    yield from batches
-
-
-@pytest.mark.trial
-def test_a_worker_that_ends_is_reported_as_that(session):
-    with pytest.raises(WorkerDied) as raised, spark_errors("it failed", session):
-        session.range(1).mapInArrow(leave, "id long").toArrow()
-    assert str(raised.value).startswith("it failed: SparkException: Python worker exited unexpectedly (crashed)")

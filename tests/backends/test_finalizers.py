@@ -117,11 +117,7 @@ def test_nothing_is_called_before_the_commit(tmp_path, make, point):
 
 @everywhere
 @pytest.mark.parametrize(
-    ("other", "name"),
-    [
-        (lambda: refuse, "<function refuse"),
-        (Unrestored, "a callback that the driver cannot restore"),
-    ],
+    ("other", "name"), [(lambda: refuse, "<function refuse"), (Unrestored, "a callback that the driver cannot restore")]
 )
 def test_a_callback_that_fails_or_that_the_driver_cannot_restore_is_logged(tmp_path, make, caplog, other, name):
     run(tmp_path, make, Ledger(MemoryStore()), other=other)

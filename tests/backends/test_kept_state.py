@@ -1,12 +1,8 @@
 """Large state on Spark: a window sends to a worker, and back, what changed; the result is that of the reference."""
 
-from collections import Counter
-from functools import partial
 from typing import Any
 
-import pytest
-
-from dagkit import Config, Dag, InputPort, KeyedState, Operator, State
+from dagkit import Config, Dag, InputPort, KeyedState, Operator
 from dagkit.api.keyed import saved_keys
 from dagkit.backends.spark import SparkBackend
 from dagkit.compiler import compile_application
@@ -34,16 +30,8 @@ class Tally(Operator):
             del self.counts[item]
 
 
-class Whole(Tally):
-    all = State[dict[str, int]](dict)
-
-    def process(self, item: int) -> None:
-        super().process(item)
-        self.all[str(item)] = self.all.get(str(item), 0) + 1
-
-
-def draw(dag: Dag, _: Any, operator: type[Tally] = Tally) -> None:
-    chained(dag, {"tally": 2}, script=Script(looks=LOOKS, pause_millis=0), tally=operator())
+def draw(dag: Dag, _: Any) -> None:
+    chained(dag, {"tally": 2}, script=Script(looks=LOOKS, pause_millis=0), tally=Tally())
 
 
 def counts(loop: Loop) -> dict[str, str]:
@@ -88,13 +76,3 @@ def test_a_window_sends_what_changed_and_a_new_launch_begins_with_all(spark, tmp
     assert sizes[0] > 10_000
     assert min(sizes) < 2_000
     assert sorted(sizes)[len(sizes) // 2] < 10_000
-
-
-@pytest.mark.trial
-def test_large_state_travels_as_a_whole_over_connect(connected, tmp_path):
-    whole = partial(draw, operator=Whole)
-    compilation = compile_application(whole, Config())
-    loop = Desk(tmp_path, whole, backend=lambda _: SparkBackend(compilation, connected)).run()
-    assert counts(loop) == expected()
-    found = sum((Counter(state["all"]) for state in loop.run_state.state["tally"]), Counter())
-    assert found == Counter(str(number) for look in LOOKS for number in look)

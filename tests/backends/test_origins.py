@@ -6,14 +6,7 @@ from typing import Any
 
 import pytest
 
-from dagkit import (
-    Batch,
-    Dag,
-    InputPort,
-    Operator,
-    OutputPort,
-    State,
-)
+from dagkit import Batch, Dag, InputPort, Operator, OutputPort, State
 from dagkit.compiler import compile_application
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.program.lower import program_of

@@ -11,15 +11,7 @@ from typing import Any
 import pytest
 from pyspark import TaskContext
 
-from dagkit import (
-    DelayOperator,
-    InputPort,
-    Operator,
-    OutputPort,
-    PortContext,
-    State,
-    StreamCodec,
-)
+from dagkit import DelayOperator, InputPort, Operator, OutputPort, PortContext, State, StreamCodec
 from dagkit.backends.spark import SparkBackend, SparkFailed
 from dagkit.backends.spark.level_files import folder_in
 from dagkit.backends.spark.task import SlotReport
@@ -31,17 +23,7 @@ from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Program
 from dagkit.engine.worker.instances import StateUnreadable
 from dagkit.engine.worker.protocol import Report, WindowTask
-from tests.backends.cast import (
-    Count,
-    Round,
-    Words,
-    chain,
-    chained,
-    counting,
-    sent,
-    state_of,
-    states_in,
-)
+from tests.backends.cast import Count, Round, Words, chain, chained, counting, sent, state_of, states_in
 from tests.backends.places import ON_BOTH
 from tests.patience import within
 
@@ -215,7 +197,8 @@ class Exit(Operator):
 
 def test_what_fails_in_spark_is_reported_as_a_failure_of_spark(opened):
     leaving = chain(words=Words(), ends=Exit())
-    with pytest.raises(WorkerDied, match="Spark failed in window 7") as raised:
+    died = r"^Spark failed in window 7: SparkException: Python worker exited unexpectedly \(crashed\)"
+    with pytest.raises(WorkerDied, match=died) as raised:
         opened(leaving).run(WindowTask(7, sent(leaving, ["a"])))
     assert raised.value.__cause__ is not None
 
