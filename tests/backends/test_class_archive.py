@@ -24,7 +24,7 @@ def cache(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def of(tmp_path):
+def of(tmp_path, cache):
     """The archive of a Java and of Spark with some options."""
     java, jars = tmp_path / "jdk" / "bin" / "java", tmp_path / "jars"
     java.parent.mkdir(parents=True)
@@ -165,35 +165,21 @@ def test_a_folder_that_is_gone_since_the_start_ends_no_launch(cache, of, monkeyp
 
 LAUNCHED = """
 import sys
-
-from dagkit import *
 from dagkit.launching import launch
-from dagkit_operators import Items
+from dagkit.machine import Machine
+from dagkit_operators import Items, PartWriter
 
-
-class Collect(Operator):
-    numbers = InputPort(int)
-    files = OutputFiles(lambda _: "out")
-
-    def process(self, number: int) -> None:
-        self.files.open("numbers").write(f"{number}\\n".encode())
-
-
-class App(StreamingApplication):
-    def populate_dag(self, dag, conf):
-        dag.add_operator("Numbers", Items(items=[1, 2])) >> dag.add_operator("Collect", Collect())
-
+def numbers(dag, conf):
+    writer = PartWriter(file_path="out", format=str)
+    dag.add_operator("Numbers", Items(items=[1, 2])) >> dag.add_operator("Writer", writer)
 
 if __name__ == "__main__":
-    from dagkit.machine import Machine
-    from pyspark.sql import SparkSession
-
     settings = {"spark.driver.extraJavaOptions": sys.argv[2]} if sys.argv[2] else {}
     with Machine(cores=1, settings=settings).session() as spark:
-        launch(App(), until="once", path="app", spark=spark)
+        launched = launch(numbers, until="once", path="app", spark=spark)
         runtime = spark.sparkContext._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean()
         print(*(each for each in runtime.getInputArguments() if "jsa" in each))
-    print(open("out/numbers").read().split())
+        print(launched.window_id, launched.incomplete)
 """
 
 
@@ -225,7 +211,7 @@ def test_spark_uses_the_archive_and_ignores_a_broken_one(tmp_path, cache, home, 
         answer("import sys\nfrom dagkit.backends.spark.recording import record\nrecord(sys.argv[2])")
     (archive,) = cache.glob("*.jsa")
     out, err = answer(running)
-    assert out.endswith(f"={archive}\n['1', '2']\n")
+    assert out.endswith(f"={archive}\n1 0\n")
     archive.chmod(0o600)
     archive.write_bytes(b"broken" * 1000)
     archive.chmod(0o400)
