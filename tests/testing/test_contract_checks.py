@@ -117,7 +117,7 @@ class Numbers(InputOperator):
         self.done += 1
 
     def emit_block(self, number: int, start: int, end: int) -> None:
-        self.output.emit(Block(number, "numbers", start, end))
+        self.output.emit(block_of(number, start, end))
 
 
 class Forgetful(Numbers):
@@ -135,24 +135,17 @@ class Restless(Numbers):
         self.emit_block(next(_ticks), 0, 10)
 
 
-class Alike(Numbers):
-    def emit_block(self, number: int, start: int, end: int) -> None:
-        super().emit_block(0, start, end)
+def block_of(number: int, start: int, end: int, **facts: int) -> Block:
+    return Block(number, "numbers", start, end, facts=facts)
 
 
-class Overlapping(Numbers):
-    def emit_block(self, number: int, start: int, end: int) -> None:
-        super().emit_block(number, start, end + 2)
+def dividing(name: str, block: Callable[[int, int, int], Block]) -> Numbers:
+    """A source whose blocks are made by this function."""
 
+    def emit_block(self, *at: int) -> None:
+        self.output.emit(block(*at))
 
-class Skipping(Numbers):
-    def emit_block(self, number: int, start: int, end: int) -> None:
-        super().emit_block(number, start + 1, end)
-
-
-class Short(Numbers):
-    def emit_block(self, number: int, start: int, end: int) -> None:
-        self.output.emit(Block(number, "numbers", start, end, facts={"length": 25}))
+    return type(name, (Numbers,), {"emit_block": emit_block})()
 
 
 class Idle(Numbers):
@@ -218,10 +211,13 @@ def test_files_that_arrive_are_found_once(tmp_path):
     [
         (Forgetful(), r"Forgetful, restored before look 2: it found .*0, end=10.* instead of .*10, end=20.*as State"),
         (Restless(), "Restless, restored before look 1"),
-        (Alike(), "Alike gave two elements the number 0"),
-        (Overlapping(), r"Overlapping divides numbers wrongly: \[10, 12\) is read twice"),
-        (Skipping(), r"Skipping divides numbers wrongly: \[10, 11\) is not read"),
-        (Short(), r"Short divides numbers wrongly: its elements cover \[0, 20\) of \[0, 25\)"),
+        (dividing("Alike", lambda _, start, end: block_of(0, start, end)), "Alike gave two elements the number 0"),
+        (dividing("Twice", lambda n, start, end: block_of(n, start, end + 2)), r"Twice .*: \[10, 12\) is read twice"),
+        (dividing("Skips", lambda n, start, end: block_of(n, start + 1, end)), r"Skips .*: \[10, 11\) is not read"),
+        (
+            dividing("Short", lambda *at: block_of(*at, length=25)),
+            r"Short divides numbers wrongly: its elements cover \[0, 20\) of \[0, 25\)",
+        ),
         (Idle(), "Idle found nothing"),
         (Unstorable(), "Unstorable.output emitted 1, which cannot be kept as Any"),
     ],
