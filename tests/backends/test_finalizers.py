@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from dagkit import Context, Dag, InputOperator, InputPort, Operator, OutputPort, State
+from dagkit import Context, InputOperator, InputPort, Operator, OutputPort, State
 from dagkit.api.running import Until
-from dagkit.compiler import compile_application
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.points import Point
 from dagkit.engine.run.loop import Loop
@@ -19,6 +18,7 @@ from dagkit.engine.worker.finalizers import ReportedFinalizer, call_back
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore
 from dagkit.testing.crashes import Crash, CrashAfter
+from tests.backends.cast import chain
 from tests.backends.places import everywhere
 
 
@@ -81,13 +81,7 @@ class Acknowledge(Operator):
 
 def run(home: Path, make: Any, ledger: Ledger, probe: Any = None, **given: Any) -> None:
     place = str(home / "acknowledged")
-
-    def draw(dag: Dag, conf: object) -> None:
-        messages = dag.add_operator("messages", Messages(place=place))
-        acknowledge = dag.add_operator("acknowledge", Acknowledge(place=place, **given))
-        dag.add_stream("messages", messages.messages, acknowledge.messages)
-
-    compilation = compile_application(draw)
+    compilation = chain(messages=Messages(place=place), acknowledge=Acknowledge(place=place, **given))
     settings = RunSettings("nowhere", until=Until.IDLE)
     Loop(RunState(compilation, make(compilation), ledger, settings, probe=probe)).run()
 
