@@ -211,7 +211,7 @@ def test_spark_uses_the_archive_and_ignores_a_broken_one(tmp_path, cache, home, 
         answer("import sys\nfrom dagkit.backends.spark.recording import record\nrecord(sys.argv[2])")
     (archive,) = cache.glob("*.jsa")
     out, err = answer(running)
-    assert out.endswith(f"={archive}\n1 0\n")
+    assert out.endswith(f"={archive}\n2 0\n")
     archive.chmod(0o600)
     archive.write_bytes(b"broken" * 1000)
     archive.chmod(0o400)

@@ -47,16 +47,16 @@ def test_calls_to_a_connect_server_that_is_away_are_retried_for_some_seconds_and
 
 def test_only_sessions_that_dagkit_opens_at_a_connect_server_are_replaced(spark):
     opened = StartingSession()
-    machines = {
-        Machine(master="sc://host:443/;use_ssl=true;token=secret", starting=opened): "host:443",
-        Machine(master="sc://[::1]:15002", starting=opened): "[::1]:15002",
-        Machine("reference"): None,
-        Machine(master="local[2]", starting=opened): None,
-        Machine(starting=opened): None,
-        Machine(spark=spark): None,
-        Machine(spark=spark, master="sc://host:443"): None,
-    }
-    assert [machine.server for machine in machines] == list(machines.values())
+    for machine, server in (
+        (Machine(master="sc://host:443/;use_ssl=true;token=secret", starting=opened), "host:443"),
+        (Machine(master="sc://[::1]:15002", starting=opened), "[::1]:15002"),
+        (Machine("reference"), None),
+        (Machine(master="local[2]", starting=opened), None),
+        (Machine(starting=opened), None),
+        (Machine(spark=spark), None),
+        (Machine(spark=spark, master="sc://host:443"), None),
+    ):
+        assert machine.server == server
 
 
 def test_yarn_needs_to_be_configured(monkeypatch):
