@@ -12,7 +12,6 @@ from dagkit.backends.spark.java import ensure_java
 
 
 def main() -> None:
-    """Serve until the input ends."""
     ensure_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     port, java_options = sys.argv[1:]

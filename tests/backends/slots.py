@@ -40,14 +40,7 @@ class InSlots:
         program, reports, delayed = self.program.placing(assignment.locates), [], []
         for level in range(program.levels):
             slots = [
-                SlotRun(
-                    program,
-                    level,
-                    slot,
-                    window,
-                    states.get((level, slot), {}),
-                    work=work.get((level, slot), ()),
-                )
+                SlotRun(program, level, slot, window, states.get((level, slot), {}), work=work.get((level, slot), ()))
                 for slot in range(program.slots_at(level))
             ]
             for left, report in self.run_level(slots, arriving):

@@ -1,20 +1,29 @@
-"""Two of the applications on Spark: in a session of a test, in processes of their own, and at a Connect server."""
+"""Applications on Spark: in a session of a test, in processes of their own, and at a Connect server."""
 
 import os
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from subprocess import PIPE, STDOUT, Popen
 
 import pytest
 
 from apps.word_count.app import WordCount
+from dagkit.engine.history.backlogs import decisions
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
+from dagkit.scaling import ScalingInputs, decide
+from dagkit_operators import OuterJoin
+from tests.backends.cast import lines_in
+from tests.backends.places import ON_BOTH
+from tests.engine.cast import some_lines
+from tests.engine.changes.test_listeners import lines
+from tests.operators.keyed import test_joined_folders as folders
+from tests.operators.keyed.test_partitions import JOINED, WAYS, result
 from tests.processes import limited, run_program
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark]
+pytestmark = pytest.mark.spark
 
 APPS = Path(__file__).parents[2] / "apps"
 FILES = 40
@@ -42,26 +51,21 @@ def line_filter(home: Path, *options: str) -> list[str]:
     return [*command, "--path", str(home / "app"), *definitions, *options]
 
 
-def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
 def assert_filtered(home: Path) -> None:
     """Each line that does not begin with a dot was written once, and the ledger has no faults."""
-    written = [line for file in (home / "out").iterdir() for line in file.read_text().splitlines()]
-    assert sorted(written) == sorted(f"{word} {number}" for word in ("first", "last") for number in range(FILES))
+    assert lines_in(home / "out") == sorted(f"{word} {number}" for word in ("first", "last") for number in range(FILES))
     assert verify(Ledger.open(str(home / "app"))).is_complete
 
 
 def test_a_driver_that_is_killed_is_launched_again_and_each_line_is_written_once(home):
-    command = line_filter(home, "--cores", "2", "--log", "json")
-    with limited(
-        subprocess.Popen(  # noqa: S603 - our own command
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment()
-        ),
-        120,
-    ) as driver:
-        assert driver.stdout is not None
+    command, pipes = (
+        line_filter(home, "--cores", "2", "--log", "json"),
+        {"stdout": PIPE, "stderr": STDOUT, "text": True},
+    )
+    with limited(Popen(command, env=ENVIRONMENT, **pipes), 120) as driver:  # noqa: S603 - our own command
         printed = []
         for line in driver.stdout:
             printed.append(line)
@@ -71,15 +75,13 @@ def test_a_driver_that_is_killed_is_launched_again_and_each_line_is_written_once
         else:
             raise AssertionError("no window was committed:\n" + "".join(printed))
     assert 0 < len(list((home / "out").iterdir())) < FILES, "the driver was killed in the middle"
-    again = run_program(command, check=False, env=environment(), seconds=120)
-    assert again.returncode == 0, again.stderr
+    run_program(command, env=ENVIRONMENT, seconds=120)
     assert_filtered(home)
 
 
 def test_a_launch_uses_a_connect_server(home, connect_url):
     command = line_filter(home, "--master", connect_url, "-D", "dt.operator.File-splitter.prop.blocksThreshold=20")
-    launched = run_program(command, check=False, env=environment(), seconds=120)
-    assert launched.returncode == 0, launched.stderr
+    run_program(command, env=ENVIRONMENT, seconds=120)
     assert_filtered(home)
 
 
@@ -92,12 +94,39 @@ def test_words_are_counted_once(home, spark):
     }
     conf = {f"dt.operator.{key}": value for key, value in properties.items()}
     launch(WordCount(), conf, until="once", machine=Machine(spark=spark), path=home / "app", durable=False)
-    lines = [line for part in max((home / "out").iterdir()).iterdir() for line in part.read_text().splitlines()]
+    pairs = [line.split("\t") for line in lines_in(max((home / "out").iterdir()))]
     words = [word for name in ("first", "dropped", "last") for word in [name] * FILES]
-    assert Counter(dict(_pair(line) for line in lines)) == Counter([*words, *map(str, [*range(FILES)] * 3)])
-    assert len(lines) == FILES + 3
+    assert Counter({word: int(count) for word, count in pairs}) == Counter([*words, *map(str, [*range(FILES)] * 3)])
+    assert len(pairs) == FILES + 3
 
 
-def _pair(line: str) -> tuple[str, int]:
-    word, count = line.split("\t")
-    return word, int(count)
+@pytest.mark.parametrize("way", ["keyed partitions", pytest.param("mirrored partitions", marks=pytest.mark.trial)])
+def test_keys_that_depend_on_properties_give_the_result_of_the_reference(way, spark, tmp_path, monkeypatch):
+    joined, once = result(tmp_path / "spark", WAYS[way], monkeypatch, Machine(spark=spark))
+    assert joined == repr(JOINED)
+    assert once == result(tmp_path / "reference", WAYS[way], monkeypatch, Machine("reference"))[1]
+
+
+def test_one_launch_joins_files_that_were_found_in_different_windows(spark, tmp_path):
+    folders.write(tmp_path, "orders", folders.ORDERS)
+    folders.write(tmp_path, "customers", folders.CUSTOMERS)
+    launch(
+        folders.folders_joined(tmp_path, OuterJoin), until="once", machine=Machine(spark=spark), path=tmp_path / "app"
+    )
+    assert folders.written(tmp_path) == sorted(folders.PAIRS + folders.ALONE[OuterJoin])
+
+
+@ON_BOTH
+def test_one_file_is_read_on_all_cores_from_the_first_window_on(session, tmp_path):
+    (tmp_path / "in").mkdir()
+    text = some_lines(3000)
+    (tmp_path / "in" / "one.txt").write_text(text)
+    launch(lines(tmp_path), spark=session, until="once", path=tmp_path / "app")
+    ledger = Ledger.open(tmp_path / "app")
+    first, *others = decisions(ledger)
+    assert (first.window, first.fact.before, first.fact.after) == (1, 1, 2)
+    assert [each.fact.after for each in others if each.fact.before != each.fact.after] == []
+    for each in (first, *others):
+        assert decide(ScalingInputs.of(each.fact.inputs)).after == each.fact.after
+    assert lines_in(tmp_path / "out") == sorted(text.splitlines())
+    assert verify(ledger).is_valid

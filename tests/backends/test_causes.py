@@ -1,21 +1,21 @@
 """The cause of what fails in Spark, out of the traces of Python and Java."""
 
-import os
-from collections.abc import Iterable, Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
 
-from dagkit import Batch, InputOperator, InputPort, Operator, OutputPort
+from dagkit import InputPort, Operator
 from dagkit.backends.spark import SparkBackend, SparkFailed
 from dagkit.backends.spark.causes import LONGEST, Cause, cause_in
 from dagkit.backends.spark.spark_errors import spark_errors
-from dagkit.compiler import compile_application
-from dagkit.engine.failures import WorkerDied, WorkerFailed
-from dagkit.engine.program.lower import program_of
-from dagkit.engine.worker.outbox import Outbox
+from dagkit.engine.failures import WorkerFailed
 from dagkit.engine.worker.protocol import WindowTask
+from tests.backends.cast import Words, chain, sent
 
+ABORTED = "SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent failure: "
+LOST = f"{ABORTED}Lost task 0.3 in stage 1.0 (TID 3) (10.0.0.7 executor 2): "
+LOST_HERE = f"{ABORTED}Lost task 0.0 in stage 1.0 (TID 3) (10.0.0.7 executor driver): "
 TEXTS = {
     "the words of a worker's Python": (
         """PythonException:
@@ -47,11 +47,8 @@ org.apache.spark.api.python.PythonException
         Cause("Refused: two lines: of words"),
     ),
     "what keeps a worker from starting, and on which host": (
-        """Py4JJavaError: An error occurred while calling o136.getResult.
-: org.apache.spark.SparkException: Exception thrown in awaitResult:
-\tat org.apache.spark.util.SparkThreadUtils$.awaitResult(SparkThreadUtils.scala:70)
-Caused by: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most \
-recent failure: Lost task 0.3 in stage 1.0 (TID 3) (10.0.0.7 executor 2): org.apache.spark.SparkException:
+        f"""Py4JJavaError: An error occurred while calling o136.getResult.
+Caused by: org.apache.spark.{LOST}org.apache.spark.SparkException:
 Error from python worker:
   Traceback (most recent call last):
     File "daemon.py", line 129, in manager
@@ -64,10 +61,8 @@ org.apache.spark.SparkException: EOFException occurred while reading the port nu
         Cause("OSError: AF_UNIX path too long", "10.0.0.7"),
     ),
     "the innermost exception of Java's that has a message": (
-        """Py4JJavaError: An error occurred while calling o136.getResult.
-: org.apache.spark.SparkException: Exception thrown in awaitResult:
-Caused by: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most \
-recent failure: Lost task 0.3 in stage 1.0 (TID 3) (10.0.0.7 executor 2): java.lang.reflect.InvocationTargetException
+        f"""Py4JJavaError: An error occurred while calling o136.getResult.
+Caused by: org.apache.spark.{LOST}java.lang.reflect.InvocationTargetException
 \tat java.base/java.lang.reflect.Method.invoke(Method.java:569)
 Caused by: java.lang.NumberFormatException: For input string: "abc"
 Caused by: java.lang.IllegalStateException
@@ -78,36 +73,26 @@ Driver stacktrace:
         Cause('NumberFormatException: For input string: "abc"', "10.0.0.7"),
     ),
     "not what Java sees of a worker that ended": (
-        """SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times, \
-most recent failure: Lost task 0.0 in stage 1.0 (TID 3) (10.0.0.7 executor driver): org.apache.spark.SparkException: \
-Python worker exited unexpectedly.
+        f"""{LOST_HERE}org.apache.spark.SparkException: Python worker exited unexpectedly.
 \tat org.apache.spark.api.python.BasePythonRunner
 Caused by: java.net.SocketException: Connection reset
 \tat java.base""",
         Cause("SparkException: Python worker exited unexpectedly."),
     ),
     "why an executor was lost": (
-        """SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, \
-most recent failure: Lost task 0.3 in stage 1.0 (TID 3) (10.0.0.7 executor 2): \
-ExecutorLostFailure (executor 2 exited) Reason: Killed by YARN.
-Driver stacktrace:""",
+        f"{LOST}ExecutorLostFailure (executor 2 exited) Reason: Killed by YARN.\nDriver stacktrace:",
         Cause("ExecutorLostFailure (executor 2 exited) Reason: Killed by YARN.", "10.0.0.7"),
     ),
     "no host where the driver runs the tasks": (
-        """SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times, \
-most recent failure: Lost task 0.0 in stage 1.0 (TID 3) (10.0.0.7 executor driver): \
-java.lang.OutOfMemoryError: Java heap space""",
+        f"{LOST_HERE}java.lang.OutOfMemoryError: Java heap space",
         Cause("OutOfMemoryError: Java heap space"),
     ),
     "an error that Spark has a name for": (
-        """ArithmeticException: [DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012
-== SQL (line 1, position 1) ==
-id / 0""",
+        "ArithmeticException: [DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\n== SQL (line 1) ==\nid / 0",
         Cause("ArithmeticException: [DIVIDE_BY_ZERO] Division by zero."),
     ),
     "what a connection says in its details": (
         """SparkConnectGrpcException: <_InactiveRpcError of RPC that terminated with:
-\tstatus = StatusCode.UNAVAILABLE
 \tdetails = "failed to connect to all addresses"
 >""",
         Cause("SparkConnectGrpcException: failed to connect to all addresses"),
@@ -134,10 +119,6 @@ def test_a_cause_knows_which_module_is_missing(words, module):
     assert Cause(words).missing_module == module
 
 
-class Words(InputOperator):
-    out = OutputPort(str)
-
-
 class Imports:
     """Needs a module, wherever it is read, that is nowhere."""
 
@@ -152,28 +133,16 @@ class Needs(Operator):
     def process(self, word: str) -> None: ...
 
 
-@pytest.mark.slow
-@pytest.mark.spark
 def test_a_module_that_workers_lack_is_named_and_the_window_is_not_tried_again(session):
-    def draw(dag: Any, conf: object) -> None:
-        dag.add_operator("words", Words()) >> dag.add_operator("needs", Needs(needed=Imports()))
-
-    compilation = compile_application(draw)
-    outbox = Outbox(0)
-    for target in program_of(compilation).sources["words"]["out"]:
-        outbox.channel(target).batch(Batch.of(["a"]))
-    backend = SparkBackend(compilation, session)
-    with pytest.raises(WorkerFailed) as raised:
-        backend.run(WindowTask(7, tuple(outbox.rest())))
-    backend.close()
+    compilation = chain(words=Words(), needs=Needs(needed=Imports()))
+    with closing(SparkBackend(compilation, session)) as backend, pytest.raises(WorkerFailed) as raised:
+        backend.run(WindowTask(7, sent(compilation, ["a"])))
     assert str(raised.value) == (
         "Spark failed in window 7: ModuleNotFoundError: No module named 'orders_of_today' [worker-failed]\n"
         "  help: install orders_of_today for the Python of every worker, or keep operators and payloads from using it"
     )
 
 
-@pytest.mark.slow
-@pytest.mark.spark
 @pytest.mark.parametrize(
     ("column", "cause"),
     [
@@ -188,24 +157,7 @@ def test_what_fails_in_java_is_reported_in_its_own_words(session, column, cause)
     assert "SQLSTATE" not in str(raised.value)
 
 
-@pytest.mark.slow
-@pytest.mark.spark
 def test_of_javas_exceptions_the_innermost_is_reported(spark):
     with pytest.raises(SparkFailed) as raised, spark_errors("it failed", spark):
         spark.range(1).selectExpr("java_method('java.lang.Integer', 'parseInt', 'abc')").toArrow()
     assert raised.value.problem == 'it failed: NumberFormatException: For input string: "abc"'
-
-
-def leave(batches: Iterable[Any]) -> Iterator[Any]:
-    """End the worker's process."""
-    os._exit(1)
-    yield from batches
-
-
-@pytest.mark.trial
-@pytest.mark.slow
-@pytest.mark.spark
-def test_a_worker_that_ends_is_reported_as_that(session):
-    with pytest.raises(WorkerDied) as raised, spark_errors("it failed", session):
-        session.range(1).mapInArrow(leave, "id long").toArrow()
-    assert str(raised.value).startswith("it failed: SparkException: Python worker exited unexpectedly (crashed)")

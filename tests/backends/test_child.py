@@ -37,17 +37,16 @@ def test_the_answer_is_that_of_the_child():
 
 
 @pytest.mark.parametrize(
-    ("error", "text"),
-    [(MemoryError("full"), "with status 1: MemoryError: full"), (SystemExit(3), "with status 1: SystemExit: 3")],
+    ("work", "text"),
+    [
+        (lambda: raised(MemoryError("full")), "with status 1: MemoryError: full"),
+        (lambda: raised(SystemExit(3)), "with status 1: SystemExit: 3"),
+        (lambda: ended_by(signal.SIGKILL), "by SIGKILL"),
+    ],
 )
-def test_a_child_that_ends_has_died(error, text):
+def test_a_child_that_ends_or_that_a_signal_ends_has_died(work, text):
     with pytest.raises(WorkerDied, match=text):
-        run_in_child(lambda: raised(error), 1)
-
-
-def test_a_child_that_a_signal_ends_has_died():
-    with pytest.raises(WorkerDied, match="by SIGKILL"):
-        run_in_child(lambda: ended_by(signal.SIGKILL), 1)
+        run_in_child(work, 1)
 
 
 def test_a_failure_is_raised_as_it_is():
@@ -152,7 +151,6 @@ run_in_child(work, 1)
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
 def test_a_child_ends_with_a_driver_that_is_killed():
     driver = subprocess.Popen([sys.executable, "-c", _DRIVER], stdout=subprocess.PIPE, text=True)  # noqa: S603
-    assert driver.stdout is not None
     with limited(driver), driver.stdout as output:
         assert int(next_line(driver)) != driver.pid
         driver.kill()

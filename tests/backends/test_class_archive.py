@@ -24,22 +24,18 @@ def cache(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def java(tmp_path):
-    (tmp_path / "jdk" / "bin").mkdir(parents=True)
-    (tmp_path / "jdk" / "bin" / "java").write_bytes(b"\x7fELF" + bytes(5000))
-    return tmp_path / "jdk"
-
-
-@pytest.fixture
-def jars(tmp_path):
-    (tmp_path / "jars").mkdir()
-    (tmp_path / "jars" / "spark.jar").write_bytes(b"classes")
-    return tmp_path / "jars"
+def of(tmp_path, cache):
+    """The archive of a Java and of Spark with some options."""
+    java, jars = tmp_path / "jdk" / "bin" / "java", tmp_path / "jars"
+    java.parent.mkdir(parents=True)
+    java.write_bytes(b"\x7fELF" + bytes(5000))
+    jars.mkdir()
+    (jars / "spark.jar").write_bytes(b"classes")
+    return lambda options="": archive_for(tmp_path / "jdk", jars, options)
 
 
 def made(archive: Path) -> Path:
     with being_made(archive) as part:
-        assert part is not None
         part.write_bytes(b"classes")
     return archive
 
@@ -49,40 +45,35 @@ def fail_after_writing(part: Path) -> None:
     raise OSError("full")
 
 
-def test_another_java_another_spark_and_other_options_have_archives_of_their_own(cache, java, jars):
-    found = [archive_for(java, jars, "-Xmx1g"), archive_for(java, jars, "-Xmx1g"), archive_for(java, jars, "-Xmx2g")]
-    (jars / "more.jar").write_bytes(b"more")
-    found.append(archive_for(java, jars, "-Xmx1g"))
-    (java / "bin" / "java").write_bytes(b"\x7fELF" + bytes(6000))
-    found.append(archive_for(java, jars, "-Xmx1g"))
+def test_another_java_another_spark_and_other_options_have_archives_of_their_own(cache, of, tmp_path):
+    found = [of("-Xmx1g"), of("-Xmx1g"), of("-Xmx2g")]
+    (tmp_path / "jars" / "more.jar").write_bytes(b"more")
+    found.append(of("-Xmx1g"))
+    (tmp_path / "jdk" / "bin" / "java").write_bytes(b"\x7fELF" + bytes(6000))
+    found.append(of("-Xmx1g"))
     assert found[0] == found[1]
     assert len(set(found)) == 4
-    assert {archive.parent for archive in found if archive} == {cache}
+    assert {archive.parent for archive in found} == {cache}
 
 
-def test_an_empty_name_of_the_cache_and_a_folder_that_cannot_be_made_give_no_archive(java, jars, tmp_path, monkeypatch):
-    monkeypatch.setenv("DAGKIT_CACHE", "")
-    assert archive_for(java, jars, "") is None
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("DAGKIT_CACHE", str(tmp_path / "file"))
-    assert archive_for(java, jars, "") is None
-
-
-@pytest.mark.parametrize("name", ["a:b", 'a"b', "a%pb", "a$b"])
-def test_a_folder_that_java_would_read_as_something_else_is_not_used(java, jars, tmp_path, monkeypatch, name):
-    monkeypatch.setenv("DAGKIT_CACHE", str(tmp_path / name))
-    assert archive_for(java, jars, "") is None
+@pytest.mark.parametrize("name", ["", "a file", "a:b", 'a"b', "a%pb", "a$b"])
+def test_a_folder_that_cannot_be_made_or_that_java_would_read_as_something_else_is_not_used(
+    of, tmp_path, monkeypatch, name
+):
+    (tmp_path / "a file").touch()
+    monkeypatch.setenv("DAGKIT_CACHE", str(tmp_path / name) if name else "")
+    assert of() is None
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777])
-def test_a_folder_that_others_can_write_to_is_not_used(cache, java, jars, mode):
-    assert archive_for(java, jars, "") is not None
+def test_a_folder_that_others_can_write_to_is_not_used(cache, of, mode):
+    assert of() is not None
     cache.chmod(mode)
-    assert archive_for(java, jars, "") is None
+    assert of() is None
 
 
-def test_an_archive_is_complete_and_private_when_it_appears(cache, java, jars):
-    archive = archive_for(java, jars, "")
+def test_an_archive_is_complete_and_private_when_it_appears(cache, of):
+    archive = of()
     assert not usable(archive)
     with being_made(archive) as part:
         part.write_bytes(b"classes")
@@ -92,8 +83,8 @@ def test_an_archive_is_complete_and_private_when_it_appears(cache, java, jars):
     assert not part.exists()
 
 
-def test_an_archive_that_others_may_have_written_is_not_used(cache, java, jars, tmp_path):
-    archive = made(archive_for(java, jars, ""))
+def test_an_archive_that_others_may_have_written_is_not_used(cache, of, tmp_path):
+    archive = made(of())
     archive.chmod(0o620)
     assert not usable(archive)
     archive.unlink()
@@ -102,16 +93,16 @@ def test_an_archive_that_others_may_have_written_is_not_used(cache, java, jars, 
     assert not usable(archive)
 
 
-def test_a_failed_attempt_leaves_no_archive_and_the_next_one_replaces_its_rest(cache, java, jars):
-    archive = archive_for(java, jars, "")
+def test_a_failed_attempt_leaves_no_archive_and_the_next_one_replaces_its_rest(cache, of):
+    archive = of()
     with pytest.raises(OSError, match="full"), being_made(archive) as part:
         fail_after_writing(part)
     assert not archive.exists()
     assert made(archive).read_bytes() == b"classes"
 
 
-def test_two_processes_make_one_archive(cache, java, jars):
-    archive = archive_for(java, jars, "")
+def test_two_processes_make_one_archive(cache, of):
+    archive = of()
     with being_made(archive) as part:
         with being_made(archive) as second:
             assert second is None
@@ -119,8 +110,8 @@ def test_two_processes_make_one_archive(cache, java, jars):
     assert usable(archive)
 
 
-def test_the_archives_that_were_used_last_are_kept(cache, java, jars):
-    archives = [archive_for(java, jars, f"-Xmx{size}g") for size in range(KEPT + 1)]
+def test_the_archives_that_were_used_last_are_kept(cache, of):
+    archives = [of(f"-Xmx{size}g") for size in range(KEPT + 1)]
     for age, archive in enumerate(archives[:-1]):
         made(archive)
         os.utime(archive, (1000 + age, 1000 + age))
@@ -130,8 +121,8 @@ def test_the_archives_that_were_used_last_are_kept(cache, java, jars):
     assert sorted(cache.glob("*.tried")) == sorted(map(tried, [archives[0], archives[-1]]))
 
 
-def test_the_rest_of_an_attempt_that_was_killed_goes_after_a_day(cache, java, jars):
-    archive = archive_for(java, jars, "")
+def test_the_rest_of_an_attempt_that_was_killed_goes_after_a_day(cache, of):
+    archive = of()
     rests = [cache / "older.part", cache / "newer.part"]
     for rest, age in zip(rests, (RETRIED_AFTER_SECONDS + 10, 10.0), strict=True):
         rest.touch()
@@ -157,53 +148,39 @@ def test_an_attempt_is_repeated_after_a_day(cache, monkeypatch, seconds_ago, sta
         assert (cache / "log").read_text() == "-Da=b\n"
 
 
-def test_no_archive_is_made_in_a_folder_that_is_read_only(cache, java, jars):
-    archive = archive_for(java, jars, "")
+def test_no_archive_is_made_in_a_folder_that_is_read_only(cache, of):
+    archive = of()
     cache.chmod(0o500)
-    assert archive_for(java, jars, "") == archive
+    assert of() == archive
     assert class_archive.make_in_background(archive) is None
 
 
-def test_a_folder_that_is_gone_since_the_start_ends_no_launch(cache, java, jars, monkeypatch):
-    archive = archive_for(java, jars, "")
+def test_a_folder_that_is_gone_since_the_start_ends_no_launch(cache, of, monkeypatch):
+    archive = of()
     cache.rmdir()
     monkeypatch.setattr(class_archive.sys, "executable", "/bin/true")
     process = class_archive.make_in_background(archive)
-    assert process is not None
     assert process.wait(within(120)) == 0
 
 
 LAUNCHED = """
 import sys
-
-from dagkit import *
+from pathlib import Path
 from dagkit.launching import launch
-from dagkit_operators import Items
+from dagkit.machine import Machine
+from dagkit_operators import Items, PartWriter
 
-
-class Collect(Operator):
-    numbers = InputPort(int)
-    files = OutputFiles(lambda _: "out")
-
-    def process(self, number: int) -> None:
-        self.files.open("numbers").write(f"{number}\\n".encode())
-
-
-class App(StreamingApplication):
-    def populate_dag(self, dag, conf):
-        dag.add_operator("Numbers", Items(items=[1, 2])) >> dag.add_operator("Collect", Collect())
-
+def numbers(dag, conf):
+    writer = PartWriter(file_path="out", format=str)
+    dag.add_operator("Numbers", Items(items=[1, 2])) >> dag.add_operator("Writer", writer)
 
 if __name__ == "__main__":
-    from dagkit.machine import Machine
-    from pyspark.sql import SparkSession
-
     settings = {"spark.driver.extraJavaOptions": sys.argv[2]} if sys.argv[2] else {}
     with Machine(cores=1, settings=settings).session() as spark:
-        launch(App(), until="once", path="app", spark=spark)
+        launch(numbers, until="once", path="app", spark=spark)
         runtime = spark.sparkContext._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean()
         print(*(each for each in runtime.getInputArguments() if "jsa" in each))
-    print(open("out/numbers").read().split())
+    print(sorted(line for file in Path("out").iterdir() for line in file.read_text().split()))
 """
 
 
@@ -214,7 +191,6 @@ def carried() -> str:
 
 
 @pytest.mark.trial
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("home", "options"), [(None, ""), (carried, "-Da=b")], ids=["the installed Java", "the Java in the wheel"]
 )
@@ -223,14 +199,9 @@ def test_spark_uses_the_archive_and_ignores_a_broken_one(tmp_path, cache, home, 
     environment = {**os.environ, "DAGKIT_CACHE": str(cache.parent)} | ({"JAVA_HOME": home()} if home else {})
 
     def answer(code: str) -> tuple[str, str]:
-        place = tmp_path / f"run-{time.monotonic_ns()}"
-        place.mkdir()
-        ran = run_program(
-            [sys.executable, "-c", code, str(tmp_path / "launched.py"), options],
-            cwd=place,
-            env=environment,
-            seconds=120,
-        )
+        (place := tmp_path / f"run-{time.monotonic_ns()}").mkdir()
+        command = [sys.executable, "-c", code, str(tmp_path / "launched.py"), options]
+        ran = run_program(command, cwd=place, env=environment, seconds=120)
         return ran.stdout, ran.stderr
 
     running = "import runpy, sys; runpy.run_path(sys.argv[1], run_name='__main__')"

@@ -20,13 +20,11 @@ def installed(folder: Path) -> list[str]:
     return [str(libraries / "pyspark.zip"), str(libraries / "py4j-0.10-src.zip"), "/usr/lib/python3", str(folder)]
 
 
-def test_the_archives_of_an_installed_pyspark_leave_the_import_path(tmp_path):
-    assert without_archives(installed(tmp_path)) == ["/usr/lib/python3", str(tmp_path)]
-
-
-@pytest.mark.parametrize("other", ["/opt/spark/python/lib/pyspark.zip", "pyspark.zip", "/home/me/lib/mine.zip"])
-def test_the_archives_of_another_spark_and_of_others_stay(other, tmp_path):
-    assert without_archives([other, *installed(tmp_path)]) == [other, "/usr/lib/python3", str(tmp_path)]
+@pytest.mark.parametrize(
+    "others", [[], ["/opt/spark/python/lib/pyspark.zip"], ["pyspark.zip"], ["/home/me/lib/mine.zip"]], ids=str
+)
+def test_the_archives_of_an_installed_pyspark_leave_the_import_path_and_those_of_others_stay(others, tmp_path):
+    assert without_archives([*others, *installed(tmp_path)]) == [*others, "/usr/lib/python3", str(tmp_path)]
 
 
 def test_an_archive_stays_if_its_package_is_not_on_the_import_path(tmp_path):
@@ -53,8 +51,6 @@ def sources(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch([[pyspark.__file__], ["dagkit.backends.spark.task" in sys.modules]], names=["a", "b"])
 
 
-@pytest.mark.slow
-@pytest.mark.spark
 def test_workers_are_forked_with_dagkit_loaded(spark):
     found = spark.range(0, 1, 1, 1).mapInArrow(sources, "a string, b boolean").collect()
     assert [(".zip" in row.a, row.b) for row in found] == [(False, True)]

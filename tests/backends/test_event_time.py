@@ -9,66 +9,53 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit import Dag, DelayOperator, OperatorContext, StatelessPartitioner
+from dagkit import Dag, DelayOperator, OperatorContext
 from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
-from dagkit.backends.spark import SparkBackend
-from dagkit.compiler import Compilation, compile_application
+from dagkit.compiler import compile_application
 from dagkit.engine.history.history import history
 from dagkit.engine.points import Point
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.run.run_state import RunSettings, RunState
-from dagkit.engine.worker.protocol import Backend
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.stores import MemoryStore
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import Crash, CrashAfter
 from dagkit_operators import EventTime
-from tests.backends.places import EVERYWHERE, ON_CONNECT, SPARK_IN_TRIALS
+from tests.backends.cast import in_partitions
+from tests.backends.places import EVERYWHERE, ON_CONNECT, everywhere
 from tests.backends.slots import InSlots
-from tests.engine.cast import Collect, Desk, Hurried, InPairs
+from tests.engine.cast import Collect, Desk, Hurried, InPairs, arrived
 from tests.engine.event_time_cast import Clocked, Minutes, Passing, Sorted, TimedNumbers, Untimed, at, minute_of
 from tests.engine.work_cast import Looks, Names
 from tests.operators.event_time.sums import received, sums, totals, write
 
-Make = Callable[[Compilation], Backend]
 Draw = Callable[[Dag, object], None]
 
 LOOKS: tuple[Minutes, ...] = (((3, 1), 2), ((5, 2, 4), 4), ((9, 7), 8))
 
 
-@pytest.fixture(params=["reference", "slots", SPARK_IN_TRIALS])
-def make(request):
-    def made(compilation: Compilation) -> Backend:
-        if request.param == "reference":
-            return Hurried(ReferenceBackend(compilation))
-        if request.param == "slots":
-            return Hurried(InSlots(compilation))
-        return Hurried(SparkBackend(compilation, request.getfixturevalue(request.param)))
-
-    return made
-
-
-def loop_of(draw: Draw, make: Make, until: Until = Until.ONCE, **further: Any) -> Loop:
+def loop_of(draw: Draw, make: Any, until: Until = Until.ONCE, **further: Any) -> Loop:
+    """A loop whose windows are over as soon as they have begun."""
     compilation, ledger = compile_application(draw), further.pop("ledger", None) or Ledger(MemoryStore())
     settings = RunSettings("nowhere", until=until, windows=further.pop("windows", None))
-    return Loop(RunState(compilation, make(compilation), ledger, settings, **further))
+    return Loop(RunState(compilation, Hurried(make(compilation)), ledger, settings, **further))
 
 
-def ran(draw: Draw, make: Make, until: Until = Until.ONCE, **further: Any) -> Loop:
+def ran(draw: Draw, make: Any, until: Until = Until.ONCE, **further: Any) -> Loop:
     loop = loop_of(draw, make, until, **further)
     loop.run()
     return loop
 
 
+def seen_by(loop: Loop, operator: str = "first") -> list[Any]:
+    """The watermarks of its windows."""
+    return state_of(loop, operator, "seen")
+
+
 def state_of(loop: Loop, operator: str, name: str) -> list[Any]:
-    return [item for state in loop.run_state.state.get(operator, ()) for item in state.get(name, [])]  # type: ignore[union-attr] # lists
-
-
-def in_partitions(dag: Dag, operator: Any, count: int) -> Any:
-    dag.set_operator_attribute(operator, OperatorContext.PARTITIONER, StatelessPartitioner(count))
-    return operator
+    return [item for state in loop.run_state.state.get(operator, ()) for item in state.get(name, [])]
 
 
 def sorted_twice(dag: Dag, outlet: Any) -> None:
@@ -91,26 +78,20 @@ def clocked(**given: Any) -> Draw:
     return draw
 
 
-@pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
-def test_what_an_input_operator_estimates_reaches_all_operators_below(make):
-    loop = ran(clocked(looks=LOOKS), make)
-    assert state_of(loop, "first", "seen")[-1] == 8
-    assert state_of(loop, "second", "seen")[-1] == 8
-    assert state_of(loop, "collect", "arrived") == [1, 2, 3, 4, 5, 7]
-    assert state_of(loop, "first", "kept") == [9]
-    assert state_of(loop, "late", "arrived") == []
+@everywhere
+@pytest.mark.parametrize(
+    ("ends", "last", "arrives", "kept"), [(False, 8, [1, 2, 3, 4, 5, 7], [9]), (True, 9999, [1, 2, 3, 4, 5, 7, 9], [])]
+)
+def test_what_an_input_operator_estimates_or_its_end_reaches_all_operators_below(make, ends, last, arrives, kept):
+    loop = ran(clocked(looks=LOOKS, ends=ends), make)
+    assert (seen_by(loop)[-1], seen_by(loop, "second")[-1]) == (last, last)
+    assert (arrived(loop), state_of(loop, "first", "kept"), arrived(loop, "late")) == (arrives, kept, [])
 
 
 def test_the_second_operator_sees_a_watermark_after_the_first_has_acted_on_it(make):
     loop = ran(clocked(looks=LOOKS[:1]), make)
     assert loop.checkpoint.window == 3  # the items; the first operator acts; the second one does
-    assert state_of(loop, "collect", "arrived") == [1]
-
-
-def test_an_input_that_ends_for_ever_ends_event_time(make):
-    loop = ran(clocked(looks=LOOKS, ends=True), make)
-    assert state_of(loop, "collect", "arrived") == [1, 2, 3, 4, 5, 7, 9]
-    assert state_of(loop, "second", "seen")[-1] == 9999
+    assert arrived(loop) == [1]
 
 
 def test_a_launch_without_news_runs_no_window(make):
@@ -119,9 +100,9 @@ def test_a_launch_without_news_runs_no_window(make):
     assert ran(clocked(looks=LOOKS), make, ledger=ledger).checkpoint.window == before
 
 
-def test_what_is_found_and_not_sent_holds_event_time(make):
-    assert state_of(ran(clocked(looks=LOOKS, unsent_until=9), make), "first", "seen") == [None]
-    assert state_of(ran(clocked(looks=LOOKS, unsent_until=3), make), "first", "seen") == [None, 8]
+@pytest.mark.parametrize(("unsent_until", "seen"), [(9, [None]), (3, [None, 8])])
+def test_what_is_found_and_not_sent_holds_event_time(make, unsent_until, seen):
+    assert seen_by(ran(clocked(looks=LOOKS, unsent_until=unsent_until), make)) == seen
 
 
 def test_what_a_younger_window_in_flight_has_taken_holds_event_time(tmp_path):
@@ -135,7 +116,7 @@ def test_what_a_younger_window_in_flight_has_taken_holds_event_time(tmp_path):
     assert list(map(minute_of, watermarks)) == [None, 4, 8]
 
 
-@pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
+@everywhere
 @pytest.mark.parametrize("point", [Point.RUNNING, Point.STAGED])
 def test_a_watermark_is_known_after_a_crash_before_the_next_look(make, point):
     ledger = Ledger(MemoryStore())
@@ -174,26 +155,25 @@ def test_only_a_source_that_grows_holds_event_time_after_its_work_is_done(make, 
     ledger = Ledger(MemoryStore())
     for looks in (((("x", 9), ("y", 4)),), ((("x", 9), ("y", 4)), (("z", 9),))):
         loop = ran(of_numbers(looks, grows=grows), make, ledger=ledger)
-        assert state_of(loop, "first", "seen")[-1] == reached
+        assert seen_by(loop)[-1] == reached
 
 
-@pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
+@everywhere
 @pytest.mark.parametrize("readers", [1, 2, 3])
 def test_no_record_of_pending_work_is_late(make, readers):
     """Windows end as soon as they have begun, so that every element waits in the queue, is split and resumed."""
     looks: Looks = ((("x", 5), ("y", 3)), (("z", 6),))
     loop = ran(of_numbers(looks[:1], readers=readers, defers_at=(2,)), make, clock=FakeClock())
-    assert state_of(loop, "collect", "arrived") == sorted([*range(4), *range(3)])
+    assert arrived(loop) == sorted([*range(4), *range(3)])
     assert state_of(loop, "first", "kept") == [4]
-    assert state_of(loop, "late", "arrived") == []
+    assert arrived(loop, "late") == []
 
 
 def test_an_element_that_is_known_to_begin_later_lets_event_time_advance(make):
     looks: Looks = ((("x", 5), ("tail", -1)),)
-    held = ran(of_numbers(looks, readers=1, by_now=0), make, clock=FakeClock())
-    assert state_of(held, "first", "seen") == [None]
-    loop = ran(of_numbers(looks, readers=1, by_now=0, known_from={"tail": 3}), make, clock=FakeClock())
-    assert state_of(loop, "first", "seen")[-1] == 3
+    for known, seen in (({}, None), ({"tail": 3}, 3)):
+        loop = ran(of_numbers(looks, readers=1, by_now=0, known_from=known), make, clock=FakeClock())
+        assert seen_by(loop)[-1] == seen
 
 
 @pytest.mark.parametrize("until", [Until.ONCE, Until.IDLE])
@@ -220,7 +200,7 @@ def test_endless_work_that_is_idle_is_let_go(make, idles, given, expected):
     draw = of_numbers(looks, readers=1, by_now=0, idle_minutes=2, **given)
     loop = loop_of(draw, make, Until.STOPPED, clock=clock, probe=probe)
     loop.run()
-    assert state_of(loop, "collect", "arrived") == expected
+    assert arrived(loop) == expected
 
 
 def latest_minute(tolerance: int = 0, idle_minutes: int | None = None) -> EventTime[int]:
@@ -240,15 +220,15 @@ def of_latest(looks: tuple[Minutes, ...], partitions: int = 1, **given: Any) -> 
 
 def test_an_operator_estimates_watermarks_from_its_items(make):
     loop = ran(of_latest((((3, 3), None), ((1, 1, 8, 8), None)), tolerance=2), make)
-    assert state_of(loop, "first", "seen")[-1] == 6
-    assert state_of(loop, "collect", "arrived") == [1, 1, 3, 3]
-    assert state_of(loop, "late", "arrived") == []
+    assert seen_by(loop)[-1] == 6
+    assert arrived(loop) == [1, 1, 3, 3]
+    assert arrived(loop, "late") == []
 
 
 @pytest.mark.parametrize("make", [*EVERYWHERE, ON_CONNECT], indirect=True)
 def test_the_partition_that_is_furthest_behind_holds_event_time(make):
     loop = ran(of_latest(((tuple(range(40)), None), ((99,), None)), 2), make)  # only one partition receives the last
-    assert state_of(loop, "first", "seen")[-1] in (38, 39)
+    assert seen_by(loop)[-1] in (38, 39)
 
 
 @pytest.mark.parametrize("window", range(1, 7))
@@ -260,106 +240,87 @@ def test_a_crash_after_any_step_changes_no_result(point, window):
         (of_latest(LOOKS, tolerance=2), [1, 2, 3, 4, 5]),
     ):
         ledger, clock = Ledger(MemoryStore()), FakeClock()
-
-        def make(compilation: Compilation) -> Backend:
-            return Hurried(ReferenceBackend(compilation))
-
         for probe in (CrashAfter(point, window), CrashAfter(point)):
             with suppress(Crash):
-                ran(draw, make, ledger=ledger, probe=probe, clock=clock)
-        loop = ran(draw, make, ledger=ledger, clock=clock)
-        assert sorted(state_of(loop, "collect", "arrived")) == expected
-        assert state_of(loop, "late", "arrived") == []
+                ran(draw, ReferenceBackend, ledger=ledger, probe=probe, clock=clock)
+        loop = ran(draw, ReferenceBackend, ledger=ledger, clock=clock)
+        assert sorted(arrived(loop)) == expected
+        assert arrived(loop, "late") == []
         assert not verify(ledger).faults
 
 
-def joined(first: tuple[Minutes, ...], second: Any, port: Callable[[Any], Any]) -> Draw:
+def joined(first: tuple[Minutes, ...], second: Any, latest: Any = None) -> Draw:
+    """A source of watermarks, and another operator before the second input, which may estimate some."""
+
     def draw(dag: Dag, conf: object) -> None:
-        clocked, other = dag.add_operator("clocked", Clocked(looks=first)), dag.add_operator("other", second)
-        join, collect = dag.add_operator("first", Sorted()), dag.add_operator("collect", Collect())
-        dag.add_stream("one", clocked.minutes, join.minutes)
-        dag.add_stream("two", port(other), join.others)
-        dag.add_stream("sorted", join.in_order, collect.input)
+        one, join = dag.add_operator("clocked", Clocked(looks=first)), dag.add_operator("first", Sorted())
+        two = dag.add_operator("other", second).minutes
+        if latest is not None:
+            dag.add_operator("latest", latest)
+            dag.add_stream("minutes", two, latest.input)
+        dag.add_stream("one", one.minutes, join.minutes)
+        dag.add_stream("two", two if latest is None else latest.output, join.others)
+        dag.add_stream("sorted", join.in_order, dag.add_operator("collect", Collect()).input)
 
     return draw
 
 
-@pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
+@everywhere
 def test_the_input_that_is_furthest_behind_holds_event_time(make):
-    draw = joined((((1, 5), 9),), Clocked(looks=(((3,), 4),)), lambda other: other.minutes)
-    loop = ran(draw, make)
-    assert state_of(loop, "first", "seen")[-1] == 4
-    assert state_of(loop, "collect", "arrived") == [1, 3]
-    flow = loop.run_state.flow
-    assert flow is not None
-    ports, watermark = flow.seen(loop.checkpoint.event_times)["first"]
+    loop = ran(joined((((1, 5), 9),), Clocked(looks=(((3,), 4),))), make)
+    assert (seen_by(loop)[-1], arrived(loop)) == (4, [1, 3])
+    ports, watermark = loop.run_state.flow.seen(loop.checkpoint.event_times)["first"]
     assert {port: minute_of(instant) for port, instant in ports.items()} == {"minutes": 9, "others": 4}
     assert minute_of(watermark) == 4
 
 
 def test_an_input_without_a_source_of_watermarks_does_not_hold_event_time(make):
-    loop = ran(joined((((1, 5), 9),), Untimed(looks=(((3,), 4),)), lambda other: other.minutes), make)
-    assert state_of(loop, "first", "seen")[-1] == 9
+    assert seen_by(ran(joined((((1, 5), 9),), Untimed(looks=(((3,), 4),))), make))[-1] == 9
 
 
 @pytest.mark.parametrize(("idle_minutes", "seen"), [(None, 0), (0, 9)])
 def test_an_idle_source_does_not_hold_another_input(make, idle_minutes, seen):
-    def draw(dag: Dag, conf: object) -> None:
-        clocked = dag.add_operator("clocked", Clocked(looks=(((1, 5), 9), ((6,), 9))))
-        untimed = dag.add_operator("untimed", Untimed(looks=(((0,), None),)))
-        latest = dag.add_operator("latest", latest_minute(idle_minutes=idle_minutes))
-        join = dag.add_operator("first", Sorted())
-        dag.add_stream("one", clocked.minutes, join.minutes)
-        dag.add_stream("minutes", untimed.minutes, latest.input)
-        dag.add_stream("two", latest.output, join.others)
-
-    assert state_of(ran(draw, make, clock=FakeClock()), "first", "seen")[-1] == seen
+    latest = latest_minute(idle_minutes=idle_minutes)
+    draw = joined((((1, 5), 9), ((6,), 9)), Untimed(looks=(((0,), None),)), latest)
+    assert seen_by(ran(draw, make, clock=FakeClock()))[-1] == seen
 
 
 def test_a_source_that_was_not_asked_since_the_last_launch_is_not_idle(make):
-    def draw(dag: Dag, conf: object) -> None:
-        clocked = dag.add_operator("clocked", Clocked(looks=(((1,), 9), ((6,), 20))))
-        untimed = dag.add_operator("untimed", Untimed(looks=(((5,), None),)))
-        latest, join = dag.add_operator("latest", latest_minute(idle_minutes=2)), dag.add_operator("first", Sorted())
-        dag.add_stream("one", clocked.minutes, join.minutes)
-        dag.add_stream("minutes", untimed.minutes, latest.input)
-        dag.add_stream("two", latest.output, join.others)
-
     ledger, clock = Ledger(MemoryStore()), FakeClock()
-    ran(draw, make, ledger=ledger, clock=clock, windows=1)
-    clock.advance(seconds=600)
-    assert state_of(ran(draw, make, ledger=ledger, clock=clock), "first", "seen") == [None, 5]
+    for windows in (1, None):
+        latest = latest_minute(idle_minutes=2)
+        draw = joined((((1,), 9), ((6,), 20)), Untimed(looks=(((5,), None),)), latest)
+        loop = ran(draw, make, ledger=ledger, clock=clock, windows=windows)
+        clock.advance(seconds=600)
+    assert seen_by(loop) == [None, 5]
 
 
-@pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
-def test_an_application_window_holds_event_time_until_it_ends(make):
+def through_windows(length: int, step: int | None = None) -> Draw:
+    """Minutes that pass through application windows."""
+
     def draw(dag: Dag, conf: object) -> None:
-        clocked, passing = dag.add_operator("clocked", Clocked(looks=LOOKS)), dag.add_operator("passing", Passing())
-        dag.set_operator_attribute(passing, OperatorContext.APPLICATION_WINDOW_COUNT, 3)
-        first = dag.add_operator("first", Sorted())
-        dag.add_stream("one", clocked.minutes, passing.items)
-        dag.add_stream("two", passing.same, first.minutes)
+        passing = dag.add_operator("passing", Passing())
+        dag.set_operator_attribute(passing, OperatorContext.APPLICATION_WINDOW_COUNT, length)
+        if step is not None:
+            dag.set_operator_attribute(passing, OperatorContext.SLIDE_BY_WINDOW_COUNT, step)
+        dag.add_stream("one", dag.add_operator("clocked", Clocked(looks=LOOKS)).minutes, passing.items)
+        sorted_twice(dag, passing.same)
 
-    assert state_of(ran(draw, make), "first", "seen") == [None, 8]
-    assert state_of(ran(draw, make, windows=3), "first", "seen") == [None]
+    return draw
+
+
+@everywhere
+def test_an_application_window_holds_event_time_until_it_ends(make):
+    assert seen_by(ran(through_windows(3), make)) == [None, 8]
+    assert seen_by(ran(through_windows(3), make, windows=3)) == [None]
 
 
 @pytest.mark.parametrize(
     ("length", "step", "seen"), [(2, 1, [None, 2, 4, 8]), (3, 1, [None, 2, 4, 8]), (4, 2, [None, 4, 8])]
 )
 def test_sliding_windows_hold_event_time_to_the_items_that_they_send_again(make, length, step, seen):
-    def draw(dag: Dag, conf: object) -> None:
-        clocked, passing = dag.add_operator("clocked", Clocked(looks=LOOKS)), dag.add_operator("passing", Passing())
-        dag.set_operator_attribute(passing, OperatorContext.APPLICATION_WINDOW_COUNT, length)
-        dag.set_operator_attribute(passing, OperatorContext.SLIDE_BY_WINDOW_COUNT, step)
-        first = dag.add_operator("first", Sorted())
-        dag.add_stream("one", clocked.minutes, passing.items)
-        dag.add_stream("two", passing.same, first.minutes)
-        dag.add_stream("late", first.late, dag.add_operator("late", Collect()).input)
-
-    loop = ran(draw, make)
-    assert state_of(loop, "first", "seen") == seen
-    assert state_of(loop, "late", "arrived") == []
+    loop = ran(through_windows(length, step), make)
+    assert (seen_by(loop), arrived(loop, "late")) == (seen, [])
 
 
 def test_a_loop_does_not_hold_its_own_beginning(make):
@@ -375,21 +336,19 @@ def test_a_loop_does_not_hold_its_own_beginning(make):
         dag.add_stream("sorted", first.in_order, dag.add_operator("collect", Collect()).input)
 
     loop = ran(draw, make)
-    assert state_of(loop, "first", "seen")[-1] == 8
-    assert state_of(loop, "collect", "arrived") == [1, 2, 3, 4, 5, 7]
+    assert seen_by(loop)[-1] == 8
+    assert arrived(loop) == [1, 2, 3, 4, 5, 7]
 
 
 class OnlyNine(Passing):
     """Drops all items but one, so that nothing goes around for ever."""
-
-    kind = "cast.only-nine/1"
 
     def process(self, item: Any) -> Iterator[Any]:
         if item == 9:
             yield item
 
 
-@pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
+@everywhere
 def test_sums_in_windows_of_event_time_are_the_same(tmp_path, make):
     write(tmp_path, "0.txt", range(61))
     desk = Desk(tmp_path, sums(tmp_path))
@@ -441,10 +400,9 @@ def test_any_graph_has_the_same_event_times(draw, crash):
             with suppress(Crash):
                 ran(draw, backend, ledger=ledger, clock=clock, probe=CrashAfter(*crash))
         loop = ran(draw, backend, ledger=ledger, clock=clock)
-        assert state_of(loop, "late", "arrived") == []  # what the first sends is never late for the second
-        seen = state_of(loop, "first", "seen")
-        known = [minute for minute in seen if minute is not None]
+        assert arrived(loop, "late") == []  # what the first sends is never late for the second
+        known = [minute for minute in seen_by(loop) if minute is not None]
         assert known == sorted(known)
         assert not verify(ledger).faults
-        found.append((seen, state_of(loop, "second", "seen"), state_of(loop, "collect", "arrived")))
+        found.append((seen_by(loop), seen_by(loop, "second"), arrived(loop)))
     assert found[0] == found[1]

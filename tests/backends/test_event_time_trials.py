@@ -20,6 +20,7 @@ pytestmark = pytest.mark.slow
 
 POINTS = [point for point in Point if point is not Point.HALF_FINISHED]
 IN_EACH_WINDOW = [Point.PLANNED, Point.RUNNING, Point.STAGED, Point.APPENDED]
+LATE = ["2024-01-01T00:00:01+00:00 a 1", "2024-01-01T00:00:03+00:00 a 3"]
 EXPECTED = {
     "sessions-out": [
         "a 0 8 4 0",
@@ -33,7 +34,7 @@ EXPECTED = {
         "c 41 46 41 0",
         "c 60 65 60 0",
     ],
-    "sessions-late-out": ["2024-01-01T00:00:01+00:00 a 1", "2024-01-01T00:00:03+00:00 a 3"],
+    "sessions-late-out": LATE,
     "tens-out": [
         "a 0 10 4 0",
         "a 10 20 28 0",
@@ -46,7 +47,7 @@ EXPECTED = {
         "c 40 50 41 0",
         "c 60 70 60 0",
     ],
-    "tens-late-out": ["2024-01-01T00:00:01+00:00 a 1", "2024-01-01T00:00:03+00:00 a 3"],
+    "tens-late-out": LATE,
 }
 
 
@@ -75,7 +76,6 @@ def test_crashes_of_each_launch_change_no_result(tmp_path, trial):
 
 
 @pytest.mark.trial
-@pytest.mark.spark
 def test_workers_and_the_driver_on_spark_crash(tmp_path, spark, spark_trial):
     drawn, path = random.Random(spark_trial), tmp_path / "app"
     at = drawn.choice([second for phase in PHASES for folder in phase for _, second in folder])
@@ -102,7 +102,6 @@ def test_a_driver_on_spark_is_killed(tmp_path, spark_trial):
         if phase == killed_in:
             at = drawn.choice(POINTS)
             with limited(subprocess.Popen(command, stdout=subprocess.PIPE, text=True), 120) as process:  # noqa: S603 - our own
-                assert process.stdout is not None
                 assert any(line.endswith(f" {at}\n") for line in process.stdout), f"unreported {at}"
                 process.kill()
             run_program(command, seconds=120)

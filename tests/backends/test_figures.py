@@ -18,14 +18,11 @@ from dagkit import (
     Response,
     RowOperator,
     State,
-    StatelessPartitioner,
     StatsListener,
     auto_metric,
     avg,
 )
 from dagkit.api.running import Until
-from dagkit.backends.reference import ReferenceBackend
-from dagkit.backends.spark import SparkBackend
 from dagkit.compiler import compile_application
 from dagkit.engine.reports.run_events import Measured
 from dagkit.engine.run.loop import Loop
@@ -33,16 +30,13 @@ from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore
 from dagkit_operators import FileInfo, Items, Map, MatchFiles, ReadFiles
-from tests.backends.places import EVERYWHERE, SPARK_IN_TRIALS
-from tests.backends.slots import InSlots
+from tests.backends.cast import chained
+from tests.backends.places import everywhere
 
 WINDOWS = ((1, 2, 3, 4, 5), (6, 7))
 
 
 class Numbers(InputOperator):
-    """Some numbers for each window."""
-
-    kind = "figures.numbers/1"
     output = OutputPort(int)
     at = State(0)
     largest = auto_metric(0, aggregators=[max])
@@ -55,9 +49,6 @@ class Numbers(InputOperator):
 
 
 class Odd(RowOperator):
-    """Keeps odd numbers, and counts the others."""
-
-    kind = "figures.odd/1"
     input = InputPort(int)
     output = OutputPort(int)
     seen = State(0)
@@ -81,7 +72,6 @@ class Odd(RowOperator):
 
 
 class Sink(Operator):
-    kind = "figures.sink/1"
     input = InputPort(int)
     output = OutputPort(int)
 
@@ -90,36 +80,20 @@ class Sink(Operator):
 
 
 def odd_numbers(dag: Dag, conf: object, aggregator: MetricsAggregator | None = None) -> None:
-    numbers, odd, sink = (dag.add_operator(cls.__name__.lower(), cls()) for cls in (Numbers, Odd, Sink))
-    dag.set_operator_attribute(odd, OperatorContext.PARTITIONER, StatelessPartitioner(2))
-    dag.set_operator_attribute(odd, OperatorContext.METRICS_AGGREGATOR, aggregator)
+    sink = chained(dag, {"odd": 2}, numbers=Numbers(), odd=Odd(), sink=Sink())
+    dag.set_operator_attribute(dag.operator("odd"), OperatorContext.METRICS_AGGREGATOR, aggregator)
     dag.set_input_port_attribute(sink.input, PortContext.PARTITION_PARALLEL, True)
-    numbers >> odd >> sink
 
 
-Measure = Callable[..., Sequence[Measured]]
-
-
-@pytest.fixture(params=["reference", "slots", SPARK_IN_TRIALS])
-def measure(request):
+@pytest.fixture
+def measure(make):
     """Runs what a function draws, and gives what was measured of each window."""
 
     def measured(draw: Any) -> Sequence[Measured]:
-        compilation = compile_application(draw)
-        told = list[Measured]()
-        if request.param == "spark":
-            backend: Any = SparkBackend(compilation, request.getfixturevalue("spark"))
-        else:
-            backend = ReferenceBackend(compilation) if request.param == "reference" else InSlots(compilation)
-        Loop(
-            RunState(
-                compilation,
-                backend,
-                Ledger(MemoryStore()),
-                RunSettings("nowhere", until=Until.IDLE, overlap=1),
-                observers=[lambda happening: told.append(happening) if isinstance(happening, Measured) else None],
-            )
-        ).run()
+        compilation, ledger, told = compile_application(draw), Ledger(MemoryStore()), list[Measured]()
+        settings = RunSettings("nowhere", until=Until.IDLE, overlap=1)
+        observers = [lambda event: told.append(event) if isinstance(event, Measured) else None]
+        Loop(RunState(compilation, make(compilation), ledger, settings, observers=observers)).run()
         return told
 
     return measured
@@ -138,14 +112,17 @@ def counts(measured: Measured, operator: str, side: str) -> dict[str, int]:
     return found
 
 
-@pytest.mark.parametrize("measure", EVERYWHERE, indirect=True)
+@everywhere
 def test_items_are_counted_at_each_port_in_each_window(measure):
-    first, second = measure(odd_numbers)[:2]
-    assert [counts(each, "numbers", "output") for each in (first, second)] == [{"output": 5}, {"output": 2}]
-    assert [counts(each, "odd", "input") for each in (first, second)] == [{"input": 5}, {"input": 2}]
-    assert [counts(each, "odd", "output") for each in (first, second)] == [{"output": 3}, {"output": 1}]
-    assert [counts(each, "sink", "input") for each in (first, second)] == [{"input": 3}, {"input": 1}]
-    assert counts(first, "sink", "output") == {}, "no stream begins there"
+    windows = measure(odd_numbers)[:2]
+    for operator, side, found in (
+        ("numbers", "output", [5, 2]),
+        ("odd", "input", [5, 2]),
+        ("odd", "output", [3, 1]),
+        ("sink", "input", [3, 1]),
+    ):
+        assert [counts(each, operator, side) for each in windows] == [{side: count} for count in found]
+    assert counts(windows[0], "sink", "output") == {}, "no stream begins there"
 
 
 def test_found_files_are_counted_where_they_are_sent_and_where_they_are_read(measure, tmp_path, caplog):
@@ -153,9 +130,8 @@ def test_found_files_are_counted_where_they_are_sent_and_where_they_are_read(mea
     (tmp_path / "b.txt").write_text("3\n")
 
     def files(dag: Dag, conf: object) -> None:
-        found = dag.add_operator("found", Items[str](items=(str(tmp_path),))) >> dag.add_operator("match", MatchFiles())
-        same = dag.add_operator("same", Map[FileInfo, FileInfo](lambda file: file))
-        found >> same >> dag.add_operator("read", ReadFiles())
+        same, found = Map[FileInfo, FileInfo](lambda file: file), Items[str](items=(str(tmp_path),))
+        chained(dag, found=found, match=MatchFiles(), same=same, read=ReadFiles())
 
     first = measure(files)[0]
     assert counts(first, "match", "output") == {"files": 2}
@@ -164,13 +140,7 @@ def test_found_files_are_counted_where_they_are_sent_and_where_they_are_read(mea
     assert not [record for record in caplog.records if "do not add up" in record.message]
 
 
-def test_each_partition_is_reported_by_itself(measure):
-    first = measure(odd_numbers)[0]
-    assert sorted(stats.input_ports[0].tuple_count for stats in first.operators["odd"]) == [2, 3]
-    assert all(stats.cpu_nanos > 0 and stats.busy_millis > 0 for stats in first.operators["odd"])
-
-
-@pytest.mark.parametrize("measure", EVERYWHERE, indirect=True)
+@everywhere
 def test_metrics_are_values_of_a_partition_and_of_the_operator(measure):
     first, second = measure(odd_numbers)[:2]
     assert sum(stats.metrics["dropped"] for stats in first.operators["odd"]) == 2
@@ -178,16 +148,11 @@ def test_metrics_are_values_of_a_partition_and_of_the_operator(measure):
     assert first.metrics["odd"] == {"dropped": 2, "min-so_far": 2, "max-so_far": 3, "avg-so_far": 2.5}
     assert second.metrics["odd"]["dropped"] == 1, "a field starts over with each window"
     assert second.metrics["odd"]["avg-so_far"] == 3.5, "what is asked of state goes on with it"
+    assert [each.metrics["numbers"] for each in (first, second)] == [{"largest": 5}, {"largest": 7}], "of its looks"
     assert "sink" not in first.metrics
 
 
-def test_metrics_of_an_input_operator_are_those_of_its_looks(measure):
-    assert [each.metrics["numbers"] for each in measure(odd_numbers)[:2]] == [{"largest": 5}, {"largest": 7}]
-
-
 class Ear(StatsListener):
-    """Keeps the statistics that it receives."""
-
     def __init__(self) -> None:
         self.told: list[BatchedOperatorStats] = []
 
@@ -205,14 +170,13 @@ def test_listeners_receive_figures_and_metrics_of_each_partition(measure):
 
     measure(heard)
     first = [window for told in ear.told for window in told.last_windowed_stats if window.window_id == 1]
+    assert all(window.cpu_nanos > 0 and window.busy_millis > 0 for window in first)
     assert sorted(window.input_ports[0].tuple_count for window in first) == [2, 3]
     assert sum(window.metrics["dropped"] for window in first) == 2
     assert all(told.latency_ma_millis > 0 for told in ear.told if told.last_windowed_stats)
 
 
 class Spread(MetricsAggregator):
-    """How far the partitions are apart."""
-
     def aggregate(self, window_id: int, partitions: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
         so_far = [metrics["so_far"] for metrics in partitions]
         return {"spread": max(so_far) - min(so_far), "window": window_id}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.trial]
+pytestmark = [pytest.mark.spark, pytest.mark.trial]
 
 
 class Source:

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from dagkit import Dag, InputPort, OperatorContext, OutputPort, PortContext, State, StatelessPartitioner
+from dagkit import Dag, InputPort, OutputPort, PortContext, State
 from dagkit.launching import Machine, launch
 from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit_operators import FileInfo, Items, Map, MatchFiles, PartWriter, ReadFiles
-from tests.backends.places import SPARK, SPARK_IN_TRIALS
+from tests.backends.cast import chained, in_partitions, lines_in
+from tests.backends.places import SPARK
 
 pytestmark = pytest.mark.slow
 
@@ -17,7 +18,6 @@ pytestmark = pytest.mark.slow
 class ReadKnown(ReadFiles[str]):
     """Reads lines that begin with a word that came on a second input."""
 
-    kind = "backends.read-known/1"
     words = InputPort(str)
     messages = OutputPort(str, main=True)
     known = State[list[str]](list)
@@ -46,61 +46,41 @@ def home(tmp_path):
     return tmp_path
 
 
-def written(folder: Path) -> list[str]:
-    return sorted(line for path in folder.iterdir() for line in path.read_text().splitlines())
-
-
-def run(draw: Any, home: Path, backend: Any, request: pytest.FixtureRequest) -> None:
-    session = request.getfixturevalue("spark") if backend == "spark" else None
-    machine = Machine(backend=backend, spark=session)
+def run(draw: Any, home: Path, machine: Machine) -> None:
     launch(draw, until="once", machine=machine, path=home / "state", durable=False)
 
 
-backends = pytest.mark.parametrize("backend", ["reference", SPARK_IN_TRIALS])
-
-
-@pytest.mark.parametrize("backend", ["reference", SPARK])
-def test_patterns_that_were_read_lead_to_files_and_these_to_records(backend, home, request):
+@pytest.mark.parametrize("machine", ["reference", SPARK], indirect=True)
+def test_patterns_that_were_read_lead_to_files_and_these_to_records(machine, home):
     def draw(dag: Dag, conf: object) -> None:
-        lists = dag.add_operator("lists", Items[str](items=(str(home / "lists"),)))
-        first = dag.add_operator("first", MatchFiles())
-        patterns = dag.add_operator("patterns", ReadFiles[str]())
-        match = dag.add_operator("match", MatchFiles())
+        lists, patterns = Items[str](items=(str(home / "lists"),)), ReadFiles[str]()
+        chained(dag, lists=lists, first=MatchFiles(), patterns=patterns, match=MatchFiles())
         read = dag.add_operator("read", ReadFiles[int](parse=int, part_size=40, chunk_size=16))
+        dag.operator("match").files >> in_partitions(dag, read, 3).files
         numbers = dag.add_operator("numbers", PartWriter(file_path=str(home / "numbers"), format=str))
-        rejected = dag.add_operator(
-            "rejected", PartWriter(file_path=str(home / "rejected"), format=lambda each: f"{each.text} at {each.start}")
-        )
-        dag.set_operator_attribute(read, OperatorContext.PARTITIONER, StatelessPartitioner(3))
         dag.set_input_port_attribute(numbers.input, PortContext.PARTITION_PARALLEL, True)
-        lists >> first >> patterns.files
-        patterns.messages >> match >> read.files
-        dag.add_stream("numbers", read.messages, numbers.input)
-        dag.add_stream("rejected", read.rejected, rejected.input)
+        rejected = PartWriter(file_path=str(home / "rejected"), format=lambda each: f"{each.text} at {each.start}")
+        read.messages >> numbers
+        read.rejected >> dag.add_operator("rejected", rejected)
 
-    run(draw, home, backend, request)
-    lines = [line for path in (home / "in").rglob("*.txt") for line in path.read_text().splitlines()]
-    assert written(home / "numbers") == sorted(line for line in lines if not line.startswith("x"))
+    run(draw, home, machine)
+    lines = lines_in(home / "in")
+    assert lines_in(home / "numbers") == [line for line in lines if not line.startswith("x")]
     assert len(list((home / "numbers").iterdir())) == 3
-    rejections = written(home / "rejected")
-    assert [each.split()[0] for each in rejections] == sorted(line for line in lines if line.startswith("x"))
+    rejections = lines_in(home / "rejected")
+    assert [each.split()[0] for each in rejections] == [line for line in lines if line.startswith("x")]
     assert "x3 at 6" in rejections
 
 
-@backends
-def test_what_a_second_input_brought_is_known_to_the_reader(backend, home, request):
+def test_what_a_second_input_brought_is_known_to_the_reader(machine, home):
     def draw(dag: Dag, conf: object) -> None:
-        patterns = dag.add_operator("patterns", Items[str](items=(str(home / "in"),)))
-        words = dag.add_operator("words", Items[str](items=("5", "111", "x503")))
-        match = dag.add_operator("match", MatchFiles())
-        read = dag.add_operator("read", ReadKnown(part_size=40))
-        dag.set_operator_attribute(read, OperatorContext.PARTITIONER, StatelessPartitioner(2))
-        patterns >> match
-        dag.add_stream("files", match.files, read.files)
-        each = dag.add_operator("each", Map(str))  # items of an input operator are distributed, and this goes to all
-        words >> each
-        dag.add_stream("words", each.output, read.words)
+        match = chained(dag, patterns=Items[str](items=(str(home / "in"),)), match=MatchFiles())
+        # items of an input operator are distributed, and those of `each` go to all
+        each = chained(dag, words=Items[str](items=("5", "111", "x503")), each=Map(str))
+        read = in_partitions(dag, dag.add_operator("read", ReadKnown(part_size=40)), 2)
+        match.files >> read.files
+        each.output >> read.words
         read.messages >> dag.add_operator("writer", PartWriter(file_path=str(home / "out")))
 
-    run(draw, home, backend, request)
-    assert written(home / "out") == ["111", "5", "x503"]
+    run(draw, home, machine)
+    assert lines_in(home / "out") == ["111", "5", "x503"]

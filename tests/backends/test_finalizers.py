@@ -1,7 +1,6 @@
 """Callbacks that operators register: the driver calls them once their window is committed, and none of another."""
 
-import logging
-from collections.abc import Callable
+import re
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -9,24 +8,18 @@ from typing import Any
 
 import pytest
 
-from dagkit import Context, Dag, InputOperator, InputPort, Operator, OutputPort, State
+from dagkit import Context, InputOperator, InputPort, Operator, OutputPort, State
 from dagkit.api.running import Until
-from dagkit.backends.reference import ReferenceBackend
-from dagkit.backends.spark import SparkBackend
-from dagkit.compiler import Compilation, compile_application
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.points import Point
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.worker.finalizers import ReportedFinalizer, call_back
-from dagkit.engine.worker.protocol import Backend
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore
 from dagkit.testing.crashes import Crash, CrashAfter
-from tests.backends.places import EVERYWHERE, SPARK_IN_TRIALS
-from tests.backends.slots import InSlots
-
-Make = Callable[[Compilation], Backend]
+from tests.backends.cast import chain
+from tests.backends.places import everywhere
 
 
 def note(path: str, text: str) -> None:
@@ -47,19 +40,14 @@ class Unrestored:
     def __call__(self) -> None: ...
 
 
-class Unwritable:
+class Unwritable(Unrestored):
     """A callback that fails while it is pickled."""
 
     def __reduce__(self) -> Any:
         raise ValueError("it holds a connection")
 
-    def __call__(self) -> None: ...
-
 
 class Messages(InputOperator):
-    """Emits a message in each look, and acknowledges it."""
-
-    kind = "finalizers.messages/1"
     messages = OutputPort(str)
     place: str
     done = State(0)
@@ -75,50 +63,25 @@ class Messages(InputOperator):
 
 
 class Acknowledge(Operator):
-    """Acknowledges each message from a worker."""
+    """Registers another callback for each message, and acknowledges it, from a worker."""
 
-    kind = "finalizers.acknowledge/1"
     messages = InputPort(str)
     place: str
-    fails: bool = False
-    unsent: Any = None
-    """A callback that cannot be sent to the driver."""
-    restores: bool = True
+    other: Any = None
+    """Makes the other callback."""
 
     def setup(self, context: Context) -> None:
         self._context = context
 
     def process(self, item: str) -> None:
-        if self.unsent is not None:
-            self._context.finalizer.register(self.unsent())
-        if not self.restores:
-            self._context.finalizer.register(Unrestored())
-        if self.fails:
-            self._context.finalizer.register(refuse)
+        if self.other is not None:
+            self._context.finalizer.register(self.other())
         self._context.finalizer.register(partial(note, self.place, item))
 
 
-@pytest.fixture(params=["reference", "slots", SPARK_IN_TRIALS])
-def make(request):
-    def made(compilation: Compilation) -> Backend:
-        if request.param == "reference":
-            return ReferenceBackend(compilation)
-        if request.param == "slots":
-            return InSlots(compilation)
-        return SparkBackend(compilation, request.getfixturevalue("spark"))
-
-    return made
-
-
-def run(home: Path, make: Make, ledger: Ledger, probe: Any = None, **given: Any) -> None:
+def run(home: Path, make: Any, ledger: Ledger, probe: Any = None, **given: Any) -> None:
     place = str(home / "acknowledged")
-
-    def draw(dag: Dag, conf: object) -> None:
-        messages = dag.add_operator("messages", Messages(place=place))
-        acknowledge = dag.add_operator("acknowledge", Acknowledge(place=place, **given))
-        dag.add_stream("messages", messages.messages, acknowledge.messages)
-
-    compilation = compile_application(draw)
+    compilation = chain(messages=Messages(place=place), acknowledge=Acknowledge(place=place, **given))
     settings = RunSettings("nowhere", until=Until.IDLE)
     Loop(RunState(compilation, make(compilation), ledger, settings, probe=probe)).run()
 
@@ -128,7 +91,7 @@ def acknowledged(home: Path) -> list[str]:
     return sorted(place.read_text().split()) if place.exists() else []
 
 
-@pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
+@everywhere
 def test_the_driver_calls_what_was_registered_once(tmp_path, make):
     run(tmp_path, make, Ledger(MemoryStore()))
     assert acknowledged(tmp_path) == ["driver", "driver", "m0", "m1"]
@@ -146,25 +109,20 @@ def test_nothing_is_called_before_the_commit(tmp_path, make, point):
     )
 
 
-@pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
-def test_a_callback_that_fails_is_logged(tmp_path, make, caplog):
-    with caplog.at_level(logging.ERROR):
-        run(tmp_path, make, Ledger(MemoryStore()), fails=True)
+@everywhere
+@pytest.mark.parametrize(
+    ("other", "name"), [(lambda: refuse, "<function refuse"), (Unrestored, "a callback that the driver cannot restore")]
+)
+def test_a_callback_that_fails_or_that_the_driver_cannot_restore_is_logged(tmp_path, make, caplog, other, name):
+    run(tmp_path, make, Ledger(MemoryStore()), other=other)
     assert acknowledged(tmp_path) == ["driver", "driver", "m0", "m1"]
-    assert "failed after its records were committed" in caplog.text
-
-
-def test_a_callback_that_the_driver_cannot_restore_is_logged(tmp_path, make, caplog):
-    with caplog.at_level(logging.ERROR):
-        run(tmp_path, make, Ledger(MemoryStore()), restores=False)
-    assert acknowledged(tmp_path) == ["driver", "driver", "m0", "m1"]
-    assert "a callback that the driver cannot restore failed after its records were committed" in caplog.text
+    assert re.search(f"{name}.* failed after its records were committed", caplog.text)
 
 
 @pytest.mark.parametrize("unsent", [lambda: Lock().acquire, Unwritable])
 def test_a_callback_that_cannot_be_sent_is_refused_where_it_is_registered(tmp_path, make, unsent):
     with pytest.raises(OperatorFailed, match="cannot be sent to the driver; register a function of values") as raised:
-        run(tmp_path, make, Ledger(MemoryStore()), unsent=unsent)
+        run(tmp_path, make, Ledger(MemoryStore()), other=unsent)
     assert raised.value.failure.operator == "acknowledge"
 
 

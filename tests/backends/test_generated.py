@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -14,7 +15,6 @@ from dagkit import (
     Batch,
     Dag,
     DelayOperator,
-    InputOperator,
     InputPort,
     KeyedState,
     Operator,
@@ -23,7 +23,6 @@ from dagkit import (
     PortContext,
     RowOperator,
     State,
-    StatelessPartitioner,
     Unifier,
 )
 from dagkit.api.keyed import saved_keys
@@ -33,33 +32,19 @@ from dagkit.backends.spark import SparkBackend
 from dagkit.compiler import Compilation, compile_application
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.run.run_state import RunSettings, RunState
-from dagkit.engine.worker.protocol import Answer, Backend, Cores, WindowTask
+from dagkit.engine.worker.protocol import Answer, Backend, WindowTask
 from dagkit.errors import ApplicationFaults
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore
 from dagkit.testing import FakeClock
+from tests.backends.cast import in_partitions
 from tests.backends.slots import InSlots
+from tests.engine.cast import Collect, Hurried, Script, arrived
 
 # ---- what graphs are made of
 
 
-class Source(InputOperator):
-    """A few numbers for each window."""
-
-    kind = "generated.source/1"
-    output = OutputPort(int)
-    windows: tuple[tuple[int, ...], ...]
-    at = State(0)
-
-    def emit_tuples(self) -> None:
-        if self.at < len(self.windows):
-            for number in self.windows[self.at]:
-                self.output.emit(number)
-            self.at += 1
-
-
 class Plus(RowOperator):
-    kind = "generated.plus/1"
     input = InputPort(int)
     output = OutputPort(int)
     added: int = 1
@@ -69,16 +54,11 @@ class Plus(RowOperator):
 
 
 class PlusInBatches(Plus):
-    kind = "generated.plus-in-batches/1"
-
     def process_batch(self, batch: Batch[int]) -> Batch[int]:
         return Batch.of([item + self.added for item in batch.items()])
 
 
 class Fork(RowOperator):
-    """None, one or two of each."""
-
-    kind = "generated.fork/1"
     input = InputPort(int)
     output = OutputPort(int)
     added: int = 1
@@ -89,8 +69,6 @@ class Fork(RowOperator):
 
 
 class ForkInBatches(Fork):
-    kind = "generated.fork-in-batches/1"
-
     def process_batch(self, batch: Batch[int]) -> Batch[int]:
         return Batch.of([made for item in batch for made in self.process(item)])
 
@@ -98,7 +76,6 @@ class ForkInBatches(Fork):
 class Both(Operator):
     """Two inputs whose items stay distinguishable."""
 
-    kind = "generated.both/1"
     left = InputPort(int)
     right = InputPort(int)
     output = OutputPort(int)
@@ -114,9 +91,6 @@ class Both(Operator):
 
 
 class AddUp(Unifier[tuple[int, int]]):
-    """One pair for each key, from those of all partitions."""
-
-    kind = "generated.add-up/1"
     sums = KeyedState[int, int](int)
 
     def process(self, item: tuple[int, int]) -> None:
@@ -130,7 +104,6 @@ class AddUp(Unifier[tuple[int, int]]):
 class Tally(Operator):
     """How often each remainder came in this window; and so far, for readers of its state."""
 
-    kind = "generated.tally/1"
     input = InputPort[int](key=lambda item: item % 5)
     output = OutputPort[tuple[int, int]](unifier=AddUp)
     added: int = 1
@@ -148,8 +121,6 @@ class Tally(Operator):
 
 
 class TallyInBatches(Tally):
-    kind = "generated.tally-in-batches/1"
-
     def process_batch(self, batch: Batch[int]) -> None:
         for key, count in Counter(item % 5 for item in batch.items()).items():
             self.in_window[key] += count
@@ -157,9 +128,6 @@ class TallyInBatches(Tally):
 
 
 class Flat(Operator):
-    """Pairs as numbers."""
-
-    kind = "generated.flat/1"
     input = InputPort[tuple[int, int]]()
     output = OutputPort(int)
 
@@ -170,7 +138,6 @@ class Flat(Operator):
 class Sum(Operator):
     """The sum so far, emitted at the end of each window in which an item came."""
 
-    kind = "generated.sum/1"
     input = InputPort(int)
     output = OutputPort(int)
     added: int = 1
@@ -190,7 +157,6 @@ class Sum(Operator):
 class Round(Operator):
     """Sends each number on, and a smaller one around, until there is none."""
 
-    kind = "generated.round/1"
     begin = InputPort(int)
     again = InputPort(int)
     output = OutputPort(int)
@@ -207,17 +173,6 @@ class Round(Operator):
         self.output.emit(item)
         if item > 0:
             self.around.emit(item - 1)
-
-
-class Collect(Operator):
-    """Keeps what arrives; nothing of it in order."""
-
-    kind = "generated.collect/1"
-    input = InputPort[Any]()
-    arrived = State[list[int]](list)
-
-    def process(self, item: Any) -> None:
-        self.arrived.append(item)
 
 
 # ---- how they are wired
@@ -250,16 +205,13 @@ class Vertex:
 
 @dataclass(frozen=True)
 class Sketch:
-    """A graph with its data."""
-
     sources: tuple[tuple[tuple[int, ...], ...], ...]
     vertices: tuple[Vertex, ...]
 
     def draw(self, *, batches: bool) -> Callable[[Dag, Any], None]:
         def populate_dag(dag: Dag, conf: object) -> None:
-            outputs = [
-                dag.add_operator(f"source{n}", Source(windows=windows)).output for n, windows in enumerate(self.sources)
-            ]
+            sources = [Script(looks=looks, pause_millis=0) for looks in self.sources]
+            outputs = [dag.add_operator(f"source{number}", source).out for number, source in enumerate(sources)]
             fed: dict[int, list[Any]] = {}
             for number, vertex in enumerate(self.vertices):
                 inlets, outlet = self._place(dag, f"{vertex.shape}{number}", vertex, batches=batches)
@@ -277,7 +229,7 @@ class Sketch:
         kind = KINDS[vertex.shape][batches]
         operator: Any = dag.add_operator(name, kind() if kind is Round else kind(added=vertex.added))
         if vertex.shape != "sum":
-            dag.set_operator_attribute(operator, OperatorContext.PARTITIONER, StatelessPartitioner(vertex.partitions))
+            in_partitions(dag, operator, vertex.partitions)
         if vertex.shape in ("tally", "sum"):
             dag.set_operator_attribute(operator, OperatorContext.APPLICATION_WINDOW_COUNT, vertex.count)
             if vertex.slide and vertex.count > 1:
@@ -321,17 +273,10 @@ Came = Mapping[str, Any]
 
 
 @dataclass
-class Counted:
+class Counted(Hurried):
     """A backend whose figures are kept: how many items passed each port, by window, operator and partition."""
 
-    inner: Backend
     figures: dict[tuple[int, str, int], tuple[Any, Any]] = field(default_factory=dict)
-
-    def load(self, compilation: Compilation) -> None:
-        self.inner.load(compilation)
-
-    def cores(self) -> Cores:
-        return self.inner.cores()
 
     def run(self, assignment: WindowTask) -> Answer:
         answer = self.inner.run(assignment)
@@ -340,15 +285,6 @@ class Counted:
                 counts = dict(figures.taken), dict(figures.sent)
                 self.figures[assignment.window_id, name, report.slot] = counts
         return answer
-
-    def running(self) -> Any:
-        return self.inner.running()
-
-    def put_in_place(self, files: Any, application_path: str, *, durable: bool) -> None:
-        self.inner.put_in_place(files, application_path, durable=durable)
-
-    def close(self) -> None:
-        self.inner.close()
 
 
 def came(compilation: Compilation, backend: Backend) -> Came:
@@ -361,7 +297,7 @@ def came(compilation: Compilation, backend: Backend) -> Came:
     found: dict[str, Any] = {"windows": loop.checkpoint.window, "figures": counted.figures}
     for name, states in loop.run_state.state.items():
         if name.startswith("collect"):
-            found[name] = Counter(item for state in states for item in state.get("arrived", []))  # type: ignore[union-attr, misc]
+            found[name] = Counter(arrived(loop, name))
         elif name.startswith("tally") and "." not in name:
             entries = [entry for state in states for entry in saved_keys(state.get("so_far", {})).items()]
             found[name] = Counter({json.loads(text): value for text, (value, _) in entries})
@@ -388,31 +324,18 @@ SLIDING = Sketch(
 @settings(suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @example(SLIDING)
 @given(sketches)
-def test_fused_operators_come_to_what_single_ones_do(sketch):
-    plain = compiled(sketch, batches=False)
-    expected = came(plain, ReferenceBackend(plain))
-    assert came(plain, InSlots(plain)) == expected
-
-
-@pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
-@example(SLIDING)
-@given(sketches)
-def test_batches_come_to_what_single_items_do(sketch):
+def test_fused_operators_and_batches_come_to_what_single_operators_do_with_single_items(sketch):
     plain, batched = compiled(sketch, batches=False), compiled(sketch, batches=True)
     expected = came(plain, ReferenceBackend(plain))
+    assert came(plain, InSlots(plain)) == expected
     assert came(batched, ReferenceBackend(batched)) == expected
     assert came(batched, InSlots(batched)) == expected
 
 
 @pytest.mark.slow
-@pytest.mark.spark
 @settings(max_examples=max(3, settings().max_examples // 10), suppress_health_check=list(HealthCheck))
 @given(sketch=sketches, batches=st.booleans())
 def test_spark_comes_to_what_the_reference_does(spark, sketch, batches):
     compilation = compiled(sketch, batches=batches)
-    backend = SparkBackend(compilation, spark)
-    try:
+    with closing(SparkBackend(compilation, spark)) as backend:
         assert came(compilation, backend) == came(compilation, ReferenceBackend(compilation))
-    finally:
-        backend.close()

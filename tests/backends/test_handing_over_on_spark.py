@@ -3,6 +3,7 @@
 import os
 import select
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,6 @@ WAITS_MILLIS = int(within(20) * 1000)
 class Meeting(Numbered):
     """The first slot waits at its second number until another slot works, too."""
 
-    kind = "cast.meeting/1"
     folder: str
     waits_millis: int
 
@@ -56,25 +56,17 @@ class Meeting(Numbered):
             yield name, number
 
 
-@pytest.mark.slow
-@pytest.mark.spark
 @pytest.mark.parametrize("hands_over", [True, pytest.param(False, marks=pytest.mark.trial)])
 def test_an_idle_worker_takes_work_of_a_busy_one(spark, tmp_path, hands_over):
     looks: Looks = ((("x", COUNT),),)
     os.mkfifo(tmp_path / "pipe")
-    compilation = compile_application(
-        numbers_of_names(
-            looks,
-            kind=lambda **given: Meeting(folder=str(tmp_path), waits_millis=WAITS_MILLIS if hands_over else 0, **given),
-        ),
-        Config.of({"dt.attr.HAND_OVER_WORK": hands_over}),
-    )
-    ledger, backend = Ledger(MemoryStore()), SparkBackend(compilation, spark)
-    try:
+    given = {"folder": str(tmp_path), "waits_millis": WAITS_MILLIS if hands_over else 0}
+    draw = numbers_of_names(looks, kind=lambda **more: Meeting(**given, **more))
+    compilation = compile_application(draw, Config.of({"dt.attr.HAND_OVER_WORK": hands_over}))
+    ledger = Ledger(MemoryStore())
+    with closing(SparkBackend(compilation, spark)) as backend:
         loop = Loop(RunState(compilation, Hurried(backend, LASTS_MILLIS), ledger, RunSettings("nowhere", Until.ONCE)))
         loop.run()
-    finally:
-        backend.close()
     assert verify(ledger).faults == ()
     collected = [tuple(item["~tuple"]) for state in loop.run_state.state["collect"] for item in state["arrived"]]
     assert sorted(collected) == numbers_expected(looks, 0, doubled=False)
@@ -83,16 +75,11 @@ def test_an_idle_worker_takes_work_of_a_busy_one(spark, tmp_path, hands_over):
 
 
 @pytest.mark.trial
-@pytest.mark.slow
-@pytest.mark.spark
 def test_a_board_that_no_worker_reaches_is_not_served_again(spark, caplog):
     program = program_of(compile_application(numbers_of_names(((("x", 1),),))))
-    boards, task = Boards(spark), WindowTask(1, movable=frozenset(program.queued_slots))
-    try:
-        with boards.serving(task, program, 2) as first:
-            assert first.board is not None
-        with boards.serving(task, program, 2) as second:
-            assert second.board is None
-    finally:
-        boards.close()
+    task = WindowTask(1, movable=frozenset(program.queued_slots))
+    with closing(Boards(spark)) as boards:
+        for is_first in (True, False):
+            with boards.serving(task, program, 2) as served:
+                assert (served.board is not None) == is_first
     assert "no worker reached the driver" in caplog.text

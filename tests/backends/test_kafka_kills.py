@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dagkit.engine.points import Point
-from dagkit.launching import Machine, launch
+from dagkit.launching import launch
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
 from dagkit.testing.crashes import Crash, CrashAfter
@@ -30,9 +30,6 @@ SEED = 20261123
 PROCESSES = multiprocessing.get_context("forkserver")
 """Processes that begin with everything imported."""
 PROCESSES.set_forkserver_preload(["tests.operators.kafka.copying", "confluent_kafka.admin", "pyarrow.ipc"])
-backends = pytest.mark.parametrize(
-    ("backend", "trials"), [("reference", 50), pytest.param("spark", 6, marks=pytest.mark.spark)]
-)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +49,6 @@ class Trials:
         self.random = random.Random(SEED)  # noqa: S311 - it chooses what is killed
 
     def produce(self) -> None:
-        """Send some messages to each partition."""
         self.before = self.sent
         for partition in range(3):
             count = self.random.randint(1, 9)
@@ -73,17 +69,16 @@ class Trials:
         sender.close()
         return process, steps
 
-    def end(self, backend: Backend) -> None:
-        """Launch the application, and let it copy everything."""
-        process, steps = self.begin(backend)
+    def end(self, backend: Backend, **more: Any) -> int | None:
+        """Launch the application, and let it copy everything; return its exit code."""
+        process, steps = self.begin(backend, **more)
         list(steps_of(steps))
         join(process, seconds=120)
-        assert process.exitcode == 0
+        return process.exitcode
 
     def kill_driver(self, backend: Backend) -> bool:
         process, steps = self.begin(backend)
-        after = self.random.randint(1, 9)
-        for _ in zip(range(after), steps_of(steps), strict=False):
+        for _ in zip(range(self.random.randint(1, 9)), steps_of(steps), strict=False):
             pass
         process.kill()
         join(process, seconds=120)
@@ -92,16 +87,13 @@ class Trials:
     def kill_worker(self, backend: Backend) -> bool:
         """Kill the process that has one of the messages that were sent last."""
         mark = self.home / f"killed-{self.sent}"
-        process, steps = self.begin(backend, deadly=self.random.randrange(self.before, self.sent), killed=str(mark))
-        list(steps_of(steps))
-        join(process, seconds=120)
+        self.end(backend, deadly=self.random.randrange(self.before, self.sent), killed=str(mark))
         return mark.exists()
 
     def kill_broker(self, backend: Backend) -> bool:
         """Kill the broker at any step of the driver, which waits until there is one."""
         process, steps = self.begin(backend)
-        after = self.random.randint(1, 9)
-        number = 0
+        after, number = self.random.randint(1, 9), 0
         for number, _ in enumerate(steps_of(steps), start=1):
             if number == after:
                 self.broker.kill()
@@ -125,19 +117,16 @@ def test_a_driver_that_is_killed_loses_and_doubles_nothing(kafka, tmp_path):
         trial.produce()
         if trial.kill_driver("reference"):
             break
-    trial.end("reference")
+    assert trial.end("reference") == 0
     trial.check()
 
 
 @pytest.mark.trial
-@backends
 @pytest.mark.parametrize("endless", [False, True], ids=["ranges", "without an end"])
-def test_a_driver_that_crashes_again_and_again(tmp_path, backend, trials, endless, request):
-    kafka = request.getfixturevalue("kafka")
-    session = request.getfixturevalue("spark") if backend == "spark" else None
-    machine, trial = Machine(backend=backend, spark=session), Trials(kafka, tmp_path, endless=endless)
-    crashed = 0
-    for _ in range(trials):
+def test_a_driver_that_crashes_again_and_again(kafka, tmp_path, machine, endless):
+    trial, crashed = Trials(kafka, tmp_path, endless=endless), 0
+    count = 6 if machine.spark else 50
+    for _ in range(count):
         trial.produce()
         probe = CrashAfter(trial.random.choice([point for point in Point if point is not Point.HALF_FINISHED]))
         try:
@@ -145,7 +134,7 @@ def test_a_driver_that_crashes_again_and_again(tmp_path, backend, trials, endles
         except Crash:
             crashed += 1
     launch(trial.application, until="idle", machine=machine, path=tmp_path / "app")
-    assert crashed >= trials * 0.8
+    assert crashed >= count * 0.8
     trial.check()
 
 
@@ -158,7 +147,7 @@ def test_processes_that_are_killed_again_and_again(own, tmp_path, kill, backend,
     while kills < (trials if backend == "reference" else -(-trials // 10)):
         trial.produce()
         kills += kill(trial, backend)
-    trial.end(backend)
+    assert trial.end(backend) == 0
     trial.check()
 
 
@@ -166,9 +155,7 @@ def test_processes_that_are_killed_again_and_again(own, tmp_path, kill, backend,
 @pytest.mark.parametrize(
     ("backend", "point"),
     [
-        ("reference", Point.STAGED),
-        ("reference", Point.APPENDED),
-        ("reference", Point.DELIVERED),
+        *(("reference", point) for point in (Point.STAGED, Point.APPENDED, Point.DELIVERED)),
         pytest.param("spark", Point.APPENDED, marks=pytest.mark.spark),
     ],
 )
@@ -179,8 +166,7 @@ def test_a_driver_that_was_frozen_and_overtaken_doubles_nothing(own, tmp_path, b
     try:
         assert any(step.endswith(point) for step in iter(steps.recv, None))
         trial.produce()
-        trial.end(backend)
-        assert frozen.pid is not None
+        assert trial.end(backend) == 0
         os.kill(frozen.pid, signal.SIGCONT)
         assert not [step for step in steps_of(steps) if step.endswith(Point.DELIVERED)]
         join(frozen, seconds=120)

@@ -1,12 +1,8 @@
 """Large state on Spark: a window sends to a worker, and back, what changed; the result is that of the reference."""
 
-from collections import Counter
-from functools import partial
 from typing import Any
 
-import pytest
-
-from dagkit import Config, Dag, InputPort, KeyedState, Operator, OperatorContext, State, StatelessPartitioner
+from dagkit import Config, Dag, InputPort, KeyedState, Operator
 from dagkit.api.keyed import saved_keys
 from dagkit.backends.spark import SparkBackend
 from dagkit.compiler import compile_application
@@ -14,6 +10,7 @@ from dagkit.engine.points import Point
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.worker.protocol import Backend
 from dagkit.testing.crashes import CrashAfter
+from tests.backends.cast import chained
 from tests.engine.cast import Desk, Script
 
 KEYS = 30_000
@@ -24,7 +21,6 @@ LOOKS = (MANY, (1, 2, KEYS + 5), MANY[:50], (3,), MANY, (1,))
 class Tally(Operator):
     """Counts numbers and forgets some of them."""
 
-    kind = "test.kept.tally/1"
     numbers = InputPort(int, key=lambda number: number)
     counts = KeyedState[int, str](str)
 
@@ -34,21 +30,8 @@ class Tally(Operator):
             del self.counts[item]
 
 
-class Whole(Tally):
-    """Also counts in one large value."""
-
-    kind = "test.kept.whole/1"
-    all = State[dict[str, int]](dict)
-
-    def process(self, item: int) -> None:
-        super().process(item)
-        self.all[str(item)] = self.all.get(str(item), 0) + 1
-
-
-def draw(dag: Dag, _: Any, operator: type[Tally] = Tally) -> None:
-    tally = dag.add_operator("tally", operator())
-    dag.set_operator_attribute(tally, OperatorContext.PARTITIONER, StatelessPartitioner(2))
-    dag.add_stream("numbers", dag.add_operator("script", Script(looks=LOOKS, pause_millis=0)).out, tally.numbers)
+def draw(dag: Dag, _: Any) -> None:
+    chained(dag, {"tally": 2}, script=Script(looks=LOOKS, pause_millis=0), tally=Tally())
 
 
 def counts(loop: Loop) -> dict[str, str]:
@@ -70,8 +53,6 @@ def test_the_reference_counts_as_a_dict_would(tmp_path):
 
 
 class Noting(SparkBackend):
-    """Notes how many bytes each window sends to its slots."""
-
     sizes: list[int]
 
     def _given(self, *given: Any) -> Any:
@@ -80,11 +61,8 @@ class Noting(SparkBackend):
         return by_level
 
 
-@pytest.mark.slow
-@pytest.mark.spark
 def test_a_window_sends_what_changed_and_a_new_launch_begins_with_all(spark, tmp_path):
-    compilation = compile_application(draw, Config())
-    sizes: list[int] = []
+    compilation, sizes = compile_application(draw, Config()), list[int]()
 
     def on_spark(_: Backend) -> Backend:
         backend = Noting(compilation, spark)
@@ -98,17 +76,3 @@ def test_a_window_sends_what_changed_and_a_new_launch_begins_with_all(spark, tmp
     assert sizes[0] > 10_000
     assert min(sizes) < 2_000
     assert sorted(sizes)[len(sizes) // 2] < 10_000
-
-
-@pytest.mark.trial
-@pytest.mark.slow
-@pytest.mark.spark
-def test_large_state_travels_as_a_whole_over_connect(connected, tmp_path):
-    whole = partial(draw, operator=Whole)
-    compilation = compile_application(whole, Config())
-    loop = Desk(tmp_path, whole, backend=lambda _: SparkBackend(compilation, connected)).run()
-    assert counts(loop) == expected()
-    found = Counter[str]()
-    for state in loop.run_state.state["tally"]:
-        found.update(state["all"])  # type: ignore[arg-type] # a dict of numbers
-    assert found == Counter(str(number) for look in LOOKS for number in look)

@@ -6,21 +6,10 @@ from typing import Any
 
 import pytest
 
-from dagkit import (
-    Batch,
-    Dag,
-    InputPort,
-    Operator,
-    OperatorContext,
-    OutputPort,
-    State,
-    StatelessPartitioner,
-)
-from dagkit.backends.spark.backend import SparkBackend
+from dagkit import Batch, Dag, InputPort, Operator, OutputPort, State
 from dagkit.compiler import compile_application
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.program.lower import program_of
-from dagkit.engine.worker.protocol import Backend
 from dagkit_operators import (
     FileSplitterInput,
     Filter,
@@ -33,8 +22,8 @@ from dagkit_operators import (
     Validate,
     value,
 )
-from tests.backends.places import EVERYWHERE
-from tests.backends.slots import InSlots
+from tests.backends.cast import chained, lines_in
+from tests.backends.places import everywhere
 from tests.engine.cast import Desk
 
 FILES = {"a.txt": "1 x\n22\n", "b.txt": "y\n3 z\n"}
@@ -43,9 +32,6 @@ LINES = ["a.txt 0 1 x", "b.txt 0 y", "b.txt 2 3 z"]
 
 
 class Words(Operator):
-    """Sends the words of each line, one by one."""
-
-    kind = "origins.words/1"
     input = InputPort[Any]()
     output = OutputPort(str)
 
@@ -56,7 +42,6 @@ class Words(Operator):
 class Passing(Operator):
     """Takes batches only, and makes others of their items."""
 
-    kind = "origins.passing/1"
     served_by_engine = True
     input = InputPort(str)
     output = OutputPort(str)
@@ -66,9 +51,6 @@ class Passing(Operator):
 
 
 class Late(Operator):
-    """Sends at the end of the window what it received."""
-
-    kind = "origins.late/1"
     input = InputPort(str)
     output = OutputPort(str)
     held = State[list[str]](default=[])
@@ -103,50 +85,31 @@ def place(rejected: Rejected) -> str:
 
 def populate(home: Path, *, is_connected: bool = True) -> Callable[[Dag, object], None]:
     def populate_dag(dag: Dag, conf: object) -> None:
-        splitter = dag.add_operator("Find", FileSplitterInput(scanner={"files": [str(home / "in")]}))
-        reader = dag.add_operator("Read", LineReader())
-        splitter.blocks_metadata_output >> reader.blocks_metadata_input
-        firsts = []
-        for name, (chain, _) in CHAINS.items():
-            last: Any = None
-            for number, operator in enumerate(chain):
-                step = dag.add_operator(f"{name} {number}", operator.configured({}))
-                dag.set_operator_attribute(step, OperatorContext.PARTITIONER, StatelessPartitioner(2))
-                if last is None:
-                    firsts.append(step.input)
-                else:
-                    dag.add_stream(f"{name} {number}", last, step.input)
-                last = step.output
+        reader, firsts = lines_read(dag, home), []
+        for name, (operators, _) in CHAINS.items():
+            steps = {f"{name} {number}": operator.configured({}) for number, operator in enumerate(operators)}
+            last = chained(dag, dict.fromkeys(steps, 2), **steps)
+            firsts.append(dag.operator(f"{name} 0").input)
             if is_connected:
-                step.rejected >> dag.add_operator(f"Write {name}", PartWriter(file_path=str(home / name), format=place))
+                last.rejected >> dag.add_operator(f"Write {name}", PartWriter(file_path=str(home / name), format=place))
         dag.add_stream("lines", reader.messages, *firsts)
 
     return populate_dag
 
 
-Backends = Callable[[Any], Backend]
-everywhere = pytest.mark.parametrize(
-    "backends",
-    EVERYWHERE,
-    indirect=True,
-)
+def lines_read(dag: Dag, home: Path) -> LineReader:
+    find = FileSplitterInput(scanner={"files": [str(home / "in")]})
+    return chained(dag, Find=find, Read=LineReader())
 
 
 @pytest.fixture
-def backends(request):
+def on(make):
     """Makes a backend of a reference backend, which knows the application."""
-
-    def on(reference: Any) -> Backend:
-        if request.param == "spark":
-            return SparkBackend(reference.compilation, request.getfixturevalue("spark"))
-        return reference if request.param == "reference" else InSlots(reference.compilation)
-
-    return on
+    return lambda reference: make(reference.compilation)
 
 
 @pytest.fixture
 def home(tmp_path):
-    """A folder with the files to read."""
     (tmp_path / "in").mkdir()
     for name, content in FILES.items():
         (tmp_path / "in" / name).write_text(content)
@@ -154,19 +117,13 @@ def home(tmp_path):
 
 
 @everywhere
-def test_a_rejected_item_names_its_file_and_byte(backends, home):
-    Desk(home, populate(home), backend=backends).run()
-    written = {
-        name: sorted(line for path in (home / name).rglob("part-*") for line in path.read_text().splitlines())
-        for name in CHAINS
-    }
+def test_a_rejected_item_names_its_file_and_byte(on, home):
+    Desk(home, populate(home), backend=on).run()
+    written = {name: lines_in(home / name) for name in CHAINS}
     assert written == {name: expected for name, (_, expected) in CHAINS.items()}
 
 
 class Numbers(Operator):
-    """Raises on what is no number."""
-
-    kind = "origins.numbers/1"
     stateless = True
     input = InputPort[Any]()
 
@@ -175,22 +132,16 @@ class Numbers(Operator):
 
 
 @everywhere
-def test_an_operator_that_raises_behind_two_exchanges_names_file_and_byte(backends, home):
+def test_an_operator_that_raises_behind_two_exchanges_names_file_and_byte(on, home):
     (home / "in" / "a.txt").write_text("1 2\n22\n")
 
     def draw(dag: Dag, conf: object) -> None:
-        splitter = dag.add_operator("Find", FileSplitterInput(scanner={"files": [str(home / "in")]}))
-        reader = dag.add_operator("Read", LineReader())
-        splitter.blocks_metadata_output >> reader.blocks_metadata_input
-        last: Any = reader.messages
-        for name, operator in (("words", Words()), ("strip", Map(str.strip)), ("numbers", Numbers())):
-            step: Any = dag.add_operator(name, operator)
-            dag.set_operator_attribute(step, OperatorContext.PARTITIONER, StatelessPartitioner(2))
-            dag.add_stream(f"to {name}", last, step.input)
-            last = getattr(step, "output", None)
+        read, steps = lines_read(dag, home), {"words": Words(), "strip": Map(str.strip), "numbers": Numbers()}
+        chained(dag, dict.fromkeys(steps, 2), **steps)
+        read.messages >> dag.operator("words").input
 
     with pytest.raises(OperatorFailed) as raised:
-        Desk(home, draw, backend=backends).run()
+        Desk(home, draw, backend=on).run()
     failure = raised.value.failure
     assert failure.operator == "numbers"
     assert failure.place.partition(" (block ")[0] in (f"{home}/in/b.txt, byte 0", f"{home}/in/b.txt, byte 2")

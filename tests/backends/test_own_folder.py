@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -15,28 +14,19 @@ from tests.patience import within
 from tests.processes import limited, next_line
 
 MAKE = "from dagkit.backends.spark.own_folder import own_folder; print(own_folder('dagkit-x-'), flush=True); input()"
-Make = Callable[[], tuple["subprocess.Popen[str]", Path]]
 
 
 @pytest.fixture
 def make(tmp_path, monkeypatch):
     """Starts a process that makes a folder, and ends when it reads a line."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with ExitStack() as started:
 
-        def start() -> tuple["subprocess.Popen[str]", Path]:
-            process = started.enter_context(
-                limited(
-                    subprocess.Popen(  # noqa: S603 - our own code
-                        [sys.executable, "-c", MAKE],
-                        env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)},
-                        stdin=subprocess.PIPE,
-                        stdout=subprocess.PIPE,
-                        text=True,
-                    ),
-                    120,
-                )
-            )
+        def start():
+            process = subprocess.Popen([sys.executable, "-c", MAKE], env=environment, **pipes)  # noqa: S603 - our own
+            started.enter_context(limited(process, 120))
             started.callback(process.kill)
             return process, Path(next_line(process).strip())
 
@@ -62,14 +52,11 @@ def test_the_folders_of_killed_processes_are_deleted_and_no_others(make, tmp_pat
     own = own_folder("dagkit-x-")
 
     assert running.poll() is None
-    assert {path.name for path in tmp_path.glob("*dagkit-x-*")} == {
-        *(own.name, held.name, strange.name, "dagkit-x-link")
-    }
+    there = {own.name, held.name, strange.name, "dagkit-x-link"}
+    assert {path.name for path in tmp_path.glob("*dagkit-x-*")} == there
     assert (elsewhere / ".held").exists()
     assert Path(sys.executable).exists()
 
 
 def test_a_process_keeps_its_own_folders(make):
-    first, second = own_folder("dagkit-x-"), own_folder("dagkit-x-")
-    assert first.is_dir()
-    assert second.is_dir()
+    assert all(folder.is_dir() for folder in [own_folder("dagkit-x-"), own_folder("dagkit-x-")])

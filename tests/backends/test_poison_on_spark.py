@@ -15,7 +15,7 @@ from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
 from tests.engine.poison_cast import ON_POISON, TIMEOUT, poisoned
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark]
+pytestmark = pytest.mark.spark
 
 
 def collected_and_aside(path: Path) -> tuple[list[Any], list[WorkAside]]:

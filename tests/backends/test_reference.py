@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from dagkit import Block, Dag, InputOperator, InputPort, Operator, OutputPort, SplittableOperator, State
+from dagkit import Block, InputOperator, InputPort, Operator, OutputPort, SplittableOperator, State
 from dagkit.backends.reference import ReferenceBackend
-from dagkit.compiler import compile_application
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.worker.protocol import Report, WindowTask
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker, RestrictionTracker
+from tests.backends.cast import chain, state_of
+from tests.engine.cast import Collect
 from tests.engine.items import item_of
 from tests.patience import join
 
@@ -22,44 +23,33 @@ class Blocks(InputOperator):
     out = OutputPort(Block)
 
 
-class Yields(SplittableOperator[Block]):
-    """Reads the numbers of a block, and yields each."""
+def claimed(element: Block, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[int]:
+    position = element.start
+    while tracker.try_claim(position):
+        yield position
+        position += 1
 
+
+class Yields(SplittableOperator[Block]):
     blocks = InputPort(Block)
     numbers = OutputPort(int)
 
     def process(self, element: Block, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[int]:
-        position = element.start
-        while tracker.try_claim(position):
-            yield position
-            position += 1
+        yield from claimed(element, tracker)
 
 
-class Emits(SplittableOperator[Block]):
-    """Sends each number itself, and returns nothing."""
-
-    blocks = InputPort(Block)
-    numbers = OutputPort(int)
-
+class Emits(Yields):
     def process(self, element: Block, tracker: RestrictionTracker[OffsetRange, int]) -> Any:
-        position = element.start
-        while tracker.try_claim(position):
-            self.numbers.emit(position)
-            position += 1
+        for number in claimed(element, tracker):
+            self.numbers.emit(number)
 
 
-class Counts(SplittableOperator[Block]):
-    """Counts numbers, and sends nothing."""
-
-    blocks = InputPort(Block)
-    numbers = OutputPort(int)
+class Counts(Yields):
     counted = State(0)
 
-    def process(self, element: Block, tracker: RestrictionTracker[OffsetRange, int]) -> None:
-        position = element.start
-        while tracker.try_claim(position):
+    def process(self, element: Block, tracker: RestrictionTracker[OffsetRange, int]) -> Any:
+        for _ in claimed(element, tracker):
             self.counted += 1
-            position += 1
 
 
 class Stops(Yields):
@@ -70,33 +60,14 @@ class Stops(Yields):
             yield element.start
 
 
-class Keep(Operator):
-    input = InputPort(int)
-    kept = State[list[int]](list)
-
-    def process(self, item: int) -> None:
-        self.kept.append(item)
-
-
 def read(reader: Operator, *blocks: Block, lasts_millis: float | None = None) -> tuple[Any, Report]:
     """One window: what was kept of it, and what the reader reports."""
-
-    def draw(dag: Dag, conf: object) -> None:
-        found, reads, keep = (
-            dag.add_operator("found", Blocks()),
-            dag.add_operator("reads", reader),
-            dag.add_operator("keep", Keep()),
-        )
-        dag.add_stream("blocks", found.out, reads.blocks)
-        dag.add_stream("numbers", reads.numbers, keep.input)
-
-    backend = ReferenceBackend(compile_application(draw))
+    backend = ReferenceBackend(chain(found=Blocks(), reads=reader, keep=Collect()))
     stage = backend.program.stage_of["reads"]
     work = tuple(item_of(INTO, block, block.path) for block in blocks)
-    reports = backend.run(WindowTask(7, work={(stage.level, 0): work}, lasts_millis=lasts_millis)).reports
-    states: list[Any] = [report.state.get("keep", {}) for report in reports]
-    (reading,) = (report for report in reports if "reads" in report.figures)
-    return [item for state in states for item in state.get("kept", [])], reading
+    answer = backend.run(WindowTask(7, work={(stage.level, 0): work}, lasts_millis=lasts_millis))
+    (reading,) = (report for report in answer.reports if "reads" in report.figures)
+    return [item for state in state_of(answer, "keep") for item in state.get("arrived", [])], reading
 
 
 def left(report: Report) -> list[tuple[str, int, int]]:
@@ -132,8 +103,6 @@ def test_a_silent_reader_of_what_has_no_end_is_interrupted():
 
 
 class Torn(OffsetRestrictionTracker):
-    """Raises when it is split."""
-
     def try_split(self, fraction_of_remainder: float) -> Any:
         raise ValueError("torn")
 
@@ -146,8 +115,7 @@ class ClaimsTorn(Counts):
 
     def process(self, element: Block, tracker: RestrictionTracker[OffsetRange, int]) -> None:
         tracker.try_claim(element.start)
-        for clock in [thread for thread in threading.enumerate() if thread.name == "reference-clock"]:
-            join(clock, seconds=120)
+        join(*(thread for thread in threading.enumerate() if thread.name == "reference-clock"), seconds=120)
         tracker.try_claim(element.start + 1)
         raise AssertionError("its work has no end")
 

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from dagkit import Config, Dag, InputOperator, InputPort, Operator, OperatorContext, OutputPort, Shutdown, State
-from dagkit import StatelessPartitioner as Partitions
+from dagkit import Config, Dag, InputOperator, InputPort, Operator, OutputPort, Shutdown, State
 from dagkit.backends.spark import SparkBackend, residents
 from dagkit.backends.spark.daemon import MODULE
 from dagkit.backends.spark.resident_task import FAMILY, ResidentTask
@@ -24,6 +23,7 @@ from dagkit.compiler import compile_application
 from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.points import Point, Probe
 from dagkit.engine.reports.run_events import Failed, RunEvent
+from tests.backends.cast import chained
 from tests.engine.cast import Desk
 from tests.patience import join, within
 from tests.processes import below, running
@@ -31,13 +31,12 @@ from tests.processes import below, running
 MANY = 500
 """More windows than any test needs."""
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark]
+pytestmark = pytest.mark.spark
 
 
 class Numbers(InputOperator):
     """Emits two numbers in each look, until a file says that there were enough."""
 
-    kind = "test.residents.numbers/1"
     out = OutputPort(int)
     sent = State(0)
     folder: str
@@ -56,7 +55,6 @@ class Numbers(InputOperator):
 class Keeps(Operator):
     """Keeps numbers. It fails, or kills its process, when a file says so."""
 
-    kind = "test.residents.keeps/1"
     numbers = InputPort(int, key=lambda number: number)
     arrived = State[list[int]](list)
     folder: str
@@ -72,9 +70,6 @@ class Keeps(Operator):
 
 
 class Passes(Operator):
-    """Sends each number to the next level."""
-
-    kind = "test.residents.passes/1"
     stateless = True
     numbers = InputPort(int)
     out = OutputPort(int)
@@ -84,8 +79,6 @@ class Passes(Operator):
 
 
 class Counting(SparkBackend):
-    """Counts the levels of windows by how they run."""
-
     stays = in_residents = in_jobs = 0
 
     def _stay(self, *given: Any) -> None:
@@ -108,8 +101,6 @@ def idle_workers() -> list[int]:
 
 
 class Run:
-    """A run of the operators, on so many levels."""
-
     def __init__(self, spark: SparkSession, home: Path, slots: int, levels: int = 1) -> None:
         self.spark, self.home, self.slots, self.levels = spark, home, slots, levels
         self.backend = Counting(compile_application(self.draw, Config()), spark)
@@ -117,16 +108,14 @@ class Run:
         self.failures: list[str] = []
 
     def draw(self, dag: Dag, _: Any) -> None:
-        keeps = dag.add_operator("keeps", Keeps(folder=str(self.home)))
-        dag.set_operator_attribute(keeps, OperatorContext.PARTITIONER, Partitions(self.slots))
-        numbers = dag.add_operator("numbers", Numbers(folder=str(self.home)))
+        operators = {
+            "numbers": Numbers(folder=str(self.home)),
+            "passes": Passes(),
+            "keeps": Keeps(folder=str(self.home)),
+        }
         if self.levels == 1:
-            dag.add_stream("numbers", numbers.out, keeps.numbers)
-            return
-        passes = dag.add_operator("passes", Passes())
-        dag.set_operator_attribute(passes, OperatorContext.PARTITIONER, Partitions(self.slots))
-        dag.add_stream("numbers", numbers.out, passes.numbers)
-        dag.add_stream("passed", passes.out, keeps.numbers)
+            del operators["passes"]
+        chained(dag, dict.fromkeys([*operators][1:], self.slots), **operators)
 
     def until(self, has_enough: Callable[[], bool], and_then: Callable[[], object] = lambda: None) -> None:
         """Run windows until this is the case after one; then do something, and run two more windows in residents."""
@@ -144,7 +133,6 @@ class Run:
         self.run(probe)
 
     def end(self) -> None:
-        """End the input."""
         (self.home / "enough").touch()
 
     def run(self, probe: Probe) -> None:
@@ -152,18 +140,15 @@ class Run:
             assert window_id < MANY, "slots did not stay, or did not leave"
             probe(point, window_id)
 
-        desk = Desk(self.home, self.draw, backend=lambda _: self.backend)
-
         def observe(event: RunEvent) -> None:
             if isinstance(event, Failed):
                 self.failures.append(event.message)
 
+        desk = Desk(self.home, self.draw, backend=lambda _: self.backend)
         self.state = desk.run(probe=bounded, observers=[observe]).run_state.state["keeps"]
         assert desk.faults() == []
-
-    @property
-    def arrived(self) -> list[int]:
-        return sorted(number for one in self.state for number in one["arrived"])
+        arrived = sorted(number for one in self.state for number in one["arrived"])
+        assert arrived == list(range(len(arrived))), "each number came once"
 
     def has_active_jobs(self) -> bool:
         return bool(self.spark.sparkContext.statusTracker().getActiveJobsIds())
@@ -192,7 +177,6 @@ on_one_level_and_two = pytest.mark.parametrize("run", [pytest.param(1, marks=pyt
 @on_one_level_and_two
 def test_windows_share_a_job_until_the_backend_is_closed(run):
     run.until(lambda: run.backend.in_residents >= 5)
-    assert run.arrived == list(range(len(run.arrived)))
     assert run.backend.stays < run.backend.in_residents
     assert run.backend.in_jobs >= run.levels, "the first window follows no other"
     assert run.has_active_jobs(), "the slots wait"
@@ -210,7 +194,6 @@ def test_slots_leave_when_no_window_comes(run, monkeypatch):
 @on_one_level_and_two
 def test_a_window_whose_worker_is_killed_runs_again(run):
     run.until(lambda: run.backend.in_residents >= 2, (run.home / "kill").touch)
-    assert run.arrived == list(range(len(run.arrived)))
     assert [message.partition(":")[0] for message in run.failures] == ["WorkerDied"]
     assert run.backend.stays >= 2
 
@@ -225,7 +208,6 @@ def test_slots_that_died_between_two_windows_are_replaced(run):
         assert run.backend.stays == before
 
     run.until(lambda: run.backend.in_residents >= 2, kill)
-    assert run.arrived == list(range(len(run.arrived)))
     assert run.backend.stays >= 2
 
 
@@ -250,7 +232,6 @@ def test_an_answer_that_was_not_read_is_not_taken_for_that_of_the_next_window(ru
     run.until(lambda: bool(lost))
     assert lost
     assert len(run.failures) == 1
-    assert run.arrived == list(range(len(run.arrived)))
 
 
 def test_an_error_of_a_slot_is_not_taken_for_the_end_of_its_connection():
@@ -284,7 +265,6 @@ def test_another_job_gets_cores_while_windows_go_on(run):
     run.run(probe)
     join(query, seconds=120)
     assert counted == [100]
-    assert run.arrived == list(range(len(run.arrived)))
 
 
 @pytest.mark.trial
@@ -292,5 +272,4 @@ def test_slots_that_outnumber_the_cores_do_not_stay(spark, tmp_path):
     run = Run(spark, tmp_path, slots=3)
     with closing(run.backend):
         run.run(lambda *_: run.end() if run.backend.in_jobs >= 5 else None)
-    assert run.arrived == list(range(len(run.arrived)))
     assert run.backend.in_residents == 0

@@ -130,7 +130,6 @@ def launched(folder: Path, master: str, environment: dict[str, str]) -> Spoken:
 
 
 def await_worker(folder: Path, launch: Spoken) -> None:
-    """Wait until a worker has the secrets."""
     until = time.monotonic() + WITHIN_SECONDS
     while not (folder / "reached").exists():
         assert launch.process.poll() is None, "".join(launch.lines[-40:])
@@ -151,7 +150,6 @@ def places(folder: Path, launch: Spoken, server: Spoken | None) -> Iterator[tupl
 
 
 def pages(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """The pages of Spark and the answers of its interface."""
     page = json.loads((folder / "app" / "status.json").read_text())["spark_page"]
     (application,) = json.loads(answer(f"{page}/api/v1/applications"))
     for name in PAGES.split():

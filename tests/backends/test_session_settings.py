@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from dagkit.backends.spark.master import Master
 from dagkit.backends.spark.session_settings import has_own_logging, settings_for, users_settings
 from tests.backends.test_spark_cluster import SLOTS, ran
-from tests.patience import within
+from tests.processes import run_program
 
 EVERYWHERE = {
     "spark.python.worker.faulthandler.enabled": "true",
@@ -135,7 +134,6 @@ for master, settings in (("local[1]", {}), ("local-cluster[1,1,1024]", {}), ("lo
 
 
 @pytest.mark.trial
-@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("way", ["python", "spark-submit"])
 def test_a_session_has_the_users_settings_and_a_cluster_none_of_the_local_ones(folder, way):
@@ -144,20 +142,12 @@ def test_a_session_has_the_users_settings_and_a_cluster_none_of_the_local_ones(f
     defaults = "spark.sql.adaptive.enabled true\nspark.theirs kept\n"
     (folder / "spark-defaults.conf").write_text(defaults, encoding="utf-8")
     python = {"python": sys.executable, "spark-submit": str(Path(pyspark.__file__).parent / "bin" / "spark-submit")}
-    done = subprocess.run(  # noqa: S603 - our own script
-        [python[way], str(script)],
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(sys.path),
-            "PYSPARK_PYTHON": sys.executable,
-            "SPARK_CONF_DIR": str(folder),
-        },
-        capture_output=True,
-        text=True,
-        timeout=within(120),
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
+    environment = {
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_CONF_DIR": str(folder),
+    }
+    done = run_program([python[way], str(script)], env={**os.environ, **environment}, seconds=120)
     told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
     assert told == [
         ["local[1]", "true", "kept", "false", "127.0.0.1", "true"],
@@ -167,17 +157,11 @@ def test_a_session_has_the_users_settings_and_a_cluster_none_of_the_local_ones(f
 
 
 @pytest.mark.trial
-@pytest.mark.slow
 @pytest.mark.spark
 def test_executors_whose_folders_have_long_paths_run_python(tmp_path):
     """As containers of YARN do, whose paths are longer than that of a Unix socket may be."""
     deep = tmp_path / ("a" * 100)
     deep.mkdir()
-    told = ran(
-        "local-cluster[1,1,1024]",
-        tmp_path / "never",
-        "a",
-        "b",
-        PYSPARK_SUBMIT_ARGS=f"--conf spark.executor.extraJavaOptions=-Djava.io.tmpdir={deep} pyspark-shell",
-    )
+    arguments = f"--conf spark.executor.extraJavaOptions=-Djava.io.tmpdir={deep} pyspark-shell"
+    told = ran("local-cluster[1,1,1024]", tmp_path / "never", "a", "b", PYSPARK_SUBMIT_ARGS=arguments)
     assert (told["counts"], told["slots"]) == ({"A!": 2, "B!": 2}, SLOTS)

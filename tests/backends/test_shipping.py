@@ -13,13 +13,14 @@ import cloudpickle
 import networkx as nx
 import pytest
 
-from dagkit import Dag, InputOperator, InputPort, Operator, OutputPort, PortContext, StreamCodec
+from dagkit import Dag, InputPort, Operator, PortContext, StreamCodec
 from dagkit.api import installed
 from dagkit.backends.spark import SparkBackend
 from dagkit.backends.spark.shipping import Known, by_value, modules_of, shipped
 from dagkit.backends.spark.spark_errors import SparkEnded
 from dagkit.compiler import compile_application
 from dagkit.engine.program.lower import program_of
+from tests.backends.cast import Words, chained
 from tests.processes import run_program
 
 AUTHOR = """
@@ -63,9 +64,6 @@ print(TypeAdapter(customer).validate_python({"name": "anna", "orders": 7}))
 """
 
 
-Written = Callable[..., ModuleType]
-
-
 @pytest.fixture
 def written(tmp_path, monkeypatch):
     """Makes a module that this process alone can import."""
@@ -73,9 +71,7 @@ def written(tmp_path, monkeypatch):
     def write(name: str, content: str, folder: str = ".") -> ModuleType:
         file = tmp_path / folder / f"{name}.py"
         file.write_text(content)
-        spec = spec_from_file_location(name, file)
-        assert spec is not None
-        assert spec.loader is not None
+        spec: Any = spec_from_file_location(name, file)
         module = module_from_spec(spec)
         monkeypatch.setitem(sys.modules, name, module)
         spec.loader.exec_module(module)
@@ -96,12 +92,17 @@ def read_elsewhere(data: bytes, folder: Path, worker: str = WORKER) -> str:
     return done.stdout + done.stderr
 
 
+def sent(application: Any) -> bytes:
+    """An application as it travels, with the modules that this process alone can import."""
+    program = program_of(compile_application(application))
+    modules = modules_of(program)
+    with by_value(modules):
+        return shipped(program, modules)[0].data
+
+
 def test_a_worker_reads_elements_of_an_authors_dataclass(author, tmp_path):
-    program = program_of(compile_application(author.populate_dag))
-    with by_value([author]):
-        assert author in modules_of(program)
-        data = shipped(program, [author])[0].data
-    assert read_elsewhere(data, tmp_path) == "Customer(name='anna', orders=7)\n"
+    assert author in modules_of(program_of(compile_application(author.populate_dag)))
+    assert read_elsewhere(sent(author.populate_dag), tmp_path) == "Customer(name='anna', orders=7)\n"
 
 
 HELPER = """
@@ -143,20 +144,18 @@ class Judges(Operator):
     def process(self, item: str) -> None: ...
 
 
-def found_in(judge: Any, codec: StreamCodec[Any] | None = None) -> list[str]:
+def judged(judge: Any, codec: StreamCodec[Any] | None = None) -> Any:
     def draw(dag: Dag, _: Any) -> None:
-        judges = dag.add_operator("judges", Judges(judge=judge))
-        dag.add_stream("words", dag.add_operator("words", Words()).output, judges.input)
+        judges = chained(dag, words=Words(), judges=Judges(judge=judge))
         if codec is not None:
             dag.set_input_port_attribute(judges.input, PortContext.STREAM_CODEC, codec)
 
-    program = program_of(compile_application(draw))
-    names = [module.__name__ for module in modules_of(program)]
+    return draw
+
+
+def found_in(judge: Any, codec: StreamCodec[Any] | None = None) -> list[str]:
+    names = [module.__name__ for module in modules_of(program_of(compile_application(judged(judge, codec))))]
     return [name for name in names if not name.startswith("tests.")]
-
-
-class Words(InputOperator):
-    output = OutputPort(str)
 
 
 HELD: dict[str, Callable[[Any], Any]] = {
@@ -185,36 +184,35 @@ def asked_anew():
     installed._libraries.cache_clear()
 
 
+ANOTHERS, USERS, PATH = "of another environment", "of a user", "on the path"
+
+
 @pytest.mark.usefixtures("asked_anew")
 @pytest.mark.parametrize(
-    ("folder", "found"),
-    [("site-packages", []), ("dist-packages", []), ("sources", ["loud_own"]), ("my-site-packages", ["loud_own"])],
+    ("whose", "folder", "stays"),
+    [
+        (ANOTHERS, "site-packages", True),
+        (ANOTHERS, "dist-packages", True),
+        (ANOTHERS, "sources", False),
+        (ANOTHERS, "my-site-packages", False),
+        (USERS, "lib", True),
+        (PATH, "site-packages", False),
+    ],
 )
-def test_what_the_libraries_of_another_environment_hold_stays_where_it_is(
-    folder, found, written, tmp_path, monkeypatch
+def test_what_is_installed_stays_and_what_is_on_the_path_is_taken_along(  # noqa: PLR0917 - fixtures are arguments
+    whose, folder, stays, written, tmp_path, monkeypatch
 ):
     own = tmp_path / "own"
     for each in (own, tmp_path / folder):
         each.mkdir()
-    (own / "lent.pth").write_text(f"import sys\n{tmp_path / folder}\n")
-    monkeypatch.setattr(site, "getsitepackages", lambda: [str(own)])
+    if whose == ANOTHERS:
+        (own / "lent.pth").write_text(f"import sys\n{tmp_path / folder}\n")
+        monkeypatch.setattr(site, "getsitepackages", lambda: [str(own)])
+    elif whose == USERS:
+        monkeypatch.setattr(site, "getusersitepackages", lambda: str(tmp_path / folder))
     monkeypatch.syspath_prepend(tmp_path / folder)
-    assert found_in(written("loud_own", LOUD, folder).loud) == found
-
-
-@pytest.mark.usefixtures("asked_anew")
-def test_what_is_installed_for_a_user_stays_where_it_is(written, tmp_path, monkeypatch):
-    (tmp_path / "lib").mkdir()
-    monkeypatch.setattr(site, "getusersitepackages", lambda: str(tmp_path / "lib"))
-    monkeypatch.syspath_prepend(tmp_path / "lib")
-    assert found_in(written("loud_own", LOUD, "lib").loud) == []
-
-
-def test_what_is_put_on_the_path_is_taken_along_whatever_its_folder_is_called(written, tmp_path, monkeypatch):
-    (tmp_path / "site-packages").mkdir()
-    monkeypatch.syspath_prepend(tmp_path / "site-packages")
     monkeypatch.setattr(sys, "path", [*sys.path, Path("/nowhere"), b"/nowhere"])
-    assert found_in(written("loud_own", LOUD, "site-packages").loud) == ["loud_own"]
+    assert found_in(written("loud_own", LOUD, folder).loud) == ([] if stays else ["loud_own"])
 
 
 def test_a_codec_takes_its_module_along(written):
@@ -306,47 +304,17 @@ except ModuleNotFoundError as error:
 
 def test_a_worker_lacks_what_the_driver_alone_imports_until_it_uses_it(written, tmp_path):
     written("drawing_own", DRAWING.replace("class Largest(DiGraph):", "class Largest:"))
-    author = written("drivers_own", DRIVERS)
-    program = program_of(compile_application(author.Drawn()))
-    modules = modules_of(program)
-    with by_value(modules):
-        data = shipped(program, modules)[0].data
+    data = sent(written("drivers_own", DRIVERS).Drawn())
     assert read_elsewhere(data, tmp_path, LACKING) == "['Greet', 'Largest'] ['Greet']\nhello anna\nnetworkx\n"
 
 
-def test_what_an_operator_is_made_of_is_wanted_at_once(written, tmp_path):
+@pytest.mark.parametrize("lacks", ["what a class is made of", "what the class of an object is made of"])
+def test_what_an_operator_is_made_of_is_wanted_at_once_and_reported_by_its_module(written, tmp_path, lacks):
     written("drawing_own", DRAWING)
-    author = written("drivers_own", DRIVERS)
-    program = program_of(compile_application(author.Drawn()))
-    modules = modules_of(program)
-    with by_value(modules):
-        data = shipped(program, modules)[0].data
-    told = read_elsewhere(data, tmp_path, LACKING)
-    assert told.splitlines()[-1].startswith("ModuleNotFoundError: ")
-    assert "networkx" in told.splitlines()[-1]
-
-
-class Graphs(Operator):
-    """Holds an object of a library."""
-
-    input = InputPort(str)
-    graph: Any = None
-
-    def process(self, item: str) -> None: ...
-
-
-def test_an_object_whose_class_is_missing_is_reported_by_the_module(tmp_path):
-    def draw(dag: Dag, _: Any) -> None:
-        graphs = dag.add_operator("graphs", Graphs(graph=nx.DiGraph()))
-        dag.add_stream("words", dag.add_operator("words", Words()).output, graphs.input)
-
-    program = program_of(compile_application(draw))
-    modules = modules_of(program)
-    with by_value(modules):
-        data = shipped(program, modules)[0].data
-    told = read_elsewhere(data, tmp_path, LACKING)
-    assert told.splitlines()[-1].startswith("ModuleNotFoundError: ")
-    assert "networkx" in told.splitlines()[-1]
+    drawn = written("drivers_own", DRIVERS).Drawn() if "object" not in lacks else judged(nx.DiGraph())
+    last = read_elsewhere(sent(drawn), tmp_path, LACKING).splitlines()[-1]
+    assert last.startswith("ModuleNotFoundError: ")
+    assert "networkx" in last
 
 
 DIVIDING = """
@@ -387,11 +355,7 @@ for function in (over, large):
 
 def test_functions_keep_their_lines_on_a_worker_without_their_file(written, tmp_path):
     author = written("dividing_own", DIVIDING)
-    program = program_of(compile_application(author.populate_dag))
-    modules = modules_of(program)
-    with by_value(modules):
-        data = shipped(program, modules)[0].data
-    assert author.__file__ is not None
+    data = sent(author.populate_dag)
     Path(author.__file__).unlink()
     lines = DIVIDING.splitlines()
     over, large = (next(number for number, line in enumerate(lines) if text in line) for text in ("10 //", "undefined"))

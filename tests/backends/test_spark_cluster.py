@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterable
 from importlib.metadata import distribution
@@ -12,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.patience import within
 from tests.processes import run_program
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.trial]
+pytestmark = [pytest.mark.spark, pytest.mark.trial]
 HERE = Path(__file__).parent
 NEEDED = ("cloudpickle", "numpy", "pyarrow", "pydantic")
 """What workers must have, with what these depend on, besides Spark."""
@@ -24,15 +22,9 @@ SLOTS = [[0, 0], [0, 1], [1, 0], [1, 1]]
 
 def ran(master: str, mark: Path, *words: str, **environment: str) -> Any:
     """What two windows of the application beside this file came to."""
-    done = subprocess.run(  # noqa: S603 - our own script
-        [sys.executable, str(HERE / "elsewhere" / "main.py"), master, str(mark), *words],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
-        capture_output=True,
-        text=True,
-        timeout=within(120),
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
+    program = [sys.executable, str(HERE / "elsewhere" / "main.py"), master, str(mark), *words]
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment}
+    done = run_program(program, env=variables, seconds=120)
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -68,9 +60,8 @@ def _with_what_they_need(names: Iterable[str]) -> set[str]:
 def test_workers_elsewhere_are_sent_dagkit_and_the_application(tmp_path):
     bare = without_dagkit(tmp_path)
     environment = {"PYTHONPATH": str(HERE.parents[1]) + os.pathsep + str(HERE.parents[1] / "operators")}
-    told = ran(
-        "local-cluster[2,1,1024]", tmp_path / "never", "a", "b", "a", "unheard", PYSPARK_PYTHON=bare, **environment
-    )
+    words = ["a", "b", "a", "unheard"]
+    told = ran("local-cluster[2,1,1024]", tmp_path / "never", *words, PYSPARK_PYTHON=bare, **environment)
     assert told == {"counts": {"A!": 4, "B!": 2}, "slots": SLOTS, "zipped": True}
 
 

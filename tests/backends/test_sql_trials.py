@@ -12,11 +12,12 @@ from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
 from dagkit.testing import Crash, CrashAfter
 from dagkit_operators import Map, SqlWriter
+from tests.backends.cast import chained
 from tests.engine.cast import Digits, Ranges
 from tests.operators.driver_kills import POINTS, kill_once
 from tests.operators.sql.sql_cast import Row, TestDatabase
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.trial]
+pytestmark = [pytest.mark.spark, pytest.mark.trial]
 
 LOOKS = ((4, 3), (5,), (2, 2), (7,), (1, 1, 1))
 EXPECTED = [(number, f"row {number}") for number in range(26)]
@@ -24,9 +25,6 @@ NUMBERS = "SELECT number, text FROM numbers ORDER BY number"
 
 
 class Kills(RowOperator):
-    """Kills its worker at one number, once."""
-
-    kind = "sql-trials.kills/1"
     input = InputPort(int)
     output = OutputPort(int)
     at: int
@@ -44,11 +42,9 @@ def test_workers_and_the_driver_on_spark_are_killed(tmp_path, spark, seed):
     at = drawn.randrange(26)
 
     def draw(dag: Dag, conf: object) -> None:
-        ranges = dag.add_operator("ranges", Ranges(looks=LOOKS))
-        kills = dag.add_operator("kills", Kills(at=at, marker=str(tmp_path / "killed")))
-        rows = dag.add_operator("rows", Map(lambda number: Row(number, f"row {number}")))
+        kills, rows = Kills(at=at, marker=str(tmp_path / "killed")), Map(lambda number: Row(number, f"row {number}"))
         write = SqlWriter(table="numbers", record_type=Row, **sqlite.settings)
-        ranges >> dag.add_operator("digits", Digits()) >> kills >> rows >> dag.add_operator("write", write)
+        chained(dag, ranges=Ranges(looks=LOOKS), digits=Digits(), kills=kills, rows=rows, write=write)
 
     machine, path = Machine(spark=spark), tmp_path / "app"
     crash = CrashAfter(drawn.choice(POINTS), drawn.randint(1, 4))

@@ -12,46 +12,31 @@ from dagkit.engine.changes.requests import Reply, TapStream, ask, reply_to
 from dagkit.engine.changes.taps import LASTS
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
+from tests.backends.places import CONNECT_IN_TRIALS, SPARK
 from tests.engine.cast import Collect, Script, lines_through_filter
 from tests.engine.changes.test_requests import Times, multiplied
 
 
 def tapped(
-    home: Path, draw: Callable[..., None], machine: dict[str, Any], age: timedelta = timedelta(), **tap: Any
+    home: Path, draw: Callable[..., None], machine: Machine, age: timedelta = timedelta(), **tap: Any
 ) -> Reply | None:
     """Request a tap before the first window, run the application, and return the answer."""
     store = Ledger.create(home / "app").store
     request = ask(store, TapStream(**{"most": 2, "every": 1, **tap}), datetime.now(UTC) - age)
-    launch(draw, until="once", path=home / "app", durable=False, **machine)
+    launch(draw, until="once", path=home / "app", durable=False, machine=machine)
     return reply_to(store, request)
 
 
-def on_reference() -> dict[str, Any]:
-    return {"machine": Machine("reference")}
+on_all = pytest.mark.parametrize("machine", ["reference", SPARK, CONNECT_IN_TRIALS], indirect=True)
 
 
-ON_SPARK = [pytest.mark.slow, pytest.mark.spark]
-
-
-@pytest.fixture(
-    params=[
-        "reference",
-        pytest.param("spark", marks=ON_SPARK),
-        pytest.param("connected", marks=[*ON_SPARK, pytest.mark.trial]),
-    ],
-    ids=["reference", "classic", "connect"],
-)
-def machine(request):
-    return on_reference() if request.param == "reference" else {"spark": request.getfixturevalue(request.param)}
-
-
+@on_all
 @pytest.mark.parametrize("fused", [True, False])
 def test_the_first_lines_are_shown_with_their_places(tmp_path, machine, fused):
     (tmp_path / "in").mkdir()
     (tmp_path / "in/a").write_text("one\ntwo\nthree\nfour\nfive\n")
     draw = lines_through_filter(tmp_path, block_size=1024, fused=fused)
     reply = tapped(tmp_path, draw, machine, stream="lines", every=2)
-    assert reply is not None
     assert [(one.operator, one.place.rpartition("/")[2]) for one in reply.items] == [
         ("reader", "a, byte 0 (block 0)"),
         ("reader", "a, byte 8 (block 0)"),
@@ -59,17 +44,18 @@ def test_the_first_lines_are_shown_with_their_places(tmp_path, machine, fused):
     assert ["one" in reply.items[0].item, "three" in reply.items[1].item] == [True, True]
 
 
+@on_all
 def test_two_requests_for_one_stream_are_answered_by_the_same_window(tmp_path, machine):
     store = Ledger.create(tmp_path / "app").store
     asked = [ask(store, TapStream(stream="times", most=most, every=1), datetime.now(UTC)) for most in (1, 2)]
-    launch(multiplied(looks=((1, 2, 3),)), until="once", path=tmp_path / "app", durable=False, **machine)
+    launch(multiplied(looks=((1, 2, 3),)), until="once", path=tmp_path / "app", durable=False, machine=machine)
     replies = [reply_to(store, request) for request in asked]
-    assert [(reply.window, len(reply.items)) for reply in replies if reply is not None] == [(1, 1), (1, 2)]
+    assert [(reply.window, len(reply.items)) for reply in replies] == [(1, 1), (1, 2)]
 
 
+@on_all
 def test_what_an_input_operator_sends_is_shown(tmp_path, machine):
     reply = tapped(tmp_path, multiplied(looks=((1, 2, 3), (4,))), machine, stream="script.out")
-    assert reply is not None
     assert (reply.window, [one.item for one in reply.items]) == (1, ["1", "2"])
 
 
@@ -77,19 +63,17 @@ def test_a_stream_without_items_is_answered_by_the_first_window_that_has_some(tm
     (tmp_path / "in").mkdir()
     (tmp_path / "in/a").write_text("#\n" * 64 + "seven\n")
     draw = lines_through_filter(tmp_path, block_size=64, readers=1, threshold=1)
-    reply = tapped(tmp_path, draw, on_reference(), stream="kept")
-    assert reply is not None
+    reply = tapped(tmp_path, draw, Machine("reference"), stream="kept")
     assert (reply.window, ["seven" in one.item for one in reply.items]) == (3, [True])
 
 
 def test_an_unknown_stream_is_refused_with_a_near_name(tmp_path):
-    reply = tapped(tmp_path, multiplied(), on_reference(), stream="tims")
-    assert reply is not None
+    reply = tapped(tmp_path, multiplied(), Machine("reference"), stream="tims")
     assert reply.refused == "there is no stream 'tims'\n  help: did you mean 'times'?"
 
 
 def test_an_old_request_is_dropped(tmp_path):
-    assert tapped(tmp_path, multiplied(), on_reference(), LASTS * 2, stream="times") is None
+    assert tapped(tmp_path, multiplied(), Machine("reference"), LASTS * 2, stream="times") is None
     assert not list((tmp_path / "app/requests").iterdir())
 
 
@@ -98,6 +82,5 @@ def test_secrets_are_masked(tmp_path):
         script = dag.add_operator("script", Script(looks=((4711,),)))
         script >> dag.add_operator("times", Times(password=str(4711))) >> dag.add_operator("collect", Collect())
 
-    reply = tapped(tmp_path, draw, on_reference(), stream="times")
-    assert reply is not None
+    reply = tapped(tmp_path, draw, Machine("reference"), stream="times")
     assert "4711" not in reply.items[0].item

@@ -1,7 +1,7 @@
 """What every backend must do: small applications, window by window, to answers that can be counted by hand."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,26 +20,24 @@ from dagkit import (
     OperatorContext,
     OutputPort,
     PortContext,
-    RowOperator,
     State,
-    StatelessPartitioner,
     Unifier,
 )
 from dagkit.api.controls import Stamped
 from dagkit.api.running import Until
-from dagkit.backends.reference import ReferenceBackend
-from dagkit.backends.spark import SparkBackend
-from dagkit.compiler import Compilation, compile_application
+from dagkit.compiler import compile_application
 from dagkit.engine.changes.reconfiguration import Scaling
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.worker.outbox import Arrived
-from dagkit.engine.worker.protocol import Backend, WindowTask
+from dagkit.engine.worker.protocol import WindowTask
 from dagkit.engine.worker.slot import SlotRun
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore
-from tests.backends.places import SPARK, SPARK_IN_TRIALS
+from tests.backends.cast import Collect, Upper, Words, chain, chained, in_partitions
+from tests.backends.cast import Count as CountPairs
+from tests.backends.places import EVERYWHERE, ON_CONNECT, everywhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +47,6 @@ class Count:
 
     def __str__(self) -> str:
         return f"{self.word} {self.number}"
-
-
-class Words(InputOperator):
-    """A text for each window."""
-
-    out = OutputPort(str)
-    windows: tuple[str, ...]
-    at = State(0)
-
-    def emit_tuples(self) -> None:
-        if self.at < len(self.windows):
-            for word in self.windows[self.at].split():
-                self.out.emit(word)
-            self.at += 1
 
 
 class AddUp(Unifier[Count]):
@@ -79,8 +63,6 @@ class AddUp(Unifier[Count]):
 
 
 class CountWords(Operator):
-    """How often each word came, so far."""
-
     words = InputPort(str)
     totals = OutputPort(Count, unifier=AddUp)
     counts = KeyedState[str, int](int)
@@ -93,153 +75,118 @@ class CountWords(Operator):
             self.totals.emit(Count(word, number))
 
 
-class Upper(RowOperator):
-    input = InputPort(str)
-    output = OutputPort(str)
-
-    def process(self, item: str) -> Iterator[str]:
-        yield item.upper()
-
-
-class Collect(Operator):
-    """Keeps what arrives, as text, for the test to look at."""
-
-    input = InputPort[Any]()
-    arrived = State[list[str]](list)
-
-    def process(self, item: Any) -> None:
-        self.arrived.append(str(item))
-
-
 class Runs:
     """An application in a ledger of its own. Each window is run by a loop that knows nothing but that ledger."""
 
-    def __init__(self, compilation: Compilation, backend: Backend) -> None:
-        self.compilation = compilation
-        self.backend = backend
+    def __init__(self, make: Any, draw: Any) -> None:
+        self.compilation = compile_application(draw)
+        self.backend = make(self.compilation)
         self.ledger = Ledger(MemoryStore())
 
     def window(self, *changes: Scaling) -> None:
         """Run one window, after requests for other counts, and forget all that is not in the ledger."""
-        self.loop = Loop(
-            RunState(self.compilation, self.backend, self.ledger, RunSettings("nowhere", until=Until.ONCE, windows=1))
-        )
+        settings = RunSettings("nowhere", until=Until.ONCE, windows=1)
+        self.loop = Loop(RunState(self.compilation, self.backend, self.ledger, settings))
         for change in changes:
             self.loop.run_state.changing.request_change(change)
         self.loop.run()
         self.ledger.forget()
 
     def state_of(self, operator: str) -> Sequence[Mapping[str, Any]]:
-        """The state that each partition was left in."""
         return self.loop.run_state.state.get(operator, ())
 
-
-Start = Callable[[Any], Runs]
-
-
-@pytest.fixture(params=["reference", SPARK_IN_TRIALS])
-def start(request):
-    """Compiles what a function draws, and starts it on one backend."""
-
-    def on_reference(draw: Any) -> Runs:
-        compilation = compile_application(draw)
-        return Runs(compilation, ReferenceBackend(compilation))
-
-    def on_spark(draw: Any) -> Runs:
-        compilation = compile_application(draw)
-        return Runs(compilation, SparkBackend(compilation, request.getfixturevalue("spark")))
-
-    return on_reference if request.param == "reference" else on_spark
+    def collected(self, windows: int, *collectors: str) -> list[str]:
+        """What arrived at the collectors in so many windows, one partition after the other."""
+        for _ in range(windows):
+            self.window()
+        names = collectors or ("collect",)
+        return [item for name in names for state in self.state_of(name) for item in state.get("arrived", [])]
 
 
-def collected(runs: Runs, windows: int, *collectors: str) -> list[str]:
-    """What arrived at the collectors in so many windows, one partition after the other."""
-    for _ in range(windows):
-        runs.window()
-    names = collectors or ("collect",)
-    return [item for name in names for state in runs.state_of(name) for item in state.get("arrived", [])]
+@pytest.fixture
+def start(make):
+    return lambda draw: Runs(make, draw)
 
 
-@pytest.mark.parametrize("partitions", [1, 2, 3, 5])
-def test_counts_are_the_same_for_any_number_of_partitions(start, partitions):
-    def draw(dag: Dag, conf: object) -> None:
-        words = dag.add_operator("words", Words(windows=("a b a", "c a b")))
-        count = dag.add_operator("count", CountWords())
-        dag.set_operator_attribute(count, OperatorContext.PARTITIONER, StatelessPartitioner(partitions))
-        words >> count >> dag.add_operator("collect", Collect())
-
-    first = ["a 2", "b 1"]
-    second = ["a 3", "b 2", "c 1"]
-    assert sorted(collected(start(draw), 2)) == sorted(first + second)
+def counting(*windows: str, **partitions: int) -> Any:
+    """Words are counted, by some partitions, and collected."""
+    return lambda dag, _: chained(dag, partitions, words=Words(windows=windows), count=CountWords(), collect=Collect())
 
 
-@pytest.mark.parametrize("start", ["reference", SPARK], indirect=True)
-def test_a_key_is_counted_by_the_partition_that_owns_it(start):
-    def draw(dag: Dag, conf: object) -> None:
-        words = dag.add_operator("words", Words(windows=("a b c d e f g h",)))
-        count = dag.add_operator("count", CountWords())
-        dag.set_operator_attribute(count, OperatorContext.PARTITIONER, StatelessPartitioner(3))
-        words >> count
-
-    runs = start(draw)
-    runs.window()
+@pytest.mark.parametrize("make", [*EVERYWHERE, ON_CONNECT], indirect=True)
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_counts_are_the_same_for_any_number_of_partitions_and_each_owns_its_keys(start, partitions):
+    runs = start(counting("a b a", "c a b d e f g h", count=partitions))
+    first, second = ["a 2", "b 1"], ["a 3", "b 2", *(f"{word} 1" for word in "cdefgh")]
+    assert sorted(runs.collected(2)) == sorted(first + second)
     held = [[json.loads(text) for text in state["counts"]] for state in runs.state_of("count")]
     assert sorted(word for words in held for word in words) == list("abcdefgh")
-    assert len([words for words in held if words]) == 3
+    assert len([words for words in held if words]) == partitions
 
 
 def test_a_parallel_chain_hands_each_item_on_in_its_partition(start):
     def draw(dag: Dag, conf: object) -> None:
-        words = dag.add_operator("words", Words(windows=("x y z",)))
-        first = dag.add_operator("first", Upper())
-        second = dag.add_operator("second", Upper())
-        dag.set_operator_attribute(first, OperatorContext.PARTITIONER, StatelessPartitioner(2))
-        dag.set_input_port_attribute(second.input, PortContext.PARTITION_PARALLEL, True)
-        collect = dag.add_operator("collect", Collect())
-        dag.set_input_port_attribute(collect.input, PortContext.PARTITION_PARALLEL, True)
-        words >> first >> second >> collect
+        chained(dag, {"first": 2}, words=Words(windows=("x y z",)), first=Upper(), second=Upper(), collect=Collect())
+        for name in ("second", "collect"):
+            dag.set_input_port_attribute(dag.operator(name).input, PortContext.PARTITION_PARALLEL, True)
 
     runs = start(draw)
-    assert sorted(collected(runs, 1)) == ["X", "Y", "Z"]
+    assert sorted(runs.collected(1)) == ["X", "Y", "Z"]
     assert len(runs.state_of("collect")) == 2
 
 
 def test_what_fans_out_reaches_every_reader(start):
     def draw(dag: Dag, conf: object) -> None:
         words = dag.add_operator("words", Words(windows=("x y",)))
-        left, right = dag.add_operator("left", Upper()), dag.add_operator("right", Upper())
-        words >> left >> dag.add_operator("c1", Collect())
-        words >> right >> dag.add_operator("c2", Collect())
+        for side in ("left", "right"):
+            words >> dag.add_operator(side, Upper()) >> dag.add_operator(f"of {side}", Collect())
 
-    assert sorted(collected(start(draw), 1, "c1", "c2")) == ["X", "X", "Y", "Y"]
+    assert sorted(start(draw).collected(1, "of left", "of right")) == ["X", "X", "Y", "Y"]
 
 
-@pytest.mark.parametrize("start", ["reference", SPARK], indirect=True)
-def test_partitions_change_between_two_windows_and_what_is_counted_moves_along(start):
+class Pair(Operator):
+    near = InputPort(tuple)
+    far = InputPort(str)
+    arrived = State[list[str]](list)
+
+    @near.process
+    def on_near(self, item: Any) -> None:
+        self.arrived.append(f"near {item}")
+
+    @far.process
+    def on_far(self, item: str) -> None:
+        self.arrived.append(f"far {item}")
+
+
+@everywhere
+def test_what_skips_a_level_passes_through_it(start):
     def draw(dag: Dag, conf: object) -> None:
-        count = dag.add_operator("count", CountWords())
-        dag.set_operator_attribute(count, OperatorContext.PARTITIONER, StatelessPartitioner(2))
-        dag.add_operator("words", Words(windows=("a b c d", "a b", "c", "a e"))) >> count
-        count >> dag.add_operator("collect", Collect())
+        count = chained(
+            dag, {"upper": 2, "count": 3}, words=Words(windows=("a b a",)), upper=Upper(), count=CountPairs()
+        )
+        pair = dag.add_operator("pair", Pair())
+        dag.operator("upper").output >> pair.far
+        count.totals >> pair.near
 
-    runs, counts = start(draw), []
+    runs = start(draw)
+    assert program_of(runs.compilation).levels == 3
+    assert sorted(runs.collected(1, "pair")) == ["far A", "far A", "far B", "near ('A', 2)", "near ('B', 1)"]
+
+
+@everywhere
+def test_partitions_change_between_two_windows_and_what_is_counted_moves_along(start):
+    runs, counts = start(counting("a b c d", "a b", "c", "a e", count=2)), []
     for changes in ([], [Scaling("count", 3)], [], [Scaling("count", 1)]):
         runs.window(*changes)
         counts.append(len(runs.state_of("count")))
     assert counts == [2, 3, 3, 1]
     (arrived,) = runs.state_of("collect")
-    windows = [sorted(arrived["arrived"][at : at + 4]) for at in (0, 4, 8)] + [sorted(arrived["arrived"][12:])]
-    assert windows == [
-        ["a 1", "b 1", "c 1", "d 1"],
-        ["a 2", "b 2", "c 1", "d 1"],
-        ["a 2", "b 2", "c 2", "d 1"],
-        ["a 3", "b 2", "c 2", "d 1", "e 1"],
-    ]
+    windows = ["a 1 b 1 c 1 d 1", "a 2 b 2 c 1 d 1", "a 2 b 2 c 2 d 1", "a 3 b 2 c 2 d 1 e 1"]
+    ends = [(0, 4), (4, 8), (8, 12), (12, None)]
+    assert [" ".join(sorted(arrived["arrived"][start:end])) for start, end in ends] == windows
 
 
 class Once(InputOperator):
-    """Says once that it begins."""
-
     out = OutputPort(int)
     said = State[bool](False)
 
@@ -267,21 +214,7 @@ class Sum(Operator):
         self.before = number
 
 
-@pytest.mark.parametrize("start", ["reference", SPARK], indirect=True)
-def test_a_delayed_value_is_seen_in_the_next_window(start):
-    def draw(dag: Dag, conf: object) -> None:
-        start, total = dag.add_operator("start", Once()), dag.add_operator("sum", Sum())
-        delay = dag.add_operator("delay", DelayOperator[int]())
-        dag.add_stream("begin", start.out, total.begin)
-        dag.add_stream("numbers", total.output, delay.input, dag.add_operator("collect", Collect()).input)
-        dag.add_stream("again", delay.output, total.round_again)
-
-    assert collected(start(draw), 10) == ["1", "1", "2", "3", "5", "8", "13", "21", "34", "55"]
-
-
 class Noticed(DelayOperator[int]):
-    """A delay that keeps what it receives."""
-
     heard = State[list[str]](list)
 
     def setup(self, context: Any) -> None:
@@ -301,58 +234,38 @@ class Noticed(DelayOperator[int]):
         self.heard.append(f"committed {window_id}")
 
 
-def test_a_delay_is_called_like_any_other_operator(start):
-    def draw(dag: Dag, conf: object) -> None:
-        start, total = dag.add_operator("start", Once()), dag.add_operator("sum", Sum())
-        delay = dag.add_operator("delay", Noticed())
-        dag.add_stream("begin", start.out, total.begin)
-        dag.add_stream("numbers", total.output, delay.input)
-        dag.add_stream("again", delay.output, total.round_again)
+def in_a_circle(dag: Dag, conf: object, partitions: int = 1) -> None:
+    total, delay = in_partitions(dag, dag.add_operator("sum", Sum()), partitions), dag.add_operator("delay", Noticed())
+    dag.add_stream("begin", dag.add_operator("start", Once()).out, total.begin)
+    dag.add_stream("numbers", total.output, delay.input, dag.add_operator("collect", Collect()).input)
+    dag.add_stream("again", delay.output, total.round_again)
 
-    runs = start(draw)
-    for _ in range(2):
-        runs.window()
-    (state,) = runs.state_of("delay")
-    assert state["heard"] == ["setup", "begin 1", "end", "setup", "committed 1", "begin 2", "end"]
+
+@pytest.mark.parametrize("make", [*EVERYWHERE, ON_CONNECT], indirect=True)
+def test_a_delayed_value_is_seen_in_the_next_window_and_a_delay_called_like_any_other_operator(start):
+    runs = start(in_a_circle)
+    runs.collected(2)
+    heard = ["setup", "begin 1", "end", "setup", "committed 1", "begin 2", "end"]
+    assert [state["heard"] for state in runs.state_of("delay")] == [heard]
+    assert runs.collected(8) == ["1", "1", "2", "3", "5", "8", "13", "21", "34", "55"]
 
 
 def test_a_control_tuple_ends_at_a_delay():
-    def draw(dag: Dag, conf: object) -> None:
-        total, delay = dag.add_operator("sum", Sum()), dag.add_operator("delay", Noticed())
-        dag.set_operator_attribute(total, OperatorContext.PARTITIONER, StatelessPartitioner(2))
-        dag.add_stream("begin", dag.add_operator("start", Once()).out, total.begin)
-        dag.add_stream("numbers", total.output, delay.input)
-        dag.add_stream("again", delay.output, total.round_again)
-
-    program = program_of(compile_application(draw))
+    program = program_of(compile_application(lambda dag, conf: in_a_circle(dag, conf, 2)))
     (into,) = [target for target in program.targets.values() if target.into[0] == "delay"]
     run = SlotRun(program, into.level, 0, WindowTask(1), {})
-    sent = list(
-        run.run([Arrived(into.wire, Batch.of([Stamped(Hurry("now"), "1")])), Arrived(into.wire, Batch.of([7]))])
-    )
+    batches = [Batch.of([Stamped(Hurry("now"), "1")]), Batch.of([7])]
+    sent = list(run.run(Arrived(into.wire, batch) for batch in batches))
     assert {item for each in sent for item in each.batch.items()} == {7}
     assert run.report().state["delay"]["heard"] == ["setup", "begin 1", "end"]
 
 
 def test_an_application_window_spans_as_many_streaming_windows_as_it_counts(start):
     def draw(dag: Dag, conf: object) -> None:
-        words = dag.add_operator("words", Words(windows=("a", "a", "a", "a")))
-        count = dag.add_operator("count", CountWords())
-        dag.set_operator_attribute(count, OperatorContext.APPLICATION_WINDOW_COUNT, 2)
-        words >> count >> dag.add_operator("collect", Collect())
+        counting("a", "a", "a", "a")(dag, conf)
+        dag.set_operator_attribute(dag.operator("count"), OperatorContext.APPLICATION_WINDOW_COUNT, 2)
 
-    assert collected(start(draw), 4) == ["a 2", "a 4"]
-
-
-def test_keyed_state_is_written_and_read_back_with_the_codes_of_its_keys():
-    counting = CountWords()
-    counting.counts.current_code = 7
-    counting.process("a")
-    counting.process("a")
-    saved = CountWords.counts.saved(counting.counts)
-    restored = CountWords.counts.restored(saved)
-    assert saved == {'"a"': [2, 7]}
-    assert (dict(restored), restored.codes) == ({"a": 2}, {"a": 7})
+    assert start(draw).collected(4) == ["a 2", "a 4"]
 
 
 def test_a_key_that_no_item_brought_has_no_home():
@@ -391,10 +304,8 @@ class Marked(InputOperator):
 
 
 class Listening(Collect):
-    """Keeps control tuples among the items."""
-
     def process_control(self, control: Control) -> bool:
-        self.arrived.append(str(control.name))  # type: ignore[attr-defined] # both kinds have one
+        self.arrived.append(str(control.name))
         return False
 
 
@@ -407,40 +318,26 @@ class Deaf(Upper):
         return True
 
 
-@pytest.mark.parametrize("start", ["reference", SPARK], indirect=True)
+@everywhere
 @pytest.mark.parametrize("partitions", [1, 2])
 def test_a_control_tuple_reaches_every_partition_once(start, partitions):
-    def draw(dag: Dag, conf: object) -> None:
-        words = dag.add_operator("words", Marked())
-        upper, collect = dag.add_operator("upper", Upper()), dag.add_operator("collect", Listening())
-        dag.set_operator_attribute(upper, OperatorContext.PARTITIONER, StatelessPartitioner(partitions))
-        dag.set_operator_attribute(collect, OperatorContext.PARTITIONER, StatelessPartitioner(3))
-        words >> upper >> collect
-
-    runs = start(draw)
-    for _ in range(2):
-        runs.window()
+    counts = {"upper": partitions, "collect": 3}
+    runs = start(lambda dag, _: chained(dag, counts, words=Marked(), upper=Upper(), collect=Listening()))
+    runs.collected(2)
     held = [list(state["arrived"]) for state in runs.state_of("collect")]
-    told = [sorted(item for item in arrived if " " in item) for arrived in held]
-    assert told == [["hurry 1", "hurry 2", "mark 1", "mark 2"]] * 3
+    assert [sorted(item for item in arrived if " " in item) for arrived in held] == [
+        ["hurry 1", "hurry 2", "mark 1", "mark 2"]
+    ] * 3
     assert sorted(item for arrived in held for item in arrived if " " not in item) == ["A1", "A2", "B1", "B2"]
 
 
 def test_an_operator_may_take_over_what_goes_on(start):
-    def draw(dag: Dag, conf: object) -> None:
-        words = dag.add_operator("words", Marked())
-        words >> dag.add_operator("deaf", Deaf()) >> dag.add_operator("collect", Listening())
-
-    assert collected(start(draw), 2) == ["A1", "B1", "MARK 1", "A2", "B2", "MARK 2"]
+    runs = start(lambda dag, _: chained(dag, words=Marked(), deaf=Deaf(), collect=Listening()))
+    assert runs.collected(2) == ["A1", "B1", "MARK 1", "A2", "B2", "MARK 2"]
 
 
 def test_an_immediate_one_keeps_its_place_among_the_items_in_a_stage():
-    def draw(dag: Dag, conf: object) -> None:
-        words = dag.add_operator("words", Marked())
-        words >> dag.add_operator("upper", Upper()) >> dag.add_operator("collect", Listening())
-
-    compilation = compile_application(draw)
-    program = program_of(compilation)
+    program = program_of(chain(words=Marked(), upper=Upper(), collect=Listening()))
     (into,) = [target for outputs in program.sources.values() for ends in outputs.values() for target in ends]
     run = SlotRun(program, 0, 0, WindowTask(1), {})
     batches = [Batch.of(["a"]), Batch.of([Stamped(Hurry("now"), "1")]), Batch.of(["b"])]

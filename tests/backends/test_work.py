@@ -1,41 +1,45 @@
 """Work that can be split, on every backend: anywhere in a graph, with side values, and behind other such work."""
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from dagkit import Block, Dag, OperatorContext, RowOperator, StatelessPartitioner
+from dagkit import Block, Dag, RowOperator
 from dagkit.api.ports import InputPort, OutputPort
 from dagkit.api.running import Until
-from dagkit.backends.reference import ReferenceBackend
-from dagkit.backends.spark import SparkBackend
-from dagkit.compiler import Compilation, compile_application
+from dagkit.compiler import compile_application
 from dagkit.engine.files.publish import in_order
 from dagkit.engine.files.staging import StagingPlace
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.run.run_state import RunSettings, RunState
-from dagkit.engine.worker.protocol import Backend, WindowTask
+from dagkit.engine.worker.protocol import WindowTask
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.stores import MemoryStore
 from dagkit_operators import Items, Watch
-from tests.backends.places import EVERYWHERE, SPARK_IN_TRIALS
-from tests.backends.slots import InSlots
-from tests.engine.cast import Hurried, lines_through_filter, some_lines
+from tests.backends.cast import chained, in_partitions
+from tests.backends.places import everywhere
+from tests.engine.cast import Collect, Hurried, lines_through_filter, some_lines
 from tests.engine.items import item_of
 from tests.engine.restriction_cast import CountFn, Follower, ShardReader, TableReader
-from tests.engine.work_cast import Collected, Greeted, Looks, Named, Names, Numbered, Twice, numbers_expected
+from tests.engine.work_cast import (
+    Collected,
+    Greeted,
+    Looks,
+    Named,
+    Names,
+    Numbered,
+    Twice,
+    numbers_expected,
+    numbers_of_names,
+)
 
 LOOKS: Looks = ((("x", 3), ("tail", -1)), (("y", 4),))
 BY_NOW = 3
 
 
 class Greet(RowOperator):
-    """Makes a greeting of a name."""
-
-    kind = "cast.greet/1"
     name = InputPort[Named]()
     greeting = OutputPort(str)
 
@@ -46,7 +50,6 @@ class Greet(RowOperator):
 class Telling(RowOperator):
     """Says of its outputs whether anybody reads."""
 
-    kind = "cast.telling/1"
     name = InputPort[Named]()
     told = OutputPort[tuple[str, bool]](main=True)
     unread = OutputPort(str)
@@ -57,27 +60,10 @@ class Telling(RowOperator):
         yield "unread", self.unread.is_connected
 
 
-Make = Callable[[Compilation], Backend]
-
-
-@pytest.fixture(params=["reference", "slots", SPARK_IN_TRIALS])
-def make(request):
-    """Makes one backend or the other, whose windows are over as soon as they have begun."""
-
-    def made(compilation: Compilation) -> Backend:
-        if request.param == "reference":
-            return Hurried(ReferenceBackend(compilation))
-        if request.param == "slots":
-            return Hurried(InSlots(compilation))
-        return Hurried(SparkBackend(compilation, request.getfixturevalue("spark")))
-
-    return made
-
-
-def told(draw: Any, make: Make) -> list[Any]:
-    """What was collected when all was done."""
+def told(draw: Any, make: Any) -> list[Any]:
+    """What was collected when all was done, in windows that are over as soon as they have begun."""
     compilation, ledger = compile_application(draw), Ledger(MemoryStore())
-    loop = Loop(RunState(compilation, make(compilation), ledger, RunSettings("nowhere", until=Until.ONCE)))
+    loop = Loop(RunState(compilation, Hurried(make(compilation)), ledger, RunSettings("nowhere", until=Until.ONCE)))
     loop.run()
     assert [fault for fault in verify(ledger).faults if "inf) is pending" not in fault.problem] == []
     return [_plain(item) for state in loop.run_state.state["collect"] for item in state.get("arrived", [])]
@@ -87,22 +73,10 @@ def _plain(item: Any) -> Any:
     return tuple(map(_plain, item["~tuple"])) if isinstance(item, dict) else item
 
 
-def in_partitions(dag: Dag, operator: Any, count: int) -> None:
-    dag.set_operator_attribute(operator, OperatorContext.PARTITIONER, StatelessPartitioner(count))
-
-
-@pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
+@everywhere
 @pytest.mark.parametrize(("senders", "readers"), [(1, 1), (1, 2), (2, 1), (2, 3)])
 def test_work_that_comes_from_workers_is_done_once(make, senders, readers):
-    def draw(dag: Dag, conf: object) -> None:
-        names, twice = dag.add_operator("names", Names(looks=LOOKS)), dag.add_operator("twice", Twice())
-        numbered = dag.add_operator("numbered", Numbered(by_now=BY_NOW))
-        in_partitions(dag, twice, senders)
-        in_partitions(dag, numbered, readers)
-        names >> twice
-        dag.add_stream("doubled", twice.names, numbered.names)
-        dag.add_stream("numbers", numbered.numbers, dag.add_operator("collect", Collected()).items)
-
+    draw = numbers_of_names(LOOKS, by_now=BY_NOW, senders=senders, readers=readers)
     assert sorted(told(draw, make)) == numbers_expected(LOOKS, BY_NOW, doubled=True)
 
 
@@ -111,31 +85,21 @@ def test_restrictions_of_any_type_are_done_once(make, kind):
     looks: Looks = ((("x", 5), ("y", 2)), (("z", 4),))
 
     def draw(dag: Dag, conf: object) -> None:
-        names, twice = dag.add_operator("names", Names(looks=looks)), dag.add_operator("twice", Twice())
-        numbered = dag.add_operator("numbered", kind())
-        in_partitions(dag, numbered, 2)
-        names >> twice
-        dag.add_stream("doubled", twice.names, numbered.names)
-        dag.add_stream("numbers", numbered.numbers, dag.add_operator("collect", Collected()).items)
+        chained(dag, {"numbered": 2}, names=Names(looks=looks), twice=Twice(), numbered=kind(), collect=Collect())
 
     assert sorted(told(draw, make)) == numbers_expected(looks, 0, doubled=True)
 
 
 def test_work_makes_work(make):
     def draw(dag: Dag, conf: object) -> None:
-        names = dag.add_operator("names", Names(looks=LOOKS))
-        first = dag.add_operator("first", Numbered(by_now=BY_NOW))
-        second = dag.add_operator("second", Numbered(by_now=BY_NOW))
-        in_partitions(dag, second, 2)
-        dag.add_stream("names", names.names, first.names)
-        dag.add_stream("made", first.numbers, second.names)
-        dag.add_stream("numbers", second.numbers, dag.add_operator("collect", Collected()).items)
+        first, second = (Numbered(by_now=BY_NOW) for _ in range(2))
+        chained(dag, {"second": 2}, names=Names(looks=LOOKS), first=first, second=second, collect=Collect())
 
     made = (tuple(numbers_expected(LOOKS, BY_NOW, doubled=False)),)
     assert sorted(told(draw, make)) == numbers_expected(made, BY_NOW, doubled=False)
 
 
-@pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
+@everywhere
 def test_side_values_are_there_before_the_work_of_their_window(make):
     def draw(dag: Dag, conf: object) -> None:
         names, greet = dag.add_operator("names", Names(looks=(LOOKS[1],))), dag.add_operator("greet", Greet())
@@ -154,17 +118,12 @@ def test_an_output_that_leads_nowhere_is_not_connected(make):
     """Without a receiver for rejected items, an operator must know it, or they would be lost silently."""
 
     def draw(dag: Dag, conf: object) -> None:
-        names, publisher = (
-            dag.add_operator("names", Names(looks=((("x", 3),),))),
-            dag.add_operator("telling", Telling()),
-        )
-        dag.add_stream("names", names.names, publisher.name)
-        dag.add_stream("told", publisher.told, dag.add_operator("collect", Collected()).items)
+        chained(dag, names=Names(looks=((("x", 3),),)), telling=Telling(), collect=Collect())
 
     assert told(draw, make) == [("told", True), ("unread", False)]
 
 
-@pytest.mark.parametrize("make", EVERYWHERE, indirect=True)
+@everywhere
 def test_the_file_of_a_block_is_in_its_order_whichever_slot_read_which_part(make, tmp_path):
     (tmp_path / "in").mkdir()
     text = some_lines(40)
@@ -174,7 +133,9 @@ def test_the_file_of_a_block_is_in_its_order_whichever_slot_read_which_part(make
     whole = item_of("reader.blocks_metadata_input", block, block.path)
     first, second, third = (whole.part(*ends) for ends in ((0, 150), (150, 300), (300, len(text))))
     work = {(0, 0): (first, third), (0, 1): (second,)}
-    answer = make(compilation).run(WindowTask(1, work=work, staging=StagingPlace(str(tmp_path / "app"), 1, "only")))
+    answer = Hurried(make(compilation)).run(
+        WindowTask(1, work=work, staging=StagingPlace(str(tmp_path / "app"), 1, "only"))
+    )
     written = b"".join((tmp_path / "app" / part.part).read_bytes() for part in in_order(answer.parts))
     assert written.decode() == "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
 
@@ -186,10 +147,7 @@ def lettered(name: str) -> list[str]:
 @pytest.mark.parametrize("watchers", [1, 2])
 def test_each_output_of_what_is_watched_is_sent_once(make, watchers):
     def draw(dag: Dag, conf: object) -> None:
-        names = dag.add_operator("names", Items(items=["x", "y", "z"]))
-        watch = dag.add_operator("watch", Watch(function=lettered))
-        in_partitions(dag, watch, watchers)
-        dag.add_stream("names", names.output, watch.input)
-        dag.add_stream("found", watch.found, dag.add_operator("collect", Collected()).items)
+        watch = Watch(function=lettered)
+        chained(dag, {"watch": watchers}, names=Items(items=["x", "y", "z"]), watch=watch, collect=Collect())
 
     assert sorted(told(draw, make)) == [name + letter for name in "xyz" for letter in "abc"]

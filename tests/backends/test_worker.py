@@ -3,18 +3,18 @@
 import gc
 import platform
 import sys
+from subprocess import CompletedProcess
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from dagkit import InputOperator, InputPort, Operator, OutputPort
 from dagkit.backends.spark import worker
 from dagkit.backends.spark.shipping import shipped
 from dagkit.backends.spark.task import LevelTask
-from dagkit.compiler import compile_application
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.worker.protocol import WindowTask
+from tests.backends.cast import Collect, Words, chain
 from tests.processes import run_program
 
 FAULTS_AT_WORK = """
@@ -36,17 +36,17 @@ FEW, MANY = 100, 10_000
 """Times that a page is given: none for most chunks, or one for each page of each chunk."""
 
 
-def faults_at_work(*, held: bool, **env: str) -> int:
-    """How often a process that works on a hundred chunks is given a page by the system."""
-    program = FAULTS_AT_WORK.format(held=held)
+def ran(program: str, **environment: str) -> CompletedProcess[str]:
     paths = {"PYTHONPATH": ":".join(filter(None, sys.path))}
-    command = [sys.executable, "-c", program]
-    done = run_program(command, env=paths | env, seconds=120)
-    return int(done.stdout)
+    return run_program([sys.executable, "-c", program], env=paths | environment, seconds=120)
 
 
-def test_a_worker_is_heard_while_it_works_and_not_while_it_waits():
-    program = """
+def faults_at_work(*, held: bool, **environment: str) -> int:
+    """How often a process that works on a hundred chunks is given a page by the system."""
+    return int(ran(FAULTS_AT_WORK.format(held=held), **environment).stdout)
+
+
+HEARD = """
 import sys
 from dagkit.backends.spark.worker import at_work
 
@@ -55,23 +55,17 @@ for task in 1, 2:
         print("task", task, file=sys.stderr)
     print("the pipe is broken", file=sys.stderr)
 """
-    paths = {"PYTHONPATH": ":".join(filter(None, sys.path))}
-    done = run_program([sys.executable, "-c", program], env=paths, seconds=120)
-    assert done.stderr.splitlines() == ["task 1", "task 2"]
+
+
+def test_a_worker_is_heard_while_it_works_and_not_while_it_waits():
+    assert ran(HEARD).stderr.splitlines() == ["task 1", "task 2"]
 
 
 @pytest.mark.trial
-@pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="memory is held where the C library is glibc")
-def test_what_one_chunk_freed_serves_the_next_one():
+def test_what_one_chunk_freed_serves_the_next_one_and_what_a_user_set_for_the_c_library_stays():
     assert faults_at_work(held=True) < FEW
     assert faults_at_work(held=False) > MANY
-
-
-@pytest.mark.trial
-@pytest.mark.slow
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="memory is held where the C library is glibc")
-def test_what_a_user_set_for_the_c_library_stays():
     assert faults_at_work(held=True, MALLOC_TRIM_THRESHOLD_="131072") > MANY
 
 
@@ -101,23 +95,10 @@ def test_a_collection_looks_no_more_at_what_was_loaded_for_a_program_and_at_all_
     assert not is_looked_at(later)
 
 
-class Words(InputOperator):
-    out = OutputPort(str)
-
-
-class Take(Operator):
-    words = InputPort(str)
-
-    def process(self, word: str) -> None: ...
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("unsettled")
 def test_a_worker_settles_with_its_first_task():
-    compilation = compile_application(
-        lambda dag, _: dag.add_operator("words", Words()) >> dag.add_operator("t", Take())
-    )
-    packed, _ = shipped(program_of(compilation), [])
+    packed, _ = shipped(program_of(chain(words=Words(), collect=Collect())), [])
     loaded: list[int] = []
     slots = [pa.record_batch([pa.array([0])], names=["id"])]
     assert list(LevelTask(packed, 0, WindowTask(1), {})(slots))

@@ -30,14 +30,17 @@ def test_a_burst_silence_and_a_trickle_come_by_the_clock():
     assert seen == [[0, 10, 20, 30, 40], [], [], [50], [60]]
 
 
-def test_a_look_too_early_reports_when_to_look_again():
+def test_a_look_too_early_reports_when_to_look_again_and_an_input_that_has_found_all_says_so():
     clock = FakeClock()
     coming = _coming(clock)
+    for millis, again in ((0, 1000), (1200, 300)):
+        clock.advance(millis=millis)
+        coming.look()
+        assert coming.operator.looks_again_in_millis() == again
+    clock.advance(seconds=60)
     coming.look()
-    assert coming.operator.looks_again_in_millis() == 1000
-    clock.advance(millis=1200)
-    coming.look()
-    assert coming.operator.looks_again_in_millis() == 300
+    with pytest.raises(Shutdown):
+        coming.operator.emit_tuples()
 
 
 def test_no_line_is_wanted():
@@ -87,12 +90,13 @@ IMAGINED = Imagined("a world", 2, 2, 1.0, 2.0, 1.0, 1.0, 1, 3.0, 1)
 @pytest.mark.parametrize(
     ("real", "kept"),
     [
-        pytest.param(_real(1100), True, id="within the bound"),
-        pytest.param(_real(1101), False, id="too slow"),
-        pytest.param(_real(1000, turns=2), False, id="it flaps"),
-        pytest.param(_real(1000, windows=3), False, id="every core comes too late"),
-        pytest.param(_real(1000, windows=None), False, id="some core never has a partition"),
+        (_real(1100), True),
+        (_real(1101), False),
+        (_real(1000, turns=2), False),
+        (_real(1000, windows=3), False),
+        (_real(1000, windows=None), False),
     ],
+    ids=["within the bound", "too slow", "it flaps", "every core comes too late", "some core never has a partition"],
 )
 def test_what_must_hold_on_spark(real, kept):
     assert real.holds is kept
@@ -109,13 +113,3 @@ def test_what_must_hold_in_a_simulation(over, turns, kept):
     each = Imagined("a world", 2, 2, 1.0, 2.0, over, over, turns, 3.0, 1)
     assert holds(each) is kept
     assert ("MISSED" in list(simulated_lines([each]))[-1]) is not kept
-
-
-def test_an_input_that_has_found_all_says_so():
-    clock = FakeClock()
-    coming = _coming(clock)
-    coming.look()
-    clock.advance(seconds=60)
-    coming.look()
-    with pytest.raises(Shutdown):
-        coming.operator.emit_tuples()

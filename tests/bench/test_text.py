@@ -15,28 +15,16 @@ def text(tmp_path_factory):
 
 
 def test_equal_sizes_are_equal_texts(text, tmp_path):
-    again = write_text(tmp_path / "again", SIZE)
-    assert again.path.read_bytes() == text.path.read_bytes()
-
-
-def test_it_has_as_many_bytes_as_were_asked_for(text):
-    assert text.all.bytes == text.path.stat().st_size == SIZE
-
-
-def test_lines_are_of_some_hundred_bytes_and_one_in_ten_is_to_be_dropped(text):
-    assert 90 < text.all.bytes / text.all.lines < 105
-    assert 0.09 < 1 - text.kept.lines / text.all.lines < 0.11
+    assert write_text(tmp_path / "again", SIZE).path.read_bytes() == text.path.read_bytes()
 
 
 def test_its_counts_are_those_of_a_plain_look(text):
     lines = text.path.read_bytes().splitlines(keepends=True)
     kept = [line for line in lines if not line.startswith(b".")]
-    assert text.all == Count(len(lines), SIZE)
+    assert text.all == Count(len(lines), SIZE) == Count(len(lines), text.path.stat().st_size)
     assert text.kept == Count(len(kept), sum(map(len, kept)))
-
-
-def test_lines_look_like_tables_and_hold_dots(text):
-    kept = [line for line in text.path.read_bytes().splitlines() if not line.startswith(b".")]
+    assert 90 < text.all.bytes / text.all.lines < 105
+    assert 0.09 < 1 - text.kept.lines / text.all.lines < 0.11, "one line in ten is to be dropped"
     assert all(any(letter in line for line in kept) for letter in (b",", b'"', b"'", b";", b"."))
 
 
@@ -55,7 +43,6 @@ def test_a_small_text_is_whole_lines_too(tmp_path, size):
         (b".a\nb.\n.\nlast", Count(4, 12), Count(2, 5)),
         (b"\n\n.", Count(3, 3), Count(1, 1)),
     ],
-    ids=["nothing", "a dropped line", "a last line without its end", "empty lines"],
 )
 def test_counted(tmp_path, content, everything, dropped):
     (tmp_path / "file").write_bytes(content)

@@ -56,12 +56,5 @@ def say(line: str) -> None:
 
 if __name__ == "__main__":
     name, master, path, pause, *definitions = sys.argv[1:]
-    run(
-        name,
-        Machine(
-            master=None if master == "-" else master, settings={} if master.startswith("sc:") else cluster_settings()
-        ),
-        path,
-        int(pause),
-        definitions,
-    )
+    settings = {} if master.startswith("sc:") else cluster_settings()
+    run(name, Machine(master=None if master == "-" else master, settings=settings), path, int(pause), definitions)

@@ -41,7 +41,6 @@ class Spoken:
         self._reader.start()
 
     def _read(self) -> None:
-        assert self.process.stdout is not None
         with self.process.stdout:
             for line in self.process.stdout:
                 self.lines.append(line)
@@ -50,15 +49,16 @@ class Spoken:
 
     def until(self, pattern: str) -> re.Match[str]:
         """The match in the next line that has one."""
-        while (line := self._unread.get(timeout=WITHIN_SECONDS)) is not None:
-            found = re.search(pattern, line)
-            if found:
-                return found
-        raise AssertionError(f"ended without {pattern!r}:\n" + "".join(self.lines[-40:]))
+        problem = "ended"
+        try:
+            while (line := self._unread.get(timeout=WITHIN_SECONDS)) is not None:
+                if found := re.search(pattern, line):
+                    return found
+        except queue.Empty:
+            problem = f"went on for {WITHIN_SECONDS:.0f} s"
+        raise AssertionError(f"{problem} without {pattern!r}:\n" + "".join(self.lines[-40:]))
 
     def send(self, line: str) -> None:
-        """Write a line to its standard input."""
-        assert self.process.stdin is not None
         self.process.stdin.write(f"{line}\n")
         self.process.stdin.flush()
 
@@ -66,7 +66,6 @@ class Spoken:
         """End it without notice, and wait until it has ended."""
         self.process.kill()
         self.process.wait(within(600))
-        assert self.process.stdin is not None
         self.process.stdin.close()
         join(self._reader, seconds=600)
 

@@ -22,12 +22,8 @@ from tests.cluster.standalone import EXECUTOR, Spoken, Standalone
 from tests.patience import within
 from tests.processes import running
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.spark,
-    pytest.mark.trial,
-    pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="only Linux shows its processes as files"),
-]
+has_processes = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="only Linux shows processes as files")
+pytestmark = [pytest.mark.spark, pytest.mark.trial, has_processes]
 DRIVER = str(Path(__file__).with_name("driver.py"))
 DISTURBED = 2
 """The window that has started when processes are killed."""
@@ -138,31 +134,21 @@ def test_executors_leave_without_a_backlog_and_return_with_it(cluster, text, tmp
         "dynamicAllocation.schedulerBacklogTimeout": "1s",
     }
 
-    disturbed(
-        Run("line_filter", text, tmp_path),  # its executors hold nothing that a later window needs
-        cluster.url,
-        lambda _: cluster.master.until("requests to kill executors"),
-        settings(tmp_path, **elastic),
-    )
+    run = Run("line_filter", text, tmp_path)  # its executors hold nothing that a later window needs
+    environment = settings(tmp_path, **elastic)
+    disturbed(run, cluster.url, lambda _: cluster.master.until("requests to kill executors"), environment)
     cluster.master.until(r"Launching executor app-[\d-]+/2 ")
 
 
 def test_a_launch_goes_on_when_a_worker_announces_its_end(cluster, text, tmp_path):
-    disturbed(
-        Run("word_count", text, tmp_path),
-        cluster.url,
-        lambda _: cluster.decommission_worker(0),
-        settings(tmp_path, **{"decommission.enabled": "true"}),
-    )
+    run, environment = Run("word_count", text, tmp_path), settings(tmp_path, **{"decommission.enabled": "true"})
+    disturbed(run, cluster.url, lambda _: cluster.decommission_worker(0), environment)
     cluster.restart_worker(0)
 
 
 def test_an_executor_of_a_local_cluster_is_killed(text, tmp_path):
-    disturbed(
-        Run("word_count", text, tmp_path),
-        "local-cluster[2,1,1024]",
-        lambda driver: kill_one([*running(EXECUTOR, driver.process.pid)]),
-    )
+    run = Run("word_count", text, tmp_path)
+    disturbed(run, "local-cluster[2,1,1024]", lambda driver: kill_one([*running(EXECUTOR, driver.process.pid)]))
 
 
 def test_executors_reach_azure_by_variables_in_sparks_settings(cluster, azurite, container, text, tmp_path):
@@ -177,10 +163,8 @@ def test_executors_reach_azure_by_variables_in_sparks_settings(cluster, azurite,
     }
     definitions = [f"dt.operator.{name}={value}" for name, value in properties.items()]
     variables = settings(tmp_path, **{f"executorEnv.{name}": value for name, value in azurite.environment.items()})
-    driver = Spoken(
-        [sys.executable, DRIVER, "line_filter", cluster.url, below(place, "app"), "0", *definitions],
-        {"PYTHONPATH": os.pathsep.join(sys.path), **variables},
-    )
+    words = [DRIVER, "line_filter", cluster.url, below(place, "app"), "0", *definitions]
+    driver = Spoken([sys.executable, *words], {"PYTHONPATH": os.pathsep.join(sys.path), **variables})
     try:
         driver.until("^committed 1$")
         assert driver.process.wait(within(600)) == 0, "".join(driver.lines[-40:])

@@ -5,22 +5,16 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
 from tests.cluster.standalone import Spoken
-from tests.cluster.test_clusters import DISTURBED, Run
+from tests.cluster.test_clusters import DISTURBED, Run, has_processes
 from tests.java import connect_server
 from tests.patience import within
 from tests.processes import below
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.spark,
-    pytest.mark.trial,
-    pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="only Linux shows its processes as files"),
-]
+pytestmark = [pytest.mark.spark, pytest.mark.trial, has_processes]
 Serve = Callable[..., tuple[Spoken, str]]
 
 

@@ -13,24 +13,16 @@ from dagkit.backends.spark.java import ensure_java
 from dagkit.backends.spark.session_settings import spark_home
 from tests.backends.test_spark_cluster import without_dagkit
 from tests.cluster.standalone import EXECUTOR, Spoken
-from tests.cluster.test_clusters import Run, disturbed
+from tests.cluster.test_clusters import Run, disturbed, has_processes
 from tests.services.yarn import Yarn
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.spark,
-    pytest.mark.trial,
-    pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="only Linux shows its processes as files"),
-]
+pytestmark = [pytest.mark.spark, pytest.mark.trial, has_processes]
 
 
 @pytest.fixture(scope="module")
 def yarn(tmp_path_factory):
-    started = Yarn(tmp_path_factory.mktemp("yarn"))
-    try:
-        yield started.start()
-    finally:
-        started.stop()
+    with Yarn(tmp_path_factory.mktemp("yarn")) as started:
+        yield started
 
 
 def packed(folder: Path) -> Path:
@@ -51,13 +43,8 @@ def test_a_container_is_killed_and_replaced(yarn, text, tmp_path):
         for process in yarn.processes(EXECUTOR)[:2]:  # the shell of a container, and its Java
             os.kill(process, signal.SIGKILL)
 
-    python = without_dagkit(tmp_path)
-    disturbed(
-        Run("line_filter", text, tmp_path),
-        "yarn",
-        kill_one,
-        {**yarn.environment(executors=2), "PYSPARK_PYTHON": python},
-    )
+    environment = {**yarn.environment(executors=2), "PYSPARK_PYTHON": without_dagkit(tmp_path)}
+    disturbed(Run("line_filter", text, tmp_path), "yarn", kill_one, environment)
 
 
 def test_a_driver_in_a_container_takes_its_master_from_spark_submit(yarn, text, tmp_path):

@@ -15,9 +15,10 @@ from dagkit.launching import Machine, launch_compiled
 from dagkit.ledger import Ledger
 from dagkit.testing import Crash, CrashAfter
 from dagkit_operators import FileSplitterInput, LineReader, PartWriter
+from tests.backends.cast import chained, lines_in
 from tests.backends.places import crashes
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark]
+pytestmark = pytest.mark.spark
 
 COMPACTED = 12
 """Micro-batches: after the tenth, Spark writes a compact file to the log of its source."""
@@ -40,9 +41,8 @@ class HandOver:
         """Read what is there with Spark, a file in each micro-batch, and stop."""
         lines = self.spark.readStream.option("maxFilesPerTrigger", "1").text(str(self.home / "in é %+"))
         query = lines.writeStream.format("parquet").option("path", str(self.home / "spark"))
-        query.option("checkpointLocation", str(self.home / "checkpoint")).trigger(
-            availableNow=True
-        ).start().awaitTermination()
+        query = query.option("checkpointLocation", str(self.home / "checkpoint")).trigger(availableNow=True)
+        query.start().awaitTermination()
 
     def adopt(self, in_flight: bool | None = None) -> Adoption:
         read = files_read(str(self.home / "checkpoint"), None, in_flight_is_read=bool(in_flight))
@@ -54,9 +54,8 @@ class HandOver:
 
     def _compiled(self):
         def copy(dag: Dag, conf: Config) -> None:
-            found = dag.add_operator("Found", FileSplitterInput(scanner={"files": [str(self.home / "in é %+")]}))
-            writer = dag.add_operator("Writer", PartWriter(file_path=str(self.home / "out")))
-            found >> dag.add_operator("Reader", LineReader()) >> writer
+            found = FileSplitterInput(scanner={"files": [str(self.home / "in é %+")]})
+            chained(dag, Found=found, Reader=LineReader(), Writer=PartWriter(file_path=str(self.home / "out")))
 
         return compile_application(copy)
 
@@ -66,7 +65,7 @@ class HandOver:
 
     @property
     def by_dagkit(self) -> list[str]:
-        return sorted(line for path in (self.home / "out").iterdir() for line in path.read_text().splitlines())
+        return lines_in(self.home / "out")
 
 
 @pytest.fixture

@@ -15,8 +15,9 @@ from dagkit import Config, Dag
 from dagkit.errors import RunFailure
 from dagkit.launching import Machine, launch
 from dagkit_operators import Map, ParquetReader, PartWriter, SparkSource
+from tests.backends.cast import chained
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark]
+pytestmark = pytest.mark.spark
 
 NOON = dt.datetime(2026, 1, 2, 12, 0, 0, 678901, dt.UTC)
 CARRIED: dict[str, tuple[str, Any]] = {
@@ -64,13 +65,8 @@ def read(frame: DataFrame, home: Path) -> Any:
     """The only row of a frame, as an operator gets it."""
 
     def show(dag: Dag, conf: Config) -> None:
-        rows, reader = dag.add_operator("Rows", SparkSource(frame)), dag.add_operator("Reader", ParquetReader())
-        (
-            rows
-            >> reader
-            >> dag.add_operator("Show", Map[Any, str](repr))
-            >> dag.add_operator("Writer", PartWriter(file_path=str(home / "out")))
-        )
+        writer = PartWriter(file_path=str(home / "out"))
+        chained(dag, Rows=SparkSource(frame), Reader=ParquetReader(), Show=Map[Any, str](repr), Writer=writer)
 
     launch(show, machine=Machine("reference"), path=home / "app", until="once")
     (part,) = (home / "out").iterdir()

@@ -1,7 +1,7 @@
 """What a stream has found: recorded before Spark learns of it, and the same however often it is asked for."""
 
 from collections.abc import Sized
-from pathlib import Path
+from contextlib import ExitStack
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles
@@ -25,14 +25,23 @@ def folder(tmp_path):
     return home
 
 
-def finding(folder: Path, **options: str) -> FoundStream:
-    given = {"path": str(folder), "ledger": str(folder.parent / "ledger"), **options}
-    given.setdefault("input.scanner.scan_interval_millis", "1")
-    return FoundStream(stream_options(given), LINES)
+@pytest.fixture
+def finding(folder):
+    """Makes streams over the folder, which are stopped at the end."""
+    with ExitStack() as streams:
+
+        def found(schema: StructType = LINES, **options: str) -> FoundStream:
+            given = {"path": str(folder), "ledger": str(folder.parent / "ledger"), **options}
+            given.setdefault("input.scanner.scan_interval_millis", "1")
+            stream = FoundStream(stream_options(given), schema)
+            streams.callback(stream.stop)
+            return stream
+
+        yield found
 
 
 def upto(stream: FoundStream, start: int, limit: object = None) -> int:
-    return stream.latestOffset({"elements": start}, limit or ReadAllAvailable())["elements"]  # type: ignore[arg-type]
+    return stream.latestOffset({"elements": start}, limit or ReadAllAvailable())["elements"]
 
 
 def rows(stream: FoundStream, start: int, end: int) -> list[str]:
@@ -46,8 +55,8 @@ def rows(stream: FoundStream, start: int, end: int) -> list[str]:
     ]
 
 
-def test_each_line_is_read_once_and_new_files_later(folder):
-    stream = finding(folder)
+def test_each_line_is_read_once_and_new_files_later(finding, folder):
+    stream = finding()
     assert upto(stream, 0) == 5
     assert rows(stream, 0, 5) == [f"line {number:4}" for number in range(5)]
     stream.commit({"elements": 5})
@@ -56,74 +65,67 @@ def test_each_line_is_read_once_and_new_files_later(folder):
     while end == 5:  # the scan interval is a millisecond
         end = upto(stream, 5)
     assert rows(stream, 5, end) == ["more", "and more"]
-    stream.stop()
 
 
 @pytest.mark.parametrize("start", range(6))
-def test_a_micro_batch_that_is_repeated_reads_the_same_elements(folder, start):
-    first = finding(folder)
+def test_a_micro_batch_that_is_repeated_reads_the_same_elements(finding, folder, start):
+    first = finding()
     assert upto(first, 0) == 5
     before = rows(first, start, 5)
     first.stop()
     for path in folder.iterdir():
         path.rename(path.with_name(f"{path.name}.moved"))
         path.with_name(f"{path.name}.moved").rename(path)
-    again = finding(folder)
+    again = finding()
     assert rows(again, start, 5) == before
     assert upto(again, 5) == 5
-    again.stop()
 
 
-def test_elements_in_many_blocks_of_the_ledger_are_found_by_their_offset(folder):
-    stream = finding(folder, **{"input.blocks_threshold": "1"})
+def test_elements_in_many_blocks_of_the_ledger_are_found_by_their_offset(finding, folder):
+    stream = finding(**{"input.blocks_threshold": "1"})
     assert upto(stream, 0) == 5
     stream.stop()
-    later = finding(folder, **{"input.blocks_threshold": "1"})
+    later = finding(**{"input.blocks_threshold": "1"})
     for start in range(5):
         assert rows(later, start, start + 1) == [f"line {start:4}"]
-    later.stop()
 
 
-def test_a_limit_of_files_or_bytes_ends_a_micro_batch(folder):
-    stream = finding(folder)
-    assert upto(stream, 0, ReadMaxFiles(2)) == 2
-    assert upto(stream, 2, ReadMaxFiles(2)) == 4
-    assert upto(stream, 4, ReadMaxFiles(2)) == 5
-    assert upto(stream, 0, ReadMaxBytes(25)) == 2
-    assert upto(stream, 2, ReadMaxBytes(1)) == 3  # one element at least, or nothing would ever be read
-    assert upto(stream, 5, ReadMaxFiles(2)) == 5
-    stream.stop()
+@pytest.mark.parametrize(
+    ("start", "limit", "end"),
+    [
+        *((start, ReadMaxFiles(2), end) for start, end in ((0, 2), (2, 4), (4, 5), (5, 5))),
+        (0, ReadMaxBytes(25), 2),
+        (2, ReadMaxBytes(1), 3),  # one element at least, or nothing would ever be read
+    ],
+)
+def test_a_limit_of_files_or_bytes_ends_a_micro_batch(finding, start, limit, end):
+    stream = finding()
+    assert upto(stream, 0) == 5
+    assert upto(stream, start, limit) == end
 
 
-def test_a_file_of_several_blocks_counts_once(folder):
-    stream = finding(folder, **{"input.block_size": "5"})
+def test_a_file_of_several_blocks_counts_once(finding, folder):
+    stream = finding(**{"input.block_size": "5"})
     assert upto(stream, 0, ReadMaxFiles(1)) == 2
     assert rows(stream, 0, 10) == [f"line {number:4}" for number in range(5)]
-    stream.stop()
 
 
-def test_what_is_found_after_a_query_of_what_is_available_has_begun_is_left(folder):
-    stream = finding(folder)
+def test_what_is_found_after_a_query_of_what_is_available_has_begun_is_left(finding, folder):
+    stream = finding()
     stream.prepareForTriggerAvailableNow()
     (folder / "later.txt").write_text("later\n")
     assert upto(stream, 0) == 5
     assert upto(stream, 5) == 5
-    stream.stop()
 
 
-def test_a_query_of_what_is_available_waits_for_a_scan_that_takes_long(folder, monkeypatch):
+def test_a_query_of_what_is_available_waits_for_a_scan_that_takes_long(finding, folder, monkeypatch):
     monkeypatch.setattr(found_elements, "_LONGEST_LOOK_SECONDS", 0.0)
-    stream = finding(folder)
+    stream = finding()
     stream.prepareForTriggerAvailableNow()
     assert upto(stream, 0) == 5
-    stream.stop()
 
 
 class Noting(FileSplitterInput):
-    """Notes the commits of its windows."""
-
-    kind = "dataframes.noting/1"
-
     def committed(self, window_id: int) -> None:
         COMMITTED.append(window_id)
 
@@ -131,9 +133,9 @@ class Noting(FileSplitterInput):
 COMMITTED: list[int] = []
 
 
-def test_what_spark_has_not_read_is_not_committed(folder):
+def test_what_spark_has_not_read_is_not_committed(finding, folder):
     COMMITTED.clear()
-    stream = finding(folder, input=f"{__name__}.Noting")
+    stream = finding(input=f"{__name__}.Noting")
     assert upto(stream, 0) == 5
     stream.commit({"elements": 3})
     assert COMMITTED == []
@@ -144,11 +146,10 @@ def test_what_spark_has_not_read_is_not_committed(folder):
     assert COMMITTED == [1]
     stream.commit({"elements": 6})
     assert COMMITTED == [1, 2]
-    stream.stop()
 
 
-def test_memory_does_not_grow_with_the_number_of_micro_batches(folder):
-    stream = finding(folder)
+def test_memory_does_not_grow_with_the_number_of_micro_batches(finding, folder):
+    stream = finding()
     assert upto(stream, 0) == 5
     sizes = set()
     for _ in range(20):
@@ -157,52 +158,32 @@ def test_memory_does_not_grow_with_the_number_of_micro_batches(folder):
         found, driver_input = vars(stream.found), vars(stream.found._input)
         sizes.add(sum(len(kept) for held in (found, driver_input) for kept in held.values() if isinstance(kept, Sized)))
     assert len(sizes) == 1
-    stream.stop()
 
 
-def test_options_become_properties_of_the_operators(folder):
+def test_options_become_properties_of_the_operators(finding, folder):
     (folder / "data.csv").write_text("a;b\n1;x\n2;y\n")
-    options = {
-        "path": str(folder / "data.csv"),
-        "ledger": str(folder.parent / "ledger"),
-        "reader": "CsvReader",
-        "reader.reader_context.separator": ";",
-    }
-    schema = StructType().add("b", "string").add("a", "long")
-    stream = FoundStream(stream_options(options), schema)
+    options = {"path": str(folder / "data.csv"), "reader": "CsvReader", "reader.reader_context.separator": ";"}
+    stream = finding(StructType().add("b", "string").add("a", "long"), **options)
     (partition,) = stream.partitions({"elements": 0}, {"elements": upto(stream, 0)})
     (batch,) = stream.read(partition)
     assert batch.to_pylist() == [{"b": "x", "a": 1}, {"b": "y", "a": 2}]
-    stream.stop()
 
 
 @pytest.mark.parametrize(
-    ("options", "problem"),
+    ("of", "options", "problem"),
     [
-        ({"path": "in"}, "the option ledger is missing"),
-        ({"ledger": "x", "maxFilesPerTrigger": "0"}, "maxfilespertrigger is '0'"),
-        ({"ledger": "x", "maxFilesPerTrigger": "1", "maxBytesPerTrigger": "1"}, "are both set"),
-        ({"ledger": "x", "maxFilesPerTriger": "1"}, "there is no option maxfilespertriger"),
+        (stream_options, {"path": "in"}, "the option ledger is missing"),
+        (stream_options, {"ledger": "x", "maxfilespertrigger": "0"}, "maxfilespertrigger is '0'"),
+        (stream_options, {"ledger": "x", "maxfilespertrigger": "1", "maxbytespertrigger": "1"}, "are both set"),
+        (stream_options, {"ledger": "x", "maxfilespertriger": "1"}, "there is no option maxfilespertriger"),
+        (batch_options, {}, "the option path is missing"),
+        (batch_options, {"path": "app", "verify": "maybe"}, "the option verify is 'maybe'"),
+        (batch_options, {"path": "app", "operater": "Writer"}, "there is no option operater"),
     ],
 )
-def test_wrong_options_of_a_stream_are_refused(options, problem):
-    with pytest.raises(OptionsInvalid) as refused:
-        stream_options({name.lower(): value for name, value in options.items()})
-    assert problem in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        ({}, "the option path is missing"),
-        ({"path": "app", "verify": "maybe"}, "the option verify is 'maybe'"),
-        ({"path": "app", "operater": "Writer"}, "there is no option operater"),
-    ],
-)
-def test_wrong_options_of_a_finished_application_are_refused(options, problem):
-    with pytest.raises(OptionsInvalid) as refused:
-        batch_options(options)
-    assert problem in str(refused.value)
+def test_wrong_options_of_a_stream_or_of_a_finished_application_are_refused(of, options, problem):
+    with pytest.raises(OptionsInvalid, match=problem):
+        of(options)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +194,6 @@ def test_wrong_options_of_a_finished_application_are_refused(options, problem):
         ({"reader": "FileSplitterInput"}, "FileSplitterInput is no SplittableOperator"),
     ],
 )
-def test_classes_that_do_not_fit_are_refused(folder, options, problem):
-    with pytest.raises(OptionsInvalid) as refused:
-        upto(finding(folder, **options), 0)
-    assert problem in str(refused.value)
+def test_classes_that_do_not_fit_are_refused(finding, options, problem):
+    with pytest.raises(OptionsInvalid, match=problem):
+        upto(finding(**options), 0)

@@ -18,10 +18,11 @@ from dagkit.launching import launch
 from dagkit.testing import CrashAfter, FakeClock
 from dagkit_operators import Map, ParquetReader, SparkSink, SparkSource
 from dagkit_operators.tables.staged_rows import _entry_of
+from tests.backends.cast import chained
 from tests.backends.places import crashes
 from tests.engine.cast import Desk, Digits, Draw, Ranges
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark]
+pytestmark = pytest.mark.spark
 
 
 @dataclass(frozen=True)
@@ -35,15 +36,8 @@ ALL = [(number, f"order {number}") for number in range(16)]
 
 
 def orders_written(sink: SparkSink[Order]) -> Draw:
-    def draw(dag: Dag, conf: object) -> None:
-        ranges, digits = dag.add_operator("ranges", Ranges(looks=LOOKS)), dag.add_operator("digits", Digits())
-        each = dag.add_operator("each", Map(lambda number: Order(number, f"order {number}")))
-        write = dag.add_operator("write", sink)
-        dag.add_stream("blocks", ranges.blocks, digits.blocks)
-        dag.add_stream("numbers", digits.numbers, each.input)
-        dag.add_stream("orders", each.output, write.input)
-
-    return draw
+    each = Map(lambda number: Order(number, f"order {number}"))
+    return lambda dag, _: chained(dag, ranges=Ranges(looks=LOOKS), digits=Digits(), each=each, write=sink)
 
 
 def desk_of(home: Path, sink: SparkSink[Order]) -> Desk:
@@ -95,8 +89,6 @@ def test_an_application_that_starts_over_overwrites_nothing(spark, tmp_path):
 
 @dataclass
 class Staged:
-    """A window that staged these tables."""
-
     tables: tuple[pa.Table, ...]
     writer: str = "chain/write.staged"
     window_id: int = 7
@@ -132,9 +124,7 @@ def squares(session: SparkSession, out: str) -> Callable[[Dag, Config], None]:
         reader = dag.add_operator("Reader", ParquetReader())
         square = dag.add_operator("Square", Map(lambda row: Squared(row["id"], row["id"] ** 2)))
         sink = dag.add_operator("Sink", SparkSink(session, path=out, format="orc", record_type=Squared))
-        dag.add_stream("blocks", source.blocks_metadata_output, reader.blocks_metadata_input)
-        dag.add_stream("rows", reader.messages, square.input)
-        dag.add_stream("squares", square.output, sink.input)
+        source >> reader >> square >> sink
 
     return populate_dag
 

@@ -30,13 +30,10 @@ class Row:
 def lines(dag: Dag, conf: Config) -> None:
     """Copies lines to one text file, and to one Parquet file."""
     found = dag.add_operator("Found", FileSplitterInput(scanner={"files": ["in"]}))
-    reader = dag.add_operator("Reader", LineReader())
-    text = dag.add_operator("Text", PartWriter(file_path="text"))
-    rows = dag.add_operator("Rows", Map(_row))
-    parquet = dag.add_operator("Parquet", ParquetPartWriter(file_path="parquet", record_type=Row, row_group_rows=100))
-    dag.add_stream("blocks", found.blocks_metadata_output, reader.blocks_metadata_input)
-    dag.add_stream("lines", reader.messages, text.input, rows.input)
-    dag.add_stream("rows", rows.output, parquet.input)
+    read = found >> dag.add_operator("Reader", LineReader())
+    parquet = ParquetPartWriter(file_path="parquet", record_type=Row, row_group_rows=100)
+    read >> dag.add_operator("Text", PartWriter(file_path="text"))
+    read >> dag.add_operator("Rows", Map(_row)) >> dag.add_operator("Parquet", parquet)
 
 
 def _row(text: str) -> Row:
@@ -45,7 +42,6 @@ def _row(text: str) -> Row:
 
 @pytest.fixture
 def application(tmp_path, monkeypatch):
-    """The folder of an application that has ended."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in").mkdir()
     (tmp_path / "in/lines.txt").write_text("".join(f"{text}\n" for text in TEXTS))
@@ -64,7 +60,8 @@ def rows(application: Path, schema: StructType = LINES, **options: str) -> Itera
             yield from batch.to_pylist()
 
 
-def test_lines_are_rows(application):
+def test_lines_are_rows_and_files_that_the_ledger_does_not_name_are_not_read(application):
+    (application.parent / "text/foreign.txt").write_text("foreign\n")
     assert [row["value"] for row in rows(application, operator="Text")] == TEXTS
 
 
@@ -77,13 +74,9 @@ def test_a_line_belongs_to_the_stretch_that_holds_its_first_byte(tmp_path, size,
     path.write_text("\n".join(texts))
     length = path.stat().st_size
     schema = pa.schema([("value", pa.string())])
-    read = [
-        text
-        for start in range(0, length, size)
-        for batch in file_contents.rows_of_lines(str(path), start, min(start + size, length), schema)
-        for text in batch.column(0).to_pylist()
-    ]
-    assert read == texts
+    stretches = [(start, min(start + size, length)) for start in range(0, length, size)]
+    batches = [batch for each in stretches for batch in file_contents.rows_of_lines(str(path), *each, schema)]
+    assert [text for batch in batches for text in batch.column(0).to_pylist()] == texts
 
 
 @pytest.mark.parametrize("compression", ["gzip", "zstd"])
@@ -91,9 +84,8 @@ def test_compressed_parts_are_decompressed(tmp_path, monkeypatch, compression):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in").mkdir()
     for number in range(3):  # a window, and a compressed member of the file, for each
-        (tmp_path / f"in/{number}.txt").write_text(
-            "".join(f"{text}\n" for text in TEXTS[number * 10 : number * 10 + 10])
-        )
+        written = "".join(f"{text}\n" for text in TEXTS[number * 10 : number * 10 + 10])
+        (tmp_path / f"in/{number}.txt").write_text(written)
         run(**{"dt.operator.Text.prop.compression": compression})
     assert sorted(row["value"] for row in rows(tmp_path / "app", operator="Text")) == TEXTS[:30]
 
@@ -113,11 +105,6 @@ def test_of_several_operators_one_must_be_chosen(application):
         list(rows(application))
     with pytest.raises(OptionsInvalid, match="no operator Txt has completed a file"):
         list(rows(application, operator="Txt"))
-
-
-def test_files_that_the_ledger_does_not_name_are_not_read(application):
-    (application.parent / "text/foreign.txt").write_text("foreign\n")
-    assert [row["value"] for row in rows(application, operator="Text")] == TEXTS
 
 
 def test_a_folder_without_a_ledger_is_refused(tmp_path):

@@ -67,4 +67,4 @@ class HookedReader(LineReader):
     def setup_stream(self, block: Block) -> AbstractContextManager[Seekable]:
         self._opened_paths.append(block.path)
         stream: Any = opened_in(self.get_fs_instance(), block.path)
-        return stream  # type: ignore[no-any-return]
+        return stream

@@ -42,8 +42,6 @@ class AbstractJMSInputOperator(InputOperator, Generic[T]):
 
 
 class JMSInput(AbstractJMSInputOperator[FileInfo]):
-    """A message is a text with the absolute path of a file."""
-
     output = OutputPort(FileInfo)
 
     def convert(self, message: str) -> FileInfo:
@@ -87,7 +85,6 @@ def written(dag: Dag) -> Map:
 class Splitter(AbstractFileSplitter):
     """The body of `process()` in the document, with the parts that it calls; here the method is `emit_tuples`."""
 
-    kind = "documents.splitter/1"
     files: tuple[str, ...]
     at = State(0)
 

@@ -15,9 +15,9 @@ from tests.documents.file_splitter import Splitter
 
 HERE = Path(__file__).parent
 ENGINES = pytest.mark.parametrize(
-    "engine",
-    [["--reference"], pytest.param(["--cores", "2"], marks=[pytest.mark.slow, pytest.mark.spark, pytest.mark.trial])],
+    "engine", [["--reference"], pytest.param(["--cores", "2"], marks=[pytest.mark.spark, pytest.mark.trial])]
 )
+EXAMPLE = [str(HERE / "block_reader.py"), "--app", "ExampleApplication", "-c", str(HERE / "block_reader.xml")]
 LINES = ["one", ".hidden", "", "two two", "...", "a.b", "fünf", *[f"line {number}" for number in range(40)]]
 
 
@@ -37,12 +37,9 @@ def files(tmp_path, monkeypatch):
 
 @ENGINES
 def test_the_example_application_writes_the_valid_records_of_each_block(engine, files):
-    application = str(HERE / "block_reader.py")
-    launch(application, "--app", "ExampleApplication", "-c", str(HERE / "block_reader.xml"), *engine)
-    content: dict[int, bytes] = {}
-    for file in Path("output").iterdir():
-        (block_id,) = re.findall("^[0-9a-f]+", file.name)
-        content[int(block_id, 16)] = file.read_bytes()
+    launch(*EXAMPLE, *engine)
+    names = {file: re.findall("^[0-9a-f]+", file.name) for file in Path("output").iterdir()}
+    content = {int(block_id, 16): file.read_bytes() for file, (block_id,) in names.items()}
     length = sum(path.stat().st_size for path in files)
     valid = "".join(line for line in LINES if not line.startswith(".")).encode()
     # as in Malhar, nothing lies between the records
@@ -51,19 +48,9 @@ def test_the_example_application_writes_the_valid_records_of_each_block(engine, 
 
 
 def test_its_configuration_mirrors_the_reader():
-    arguments = [
-        str(HERE / "block_reader.py"),
-        "--app",
-        "ExampleApplication",
-        "-c",
-        str(HERE / "block_reader.xml"),
-        "--json",
-    ]
-    plan = read_plan(CliRunner().invoke(main, ["plan", *arguments]).stdout)
-    assert [stage.operators for stage in plan.stages] == [
-        ("File-splitter",),
-        ("Block-reader", "Filter", "Record-writer"),
-    ]
+    answer = CliRunner().invoke(main, ["plan", *EXAMPLE, "--json"])
+    stages = [("File-splitter",), ("Block-reader", "Filter", "Record-writer")]
+    assert [stage.operators for stage in read_plan(answer.stdout).stages] == stages
 
 
 def test_a_reader_makes_its_filesystem_and_opens_the_streams(files):
@@ -86,16 +73,12 @@ def test_process_sends_as_many_blocks_as_the_threshold_says_and_one_by_default(f
 
 
 @ENGINES
-def test_the_application_with_the_base_splitter_reads_what_messages_name(engine, files):
+@pytest.mark.parametrize(
+    ("splitter", "options"), [("Base", []), ("Input", ["-D", "dt.operator.Input.prop.scanner.files=input"])]
+)
+def test_the_application_with_a_splitter_reads_what_messages_name_or_what_it_finds(engine, splitter, options, files):
     Path("messages").write_text("".join(f"{path}\n" for path in files))
-    launch(str(HERE / "file_splitter.py"), "--app", "ApplicationWithBaseSplitter", *engine)
-    assert sorted(written()) == [path.read_bytes() for path in files]
-
-
-@ENGINES
-def test_the_application_with_the_input_splitter_reads_what_it_finds(engine, files):
-    splitter = ["-D", "dt.operator.Input.prop.scanner.files=input"]
-    launch(str(HERE / "file_splitter.py"), "--app", "ApplicationWithInputSplitter", *splitter, *engine)
+    launch(str(HERE / "file_splitter.py"), "--app", f"ApplicationWith{splitter}Splitter", *options, *engine)
     assert sorted(written()) == [path.read_bytes() for path in files]
 
 

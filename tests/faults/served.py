@@ -5,47 +5,30 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from pydantic import SecretStr
 
 from apps.message_ingest.app import MessageIngest
 from tests.faults.applications import Result, Tried, lines_in, write_lines
 from tests.operators.kafka.copying import Copy
-from tests.services.broker import Broker
 from tests.services.broker import running as running_kafka
 from tests.services.rabbitmq import RabbitMQ
 
-_services: dict[str, Broker | RabbitMQ] = {}
+_services: dict[str, Any] = {}
 """The brokers that run, by the name of what they serve."""
-
-
-def _kafka() -> Broker:
-    broker = _services["kafka"]
-    assert isinstance(broker, Broker)
-    return broker
-
-
-def _rabbitmq() -> RabbitMQ:
-    broker = _services["rabbitmq"]
-    assert isinstance(broker, RabbitMQ)
-    return broker
 
 
 @contextmanager
 def _kafka_in(folder: Path) -> Iterator[None]:
-    with running_kafka(folder) as broker:
-        _services["kafka"] = broker
+    with running_kafka(folder) as _services["kafka"]:
         yield
 
 
 @contextmanager
 def _rabbitmq_in(folder: Path) -> Iterator[None]:
-    broker = RabbitMQ(folder)
-    try:
-        _services["rabbitmq"] = broker.start()
+    with RabbitMQ(folder) as _services["rabbitmq"]:
         yield
-    finally:
-        broker.stop()
 
 
 def _of_trial(name: str) -> str:
@@ -54,11 +37,13 @@ def _of_trial(name: str) -> str:
 
 
 def _copy() -> Copy:
-    return Copy(address=_kafka().address, source=_of_trial("source"), target=_of_trial("target"), out="output")
+    return Copy(
+        address=_services["kafka"].address, source=_of_trial("source"), target=_of_trial("target"), out="output"
+    )
 
 
 def _send_to_topic(chance: Random) -> None:
-    broker, sent = _kafka(), 0
+    broker, sent = _services["kafka"], 0
     for name, partitions in (("source", 3), ("target", 2)):
         broker.topic(partitions, name=_of_trial(name))
     for partition in range(3):
@@ -68,27 +53,21 @@ def _send_to_topic(chance: Random) -> None:
 
 
 def _copied(topic: str, partitions: int) -> list[str]:
-    return sorted(value.decode() for values in _kafka().committed(_of_trial(topic), partitions) for value in values)
-
-
-def _ingest() -> MessageIngest:
-    return MessageIngest(url=SecretStr(_rabbitmq().url))
+    return sorted(
+        value.decode() for values in _services["kafka"].committed(_of_trial(topic), partitions) for value in values
+    )
 
 
 def _send_paths(chance: Random) -> None:
     write_lines(chance, lambda number: f"line {number} {'x' * chance.randrange(30)}")
     paths = [*map(str, sorted(Path("input").absolute().iterdir())), str(Path("missing").absolute()), ""]
-    _rabbitmq().send(_of_trial("files"), paths)
-
-
-def _expected_lines() -> Result:
-    return sorted(lines_in("input")), ["no-files", "no-paths"], 0
+    _services["rabbitmq"].send(_of_trial("files"), paths)
 
 
 def _ingested() -> Result:
     """The lines, the dead letters, and how many messages are left."""
     letters = [os.path.relpath(path, "dead-letters").partition("/")[0] for path in Path("dead-letters").rglob("part-*")]
-    return sorted(lines_in("output")), sorted(letters), _rabbitmq().left(_of_trial("files"))
+    return sorted(lines_in("output")), sorted(letters), _services["rabbitmq"].left(_of_trial("files"))
 
 
 SERVED = {
@@ -100,9 +79,9 @@ SERVED = {
         service=_kafka_in,
     ),
     "message_ingest": Tried(
-        _ingest,
+        lambda: MessageIngest(url=SecretStr(_services["rabbitmq"].url)),
         _send_paths,
-        _expected_lines,
+        lambda: (sorted(lines_in("input")), ["no-files", "no-paths"], 0),
         _ingested,
         {
             "application.MessageIngest.prop.queue": lambda: _of_trial("files"),

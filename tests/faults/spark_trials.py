@@ -27,18 +27,7 @@ from dagkit.launching import Machine
 from tests.cluster.driver import cluster_settings
 from tests.cluster.standalone import Standalone
 from tests.faults import trials
-from tests.faults.trials import (
-    APPLICATIONS,
-    STATE,
-    UNAVAILABLE,
-    UNCODED,
-    apart,
-    end_with_parent,
-    ended,
-    in_folders,
-    say,
-    tried_once,
-)
+from tests.faults.trials import APPLICATIONS, STATE, UNAVAILABLE, UNCODED, apart, ended, in_folders, say, tried_once
 from tests.faults.unreliable import SCHEME, failing_everywhere
 from tests.patience import within
 from tests.processes import below, run_program, running
@@ -65,7 +54,7 @@ class SparkTrial(trials.Trial):
     """How many of the processes of Spark were killed."""
     problems: list[str] = field(default_factory=list)
 
-    def reach(self, **options: object) -> int:
+    def reach(self, *, part: float = 1.0, **options: object) -> int:
         """Start a driver, and wait for a random step of its first or second window and a random while longer."""
         reader, writer = os.pipe()
         point, window = self.chance.choice((Point.PLANNED, Point.RUNNING, Point.RUNNING)), self.chance.randint(1, 2)
@@ -109,43 +98,10 @@ def workers(child: int) -> list[int]:
     return [each for daemon in daemons(child) for each in below(daemon)]
 
 
-# ---- the driver
-
-
-def driver_killed(trial: SparkTrial) -> str:
-    """SIGKILL of the driver, up to three times."""
-    for _ in range(trial.chance.randint(1, trials.MOST_KILLS)):
-        child = trial.reach()
-        with suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)
-        ended(child)
-    return STATE
-
-
-def frozen_and_overtaken(trial: SparkTrial) -> str:
-    """SIGSTOP of a driver, which continues after another one has done its work."""
-    child = trial.reach()
-    os.kill(child, signal.SIGSTOP)
-    trial.end(trial.start(take_over=True))
-    os.kill(child, signal.SIGCONT)
-    trial.end(child)
-    return STATE
-
-
-def two_at_once(trial: SparkTrial) -> str:
-    """A second driver takes over from one that runs."""
-    first = trial.reach()
-    second = trial.start(take_over=True)
-    trial.end(first)
-    trial.end(second)
-    return STATE
-
-
 # ---- Spark on this machine
 
 
 def java_killed(trial: SparkTrial) -> str:
-    """SIGKILL of the Java of the driver."""
     child = trial.reach()
     trial.kill_one([*running("org.apache.spark.deploy.SparkSubmit", child)])
     trial.end(child)
@@ -161,7 +117,6 @@ def python_worker_killed(trial: SparkTrial) -> str:
 
 
 def python_daemon_killed(trial: SparkTrial) -> str:
-    """SIGKILL of the process that forks Python workers."""
     child = trial.reach()
     trial.kill_one(daemons(child))
     trial.end(child, by_itself=True)
@@ -176,7 +131,6 @@ def on_cluster(trial: SparkTrial, **settings: str) -> Machine:
 
 
 def executor_killed(trial: SparkTrial) -> str:
-    """SIGKILL of an executor, or of a Python worker of one."""
     child = trial.reach(machine=on_cluster(trial))
     executors = trial.cluster().executors()
     trial.kill_one(trial.chance.choice([executors, [each for one in executors for each in below(one)]]))
@@ -248,29 +202,15 @@ def disk_full(trial: SparkTrial) -> str:
     return STATE
 
 
-FAULTS: dict[str, Callable[[SparkTrial], str]] = {
-    each.__name__: each
-    for each in (
-        python_worker_killed,
-        driver_killed,
-        java_killed,
-        frozen_and_overtaken,
-        two_at_once,
-        python_daemon_killed,
-        executor_killed,
-        spark_worker_killed,
-        master_killed,
-        attempts_twice,
-        storage_fails,
-        disk_full,
-    )
-}
-FAULTS["killed_at_a_step"] = trials.killed_at_a_step
-FAULTS["clock_set_back"] = trials.clock_set_back
+_EACH = (
+    *(python_worker_killed, trials.killed_at_any_moment, java_killed, trials.frozen_and_overtaken, trials.two_at_once),
+    *(python_daemon_killed, executor_killed, spark_worker_killed, master_killed, attempts_twice, storage_fails),
+    *(disk_full, trials.killed_at_a_step, trials.clock_set_back),
+)
+FAULTS: dict[str, Callable[[SparkTrial], str]] = {each.__name__: each for each in _EACH}
 
 
 def pair(number: int) -> tuple[str, str]:
-    """The application and the fault of a trial."""
     around, fault = divmod(number, len(FAULTS))
     return list(APPLICATIONS)[(fault + around) % len(APPLICATIONS)], list(FAULTS)[fault]
 
@@ -331,7 +271,6 @@ class Trials:
         return self._servers.enter_context(Standalone(self._home / "cluster"))
 
     def run(self, number: int) -> dict[str, Any]:
-        """One trial in the working directory, which is empty."""
         application, fault = pair(number)
         tried = APPLICATIONS[application]
         if application not in self._served:
@@ -361,7 +300,7 @@ class Trials:
 
 def main(first: int, count: int) -> None:
     os.environ.setdefault("DAGKIT_CACHE", "")  # or a driver leaves a process that makes an archive of classes
-    end_with_parent()
+    trials.end_with_parent()
     adopt_orphans()
     folders = in_folders()
     with ExitStack() as servers:

@@ -4,19 +4,16 @@ The gate tries four damages, and `make trials` ten times as many as `--trials`.
 """
 
 import shutil
-import signal
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from random import Random
-from types import FrameType
 
 import pytest
 from click.testing import CliRunner
 
 from dagkit.cli import main
 from dagkit.launching import Machine
+from tests.faults.alarm import ended_within
 from tests.faults.applications import TRIED
 from tests.patience import within
 
@@ -26,19 +23,12 @@ EXIT_CODES = {*range(12)}
 WITHIN_SECONDS = within(60)
 APPLICATION = str(ROOT / "apps" / "line_filter")
 COMMANDS = [
-    ("ledger", "verify", "state"),
+    *(("ledger", *words) for words in (("verify", "state"), ("show", "state"), ("export", "state", "exported"))),
     ("ledger", "verify", "--complete", "--content", "state"),
-    ("ledger", "show", "state"),
-    ("ledger", "export", "state", "exported"),
     ("ledger", "gc", "state"),
     ("ls", "."),
-    ("status", "state"),
-    ("logs", "state"),
-    ("scale", "explain", "state"),
-    ("splits", "state"),
-    ("items", "state"),
-    ("files", "ls", "state"),
-    ("work", "ls", "state"),
+    *((word, "state") for word in ("status", "logs", "splits", "items")),
+    *((word, verb, "state") for word, verb in (("scale", "explain"), ("files", "ls"), ("work", "ls"))),
     ("files", "explain", APPLICATION, "input/0.txt", "--path", "state"),
     ("launch", APPLICATION, "--once", "--reference", "--path", "state"),
 ]
@@ -104,20 +94,6 @@ def damage(folder: Path, chance: Random) -> str:
     return f"{what} {file}"
 
 
-@contextmanager
-def _within(seconds: float) -> Iterator[None]:
-    def over(_: int, frame: FrameType | None) -> None:
-        raise TimeoutError(f"nothing ended within {seconds:.0f} s, in {frame}")
-
-    before = signal.signal(signal.SIGALRM, over)
-    left, _ = signal.setitimer(signal.ITIMER_REAL, seconds)  # of the limit of the whole test
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGALRM, before)
-        signal.setitimer(signal.ITIMER_REAL, left)
-
-
 @pytest.fixture
 def launched(tmp_path, monkeypatch):
     """A folder with the application's folder after a launch, which a copy is made of for each damage."""
@@ -129,27 +105,18 @@ def launched(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_commands_answer_whatever_the_files_contain(launched, tmp_path, monkeypatch):
-    _answer_damages(range(4), launched, tmp_path, monkeypatch)
-
-
-@pytest.mark.trial
-@pytest.mark.slow
-def test_every_command_answers_whatever_the_files_contain(launched, tmp_path, monkeypatch, trials):
-    _answer_damages(range(10 * trials), launched, tmp_path, monkeypatch)
-
-
-def _answer_damages(seeds: range, launched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.trial)])
+def test_commands_answer_whatever_the_files_contain(many, launched, tmp_path, monkeypatch, trials):
     """Run some commands in a copy of the folder for each seed, after one or two damages."""
     problems = []
-    for number in seeds:
+    for number in range(10 * trials if many else 4):
         chance, folder = Random(number), tmp_path / str(number)  # noqa: S311 - no secret
         shutil.copytree(launched, folder)
         monkeypatch.chdir(folder)
         done = [damage(Path("state"), chance) for _ in range(chance.randint(1, 2))]
         for command in chance.sample(COMMANDS, 3):
             try:
-                with _within(WITHIN_SECONDS):
+                with ended_within(WITHIN_SECONDS):
                     answer = CliRunner().invoke(main, command)
             except TimeoutError as error:
                 problems.append((number, done, command, str(error)))

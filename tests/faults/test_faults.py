@@ -42,7 +42,6 @@ def results_of(folder: Path, *words: object) -> list[dict[str, Any]]:
 
 
 @pytest.mark.trial
-@pytest.mark.slow
 @pytest.mark.parametrize("application", TRIED)
 def test_after_a_fault_the_next_run_ends_with_the_same_output(tmp_path, application, trials):
     count = len(FAULTS) * -(-trials // 2)
@@ -50,14 +49,12 @@ def test_after_a_fault_the_next_run_ends_with_the_same_output(tmp_path, applicat
 
 
 @pytest.mark.trial
-@pytest.mark.slow
 @pytest.mark.parametrize("application", SERVED)
 def test_after_a_fault_an_application_behind_a_broker_ends_with_the_same_output(tmp_path, application, trials):
     assert len(results_of(tmp_path, "tests.faults.trials", application, 0, trials)) == trials
 
 
 @pytest.mark.trial
-@pytest.mark.slow
 @pytest.mark.spark
 def test_after_a_fault_on_spark_the_next_run_ends_with_the_same_output(tmp_path, trials):
     results = results_of(tmp_path, "tests.faults.spark_trials", 0, -(-trials // 2))

@@ -14,6 +14,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -75,9 +76,15 @@ class Trial:
             sys.stderr.flush()
             os._exit(status)
 
-    def moment(self) -> None:
-        """Wait for a random part of the time of a run."""
-        time.sleep(self.chance.random() * self.seconds)
+    def reach(self, *, part: float = 1.0, **options: Any) -> int:
+        """Start a driver, and wait for a random part of the time of a run, or of a part of it."""
+        child = self.start(**options)
+        time.sleep(self.chance.random() * self.seconds * part)
+        return child
+
+    def end(self, child: int) -> None:
+        """Wait for a driver that was disturbed."""
+        ended(child)
 
 
 def end_with_parent() -> None:
@@ -101,33 +108,34 @@ def killed_at_a_step(trial: Trial) -> str:
 
 
 def killed_at_any_moment(trial: Trial) -> str:
-    """SIGKILL at random moments."""
+    """SIGKILL of the driver at random moments."""
     for _ in range(trial.chance.randint(1, MOST_KILLS)):
-        child = trial.start()
-        trial.moment()
-        os.kill(child, signal.SIGKILL)
-        ended(child)
+        kill(trial.reach())
     return STATE
+
+
+def kill(child: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(child, signal.SIGKILL)
+    ended(child)
 
 
 def frozen_and_overtaken(trial: Trial) -> str:
     """SIGSTOP of a driver, which continues after another one has done its work."""
-    child = trial.start()
-    trial.moment()
+    child = trial.reach()
     os.kill(child, signal.SIGSTOP)
-    ended(trial.start(take_over=True))
+    trial.end(trial.start(take_over=True))
     os.kill(child, signal.SIGCONT)
-    ended(child)
+    trial.end(child)
     return STATE
 
 
 def two_at_once(trial: Trial) -> str:
-    """Two drivers start at nearly the same time."""
-    first = trial.start()
-    time.sleep(trial.chance.random() * trial.seconds / 10)
+    """A second driver takes over from one that has just started."""
+    first = trial.reach(part=0.1)
     second = trial.start(take_over=True)
-    ended(first)
-    ended(second)
+    trial.end(first)
+    trial.end(second)
     return STATE
 
 
@@ -138,10 +146,7 @@ def clock_set_back(trial: Trial) -> str:
         return datetime.now(UTC) - timedelta(seconds=trial.chance.choice((0, 0, 0, 3600 * trial.chance.random())))
 
     for _ in range(2):
-        child = trial.start(clock=SystemClock(wall))
-        trial.moment()
-        os.kill(child, signal.SIGKILL)
-        ended(child)
+        kill(Trial.reach(trial, clock=SystemClock(wall)))
     return STATE
 
 
@@ -155,17 +160,8 @@ def storage_fails(trial: Trial) -> str:
     return place
 
 
-FAULTS: dict[str, Callable[[Trial], str]] = {
-    each.__name__: each
-    for each in (
-        killed_at_a_step,
-        killed_at_any_moment,
-        frozen_and_overtaken,
-        two_at_once,
-        clock_set_back,
-        storage_fails,
-    )
-}
+_EACH = (killed_at_a_step, killed_at_any_moment, frozen_and_overtaken, two_at_once, clock_set_back, storage_fails)
+FAULTS: dict[str, Callable[[Trial], str]] = {each.__name__: each for each in _EACH}
 """Each disturbs runs, and returns the application's folder for the last one."""
 
 
@@ -193,7 +189,6 @@ def apart(work: Callable[[], T]) -> T:
 
 
 def problems(tried: Tried, place: str) -> Iterator[str]:
-    """What is wrong after the last run."""
     if tried.written() != tried.expected():
         yield "the output is not that of an undisturbed run"
     yield from (str(fault) for fault in verify(Ledger.open(place)).faults if not fault.is_warning)
@@ -213,7 +208,6 @@ def tried_once(trial: Trial, name: str, disturb: Callable[[Trial], str]) -> dict
 
 
 def undisturbed_seconds(tried: Tried, machine: Machine) -> float:
-    """How long an undisturbed run takes."""
     apart(lambda: tried.write_input(Random(0)))  # noqa: S311 - no secret
     began = time.monotonic()
     assert ended(Trial(tried, Random(0), 0, 0, machine).start()) == 0  # noqa: S311 - no secret
@@ -248,7 +242,7 @@ def main(application: str, first: int, count: int, only: str | None = None) -> N
             next(folders)
             fault = faults[number % len(faults)]
             chance = Random(f"{fault} {number}")  # noqa: S311 - no secret
-            apart(lambda chance=chance: tried.write_input(chance))  # type: ignore[misc] # not generic
+            apart(lambda chance=chance: tried.write_input(chance))
             say(tried_once(Trial(tried, chance, number, seconds, Machine("reference")), fault, FAULTS[fault]))
 
 

@@ -12,53 +12,21 @@ from pathlib import Path
 
 import pytest
 
-from dagkit import Config, Dag, DagContext, InputOperator, InputPort, Operator, OutputPort, State, Until
+from dagkit import Config, Dag, DagContext, Until
 from dagkit.clock import SystemClock
-from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.points import Point
 from dagkit.engine.reports.run_events import Committed, Ended, Resumed, RunEvent
 from dagkit.engine.reports.status_file import DriverRuns, read_status
 from dagkit.errors import DagkitError
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger, SequenceTaken
-from dagkit.ledger.audit.verify import verify
 from dagkit.testing import Crash, CrashAfter
 from dagkit_operators import PartWriter
+from tests.launching.cast import LAST, Numbers, summed, summing
 from tests.patience import within
 from tests.processes import next_line, run_program
 
 REFERENCE = Machine("reference")
-
-
-class Numbers(InputOperator):
-    """One number in each window, up to the last."""
-
-    kind = "launching.numbers/1"
-    output = OutputPort(int)
-    last: int = 3
-    sent = State(0)
-
-    def emit_tuples(self) -> None:
-        if self.sent < self.last:
-            self.sent += 1
-            self.output.emit(self.sent)
-
-
-class Sum(Operator):
-    """Adds up."""
-
-    kind = "launching.sum/1"
-    input = InputPort(int)
-    total = State(0)
-
-    def process(self, item: int) -> None:
-        if item < 0:
-            raise ValueError("no negative numbers")
-        self.total += item
-
-
-def summing(dag: Dag, conf: Config) -> None:
-    dag.add_operator("Numbers", Numbers()) >> dag.add_operator("Sum", Sum())
 
 
 @pytest.fixture(autouse=True)
@@ -82,22 +50,16 @@ def test_a_launch_goes_on_where_the_last_one_ended():
     seen: list[RunEvent] = []
     first = launch(summing, until="once", windows=2, machine=REFERENCE)
     second = launch(summing, until=Until.ONCE, machine=REFERENCE, observers=[seen.append])
-    assert (first.window_id, second.window_id) == (2, 3)
-    assert [type(each) for each in seen if isinstance(each, Resumed | Committed | Ended)] == [
-        Resumed,
-        Committed,
-        Ended,
-    ]
+    assert (first.window_id, second.window_id) == (2, LAST)
+    seen_types = [type(each) for each in seen if isinstance(each, Resumed | Committed | Ended)]
+    assert seen_types == [Resumed, Committed, Committed, Ended]
 
 
 def test_a_crash_costs_the_open_window_and_nothing_else():
     with pytest.raises(Crash, match="after staged of window 2"):
         launch(summing, until="once", machine=REFERENCE, probe=CrashAfter(Point.STAGED, 2))
-    launched = launch(summing, until="once", machine=REFERENCE)
-    ledger = Ledger.open(launched.application_path)
-    memory = json.loads(ledger.chain(launched.application).checkpoint() or b"")
-    assert memory["state"]["Sum"] == [{"total": 6}]
-    assert verify(ledger).is_valid
+    launch(summing, until="once", machine=REFERENCE)
+    assert summed() == 10
 
 
 def test_a_second_launch_is_refused_while_one_runs_unless_it_takes_over():
@@ -115,36 +77,14 @@ def test_a_second_launch_is_refused_while_one_runs_unless_it_takes_over():
     assert [error.exit_code for error in refused] == [11]
 
 
-def test_a_launch_leaves_how_it_ended():
+def test_a_launch_leaves_how_it_ended_and_returns_its_figures():
     launched = launch(summing, until="once", machine=REFERENCE)
-    status = read_status(Ledger.open(launched.application_path).store)
-    assert status is not None
-    assert (status.state, status.window, status.totals.windows, status.block) == ("stopped", 3, 3, 5)
-
-
-def test_a_launch_returns_its_figures():
-    launched = launch(summing, until="once", machine=REFERENCE)
-    assert launched.status is not None
-    assert (launched.status.state, launched.status.totals.windows, launched.outputs) == ("stopped", 3, {})
-    assert [(each.name, each.sent, each.received) for each in launched.status.operators] == [
-        ("Numbers", 3, 0),
-        ("Sum", 0, 3),
-    ]
-
-
-def test_a_failure_names_the_operator_and_the_window():
-    def draw(dag: Dag, conf: Config) -> None:
-        dag.add_operator("Numbers", Negative()) >> dag.add_operator("Sum", Sum())
-
-    with pytest.raises(OperatorFailed, match="Sum failed in window 1, slot 0: ValueError: no negative numbers"):
-        launch(draw, until="once", machine=REFERENCE)
-
-
-class Negative(Numbers):
-    """Numbers below zero."""
-
-    def emit_tuples(self) -> None:
-        self.output.emit(-1)
+    kept = read_status(Ledger.open(launched.application_path).store)
+    assert (kept.state, kept.window, kept.totals.windows, kept.block) == ("stopped", LAST, LAST, LAST + 2)
+    status = launched.status
+    assert (status.state, status.totals.windows, launched.outputs) == ("stopped", LAST, {})
+    figures = [(each.name, each.sent, each.received) for each in status.operators]
+    assert figures == [("Numbers", LAST, 0), ("Sum", 0, LAST)]
 
 
 ENDLESS = """
@@ -179,18 +119,15 @@ print("ended", flush=True)
 """
 
 
+ROOT = Path(__file__).parents[2]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "operators")])}
+
+
 @pytest.fixture
 def endless(request):
     """A launch that never ends by itself, in a process of its own, after its first windows."""
-    arguments: list[str] = getattr(request, "param", [])
-    root = Path(__file__).parents[2]
-    path = os.pathsep.join([str(root), str(root / "operators")])
-    process = subprocess.Popen(  # noqa: S603 - our own program
-        [sys.executable, "-c", ENDLESS, *arguments],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": path},
-    )
+    command = [sys.executable, "-c", ENDLESS, *getattr(request, "param", [])]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)  # noqa: S603 - our own
     while next_line(process).strip() != "3":
         assert process.poll() is None, "it runs"
     yield process
@@ -206,8 +143,7 @@ def test_an_interrupt_ends_it_after_the_window(endless, number):
     ledger = Ledger.open("app")
     (name,) = {*ledger.names()} - {"Ticks"}
     memory = json.loads(ledger.chain(name).checkpoint() or b"")
-    assert endless.returncode == 0
-    assert told.splitlines()[-1] == "ended"
+    assert (endless.returncode, told.splitlines()[-1]) == (0, "ended")
     assert memory["state"]["Last"] == [{"seen": list(range(1, memory["window"] + 1))}]
 
 
@@ -238,14 +174,14 @@ def test_an_interrupt_before_the_loop_ends_it_before_its_first_window():
     launched = launch(summing, machine=REFERENCE, clock=Interrupting())
     assert launched.window_id == 0
     assert signal.getsignal(signal.SIGINT) is before
-    assert launch(summing, until="once", machine=REFERENCE).window_id == 3
+    assert launch(summing, until="once", machine=REFERENCE).window_id == LAST
 
 
 STARTING = """
 import os, signal, sys, threading
 import pyspark
 from dagkit.launching import Machine, launch
-from tests.launching.test_launching import summing
+from tests.launching.cast import summing
 
 def interrupt(*_):
     for each in sys.argv[2:]:
@@ -276,46 +212,29 @@ except SystemExit:
 """
 
 
-def _interrupted_at(moment: str, *signals: signal.Signals) -> "subprocess.CompletedProcess[str]":
-    """A launch that is interrupted then; it is over when no process holds its output any more, also not Java."""
-    root = Path(__file__).parents[2]
-    path = os.pathsep.join([str(root), str(root / "operators")])
-    return subprocess.run(  # noqa: S603 - our own program
-        [sys.executable, "-c", STARTING, moment, *(str(int(each)) for each in signals)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=within(50),
-        env={**os.environ, "PYTHONPATH": path},
-    )
+BOTH = signal.SIGINT, signal.SIGTERM
 
 
 @pytest.mark.trial
-@pytest.mark.slow
 @pytest.mark.spark
-@pytest.mark.parametrize("moment", ["java", "context"])
-def test_an_interrupt_while_spark_starts_ends_it_before_its_first_window(moment):
-    ended = _interrupted_at(moment, signal.SIGINT)
-    assert (ended.returncode, ended.stdout) == (0, "window 0\n")
+@pytest.mark.parametrize(
+    ("moment", "signals", "code", "printed"),
+    [
+        ("java", [signal.SIGINT], 0, "window 0\n"),
+        ("context", [signal.SIGINT], 0, "window 0\n"),
+        ("java", BOTH, 128 + signal.SIGTERM, ""),
+        ("context", BOTH, 128 + signal.SIGTERM, ""),
+        ("stays", BOTH, 0, "stopped True\n"),
+    ],
+)
+def test_an_interrupt_while_spark_starts_ends_it_before_its_first_window_and_a_second_one_at_once(
+    moment, signals, code, printed
+):
+    """It is over when no process holds its output any more, also not Java; where it stays, the session is stopped."""
+    command = [sys.executable, "-c", STARTING, moment, *(str(int(each)) for each in signals)]
+    ended = run_program(command, env=ENVIRONMENT, check=False, seconds=50)
+    assert (ended.returncode, ended.stdout) == (code, printed)
     assert "Traceback" not in ended.stderr
-
-
-@pytest.mark.trial
-@pytest.mark.slow
-@pytest.mark.spark
-@pytest.mark.parametrize("moment", ["java", "context"])
-def test_a_second_interrupt_while_spark_starts_ends_it_at_once_and_java_with_it(moment):
-    ended = _interrupted_at(moment, signal.SIGINT, signal.SIGTERM)
-    assert (ended.returncode, ended.stdout) == (128 + signal.SIGTERM, "")
-    assert "Traceback" not in ended.stderr
-
-
-@pytest.mark.trial
-@pytest.mark.slow
-@pytest.mark.spark
-def test_where_the_process_stays_after_a_second_interrupt_the_session_is_stopped_once_it_is_made():
-    ended = _interrupted_at("stays", signal.SIGINT, signal.SIGTERM)
-    assert (ended.returncode, ended.stdout) == (0, "stopped True\n")
 
 
 UNUSED = """
@@ -337,47 +256,41 @@ assert pyspark.SparkContext._active_spark_context is None
 """
 
 
+STOPPED = """
+from dagkit.backends.spark import local_session, running_session
+local_session(1).sparkContext.stop()
+assert running_session() is None
+assert local_session(1).range(3).count() == 3
+"""
+
+
 @pytest.mark.trial
-@pytest.mark.slow
 @pytest.mark.spark
-@pytest.mark.parametrize("moment", ["made", "starting"])
-def test_a_session_that_a_launch_started_and_did_not_use_is_stopped(moment):
-    run_program([sys.executable, "-c", UNUSED, moment], seconds=120)
+@pytest.mark.parametrize(
+    "program",
+    [[UNUSED, "made"], [UNUSED, "starting"], [STOPPED]],
+    ids=["made in vain", "started in vain", "without a context"],
+)
+def test_a_session_that_a_launch_started_and_did_not_use_is_stopped_and_one_whose_context_was_stopped_is_none(program):
+    run_program([sys.executable, "-c", *program], seconds=120)
 
 
-@pytest.mark.slow
-@pytest.mark.spark
 def test_a_session_that_is_there_is_used_and_stays(spark):
     launched = launch(summing, until="once", spark=spark)
     unasked = launch(summing, until="once", path="another")
     named = launch(summing, until="once", path="named", machine=Machine(master="local[2]"))
     with ThreadPoolExecutor(1) as pool:  # the active session is that of a thread
         elsewhere = pool.submit(launch, summing, until="once", path="elsewhere").result(within(120))
-    assert [each.window_id for each in (launched, unasked, named, elsewhere)] == [3, 3, 3, 3]
+    assert [each.window_id for each in (launched, unasked, named, elsewhere)] == [LAST] * 4
     assert spark.range(3).count() == 3
 
 
-@pytest.mark.slow
-@pytest.mark.spark
 def test_a_session_elsewhere_is_not_taken_for_the_one_that_is_wanted(spark):
     with pytest.raises(DagkitError, match=r"has a Spark session at local\[2\], so it cannot start one at local\[1\]"):
         launch(summing, until="once", machine=Machine(master="local[1]"))
     with pytest.raises(DagkitError, match=r"has a Spark session with another spark\.speculation, so it cannot"):
         launch(summing, until="once", machine=Machine(settings={"spark.speculation": "true"}))
     assert spark.range(3).count() == 3
-
-
-@pytest.mark.trial
-@pytest.mark.slow
-@pytest.mark.spark
-def test_a_session_whose_context_was_stopped_is_none(tmp_path):
-    program = """
-from dagkit.backends.spark import local_session, running_session
-local_session(1).sparkContext.stop()
-assert running_session() is None
-assert local_session(1).range(3).count() == 3
-"""
-    run_program([sys.executable, "-c", program], cwd=tmp_path, seconds=120)
 
 
 @pytest.mark.parametrize(
@@ -387,20 +300,17 @@ assert local_session(1).range(3).count() == 3
         ({"reference": True}, "launch has no option 'reference'; did you mean machine=Machine('reference')?"),
         ({"frsh": True}, "launch has no option 'frsh'; did you mean 'fresh'?"),
     ],
-    ids=["until", "reference", "another"],
 )
 def test_a_wrong_argument_is_answered_by_the_right_one(options, raised):
     with pytest.raises((TypeError, ValueError), match=re.escape(raised)):
-        launch(summing, **options)  # type: ignore[arg-type] # the mistakes under test
+        launch(summing, **options)
 
 
 def test_the_result_is_shown_in_a_line_with_what_was_done_and_where(tmp_path):
     first, again = (launch(summing, until="once", machine=REFERENCE, path=tmp_path, durable=False) for _ in range(2))
-    assert (
-        repr(first)
-        == "<Launched tests.launching.test_launching, window 3; 3 windows, 0 B read, 0 B written to 0 files>"
-    )
-    assert repr(again).endswith("window 3; no new input since window 3>")
+    figures = "window 4; 4 windows, 0 B read, 0 B written to 0 files"
+    assert repr(first) == f"<Launched tests.launching.cast, {figures}>"
+    assert repr(again).endswith("window 4; no new input since window 4>")
 
 
 def writing(dag: Dag, conf: Config) -> None:

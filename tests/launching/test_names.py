@@ -77,13 +77,8 @@ def test_another_application_of_the_same_name_is_reported(tmp_path, caplog):
     def run(looks: tuple[tuple[int, ...], ...]) -> list[str]:
         caplog.clear()
         with caplog.at_level(logging.WARNING):
-            launch(
-                numbers_collected(looks),
-                until="once",
-                machine=Machine("reference"),
-                path=tmp_path / "app",
-                durable=False,
-            )
+            options = {"machine": Machine("reference"), "path": tmp_path / "app", "durable": False}
+            launch(numbers_collected(looks), until="once", **options)
         return [record.getMessage() for record in caplog.records if record.name == "dagkit.launching"]
 
     assert run(((3,),)) == []

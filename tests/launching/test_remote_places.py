@@ -65,7 +65,6 @@ class Remote:
         return [*dagkit, "--reference", "--once", f"--path={self.ledger}", *definitions, *options]
 
     def output(self) -> list[str]:
-        """The lines of all output files."""
         filesystem, path, _ = resolved(below(self.url, "out"))
         lines: list[str] = []
         for file in filesystem.get_file_info(FileSelector(path, recursive=True)):

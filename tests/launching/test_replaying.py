@@ -1,21 +1,20 @@
-"""A window that runs again has the state, the items and the work that it had, and touches nothing of the run."""
+"""A window runs again with the state, the items and the work that it had, and touches nothing; lines are traced so."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from dagkit import Config, Dag, InputPort, Operator, OutputPort, State
+from dagkit import Config, InputPort, Operator, OutputPort, State
 from dagkit.compiler import compile_application
 from dagkit.replaying import Compared, ReplayRefused, replayed, windows_of
+from dagkit.retracing.retrace import trace
 from dagkit_operators import MatchFiles, PartWriter, ReadFiles
+from tests.backends.cast import chained
 from tests.engine.cast import Desk, Draw, Hurried, Script, files_in, lines_through_filter, some_lines
 
 
 class Total(Operator):
-    """Sends the sum of all numbers so far."""
-
-    kind = "test.total/1"
     input = InputPort(int)
     output = OutputPort(int)
     total = State(0)
@@ -28,12 +27,9 @@ class Total(Operator):
 def totals(home: Path, factor: int = 1) -> Draw:
     """The sum of all numbers so far, in a file that is complete at the end; a window for each number."""
 
-    def draw(dag: Dag, conf: object) -> None:
-        script = dag.add_operator("script", Script(looks=tuple((number,) for number in range(1, 5))))
-        writer = PartWriter(file_path=str(home / "out"), format=lambda number: str(number * factor))
-        script >> dag.add_operator("total", Total()) >> dag.add_operator("writer", writer)
-
-    return draw
+    script = Script(looks=tuple((number,) for number in range(1, 5)))
+    writer = PartWriter(file_path=str(home / "out"), format=lambda number: str(number * factor))
+    return lambda dag, _: chained(dag, script=script, total=Total(), writer=writer)
 
 
 def replays(desk: Desk, draw: Callable[..., None], window: int, shadow: Path) -> list[Compared]:
@@ -100,9 +96,6 @@ def test_a_window_that_was_not_committed_is_refused(tmp_path, window):
 
 
 class Place(Operator):
-    """Sends the path of the file with this number."""
-
-    kind = "test.place/1"
     input = InputPort(int)
     output = OutputPort(str)
     folder: str
@@ -114,22 +107,16 @@ class Place(Operator):
 class CountedPlace(Place):
     """Keeps how many there were, which could change what it sends."""
 
-    kind = "test.counted_place/1"
     count = State(0)
 
 
 def matched(home: Path, place: type[Place] = Place, suffix: str = "") -> Draw:
     """Files that an operator in the middle of the graph finds, one in each window, line by line in parts."""
 
-    def draw(dag: Dag, conf: object) -> None:
-        places = dag.add_operator("places", place(folder=str(home / "in")))
-        found = dag.add_operator("found", MatchFiles())
-        reader = dag.add_operator("reader", ReadFiles(parse=str))
-        writer = PartWriter(file_path=str(home / "out"), format=lambda line: f"{line}{suffix}")
-        dag.add_operator("script", Script(looks=((0,), (1,)))) >> places >> found >> reader
-        reader >> dag.add_operator("writer", writer)
-
-    return draw
+    script, places = Script(looks=((0,), (1,))), place(folder=str(home / "in"))
+    writer = PartWriter(file_path=str(home / "out"), format=lambda line: f"{line}{suffix}")
+    found = {"found": MatchFiles(), "reader": ReadFiles(parse=str)}
+    return lambda dag, _: chained(dag, script=script, places=places, **found, writer=writer)
 
 
 def matched_files(home: Path) -> None:
@@ -165,3 +152,25 @@ def test_work_that_cannot_be_found_again_is_refused(tmp_path, place, is_there, w
         (tmp_path / "in/a").unlink()
     with pytest.raises(ReplayRefused, match=f"not all elements that .* processed can be found again: .*{why}"):
         replays(desk, matched(tmp_path, place), window, tmp_path / "shadow")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fused", [True, False])
+def test_lines_of_blocks_that_were_split_have_one_source_each(tmp_path, fused):
+    text = some_lines(30)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/a").write_text(text)
+    draw = lines_through_filter(tmp_path, block_size=256, fused=fused)
+    desk = Desk(tmp_path, draw, backend=Hurried)
+    windows = desk.run().run_state.checkpoint.window
+    compilation = compile_application(draw, Config.of({}))
+    seen = set()
+    for name, content in desk.outputs().items():
+        for number, line in enumerate(content.decode().splitlines(), 1):
+            traced = trace(compilation, desk.ledger(), str(desk.out / name), number)
+            (source,) = traced.sources
+            assert (traced.reason, traced.text, source.text) == ("", line, line)
+            assert text[source.start : source.end] == f"{line}\n"
+            seen.add((source.start, traced.window))
+    assert len(seen) == 20
+    assert 2 < len({window for _, window in seen}) <= windows

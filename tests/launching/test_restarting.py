@@ -5,6 +5,8 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -26,7 +28,7 @@ from tests.engine.cast import Desk, Hurried, files_in, lines_through_filter, num
 from tests.engine.delivery_cast import numbers_inserted
 from tests.engine.files.test_compact import written
 from tests.engine.receipts.test_receipts import NAMES, desk_at, filled, receipts
-from tests.launching.test_launching import Numbers
+from tests.launching.cast import Numbers
 from tests.processes import run_program
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -83,33 +85,25 @@ def test_files_that_are_gone_are_named_and_written_again(tmp_path):
     assert desk.outputs() == whole
 
 
-def test_folders_that_only_later_windows_filled_go_with_their_files(tmp_path, monkeypatch):
-    def a_folder_for_each_window(dag: Dag, conf: Config) -> None:
-        writer = PartWriter(file_path="out", file_name="{window}/{partition}-{number}", rotation_windows=1)
-        dag.add_operator("Numbers", Numbers()) >> dag.add_operator("Text", Map(str)) >> dag.add_operator("W", writer)
+def folders_of_windows(dag: Dag, conf: Config) -> None:
+    writer = PartWriter(file_path="out", file_name="{window}/{partition}-{number}", rotation_windows=1)
+    numbers = dag.add_operator("Numbers", Numbers(last=3))
+    numbers >> dag.add_operator("Text", Map(str)) >> dag.add_operator("W", writer)
 
+
+@pytest.mark.parametrize("removed", [True, False], ids=["empty folders go", "folders that cannot be removed stay"])
+def test_files_that_later_windows_wrote_go_with_the_folders_that_only_they_filled(tmp_path, monkeypatch, removed):
     monkeypatch.chdir(tmp_path)
-    launched = launch(a_folder_for_each_window, until="once", machine=Machine("reference"), path="app", durable=False)
-    assert [folder.name for folder in sorted((tmp_path / "out").iterdir())] == ["1", "2", "3"]
-    Restart.planned(launched.application_path, 1).perform(NOON)
-    assert [folder.name for folder in (tmp_path / "out").iterdir()] == ["1"]
-
-
-def test_emptied_folders_that_cannot_be_removed_stay_and_all_files_move(tmp_path, monkeypatch):
-    def a_folder_for_each_window(dag: Dag, conf: Config) -> None:
-        writer = PartWriter(file_path="out", file_name="{window}/{partition}-{number}", rotation_windows=1)
-        dag.add_operator("Numbers", Numbers()) >> dag.add_operator("Text", Map(str)) >> dag.add_operator("W", writer)
-
-    monkeypatch.chdir(tmp_path)
-    for window in "23":
+    for window in "" if removed else "23":
         (tmp_path / "disk" / window).mkdir(parents=True)
         (tmp_path / "out").mkdir(exist_ok=True)
         (tmp_path / "out" / window).symlink_to(tmp_path / "disk" / window)
-    launched = launch(a_folder_for_each_window, until="once", machine=Machine("reference"), path="app", durable=False)
-    planned = Restart.planned(launched.application_path, 1)
-    kept = Path(planned.perform(NOON))
-    assert [Path(f"{kept}/{WITHDRAWN}{file}").is_file() for file in planned.withdrawn] == [True, True]
+    launched = launch(folders_of_windows, until="once", machine=Machine("reference"), path="app", durable=False)
     assert sorted(folder.name for folder in (tmp_path / "out").iterdir()) == ["1", "2", "3"]
+    planned = Restart.planned(launched.application_path, 1)
+    kept = planned.perform(NOON)
+    assert [Path(f"{kept}/{WITHDRAWN}{file}").is_file() for file in planned.withdrawn] == [True, True]
+    assert sorted(folder.name for folder in (tmp_path / "out").iterdir()) == (["1"] if removed else ["1", "2", "3"])
 
 
 def test_a_restart_that_was_planned_before_a_launch_changes_nothing(tmp_path):
@@ -171,19 +165,11 @@ def test_a_restart_that_is_killed_anywhere_is_finished_or_has_changed_nothing(tm
         last = desk.run().checkpoint.window
         whole = desk.outputs()
         killed = [sys.executable, "-c", KILLED, desk.place, str(step)]
-        path = os.pathsep.join(filter(None, sys.path))
-        code = run_program(killed, check=False, env={**os.environ, "PYTHONPATH": path}, seconds=50).returncode
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        code = run_program(killed, check=False, env=environment, seconds=50).returncode
         assert code in (0, -signal.SIGKILL)
         begins: list[int] = []
-        observers = [lambda event, begins=begins: isinstance(event, Resumed) and begins.append(event.window_id)]
-        launch(
-            desk.draw,
-            until="once",
-            machine=Machine("reference"),
-            path=desk.place,
-            durable=False,
-            observers=observers,
-        )
+        launched_again(desk, lambda event, begins=begins: isinstance(event, Resumed) and begins.append(event.window_id))
         assert begins[0] in (1, last)
         seen.add(begins[0] == 1)
         assert (desk.outputs(), desk.faults()) == (whole, [])
@@ -192,24 +178,32 @@ def test_a_restart_that_is_killed_anywhere_is_finished_or_has_changed_nothing(tm
     assert (seen, step > 6) == ({True, False}, True)
 
 
+@contextmanager
+def locked(folder: str) -> Iterator[None]:
+    """Another process works in the folder."""
+    opened = os.open(folder, os.O_RDONLY)
+    fcntl.flock(opened, fcntl.LOCK_EX)
+    yield
+    os.close(opened)
+
+
 def test_a_launch_waits_for_no_restart_and_moves_no_files_beside_it(tmp_path):
     desk = two_files(tmp_path)
     desk.run()
     planned = Restart.planned(desk.place, 1)
     kept = planned.perform(NOON)
     RestartMark(kept=kept, withdrawn=planned.withdrawn).write(Path(desk.place))  # its process still moves files
-    folder = os.open(kept, os.O_RDONLY)
-    fcntl.flock(folder, fcntl.LOCK_EX)
-    for begin in (lambda: Restart.planned(desk.place, 1), lambda: launched_again(desk)):
-        with pytest.raises(RestartRefused, match="another process restarts or launches the application now"):
-            begin()
-    os.close(folder)
+    with locked(kept):
+        for begin in (lambda: Restart.planned(desk.place, 1), lambda: launched_again(desk)):
+            with pytest.raises(RestartRefused, match="another process restarts or launches the application now"):
+                begin()
     assert launched_again(desk).window_id > 1
     assert not Path(desk.place, "restart.json").exists()
 
 
-def launched_again(desk: Desk) -> Launched:
-    return launch(desk.draw, until="once", machine=Machine("reference"), path=desk.place, durable=False)
+def launched_again(desk: Desk, *observers: Observer) -> Launched:
+    options = {"machine": Machine("reference"), "path": desk.place, "durable": False, "observers": observers}
+    return launch(desk.draw, until="once", **options)
 
 
 def test_the_status_after_a_restart_names_the_window_that_the_next_launch_resumes_after(tmp_path):
@@ -246,11 +240,9 @@ def test_two_restarts_at_once_do_not_disturb_each_other(tmp_path):
     desk = two_files(tmp_path)
     desk.run()
     first, second = Restart.planned(desk.place, 1), Restart.planned(desk.place, 1)
-    folder = os.open(desk.place, os.O_RDONLY)
-    fcntl.flock(folder, fcntl.LOCK_EX)
-    with pytest.raises(RestartRefused, match="another process restarts or launches the application now"):
+    busy = "another process restarts or launches the application now"
+    with locked(desk.place), pytest.raises(RestartRefused, match=busy):
         first.perform(NOON)
-    os.close(folder)
     first.perform(NOON)
     with pytest.raises(RestartRefused, match="window 1 is the last one"):
         second.perform(NOON)
@@ -258,18 +250,9 @@ def test_two_restarts_at_once_do_not_disturb_each_other(tmp_path):
 
 
 def test_an_application_that_was_launched_since_the_question_is_not_renamed(tmp_path):
-    def run(*observers: Observer) -> None:
-        launch(
-            numbers_collected(((9,), (9,), (9,))),
-            until="once",
-            machine=Machine("reference"),
-            path=tmp_path / "app",
-            durable=False,
-            observers=observers,
-        )
-
-    run()
-    planned, refused = Restart.planned(str(tmp_path / "app"), 1), []
+    desk = Desk(tmp_path, numbers_collected(((9,), (9,), (9,))))
+    launched_again(desk)
+    planned, refused = Restart.planned(desk.place, 1), []
 
     def answer(event: RunEvent) -> None:
         if isinstance(event, Resumed):
@@ -277,7 +260,7 @@ def test_an_application_that_was_launched_since_the_question_is_not_renamed(tmp_
                 planned.perform(NOON)
             refused.append(event)
 
-    run(answer)
+    launched_again(desk, answer)
     assert len(refused) == 1
     assert [path.name for path in tmp_path.glob("app*")] == ["app"]
 
@@ -285,12 +268,10 @@ def test_an_application_that_was_launched_since_the_question_is_not_renamed(tmp_
 def test_pieces_of_a_file_that_were_joined_later_are_missed_before_anything_changes(tmp_path, monkeypatch):
     monkeypatch.setattr(compact, "MOST_PIECES", 2)
     desk = written(tmp_path, 5)
-    desk.run(windows=4)
-    with pytest.raises(RestartRefused, match="not complete after window 1"):
-        Restart.planned(desk.place, 1)
-    desk.run()
-    with pytest.raises(RestartRefused, match="not complete after window 1"):
-        Restart.planned(desk.place, 1)
+    for windows in (4, None):
+        desk.run(windows=windows)
+        with pytest.raises(RestartRefused, match="not complete after window 1"):
+            Restart.planned(desk.place, 1)
     assert files_in(desk.out)
 
 

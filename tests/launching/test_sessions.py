@@ -1,6 +1,5 @@
 """A launch whose sessions end resumes in others, as on a Spark Connect server that starts again."""
 
-import json
 import logging
 import signal
 import threading
@@ -9,51 +8,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dagkit import Config, Dag, InputOperator, InputPort, Operator, OutputPort, State
 from dagkit.api.outage import Patience, present_outages
 from dagkit.engine.changes.requests import Request, StopRun, ask, reply_to
 from dagkit.engine.points import Point
 from dagkit.engine.reports.run_events import Failed, Resumed, RunEvent, Starting
 from dagkit.engine.reports.status_file import DriverRuns, read_status
 from dagkit.errors import RunFailure
-from dagkit.launching import Machine, launch
+from dagkit.launching import Launched, Machine, launch
 from dagkit.ledger import Ledger, SequenceTaken
-from dagkit.ledger.audit.verify import verify
 from dagkit.sessions import MOST_IN_VAIN, Sessions
+from tests.launching.cast import LAST, place, summed, summing
 from tests.patience import join, within
-
-LAST = 4
-
-
-class Numbers(InputOperator):
-    """One number in each window, up to the last."""
-
-    kind = "sessions.numbers/1"
-    output = OutputPort(int)
-    sent = State(0)
-
-    def emit_tuples(self) -> None:
-        if self.sent < LAST:
-            self.sent += 1
-            self.output.emit(self.sent)
-
-
-class Sum(Operator):
-    """Adds up."""
-
-    kind = "sessions.sum/1"
-    input = InputPort(int)
-    total = State(0)
-
-    def process(self, item: int) -> None:
-        self.total += item
-
-
-def summing(dag: Dag, conf: Config) -> None:
-    dag.add_operator("Numbers", Numbers()) >> dag.add_operator("Sum", Sum())
 
 
 class Lost(RunFailure):
@@ -64,8 +33,6 @@ class Lost(RunFailure):
 
 
 class Away(RunFailure):
-    """Nothing listens there."""
-
     code = "spark-unavailable"
 
 
@@ -115,33 +82,31 @@ def _here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def summed() -> int:
-    """The sum that the ledger of the only application has, which verifies."""
-    (place,) = Path(".dagkit").iterdir()
-    ledger = Ledger.open(str(place))
-    assert verify(ledger).is_valid
-    (name,) = {*ledger.names()} - {"Numbers"}
-    total: int = json.loads(ledger.chain(name).checkpoint() or b"")["state"]["Sum"][0]["total"]
-    return total
+def launched(probe: Any, at_opening: Any = lambda: None, **options: Any) -> Launched:
+    """A launch on the server, whose sessions end."""
+    return launch(summing, machine=OnServer("reference", at_opening=at_opening), probe=probe, **options)
+
+
+def resumed(**options: Any) -> int | None:
+    """The last window after a launch elsewhere."""
+    return launch(summing, until="once", machine=Machine("reference"), **options).window_id
 
 
 @pytest.mark.parametrize("point", [Point.PLANNED, Point.RUNNING, Point.STAGED, Point.APPENDED])
 def test_a_launch_resumes_in_another_session(point):
     probe = Ending([2, 3], point)
-    launched = launch(summing, until="once", machine=OnServer("reference"), probe=probe)
-    assert (launched.window_id, summed(), probe.windows) == (LAST, 10, [])
-    assert launched.status is not None
-    assert launched.status.state == "stopped"
+    ended = launched(probe, until="once")
+    assert (ended.window_id, summed(), probe.windows, ended.status.state) == (LAST, 10, [], "stopped")
 
 
 def test_the_end_of_a_session_is_reported_once(caplog):
     seen: list[RunEvent] = []
-    launch(summing, until="once", machine=OnServer("reference"), probe=Ending([3]), observers=[seen.append])
+    launched(Ending([3]), until="once", observers=[seen.append])
     assert [each for each in seen if isinstance(each, Failed | Starting | Resumed)] == [
-        Resumed("tests.launching.test_sessions", 0, 0, promised=False),
+        Resumed("tests.launching.cast", 0, 0, promised=False),
         Failed(3, None, "Lost: the server has started again", again=True),
         Starting("opening another session at spark:15002"),
-        Resumed("tests.launching.test_sessions", 2, 1, promised=True),
+        Resumed("tests.launching.cast", 2, 1, promised=True),
     ]
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == [
         "the server has started again; the launch resumes from its ledger, in another session"
@@ -149,30 +114,26 @@ def test_the_end_of_a_session_is_reported_once(caplog):
 
 
 def test_the_number_of_windows_counts_over_all_sessions():
-    launched = launch(summing, until="once", windows=3, machine=OnServer("reference"), probe=Ending([2, 3, 3]))
-    assert (launched.window_id, summed()) == (3, 6)
+    assert (launched(Ending([2, 3, 3]), until="once", windows=3).window_id, summed()) == (3, 6)
 
 
 def test_a_fresh_launch_is_fresh_once():
-    launch(summing, until="once", windows=1, machine=Machine("reference"))
-    launched = launch(summing, until="once", fresh=True, machine=OnServer("reference"), probe=Ending([2, 3]))
-    places = [*Path(".dagkit").iterdir()]
-    assert (launched.window_id, len(places)) == (LAST, 2)
+    resumed(windows=1)
+    ended = launched(Ending([2, 3]), until="once", fresh=True)
+    assert (ended.window_id, len([*Path(".dagkit").iterdir()])) == (LAST, 2)
 
 
 def test_it_ends_after_some_sessions_in_vain():
     probe = Ending([1, 2, 2, *[3] * MOST_IN_VAIN, 3])
     with pytest.raises(Lost):
-        launch(summing, until="once", machine=OnServer("reference"), probe=probe)
-    assert probe.windows == [3]
-    assert summed() == 3
-    assert launch(summing, until="once", machine=Machine("reference")).window_id == LAST
-    assert summed() == 10
+        launched(probe, until="once")
+    assert (probe.windows, summed()) == ([3], 3)
+    assert (resumed(), summed()) == (LAST, 10)
 
 
 def test_sessions_elsewhere_are_not_replaced():
     with pytest.raises(Lost):
-        launch(summing, until="once", machine=Machine("reference"), probe=Ending([2]))
+        resumed(probe=Ending([2]))
 
 
 def test_other_failures_are_raised():
@@ -183,13 +144,12 @@ def test_other_failures_are_raised():
         raise Incomplete("packages are missing", "install them")
 
     with pytest.raises(Incomplete):
-        launch(summing, until="once", machine=OnServer("reference", at_opening=fail), probe=Ending([2]))
+        launched(Ending([2]), fail, until="once")
 
 
 def test_it_waits_for_a_server_that_is_away(caplog):
     refusing = Refusing(2)
-    launched = launch(summing, until="once", machine=OnServer("reference", at_opening=refusing), probe=Ending([2]))
-    assert (launched.window_id, summed()) == (LAST, 10)
+    assert (launched(Ending([2]), refusing, until="once").window_id, summed()) == (LAST, 10)
     assert refusing.asked[0] == ""
     assert all("the Spark Connect server spark:15002 has not answered for" in each for each in refusing.asked[1:])
     assert [record.getMessage().partition(", after")[0] for record in caplog.records[1:]] == [
@@ -205,32 +165,25 @@ def test_a_signal_ends_the_waiting():
         raise Away("nothing listens there")
 
     with pytest.raises(Lost):
-        launch(summing, machine=OnServer("reference", at_opening=interrupted), probe=Ending([2]))
-    (place,) = Path(".dagkit").iterdir()
-    status = read_status(Ledger.open(str(place)).store)
-    assert status is not None
-    assert (status.state, status.window, status.error and status.error.code) == ("failed", 1, "spark-ended")
-    assert launch(summing, until="once", machine=Machine("reference")).window_id == LAST
+        launched(Ending([2]), interrupted)
+    status = read_status(Ledger.open(place()).store)
+    assert (status.state, status.window, status.error.code) == ("failed", 1, "spark-ended")
+    assert resumed() == LAST
 
 
 def test_a_request_ends_the_waiting():
     asked: list[Request] = []
 
     def stopped_from_outside() -> None:
-        (place,) = Path(".dagkit").iterdir()
-        store = Ledger.open(str(place)).store
-        status = read_status(store)
-        assert status is not None
-        asked.append(ask(store, StopRun(launch=status.driver.launch), datetime.now(UTC)))
+        store = Ledger.open(place()).store
+        asked.append(ask(store, StopRun(launch=read_status(store).driver.launch), datetime.now(UTC)))
         raise Away("nothing listens there")
 
     with pytest.raises(Lost):
-        launch(summing, machine=OnServer("reference", at_opening=stopped_from_outside), probe=Ending([2]))
-    (place,) = Path(".dagkit").iterdir()
-    reply = reply_to(Ledger.open(str(place)).store, asked[0])
-    assert reply is not None
+        launched(Ending([2]), stopped_from_outside)
+    reply = reply_to(Ledger.open(place()).store, asked[0])
     assert (reply.done, reply.window) == (True, 1)
-    assert launch(summing, until="once", machine=Machine("reference")).window_id == LAST
+    assert resumed() == LAST
 
 
 def test_no_session_is_opened_for_a_launch_that_is_to_stop():
@@ -242,7 +195,7 @@ def test_no_session_is_opened_for_a_launch_that_is_to_stop():
 
     opened = Refusing(0)
     with pytest.raises(Lost):
-        launch(summing, machine=OnServer("reference", at_opening=opened), probe=Stopping([2]))
+        launched(Stopping([2]), opened)
     assert opened.asked == []
 
 
@@ -262,13 +215,10 @@ def test_it_does_not_wait_for_ever():
 
 
 def test_a_driver_that_was_replaced_meanwhile_stops():
-    def replaced() -> None:
-        launch(summing, until="once", windows=1, machine=Machine("reference"), take_over=True)
-
     with pytest.raises(SequenceTaken):
-        launch(summing, until="once", machine=OnServer("reference", at_opening=replaced), probe=Ending([2]))
+        launched(Ending([2]), lambda: resumed(windows=1, take_over=True), until="once")
     assert summed() == 3
-    assert launch(summing, until="once", machine=Machine("reference")).window_id == LAST
+    assert resumed() == LAST
 
 
 def test_a_driver_stops_that_another_one_is_about_to_replace():
@@ -279,11 +229,7 @@ def test_a_driver_stops_that_another_one_is_about_to_replace():
             there.set()
             assert released.wait(within(60))
 
-    other = threading.Thread(
-        target=launch,
-        args=(summing,),
-        kwargs={"until": "once", "machine": Machine("reference"), "take_over": True, "observers": [hold]},
-    )
+    other = threading.Thread(target=resumed, kwargs={"take_over": True, "observers": [hold]})
 
     def replaced() -> None:
         other.start()
@@ -291,7 +237,7 @@ def test_a_driver_stops_that_another_one_is_about_to_replace():
 
     try:
         with pytest.raises(DriverRuns):
-            launch(summing, until="once", machine=OnServer("reference", at_opening=replaced), probe=Ending([2]))
+            launched(Ending([2]), replaced, until="once")
     finally:
         released.set()
         join(other, seconds=50)

@@ -18,7 +18,6 @@ class Azurite(ScriptedServer):
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables by which clients find the server."""
         return {
             "AZURE_STORAGE_ACCOUNT_NAME": ACCOUNT,
             "AZURE_STORAGE_ACCOUNT_KEY": KEY,

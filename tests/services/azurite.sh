@@ -31,29 +31,15 @@ run() {
     fetch
     local folder made
     open_folder "${1:-}"
-    local port=${2:-$(free_port)} with=()
-    if command -v setpriv > /dev/null; then
-        with=(setpriv --pdeathsig KILL) # also if this script is killed
-    fi
+    local port=${2:-$(free_port)}
     # newer clients speak newer versions of the interface than Azurite knows
     "${with[@]}" node "$cache/node_modules/azurite/dist/src/blob/main.js" --blobHost 127.0.0.1 --blobPort "$port" \
         --location "$folder/data" --silent --skipApiVersionCheck --disableTelemetry > "$folder/log" 2>&1 < /dev/null &
     local server=$!
     # shellcheck disable=SC2064
-    trap "kill -9 $server 2> /dev/null || true; wait $server 2> /dev/null || true; test -z '$made' || rm -rf '$folder'" EXIT
-    until (: < "/dev/tcp/127.0.0.1/$port") 2> /dev/null; do
-        if ! kill -0 $server 2> /dev/null; then
-            cat "$folder/log" >&2
-            exit 1
-        fi
-        sleep 0.1
-    done
-    echo "READY $port $server"
-    cat > /dev/null # until the process that started this one closes the pipe or ends
+    trap "ends '$folder' '$made' $server" EXIT
+    await $server log listens "$port"
+    serve "$port" $server
 }
 
-case ${1:-run} in
-    fetch) fetch ;;
-    run) run "${@:2}" ;;
-    *) echo "usage: $0 fetch | run [FOLDER [PORT]]" >&2; exit 64 ;;
-esac
+command_of "$@"

@@ -55,14 +55,12 @@ class Broker(ScriptedServer):
         return confluent().admin.AdminClient({"bootstrap.servers": self.address, **QUIET})
 
     def topic(self, partitions: int = 1, *, name: str | None = None, **config: str) -> str:
-        """Create a topic, and return its name."""
         name = name or f"topic-{next(_numbers)}-{os.getpid()}"
         settings = {key.replace("_", "."): value for key, value in config.items()}
         done(self.admin.create_topics([confluent().admin.NewTopic(name, partitions, 1, config=settings)]))
         return name
 
     def configure(self, topic: str, **config: str) -> None:
-        """Change settings of a topic."""
         admin = confluent().admin
         entries = [
             admin.ConfigEntry(key.replace("_", "."), value, incremental_operation=admin.AlterConfigOpType.SET)
@@ -96,7 +94,6 @@ class Broker(ScriptedServer):
     # ---- messages
 
     def produce(self, topic: str, values: Iterable[Any], partition: int = 0, **properties: Any) -> None:
-        """Append values; a pair is a key and a value."""
         producer, lost = self.producer(), list[Any]()
         for value in values:
             key, content = value if isinstance(value, tuple) else (None, value)
@@ -164,7 +161,6 @@ def as_bytes(value: Any) -> bytes | None:
 
 
 def done(futures: Any) -> None:
-    """Wait for the answers of a request."""
     for future in futures.values():
         future.result(within(60))
 
@@ -173,8 +169,5 @@ def done(futures: Any) -> None:
 def running(folder: Path) -> Iterator[Broker]:
     """A broker that is stopped at the end."""
     pytest.importorskip("confluent_kafka", reason="run: pip install 'dagkit[kafka]'")
-    broker = Broker(folder)
-    try:
-        yield broker.start()
-    finally:
-        broker.stop()
+    with Broker(folder) as broker:
+        yield broker

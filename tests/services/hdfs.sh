@@ -53,26 +53,9 @@ run() {
     hadoop datanode org.apache.hadoop.hdfs.server.datanode.DataNode
     local node=$!
     # shellcheck disable=SC2064
-    trap "stop $manager $node '$folder' '$made'" EXIT
-    until grep -qs 'Adding new storage ID' "$folder/namenode.log"; do
-        if ! kill -0 $manager $node 2> /dev/null; then
-            cat "$folder/namenode.log" "$folder/datanode.log" >&2
-            exit 1
-        fi
-        sleep 0.1
-    done
-    echo "READY $2 $manager"
-    cat > /dev/null # until the process that started this one closes the pipe or ends
+    trap "ends '$folder' '$made' $manager $node" EXIT
+    await "$manager $node" "namenode.log datanode.log" grep -qs 'Adding new storage ID' "$folder/namenode.log"
+    serve "$2" $manager
 }
 
-stop() { # NAMENODE DATANODE FOLDER MADE
-    kill -9 "$1" "$2" 2> /dev/null || true
-    wait "$1" "$2" 2> /dev/null || true
-    test -z "$4" || rm -rf "$3"
-}
-
-case ${1:-run} in
-    fetch) fetch ;;
-    run) run "${@:2}" ;;
-    *) echo "usage: $0 fetch | run [FOLDER]" >&2; exit 64 ;;
-esac
+command_of "$@"

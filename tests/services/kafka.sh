@@ -84,31 +84,15 @@ run() {
     fi
     test -e "$folder/data" || cp -r "$cache/formatted" "$folder/data"
     settings "$folder" "$folder/data" "${@:2}" > "$folder/broker.properties"
-    local with=()
-    if command -v setpriv > /dev/null; then
-        with=(setpriv --pdeathsig KILL) # also if this script is killed
-    fi
     local tuned=${KAFKA_JVM_PERFORMANCE_OPTS:--Xmx384m -XX:+UseSerialGC -XX:TieredStopAtLevel=1}
     # shellcheck disable=SC2086
     "${with[@]}" "$java" $tuned -Xshare:auto -XX:-UsePerfData \
         -cp "$cache/jars/*" kafka.Kafka "$folder/broker.properties" > "$folder/broker.log" 2>&1 < /dev/null &
     local broker=$!
     # shellcheck disable=SC2064
-    trap "kill -9 $broker 2> /dev/null || true; wait $broker 2> /dev/null || true; test -z '$made' || rm -rf '$folder'" EXIT
-    until (: < "/dev/tcp/127.0.0.1/$2") 2> /dev/null; do
-        if ! kill -0 $broker 2> /dev/null; then
-            echo "the broker ended, perhaps because a port of ${*:2} is taken; it logged:" >&2
-            cat "$folder/broker.log" >&2
-            exit 1
-        fi
-        sleep 0.1
-    done
-    echo "READY ${*:2} $broker"
-    cat > /dev/null # until the process that started this one closes the pipe or ends
+    trap "ends '$folder' '$made' $broker" EXIT
+    await $broker broker.log listens "$2"
+    serve "${@:2}" $broker
 }
 
-case ${1:-run} in
-    fetch) fetch ;;
-    run) run "${@:2}" ;;
-    *) echo "usage: $0 fetch | run [FOLDER [PORT...]]" >&2; exit 64 ;;
-esac
+command_of "$@"

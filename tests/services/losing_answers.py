@@ -10,11 +10,8 @@ _COMMIT = b"COMMIT"
 
 
 class LosingAnswers(LosingProxy):
-    """Loses answers to commits."""
-
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
-        assert parts.port is not None
         super().__init__("127.0.0.1", parts.port)
         self.url = url.replace(str(parts.port), str(self.port))
         """The database behind the proxy."""

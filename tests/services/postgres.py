@@ -59,9 +59,6 @@ class PostgresServer(ScriptedServer):
 @contextmanager
 def running() -> Iterator[PostgresServer]:
     """A server that runs as long as the block. Skip the test if PostgreSQL is not installed."""
-    with tempfile.TemporaryDirectory(prefix="postgres-") as folder:  # its user may not enter the folders of pytest
-        server = PostgresServer(Path(folder)).start()
-        try:
-            yield server
-        finally:
-            server.stop()
+    # its user may not enter the folders of pytest
+    with tempfile.TemporaryDirectory(prefix="postgres-") as folder, PostgresServer(Path(folder)) as server:
+        yield server

@@ -51,15 +51,8 @@ run() {
     local server=$!
     # shellcheck disable=SC2064
     trap "stop $server '$folder' '$made'" EXIT
-    until "$bin/pg_isready" -q -h 127.0.0.1 -p "$port" -d postgres -U dagkit; do
-        if ! kill -0 $server 2> /dev/null; then
-            cat "$folder/log" >&2
-            exit 1
-        fi
-        sleep 0.1
-    done
-    echo "READY $port $server"
-    cat > /dev/null # until the process that started this one closes the pipe or ends
+    await $server log "$bin/pg_isready" -q -h 127.0.0.1 -p "$port" -d postgres -U dagkit
+    serve "$port" $server
 }
 
 stop() { # SERVER FOLDER MADE
@@ -69,7 +62,4 @@ stop() { # SERVER FOLDER MADE
     test -z "$3" || rm -rf "$2"
 }
 
-case ${1:-run} in
-    run) run "${@:2}" ;;
-    *) echo "usage: $0 run [FOLDER [PORT]]" >&2; exit 64 ;;
-esac
+command_of "$@"

@@ -32,27 +32,16 @@ run() {
         RABBITMQ_MNESIA_BASE=$folder/data RABBITMQ_LOG_BASE=$folder/log RABBITMQ_PID_FILE=$folder/pid \
         RABBITMQ_CONF_ENV_FILE=$folder/none RABBITMQ_DIST_PORT=$(free_port) ERL_EPMD_PORT=$(free_port) \
         RABBITMQ_NODENAME=dagkit$port@localhost
-    local with=()
-    if command -v setpriv > /dev/null; then
-        with=(setpriv --pdeathsig KILL) # also if this script is killed
-    fi
     "${with[@]}" epmd > /dev/null 2>&1 < /dev/null & # else Erlang starts one that stays
     local mapper=$!
     : > "$folder/broker.log" # that of an earlier broker has the line that is waited for
     "${with[@]}" "$server" > "$folder/broker.log" 2>&1 < /dev/null &
-    local server_script=$! broker=
+    local script=$!
     # shellcheck disable=SC2064
-    trap "stop $server_script $mapper '$folder' '$made'" EXIT
-    until grep -q "completed with" "$folder/broker.log"; do # its port is open before: it still closes connections then
-        if ! kill -0 $server_script 2> /dev/null; then
-            cat "$folder/broker.log" >&2
-            exit 1
-        fi
-        sleep 0.1
-    done
-    broker=$(pgrep -P $server_script beam) # the script is its parent
-    echo "READY $port $tls $broker"
-    cat > /dev/null # until the process that started this one closes the pipe or ends
+    trap "stop $script $mapper '$folder' '$made'" EXIT
+    # its port is open before: it still closes connections then
+    await $script broker.log grep -q "completed with" "$folder/broker.log"
+    serve "$port" "$tls" "$(pgrep -P $script beam)" # the script is its parent
 }
 
 stop() { # SCRIPT MAPPER FOLDER MADE
@@ -61,7 +50,4 @@ stop() { # SCRIPT MAPPER FOLDER MADE
     test -z "$4" || rm -rf "$3"
 }
 
-case ${1:-run} in
-    run) run "${@:2}" ;;
-    *) echo "usage: $0 run [FOLDER [PORT TLS]]" >&2; exit 64 ;;
-esac
+command_of "$@"

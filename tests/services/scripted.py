@@ -93,7 +93,6 @@ class ScriptedServer:
 
     def kill(self) -> None:
         """Kill the server, as `kill -9` does."""
-        assert self._process is not None
         os.kill(self._server, signal.SIGKILL)
         self.stop()
 

@@ -42,9 +42,7 @@ class Yarn(ScriptedServer):
 
     def processes(self, program: str) -> list[int]:
         """The processes in containers whose command line contains the name of a program."""
-        assert self._process is not None
         return [*running(program, self._process.pid)]
 
     def logs(self) -> str:
-        """What all containers printed to their standard output."""
         return "".join(log.read_text() for log in sorted((self.folder / "logs").glob("*/*/stdout")))

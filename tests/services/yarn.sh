@@ -50,30 +50,19 @@ run() {
     hadoop nodemanager org.apache.hadoop.yarn.server.nodemanager.NodeManager
     local node=$!
     # shellcheck disable=SC2064
-    trap "stop $manager $node '$folder' '$made'" EXIT
-    until grep -qs 'Registered with ResourceManager' "$folder/nodemanager.log"; do
-        if ! kill -0 $manager $node 2> /dev/null; then
-            cat "$folder/resourcemanager.log" "$folder/nodemanager.log" >&2
-            exit 1
-        fi
-        sleep 0.1
-    done
-    echo "READY $1 $manager"
-    cat > /dev/null # until the process that started this one closes the pipe or ends
+    trap "stop '$folder' '$made' $manager $node" EXIT
+    await "$manager $node" "resourcemanager.log nodemanager.log" \
+        grep -qs 'Registered with ResourceManager' "$folder/nodemanager.log"
+    serve "$1" $manager
 }
 
-stop() { # MANAGER NODE FOLDER MADE
-    kill -9 "$1" "$2" 2> /dev/null || true
-    wait "$1" "$2" 2> /dev/null || true
+stop() { # FOLDER MADE PROCESS...
+    ends "$1" "" "${@:3}"
     # Each container is a session of its own, and outlives its NodeManager.
-    find "$3/local/nmPrivate" -name '*.pid' -exec cat {} + 2> /dev/null | while read -r container; do
+    find "$1/local/nmPrivate" -name '*.pid' -exec cat {} + 2> /dev/null | while read -r container; do
         kill -9 -- "-$container" 2> /dev/null || true
     done
-    test -z "$4" || rm -rf "$3"
+    test -z "$2" || rm -rf "$1"
 }
 
-case ${1:-run} in
-    fetch) fetch ;;
-    run) run "${@:2}" ;;
-    *) echo "usage: $0 fetch | run [FOLDER]" >&2; exit 64 ;;
-esac
+command_of "$@"

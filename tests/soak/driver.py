@@ -20,8 +20,6 @@ KNOWN = "known"
 class KnowingSplitter(FileSplitterInput):
     """A splitter to which the files that exist at its first start count as read."""
 
-    kind = "soak.splitter/1"
-
     def setup(self, context: Context) -> None:
         super().setup(context)
         if not self.known and not self.next_block_id:
@@ -33,13 +31,9 @@ class Soaked(StreamingApplication):
     """Copies the lines of files that do not begin with a dot."""
 
     def populate_dag(self, dag: Dag, conf: Config) -> None:
-        splitter = dag.add_operator("Splitter", KnowingSplitter())
-        reader = dag.add_operator("Reader", LineReader())
+        read = dag.add_operator("Splitter", KnowingSplitter()) >> dag.add_operator("Reader", LineReader())
         keep = dag.add_operator("Filter", Filter(lambda line: not line.startswith(".")))
-        writer = dag.add_operator("Writer", RecordWriter())
-        dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
-        dag.add_stream("lines", reader.messages, keep.input)
-        dag.add_stream("kept", keep.output, writer.input)
+        read >> keep >> dag.add_operator("Writer", RecordWriter())
 
 
 def report(event: RunEvent) -> None:

@@ -152,7 +152,6 @@ class Soak:
 
     def _check(self) -> None:
         """Fail if the driver has ended by itself."""
-        assert self._driver is not None
         assert self._driver.poll() is None, (self._home / "driver.log").read_text(errors="replace")[-4000:]
 
     def _until(self, end: float, warm: float) -> None:
@@ -165,7 +164,6 @@ class Soak:
             if time.monotonic() > warm:
                 if not self.samples:
                     self._begun = self._log.stat().st_size
-                assert self._driver is not None
                 self.samples.append(sampled(self._driver.pid))
 
     # ---- what happens
@@ -190,7 +188,6 @@ class Soak:
             )
 
     def _stop(self) -> None:
-        assert self._driver is not None
         processes = below(self._driver.pid)
         self._driver.send_signal(signal.SIGTERM)
         assert self._driver.wait(within(300)) == 0, (self._home / "driver.log").read_text(errors="replace")[-4000:]
@@ -200,13 +197,11 @@ class Soak:
         self.totals["outliving_processes"] += sum(map(_is_running, processes))
 
     def _kill(self) -> None:
-        assert self._driver is not None
         self._driver.kill()
         self._driver.wait(within(600))
         shutil.rmtree(self._temporary, ignore_errors=True)  # Spark could not remove its folders
 
     def _burst(self) -> None:
-        """Some files arrive at once."""
         for _ in range(self._chance.choice((1, 3, 10, 40))):
             self._files += 1
             self._write(f"new-{self._files // FILES_OF_A_FOLDER}/{self._files}.txt")
@@ -262,13 +257,11 @@ class Soak:
 
     @property
     def windows(self) -> list[Window]:
-        """The windows of the last driver since the figures count."""
         with self._log.open() as log:
             log.seek(self._begun)
             return [Window(**json.loads(line)) for line in log]
 
     def problems(self) -> Iterator[str]:
-        """What is wrong after the end."""
         self._look()
         lost, doubled = self._expected - self._found, self._found - self._expected
         if lost or doubled:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -23,11 +23,10 @@ from dagkit import (
 from dagkit.api.running import Shutdown
 from dagkit.ranges import OFFSET_INFINITY, Deferred, OffsetRange, WorkUnclaimed
 from dagkit.testing import Alone, FakeClock
+from tests.engine.worker.test_lifecycle import Noted
 
 
 class Telling(Operator):
-    """Records the calls that it receives."""
-
     input = InputPort(str)
     other = InputPort(int, optional=True)
     output = OutputPort(str, main=True)
@@ -87,9 +86,11 @@ def test_the_state_is_what_lasts_and_the_operator_that_was_given_is_left_alone()
     assert (again.state, given.count) == ({"count": 2}, 0)
 
 
-def test_for_an_operator_that_cannot_run_the_reason_is_given():
+def test_for_an_operator_that_cannot_run_or_a_class_in_its_place_the_reason_is_given():
     with pytest.raises(AssertionError, match="Telling cannot run: prefix: input should be a valid string"):
         Alone(Telling(prefix=7))
+    with pytest.raises(TypeError, match=r"Twice is a class, not an operator: pass Twice\(…\)"):
+        Alone(Twice)
 
 
 class Twice(RowOperator):
@@ -101,19 +102,12 @@ class Twice(RowOperator):
 
 
 class Length(Operator):
-    """Takes batches only."""
-
     texts = InputPort(str)
     output = OutputPort(int)
 
     @texts.process_batch
     def take(self, batch: Batch[str]) -> Batch[int]:
         return Batch.of([len(item) for item in batch.items()])
-
-
-def test_a_class_in_place_of_an_operator_is_reported():
-    with pytest.raises(TypeError, match=r"Twice is a class, not an operator: pass Twice\(…\)"):
-        Alone(Twice)  # type: ignore[type-var]
 
 
 def test_items_and_batches_are_handed_to_whatever_takes_them():
@@ -166,40 +160,7 @@ def test_an_input_operator_looks_at_the_clock_that_it_is_given():
     assert (alone.sent(), alone.state) == (["00:00", "00:02"], {"told": 2})
 
 
-class Noting(Operator):
-    """Records the callbacks that it receives."""
-
-    heard: ClassVar[list[str]] = []
-
-    def setup(self, context: Any) -> None:
-        self.heard.append("setup")
-
-    def activate(self, context: Any) -> None:
-        self.heard.append("activate")
-
-    def begin_window(self, window_id: int) -> None:
-        self.heard.append(f"begin {window_id}")
-
-    def end_window(self) -> None:
-        self.heard.append("end")
-
-    def before_checkpoint(self, window_id: int) -> None:
-        self.heard.append(f"before checkpoint {window_id}")
-
-    def checkpointed(self, window_id: int) -> None:
-        self.heard.append(f"checkpointed {window_id}")
-
-    def committed(self, window_id: int) -> None:
-        self.heard.append(f"committed {window_id}")
-
-    def deactivate(self) -> None:
-        self.heard.append("deactivate")
-
-    def teardown(self) -> None:
-        self.heard.append("teardown")
-
-
-class Heard(Noting, InputOperator):
+class Heard(Noted, InputOperator):
     """Emits as many numbers as each look is to find; none is the end."""
 
     output = OutputPort(int)
@@ -215,52 +176,25 @@ class Heard(Noting, InputOperator):
             self.output.emit(number)
 
     def handle_idle_time(self) -> None:
-        self.heard.append("idle")
+        self.note("idle")
 
 
-class Told(Noting):
-    input = InputPort(int)
-
-    def process(self, item: int) -> None: ...
-
-
-@pytest.fixture
-def heard():
-    Noting.heard.clear()
-    return Noting.heard
-
-
-def test_a_look_is_what_it_is_in_an_engine(heard):
+def test_a_look_is_what_it_is_in_an_engine():
+    Noted.calls.clear()
     alone = Alone(Heard(looks=(2, 0, 1, None)))
     for _ in range(4):
         assert not alone.ended
         alone.look()
     assert alone.ended
     assert (alone.sent(), alone.state) == ([0, 1, 0], {"done": 4})
-    assert ", ".join(heard) == (
-        "setup, activate, begin 1, end, before checkpoint 1, "
-        "checkpointed 1, committed 1, begin 2, idle, end, before checkpoint 2, begin 2, end, before checkpoint 2, "
-        "checkpointed 2, committed 2, begin 3, end, before checkpoint 3"
+    assert ", ".join(Noted.calls) == (
+        "setup, activate, begin_window 1, end_window, before_checkpoint 1, "
+        "checkpointed 1, committed 1, begin_window 2, idle, end_window, before_checkpoint 2, "
+        "begin_window 2, end_window, before_checkpoint 2, "
+        "checkpointed 2, committed 2, begin_window 3, end_window, before_checkpoint 3"
     )
-
-
-def test_an_input_operator_that_has_ended_is_not_asked_again():
-    alone = Alone(Heard(looks=(None,)))
-    alone.look()
     with pytest.raises(AssertionError, match="Heard has ended"):
         alone.look()
-
-
-def test_a_restart_is_what_it_is_in_an_engine(heard):
-    alone = Alone(Told())
-    with alone.window():
-        alone.send(7)
-    with alone.restarted().window():
-        pass
-    assert ", ".join(heard) == (
-        "setup, activate, begin 1, end, before checkpoint 1, deactivate, teardown, "
-        "setup, activate, checkpointed 1, committed 1, begin 2, end, before checkpoint 2"
-    )
 
 
 class Preparing(Operator):
@@ -299,20 +233,10 @@ def test_files_are_in_memory():
     alone.send("ab", "ba", "a.")
     assert alone.written() == {"a": b"aba.", "b": b"ba"}
     assert alone.files["files"].finished == {"a"}
-
-
-def test_a_file_that_is_finished_is_not_opened_again_not_even_after_a_restart():
-    alone = Alone(Writing())
-    alone.send("a.")
     with pytest.raises(AssertionError, match="a is finished, and opened again"):
         alone.restarted().send("ab")
-
-
-def test_a_file_belongs_to_one_block():
-    alone = Alone(Writing())
-    alone.send("ab")
-    with pytest.raises(AssertionError, match="a belongs to block 2, and is opened for 3"):
-        alone.send("abc")
+    with pytest.raises(AssertionError, match="b belongs to block 2, and is opened for 3"):
+        alone.send("bcd")
 
 
 class Numbers(SplittableOperator[Any]):

@@ -22,18 +22,16 @@ from dagkit import (
     Operator,
     OutputFiles,
     OutputPort,
-    SplittableOperator,
     State,
 )
 from dagkit.testing import ContractBroken, SplitsBroken, check_operator, check_sink, check_source
 from dagkit_operators import DirectoryScanner, FileSplitterInput, LineReader, Record, RecordWriter
+from tests.engine.cast import Digits
 
 _ticks = itertools.count()
 
 
 class Numbered(Operator):
-    """Numbers its items."""
-
     input = InputPort[Any]()
     output = OutputPort[Any]()
     count = State(0)
@@ -44,8 +42,6 @@ class Numbered(Operator):
 
 
 class NumberedInMemory(Numbered):
-    """Forgets its number where it is restored."""
-
     _count: int = 0
 
     def process(self, item: Any) -> None:
@@ -54,15 +50,11 @@ class NumberedInMemory(Numbered):
 
 
 class Stamped(Numbered):
-    """Reads a clock of its own."""
-
     def process(self, item: Any) -> None:
         self.output.emit((time.time_ns(), next(_ticks), item))
 
 
 class Greedy(Numbered):
-    """Changes its items."""
-
     def process(self, item: Any) -> None:
         item.append("mine")
         self.output.emit(tuple(item))
@@ -73,8 +65,6 @@ class Silent(Numbered):
 
 
 class Batched(Numbered):
-    """Takes batches, too, and forgets an item of each."""
-
     def process_batch(self, batch: Batch[Any]) -> None:
         for item in list(batch.items())[1:]:
             self.process(item)
@@ -87,8 +77,6 @@ class BatchedAlike(Numbered):
 
 
 class Writing(Operator):
-    """Writes to a file, restarting the text in each process."""
-
     input = InputPort[Any]()
     files = OutputFiles(lambda operator: "out")
     _first: bool = True
@@ -121,8 +109,6 @@ def test_an_operator_that_breaks_its_contract_is_named(operator, words):
 
 
 class Numbers(InputOperator):
-    """Emits one block of ten positions in each look."""
-
     output = OutputPort[Block]()
     done = State(0)
 
@@ -131,12 +117,10 @@ class Numbers(InputOperator):
         self.done += 1
 
     def emit_block(self, number: int, start: int, end: int) -> None:
-        self.output.emit(Block(number, "numbers", start, end))
+        self.output.emit(block_of(number, start, end))
 
 
 class Forgetful(Numbers):
-    """Remembers nothing: what it found comes again after a restart."""
-
     _done: int = 0
 
     def emit_tuples(self) -> None:
@@ -151,24 +135,17 @@ class Restless(Numbers):
         self.emit_block(next(_ticks), 0, 10)
 
 
-class Alike(Numbers):
-    def emit_block(self, number: int, start: int, end: int) -> None:
-        super().emit_block(0, start, end)
+def block_of(number: int, start: int, end: int, **facts: int) -> Block:
+    return Block(number, "numbers", start, end, facts=facts)
 
 
-class Overlapping(Numbers):
-    def emit_block(self, number: int, start: int, end: int) -> None:
-        super().emit_block(number, start, end + 2)
+def dividing(name: str, block: Callable[[int, int, int], Block]) -> Numbers:
+    """A source whose blocks are made by this function."""
 
+    def emit_block(self, *at: int) -> None:
+        self.output.emit(block(*at))
 
-class Skipping(Numbers):
-    def emit_block(self, number: int, start: int, end: int) -> None:
-        super().emit_block(number, start + 1, end)
-
-
-class Short(Numbers):
-    def emit_block(self, number: int, start: int, end: int) -> None:
-        self.output.emit(Block(number, "numbers", start, end, facts={"length": 25}))
+    return type(name, (Numbers,), {"emit_block": emit_block})()
 
 
 class Idle(Numbers):
@@ -176,8 +153,6 @@ class Idle(Numbers):
 
 
 class Unstorable(Numbers):
-    """Emits what the ledger cannot store."""
-
     output = OutputPort[Any]()
 
     def emit_tuples(self) -> None:
@@ -188,19 +163,6 @@ class Wrapped(int):
     """A number with a class of its own, which JSON would lose."""
 
 
-class Digits(SplittableOperator[Block]):
-    """Reads every position of a block."""
-
-    input = InputPort(Block)
-    output = OutputPort(int)
-
-    def process(self, element: Block, tracker: Any) -> Iterator[int]:
-        position = tracker.current_restriction().start
-        while tracker.try_claim(position):
-            yield position
-            position += 1
-
-
 class DigitsTooFew(Digits):
     """Begins after its start, as if the first position belonged to another slot."""
 
@@ -209,46 +171,6 @@ class DigitsTooFew(Digits):
         while tracker.try_claim(position):
             yield position
             position += 1
-
-
-def nothing() -> None: ...
-
-
-def test_a_source_that_keeps_its_contract_passes():
-    found = check_source(Numbers(), Digits(), changes=[nothing, nothing])
-    assert [block.start for block in found] == [0, 10, 20]
-
-
-def test_files_that_arrive_are_found_once(tmp_path):
-    (tmp_path / "one").write_text("a\nbb\nccc\n")
-    source = FileSplitterInput(scanner=DirectoryScanner(files=(str(tmp_path),)), block_size=4)
-    found = check_source(source, LineReader(chunk_size=2), changes=[lambda: (tmp_path / "two").write_text("d\n")])
-    blocks = [each for each in found if isinstance(each, Block)]
-    assert [(Path(block.path).name, block.start) for block in blocks] == [
-        ("one", 0),
-        ("one", 4),
-        ("one", 8),
-        ("two", 0),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("source", "words"),
-    [
-        (Forgetful(), r"Forgetful, restored before look 2: it found .*0, end=10.* instead of .*10, end=20.*as State"),
-        (Restless(), "Restless, restored before look 1"),
-        (Alike(), "Alike gave two elements the number 0"),
-        (Overlapping(), r"Overlapping divides numbers wrongly: \[10, 12\) is read twice"),
-        (Skipping(), r"Skipping divides numbers wrongly: \[10, 11\) is not read"),
-        (Short(), r"Short divides numbers wrongly: its elements cover \[0, 20\) of \[0, 25\)"),
-        (Idle(), "Idle found nothing"),
-        (Unstorable(), "Unstorable.output emitted 1, which cannot be kept as Any"),
-    ],
-    ids=lambda value: type(value).__name__ if isinstance(value, Operator) else "",
-)
-def test_a_source_that_breaks_its_contract_is_named(source, words):
-    with pytest.raises(ContractBroken, match=words):
-        check_source(source, changes=[nothing])
 
 
 class Ending(Numbers):
@@ -267,8 +189,43 @@ class Ending(Numbers):
         self._has_ended = True
 
 
-def test_a_source_that_was_torn_down_does_not_look():
-    assert len(check_source(Ending(), changes=[nothing, nothing])) == 3
+def nothing() -> None: ...
+
+
+def test_a_source_that_keeps_its_contract_passes():
+    for source in (Numbers(), Ending()):
+        found = check_source(source, Digits(), changes=[nothing, nothing])
+        assert [block.start for block in found] == [0, 10, 20]
+
+
+def test_files_that_arrive_are_found_once(tmp_path):
+    (tmp_path / "one").write_text("a\nbb\nccc\n")
+    source = FileSplitterInput(scanner=DirectoryScanner(files=(str(tmp_path),)), block_size=4)
+    found = check_source(source, LineReader(chunk_size=2), changes=[lambda: (tmp_path / "two").write_text("d\n")])
+    blocks = [f"{Path(block.path).name} {block.start}" for block in found if isinstance(block, Block)]
+    assert blocks == ["one 0", "one 4", "one 8", "two 0"]
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (Forgetful(), r"Forgetful, restored before look 2: it found .*0, end=10.* instead of .*10, end=20.*as State"),
+        (Restless(), "Restless, restored before look 1"),
+        (dividing("Alike", lambda _, start, end: block_of(0, start, end)), "Alike gave two elements the number 0"),
+        (dividing("Twice", lambda n, start, end: block_of(n, start, end + 2)), r"Twice .*: \[10, 12\) is read twice"),
+        (dividing("Skips", lambda n, start, end: block_of(n, start + 1, end)), r"Skips .*: \[10, 11\) is not read"),
+        (
+            dividing("Short", lambda *at: block_of(*at, length=25)),
+            r"Short divides numbers wrongly: its elements cover \[0, 20\) of \[0, 25\)",
+        ),
+        (Idle(), "Idle found nothing"),
+        (Unstorable(), "Unstorable.output emitted 1, which cannot be kept as Any"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Operator) else "",
+)
+def test_a_source_that_breaks_its_contract_is_named(source, words):
+    with pytest.raises(ContractBroken, match=words):
+        check_source(source, changes=[nothing])
 
 
 def test_a_reader_that_loses_positions_is_named():
@@ -314,8 +271,6 @@ class Table:
 
 
 class TableOfOne(Table):
-    """Knows the last window only."""
-
     def is_known(self, window_id: int, last: int) -> bool:
         return window_id == last
 
@@ -336,8 +291,6 @@ class Insert(Operator):
 
 
 class AtOnce(Operator):
-    """Writes beside the engine."""
-
     input = InputPort[str]()
     path: str
 
@@ -363,17 +316,15 @@ def inserting(table: Any) -> Callable[[Path], Operator]:
     return lambda folder: Insert(path=str(folder / "db"), table=table)
 
 
+def beside(kind: Any) -> Callable[[Path], Operator]:
+    return lambda folder: kind(path=str(folder / "t"))
+
+
 @pytest.mark.slow
 def test_sinks_that_keep_their_contract_pass():
     check_sink(inserting(Table), rows, ["a", "b"], ["c"])
-
-
-@pytest.mark.slow
-def test_a_writer_of_files_passes():
-    def writer(folder: Path) -> Operator:
-        return RecordWriter(file_path=str(folder))
-
-    check_sink(writer, texts, [Record(0, "a"), Record(0, "b")], [Record(1, "c")])
+    lines = [Record(0, "a"), Record(0, "b")], [Record(1, "c")]
+    check_sink(lambda folder: RecordWriter(file_path=str(folder)), texts, *lines)
 
 
 @pytest.mark.gate(2)
@@ -383,12 +334,8 @@ def test_a_writer_of_files_passes():
     [
         (inserting(TableOfNone), rows, r"Insert, ended after delivered of the windows \[.*\] and resumed: \['a', 'a'"),
         (inserting(TableOfOne), rows, "Insert, window 1 applied again after window 2: .* compare with <="),
-        (
-            lambda folder: AtOnce(path=str(folder / "t")),
-            texts,
-            r"AtOnce, ended after \w+ of the windows .*'t': 'aabb'} instead of",
-        ),
-        (lambda folder: Nowhere(path=str(folder / "t")), texts, "Nowhere stored nothing"),
+        (beside(AtOnce), texts, r"AtOnce, ended after \w+ of the windows .*'t': 'aabb'} instead of"),
+        (beside(Nowhere), texts, "Nowhere stored nothing"),
     ],
     ids=["records no window", "records one window", "writes at once", "writes nowhere"],
 )

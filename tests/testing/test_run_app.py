@@ -24,10 +24,9 @@ class Sides(InputOperator):
 
 
 class Count(Operator):
-    """Counts words, and sends each with its number."""
-
     input = InputPort[str]()
     more = InputPort[str](optional=True)
+    others = InputPort[str](optional=True)
     output = OutputPort[tuple[str, int]]()
     seen = KeyedState[str, int](int)
 
@@ -38,6 +37,10 @@ class Count(Operator):
 
     @more.process
     def take_more(self, item: str) -> None:
+        self.process(item)
+
+    @others.process
+    def take_other(self, item: str) -> None:
         self.process(item)
 
 
@@ -60,11 +63,8 @@ def test_items_files_and_state_are_returned():
     outputs = run_app(counting, {"Lines": ["to be", "or"]}, {"Lines": ["be"]})
     assert dict(outputs) == {"Count:output": [("to", 1), ("be", 1), ("or", 1), ("be", 2)]}
     assert outputs.files == {"log/words": b"to\nbe\nor\nbe\n"}
-    assert {json.loads(key): count for key, (count, _) in outputs.state["Count"][0]["seen"].items()} == {
-        "to": 1,
-        "be": 2,
-        "or": 1,
-    }
+    counted = {json.loads(key): count for key, (count, _) in outputs.state["Count"][0]["seen"].items()}
+    assert counted == {"to": 1, "be": 2, "or": 1}
 
 
 def test_a_crash_changes_nothing(crashes):
@@ -80,57 +80,40 @@ def test_each_window_is_crashed_once():
     assert crashes.windows == [1, 2, 3], "the last window drains the files"
 
 
-def test_several_outputs_are_named_and_may_pause():
-    def two(dag: Any, conf: Any) -> None:
-        sides, count = dag.add_operator("Sides", Sides()), dag.add_operator("Count", Count())
-        dag.add_stream("left", sides.left, count.input)
-        dag.add_stream("right", sides.right, count.more)
-        dag.add_stream("counted", count.output, dag.add_operator("Log", Log()).input)
+def two(dag: Any, conf: Any) -> None:
+    """Two input operators, one of them with two outputs, before one operator."""
+    sides, count = dag.add_operator("Sides", Sides()), dag.add_operator("Count", Count())
+    dag.add_stream("left", sides.left, count.input)
+    dag.add_stream("right", sides.right, count.more)
+    dag.add_stream("lines", dag.add_operator("Lines", Lines()).output, count.others)
+    dag.add_stream("counted", count.output, dag.add_operator("Log", Log()).input)
 
-    outputs = run_app(two, {"Sides.left": ["a"]}, {"Sides.right": ["a"], "Sides.left": ["b"]})
-    assert outputs["counted"] == [("a", 1), ("b", 1), ("a", 2)]
+
+def test_several_outputs_are_named_and_a_window_without_items_of_one_input_is_no_end():
+    looks = {"Sides.left": ["a"]}, {"Sides.right": ["a"], "Sides.left": ["b"]}, {"Lines": ["a"]}, {"Sides.left": ["a"]}
+    assert run_app(two, *looks)["counted"] == [("a", 1), ("b", 1), ("a", 2), ("a", 3), ("a", 4)]
     with pytest.raises(KeyError, match=r"Sides has no output ''; name one of Sides\.left, Sides\.right"):
         run_app(two, {"Sides": ["a"]})
     with pytest.raises(KeyError, match=r"Sides has no output 'middle'"):
         run_app(two, {"Sides.middle": ["a"]})
 
 
-def test_a_window_without_items_of_one_input_is_no_end():
-    class Other(Lines):
-        pass
-
-    def two(dag: Any, conf: Any) -> None:
-        count = dag.add_operator("Count", Count())
-        dag.add_stream("one", dag.add_operator("Lines", Lines()).output, count.input)
-        dag.add_stream("other", dag.add_operator("Other", Other()).output, count.more)
-        count >> dag.add_operator("Log", Log())
-
-    outputs = run_app(two, {"Lines": ["a"]}, {"Other": ["a"]}, {"Lines": ["a"], "Other": ["a"]})
-    assert outputs["Count:output"] == [("a", number) for number in (1, 2, 3, 4)]
-
-
-def test_what_is_not_given_looks_as_usual(tmp_path):
-    (tmp_path / "in.txt").write_text("a\nb\n")
-
-    def copying(dag: Any, conf: Any) -> None:
-        splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": [str(tmp_path / "in.txt")]}))
+def copying(file: str) -> Any:
+    def draw(dag: Any, conf: Any) -> None:
+        splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": [file]}))
         splitter >> dag.add_operator("Reader", LineReader()) >> dag.add_operator("Writer", RecordWriter())
 
-    outputs = run_app(copying, conf={"dt.operator.Writer.prop.filePath": "elsewhere"}, clock=FakeClock())
+    return draw
+
+
+def test_what_is_not_given_looks_as_usual_and_work_may_be_given(tmp_path):
+    (path := tmp_path / "in.txt").write_text("a\nb\n")
+    conf = {"dt.operator.Writer.prop.filePath": "elsewhere"}
+    outputs = run_app(copying(str(path)), conf=conf, clock=FakeClock())
     assert outputs["Reader:messages"] == [Record(0, "a"), Record(0, "b")]
     assert outputs.files == {"elsewhere/0": b"a\nb\n"}
-
-
-def test_work_may_be_given(tmp_path):
-    (tmp_path / "in.txt").write_text("a\nb\n")
-
-    def copying(dag: Any, conf: Any) -> None:
-        splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["nowhere"]}))
-        writer = RecordWriter(file_path="output")
-        splitter >> dag.add_operator("Reader", LineReader()) >> dag.add_operator("Writer", writer)
-
-    outputs = run_app(copying, {"Splitter.blocks_metadata_output": [Block(7, str(tmp_path / "in.txt"), 0, 4)]})
-    assert outputs.files == {"output/7": b"a\nb\n"}
+    work = {"Splitter.blocks_metadata_output": [Block(7, str(path), 0, 4)]}
+    assert run_app(copying("nowhere"), work, conf=conf).files == {"elsewhere/7": b"a\nb\n"}
 
 
 def test_a_misspelt_name_is_corrected():

@@ -25,22 +25,26 @@ TEXT = b"to be\n\nor\nnot to be\n,\nthat is"
 class Lines:
     """Lines of a text; each belongs to the range that holds its first byte."""
 
+    tracker = OffsetRangeTracker
+
     def __init__(self, text=TEXT):
         self.text = text
 
     def range_tracker(self, start, stop):
-        return OffsetRangeTracker(0 if start is None else start, len(self.text) if stop is None else stop)
+        return self.tracker(0 if start is None else start, len(self.text) if stop is None else stop)
 
     def first(self, start):
         """Where the first line begins that begins at or after a start."""
-        return 0 if start == 0 else self.text.find(b"\n", start - 1) + 1 or len(self.text)
+        return 0 if start == 0 else self.end(start - 1)
+
+    def end(self, at):
+        return self.text.find(b"\n", at) + 1 or len(self.text)
 
     def read(self, tracker) -> Iterator[bytes]:
         at = self.first(tracker.start_position())
         while at < len(self.text) and tracker.try_claim(at):
-            end = self.text.find(b"\n", at) + 1 or len(self.text)
-            yield self.text[at:end]
-            at = end
+            yield self.text[at : self.end(at)]
+            at = self.end(at)
 
 
 class LinesInRuns(Lines):
@@ -54,7 +58,7 @@ class LinesInRuns(Lines):
             run = starts[i : i + 3]
             granted = tracker.claim_many(run)
             for at in run[:granted]:
-                yield self.text[at : self.text.find(b"\n", at) + 1 or len(self.text)]
+                yield self.text[at : self.end(at)]
             if granted < len(run):
                 return
 
@@ -65,12 +69,11 @@ class Blocks(Lines):
     def read(self, tracker):
         at = self.first(tracker.start_position())
         while at < len(self.text):
-            end = self.text.find(b"\n", at) + 1 or len(self.text)
-            for i, word in enumerate(self.text[at:end].split(b" ")):
+            for i, word in enumerate(self.text[at : self.end(at)].split(b" ")):
                 if not tracker.try_return_record_at(i == 0, at + i):
                     return
                 yield word
-            at = end
+            at = self.end(at)
 
 
 class Rows:
@@ -99,15 +102,12 @@ def test_a_source_that_keeps_the_contract_passes(source):
 
 
 def test_what_was_proven_reads_as_a_sentence():
-    source = Lines(b"a\nb\n")
-    assert str(check_every_split(source)).startswith(
-        "2 records: 3 cuts beforehand, 4 splits granted and 5 refused while reading, "
-    )
+    sentence = "2 records: 3 cuts beforehand, 4 splits granted and 5 refused while reading, "
+    assert str(check_every_split(Lines(b"a\nb\n"))).startswith(sentence)
 
 
 def test_positions_may_be_given():
-    proven = check_every_split(Rows(), positions=[b"b", b"bee", b"bef", b"dog"])
-    assert proven.cuts == 4
+    assert check_every_split(Rows(), positions=[b"b", b"bee", b"bef", b"dog"]).cuts == 4
 
 
 class NeverSplits(Lines):
@@ -119,23 +119,19 @@ class NeverClaims(Lines):
     def read(self, tracker):
         at = self.first(tracker.start_position())
         while at < tracker.stop_position():
-            end = self.text.find(b"\n", at) + 1 or len(self.text)
-            yield self.text[at:end]
-            at = end
+            yield self.text[at : self.end(at)]
+            at = self.end(at)
 
 
 class ClaimsOnce(Lines):
     """Cuts beforehand are kept, but not those that come while it reads."""
 
     def read(self, tracker):
-        stop = tracker.stop_position()
-        at = self.first(tracker.start_position())
-        while at < stop:
-            end = self.text.find(b"\n", at) + 1 or len(self.text)
-            if at == self.first(tracker.start_position()) and not tracker.try_claim(at):
-                return
-            yield self.text[at:end]
-            at = end
+        stop, first = tracker.stop_position(), self.first(tracker.start_position())
+        at = first
+        while at < stop and (at != first or tracker.try_claim(at)):
+            yield self.text[at : self.end(at)]
+            at = self.end(at)
 
 
 class IsOneBlock(Lines):
@@ -150,22 +146,19 @@ class BeginsTooLate(Lines):
     """Looks for the end of a line at its start, and not one byte before, so it skips a line that begins there."""
 
     def first(self, start):
-        return 0 if start == 0 else self.text.find(b"\n", start) + 1 or len(self.text)
-
-
-class BeginsTooEarly(Lines):
-    def first(self, start):
-        return super().first(max(0, start - 1))
-
-    def range_tracker(self, start, stop):
-        return Forgiving(0 if start is None else start, len(self.text) if stop is None else stop)
+        return 0 if start == 0 else self.end(start)
 
 
 class Forgiving(OffsetRangeTracker):
-    """Lets claims pass that lie before the start."""
-
     def _begin_at(self, position):
         pass
+
+
+class BeginsTooEarly(Lines):
+    tracker = Forgiving
+
+    def first(self, start):
+        return super().first(max(0, start - 1))
 
 
 class SplitsBehind(OffsetRangeTracker):
@@ -181,8 +174,7 @@ class SplitsBehind(OffsetRangeTracker):
 
 
 class SplitsWhatIsRead(Lines):
-    def range_tracker(self, start, stop):
-        return SplitsBehind(0 if start is None else start, len(self.text) if stop is None else stop)
+    tracker = SplitsBehind
 
 
 class RefusesAndCuts(OffsetRangeTracker):
@@ -194,8 +186,7 @@ class RefusesAndCuts(OffsetRangeTracker):
 
 
 class LosesWhatItKept(Lines):
-    def range_tracker(self, start, stop):
-        return RefusesAndCuts(0 if start is None else start, len(self.text) if stop is None else stop)
+    tracker = RefusesAndCuts
 
 
 class SharesItsPlace(Lines):
@@ -204,7 +195,7 @@ class SharesItsPlace(Lines):
     def read(self, tracker):
         self.at = self.first(tracker.start_position())
         while self.at < len(self.text) and tracker.try_claim(self.at):
-            at, self.at = self.at, self.text.find(b"\n", self.at) + 1 or len(self.text)
+            at, self.at = self.at, self.end(self.at)
             yield self.text[at : self.at]
 
 
@@ -258,7 +249,7 @@ def test_a_source_that_does_not_is_named(source, words):
 
 def test_what_a_tracker_raises_is_not_hidden():
     class Strict(BeginsTooEarly):
-        range_tracker = Lines.range_tracker
+        tracker = OffsetRangeTracker
 
     with pytest.raises(ClaimBeforeStart, match="claimed 0, before the range's start 1"):
         check_every_split(Strict())
@@ -300,8 +291,7 @@ def test_a_reader_that_checks_and_acts_in_two_steps_loses_the_race():
             return split
 
     class Source(Lines):
-        def range_tracker(self, start, stop):
-            return Hesitating(0 if start is None else start, len(self.text) if stop is None else stop)
+        tracker = Hesitating
 
     with pytest.raises(SplitsBroken, match=r"split at \d+ while record \d+ was read"):
         check_every_split(Source(b"a\nb\nc\nd\n"))

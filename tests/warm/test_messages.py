@@ -5,6 +5,7 @@ import socket
 import sys
 import tempfile
 import threading
+from typing import Any
 
 import pytest
 
@@ -30,20 +31,11 @@ def test_a_message_arrives_with_its_open_files(tmp_path):
             assert (message, passed.read()) == (long, "in the file")
 
 
-def test_a_message_that_was_cut_off_is_an_error():
-    here, there = socket.socketpair()
-    with there:
-        here.sendall(b"\0\0\0\x09{}")
-        here.close()
-        with pytest.raises(EOFError):
-            receive(there)
-
-
-def test_the_files_of_a_message_that_was_cut_off_are_closed():
+def test_a_message_that_was_cut_off_is_an_error_and_its_files_are_closed():
     here, there = socket.socketpair()
     reading, writing = os.pipe()
     with there:
-        socket.send_fds(here, [b"\0\0\0\x09"], [writing])
+        socket.send_fds(here, [b"\0\0\0\x09{}"], [writing])
         os.close(writing)
         here.close()
         with pytest.raises(EOFError):
@@ -92,15 +84,19 @@ def test_a_path_that_is_too_long_is_refused(tmp_path, monkeypatch):
 
 def test_what_differs_is_named(tmp_path, monkeypatch):
     here = Circumstances.here(Machine())
-    assert here.difference(Circumstances.here(Machine())) is None
-    assert here.difference(Circumstances.here(Machine(cores=1))) == "another master"
-    assert here.difference(Circumstances.here(Machine(settings={"spark.a": "b"}))) == "other settings of Spark"
+
+    def difference(**machine: Any) -> str | None:
+        return here.difference(Circumstances.here(Machine(**machine)))
+
+    assert difference() is None
+    assert difference(cores=1) == "another master"
+    assert difference(settings={"spark.a": "b"}) == "other settings of Spark"
     monkeypatch.setenv("OLDPWD", "elsewhere")
-    assert here.difference(Circumstances.here(Machine())) is None
+    assert difference() is None
     monkeypatch.setenv("AWS_PROFILE", "another")
-    assert here.difference(Circumstances.here(Machine())) == "another value of the environment variable AWS_PROFILE"
+    assert difference() == "another value of the environment variable AWS_PROFILE"
     monkeypatch.chdir(tmp_path)
-    assert here.difference(Circumstances.here(Machine())) == "another working directory"
+    assert difference() == "another working directory"
 
 
 def test_the_mask_of_new_files_is_a_circumstance():

@@ -1,21 +1,21 @@
 """A warm driver and the launches that are handed over to it, without Spark: `keep` stands where Java would be kept."""
 
 import os
-import select
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from subprocess import PIPE, Popen, TimeoutExpired
+from typing import Any
 
 import pytest
 
 from dagkit.warm.place import socket_path
 from tests.patience import PATIENT, within
-from tests.processes import next_line
+from tests.processes import await_end, next_line
 
 pytestmark = pytest.mark.slow
 
@@ -74,55 +74,35 @@ class Folder:
 
     path: Path
     runtime: str
-    started: list["subprocess.Popen[str]"] = field(default_factory=list)
+    started: list["Popen[str]"] = field(default_factory=list)
 
-    def driver(self, idle_seconds: float = 600) -> "subprocess.Popen[str]":
+    def driver(self, idle_seconds: float = 600) -> "Popen[str]":
         """A warm driver that is ready."""
         process = self.process("driver.py", str(idle_seconds))
         assert next_line(process) == f"{process.pid}\n", process.communicate(timeout=within(30))[1]
         return process
 
-    def launch(
-        self, code: str, *more: str, passed: tuple[int, ...] = (), **environment: str
-    ) -> "subprocess.Popen[str]":
+    def launch(self, code: str, *more: str, **options: Any) -> "Popen[str]":
         """A launch, which runs this code in the warm driver, and inherits the `passed` files."""
-        return self.process("client.py", code, *more, passed=passed, **environment)
+        return self.process("client.py", code, *more, **options)
 
-    def process(self, *arguments: str, passed: tuple[int, ...] = (), **environment: str) -> "subprocess.Popen[str]":
-        process = subprocess.Popen(  # noqa: S603 - this very Python
-            [sys.executable, *arguments],
-            cwd=self.path,
-            env={"PATH": os.environ["PATH"], "XDG_RUNTIME_DIR": self.runtime, **PATIENT, **environment},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            pass_fds=passed,
-        )
+    def answer(self, code: str, *more: str, **options: Any) -> tuple[int, str, str]:
+        return answered(self.launch(code, *more, **options))
+
+    def process(self, *arguments: str, passed: tuple[int, ...] = (), **environment: str) -> "Popen[str]":
+        variables = {"PATH": os.environ["PATH"], "XDG_RUNTIME_DIR": self.runtime, **PATIENT, **environment}
+        pipes = {"stdin": PIPE, "stdout": PIPE, "stderr": PIPE, "text": True, "pass_fds": passed}
+        process = Popen([sys.executable, *arguments], cwd=self.path, env=variables, **pipes)  # noqa: S603 - ours
         self.started.append(process)
         return process
 
 
-def answered(process: "subprocess.Popen[str]", given: str = "") -> tuple[int, str, str]:
-    """The exit code of a process, and what it printed."""
+def answered(process: "Popen[str]", given: str = "") -> tuple[int, str, str]:
     out, err = process.communicate(given, timeout=WITHIN)
     return process.returncode, out, err
 
 
-def gone(process: int) -> bool:
-    """Whether a process ends."""
-    try:
-        handle = os.pidfd_open(process)
-    except ProcessLookupError:
-        return True
-    try:
-        return bool(select.select([handle], [], [], WITHIN)[0])
-    finally:
-        os.close(handle)
-
-
-def first_line(process: "subprocess.Popen[str]") -> str:
-    """The next line that a process prints."""
+def first_line(process: "Popen[str]") -> str:
     return next_line(process).rstrip("\n")
 
 
@@ -173,9 +153,8 @@ def test_a_launch_ends_as_a_process_of_python_does(launch):
     ("number", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, -signal.SIGTERM, marks=pytest.mark.trial)]
 )
 def test_signals_reach_the_launch(number, code, launch):
-    waiting = launch(
-        "import sys\ntry:\n    print('waits', flush=True)\n    input()\nexcept KeyboardInterrupt:\n    sys.exit(130)"
-    )
+    waits = "try:\n    print('waits', flush=True)\n    input()\nexcept KeyboardInterrupt:\n    sys.exit(130)"
+    waiting = launch(f"import sys\n{waits}")
     assert first_line(waiting) == "waits"
     waiting.send_signal(number)
     assert waiting.wait(WITHIN) == code
@@ -187,8 +166,8 @@ def test_a_launch_ends_with_its_caller_and_its_caller_with_it(folder):
     killed = folder.launch(waits)
     process, java = map(int, first_line(killed).split())
     killed.kill()
-    assert gone(process)
-    assert gone(java), "after a launch that was killed, another Java starts"
+    await_end(process)
+    await_end(java)  # after a launch that was killed, another Java starts
     other = folder.launch(waits)
     while not (line := first_line(other)):  # that Java is not ready yet
         assert "Spark is starting" in answered(other)[2]
@@ -204,22 +183,22 @@ def test_a_launch_survives_the_end_of_the_driver_and_java_does_not(folder):
     running = folder.launch("import sys; print(sys.java, flush=True); sys.exit(len(input()))")
     java = int(first_line(running))
     driver.kill()
-    assert gone(java)
-    assert answered(folder.launch("print(1)"))[2] == "declined: None\n"
+    await_end(java)
+    assert folder.answer("print(1)")[2] == "declined: None\n"
     assert answered(running, "five\n")[0] == 4
     folder.driver()
-    assert answered(folder.launch("print(1)")) == (0, "1\n", "")
+    assert folder.answer("print(1)") == (0, "1\n", "")
 
 
 def test_a_second_launch_at_the_same_time_is_declined_and_one_after_the_other_is_not(folder):
     driver = folder.driver()
     running = folder.launch("print('runs', flush=True); input()")
     assert first_line(running) == "runs"
-    assert answered(folder.launch("print(1)"))[2] == "declined: it runs another launch\n"
+    assert folder.answer("print(1)")[2] == "declined: it runs another launch\n"
     assert answered(running, "\n")[0] == 0
     for _ in range(3):
-        assert answered(folder.launch("print(1)")) == (0, "1\n", "")
-    assert answered(folder.launch("print(1)", "1"))[2] == "declined: it has another master\n"
+        assert folder.answer("print(1)") == (0, "1\n", "")
+    assert folder.answer("print(1)", "1")[2] == "declined: it has another master\n"
     again = answered(folder.process("driver.py", "600"))
     assert "a warm driver serves this directory" in again[2]
     driver.terminate()
@@ -246,10 +225,10 @@ def test_a_driver_whose_java_starts_answers_and_can_be_stopped(folder, question)
     os.mkfifo(folder.path / "go")
     driver = folder.process("driver.py", "600")
     answer = answered(folder.process("-c", ASK, question))
-    declined = answered(folder.launch("print(1)"))[2] if question == "status" else ""
+    if question == "status":
+        assert folder.answer("print(1)")[2] == "declined: its Spark is starting\n"
     (folder.path / "go").write_text("")
     if question == "status":
-        assert declined == "declined: its Spark is starting\n"
         assert first_line(driver) == str(driver.pid)
         driver.terminate()
     assert answer == (0, "starting\n" if question == "status" else "ending\n", "")
@@ -266,7 +245,7 @@ def test_a_lock_that_cannot_be_made_is_named(folder, monkeypatch):
 
 
 @pytest.mark.trial
-def test_a_driver_ends_after_its_launch(folder):
+def test_a_driver_ends_after_its_launch_and_when_nothing_is_launched(folder):
     driver = folder.driver()
     running = folder.launch("import sys; print(sys.java, flush=True); print(input())")
     java = int(first_line(running))
@@ -274,17 +253,13 @@ def test_a_driver_ends_after_its_launch(folder):
     assert answered(running, "typed\n") == (0, "typed\n", "")
     assert driver.wait(WITHIN) == 0
     assert not Path(f"/proc/{java}").exists(), "the driver has waited for the end of Java"
-
-
-@pytest.mark.trial
-def test_a_driver_ends_when_nothing_is_launched(folder):
     assert folder.driver(idle_seconds=0.1).wait(WITHIN) == 0
 
 
 def test_a_driver_whose_code_has_changed_ends(folder):
     driver = folder.driver()
     os.utime(folder.path / "imported_by_the_driver.py", (1, 1))
-    assert "has changed since it started" in answered(folder.launch("print(1)"))[2]
+    assert "has changed since it started" in folder.answer("print(1)")[2]
     assert driver.wait(WITHIN) == 0
 
 
@@ -302,7 +277,7 @@ def test_a_driver_survives_a_message_that_it_does_not_understand(folder, sent):
         asking.sendall(sent)
         asking.shutdown(socket.SHUT_WR)
         asking.recv(1)  # until it has answered or closed the connection
-    assert answered(folder.launch("print(1)")) == (0, "1\n", "")
+    assert folder.answer("print(1)") == (0, "1\n", "")
 
 
 @pytest.mark.trial
@@ -317,7 +292,7 @@ def test_an_interrupt_before_the_driver_has_answered_ends_the_caller(folder):
     assert first_line(answers_late) == "asked"
     for _ in range(3):  # one that arrives right before the process begins to wait ends it after the waiting only
         waiting.send_signal(signal.SIGINT)
-        with suppress(subprocess.TimeoutExpired):
+        with suppress(TimeoutExpired):
             assert waiting.wait(WITHIN / 3) == -signal.SIGINT
             break
     assert waiting.returncode == -signal.SIGINT
@@ -334,4 +309,4 @@ def test_a_launch_has_the_open_files_that_its_caller_inherited(folder):
             file.flush()
         passed = (fourth.fileno(), fifth.fileno())
         code = f"import os; print(*[os.pread(file, 9, 0).decode() for file in {passed}])"
-        assert answered(folder.launch(code, passed=passed)) == (0, "one two\n", "")
+        assert folder.answer(code, passed=passed) == (0, "one two\n", "")

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Limit:
-    """How long a word may be."""
-
     letters: int
 
 

@@ -3,8 +3,8 @@
 import json
 import sys
 
-from hearing import is_heard  # type: ignore[import-not-found] # beside this file
-from words import draw  # type: ignore[import-not-found] # beside this file
+from hearing import is_heard  # beside this file
+from words import draw  # beside this file
 
 from dagkit import Batch
 from dagkit.backends.spark import SparkBackend, session_at
@@ -14,7 +14,6 @@ from dagkit.engine.worker.protocol import WindowTask
 
 
 def main(master: str, mark: str, *words: str) -> None:
-    """Two windows with the same words."""
     compilation = compile_application(lambda dag, _: draw(dag, mark, is_heard))
     session = session_at(master)
     backend = SparkBackend(compilation, session)

@@ -5,12 +5,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Shout:
-    """A loud word, and from which process."""
-
     word: str
     process: int
 
 
 def loud(word: str) -> str:
-    """The word as it is shouted."""
     return word.upper() + "!"

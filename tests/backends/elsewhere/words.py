@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import networkx as nx
-from shouting import Shout, loud  # type: ignore[import-not-found] # beside this file, as an author's helpers are
+from shouting import Shout, loud  # beside this file, as an author's helpers are
 
 import dagkit
 from dagkit import (
@@ -65,7 +65,6 @@ class Drawn(StreamingApplication):
 
 
 def draw(dag: Any, mark: str, hears: Callable[[str], bool]) -> None:
-    """Words are shouted by two and counted by two."""
     words, counts = dag.add_operator("words", Words()), dag.add_operator("counts", Counts())
     shouts = dag.add_operator("shouts", Shouts(mark=mark, hears=hears))
     for operator in (shouts, counts):
