@@ -5,6 +5,7 @@ from pydantic import BaseModel, Field, PositiveInt, PrivateAttr, field_validator
 
 from dagkit import InputPort, Operator
 from dagkit.api.component import Fault
+from tests.cases import cases
 
 
 class Inner(BaseModel):
@@ -37,35 +38,32 @@ class Sample(Operator):
         return self
 
 
-@pytest.mark.parametrize(
-    ("given", "faults"),
-    [
-        ({"name": "a"}, []),
-        ({}, [("name", "field required", True)]),
-        ({"name": "a", "count": 0}, [("count", "input should be greater than 0", False)]),
-        ({"name": "a", "inner": {"depth": 0}}, [("inner.depth", "input should be greater than 0", False)]),
-        ({"name": "a", "even": 1}, [("even", "must be even", False)]),
-        ({"name": "a", "label": "a"}, [("", "name and label must differ", False)]),
-        ({"name": "a", "cuont": 1}, [("cuont", "extra inputs are not permitted", False)]),
-        (
-            {"count": "x", "even": 3},
-            [
-                ("name", "field required", True),
-                ("count", "input should be a valid integer, unable to parse string as an integer", False),
-                ("even", "must be even", False),
-            ],
-        ),
-    ],
-    ids=[
-        "a component that may run",
-        "a property that must be given is not",
-        "a bound is broken",
+@cases(
+    "given, faults",
+    ("a component that may run", {"name": "a"}, []),
+    ("a property that must be given is not", {}, [("name", "field required", True)]),
+    ("a bound is broken", {"name": "a", "count": 0}, [("count", "input should be greater than 0", False)]),
+    (
         "a bound of a nested model is broken",
-        "a validator of the author's refuses a property",
+        {"name": "a", "inner": {"depth": 0}},
+        [("inner.depth", "input should be greater than 0", False)],
+    ),
+    ("a validator of the author's refuses a property", {"name": "a", "even": 1}, [("even", "must be even", False)]),
+    (
         "a validator of the author's refuses them together",
-        "there is no such property",
+        {"name": "a", "label": "a"},
+        [("", "name and label must differ", False)],
+    ),
+    ("there is no such property", {"name": "a", "cuont": 1}, [("cuont", "extra inputs are not permitted", False)]),
+    (
         "every fault is kept, in order of declaration",
-    ],
+        {"count": "x", "even": 3},
+        [
+            ("name", "field required", True),
+            ("count", "input should be a valid integer, unable to parse string as an integer", False),
+            ("even", "must be even", False),
+        ],
+    ),
 )
 def test_a_component_says_what_is_wrong_with_it(given, faults):
     told = [(f.path, f.message, f.missing) for f in Sample(**given).faults]
@@ -101,7 +99,7 @@ def test_a_component_is_frozen():
     with pytest.raises(AttributeError, match=r"^Sample.count is a property: .* State under another name"):
         Sample(name="a").count = 2
     with pytest.raises(AttributeError, match=r"^Sample.input is declared, but not as State: "):
-        Sample(name="a").input = 2  # type: ignore[misc, assignment]
+        Sample(name="a").input = 2
 
 
 def test_what_is_not_declared_cannot_be_assigned_and_the_error_says_what_to_do():

@@ -6,6 +6,7 @@ from pydantic import ValidationError
 from dagkit import Config
 from dagkit.api.configuration import DEFAULT, Entry, Origin, Source
 from dagkit.errors import Where
+from tests.cases import cases
 
 
 def _entry(key: str, value: object, source: Source, line: int = 1) -> Entry:
@@ -35,16 +36,13 @@ def test_what_the_application_asked_for_is_remembered():
     assert conf.asked == {"a", "b"}
 
 
-@pytest.mark.parametrize(
-    ("origin", "text"),
-    [
-        (DEFAULT, "default"),
-        (Origin(Source.CODE, Where("app.py", 3)), "code at app.py:3"),
-        (Origin(Source.CODE), "code"),
-        (Origin(Source.FILE, Where("conf.xml", 4), "dt.attr.X"), "dt.attr.X at conf.xml:4"),
-        (Origin(Source.COMMAND_LINE, None, "dt.attr.X"), "dt.attr.X"),
-    ],
-    ids=["nobody", "a line of code", "code", "a line of a file", "the command line"],
+@cases(
+    "origin, text",
+    ("nobody", DEFAULT, "default"),
+    ("a line of code", Origin(Source.CODE, Where("app.py", 3)), "code at app.py:3"),
+    ("code", Origin(Source.CODE), "code"),
+    ("a line of a file", Origin(Source.FILE, Where("conf.xml", 4), "dt.attr.X"), "dt.attr.X at conf.xml:4"),
+    ("the command line", Origin(Source.COMMAND_LINE, None, "dt.attr.X"), "dt.attr.X"),
 )
 def test_an_origin_says_who_set_it(origin, text):
     assert str(origin) == text

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from dagkit import Dag, DagContext, InputOperator, InputPort, Locality, Operator, OutputPort
+from tests.cases import cases
 
 
 class Source(InputOperator):
@@ -40,17 +41,14 @@ def test_the_same_operator_under_the_same_name_again_is_no_news():
     assert dag.faults == []
 
 
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("", [("name-missing", "an operator has no name")]),
-        (None, [("name-missing", "an operator has no name")]),
-        ("Block.reader", [("name-malformed", "the operator name 'Block.reader' contains a dot")]),
-        ("Block-reader", []),
-        ("file-block metadata", []),
-        ("Straße $1", []),
-    ],
-    ids=["an empty name", "no name", "a dot", "a hyphen", "a blank", "anything else"],
+@cases(
+    "name, told",
+    ("an empty name", "", [("name-missing", "an operator has no name")]),
+    ("no name", None, [("name-missing", "an operator has no name")]),
+    ("a dot", "Block.reader", [("name-malformed", "the operator name 'Block.reader' contains a dot")]),
+    ("a hyphen", "Block-reader", []),
+    ("a blank", "file-block metadata", []),
+    ("anything else", "Straße $1", []),
 )
 def test_operator_names(name, told):
     dag = Dag()
@@ -58,15 +56,12 @@ def test_operator_names(name, told):
     assert _told(dag) == told
 
 
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("", [("name-missing", "a stream has no name")]),
-        (None, [("name-missing", "a stream has no name")]),
-        ("a.b", [("name-malformed", "the stream name 'a.b' contains a dot")]),
-        ("filtered-records", []),
-    ],
-    ids=["an empty name", "no name", "a dot", "a hyphen"],
+@cases(
+    "name, told",
+    ("an empty name", "", [("name-missing", "a stream has no name")]),
+    ("no name", None, [("name-missing", "a stream has no name")]),
+    ("a dot", "a.b", [("name-malformed", "the stream name 'a.b' contains a dot")]),
+    ("a hyphen", "filtered-records", []),
 )
 def test_stream_names(name, told):
     dag = Dag()
@@ -122,11 +117,11 @@ def test_what_is_no_port_is_refused_where_it_stands(line):
     dag = Dag()
     source, sink = dag.add_operator("source", Source()), dag.add_operator("sink", Sink())
     wrong: list[Any] = [
-        lambda: dag.add_stream("s", source),  # type: ignore[arg-type]
-        lambda: dag.add_stream("s", source.out, sink),  # type: ignore[arg-type]
-        lambda: dag.add_stream("s").set_source(source),  # type: ignore[arg-type]
-        lambda: dag.add_stream("s").add_sink("sink"),  # type: ignore[arg-type]
-        lambda: dag.add_stream("s").add_sink(Sink.into),  # type: ignore[arg-type]
+        lambda: dag.add_stream("s", source),
+        lambda: dag.add_stream("s", source.out, sink),
+        lambda: dag.add_stream("s").set_source(source),
+        lambda: dag.add_stream("s").add_sink("sink"),
+        lambda: dag.add_stream("s").add_sink(Sink.into),
     ]
     with pytest.raises(TypeError, match=r"stream 's' is given .*, which is not a port; write operator\.port"):
         wrong[line]()
@@ -134,17 +129,17 @@ def test_what_is_no_port_is_refused_where_it_stands(line):
 
 def test_a_class_in_the_place_of_an_operator_is_refused():
     with pytest.raises(TypeError, match="did you forget to call the class"):
-        Dag().add_operator("source", Source)  # type: ignore[type-var]
+        Dag().add_operator("source", Source)
 
 
 def test_a_name_in_the_place_of_an_attribute_is_refused():
     with pytest.raises(TypeError, match="'DEBUG' is not an attribute; use one of DagContext"):
-        Dag().set_attribute("DEBUG", True)  # type: ignore[arg-type]
+        Dag().set_attribute("DEBUG", True)
 
 
 def test_an_input_cannot_stand_behind_an_output():
     with pytest.raises(TypeError, match=r"Sink.into cannot be exposed as Source.out"):
-        Dag().expose(Source().out, Sink().into)  # type: ignore[call-overload]
+        Dag().expose(Source().out, Sink().into)
 
 
 def test_operators_and_streams_are_found_by_name():
@@ -183,4 +178,4 @@ def test_a_dag_that_is_given_a_name_says_where_names_come_from():
     with pytest.raises(
         TypeError, match="a Dag has no name: an application is called after its class, or by APPLICATION"
     ):
-        Dag("demo")  # type: ignore[arg-type] # mypy finds it, too
+        Dag("demo")  # mypy finds it, too

@@ -7,6 +7,7 @@ import pytest
 
 from dagkit import InputPort, MetricsAggregator, Operator, State, auto_metric, avg
 from dagkit.api.metrics import MetricUnplain, aggregated, declared_metrics, metrics_of, start_over
+from tests.cases import cases
 
 
 class Base(Operator):
@@ -87,18 +88,15 @@ def metrics(**values: Any) -> Mapping[str, Any]:
     return values
 
 
-@pytest.mark.parametrize(
-    ("partitions", "told"),
-    [
-        ([metrics(count=1), metrics(count=2)], {"count": 3}),
-        ([metrics(count=1.5), metrics(count=2)], {"count": 3.5}),
-        ([metrics(count="a"), metrics(count="b")], {}),
-        ([metrics(count=True), metrics(count=True)], {}),
-        ([metrics(half=1.0), metrics(half=3.0)], {"min-half": 1.0, "max-half": 3.0}),
-        ([metrics(count=1), {}], {"count": 1}),
-        ([], {}),
-    ],
-    ids=["whole numbers", "numbers", "text", "yes and no", "two aggregators", "one reports nothing", "no partition"],
+@cases(
+    "partitions, told",
+    ("whole numbers", [metrics(count=1), metrics(count=2)], {"count": 3}),
+    ("numbers", [metrics(count=1.5), metrics(count=2)], {"count": 3.5}),
+    ("text", [metrics(count="a"), metrics(count="b")], {}),
+    ("yes and no", [metrics(count=True), metrics(count=True)], {}),
+    ("two aggregators", [metrics(half=1.0), metrics(half=3.0)], {"min-half": 1.0, "max-half": 3.0}),
+    ("one reports nothing", [metrics(count=1), {}], {"count": 1}),
+    ("no partition", [], {}),
 )
 def test_metrics_of_all_partitions(partitions, told):
     assert aggregated(Derived(), None, 1, partitions) == told

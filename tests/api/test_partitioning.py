@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from dagkit import BatchedOperatorStats, Partition, PartitioningContext, PartitionKeys, StatelessPartitioner
 from dagkit.api.partitioning import assign_keys, mask_for
+from tests.cases import cases
 
 
 @pytest.mark.parametrize(
@@ -110,36 +111,29 @@ def _owned(partitions: Sequence[Partition]) -> set[tuple[str, str]]:
     }
 
 
-@pytest.mark.parametrize(
-    ("owned", "then"),
-    [
-        ({("1", "0"): -1, ("1", "1"): -1}, {("0", "0")}),
-        ({("0", "0"): -1}, {("0", "0")}),
-        ({("0", "0"): 1}, {("1", "0"), ("1", "1")}),
-        ({("1", "0"): 1, ("1", "1"): 1}, {("11", "0"), ("11", "10"), ("11", "1"), ("11", "11")}),
-        (
-            {("11", "00"): 0, ("11", "01"): -1, ("11", "10"): 0, ("11", "11"): -1},
-            {("11", "0"), ("11", "10"), ("1", "1")},
-        ),
-        (
-            {("11", "00"): -1, ("11", "01"): 0, ("11", "10"): -1, ("11", "11"): 0},
-            {("1", "0"), ("11", "1"), ("11", "11")},
-        ),
-        ({("11", "00"): -1, ("11", "01"): -1}, {("11", "0"), ("11", "1")}),
-        ({("11", "00"): -1, ("1", "10"): -1}, {("11", "0"), ("1", "10")}),
-        ({("1", "0"): 0, ("1", "1"): 0}, {("1", "0"), ("1", "1")}),
-    ],
-    ids=[
-        "two idle siblings become one",
-        "the only one stays, however idle",
-        "the only one is split when loaded",
+@cases(
+    "owned, then",
+    ("two idle siblings become one", {("1", "0"): -1, ("1", "1"): -1}, {("0", "0")}),
+    ("the only one stays, however idle", {("0", "0"): -1}, {("0", "0")}),
+    ("the only one is split when loaded", {("0", "0"): 1}, {("1", "0"), ("1", "1")}),
+    (
         "two loaded ones become four",
+        {("1", "0"): 1, ("1", "1"): 1},
+        {("11", "0"), ("11", "10"), ("11", "1"), ("11", "11")},
+    ),
+    (
         "of four, the idle siblings on the right become one",
+        {("11", "00"): 0, ("11", "01"): -1, ("11", "10"): 0, ("11", "11"): -1},
+        {("11", "0"), ("11", "10"), ("1", "1")},
+    ),
+    (
         "of four, the idle siblings on the left become one",
-        "idle ones that are no siblings stay",
-        "idle ones of different masks stay",
-        "what is neither idle nor loaded stays",
-    ],
+        {("11", "00"): -1, ("11", "01"): 0, ("11", "10"): -1, ("11", "11"): 0},
+        {("1", "0"), ("11", "1"), ("11", "11")},
+    ),
+    ("idle ones that are no siblings stay", {("11", "00"): -1, ("11", "01"): -1}, {("11", "0"), ("11", "1")}),
+    ("idle ones of different masks stay", {("11", "00"): -1, ("1", "10"): -1}, {("11", "0"), ("1", "10")}),
+    ("what is neither idle nor loaded stays", {("1", "0"): 0, ("1", "1"): 0}, {("1", "0"), ("1", "1")}),
 )
 def test_keys_follow_load(owned, then):
     assert _owned(_again(_keyed(owned), "in")) == then

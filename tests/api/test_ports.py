@@ -2,10 +2,9 @@
 
 from typing import Any, Generic, TypeVar
 
-import pytest
-
 from dagkit import Inlet, InputPort, Operator, Outlet, OutputPort
 from dagkit.api.ports import input_ports, output_ports
+from tests.cases import cases
 
 T = TypeVar("T")
 
@@ -20,42 +19,29 @@ class New(Old):
     third = InputPort[list["Later"]](optional=True)
     first = InputPort(bool)
     more = OutputPort[Any](optional=False)
-    any = OutputPort()  # type: ignore[var-annotated]
+    any = OutputPort()
 
 
 class Loose(Operator, Generic[T]):
     input = InputPort[T]()
-    lost = InputPort["Nowhere"]()  # type: ignore[name-defined]
+    lost = InputPort["Nowhere"]()
 
 
 class Later:
     """Declared after the ports that speak of it."""
 
 
-@pytest.mark.parametrize(
-    ("port", "payload"),
-    [
-        (Old.first, int),
-        (New.first, bool),
-        (Old.second, int | str),
-        (Old.out, Later),
-        (New.third, list[Later]),
-        (New.more, Any),
-        (New.any, Any),
-        (Loose.input, T),
-        (Loose.lost, Any),
-    ],
-    ids=[
-        "the argument",
-        "the argument of the port declared again",
-        "a union, between brackets",
-        "a class declared further down",
-        "a class declared further down, inside a generic",
-        "anything, in so many words",
-        "anything, since nothing is said",
-        "a type variable",
-        "anything, where the class cannot be found",
-    ],
+@cases(
+    "port, payload",
+    ("the argument", Old.first, int),
+    ("the argument of the port declared again", New.first, bool),
+    ("a union, between brackets", Old.second, int | str),
+    ("a class declared further down", Old.out, Later),
+    ("a class declared further down, inside a generic", New.third, list[Later]),
+    ("anything, in so many words", New.more, Any),
+    ("anything, since nothing is said", New.any, Any),
+    ("a type variable", Loose.input, T),
+    ("anything, where the class cannot be found", Loose.lost, Any),
 )
 def test_a_port_knows_what_flows(port, payload):
     assert port.payload == payload

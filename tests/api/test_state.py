@@ -89,9 +89,9 @@ def test_a_key_of_any_type_is_found_again(key):
         seen = KeyedState[Any, int](int)
 
     first = live(Tally(), {})
-    first.seen.put(key, 1, 7)  # type: ignore[attr-defined]
+    first.seen.put(key, 1, 7)
     again = live(Tally(), json.loads(json.dumps(saved(first))))
-    assert (again.seen[key], again.seen.codes) == (1, {key: 7})  # type: ignore[attr-defined]
+    assert (again.seen[key], again.seen.codes) == (1, {key: 7})
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_key_of_any_type_is_found_again(key):
 )
 def test_a_saved_key_is_found_by_an_equal_number_of_another_type(key, equal):
     first = live(Tallies(), {})
-    first.seen.put(key, ["old"], 7)  # type: ignore[attr-defined]
+    first.seen.put(key, ["old"], 7)
     again: Any = live(Tallies(), saved(first)).seen
     again.current_code = 7
     again[equal].append("new")
@@ -183,7 +183,7 @@ STEPS = st.tuples(st.sampled_from(["read", "set", "delete", "has", "list", "clea
 def test_keyed_state_behaves_as_a_dict_however_often_it_is_saved(steps):
     operator, plain = live(Tallies(), {}), dict[Any, list[Any]]()
     for number, (step, key) in enumerate(steps):
-        seen: Any = operator.seen  # type: ignore[attr-defined]
+        seen: Any = operator.seen
         seen.current_code = number
         if step == "read":
             seen[key].append(number)
@@ -204,29 +204,29 @@ def test_keyed_state_behaves_as_a_dict_however_often_it_is_saved(steps):
             operator = live(Tallies(), json.loads(json.dumps(saved(operator))))
         else:
             assert (key in seen, len(seen)) == (key in plain, len(plain))
-    assert told(list(operator.seen.items())) == told(list(plain.items()))  # type: ignore[attr-defined]
+    assert told(list(operator.seen.items())) == told(list(plain.items()))
 
 
 def test_keyed_state_that_was_not_touched_is_neither_restored_nor_written_again():
     first = live(Tallies(), {})
     for key in ("a", "b", "c"):
-        first.seen.put(key, [key], 1)  # type: ignore[attr-defined]
+        first.seen.put(key, [key], 1)
     before = saved(first)
     again = live(Tallies(), before)
     assert saved(again)["seen"] is before["seen"]
-    assert again.seen["b"] == ["b"]  # type: ignore[attr-defined]
+    assert again.seen["b"] == ["b"]
     assert saved(again)["seen"] is before["seen"]
-    again.seen["b"].append(1)  # type: ignore[attr-defined]
-    del again.seen["c"]  # type: ignore[attr-defined]
+    again.seen["b"].append(1)
+    del again.seen["c"]
     after: Any = saved(again)["seen"]
     assert after == {'"a"': [["a"], 1], '"b"': [["b", 1], 1]}
-    assert after['"a"'] is before["seen"]['"a"']  # type: ignore[index, call-overload]
+    assert after['"a"'] is before["seen"]['"a"']
 
 
 def test_keyed_state_of_an_earlier_release_is_read():
     operator = live(Tallies(), {"seen": [["b", [1], 7], ["a", [2], 8]]})
-    assert dict(operator.seen) == {"b": [1], "a": [2]}  # type: ignore[attr-defined]
-    assert operator.seen.codes == {"b": 7, "a": 8}  # type: ignore[attr-defined]
+    assert dict(operator.seen) == {"b": [1], "a": [2]}
+    assert operator.seen.codes == {"b": 7, "a": 8}
 
 
 def test_only_reading_with_brackets_makes_the_value_of_a_missing_key():
@@ -246,7 +246,7 @@ def test_only_reading_with_brackets_makes_the_value_of_a_missing_key():
 
 def test_what_makes_the_value_of_a_new_key_is_a_function():
     with pytest.raises(TypeError, match="takes a function that makes the value of a new key, such as int, not None"):
-        KeyedState[str, int](None)  # type: ignore[arg-type] # as an author without mypy may write
+        KeyedState[str, int](None)  # as an author without mypy may write
 
 
 @dataclass
@@ -262,13 +262,13 @@ def test_a_change_of_restored_state_does_not_change_what_was_saved():
         many = KeyedState[str, Box](Box)
 
     before = {"one": {"inside": [[1]]}, "many": {'"a"': [{"inside": {"b": [1]}}, 0]}}
-    kept, operator = json.dumps(before), live(Boxes(), before)  # type: ignore[arg-type]
-    operator.one.inside[0].append(2)  # type: ignore[attr-defined]
-    operator.many["a"].inside["b"].append(2)  # type: ignore[attr-defined]
+    kept, operator = json.dumps(before), live(Boxes(), before)
+    operator.one.inside[0].append(2)
+    operator.many["a"].inside["b"].append(2)
     assert json.dumps(before) == kept
     assert saved(operator) == {"one": {"inside": [[1, 2]]}, "many": {'"a"': [{"inside": {"b": [1, 2]}}, 0]}}
-    worker = live(Boxes(), before, takes_saved=True)  # type: ignore[arg-type] # what Spark sent to it is a copy already
-    assert worker.one.inside is before["one"]["inside"]  # type: ignore[attr-defined, index]
+    worker = live(Boxes(), before, takes_saved=True)  # what Spark sent to it is a copy already
+    assert worker.one.inside is before["one"]["inside"]
 
 
 class NeverListed(dict[str, Any]):
@@ -277,19 +277,19 @@ class NeverListed(dict[str, Any]):
     def keys(self) -> Any:
         raise AssertionError("the entries were listed")
 
-    __iter__ = items = values = keys  # type: ignore[assignment]
+    __iter__ = items = values = keys
 
 
 def test_a_window_looks_only_at_the_keys_that_it_touches():
     entries = {str(number): [number, 0] for number in range(5000)}
     before = Overlay.of(NeverListed(entries)).changed((), {"1": [10, 0]})
-    operator = live(Numbered(), {"counts": before})  # type: ignore[dict-item]
-    operator.counts[1] += 1  # type: ignore[attr-defined]
-    operator.counts[7] += 1  # type: ignore[attr-defined]
-    del operator.counts[8]  # type: ignore[attr-defined]
+    operator = live(Numbered(), {"counts": before})
+    operator.counts[1] += 1
+    operator.counts[7] += 1
+    del operator.counts[8]
     after = saved(operator)["counts"]
     assert difference(before, after) == {"-": ["8"], "*": {"1": {"=": [11, 0]}, "7": {"=": [8, 0]}}}
-    assert len(after) == 4999  # type: ignore[arg-type]
+    assert len(after) == 4999
 
 
 class Numbered(Operator):

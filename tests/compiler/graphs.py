@@ -428,7 +428,7 @@ def forget_to_add_an_operator(dag: Dag) -> Code:
 def send_what_cannot_be_read(dag: Dag) -> Code:
     dag.add_stream(f"mistyped {len(dag.streams)}", _new_source(dag).out, _fed(dag, Add(), "one").two)
     walk = dag.add_operator(f"walk {len(dag.placements)}", Walk())
-    dag.add_stream(f"unreadable {len(dag.streams)}", _new_source(dag).out, walk.one)  # type: ignore[arg-type]
+    dag.add_stream(f"unreadable {len(dag.streams)}", _new_source(dag).out, walk.one)
     return "port-type-mismatch"
 
 
@@ -483,12 +483,12 @@ def lead_a_delay_onwards(dag: Dag) -> Code:
 
 
 def set_a_property_wrong(dag: Dag) -> Code:
-    dag.add_operator(f"wrong {len(dag.placements)}", Numbers(first="x"))  # type: ignore[arg-type]
+    dag.add_operator(f"wrong {len(dag.placements)}", Numbers(first="x"))
     return "property-invalid"
 
 
 def misspell_a_property(dag: Dag) -> Code:
-    dag.add_operator(f"misspelt {len(dag.placements)}", Numbers(frist=1))  # type: ignore[call-arg]
+    dag.add_operator(f"misspelt {len(dag.placements)}", Numbers(frist=1))
     return "property-unknown"
 
 
@@ -504,7 +504,7 @@ def set_an_attribute_where_it_does_not_belong(dag: Dag) -> Code:
 
 def set_an_attribute_that_cannot_be_sent(dag: Dag) -> Code:
     codec = Parity()
-    codec.lock = threading.Lock()  # type: ignore[attr-defined]
+    codec.lock = threading.Lock()
     dag.set_input_port_attribute(_fed(dag, Add(), "one").one, PortContext.STREAM_CODEC, codec)
     return "attribute-unpicklable"
 

@@ -51,7 +51,7 @@ class Splitting(Module):
     input = InputPort(object)
 
     def populate_dag(self, dag: Dag, conf: Config) -> None:
-        dag.expose(self.input, dag.add_operator("split", Split()).lines)  # type: ignore[type-var]
+        dag.expose(self.input, dag.add_operator("split", Split()).lines)
 
 
 class Losing(Module):

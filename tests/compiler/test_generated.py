@@ -14,16 +14,7 @@ from dagkit.compiler import compile_application
 from dagkit.errors import CODES, ApplicationFaults
 from dagkit.plan import Plan, diff, fingerprint, read_plan, write_plan
 from dagkit.plan.model import CutKind, Routing
-from tests.compiler.graphs import (
-    BREAKS,
-    Blueprint,
-    blueprints,
-    broken,
-    draw,
-    make_no_partitions,
-    shuffled,
-    varied,
-)
+from tests.compiler.graphs import BREAKS, Blueprint, blueprints, broken, draw, make_no_partitions, shuffled, varied
 
 pytestmark = pytest.mark.slow
 

@@ -20,6 +20,7 @@ from dagkit import (
 )
 from dagkit.compiler import compile_application
 from dagkit.errors import ApplicationFaults, Diagnostic, Severity
+from tests.cases import cases
 from tests.compiler.cast import Deal, Parity, Source, Step
 
 
@@ -76,32 +77,29 @@ def _told(operator: Any, partitioner: Partitioner, *, by_driver: bool = False, c
         return list(faults.diagnostics)
 
 
-@pytest.mark.parametrize(
-    ("operator", "by_driver", "codec", "severity", "said"),
-    [
-        (
-            Plain(),
-            False,
-            None,
-            Severity.WARNING,
-            "no partition of count owns keys of count.items, so each item reaches",
-        ),
-        (Plain(), False, Parity(), Severity.ERROR, "whatever its STREAM_CODEC says"),
-        (Plain(), True, Parity(), Severity.ERROR, "any partition may get any item, whatever its STREAM_CODEC"),
-        (ByKey(), False, None, Severity.ERROR, "reaches all 3 of them, whatever its key= says"),
-        (ByKey(), True, None, Severity.ERROR, "whatever its key= says"),
-        (Counting(), False, None, Severity.ERROR, "whatever its KeyedState 'counts' says"),
-        (Counting(), True, None, Severity.ERROR, "whatever its KeyedState 'counts' says"),
-    ],
-    ids=[
+@cases(
+    "operator, by_driver, codec, severity, said",
+    (
         "plain",
-        "a codec",
+        Plain(),
+        False,
+        None,
+        Severity.WARNING,
+        "no partition of count owns keys of count.items, so each item reaches",
+    ),
+    ("a codec", Plain(), False, Parity(), Severity.ERROR, "whatever its STREAM_CODEC says"),
+    (
         "a codec, distributed",
-        "a key",
-        "a key, distributed",
-        "keyed state",
-        "keyed state, distributed",
-    ],
+        Plain(),
+        True,
+        Parity(),
+        Severity.ERROR,
+        "any partition may get any item, whatever its STREAM_CODEC",
+    ),
+    ("a key", ByKey(), False, None, Severity.ERROR, "reaches all 3 of them, whatever its key= says"),
+    ("a key, distributed", ByKey(), True, None, Severity.ERROR, "whatever its key= says"),
+    ("keyed state", Counting(), False, None, Severity.ERROR, "whatever its KeyedState 'counts' says"),
+    ("keyed state, distributed", Counting(), True, None, Severity.ERROR, "whatever its KeyedState 'counts' says"),
 )
 def test_partitions_without_keys_are_reported(operator, by_driver, codec, severity, said):
     (told,) = _told(operator, Deal(3), by_driver=by_driver, codec=codec)

@@ -172,7 +172,7 @@ class Outward(Module):
 
     def populate_dag(self, dag: Any, conf: Config) -> None:
         needy = dag.add_operator("needy", Needy())
-        dag.expose(self.inputt, needy.input)  # type: ignore[attr-defined]  # port-unknown
+        dag.expose(self.inputt, needy.input)  # port-unknown
         dag.expose(self.output, needy.output)
         dag.add_operator("alone", Step())  # root-not-input
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import pytest
 from pydantic import PositiveInt
 
 from dagkit import (
@@ -20,6 +19,7 @@ from dagkit import (
 )
 from dagkit.compiler import compile_until
 from dagkit.plan.model import Plan
+from tests.cases import cases
 from tests.compiler.cast import Needy, Source, Step, codes, compiled, faults
 
 
@@ -134,8 +134,8 @@ def _around(module: Module) -> Dag:
     dag = Dag()
     source, placed, sink = dag.add_operator("source", Source()), dag.add_module("M", module), Step()
     dag.add_operator("sink", sink)
-    dag.add_stream("in", source.out, placed.input)  # type: ignore[attr-defined]
-    dag.add_stream("out", placed.output, sink.one)  # type: ignore[attr-defined]
+    dag.add_stream("in", source.out, placed.input)
+    dag.add_stream("out", placed.output, sink.one)
     return dag
 
 
@@ -242,22 +242,17 @@ def test_a_stream_to_a_port_that_nothing_stands_behind_is_the_one_fault():
     assert fault.help == "in populate_dag of Shut, call dag.expose(self.input, …)"
 
 
-@pytest.mark.parametrize(
-    ("module", "told"),
-    [
-        (Forgetful(), ["operator-unknown: Step.one is exposed, but its operator was never added to the module"]),
-        (Broken(), ["populate-failed: populate_dag of Broken raised RuntimeError: half way"]),
-        (Feeder(steps=0), ["property-invalid: M.steps cannot be 0: input should be greater than 0"]),
-        (Deeper(), ["populate-failed: module M contains modules more than 100 deep"]),
-        (Endless(), ["populate-failed: module M never ends: Endless contains itself"]),
-    ],
-    ids=[
+@cases(
+    "module, told",
+    (
         "an operator never added is exposed",
-        "it does not finish",
-        "a property is wrong",
-        "it holds deeper ones",
-        "it contains itself",
-    ],
+        Forgetful(),
+        ["operator-unknown: Step.one is exposed, but its operator was never added to the module"],
+    ),
+    ("it does not finish", Broken(), ["populate-failed: populate_dag of Broken raised RuntimeError: half way"]),
+    ("a property is wrong", Feeder(steps=0), ["property-invalid: M.steps cannot be 0: input should be greater than 0"]),
+    ("it holds deeper ones", Deeper(), ["populate-failed: module M contains modules more than 100 deep"]),
+    ("it contains itself", Endless(), ["populate-failed: module M never ends: Endless contains itself"]),
 )
 def test_what_is_wrong_with_a_module_is_reported(module, told):
     dag = Dag()
@@ -288,8 +283,8 @@ def test_a_name_that_a_module_makes_may_be_taken():
 def test_the_drawn_form_holds_the_module_and_the_expanded_one_what_is_in_it():
     compilation = compile_until("expanded", _around(Twice()))
     drawn, expanded = compilation.steps["drawn"], compilation.steps["expanded"]
-    assert [node.name for node in drawn.nodes] == ["source", "M", "sink"]  # type: ignore[union-attr]
-    assert [n.name for n in expanded.nodes] == ["source", "M$first", "M$second", "sink"]  # type: ignore[union-attr]
+    assert [node.name for node in drawn.nodes] == ["source", "M", "sink"]
+    assert [n.name for n in expanded.nodes] == ["source", "M$first", "M$second", "sink"]
 
 
 def test_a_module_meets_the_configuration_of_the_launch():

@@ -9,7 +9,7 @@ from tests.compiler.cast import Source, Step, faults
 
 
 class Numbered(Step):
-    kind = 5  # type: ignore[assignment]
+    kind = 5
 
 
 class Unmade(Step):
@@ -23,7 +23,7 @@ class Incomparable:
     def __eq__(self, other: object) -> bool:
         raise RuntimeError
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from dagkit.api.partitioning import assign_keys
 from dagkit.compiler.repartition import redefined, repartitioned
 from dagkit.plan import fingerprint
 from dagkit.plan.model import Plan, Routing
+from tests.cases import cases
 from tests.compiler.cast import Deal, Dealer, Delay, Source, Step, codes, compiled, faults
 from tests.compiler.sketches import sketch
 
@@ -80,11 +81,7 @@ def test_a_partitioner_may_key_several_inputs():
 
 @pytest.mark.parametrize(
     ("attribute", "count", "source"),
-    [
-        (..., 2, "operator"),
-        (None, 1, "default"),
-        (StatelessPartitioner(4), 4, "code"),
-    ],
+    [(..., 2, "operator"), (None, 1, "default"), (StatelessPartitioner(4), 4, "code")],
     ids=["the operator partitions itself", "nothing partitions it", "the attribute goes before the operator"],
 )
 def test_who_decides_the_partitions(attribute, count, source):
@@ -204,14 +201,11 @@ class _KeysAll(Partitioner):
         return [Partition(partitions[0].operator, dict.fromkeys(context.input_ports, keys)) for keys in owned]
 
 
-@pytest.mark.parametrize(
-    ("edges", "told"),
-    [
-        (["s>a", "t>b", "a>c", "b>c"], {"one", "two"}),
-        (["s>a", "t>b", "a=>c", "b>c"], {"two"}),
-        (["s>a", "t>b", "a>c", "b=>c"], {"one"}),
-    ],
-    ids=["both inputs", "not the parallel one", "nor where it is the last"],
+@cases(
+    "edges, told",
+    ("both inputs", ["s>a", "t>b", "a>c", "b>c"], {"one", "two"}),
+    ("not the parallel one", ["s>a", "t>b", "a=>c", "b>c"], {"two"}),
+    ("nor where it is the last", ["s>a", "t>b", "a>c", "b=>c"], {"one"}),
 )
 def test_a_partitioner_receives_the_inputs_that_can_be_keyed(edges, told):
     dag = sketch(*edges)
@@ -243,10 +237,7 @@ class _Answers(Partitioner):
             _Answers([Partition(Step(), {"oen": PartitionKeys(0, frozenset({0}))})]),
             "the _Answers of a keys 'oen', which is not an input of a",
         ),
-        (
-            _Answers([Partition(Step(), {"one": {0}})]),  # type: ignore[dict-item]
-            "the _Answers of a keys 'one' by set, not PartitionKeys",
-        ),
+        (_Answers([Partition(Step(), {"one": {0}})]), "the _Answers of a keys 'one' by set, not PartitionKeys"),
     ],
     ids=["none", "it raises", "nothing at all", "no partitions but numbers", "keys of no input", "keys that are none"],
 )
@@ -306,13 +297,13 @@ STEP = Step()
         ([Partition], "returned the class Partition, not Partition"),
         ([[Partition(STEP)]], "returned list, not Partition"),
         ([Partition(5)], "returned a Partition of int, not an operator"),
-        ([Partition(STEP, keys=None)], "returned keys of None, not by port"),  # type: ignore[arg-type]
-        ([Partition(STEP, {5: PartitionKeys(0, frozenset({0}))})], "keys 5, which is not an input of last"),  # type: ignore[dict-item]
-        ([Partition(STEP, {"one": 3})], "keys 'one' by int, not PartitionKeys"),  # type: ignore[dict-item]
-        ([Partition(STEP, {"one": PartitionKeys("a", frozenset())})], "keys 'one' with a mask of str, not int"),  # type: ignore[arg-type]
-        ([Partition(STEP, {"one": PartitionKeys(1.5, frozenset())})], "keys 'one' with a mask of float, not int"),  # type: ignore[arg-type]
-        ([Partition(STEP, {"one": PartitionKeys(1, None)})], "keys 'one' by None, not frozenset of int"),  # type: ignore[arg-type]
-        ([Partition(STEP, {"one": PartitionKeys(1, {"a"})})], "keys 'one' by set, not frozenset of int"),  # type: ignore[arg-type]
+        ([Partition(STEP, keys=None)], "returned keys of None, not by port"),
+        ([Partition(STEP, {5: PartitionKeys(0, frozenset({0}))})], "keys 5, which is not an input of last"),
+        ([Partition(STEP, {"one": 3})], "keys 'one' by int, not PartitionKeys"),
+        ([Partition(STEP, {"one": PartitionKeys("a", frozenset())})], "keys 'one' with a mask of str, not int"),
+        ([Partition(STEP, {"one": PartitionKeys(1.5, frozenset())})], "keys 'one' with a mask of float, not int"),
+        ([Partition(STEP, {"one": PartitionKeys(1, None)})], "keys 'one' by None, not frozenset of int"),
+        ([Partition(STEP, {"one": PartitionKeys(1, {"a"})})], "keys 'one' by set, not frozenset of int"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -6,6 +6,7 @@ from typing import Any, Generic, TypeVar
 import pytest
 
 from dagkit import Dag, DelayOperator, InputOperator, InputPort, Operator, OutputPort
+from tests.cases import cases
 from tests.compiler.cast import Animal, Cat, Count, Dog, Keep, Line, Lines, Split, Word, compiled, faults
 
 T = TypeVar("T")
@@ -27,32 +28,26 @@ def _joined(sent: Any, read: Any) -> Dag:
     return dag
 
 
-@pytest.mark.parametrize(
-    ("sent", "read"),
-    [(Dog, Animal), (Dog, Any), (Any, Dog), (int, int | str), (list[Dog], Sequence[Animal]), (Dog, Dog | None)],
-    ids=[
-        "a subclass",
-        "into anything",
-        "from anything",
-        "into a union",
-        "into a wider generic",
-        "into an optional one",
-    ],
+@cases(
+    "sent, read",
+    ("a subclass", Dog, Animal),
+    ("into anything", Dog, Any),
+    ("from anything", Any, Dog),
+    ("into a union", int, int | str),
+    ("into a wider generic", list[Dog], Sequence[Animal]),
+    ("into an optional one", Dog, Dog | None),
 )
 def test_what_fits_compiles(sent, read):
     assert faults(_joined(sent, read)) == []
 
 
-@pytest.mark.parametrize(
-    ("sent", "read", "said"),
-    [
-        (Animal, Dog, "(Animal) to reader.input (Dog)"),
-        (Dog, Cat, "(Dog) to reader.input (Cat)"),
-        (int | str, int, "(int | str) to reader.input (int)"),
-        (list[Cat], list[Dog], "(list[Cat]) to reader.input (list[Dog])"),
-        (Dog | None, Dog, "(Dog | None) to reader.input (Dog)"),
-    ],
-    ids=["a base class", "a class beside it", "a member too many", "another argument", "nothing, perhaps"],
+@cases(
+    "sent, read, said",
+    ("a base class", Animal, Dog, "(Animal) to reader.input (Dog)"),
+    ("a class beside it", Dog, Cat, "(Dog) to reader.input (Cat)"),
+    ("a member too many", int | str, int, "(int | str) to reader.input (int)"),
+    ("another argument", list[Cat], list[Dog], "(list[Cat]) to reader.input (list[Dog])"),
+    ("nothing, perhaps", Dog | None, Dog, "(Dog | None) to reader.input (Dog)"),
 )
 def test_what_does_not_fit_is_reported_in_the_authors_types(sent, read, said):
     (fault,) = faults(_joined(sent, read))
@@ -131,16 +126,10 @@ def _through(outlet: str, keeper: Any, port: str = "input", leaves: str = "outpu
         (_through("dogs", Keep[Dog]()), ["stream 'out' joins keep.output (Dog) to cats.input (Cat)"]),
         (_through("dogs", KeepDogs()), ["stream 'out' joins keep.output (Dog) to cats.input (Cat)"]),
         (_through("dogs", Keep[Cat]()), ["stream 'in' joins pets.dogs (Dog) to keep.input (Cat)"]),
-        (
-            _through("dogs", Keep[Animal]()),
-            ["stream 'out' joins keep.output (Animal) to cats.input (Cat)"],
-        ),
+        (_through("dogs", Keep[Animal]()), ["stream 'out' joins keep.output (Animal) to cats.input (Cat)"]),
         (_through("numbers", Tame()), ["stream 'in' joins pets.numbers (int) to keep.input (Pet)"]),
         (_through("dogs", Tame()), ["stream 'out' joins keep.output (Dog) to cats.input (Cat)"]),
-        (
-            _through("boxed", Unbox(), "boxes", "items"),
-            ["stream 'out' joins keep.items (Dog) to cats.input (Cat)"],
-        ),
+        (_through("boxed", Unbox(), "boxes", "items"), ["stream 'out' joins keep.items (Dog) to cats.input (Cat)"]),
         (_through("dogs", Keep[Any]()), []),
     ],
     ids=[
@@ -163,7 +152,7 @@ def test_the_plan_says_what_flows():
     dag = Dag()
     lines, keep, split, count = (
         dag.add_operator("lines", Lines()),
-        dag.add_operator("keep", Keep()),  # type: ignore[var-annotated]
+        dag.add_operator("keep", Keep()),
         dag.add_operator("split", Split()),
         dag.add_operator("count", Count()),
     )
@@ -185,7 +174,7 @@ def test_what_comes_round_a_delay_is_held_against_what_is_read():
     pets, step, delay = (
         dag.add_operator("pets", Pets()),
         dag.add_operator("step", Step()),
-        dag.add_operator("delay", DelayOperator()),  # type: ignore[var-annotated]
+        dag.add_operator("delay", DelayOperator()),
     )
     dag.add_stream("in", pets.dogs, step.first)
     dag.add_stream("on", step.out, delay.input)

@@ -18,7 +18,7 @@ def copies(monkeypatch):
 
     def counted(graph: Graph, *given: object, **named: object) -> None:
         made.append(graph)
-        making(graph, *given, **named)  # type: ignore[arg-type]
+        making(graph, *given, **named)
 
     monkeypatch.setattr(Graph, "__init__", counted)
     return made

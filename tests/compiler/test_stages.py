@@ -1,112 +1,94 @@
 """Stages: what runs as one, where the plan is cut, why, and how many exchanges lie above each stage."""
 
-import pytest
-
 from dagkit import Dag, DagContext, OperatorContext, PortContext
 from dagkit.plan.model import CutKind, Place, Routing
+from tests.cases import cases
 from tests.compiler.cast import Deal, Parity, Source, Step, compiled
 from tests.compiler.sketches import sketch
 
 
-@pytest.mark.parametrize(
-    ("edges", "stages"),
-    [
-        (["s>a", "a>b", "b>c"], ["s", "abc"]),
-        (["s>a", "a>b", "a>c"], ["s", "a", "b", "c"]),
-        (["s>a", "t>b", "a>c", "b>c"], ["s", "a", "t", "b", "c"]),
-        (["s>a", "a>b", "b>c", "a>d", "c>e", "d>e"], ["s", "a", "bc", "d", "e"]),
-        (["s>a", "s>b"], ["s", "a", "b"]),
-        (["s>a*2", "a=>b", "b=>c"], ["s", "abc"]),
-        (["s>a*2", "a=>b", "b>c"], ["s", "ab", "c"]),
-        (["s>a", "a>b*2", "b=>c"], ["s", "a", "bc"]),
-        (["s>a*2", "a>b*2"], ["s", "a", "b"]),
-        (["s>a", "a>b", "b>~d", "~d>a"], ["s", "ab", "d"]),
-        (["s>a*2", "a=>b", "a=>c"], ["s", "a", "b", "c"]),
-    ],
-    ids=[
-        "a chain is one stage, and its source another",
-        "a fan-out ends its stage",
-        "a join starts one",
+@cases(
+    "edges, stages",
+    ("a chain is one stage, and its source another", ["s>a", "a>b", "b>c"], ["s", "abc"]),
+    ("a fan-out ends its stage", ["s>a", "a>b", "a>c"], ["s", "a", "b", "c"]),
+    ("a join starts one", ["s>a", "t>b", "a>c", "b>c"], ["s", "a", "t", "b", "c"]),
+    (
         "a diamond's arms are stages of their own",
-        "two readers of a source are two stages",
-        "a parallel chain is one stage",
-        "a parallel chain ends where its partitions are gathered",
-        "a parallel chain begins where items are keyed",
-        "equal counts do not make a chain of keyed operators",
+        ["s>a", "a>b", "b>c", "a>d", "c>e", "d>e"],
+        ["s", "a", "bc", "d", "e"],
+    ),
+    ("two readers of a source are two stages", ["s>a", "s>b"], ["s", "a", "b"]),
+    ("a parallel chain is one stage", ["s>a*2", "a=>b", "b=>c"], ["s", "abc"]),
+    ("a parallel chain ends where its partitions are gathered", ["s>a*2", "a=>b", "b>c"], ["s", "ab", "c"]),
+    ("a parallel chain begins where items are keyed", ["s>a", "a>b*2", "b=>c"], ["s", "a", "bc"]),
+    ("equal counts do not make a chain of keyed operators", ["s>a*2", "a>b*2"], ["s", "a", "b"]),
+    (
         "a delay stands alone, and a loop's own stage has its join at the top",
-        "a parallel fan-out ends its stage as well",
-    ],
+        ["s>a", "a>b", "b>~d", "~d>a"],
+        ["s", "ab", "d"],
+    ),
+    ("a parallel fan-out ends its stage as well", ["s>a*2", "a=>b", "a=>c"], ["s", "a", "b", "c"]),
 )
 def test_stages(edges, stages):
     assert ["".join(stage.operators) for stage in compiled(sketch(*edges)).plan.stages] == stages
 
 
-@pytest.mark.parametrize(
-    ("edges", "cuts"),
-    [
-        (["s>a", "a>b"], {"s>a": "driver"}),
-        (["s>a", "a>b", "a>c"], {"s>a": "driver", "a>b": "fan-out", "a>c": "fan-out"}),
-        (["s>a", "t>b", "a>c", "b>c"], {"s>a": "driver", "t>b": "driver", "a>c": "join", "b>c": "join"}),
-        (["s>a", "a>b*3"], {"s>a": "driver", "a>b": "keys"}),
-        (["s>a*3", "a>b"], {"s>a": "driver", "a>b": "counts"}),
-        (["s>a", "t>c", "c>b*3", "a>b*3"], {"s>a": "driver", "t>c": "driver", "c>b": "keys", "a>b": "counts"}),
-        (["s>a", "a>~d", "~d>a"], {"s>a": "driver", "a>d": "delay", "d>a": "delay"}),
-    ],
-    ids=[
-        "an input operator finds work on the driver",
-        "a fan-out cuts each of its wires",
+@cases(
+    "edges, cuts",
+    ("an input operator finds work on the driver", ["s>a", "a>b"], {"s>a": "driver"}),
+    ("a fan-out cuts each of its wires", ["s>a", "a>b", "a>c"], {"s>a": "driver", "a>b": "fan-out", "a>c": "fan-out"}),
+    (
         "a join cuts each of its wires",
-        "keyed partitions are sent to by key",
-        "several partitions send to the one there is",
+        ["s>a", "t>b", "a>c", "b>c"],
+        {"s>a": "driver", "t>b": "driver", "a>c": "join", "b>c": "join"},
+    ),
+    ("keyed partitions are sent to by key", ["s>a", "a>b*3"], {"s>a": "driver", "a>b": "keys"}),
+    ("several partitions send to the one there is", ["s>a*3", "a>b"], {"s>a": "driver", "a>b": "counts"}),
+    (
         "the input that is not keyed reaches every partition",
-        "a delay is cut on both sides",
-    ],
+        ["s>a", "t>c", "c>b*3", "a>b*3"],
+        {"s>a": "driver", "t>c": "driver", "c>b": "keys", "a>b": "counts"},
+    ),
+    ("a delay is cut on both sides", ["s>a", "a>~d", "~d>a"], {"s>a": "driver", "a>d": "delay", "d>a": "delay"}),
 )
 def test_cuts(edges, cuts):
     plan = compiled(sketch(*edges)).plan
     assert {f"{cut.source.operator}>{cut.sink.operator}": cut.kind.value for cut in plan.cuts} == cuts
 
 
-@pytest.mark.parametrize(
-    ("edges", "reason"),
-    [
-        (["s>a", "a>b"], "s is an input operator: it finds work on the driver"),
-        (["s>a", "a>b", "a>c", "a>d"], "a feeds 3 inputs"),
-        (["s>a", "t>b", "a>c", "b>c"], "c is fed by 2 outputs"),
-        (["s>a*3", "a>b"], "3 partitions of a send to one of b"),
-        (["s>a", "a>b*3"], "items go to the partition of b that owns their key"),
-        (["s>a*2", "a>b*3"], "items go to the partition of b that owns their key, from each of 2"),
-        (["s>a", "a>~d", "~d>a"], "d passes items on in the next window"),
-        (["s>a", "a>~d", "~d>a"], "d holds items back until the next window"),
-    ],
-    ids=["driver", "fan-out", "join", "gathered", "keyed from one", "keyed from several", "from a delay", "to a delay"],
+@cases(
+    "edges, reason",
+    ("driver", ["s>a", "a>b"], "s is an input operator: it finds work on the driver"),
+    ("fan-out", ["s>a", "a>b", "a>c", "a>d"], "a feeds 3 inputs"),
+    ("join", ["s>a", "t>b", "a>c", "b>c"], "c is fed by 2 outputs"),
+    ("gathered", ["s>a*3", "a>b"], "3 partitions of a send to one of b"),
+    ("keyed from one", ["s>a", "a>b*3"], "items go to the partition of b that owns their key"),
+    ("keyed from several", ["s>a*2", "a>b*3"], "items go to the partition of b that owns their key, from each of 2"),
+    ("from a delay", ["s>a", "a>~d", "~d>a"], "d passes items on in the next window"),
+    ("to a delay", ["s>a", "a>~d", "~d>a"], "d holds items back until the next window"),
 )
 def test_every_cut_says_why(edges, reason):
     assert reason in [cut.reason for cut in compiled(sketch(*edges)).plan.cuts]
 
 
-@pytest.mark.parametrize(
-    ("edges", "levels"),
-    [
-        (["s>a", "a>b"], {"s": 0, "a + b": 0}),
-        (["s>a", "a>b*2"], {"s": 0, "a": 0, "b": 1}),
-        (["s>a*2", "a>b"], {"s": 0, "a": 0, "b": 1}),
-        (["s>a*2", "a>b*3", "b>c"], {"s": 0, "a": 0, "b": 1, "c": 2}),
-        (["s>a", "a>b*2", "a>c", "b>d", "c>d"], {"s": 0, "a": 0, "b": 1, "c": 0, "d": 2}),
-        (["s>a", "a>b", "a>c", "b>d", "c>d"], {"s": 0, "a": 0, "b": 0, "c": 0, "d": 0}),
-        (["s>a", "a>b*2", "b>~d", "~d>a"], {"s": 0, "a": 0, "b": 1, "d": 2}),
-        (["s>a*2", "a=>b", "b=>c"], {"s": 0, "a + b + c": 0}),
-    ],
-    ids=[
-        "no exchange, one level",
-        "keying is an exchange",
-        "gathering is an exchange",
-        "each exchange on the way counts",
-        "the longest way counts",
+@cases(
+    "edges, levels",
+    ("no exchange, one level", ["s>a", "a>b"], {"s": 0, "a + b": 0}),
+    ("keying is an exchange", ["s>a", "a>b*2"], {"s": 0, "a": 0, "b": 1}),
+    ("gathering is an exchange", ["s>a*2", "a>b"], {"s": 0, "a": 0, "b": 1}),
+    ("each exchange on the way counts", ["s>a*2", "a>b*3", "b>c"], {"s": 0, "a": 0, "b": 1, "c": 2}),
+    ("the longest way counts", ["s>a", "a>b*2", "a>c", "b>d", "c>d"], {"s": 0, "a": 0, "b": 1, "c": 0, "d": 2}),
+    (
         "fan-out and join alone cost no level",
+        ["s>a", "a>b", "a>c", "b>d", "c>d"],
+        {"s": 0, "a": 0, "b": 0, "c": 0, "d": 0},
+    ),
+    (
         "coming round leads to another window, not to another level",
-        "a parallel chain stays on its level",
-    ],
+        ["s>a", "a>b*2", "b>~d", "~d>a"],
+        {"s": 0, "a": 0, "b": 1, "d": 2},
+    ),
+    ("a parallel chain stays on its level", ["s>a*2", "a=>b", "b=>c"], {"s": 0, "a + b + c": 0}),
 )
 def test_a_stage_lies_as_deep_as_the_most_exchanges_above_it(edges, levels):
     plan = compiled(sketch(*edges)).plan
@@ -123,28 +105,16 @@ def test_only_input_operators_run_on_the_driver():
     }
 
 
-@pytest.mark.parametrize(
-    ("edges", "routing"),
-    [
-        (["s>a"], Routing.DISTRIBUTED),
-        (["s>a", "a>z"], Routing.STRAIGHT),
-        (["s>z*3"], Routing.KEYED),
-        (["s>a*2", "a=>z"], Routing.STRAIGHT),
-        (["s>a*2", "a>z"], Routing.GATHERED),
-        (["s>a*2", "a>z*2"], Routing.KEYED),
-        (["s>b", "t>a", "a>z*2", "b>z*2"], Routing.BROADCAST),
-        (["s>z", "z>a", "a>~d", "~d>z"], Routing.DELAYED),
-    ],
-    ids=[
-        "the driver deals to the only partition as to several",
-        "one sends to one",
-        "the driver sends by key",
-        "a mirror is sent to straight",
-        "several send to one",
-        "several send to several by key",
-        "an input without keys gets every item",
-        "a delay sends to the next window",
-    ],
+@cases(
+    "edges, routing",
+    ("the driver deals to the only partition as to several", ["s>a"], Routing.DISTRIBUTED),
+    ("one sends to one", ["s>a", "a>z"], Routing.STRAIGHT),
+    ("the driver sends by key", ["s>z*3"], Routing.KEYED),
+    ("a mirror is sent to straight", ["s>a*2", "a=>z"], Routing.STRAIGHT),
+    ("several send to one", ["s>a*2", "a>z"], Routing.GATHERED),
+    ("several send to several by key", ["s>a*2", "a>z*2"], Routing.KEYED),
+    ("an input without keys gets every item", ["s>b", "t>a", "a>z*2", "b>z*2"], Routing.BROADCAST),
+    ("a delay sends to the next window", ["s>z", "z>a", "a>~d", "~d>z"], Routing.DELAYED),
 )
 def test_the_last_wire_is_routed(edges, routing):
     plan = compiled(sketch(*edges)).plan
@@ -194,14 +164,11 @@ def test_what_does_not_route_does_not_cut():
     assert [stage.name for stage in compiled(dag).plan.stages] == ["s", "a + b"]
 
 
-@pytest.mark.parametrize(
-    ("length", "name"),
-    [
-        (6, "o1 + o2 + o3 + o4 + o5 + o6"),
-        (7, "o1 + \N{HORIZONTAL ELLIPSIS} + o7 (7 operators)"),
-        (200, "o1 + \N{HORIZONTAL ELLIPSIS} + o200 (200 operators)"),
-    ],
-    ids=["six are all named", "seven by their ends", "two hundred as well"],
+@cases(
+    "length, name",
+    ("six are all named", 6, "o1 + o2 + o3 + o4 + o5 + o6"),
+    ("seven by their ends", 7, "o1 + \N{HORIZONTAL ELLIPSIS} + o7 (7 operators)"),
+    ("two hundred as well", 200, "o1 + \N{HORIZONTAL ELLIPSIS} + o200 (200 operators)"),
 )
 def test_a_long_stage_is_called_by_its_ends(length, name):
     plan = compiled(sketch("s>o1", *(f"o{i}>o{i + 1}" for i in range(1, length)))).plan

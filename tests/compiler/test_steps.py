@@ -65,7 +65,7 @@ def test_what_is_resolved_is_seen_in_the_resolved_form_and_not_before():
     dag = sketch("s>a", "a>b")
     dag.set_operator_attribute(dag.operator("a"), OperatorContext.PROCESSING_MODE, ProcessingMode.AT_MOST_ONCE)
     steps = compile_until("resolved", dag).steps
-    told = {step: OperatorContext.PROCESSING_MODE in form.by_name["b"].attributes for step, form in steps.items()}  # type: ignore[union-attr]
+    told = {step: OperatorContext.PROCESSING_MODE in form.by_name["b"].attributes for step, form in steps.items()}
     assert told == {"drawn": False, "expanded": False, "resolved": True}
 
 
@@ -75,7 +75,7 @@ def test_what_is_resolved_is_seen_in_the_resolved_form_and_not_before():
     ids=["an application with a name", "one without", "a function", "a Dag drawn by hand"],
 )
 def test_whatever_draws_can_be_compiled(author, name):
-    assert compile_application(author).plan.application == name  # type: ignore[arg-type]
+    assert compile_application(author).plan.application == name
 
 
 def test_an_application_draws_with_its_properties_and_meets_the_configuration():
@@ -85,7 +85,7 @@ def test_an_application_draws_with_its_properties_and_meets_the_configuration():
 
 def test_a_wrong_property_of_the_application_is_reported_at_populate_dag():
     with pytest.raises(ApplicationFaults, match=r"Plain\.outputs cannot be 'many'") as raised:
-        compile_application(Plain(outputs="many"))  # type: ignore[arg-type]
+        compile_application(Plain(outputs="many"))
     assert raised.value.codes[0] in ("property-invalid", "populate-failed")
 
 
@@ -100,12 +100,12 @@ class Fails(StreamingApplication):
 class Misspells(StreamingApplication):
     def populate_dag(self, dag: Dag, conf: Config) -> None:
         source, step = dag.add_operator("source", Source()), dag.add_operator("step", Stepper())
-        dag.add_stream("s", source.uot, step.one)  # type: ignore[attr-defined]
+        dag.add_stream("s", source.uot, step.one)
 
 
 class Forgets(StreamingApplication):
     def populate_dag(self, dag: Dag, conf: Config) -> None:
-        dag.add_operator("source", Source)  # type: ignore[type-var]
+        dag.add_operator("source", Source)
 
 
 def test_what_is_raised_while_drawing_is_reported_with_its_line_and_the_mistakes_before_it():
@@ -124,11 +124,7 @@ def test_a_misspelt_port_is_reported_with_the_nearest_name():
     with pytest.raises(ApplicationFaults) as raised:
         compile_application(Misspells())
     (fault,) = raised.value.diagnostics
-    assert (fault.code, fault.problem, fault.help) == (
-        "port-unknown",
-        "no port 'uot' on source",
-        "did you mean 'out'?",
-    )
+    assert (fault.code, fault.problem, fault.help) == ("port-unknown", "no port 'uot' on source", "did you mean 'out'?")
     assert fault.where is not None
     assert fault.where.file.endswith("test_steps.py")
 

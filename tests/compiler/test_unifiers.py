@@ -7,6 +7,7 @@ import pytest
 from dagkit import Dag, OperatorContext, PortContext, StatelessPartitioner
 from dagkit.compiler.unify import cascade_groups
 from dagkit.plan.model import PlannedUnifier
+from tests.cases import cases
 from tests.compiler.cast import Parity, Source, Step, Summed, compiled
 from tests.compiler.sketches import sketch
 
@@ -30,44 +31,39 @@ def _sent(partitions: int, receivers: int, **attributes: Any) -> Dag:
     return dag
 
 
-@pytest.mark.parametrize(
-    ("dag", "inner", "last"),
-    [
-        (_sent(1, 1), 0, 0),
-        (_sent(1, 3), 0, 0),
-        (_sent(2, 1), 0, 1),
-        (_sent(5, 1, UNIFIER_LIMIT=3), 1, 1),
-        (_sent(8, 1, UNIFIER_LIMIT=4), 2, 1),
-        (_sent(2, 3), 0, 3),
-        (_sent(4, 3, UNIFIER_LIMIT=2), 2, 3),
-        (_sent(5, 3, UNIFIER_LIMIT=2), 3, 3),
-        (_sent(2, 3, UNIFIER_SINGLE_FINAL=True), 0, 1),
-        (_sent(4, 3, UNIFIER_LIMIT=2, UNIFIER_SINGLE_FINAL=True), 2, 1),
-        (_sent(5, 3, UNIFIER_LIMIT=2, UNIFIER_SINGLE_FINAL=True), 3, 1),
-        (_sent(2, 3, into_UNIFIER_SINGLE_FINAL=True), 0, 1),
-        (_sent(2, 3, UNIFIER_SINGLE_FINAL=True, into_UNIFIER_SINGLE_FINAL=False), 0, 3),
-        (_sent(2, 3, UNIFIER_SINGLE_FINAL=False, into_UNIFIER_SINGLE_FINAL=True), 0, 1),
-        (_sent(3, 1, UNIFIER_LIMIT=1), 0, 1),
-        (_sent(2, 1, into_PARTITION_PARALLEL=True), 0, 0),
-    ],
-    ids=[
-        "one to one needs none",
-        "one to several needs none",
-        "several to one need one",
-        "five with a limit of three: three are merged first, and two pass on",
-        "eight with a limit of four: two of four",
-        "two to three: one for each of the three",
-        "four to three, limit two: two, then one for each",
-        "five to three, limit two: two, then one, then one for each",
-        "a single last one serves all",
-        "a single last one behind a cascade",
+@cases(
+    "dag, inner, last",
+    ("one to one needs none", _sent(1, 1), 0, 0),
+    ("one to several needs none", _sent(1, 3), 0, 0),
+    ("several to one need one", _sent(2, 1), 0, 1),
+    ("five with a limit of three: three are merged first, and two pass on", _sent(5, 1, UNIFIER_LIMIT=3), 1, 1),
+    ("eight with a limit of four: two of four", _sent(8, 1, UNIFIER_LIMIT=4), 2, 1),
+    ("two to three: one for each of the three", _sent(2, 3), 0, 3),
+    ("four to three, limit two: two, then one for each", _sent(4, 3, UNIFIER_LIMIT=2), 2, 3),
+    ("five to three, limit two: two, then one, then one for each", _sent(5, 3, UNIFIER_LIMIT=2), 3, 3),
+    ("a single last one serves all", _sent(2, 3, UNIFIER_SINGLE_FINAL=True), 0, 1),
+    ("a single last one behind a cascade", _sent(4, 3, UNIFIER_LIMIT=2, UNIFIER_SINGLE_FINAL=True), 2, 1),
+    (
         "a single last one behind a cascade that passes one on",
-        "the sink may ask for a single last one",
+        _sent(5, 3, UNIFIER_LIMIT=2, UNIFIER_SINGLE_FINAL=True),
+        3,
+        1,
+    ),
+    ("the sink may ask for a single last one", _sent(2, 3, into_UNIFIER_SINGLE_FINAL=True), 0, 1),
+    (
         "the sink's no goes before the source's yes",
+        _sent(2, 3, UNIFIER_SINGLE_FINAL=True, into_UNIFIER_SINGLE_FINAL=False),
+        0,
+        3,
+    ),
+    (
         "the sink's yes goes before the source's no",
-        "a limit of one cannot make a cascade",
-        "a mirror needs none",
-    ],
+        _sent(2, 3, UNIFIER_SINGLE_FINAL=False, into_UNIFIER_SINGLE_FINAL=True),
+        0,
+        1,
+    ),
+    ("a limit of one cannot make a cascade", _sent(3, 1, UNIFIER_LIMIT=1), 0, 1),
+    ("a mirror needs none", _sent(2, 1, into_PARTITION_PARALLEL=True), 0, 0),
 )
 def test_how_many_unifiers(dag, inner, last):
     unifiers = _unifiers(dag)
@@ -126,14 +122,11 @@ class _Other(Parity):
     """A codec unlike the first."""
 
 
-@pytest.mark.parametrize(
-    ("codecs", "names"),
-    [
-        ((Parity(), Parity()), ["a.out#unifier"]),
-        ((Parity(), _Other()), ["a.out#unifier to b.one[0]", "a.out#unifier to c.one[0]"]),
-        ((Parity(), None), ["a.out#unifier to b.one[0]", "a.out#unifier to c.one[0]"]),
-    ],
-    ids=["equal codecs share", "unlike codecs do not", "a codec and none do not"],
+@cases(
+    "codecs, names",
+    ("equal codecs share", (Parity(), Parity()), ["a.out#unifier"]),
+    ("unlike codecs do not", (Parity(), _Other()), ["a.out#unifier to b.one[0]", "a.out#unifier to c.one[0]"]),
+    ("a codec and none do not", (Parity(), None), ["a.out#unifier to b.one[0]", "a.out#unifier to c.one[0]"]),
 )
 def test_sinks_share_a_unifier_by_codec(codecs, names):
     dag = sketch("s>a*2", "a>b", "a>c")
@@ -157,15 +150,12 @@ def test_each_group_of_codecs_has_a_cascade_of_its_own():
     ]
 
 
-@pytest.mark.parametrize(
-    ("windows", "step", "partitions", "names"),
-    [
-        (4, 2, 1, ["a.out#slider[0]"]),
-        (4, 2, 2, ["a.out#slider[0]", "a.out#slider[1]", "a.out#unifier"]),
-        (4, 4, 1, []),
-        (4, None, 1, []),
-    ],
-    ids=["one partition slides", "several slide, and are merged", "a step of the whole tumbles", "no step tumbles"],
+@cases(
+    "windows, step, partitions, names",
+    ("one partition slides", 4, 2, 1, ["a.out#slider[0]"]),
+    ("several slide, and are merged", 4, 2, 2, ["a.out#slider[0]", "a.out#slider[1]", "a.out#unifier"]),
+    ("a step of the whole tumbles", 4, 4, 1, []),
+    ("no step tumbles", 4, None, 1, []),
 )
 def test_sliding_windows_put_a_slider_behind_each_partition(windows, step, partitions, names):
     dag = _sent(partitions, 1)

@@ -53,7 +53,7 @@ def test_properties_that_do_not_go_together_point_at_a_key_that_set_one():
 
 def test_a_fault_in_code_shows_the_value():
     dag = Dag()
-    dag.add_operator("range", Range(low="perhaps"))  # type: ignore[arg-type]
+    dag.add_operator("range", Range(low="perhaps"))
     with pytest.raises(ApplicationFaults, match=r"range\.low cannot be 'perhaps': "):
         compile_application(dag)
 
@@ -89,7 +89,7 @@ def test_a_part_that_does_not_fit_is_one_fault_at_its_own_key():
 
 
 def _with_files(dag: Dag, conf: Config) -> None:
-    dag.add_operator("split", FileSplitterInput(files=["in"]))  # type: ignore[call-arg] # the mistake under test
+    dag.add_operator("split", FileSplitterInput(files=["in"]))  # the mistake under test
 
 
 def test_a_part_that_is_set_as_a_property_is_answered_by_its_place():

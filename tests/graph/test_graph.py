@@ -144,9 +144,9 @@ def test_a_stream_to_a_stranger_is_cut_short_and_reported_once():
 
 def test_a_node_knows_the_payload_of_its_ports():
     dag = Dag()
-    keep = dag.add_operator("keep", Keep())  # type: ignore[var-annotated]
+    keep = dag.add_operator("keep", Keep())
     node = _graph(dag).by_name["keep"]
-    (variable,) = Keep.__parameters__  # type: ignore[attr-defined]
+    (variable,) = Keep.__parameters__
     assert node.payload(type(keep).input) is variable
     assert dataclasses.replace(node, bindings={variable: Line}).payload(type(keep).input) is Line
 
@@ -154,6 +154,6 @@ def test_a_node_knows_the_payload_of_its_ports():
 def test_graphs_are_values():
     graph = _graph(sketch("s>a"))
     with pytest.raises(dataclasses.FrozenInstanceError, match="application"):
-        graph.application = "other"  # type: ignore[misc]
+        graph.application = "other"
     assert graph.with_nodes({}) == graph
     assert graph.with_nodes({"a": dataclasses.replace(graph.by_name["a"], bindings={})}) == graph

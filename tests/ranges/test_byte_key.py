@@ -18,34 +18,23 @@ from dagkit.ranges import (
     Split,
     SplitPointMissing,
 )
+from tests.cases import cases
 from tests.examples import examples
 
 ALL = ByteKeyRange()
 brief = settings(max_examples=examples(40))
 
 
-@pytest.mark.parametrize(
-    ("keys", "key", "fraction"),
-    [
-        (ALL, b"\x80", 0.5),
-        (ALL, b"\xc0", 0.75),
-        (ALL, b"\xe0", 0.875),
-        (ByteKeyRange(b"\x80"), b"\xc0", 0.5),
-        (ByteKeyRange(b"\x30", b"\x50"), b"\x40", 0.5),
-        (ByteKeyRange(b"\x30", b"\x50"), b"\x30", 0.0),
-        (ByteKeyRange(b"\x30", b"\x50"), b"\x50", 1.0),
-        (ByteKeyRange(b"\x30", b"\x30\0\0"), b"\x30\0", 0.0),
-    ],
-    ids=[
-        "half of all keys",
-        "three quarters",
-        "seven eighths",
-        "half of the upper half",
-        "half of a range",
-        "its start",
-        "its stop",
-        "a range that only NULs make",
-    ],
+@cases(
+    "keys, key, fraction",
+    ("half of all keys", ALL, b"\x80", 0.5),
+    ("three quarters", ALL, b"\xc0", 0.75),
+    ("seven eighths", ALL, b"\xe0", 0.875),
+    ("half of the upper half", ByteKeyRange(b"\x80"), b"\xc0", 0.5),
+    ("half of a range", ByteKeyRange(b"\x30", b"\x50"), b"\x40", 0.5),
+    ("its start", ByteKeyRange(b"\x30", b"\x50"), b"\x30", 0.0),
+    ("its stop", ByteKeyRange(b"\x30", b"\x50"), b"\x50", 1.0),
+    ("a range that only NULs make", ByteKeyRange(b"\x30", b"\x30\0\0"), b"\x30\0", 0.0),
 )
 def test_a_key_is_a_fraction(keys, key, fraction):
     assert keys.estimate_fraction_for_key(key) == fraction
@@ -57,18 +46,15 @@ def test_a_key_outside_has_no_fraction(key):
         ByteKeyRange(b"\x30", b"\x50").estimate_fraction_for_key(key)
 
 
-@pytest.mark.parametrize(
-    ("keys", "fraction", "key"),
-    [
-        (ALL, 0.5, b"\x80"),
-        (ALL, 0.25, b"\x40"),
-        (ByteKeyRange(b"", b"\xfe"), 0.5, b"\x7f"),
-        (ByteKeyRange(b"\x30", b"\x50"), 0.5, b"\x40"),
-        (ByteKeyRange(b"\x30\x00\x01", b"\x4f\xff\xff\x00\x00"), 0.5, b"\x40"),
-        (ALL, 0.0, b""),
-        (ByteKeyRange(b"a" * 300, b"b" * 300), 0.0, b"a" * 300),
-    ],
-    ids=["half of all", "a quarter of all", "to fe", "30 to 50", "ragged bounds", "nothing", "keys beyond any float"],
+@cases(
+    "keys, fraction, key",
+    ("half of all", ALL, 0.5, b"\x80"),
+    ("a quarter of all", ALL, 0.25, b"\x40"),
+    ("to fe", ByteKeyRange(b"", b"\xfe"), 0.5, b"\x7f"),
+    ("30 to 50", ByteKeyRange(b"\x30", b"\x50"), 0.5, b"\x40"),
+    ("ragged bounds", ByteKeyRange(b"\x30\x00\x01", b"\x4f\xff\xff\x00\x00"), 0.5, b"\x40"),
+    ("nothing", ALL, 0.0, b""),
+    ("keys beyond any float", ByteKeyRange(b"a" * 300, b"b" * 300), 0.0, b"a" * 300),
 )
 def test_a_fraction_is_a_key_up_to_trailing_nulls(keys, fraction, key):
     found = keys.interpolate_key(fraction)
@@ -87,30 +73,24 @@ def test_nothing_lies_between_keys_that_differ_by_trailing_nulls():
         ByteKeyRange(b"a", b"a\0").interpolate_key(0.5)
 
 
-@pytest.mark.parametrize(
-    ("start", "stop", "words"),
-    [
-        (b"b", b"a", "holds no key"),
-        (b"a", b"a", "holds no key"),
-        ("a", "b", "keys are bytes"),
-        (None, b"", "are bytes"),
-    ],
-    ids=["backwards", "empty", "text", "no start"],
+@cases(
+    "start, stop, words",
+    ("backwards", b"b", b"a", "holds no key"),
+    ("empty", b"a", b"a", "holds no key"),
+    ("text", "a", "b", "keys are bytes"),
+    ("no start", None, b"", "are bytes"),
 )
 def test_bounds_that_hold_no_key_are_refused(start, stop, words):
     with pytest.raises(RangeInvalid, match=words):
         ByteKeyRange(start, stop)
 
 
-@pytest.mark.parametrize(
-    ("keys", "count", "inner"),
-    [
-        (ALL, 1, []),
-        (ALL, 4, [b"\x40", b"\x80", b"\xc0"]),
-        (ByteKeyRange(b"\x30", b"\x50"), 2, [b"\x40"]),
-        (ByteKeyRange(b"a", b"a\0"), 3, []),
-    ],
-    ids=["one piece", "quarters of all", "halves", "nothing between"],
+@cases(
+    "keys, count, inner",
+    ("one piece", ALL, 1, []),
+    ("quarters of all", ALL, 4, [b"\x40", b"\x80", b"\xc0"]),
+    ("halves", ByteKeyRange(b"\x30", b"\x50"), 2, [b"\x40"]),
+    ("nothing between", ByteKeyRange(b"a", b"a\0"), 3, []),
 )
 def test_ranges_are_split_beforehand(keys, count, inner):
     pieces = list(keys.split(count))

@@ -22,6 +22,7 @@ from dagkit.ranges import (
     UnsplittableRangeTracker,
     UnsplittableRestrictionTracker,
 )
+from tests.cases import cases
 
 SHAPES = {
     "a list": list,
@@ -94,16 +95,13 @@ def test_split_points_are_counted_one_by_one():
     assert tracker.split_points().consumed == 59
 
 
-@pytest.mark.parametrize(
-    ("runs", "fault", "words"),
-    [
-        ([[99, 150]], ClaimBeforeStart, "claimed 99, before"),
-        ([[100, 150], [150, 160]], ClaimBackwards, "claimed 150 twice"),
-        ([[100, 150], [140, 160]], ClaimBackwards, "claimed 140 after 150"),
-        ([[150, 140]], ClaimBackwards, "claimed 140 after 150"),
-        ([[150, 150]], ClaimBackwards, "claimed 150 twice"),
-    ],
-    ids=["before the start", "overlapping runs", "a run backwards", "a run that falls", "a run that stands"],
+@cases(
+    "runs, fault, words",
+    ("before the start", [[99, 150]], ClaimBeforeStart, "claimed 99, before"),
+    ("overlapping runs", [[100, 150], [150, 160]], ClaimBackwards, "claimed 150 twice"),
+    ("a run backwards", [[100, 150], [140, 160]], ClaimBackwards, "claimed 140 after 150"),
+    ("a run that falls", [[150, 140]], ClaimBackwards, "claimed 140 after 150"),
+    ("a run that stands", [[150, 150]], ClaimBackwards, "claimed 150 twice"),
 )
 def test_a_run_that_would_lose_or_double_records_is_stopped(runs, fault, words):
     tracker = OffsetRangeTracker(100, 200)

@@ -13,6 +13,7 @@ from dagkit.ranges import (
     SplitRestriction,
     WorkUnclaimed,
 )
+from tests.cases import cases
 
 
 class Log:
@@ -34,32 +35,18 @@ def tail(log, *claims, start=0, stop=OFFSET_INFINITY):
     return tracker
 
 
-@pytest.mark.parametrize(
-    ("end", "claims", "fraction", "at"),
-    [
-        (100, [], 0, 0),
-        (100, [], 0.5, 49),
-        (100, [10], 0, 11),
-        (100, [10], 0.5, 55),
-        (100, [10], 1, 100),
-        (100, [99], 0.5, 100),
-        (100, [99], 0, 100),
-        (50, [99], 0.5, 100),
-        (50, [99], 1, 100),
-        (OFFSET_INFINITY - 1, [10], 1, OFFSET_INFINITY - 1),
-    ],
-    ids=[
-        "a checkpoint before the first claim",
-        "half of what is there, before the first claim",
-        "a checkpoint keeps what is claimed",
-        "half of what is there",
-        "all of what is there",
-        "the last offset is claimed already",
-        "a checkpoint at the end",
-        "the estimate lags behind",
-        "the estimate lags behind, and all is kept",
-        "an end at the end of all offsets",
-    ],
+@cases(
+    "end, claims, fraction, at",
+    ("a checkpoint before the first claim", 100, [], 0, 0),
+    ("half of what is there, before the first claim", 100, [], 0.5, 49),
+    ("a checkpoint keeps what is claimed", 100, [10], 0, 11),
+    ("half of what is there", 100, [10], 0.5, 55),
+    ("all of what is there", 100, [10], 1, 100),
+    ("the last offset is claimed already", 100, [99], 0.5, 100),
+    ("a checkpoint at the end", 100, [99], 0, 100),
+    ("the estimate lags behind", 50, [99], 0.5, 100),
+    ("the estimate lags behind, and all is kept", 50, [99], 1, 100),
+    ("an end at the end of all offsets", OFFSET_INFINITY - 1, [10], 1, OFFSET_INFINITY - 1),
 )
 def test_what_is_there_by_now_is_shared_and_the_residual_goes_on_for_ever(end, claims, fraction, at):
     split = tail(Log(end), *claims).try_split(fraction)

@@ -16,6 +16,7 @@ from dagkit.ranges import (
     Split,
     SplitPoints,
 )
+from tests.cases import cases
 from tests.examples import examples
 
 brief = settings(max_examples=examples(40))
@@ -89,36 +90,20 @@ def test_what_the_subclass_raises_leaves_the_range_as_it_was():
     assert tracker.try_claim(18)
 
 
-@pytest.mark.parametrize(
-    ("start", "stop", "fraction", "key"),
-    [
-        (b"", b"eeeeee", 0.25, b"\x19\x59\x59\x59\x59\x59\x40"),
-        (b"abc_abc", b"abc_xyz", 1 / math.e, b"abc_i\xe0\xf4\x84\x86\x99\x96"),
-        (b"", None, 0.5, b"\x80"),
-        (b"", None, 2**-100, b"\0" * 12 + b"\x10"),
-        (b"\xff\xff", None, 0.5, b"\xff\xff\x80"),
-        (b"a", b"c", 0.5, b"b"),
-        (b"a", b"z", 0.0, b"a"),
-        (b"a", b"z", 1.0, b"z"),
-        (b"a", None, 1.0, None),
-        (b"a", b"a\0", 0.5, b"a"),
-        (b"a", b"a\0\0\0\0\0\0\0\0\0\0b", 0.5, b"a\0\0\0\0\0\0\0\0\0\0\x31"),
-        (b"a" + b"\xff" * 9, b"b", 0.5, b"a" + b"\xff" * 9 + b"\x80"),
-    ],
-    ids=[
-        "a quarter of the way to eeeeee",
-        "behind a shared prefix",
-        "half of all keys",
-        "hardly any way",
-        "among the last keys",
-        "a letter between two",
-        "0 is the start",
-        "1 is the stop",
-        "1 of an open range is no key",
-        "nothing lies before a trailing NUL",
-        "a stop that goes on with NULs",
-        "a start just before the stop",
-    ],
+@cases(
+    "start, stop, fraction, key",
+    ("a quarter of the way to eeeeee", b"", b"eeeeee", 0.25, b"\x19\x59\x59\x59\x59\x59\x40"),
+    ("behind a shared prefix", b"abc_abc", b"abc_xyz", 1 / math.e, b"abc_i\xe0\xf4\x84\x86\x99\x96"),
+    ("half of all keys", b"", None, 0.5, b"\x80"),
+    ("hardly any way", b"", None, 2**-100, b"\0" * 12 + b"\x10"),
+    ("among the last keys", b"\xff\xff", None, 0.5, b"\xff\xff\x80"),
+    ("a letter between two", b"a", b"c", 0.5, b"b"),
+    ("0 is the start", b"a", b"z", 0.0, b"a"),
+    ("1 is the stop", b"a", b"z", 1.0, b"z"),
+    ("1 of an open range is no key", b"a", None, 1.0, None),
+    ("nothing lies before a trailing NUL", b"a", b"a\0", 0.5, b"a"),
+    ("a stop that goes on with NULs", b"a", b"a\0\0\0\0\0\0\0\0\0\0b", 0.5, b"a\0\0\0\0\0\0\0\0\0\0\x31"),
+    ("a start just before the stop", b"a" + b"\xff" * 9, b"b", 0.5, b"a" + b"\xff" * 9 + b"\x80"),
 )
 def test_a_fraction_is_a_key(start, stop, fraction, key):
     assert LexicographicKeyRangeTracker.fraction_to_position(fraction, start, stop) == key

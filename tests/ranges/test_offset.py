@@ -15,6 +15,7 @@ from dagkit.ranges import (
     SplitPointMissing,
     SplitPoints,
 )
+from tests.cases import cases
 
 
 def after(tracker, *claims):
@@ -99,30 +100,17 @@ def test_a_fault_changes_nothing():
     assert after(tracker, 130).try_split_at_position(131) == Split(131, 0.31, 200)
 
 
-@pytest.mark.parametrize(
-    ("claims", "position", "split"),
-    [
-        ([], 150, None),
-        ([110], 100, None),
-        ([110], 110, None),
-        ([110], 111, Split(111, 0.11, 200)),
-        ([110], 150, Split(150, 0.5, 200)),
-        ([110], 199, Split(199, 0.99, 200)),
-        ([110], 200, None),
-        ([110], 201, None),
-        ([110], 99, None),
-    ],
-    ids=[
-        "before the first claim",
-        "at the start",
-        "at the last claim",
-        "right behind the last claim",
-        "in the middle",
-        "before the last offset",
-        "at the stop",
-        "beyond the stop",
-        "before the start",
-    ],
+@cases(
+    "claims, position, split",
+    ("before the first claim", [], 150, None),
+    ("at the start", [110], 100, None),
+    ("at the last claim", [110], 110, None),
+    ("right behind the last claim", [110], 111, Split(111, 0.11, 200)),
+    ("in the middle", [110], 150, Split(150, 0.5, 200)),
+    ("before the last offset", [110], 199, Split(199, 0.99, 200)),
+    ("at the stop", [110], 200, None),
+    ("beyond the stop", [110], 201, None),
+    ("before the start", [110], 99, None),
 )
 def test_splits(claims, position, split):
     tracker = after(OffsetRangeTracker(100, 200), *claims)
@@ -161,18 +149,15 @@ def test_a_range_without_an_end_is_read_but_not_split():
         tracker.position_at_fraction(0.5)
 
 
-@pytest.mark.parametrize(
-    ("start", "stop", "words"),
-    [
-        (200, 100, "stops before it starts"),
-        (None, 100, "offsets are integers"),
-        (0, None, "offsets are integers; OFFSET_INFINITY is the stop"),
-        (0, 10.5, "offsets are integers"),
-        (0, float("inf"), "OFFSET_INFINITY is the stop of a range without an end"),
-        (OFFSET_INFINITY, OFFSET_INFINITY, "only a stop may be infinite"),
-        (0, OFFSET_INFINITY + 1, "end at OFFSET_INFINITY"),
-    ],
-    ids=["backwards", "no start", "no stop", "half an offset", "a float's infinity", "an infinite start", "too far"],
+@cases(
+    "start, stop, words",
+    ("backwards", 200, 100, "stops before it starts"),
+    ("no start", None, 100, "offsets are integers"),
+    ("no stop", 0, None, "offsets are integers; OFFSET_INFINITY is the stop"),
+    ("half an offset", 0, 10.5, "offsets are integers"),
+    ("a float's infinity", 0, float("inf"), "OFFSET_INFINITY is the stop of a range without an end"),
+    ("an infinite start", OFFSET_INFINITY, OFFSET_INFINITY, "only a stop may be infinite"),
+    ("too far", 0, OFFSET_INFINITY + 1, "end at OFFSET_INFINITY"),
 )
 @pytest.mark.parametrize("kind", [OffsetRange, OffsetRangeTracker])
 def test_bounds_that_are_no_range_are_refused(kind, start, stop, words):
@@ -205,8 +190,7 @@ def test_the_fraction_consumed_is_of_what_a_split_left():
 
 
 @pytest.mark.parametrize(
-    ("fraction", "position"),
-    [(0, 3), (1 / 6, 4), (0.333, 4), (0.334, 5), (0.666, 5), (0.667, 6), (1, 6)],
+    ("fraction", "position"), [(0, 3), (1 / 6, 4), (0.333, 4), (0.334, 5), (0.666, 5), (0.667, 6), (1, 6)]
 )
 def test_a_position_at_a_fraction_is_rounded_up(fraction, position):
     assert OffsetRangeTracker(3, 6).position_at_fraction(fraction) == position
@@ -259,30 +243,23 @@ def bounds(pieces):
     return [(p.start, p.stop) for p in pieces]
 
 
-@pytest.mark.parametrize(
-    ("whole", "desired", "minimum", "pieces"),
-    [
-        ((10, 100), 25, 1, [(10, 35), (35, 60), (60, 85), (85, 100)]),
-        ((10, 100), 5, 25, [(10, 35), (35, 60), (60, 100)]),
-        ((10, 90), 25, 1, [(10, 35), (35, 60), (60, 90)]),
-        ((0, 7), 3, 1, [(0, 3), (3, 6), (6, 7)]),
-        ((5, 5), 3, 1, []),
-        ((0, 7), float("inf"), 1, [(0, 7)]),
-        ((0, 7), 2.5, 1, [(0, 3), (3, 6), (6, 7)]),
-        ((0, OFFSET_INFINITY), 64, 1, [(0, OFFSET_INFINITY)]),
-        ((0, OFFSET_INFINITY - 1), 2**62, 1, [(0, 2**62), (2**62, OFFSET_INFINITY - 1)]),
-    ],
-    ids=[
-        "a tail of some size is a piece",
-        "pieces are never below the least size",
-        "a small tail stays with the last piece",
-        "an odd offset is left over",
-        "nothing has no pieces",
-        "an infinite size is one piece",
-        "half an offset is a whole one",
-        "what has no end is one piece",
+@cases(
+    "whole, desired, minimum, pieces",
+    ("a tail of some size is a piece", (10, 100), 25, 1, [(10, 35), (35, 60), (60, 85), (85, 100)]),
+    ("pieces are never below the least size", (10, 100), 5, 25, [(10, 35), (35, 60), (60, 100)]),
+    ("a small tail stays with the last piece", (10, 90), 25, 1, [(10, 35), (35, 60), (60, 90)]),
+    ("an odd offset is left over", (0, 7), 3, 1, [(0, 3), (3, 6), (6, 7)]),
+    ("nothing has no pieces", (5, 5), 3, 1, []),
+    ("an infinite size is one piece", (0, 7), float("inf"), 1, [(0, 7)]),
+    ("half an offset is a whole one", (0, 7), 2.5, 1, [(0, 3), (3, 6), (6, 7)]),
+    ("what has no end is one piece", (0, OFFSET_INFINITY), 64, 1, [(0, OFFSET_INFINITY)]),
+    (
         "what nearly has no end has pieces",
-    ],
+        (0, OFFSET_INFINITY - 1),
+        2**62,
+        1,
+        [(0, 2**62), (2**62, OFFSET_INFINITY - 1)],
+    ),
 )
 def test_ranges_are_split_beforehand(whole, desired, minimum, pieces):
     assert bounds(OffsetRange(*whole).split(desired, minimum)) == pieces
@@ -299,22 +276,13 @@ def test_pieces_have_a_size(desired, minimum):
         list(OffsetRange(0, 10).split(desired, minimum))
 
 
-@pytest.mark.parametrize(
-    ("whole", "end", "kept"),
-    [
-        (OffsetRange(5, 10), None, OffsetRange(5, 10)),
-        (OffsetRange(5, 10), 7, OffsetRange(5, 10)),
-        (OffsetRange(5, OFFSET_INFINITY), None, None),
-        (OffsetRange(5, OFFSET_INFINITY), 90, OffsetRange(5, 90)),
-        (OffsetRange(5, OFFSET_INFINITY), 3, OffsetRange(5, 5)),
-    ],
-    ids=[
-        "a range that ends is read to its end",
-        "also if less is there",
-        "one without an end is let go",
-        "or read up to the end it has by now",
-        "which may be behind it",
-    ],
+@cases(
+    "whole, end, kept",
+    ("a range that ends is read to its end", OffsetRange(5, 10), None, OffsetRange(5, 10)),
+    ("also if less is there", OffsetRange(5, 10), 7, OffsetRange(5, 10)),
+    ("one without an end is let go", OffsetRange(5, OFFSET_INFINITY), None, None),
+    ("or read up to the end it has by now", OffsetRange(5, OFFSET_INFINITY), 90, OffsetRange(5, 90)),
+    ("which may be behind it", OffsetRange(5, OFFSET_INFINITY), 3, OffsetRange(5, 5)),
 )
 def test_draining(whole, end, kept):
     assert whole.truncate(end) == kept

@@ -19,6 +19,7 @@ from dagkit.ranges import (
     claimed_runs,
     split_near,
 )
+from tests.cases import cases
 
 WHOLE = OffsetRange(100, 200)
 
@@ -35,59 +36,36 @@ def test_claims_inside_are_granted_and_the_first_outside_is_refused():
     assert [work.try_claim(p) for p in (100, 150, 199, 200, 205)] == [True, True, True, False, False]
 
 
-@pytest.mark.parametrize(
-    ("claims", "fault", "words"),
-    [
-        ([90], ClaimBeforeStart, "claimed 90, before"),
-        ([110, 109], ClaimBackwards, "claimed 109 after 110"),
-        ([110, 110], ClaimBackwards, "claimed 110 twice"),
-        ([220, 150], ClaimBackwards, "claimed 150 after 220"),
-    ],
-    ids=["before the start", "backwards", "twice", "behind a claim that was refused"],
+@cases(
+    "claims, fault, words",
+    ("before the start", [90], ClaimBeforeStart, "claimed 90, before"),
+    ("backwards", [110, 109], ClaimBackwards, "claimed 109 after 110"),
+    ("twice", [110, 110], ClaimBackwards, "claimed 110 twice"),
+    ("behind a claim that was refused", [220, 150], ClaimBackwards, "claimed 150 after 220"),
 )
 def test_a_function_that_would_lose_or_double_work_is_stopped(claims, fault, words):
     with pytest.raises(fault, match=words):
         tracker(100, 200, *claims)
 
 
-@pytest.mark.parametrize(
-    ("whole", "claims", "fraction", "split"),
-    [
-        ((100, 200), [], 0, ((100, 100), (100, 200))),
-        ((100, 200), [100], 0, ((100, 101), (101, 200))),
-        ((100, 200), [105, 110], 0, ((100, 111), (111, 200))),
-        ((100, 200), [130], 0.7, ((100, 179), (179, 200))),
-        ((100, 200), [199], 0, None),
-        ((100, 200), [199], 0.5, None),
-        ((100, 200), [240], 0, None),
-        ((100, 200), [240], 0.5, None),
-        ((100, 200), [], 1, None),
-        ((0, 10), [], 0.999, ((0, 9), (9, 10))),
-        ((0, 10), [4], 0.01, ((0, 5), (5, 10))),
-        ((0, 1), [], 0.5, None),
-        ((0, 10), [], 0.01, None),
-        ((5, 5), [], 0, None),
-        ((100, OFFSET_INFINITY), [120], 0, ((100, 121), (121, OFFSET_INFINITY))),
-        ((100, OFFSET_INFINITY), [120], 0.5, None),
-    ],
-    ids=[
-        "a checkpoint before the first claim gives all away",
-        "a checkpoint keeps what is claimed",
-        "a checkpoint keeps what was claimed last",
-        "most of what is left is kept",
-        "nothing is left to checkpoint",
-        "nothing is left to share",
-        "who was refused has nothing to checkpoint",
-        "who was refused has nothing to share",
-        "all of what is left is kept",
-        "nearly all is kept",
-        "one offset at least is kept",
-        "one offset has no half",
-        "a share that keeps nothing is none",
-        "nothing is no work",
-        "work without an end can be checkpointed",
-        "work without an end has no half",
-    ],
+@cases(
+    "whole, claims, fraction, split",
+    ("a checkpoint before the first claim gives all away", (100, 200), [], 0, ((100, 100), (100, 200))),
+    ("a checkpoint keeps what is claimed", (100, 200), [100], 0, ((100, 101), (101, 200))),
+    ("a checkpoint keeps what was claimed last", (100, 200), [105, 110], 0, ((100, 111), (111, 200))),
+    ("most of what is left is kept", (100, 200), [130], 0.7, ((100, 179), (179, 200))),
+    ("nothing is left to checkpoint", (100, 200), [199], 0, None),
+    ("nothing is left to share", (100, 200), [199], 0.5, None),
+    ("who was refused has nothing to checkpoint", (100, 200), [240], 0, None),
+    ("who was refused has nothing to share", (100, 200), [240], 0.5, None),
+    ("all of what is left is kept", (100, 200), [], 1, None),
+    ("nearly all is kept", (0, 10), [], 0.999, ((0, 9), (9, 10))),
+    ("one offset at least is kept", (0, 10), [4], 0.01, ((0, 5), (5, 10))),
+    ("one offset has no half", (0, 1), [], 0.5, None),
+    ("a share that keeps nothing is none", (0, 10), [], 0.01, None),
+    ("nothing is no work", (5, 5), [], 0, None),
+    ("work without an end can be checkpointed", (100, OFFSET_INFINITY), [120], 0, ((100, 121), (121, OFFSET_INFINITY))),
+    ("work without an end has no half", (100, OFFSET_INFINITY), [120], 0.5, None),
 )
 def test_splits(whole, claims, fraction, split):
     work = tracker(*whole, *claims)
@@ -152,17 +130,14 @@ def test_a_run_is_claimed_at_once():
     work.check_done()
 
 
-@pytest.mark.parametrize(
-    ("whole", "claims", "progress"),
-    [
-        ((100, 200), [], Progress(0, 100)),
-        ((100, 200), [100], Progress(0, 100)),
-        ((100, 200), [130], Progress(30, 70)),
-        ((100, 200), [240], Progress(100, 0)),
-        ((5, 5), [], Progress(0, 0)),
-        ((100, OFFSET_INFINITY), [130], Progress(30, float("inf"))),
-    ],
-    ids=["not started", "at the start", "underway", "done", "nothing to do", "no end"],
+@cases(
+    "whole, claims, progress",
+    ("not started", (100, 200), [], Progress(0, 100)),
+    ("at the start", (100, 200), [100], Progress(0, 100)),
+    ("underway", (100, 200), [130], Progress(30, 70)),
+    ("done", (100, 200), [240], Progress(100, 0)),
+    ("nothing to do", (5, 5), [], Progress(0, 0)),
+    ("no end", (100, OFFSET_INFINITY), [130], Progress(30, float("inf"))),
 )
 def test_progress_is_counted_to_the_last_claim(whole, claims, progress):
     assert tracker(*whole, *claims).current_progress() == progress

@@ -12,6 +12,7 @@ from dagkit.ranges import (
     SplitPointMissing,
     SplitPoints,
 )
+from tests.cases import cases
 
 
 def at(*digits):
@@ -31,24 +32,14 @@ def test_a_side_without_a_bound_is_open(side):
     assert tracker.claim_many([at(0), at(5), at(255, 255)]) == 3
 
 
-@pytest.mark.parametrize(
-    ("records", "fault", "words"),
-    [
-        ([(False, at(4))], SplitPointMissing, "first record of a range"),
-        ([(True, at(2))], ClaimBeforeStart, "before the range's start"),
-        ([(True, at(5)), (True, at(4))], ClaimBackwards, "claims go forward"),
-        ([(True, at(5)), (False, at(4))], ClaimBackwards, "claims go forward"),
-        ([(True, at(5)), (True, at(5))], ClaimBackwards, "twice"),
-        ([(True, at(5)), (False, at(6))], SplitPointMissing, "must be in the group at"),
-    ],
-    ids=[
-        "the first group has no split point",
-        "before the start",
-        "a group backwards",
-        "a record backwards",
-        "two groups at one position",
-        "a record of no group",
-    ],
+@cases(
+    "records, fault, words",
+    ("the first group has no split point", [(False, at(4))], SplitPointMissing, "first record of a range"),
+    ("before the start", [(True, at(2))], ClaimBeforeStart, "before the range's start"),
+    ("a group backwards", [(True, at(5)), (True, at(4))], ClaimBackwards, "claims go forward"),
+    ("a record backwards", [(True, at(5)), (False, at(4))], ClaimBackwards, "claims go forward"),
+    ("two groups at one position", [(True, at(5)), (True, at(5))], ClaimBackwards, "twice"),
+    ("a record of no group", [(True, at(5)), (False, at(6))], SplitPointMissing, "must be in the group at"),
 )
 def test_a_reader_that_would_lose_or_double_records_is_stopped(records, fault, words):
     tracker = GroupedShuffleRangeTracker(at(3), at(9))

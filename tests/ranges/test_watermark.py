@@ -12,6 +12,7 @@ from dagkit.ranges import (
     WalltimeWatermarkEstimator,
     WatermarkInvalid,
 )
+from tests.cases import cases
 
 
 def at(minute):
@@ -68,15 +69,12 @@ def test_a_reader_that_knows_sets_the_watermark():
     assert estimator.current_watermark() == at(5)
 
 
-@pytest.mark.parametrize(
+@cases(
     "use",
-    [
-        lambda instant: ManualWatermarkEstimator().set_watermark(instant),
-        ManualWatermarkEstimator,
-        lambda instant: MonotonicWatermarkEstimator().observe_timestamp(instant),
-        lambda instant: WalltimeWatermarkEstimator(lambda: instant).current_watermark(),
-    ],
-    ids=["set", "given as state", "observed", "read from a clock"],
+    ("set", lambda instant: ManualWatermarkEstimator().set_watermark(instant)),
+    ("given as state", ManualWatermarkEstimator),
+    ("observed", lambda instant: MonotonicWatermarkEstimator().observe_timestamp(instant)),
+    ("read from a clock", lambda instant: WalltimeWatermarkEstimator(lambda: instant).current_watermark()),
 )
 @pytest.mark.parametrize(
     ("instant", "words"),

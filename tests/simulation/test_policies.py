@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from dagkit import Backlog, Capacity
 from dagkit.scaling import ScalingSettings
 from dagkit.simulation import Arrival, World, best_fixed, fixed, following, simulated
+from tests.cases import cases
 from tests.examples import examples
 
 MIB = 1 << 20
@@ -23,10 +24,7 @@ def phases(blocks: int = 500, size: int = 4 * MIB, silence: float = 60_000.0) ->
     return [Arrival(0, blocks, size), *(Arrival(silence + tick * 500.0, 1, size) for tick in range(60))]
 
 
-@pytest.mark.parametrize(
-    ("count", "drained"),
-    [pytest.param(1, 4060.0, id="one reads four seconds long"), pytest.param(2, 2030.0, id="two half as long")],
-)
+@cases("count, drained", ("one reads four seconds long", 1, 4060.0), ("two half as long", 2, 2030.0))
 def test_a_window_lasts_as_long_as_its_slowest_slot(count, drained):
     """400 MB at 100 kB in a millisecond, in windows of at most 2.5 s at first."""
     world = World([Arrival(0, 1, 4e8)], cores=((0, 2),), window_millis=20, slot_millis=10)

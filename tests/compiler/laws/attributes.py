@@ -22,7 +22,7 @@ class _LockedDeal(Deal):
 
 def an_application_attribute_cannot_be_pickled(dag: Dag) -> None:
     fed(dag, "step", Step(), "one")
-    dag.set_attribute(DagContext.STRING_CODECS, {int: _Locked().from_bytes})  # type: ignore[dict-item]
+    dag.set_attribute(DagContext.STRING_CODECS, {int: _Locked().from_bytes})
 
 
 def an_operator_attribute_cannot_be_pickled(dag: Dag) -> None:
@@ -118,6 +118,4 @@ BROKEN: Broken = [
     ),
 ]
 
-VALID: list[Draw] = [
-    an_operator_attribute_on_the_application_is_the_default_of_all,
-]
+VALID: list[Draw] = [an_operator_attribute_on_the_application_is_the_default_of_all]

@@ -2,15 +2,7 @@
 
 from typing import Any
 
-from dagkit import (
-    AffinityRule,
-    AffinityRulesSet,
-    AffinityType,
-    Dag,
-    DagContext,
-    Locality,
-    OperatorContext,
-)
+from dagkit import AffinityRule, AffinityRulesSet, AffinityType, Dag, DagContext, Locality, OperatorContext
 from dagkit.api.dag import Stream
 from tests.compiler.cast import Source, Step
 from tests.compiler.laws.drawing import Broken, Draw, looped
@@ -98,10 +90,7 @@ _TOGETHER, _APART = AffinityType.AFFINITY, AffinityType.ANTI_AFFINITY
 
 def row(dag: Dag, *rules: AffinityRule, locality: str | None = None, hosts: tuple[str, ...] = ()) -> None:
     """O1 > O2 > O3 with a locality between the last two, O4 and O5 beside them, hosts for O2 and O3."""
-    operators: list[Any] = [
-        dag.add_operator("O1", Source()),
-        *(dag.add_operator(f"O{i}", Step()) for i in range(2, 6)),
-    ]
+    operators: list[Any] = [dag.add_operator("O1", Source()), *(dag.add_operator(f"O{i}", Step()) for i in range(2, 6))]
     dag.add_stream("1", operators[0].out, operators[1].one)
     dag.add_stream("2", operators[1].out, operators[2].one).set_locality(locality)
     dag.add_stream("3", operators[2].out, operators[3].one, operators[4].one)
@@ -232,18 +221,12 @@ BROKEN: Broken = [
         apart_and_together,
         ["affinity-conflicting: O1 and O3 must run apart (NODE_LOCAL), but streams or other rules keep them together"],
     ),
-    (
-        apart_but_on_one_host,
-        ["affinity-conflicting: O2 and O3 must run apart, but both are pinned to host 'host1'"],
-    ),
+    (apart_but_on_one_host, ["affinity-conflicting: O2 and O3 must run apart, but both are pinned to host 'host1'"]),
     (
         together_but_on_two_hosts,
         ["affinity-conflicting: O2 and O3 must run together, but are pinned to hosts 'host1' and 'host2'"],
     ),
-    (
-        one_thread_but_no_stream,
-        ["affinity-conflicting: O1 and O3 must share a thread, but no stream joins them"],
-    ),
+    (one_thread_but_no_stream, ["affinity-conflicting: O1 and O3 must share a thread, but no stream joins them"]),
     (
         apart_but_together_through_a_third,
         ["affinity-conflicting: O3 and O5 must run apart (NODE_LOCAL), but streams or other rules keep them together"],

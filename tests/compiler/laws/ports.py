@@ -106,10 +106,7 @@ BROKEN: Broken = [
         ["operator-unknown: stream 'into' is connected to Step.one, whose operator was never added to the Dag"],
     ),
     (a_stream_without_a_sink, ["stream-unread: stream 'lost' has no sink"]),
-    (
-        a_stream_with_two_sources,
-        ["port-taken: stream 'one' already has the source a.out; b.out is a second one"],
-    ),
+    (a_stream_with_two_sources, ["port-taken: stream 'one' already has the source a.out; b.out is a second one"]),
     (an_output_on_two_streams, ["port-taken: source.out is already on stream 'one'"]),
     (an_input_on_two_streams, ["port-taken: step.one is already on stream 'one'"]),
     (

@@ -34,13 +34,8 @@ BROKEN: Broken = [
         a_property_of_a_nested_model_is_below_its_bound,
         ["property-invalid: checked.nested.depth cannot be 0: input should be greater than or equal to 1"],
     ),
-    (
-        properties_that_hold_one_by_one_disagree,
-        ["property-invalid: checked is wrong: label must end like the count"],
-    ),
+    (properties_that_hold_one_by_one_disagree, ["property-invalid: checked is wrong: label must end like the count"]),
     (a_property_is_misspelt, ["property-unknown: checked has no property 'cuont'"]),
 ]
 
-VALID: list[Draw] = [
-    properties_that_agree,
-]
+VALID: list[Draw] = [properties_that_agree]

@@ -158,10 +158,7 @@ BROKEN: Broken = [
             "loop-undelayed: the operators 7 > 7 form a loop without a delay",
         ],
     ),
-    (
-        a_delay_that_leads_beside_its_way,
-        ["delay-misplaced: delay leads to d, which does not lead back to delay"],
-    ),
+    (a_delay_that_leads_beside_its_way, ["delay-misplaced: delay leads to d, which does not lead back to delay"]),
     (a_delay_of_two_windows, ["delay-misplaced: delay delays by one window, but its APPLICATION_WINDOW_COUNT is 2"]),
 ]
 

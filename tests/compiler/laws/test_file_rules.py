@@ -24,6 +24,7 @@ from dagkit_operators import (
     RecordWriter,
     TailFiles,
 )
+from tests.cases import cases
 
 
 class Notes(Operator):
@@ -78,18 +79,16 @@ def test_output_in_a_scanned_folder_is_refused(root, out, here):
         assert scanning({"files": [root]}, writer) == ["output-read"]
 
 
-@pytest.mark.parametrize(
-    ("scanner", "out"),
-    [
-        pytest.param({"files": ["input"]}, "output", id="elsewhere"),
-        pytest.param({"files": ["input"]}, "input2", id="a name that begins alike"),
-        pytest.param({"files": ["input/deep"]}, "input", id="above the input"),
-        pytest.param({"files": ["input"]}, "input/.out", id="hidden"),
-        pytest.param({"files": ["input"], "recursive": False}, "input/out", id="deeper than is looked"),
-        pytest.param({"files": ["input"], "file_pattern_regular_exp": r".*\.log"}, "input", id="of other names"),
-        pytest.param({"files": ["input"], "ignore_file_pattern_regular_exp": r".*/out/.*"}, "input/out", id="ignored"),
-        pytest.param({"files": ["s3://bucket/in?region=x"]}, "s3://bucket/out?region=x", id="in a bucket"),
-    ],
+@cases(
+    "scanner, out",
+    ("elsewhere", {"files": ["input"]}, "output"),
+    ("a name that begins alike", {"files": ["input"]}, "input2"),
+    ("above the input", {"files": ["input/deep"]}, "input"),
+    ("hidden", {"files": ["input"]}, "input/.out"),
+    ("deeper than is looked", {"files": ["input"], "recursive": False}, "input/out"),
+    ("of other names", {"files": ["input"], "file_pattern_regular_exp": r".*\.log"}, "input"),
+    ("ignored", {"files": ["input"], "ignore_file_pattern_regular_exp": r".*/out/.*"}, "input/out"),
+    ("in a bucket", {"files": ["s3://bucket/in?region=x"]}, "s3://bucket/out?region=x"),
 )
 def test_output_that_no_scan_finds_is_none(scanner, out):
     assert scanning(scanner, PartWriter(file_path=out)) == []
