@@ -1,48 +1,40 @@
 """The cast: payloads and operators that the compiler's tests draw with."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel, Field, model_validator
 
 from dagkit import (
-    Dag,
     DelayOperator,
     InputOperator,
     InputPort,
     Operator,
     OutputPort,
-    Partition,
     Partitioner,
-    PartitioningContext,
     RowOperator,
     StreamCodec,
     Unifier,
 )
-from dagkit.compiler import Compilation, compile_application
-from dagkit.errors import ApplicationFaults, Code, Diagnostic
+from dagkit.compiler import compile_application
+from dagkit.errors import ApplicationFaults
 
 T = TypeVar("T")
 
 
-class Animal:
-    """What dogs and cats are."""
+class Animal: ...
 
 
-class Dog(Animal):
-    """An animal that is no cat."""
+class Dog(Animal): ...
 
 
-class Cat(Animal):
-    """An animal that is no dog."""
+class Cat(Animal): ...
 
 
-class Line:
-    """A line of text."""
+class Line: ...
 
 
-class Word:
-    """A word of a line."""
+class Word: ...
 
 
 class Source(InputOperator):
@@ -142,7 +134,7 @@ class Deal(Partitioner):
     def __init__(self, count: int) -> None:
         self.count = count
 
-    def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
+    def define_partitions(self, partitions, context):
         return [partitions[0]] * self.count
 
 
@@ -154,7 +146,7 @@ class Dealer(Operator, Partitioner):
 
     def process(self, item: int) -> None: ...
 
-    def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
+    def define_partitions(self, partitions, context):
         return [partitions[0]] * (context.parallel_count or 2)
 
 
@@ -261,20 +253,26 @@ class Summed(Operator):
     def process(self, item: int) -> None: ...
 
 
-def compiled(dag: Dag) -> Compilation:
-    """The compilation of a Dag that is valid."""
-    return compile_application(dag)
+compiled = compile_application
 
 
-def faults(dag: Dag) -> list[Diagnostic]:
-    """The errors of a Dag; none where it compiles."""
+def told(author, conf=None):
+    """What is reported of an application: notes if it compiles, and else all that the compiler refuses."""
     try:
-        compile_application(dag)
+        return list(compile_application(author, conf).notes)
     except ApplicationFaults as found:
-        return [d for d in found.diagnostics if d.severity == "error"]
-    return []
+        return list(found.diagnostics)
 
 
-def codes(dag: Dag) -> list[Code]:
-    """The codes of the errors of a Dag, as they are reported."""
-    return [fault.code for fault in faults(dag)]
+def faults(author, conf=None):
+    """The errors of an application; none where it compiles."""
+    return [d for d in told(author, conf) if d.severity == "error"]
+
+
+def codes(author, conf=None):
+    """The codes of the errors of an application, as they are reported."""
+    return [fault.code for fault in faults(author, conf)]
+
+
+def problems(author, conf=None):
+    return [fault.problem for fault in faults(author, conf)]

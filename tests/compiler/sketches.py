@@ -1,4 +1,4 @@
-"""Sketches: graphs drawn as strings.
+"""Sketches: graphs drawn as strings, or from their first operator.
 
     a>b      a feeds b; what nothing feeds is a source
     a>b*3    b runs as three partitions
@@ -10,49 +10,68 @@ order of the edges: one, two, three, four.
 """
 
 import re
-from collections.abc import Iterable
 
 from dagkit import Dag, OperatorContext, PortContext, StatelessPartitioner
-from dagkit.api.component import Component
-from dagkit.api.dag import Stream
+from dagkit.api.ports import input_ports
 from tests.compiler.cast import Delay, Source, Step
 
 _EDGE = re.compile(r"(?P<source>~?\w+)(\*(?P<sent>\d+))?(?P<arrow>=?>)(?P<sink>~?\w+)(\*(?P<taken>\d+))?")
-_INPUTS = ("one", "two", "three", "four")
 
 
-def sketch(*edges: str) -> Dag:
-    """The Dag that these edges draw."""
-    dag = Dag()
-    drawn = [_EDGE.fullmatch(edge) for edge in edges]
-    assert all(drawn), f"not every one of {edges} is an edge"
-    matches = [match for match in drawn if match]
-    operators = {
-        name.removeprefix("~"): dag.add_operator(name.removeprefix("~"), operator)
-        for name, operator in _operators(matches).items()
-    }
-    streams: dict[str, Stream] = {}
-    taken = dict.fromkeys(operators, 0)
+def sketch(edges, dag=None):
+    """The Dag that these edges draw, with blanks between them."""
+    dag = Dag() if dag is None else dag
+    matches = [_EDGE.fullmatch(edge) for edge in edges.split()]
+    assert all(matches), f"not every one of {edges} is an edge"
+    fed = {edge["sink"] for edge in matches}
+    operators = {}
+    for name in dict.fromkeys(name for edge in matches for name in (edge["source"], edge["sink"])):
+        operator = Delay() if name.startswith("~") else Step() if name in fed else Source()
+        operators[name] = dag.add_operator(name.removeprefix("~"), operator)
+    streams, open_inputs = {}, {name: iter(("one", "two", "three", "four")) for name in operators}
     for edge in matches:
-        source, sink = edge["source"].removeprefix("~"), edge["sink"].removeprefix("~")
+        source, sink = edge["source"], edge["sink"]
         if source not in streams:
-            outlet = operators[source].output if isinstance(operators[source], Delay) else operators[source].out
-            streams[source] = dag.add_stream(source, outlet)
-        port = "input" if isinstance(operators[sink], Delay) else _INPUTS[taken[sink]]
-        taken[sink] += 1
-        inlet = getattr(operators[sink], port)
+            outlet = operators[source].output if source.startswith("~") else operators[source].out
+            streams[source] = dag.add_stream(source.removeprefix("~"), outlet)
+        inlet = getattr(operators[sink], "input" if sink.startswith("~") else next(open_inputs[sink]))
         streams[source].add_sink(inlet)
         if edge["arrow"] == "=>":
             dag.set_input_port_attribute(inlet, PortContext.PARTITION_PARALLEL, True)
         for name, count in ((source, edge["sent"]), (sink, edge["taken"])):
             if count:
-                dag.set_operator_attribute(
-                    operators[name], OperatorContext.PARTITIONER, StatelessPartitioner(int(count))
-                )
+                partition(dag, operators[name], int(count))
     return dag
 
 
-def _operators(edges: Iterable[re.Match[str]]) -> dict[str, Component]:
-    fed = {edge["sink"] for edge in edges}
-    names = dict.fromkeys(name for edge in edges for name in (edge["source"], edge["sink"]))
-    return {name: Delay() if name.startswith("~") else Step() if name in fed else Source() for name in names}
+def partition(dag, operator, count):
+    """Let an operator run as so many partitions."""
+    dag.set_operator_attribute(operator, OperatorContext.PARTITIONER, StatelessPartitioner(count))
+
+
+def fed(dag, name, operator=None):
+    """An operator, a Step unless it is given, whose first input a source feeds."""
+    source = dag.add_operator(f"source of {name}", Source())
+    operator = dag.add_operator(name, operator or Step())
+    dag.add_stream(f"into {name}", source.out, getattr(operator, next(iter(input_ports(type(operator))))))
+    return operator
+
+
+def followed(dag, operator, outlet="out"):
+    """An operator whose output a Step reads."""
+    dag.add_stream("out", getattr(operator, outlet), dag.add_operator("next", Step()).one)
+    return operator
+
+
+def steps(dag, names):
+    """Steps of these names, which letters or words are."""
+    return [dag.add_operator(name, Step()) for name in names]
+
+
+def in_a_row(*operators):
+    """A Dag in which each operator feeds the next, by main ports."""
+    dag = Dag()
+    first, *others = (dag.add_operator(type(operator).__name__, operator) for operator in operators)
+    for operator in others:
+        first = first >> operator
+    return dag

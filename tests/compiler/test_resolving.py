@@ -25,9 +25,8 @@ def copies(monkeypatch):
 
 
 def _copies_of_a_chain(streams: int, copies: list[Graph]) -> int:
-    chain = [f"{number}>{number + 1}" for number in range(streams)]
     before = len(copies)
-    compile_until("resolved", sketch(*chain), EVERY)
+    compile_until("resolved", sketch(" ".join(f"{number}>{number + 1}" for number in range(streams))), EVERY)
     return len(copies) - before
 
 
@@ -36,7 +35,7 @@ def test_the_graph_is_copied_as_often_for_many_streams_as_for_one(copies):
 
 
 def test_what_configuration_says_of_every_stream_holds_for_each():
-    graph = compile_until("resolved", sketch("a>b", "a>c", "b>d"), EVERY).graph
+    graph = compile_until("resolved", sketch("a>b a>c b>d"), EVERY).graph
     assert [stream.locality for stream in graph.streams] == ["NODE_LOCAL", "NODE_LOCAL"]
     assert [str(stream.locality_origin.key) for stream in graph.streams] == ["dt.stream.*.locality"] * 2
     told = {f"{node.name}.{port}" for node in graph.nodes for port in (*node.inputs, *node.outputs)}

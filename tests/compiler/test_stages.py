@@ -9,95 +9,83 @@ from tests.compiler.sketches import sketch
 
 @cases(
     "edges, stages",
-    ("a chain is one stage, and its source another", ["s>a", "a>b", "b>c"], ["s", "abc"]),
-    ("a fan-out ends its stage", ["s>a", "a>b", "a>c"], ["s", "a", "b", "c"]),
-    ("a join starts one", ["s>a", "t>b", "a>c", "b>c"], ["s", "a", "t", "b", "c"]),
-    (
-        "a diamond's arms are stages of their own",
-        ["s>a", "a>b", "b>c", "a>d", "c>e", "d>e"],
-        ["s", "a", "bc", "d", "e"],
-    ),
-    ("two readers of a source are two stages", ["s>a", "s>b"], ["s", "a", "b"]),
-    ("a parallel chain is one stage", ["s>a*2", "a=>b", "b=>c"], ["s", "abc"]),
-    ("a parallel chain ends where its partitions are gathered", ["s>a*2", "a=>b", "b>c"], ["s", "ab", "c"]),
-    ("a parallel chain begins where items are keyed", ["s>a", "a>b*2", "b=>c"], ["s", "a", "bc"]),
-    ("equal counts do not make a chain of keyed operators", ["s>a*2", "a>b*2"], ["s", "a", "b"]),
-    (
-        "a delay stands alone, and a loop's own stage has its join at the top",
-        ["s>a", "a>b", "b>~d", "~d>a"],
-        ["s", "ab", "d"],
-    ),
-    ("a parallel fan-out ends its stage as well", ["s>a*2", "a=>b", "a=>c"], ["s", "a", "b", "c"]),
+    ("a chain is one stage, and its source another", "s>a a>b b>c", ["s", "abc"]),
+    ("a fan-out ends its stage", "s>a a>b a>c", ["s", "a", "b", "c"]),
+    ("a join starts one", "s>a t>b a>c b>c", ["s", "a", "t", "b", "c"]),
+    ("a diamond's arms are stages of their own", "s>a a>b b>c a>d c>e d>e", ["s", "a", "bc", "d", "e"]),
+    ("two readers of a source are two stages", "s>a s>b", ["s", "a", "b"]),
+    ("a parallel chain is one stage", "s>a*2 a=>b b=>c", ["s", "abc"]),
+    ("a parallel chain ends where its partitions are gathered", "s>a*2 a=>b b>c", ["s", "ab", "c"]),
+    ("a parallel chain begins where items are keyed", "s>a a>b*2 b=>c", ["s", "a", "bc"]),
+    ("equal counts do not make a chain of keyed operators", "s>a*2 a>b*2", ["s", "a", "b"]),
+    ("a delay stands alone, and a loop's own stage has its join at the top", "s>a a>b b>~d ~d>a", ["s", "ab", "d"]),
+    ("a parallel fan-out ends its stage as well", "s>a*2 a=>b a=>c", ["s", "a", "b", "c"]),
 )
 def test_stages(edges, stages):
-    assert ["".join(stage.operators) for stage in compiled(sketch(*edges)).plan.stages] == stages
+    assert ["".join(stage.operators) for stage in compiled(sketch(edges)).plan.stages] == stages
 
 
 @cases(
     "edges, cuts",
-    ("an input operator finds work on the driver", ["s>a", "a>b"], {"s>a": "driver"}),
-    ("a fan-out cuts each of its wires", ["s>a", "a>b", "a>c"], {"s>a": "driver", "a>b": "fan-out", "a>c": "fan-out"}),
+    ("an input operator finds work on the driver", "s>a a>b", {"s>a": "driver"}),
+    ("a fan-out cuts each of its wires", "s>a a>b a>c", {"s>a": "driver", "a>b": "fan-out", "a>c": "fan-out"}),
     (
         "a join cuts each of its wires",
-        ["s>a", "t>b", "a>c", "b>c"],
+        "s>a t>b a>c b>c",
         {"s>a": "driver", "t>b": "driver", "a>c": "join", "b>c": "join"},
     ),
-    ("keyed partitions are sent to by key", ["s>a", "a>b*3"], {"s>a": "driver", "a>b": "keys"}),
-    ("several partitions send to the one there is", ["s>a*3", "a>b"], {"s>a": "driver", "a>b": "counts"}),
+    ("keyed partitions are sent to by key", "s>a a>b*3", {"s>a": "driver", "a>b": "keys"}),
+    ("several partitions send to the one there is", "s>a*3 a>b", {"s>a": "driver", "a>b": "counts"}),
     (
         "the input that is not keyed reaches every partition",
-        ["s>a", "t>c", "c>b*3", "a>b*3"],
+        "s>a t>c c>b*3 a>b*3",
         {"s>a": "driver", "t>c": "driver", "c>b": "keys", "a>b": "counts"},
     ),
-    ("a delay is cut on both sides", ["s>a", "a>~d", "~d>a"], {"s>a": "driver", "a>d": "delay", "d>a": "delay"}),
+    ("a delay is cut on both sides", "s>a a>~d ~d>a", {"s>a": "driver", "a>d": "delay", "d>a": "delay"}),
 )
 def test_cuts(edges, cuts):
-    plan = compiled(sketch(*edges)).plan
+    plan = compiled(sketch(edges)).plan
     assert {f"{cut.source.operator}>{cut.sink.operator}": cut.kind.value for cut in plan.cuts} == cuts
 
 
 @cases(
     "edges, reason",
-    ("driver", ["s>a", "a>b"], "s is an input operator: it finds work on the driver"),
-    ("fan-out", ["s>a", "a>b", "a>c", "a>d"], "a feeds 3 inputs"),
-    ("join", ["s>a", "t>b", "a>c", "b>c"], "c is fed by 2 outputs"),
-    ("gathered", ["s>a*3", "a>b"], "3 partitions of a send to one of b"),
-    ("keyed from one", ["s>a", "a>b*3"], "items go to the partition of b that owns their key"),
-    ("keyed from several", ["s>a*2", "a>b*3"], "items go to the partition of b that owns their key, from each of 2"),
-    ("from a delay", ["s>a", "a>~d", "~d>a"], "d passes items on in the next window"),
-    ("to a delay", ["s>a", "a>~d", "~d>a"], "d holds items back until the next window"),
+    ("driver", "s>a a>b", "s is an input operator: it finds work on the driver"),
+    ("fan-out", "s>a a>b a>c a>d", "a feeds 3 inputs"),
+    ("join", "s>a t>b a>c b>c", "c is fed by 2 outputs"),
+    ("gathered", "s>a*3 a>b", "3 partitions of a send to one of b"),
+    ("keyed from one", "s>a a>b*3", "items go to the partition of b that owns their key"),
+    ("keyed from several", "s>a*2 a>b*3", "items go to the partition of b that owns their key, from each of 2"),
+    ("from a delay", "s>a a>~d ~d>a", "d passes items on in the next window"),
+    ("to a delay", "s>a a>~d ~d>a", "d holds items back until the next window"),
 )
 def test_every_cut_says_why(edges, reason):
-    assert reason in [cut.reason for cut in compiled(sketch(*edges)).plan.cuts]
+    assert reason in [cut.reason for cut in compiled(sketch(edges)).plan.cuts]
 
 
 @cases(
     "edges, levels",
-    ("no exchange, one level", ["s>a", "a>b"], {"s": 0, "a + b": 0}),
-    ("keying is an exchange", ["s>a", "a>b*2"], {"s": 0, "a": 0, "b": 1}),
-    ("gathering is an exchange", ["s>a*2", "a>b"], {"s": 0, "a": 0, "b": 1}),
-    ("each exchange on the way counts", ["s>a*2", "a>b*3", "b>c"], {"s": 0, "a": 0, "b": 1, "c": 2}),
-    ("the longest way counts", ["s>a", "a>b*2", "a>c", "b>d", "c>d"], {"s": 0, "a": 0, "b": 1, "c": 0, "d": 2}),
-    (
-        "fan-out and join alone cost no level",
-        ["s>a", "a>b", "a>c", "b>d", "c>d"],
-        {"s": 0, "a": 0, "b": 0, "c": 0, "d": 0},
-    ),
+    ("no exchange, one level", "s>a a>b", {"s": 0, "a + b": 0}),
+    ("keying is an exchange", "s>a a>b*2", {"s": 0, "a": 0, "b": 1}),
+    ("gathering is an exchange", "s>a*2 a>b", {"s": 0, "a": 0, "b": 1}),
+    ("each exchange on the way counts", "s>a*2 a>b*3 b>c", {"s": 0, "a": 0, "b": 1, "c": 2}),
+    ("the longest way counts", "s>a a>b*2 a>c b>d c>d", {"s": 0, "a": 0, "b": 1, "c": 0, "d": 2}),
+    ("fan-out and join alone cost no level", "s>a a>b a>c b>d c>d", {"s": 0, "a": 0, "b": 0, "c": 0, "d": 0}),
     (
         "coming round leads to another window, not to another level",
-        ["s>a", "a>b*2", "b>~d", "~d>a"],
+        "s>a a>b*2 b>~d ~d>a",
         {"s": 0, "a": 0, "b": 1, "d": 2},
     ),
-    ("a parallel chain stays on its level", ["s>a*2", "a=>b", "b=>c"], {"s": 0, "a + b + c": 0}),
+    ("a parallel chain stays on its level", "s>a*2 a=>b b=>c", {"s": 0, "a + b + c": 0}),
 )
 def test_a_stage_lies_as_deep_as_the_most_exchanges_above_it(edges, levels):
-    plan = compiled(sketch(*edges)).plan
+    plan = compiled(sketch(edges)).plan
     assert {stage.name: stage.level for stage in plan.stages} == levels
     assert plan.levels == max(levels.values()) + 1
 
 
 def test_only_input_operators_run_on_the_driver():
-    plan = compiled(sketch("s>a", "a>b*2")).plan
+    plan = compiled(sketch("s>a a>b*2")).plan
     assert {stage.name: (stage.place, stage.slots) for stage in plan.stages} == {
         "s": (Place.DRIVER, 1),
         "a": (Place.WORKERS, 1),
@@ -107,24 +95,24 @@ def test_only_input_operators_run_on_the_driver():
 
 @cases(
     "edges, routing",
-    ("the driver deals to the only partition as to several", ["s>a"], Routing.DISTRIBUTED),
-    ("one sends to one", ["s>a", "a>z"], Routing.STRAIGHT),
-    ("the driver sends by key", ["s>z*3"], Routing.KEYED),
-    ("a mirror is sent to straight", ["s>a*2", "a=>z"], Routing.STRAIGHT),
-    ("several send to one", ["s>a*2", "a>z"], Routing.GATHERED),
-    ("several send to several by key", ["s>a*2", "a>z*2"], Routing.KEYED),
-    ("an input without keys gets every item", ["s>b", "t>a", "a>z*2", "b>z*2"], Routing.BROADCAST),
-    ("a delay sends to the next window", ["s>z", "z>a", "a>~d", "~d>z"], Routing.DELAYED),
+    ("the driver deals to the only partition as to several", "s>a", Routing.DISTRIBUTED),
+    ("one sends to one", "s>a a>z", Routing.STRAIGHT),
+    ("the driver sends by key", "s>z*3", Routing.KEYED),
+    ("a mirror is sent to straight", "s>a*2 a=>z", Routing.STRAIGHT),
+    ("several send to one", "s>a*2 a>z", Routing.GATHERED),
+    ("several send to several by key", "s>a*2 a>z*2", Routing.KEYED),
+    ("an input without keys gets every item", "s>b t>a a>z*2 b>z*2", Routing.BROADCAST),
+    ("a delay sends to the next window", "s>z z>a a>~d ~d>z", Routing.DELAYED),
 )
 def test_the_last_wire_is_routed(edges, routing):
-    plan = compiled(sketch(*edges)).plan
-    source = edges[-1].split(">")[0].strip("=~").split("*")[0]
+    plan = compiled(sketch(edges)).plan
+    source = edges.split()[-1].split(">")[0].strip("=~").split("*")[0]
     (stream,) = [stream for stream in plan.streams if stream.name == source]
     assert {sink.routing for sink in stream.sinks} == {routing}
 
 
 def test_blocks_are_distributed_where_no_partition_owns_keys():
-    dag = sketch("s>a", "a>b")
+    dag = sketch("s>a a>b")
     a = dag.operator("a")
     dag.set_operator_attribute(a, OperatorContext.PARTITIONER, Deal(3))
     into_a = next(stream for stream in compiled(dag).plan.streams if stream.name == "s")
@@ -132,7 +120,7 @@ def test_blocks_are_distributed_where_no_partition_owns_keys():
 
 
 def test_operators_run_upstream_first_and_ties_go_by_name():
-    plan = compiled(sketch("s>c", "s>b", "c>a", "b>a")).plan
+    plan = compiled(sketch("s>c s>b c>a b>a")).plan
     assert [operator.name for operator in plan.operators] == ["s", "b", "c", "a"]
 
 
@@ -150,7 +138,7 @@ def test_two_stages_may_bear_names_that_look_alike():
 
 
 def test_a_sliding_window_ends_its_stage():
-    dag = sketch("s>a", "a>b")
+    dag = sketch("s>a a>b")
     dag.set_operator_attribute(dag.operator("a"), OperatorContext.APPLICATION_WINDOW_COUNT, 4)
     dag.set_operator_attribute(dag.operator("a"), OperatorContext.SLIDE_BY_WINDOW_COUNT, 2)
     (cut,) = [cut for cut in compiled(dag).plan.cuts if cut.source.operator == "a"]
@@ -158,7 +146,7 @@ def test_a_sliding_window_ends_its_stage():
 
 
 def test_what_does_not_route_does_not_cut():
-    dag = sketch("s>a", "a>b")
+    dag = sketch("s>a a>b")
     dag.set_attribute(DagContext.STREAMING_WINDOW_SIZE_MILLIS, 100)
     dag.set_input_port_attribute(dag.operator("b").one, PortContext.STREAM_CODEC, Parity())
     assert [stage.name for stage in compiled(dag).plan.stages] == ["s", "a + b"]
@@ -171,6 +159,6 @@ def test_what_does_not_route_does_not_cut():
     ("two hundred as well", 200, "o1 + \N{HORIZONTAL ELLIPSIS} + o200 (200 operators)"),
 )
 def test_a_long_stage_is_called_by_its_ends(length, name):
-    plan = compiled(sketch("s>o1", *(f"o{i}>o{i + 1}" for i in range(1, length)))).plan
+    plan = compiled(sketch(" ".join(["s>o1", *(f"o{i}>o{i + 1}" for i in range(1, length))]))).plan
     assert [stage.name for stage in plan.stages] == ["s", name]
     assert {operator.stage for operator in plan.operators} == {"s", name}

@@ -57,12 +57,12 @@ def test_a_faulty_application_has_forms_up_to_the_laws_and_its_faults_as_notes(l
 @pytest.mark.parametrize("last", ["checked", "fused", "ordered"])
 def test_from_the_laws_on_a_faulty_application_has_none(last):
     with pytest.raises(ApplicationFaults) as raised:
-        compile_until(last, sketch("s>a", "a>b", "b>a"))
+        compile_until(last, sketch("s>a a>b b>a"))
     assert raised.value.codes == ("loop-undelayed",)
 
 
 def test_what_is_resolved_is_seen_in_the_resolved_form_and_not_before():
-    dag = sketch("s>a", "a>b")
+    dag = sketch("s>a a>b")
     dag.set_operator_attribute(dag.operator("a"), OperatorContext.PROCESSING_MODE, ProcessingMode.AT_MOST_ONCE)
     steps = compile_until("resolved", dag).steps
     told = {step: OperatorContext.PROCESSING_MODE in form.by_name["b"].attributes for step, form in steps.items()}

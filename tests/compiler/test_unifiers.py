@@ -18,7 +18,7 @@ def _unifiers(dag: Dag, stream: str = "a") -> tuple[PlannedUnifier, ...]:
 
 def _sent(partitions: int, receivers: int, **attributes: Any) -> Dag:
     """a as so many partitions, b as so many more, and port attributes of a.out or, after `into_`, of b.one."""
-    dag = sketch("s>a", "a>b")
+    dag = sketch("s>a a>b")
     a, b = dag.operator("a"), dag.operator("b")
     for operator, count in ((a, partitions), (b, receivers)):
         if count > 1:
@@ -102,15 +102,15 @@ def test_every_partition_is_read_once_and_every_unifier_but_the_last_ones():
 
 
 def test_sinks_without_keys_share_the_last_unifier():
-    assert [u.name for u in _unifiers(sketch("s>a*2", "a>b", "a>c"))] == ["a.out#unifier"]
+    assert [u.name for u in _unifiers(sketch("s>a*2 a>b a>c"))] == ["a.out#unifier"]
 
 
 def test_beside_a_mirror_the_other_sinks_are_unified():
-    assert [str(u.serves) for u in _unifiers(sketch("s>a*2", "a=>b", "a>c"))] == ["c.one"]
+    assert [str(u.serves) for u in _unifiers(sketch("s>a*2 a=>b a>c"))] == ["c.one"]
 
 
 def test_keyed_and_plain_sinks_side_by_side():
-    assert [(str(u.serves), u.partition) for u in _unifiers(sketch("s>a*2", "a>b*3", "a>c"))] == [
+    assert [(str(u.serves), u.partition) for u in _unifiers(sketch("s>a*2 a>b*3 a>c"))] == [
         ("b.one", 0),
         ("b.one", 1),
         ("b.one", 2),
@@ -129,7 +129,7 @@ class _Other(Parity):
     ("a codec and none do not", (Parity(), None), ["a.out#unifier to b.one[0]", "a.out#unifier to c.one[0]"]),
 )
 def test_sinks_share_a_unifier_by_codec(codecs, names):
-    dag = sketch("s>a*2", "a>b", "a>c")
+    dag = sketch("s>a*2 a>b a>c")
     for sink, codec in zip("bc", codecs, strict=True):
         if codec:
             dag.set_input_port_attribute(dag.operator(sink).one, PortContext.STREAM_CODEC, codec)
@@ -137,7 +137,7 @@ def test_sinks_share_a_unifier_by_codec(codecs, names):
 
 
 def test_each_group_of_codecs_has_a_cascade_of_its_own():
-    dag = sketch("s>a*4", "a>b", "a>c")
+    dag = sketch("s>a*4 a>b a>c")
     dag.set_input_port_attribute(dag.operator("b").one, PortContext.STREAM_CODEC, Parity())
     dag.set_output_port_attribute(dag.operator("a").out, PortContext.UNIFIER_LIMIT, 2)
     assert [(u.name, u.level) for u in _unifiers(dag)] == [

@@ -18,11 +18,11 @@ def _graph(dag: Dag) -> Graph:
     return graph
 
 
-DIAMOND = ("s>a", "a>b", "a>c", "b>d", "c>d")
+DIAMOND = "s>a a>b a>c b>d c>d"
 
 
 def test_nodes_and_streams_stand_in_the_order_of_declaration():
-    graph = _graph(sketch(*DIAMOND))
+    graph = _graph(sketch(DIAMOND))
     assert [node.name for node in graph.nodes] == ["s", "a", "b", "c", "d"]
     assert [f"{s.name}: {s.source} > {' '.join(map(str, s.sinks))}" for s in graph.streams] == [
         "s: s.out > a.one",
@@ -33,7 +33,7 @@ def test_nodes_and_streams_stand_in_the_order_of_declaration():
 
 
 def test_the_graph_answers_who_feeds_whom():
-    graph = _graph(sketch(*DIAMOND))
+    graph = _graph(sketch(DIAMOND))
     assert [stream.name for stream in graph.streams_into("d", "two")] == ["c"]
     assert graph.streams_into("d", "three") == ()
     assert [stream.name for stream in graph.streams_from("a", "out")] == ["a"]
@@ -50,7 +50,7 @@ def test_the_graph_answers_who_feeds_whom():
 
 
 def test_the_way_forward_leaves_out_what_leaves_delays():
-    graph = _graph(sketch("s>a", "a>~d", "~d>a"))
+    graph = _graph(sketch("s>a a>~d ~d>a"))
     assert sorted(graph.network.edges()) == [("a", "d"), ("d", "a"), ("s", "a")]
     assert sorted(graph.forward.edges()) == [("a", "d"), ("s", "a")]
 
@@ -66,7 +66,7 @@ def test_two_wires_between_the_same_operators_are_two_edges():
 
 
 def test_an_operators_attribute_is_its_own_else_the_applications_else_the_default():
-    dag = sketch("s>a", "a>b")
+    dag = sketch("s>a a>b")
     dag.set_attribute(OperatorContext.TIMEOUT_WINDOW_COUNT, 7)
     dag.set_operator_attribute(dag.operator("a"), OperatorContext.TIMEOUT_WINDOW_COUNT, 8)
     graph = _graph(dag)
@@ -104,7 +104,7 @@ def test_the_last_setting_counts():
 
 
 def test_ports_have_attributes_of_their_own_by_direction():
-    dag = sketch("s>a", "a>b")
+    dag = sketch("s>a a>b")
     a = dag.operator("a")
     dag.set_input_port_attribute(a.one, PortContext.QUEUE_CAPACITY, 5)
     dag.set_output_port_attribute(a.out, PortContext.UNIFIER_LIMIT, 6)
