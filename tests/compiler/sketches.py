@@ -71,7 +71,9 @@ def steps(dag, names):
 def in_a_row(*operators):
     """A Dag in which each operator feeds the next, by main ports."""
     dag = Dag()
-    first, *others = (dag.add_operator(type(operator).__name__, operator) for operator in operators)
+    first, *others = (
+        dag.add_operator(f"{n} {type(operator).__name__}", operator) for n, operator in enumerate(operators)
+    )
     for operator in others:
         first = first >> operator
     return dag

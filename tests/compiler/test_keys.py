@@ -95,11 +95,7 @@ def test_keys_are_right_that_are_assigned_or_share_everything_out_under_unequal_
 
 @cases(
     "keys, said",
-    (
-        "one is left out",
-        [_owns(3, 0), _owns(3, 1), _owns(3, 2)],
-        "some keys have no owner, and their items would be",
-    ),
+    ("one is left out", [_owns(3, 0), _owns(3, 1), _owns(3, 2)], "some keys have no owner, and their items would be"),
     ("a key outside its mask", [_owns(1, 0), _owns(1, 3)], "some keys have no owner"),
     ("one has two owners", [_owns(1, 0), _owns(1, 0, 1)], "two partitions own the same key, and its items would be"),
     ("under unequal masks", [_owns(1, 0), _owns(1, 1), _owns(3, 3)], "two partitions own the same"),

@@ -246,10 +246,7 @@ def test_attributes_of_a_modules_ports_hold_for_the_ports_behind_them_however_de
         (Feeder(steps=0), ["property-invalid: M.steps cannot be 0: input should be greater than 0"]),
         (Deeper(), ["populate-failed: module M contains modules more than 100 deep"]),
         (Endless(), ["populate-failed: module M never ends: Endless contains itself"]),
-        (
-            Stranger(),
-            ["operator-unknown: module M exposes Twice.input, which is not a port of", "root-not-", "port-un"],
-        ),
+        (Stranger(), ["operator-unknown: module M exposes Twice.input, which is not a port of", "root-not", "port-un"]),
         (Shut(), ["port-unexposed: stream 'in' is connected to M.input, but the module exposes nothing there"]),
         (Hungry(), ["input-unconnected: no stream feeds M$needy.input", "output-unconnected: no stream reads M$needy"]),
     ],
