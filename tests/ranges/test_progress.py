@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from dagkit.ranges import FractionInvalid, Progress, ProgressInvalid
+from dagkit.ranges import Progress, ProgressInvalid
 from tests.cases import cases
 
 
@@ -42,12 +42,3 @@ def test_fractions(progress, fraction):
 def test_numbers_that_are_no_progress(make):
     with pytest.raises(ProgressInvalid, match="is not valid progress"):
         make()
-
-
-@pytest.mark.parametrize(
-    "make", [Progress.of_fraction, lambda f: Progress.of_remaining(1, f), lambda f: Progress.of_completed(1, f)]
-)
-@pytest.mark.parametrize("fraction", [-0.1, 1.1, math.nan])
-def test_a_fraction_lies_between_0_and_1(make, fraction):
-    with pytest.raises(FractionInvalid, match="between 0 and 1"):
-        make(fraction)
