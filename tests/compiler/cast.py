@@ -60,13 +60,18 @@ class Step(Operator):
     def process(self, item: int) -> None: ...
 
 
-class Needy(Operator):
-    """An input that must be fed, and an output that must be read."""
+class Reader(Operator):
+    """Reads numbers."""
 
     input = InputPort(int)
-    output = OutputPort(int, optional=False)
 
     def process(self, item: int) -> None: ...
+
+
+class Needy(Reader):
+    """An input that must be fed, and an output that must be read."""
+
+    output = OutputPort(int, optional=False)
 
 
 class Primed(InputOperator):
@@ -118,33 +123,25 @@ class Keep(RowOperator, Generic[T]):
         yield item
 
 
-class Settled(Operator):
+class Settled(Reader):
     """Runs as one partition, whatever is asked."""
 
     partitionable = False
-    input = InputPort(int)
     output = OutputPort(int)
-
-    def process(self, item: int) -> None: ...
 
 
 class Deal(Partitioner):
     """A partitioner that makes so many partitions, deaf to its context."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count):
         self.count = count
 
     def define_partitions(self, partitions, context):
         return [partitions[0]] * self.count
 
 
-class Dealer(Operator, Partitioner):
+class Dealer(Reader, Partitioner):
     """An operator that decides its own partitions: two."""
-
-    input = InputPort(int)
-    output = OutputPort(int)
-
-    def process(self, item: int) -> None: ...
 
     def define_partitions(self, partitions, context):
         return [partitions[0]] * (context.parallel_count or 2)
@@ -156,13 +153,10 @@ class SettledDealer(Dealer):
     partitionable = False
 
 
-class Whole(Operator):
+class Whole(Reader):
     """One whose state may not be saved in the middle of an application window."""
 
     checkpointable_within_app_window = False
-    input = InputPort(int)
-
-    def process(self, item: int) -> None: ...
 
 
 class WholeSource(Source):
@@ -192,22 +186,18 @@ class Checked(InputOperator):
         return self
 
 
-class Typed(Operator):
+class Typed(Reader):
     """Ports that work only where the class of what flows is known."""
 
     input = InputPort(int, schema_required=True)
     output = OutputPort(int, schema_required=True)
 
-    def process(self, item: int) -> None: ...
 
-
-class Old(Operator):
+class Old(Reader):
     """An operator before its class changed."""
 
     input = InputPort(int, optional=True)
     output = OutputPort(int)
-
-    def process(self, item: int) -> None: ...
 
 
 class New(Old):
@@ -244,13 +234,10 @@ class Sum(Unifier[int]):
     def process(self, item: int) -> None: ...
 
 
-class Summed(Operator):
+class Summed(Reader):
     """Counts in parts that can be added up."""
 
-    input = InputPort(int)
     out = OutputPort(int, unifier=Sum)
-
-    def process(self, item: int) -> None: ...
 
 
 compiled = compile_application

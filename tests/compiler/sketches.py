@@ -9,6 +9,7 @@ One operator feeds all its readers by one stream, called as the operator is. An 
 order of the edges: one, two, three, four.
 """
 
+import inspect
 import re
 
 from dagkit import Dag, OperatorContext, PortContext, StatelessPartitioner
@@ -77,3 +78,10 @@ def in_a_row(*operators):
     for operator in others:
         first = first >> operator
     return dag
+
+
+def marked(draw):
+    """The codes that stand behind the lines of a drawing, with their numbers."""
+    lines, first = inspect.getsourcelines(draw)
+    marks = [line.rpartition("  # ")[2] if "  # " in line else "" for line in lines]
+    return [(code, number) for number, mark in enumerate(marks, first) for code in mark.split()]

@@ -41,24 +41,17 @@ def _drawn(streams, **operators):
 
 
 @pytest.mark.parametrize(
-    ("sent", "read"),
-    [(Dog, Animal), (Dog, Any), (Any, Dog), (int, int | str), (list[Dog], Sequence[Animal]), (Dog, Dog | None)],
+    ("sent", "read", "told"),
+    [
+        (Dog, Dog | None, None),
+        (Animal, Dog, "(Animal) to reader.input (Dog)"),
+        (int | str, int, "(int | str) to reader.input (int)"),
+        (list[Cat], list[Dog], "(list[Cat]) to reader.input (list[Dog])"),
+    ],
 )
-def test_what_fits_compiles(sent, read):
-    assert faults(_joined(sent, read)) == []
-
-
-@cases(
-    "sent, read, said",
-    ("a base class", Animal, Dog, "(Animal) to reader.input (Dog)"),
-    ("a class beside it", Dog, Cat, "(Dog) to reader.input (Cat)"),
-    ("a member too many", int | str, int, "(int | str) to reader.input (int)"),
-    ("another argument", list[Cat], list[Dog], "(list[Cat]) to reader.input (list[Dog])"),
-    ("nothing, perhaps", Dog | None, Dog, "(Dog | None) to reader.input (Dog)"),
-)
-def test_what_does_not_fit_is_reported_in_the_authors_types(sent, read, said):
-    (fault,) = faults(_joined(sent, read))
-    assert (fault.code, fault.problem) == ("port-type-mismatch", f"stream '1' joins sender.out {said}")
+def test_what_does_not_fit_is_reported_in_the_authors_types(sent, read, told):
+    found = [(fault.code, fault.problem) for fault in faults(_joined(sent, read))]
+    assert found == ([("port-type-mismatch", f"stream '1' joins sender.out {told}")] if told else [])
 
 
 class BothOut(InputOperator):

@@ -1,7 +1,5 @@
 """Resolving: what configuration says of streams takes its place in one copy of the graph, however many there are."""
 
-import pytest
-
 from dagkit import Config
 from dagkit.compiler import compile_until
 from dagkit.graph import Graph
@@ -10,28 +8,20 @@ from tests.compiler.sketches import sketch
 EVERY = Config.of({"dt.stream.*.locality": "NODE_LOCAL", "dt.stream.*.schema": "builtins.int"})
 
 
-@pytest.fixture
-def copies(monkeypatch):
-    """Every graph that is made from here on."""
-    made: list[Graph] = []
-    making = Graph.__init__
+def test_the_graph_is_copied_as_often_for_many_streams_as_for_one(monkeypatch):
+    copies, making = [], Graph.__init__
 
-    def counted(graph: Graph, *given: object, **named: object) -> None:
-        made.append(graph)
+    def counted(graph, *given, **named):
+        copies.append(graph)
         making(graph, *given, **named)
 
+    def copies_of_a_chain(streams):
+        copies.clear()
+        compile_until("resolved", sketch(" ".join(f"{n}>{n + 1}" for n in range(streams))), EVERY)
+        return len(copies)
+
     monkeypatch.setattr(Graph, "__init__", counted)
-    return made
-
-
-def _copies_of_a_chain(streams: int, copies: list[Graph]) -> int:
-    before = len(copies)
-    compile_until("resolved", sketch(" ".join(f"{number}>{number + 1}" for number in range(streams))), EVERY)
-    return len(copies) - before
-
-
-def test_the_graph_is_copied_as_often_for_many_streams_as_for_one(copies):
-    assert _copies_of_a_chain(1, copies) == _copies_of_a_chain(20, copies) > 0
+    assert copies_of_a_chain(1) == copies_of_a_chain(20) > 0
 
 
 def test_what_configuration_says_of_every_stream_holds_for_each():

@@ -1,9 +1,6 @@
 """Unifiers: how many merging operators stand between M partitions and N, at which level, and whom they serve."""
 
-import pytest
-
 from dagkit import Dag, OperatorContext, PortContext
-from dagkit.compiler.unify import cascade_groups
 from tests.cases import cases
 from tests.compiler.cast import Parity, Summed, compiled
 from tests.compiler.sketches import fed, followed, partition, sketch
@@ -53,15 +50,6 @@ def test_how_many_unifiers(dag, inner, last):
     assert [u.serves is None for u in unifiers] == [True] * inner + [False] * last
 
 
-@pytest.mark.parametrize(
-    ("count", "limit", "groups", "rest"),
-    [(5, 3, ["abc"], "de"), (8, 4, ["abcd", "efgh"], ""), (5, 2, ["ab", "cd"], "e"), (2, 3, [], "ab")],
-)
-def test_a_level_takes_full_groups_and_passes_the_rest_on(count, limit, groups, rest):
-    made, left = cascade_groups("abcdefgh"[:count], limit)
-    assert (["".join(group) for group in made], "".join(left)) == (groups, rest)
-
-
 def test_a_cascade_reads_partitions_then_unifiers():
     assert [(u.name, u.level, u.inputs) for u in _unifiers(_sent(5, 1, limit=2))] == [
         ("a.out#unifier.0", 0, ("a[0]", "a[1]")),
@@ -75,13 +63,6 @@ def test_each_partition_of_the_sink_has_a_unifier_of_its_own():
     assert [(u.name, u.partition, str(u.serves), u.inputs) for u in _unifiers(_sent(2, 3))] == [
         (f"a.out#unifier to b.one[{index}]", index, "b.one", ("a[0]", "a[1]")) for index in range(3)
     ]
-
-
-def test_every_partition_is_read_once_and_every_unifier_but_the_last_ones():
-    unifiers = _unifiers(_sent(23, 1, limit=3))
-    read = [entry for unifier in unifiers for entry in unifier.inputs]
-    assert sorted(read) == sorted([*(f"a[{i}]" for i in range(23)), *(u.name for u in unifiers[:-1])])
-    assert all(len(unifier.inputs) <= 3 for unifier in unifiers)
 
 
 def test_sinks_without_keys_share_the_last_unifier():

@@ -5,14 +5,13 @@ import dataclasses
 import pytest
 
 from dagkit import Dag, DagContext, OperatorContext, PortContext, StatelessPartitioner
-from dagkit.api.attributes import Locality
 from dagkit.api.configuration import DEFAULT, Source
-from dagkit.graph import Graph, graph_of
+from dagkit.graph import graph_of
 from tests.compiler.cast import Keep, Line, Step
 from tests.compiler.sketches import sketch
 
 
-def _graph(dag: Dag) -> Graph:
+def _graph(dag):
     graph, faults = graph_of(dag, "app")
     assert faults == []
     return graph
@@ -66,24 +65,23 @@ def test_two_wires_between_the_same_operators_are_two_edges():
 
 
 def test_an_operators_attribute_is_its_own_else_the_applications_else_the_default():
+    timeout, partitioner, attempts = (
+        OperatorContext.TIMEOUT_WINDOW_COUNT,
+        OperatorContext.PARTITIONER,
+        OperatorContext.RECOVERY_ATTEMPTS,
+    )
     dag = sketch("s>a a>b")
-    dag.set_attribute(OperatorContext.TIMEOUT_WINDOW_COUNT, 7)
-    dag.set_operator_attribute(dag.operator("a"), OperatorContext.TIMEOUT_WINDOW_COUNT, 8)
+    dag.set_attribute(timeout, 7)
+    dag.set_attribute(partitioner, StatelessPartitioner(2))
+    for value in (3, 8):
+        dag.set_operator_attribute(dag.operator("a"), timeout, value)
+    dag.set_operator_attribute(dag.operator("a"), partitioner, None)
     graph = _graph(dag)
     a, b = graph.by_name["a"], graph.by_name["b"]
-    assert graph.value(a, OperatorContext.TIMEOUT_WINDOW_COUNT) == 8
-    assert graph.value(b, OperatorContext.TIMEOUT_WINDOW_COUNT) == 7
-    assert graph.value(b, OperatorContext.RECOVERY_ATTEMPTS) is None
-    assert graph.setting(b, OperatorContext.RECOVERY_ATTEMPTS).origin is DEFAULT
-    assert graph.setting(a, OperatorContext.TIMEOUT_WINDOW_COUNT).origin.source is Source.CODE
-
-
-def test_none_that_was_set_goes_before_the_application():
-    dag = sketch("s>a")
-    dag.set_attribute(OperatorContext.PARTITIONER, StatelessPartitioner(2))
-    dag.set_operator_attribute(dag.operator("a"), OperatorContext.PARTITIONER, None)
-    graph = _graph(dag)
-    assert graph.value(graph.by_name["a"], OperatorContext.PARTITIONER) is None
+    assert (graph.value(a, timeout), graph.value(b, timeout)) == (8, 7), "the last setting counts"
+    assert graph.value(a, partitioner) is None, "None that was set goes before the application's"
+    assert (graph.value(b, attempts), graph.setting(b, attempts).origin) == (None, DEFAULT)
+    assert graph.setting(a, timeout).origin.source is Source.CODE
 
 
 def test_namesakes_of_other_scopes_are_not_inherited():
@@ -93,14 +91,6 @@ def test_namesakes_of_other_scopes_are_not_inherited():
     graph = _graph(dag)
     assert graph.value(graph.by_name["a"], OperatorContext.CHECKPOINT_WINDOW_COUNT) == 1
     assert graph.by_name["a"].port_value("one", PortContext.AUTO_RECORD) is False
-
-
-def test_the_last_setting_counts():
-    dag = sketch("s>a")
-    for value in (3, 4):
-        dag.set_operator_attribute(dag.operator("a"), OperatorContext.TIMEOUT_WINDOW_COUNT, value)
-    graph = _graph(dag)
-    assert graph.value(graph.by_name["a"], OperatorContext.TIMEOUT_WINDOW_COUNT) == 4
 
 
 def test_ports_have_attributes_of_their_own_by_direction():
@@ -115,21 +105,6 @@ def test_ports_have_attributes_of_their_own_by_direction():
     assert node.port_value("out", PortContext.UNIFIER_LIMIT, output=True) == 6
     assert node.port_value("out", PortContext.UNIFIER_LIMIT) == 2**31 - 1
     assert node.unifiers["out"][OperatorContext.TIMEOUT_WINDOW_COUNT].value == 7
-
-
-def test_a_streams_locality_is_kept():
-    dag = sketch("s>a")
-    dag.stream("s").set_locality("CONTAINER_LOCAL")
-    assert [stream.locality for stream in _graph(dag).streams] == [Locality.CONTAINER_LOCAL]
-
-
-def test_two_bearers_of_one_name_stay_apart():
-    dag = Dag()
-    dag.add_operator("a", Step())
-    dag.add_operator("a", Step())
-    graph, faults = graph_of(dag, "app")
-    assert [fault.code for fault in faults] == ["operator-duplicated"]
-    assert len({node.name for node in graph.nodes}) == 2
 
 
 def test_a_stream_to_a_stranger_is_cut_short_and_reported_once():
