@@ -4,22 +4,15 @@ import inspect
 
 import pytest
 
-from dagkit import Dag, InputOperator, InputPort, Operator, OperatorContext, OutputPort, PortContext
+from dagkit import Dag, OperatorContext, PortContext
+from tests.compiler.cast import Reader, Source
 
 QUEUE, TIMEOUT = PortContext.QUEUE_CAPACITY, OperatorContext.TIMEOUT_WINDOW_COUNT
 
 
-class Source(InputOperator):
-    out = OutputPort(int)
-
-
-class Sink(Operator):
-    into = InputPort(int)
-
-
 def _told(mistake):
     dag = Dag()
-    mistake(dag, dag.add_operator("A", Source()), dag.add_operator("B", Sink()))
+    mistake(dag, dag.add_operator("A", Source()), dag.add_operator("B", Reader()))
     (fault,) = dag.faults
     return fault
 
@@ -28,13 +21,13 @@ def _told(mistake):
     ("mistake", "problem", "help_"),
     [
         (
-            lambda dag, a, b: dag.add_stream("s", b.into, a.out),
-            "begins at B.into, an input, and ends at A.out",
+            lambda dag, a, b: dag.add_stream("s", b.input, a.out),
+            "begins at B.input, an input, and ends at A.out",
             "first",
         ),
-        (lambda dag, a, b: dag.add_stream("s", b.into), "begins at B.into, an input", "the output first"),
+        (lambda dag, a, b: dag.add_stream("s", b.input), "begins at B.input, an input", "the output first"),
         (lambda dag, a, b: dag.add_stream("s", None, a.out), "ends at A.out, an output", "the output first"),
-        (lambda dag, a, b: dag.add_stream("s").set_source(b.into), "begins at B.into", "the output first"),
+        (lambda dag, a, b: dag.add_stream("s").set_source(b.input), "begins at B.input", "the output first"),
         (lambda dag, a, b: dag.add_stream("s").add_sink(a.out), "ends at A.out", "the output first"),
     ],
 )
@@ -49,15 +42,21 @@ def test_a_stream_that_is_turned_round_is_reported(mistake, problem, help_):
     ("method", "bearer", "attribute", "problem", "help_"),
     [
         ("set_input_port_attribute", "A.out", QUEUE, "A.out, which is not an input", "call set_output_port_attribute"),
-        ("set_output_port_attribute", "B.into", QUEUE, "B.into, which is not an out", "call set_input_port_attribute"),
+        (
+            "set_output_port_attribute",
+            "B.input",
+            QUEUE,
+            "B.input, which is not an out",
+            "call set_input_port_attribute",
+        ),
         ("set_unifier_attribute", "A", TIMEOUT, "set_unifier_attribute is given A, which is not", "a port of A: out"),
-        ("set_operator_attribute", "B.into", QUEUE, "B.into, which is not an oper", "call set_input_port_attribute"),
+        ("set_operator_attribute", "B.input", QUEUE, "B.input, which is not an op", "call set_input_port_attribute"),
         ("set_operator_attribute", None, TIMEOUT, "None, which is not an operator", "that add_operator returned"),
     ],
 )
 def test_an_attribute_is_set_on_what_the_method_is_for(method, bearer, attribute, problem, help_):
     def mistake(dag, a, b):
-        given = {"A": a, "A.out": a.out, "B.into": b.into, None: None}
+        given = {"A": a, "A.out": a.out, "B.input": b.input, None: None}
         getattr(dag, method)(given[bearer], attribute, 1)
 
     told = _told(mistake)
@@ -67,11 +66,11 @@ def test_an_attribute_is_set_on_what_the_method_is_for(method, bearer, attribute
 
 
 def test_a_locality_that_is_none_is_reported_with_a_near_name():
-    told = _told(lambda dag, a, b: dag.add_stream("s", a.out, b.into).set_locality("thread_locl"))
+    told = _told(lambda dag, a, b: dag.add_stream("s", a.out, b.input).set_locality("thread_locl"))
     assert (told.code, told.problem) == ("locality-invalid", "stream 's' cannot have the locality 'thread_locl'")
     assert told.help == "did you mean 'THREAD_LOCAL'?"
 
 
 def test_an_end_is_called_by_the_name_its_operator_was_placed_under():
-    assert repr(Sink().into) == "Sink.into"
-    assert repr(Dag().add_operator("B", Sink()).into) == "B.into"
+    assert repr(Reader().input) == "Reader.input"
+    assert repr(Dag().add_operator("B", Reader()).input) == "B.input"

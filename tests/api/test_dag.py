@@ -4,16 +4,9 @@ import inspect
 
 import pytest
 
-from dagkit import Dag, DagContext, InputOperator, InputPort, Locality, Operator, OutputPort
+from dagkit import Dag, DagContext, Locality
 from tests.cases import cases
-
-
-class Source(InputOperator):
-    out = OutputPort(int)
-
-
-class Sink(Operator):
-    into = InputPort(int)
+from tests.compiler.cast import Reader, Source
 
 
 def _next_line():
@@ -60,7 +53,7 @@ def test_two_operators_of_one_name_are_reported_with_the_first_ones_line():
     first = _next_line()
     dag.add_operator("o", Source())
     second = _next_line()
-    dag.add_operator("o", Sink())
+    dag.add_operator("o", Reader())
     (fault,) = dag.faults
     assert (fault.code, fault.where.line) == ("operator-duplicated", second)
     assert fault.problem.endswith(f"test_dag.py:{first}")
@@ -78,8 +71,8 @@ def test_one_operator_under_two_names_and_two_streams_under_one_are_reported():
 
 def test_a_stream_may_be_drawn_in_steps():
     dag = Dag()
-    source, sink = dag.add_operator("source", Source()), dag.add_operator("sink", Sink())
-    stream = dag.add_stream("s").set_source(source.out).add_sink(sink.into).set_locality("NODE_LOCAL")
+    source, sink = dag.add_operator("source", Source()), dag.add_operator("sink", Reader())
+    stream = dag.add_stream("s").set_source(source.out).add_sink(sink.input).set_locality("NODE_LOCAL")
     assert (stream.source.operator, [s.operator for s in stream.sinks]) == (source, [sink])
     assert stream.locality is Locality.NODE_LOCAL
     assert stream.set_locality(None).locality is None
@@ -92,13 +85,13 @@ def test_a_stream_may_be_drawn_in_steps():
         lambda dag, source, sink: dag.add_stream("s", source.out, sink),
         lambda dag, source, sink: dag.add_stream("s").set_source(source),
         lambda dag, source, sink: dag.add_stream("s").add_sink("sink"),
-        lambda dag, source, sink: dag.add_stream("s").add_sink(Sink.into),
+        lambda dag, source, sink: dag.add_stream("s").add_sink(Reader.input),
     ],
 )
 def test_what_is_no_port_is_refused_where_it_stands(mistake):
     dag = Dag()
     with pytest.raises(TypeError, match=r"stream 's' is given .*, which is not a port; write operator\.port"):
-        mistake(dag, dag.add_operator("source", Source()), dag.add_operator("sink", Sink()))
+        mistake(dag, dag.add_operator("source", Source()), dag.add_operator("sink", Reader()))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +99,7 @@ def test_what_is_no_port_is_refused_where_it_stands(mistake):
     [
         (lambda: Dag().add_operator("source", Source), "did you forget to call the class"),
         (lambda: Dag().set_attribute("DEBUG", True), "'DEBUG' is not an attribute; use one of DagContext"),
-        (lambda: Dag().expose(Source().out, Sink().into), r"Sink.into cannot be exposed as Source.out"),
+        (lambda: Dag().expose(Source().out, Reader().input), r"Reader.input cannot be exposed as Source.out"),
         (lambda: Dag("demo"), "a Dag has no name: an application is called after its class, or by APPLICATION"),
     ],
 )

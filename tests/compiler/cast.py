@@ -38,8 +38,6 @@ class Word: ...
 
 
 class Source(InputOperator):
-    """A root with one output."""
-
     out = OutputPort(int)
 
 
@@ -61,8 +59,6 @@ class Step(Operator):
 
 
 class Reader(Operator):
-    """Reads numbers."""
-
     input = InputPort(int)
 
     def process(self, item: int) -> None: ...
@@ -84,20 +80,14 @@ class Primed(InputOperator):
 
 
 class Delay(DelayOperator[int]):
-    """Hands numbers on in the next window."""
-
     kind = "test.delay/1"
 
 
 class Lines(InputOperator):
-    """A root that sends lines."""
-
     lines = OutputPort(Line)
 
 
 class Split(RowOperator):
-    """Lines in, words out."""
-
     lines = InputPort(Line)
     words = OutputPort(Word)
 
@@ -106,16 +96,12 @@ class Split(RowOperator):
 
 
 class Count(Operator):
-    """Words in."""
-
     words = InputPort(Word)
 
     def process(self, item: Word) -> None: ...
 
 
 class Keep(RowOperator, Generic[T]):
-    """Sends what it reads."""
-
     input = InputPort[T]()
     output = OutputPort[T]()
 
@@ -166,8 +152,6 @@ class WholeSource(Source):
 
 
 class Nested(BaseModel):
-    """A model inside an operator."""
-
     depth: int = Field(default=1, ge=1)
 
 
@@ -227,8 +211,6 @@ class Parity(StreamCodec[int]):
 
 
 class Sum(Unifier[int]):
-    """Adds up what partitions counted."""
-
     kind = "test.sum/1"
 
     def process(self, item: int) -> None: ...

@@ -4,14 +4,11 @@ A blueprint is plain data, so that one graph can be drawn in many orders. Operat
 is fed by earlier ones; delays alone lead back.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from hypothesis import strategies as st
 
 from dagkit import (
-    Config,
     Dag,
     DagContext,
     DelayOperator,
@@ -32,23 +29,17 @@ T = TypeVar("T")
 
 
 class Numbers(InputOperator):
-    """A root that sends numbers."""
-
     first: int = 0
     out = OutputPort(int)
     more = OutputPort(int)
 
 
 class Dogs(InputOperator):
-    """A root that sends dogs."""
-
     out = OutputPort(Dog)
     more = OutputPort(list[Dog])
 
 
 class Add(Operator):
-    """Numbers in, numbers out."""
-
     addend: int = 1
     one = InputPort(int, optional=True)
     two = InputPort(float, optional=True)
@@ -65,8 +56,6 @@ class Add(Operator):
 
 
 class Walk(Operator):
-    """Animals in, dogs out."""
-
     one = InputPort(Animal, optional=True)
     two = InputPort(object, optional=True)
     out = OutputPort(Dog)
@@ -100,7 +89,7 @@ class Relay(Module):
     one = InputPort(int)
     out = OutputPort(int)
 
-    def populate_dag(self, dag: Dag, conf: Config) -> None:
+    def populate_dag(self, dag, conf):
         step = dag.add_operator("step", Add(addend=self.depth))
         dag.expose(self.one, step.one)
         last = step.out
@@ -111,14 +100,13 @@ class Relay(Module):
         dag.expose(self.out, last)
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """A sort of operator: how it is made, what it sends (or what flows in), and what its inputs take."""
 
-    make: Callable[..., Any]
+    make: Any
     sends: Any
-    inputs: dict[str, Sequence[str]]
-    outputs: Sequence[str] = ("out", "more")
+    inputs: Any
+    outputs: Any = ("out", "more")
 
 
 NUMBER, DOG = "number", "dog"
@@ -135,45 +123,41 @@ KINDS = {
 ROOTS, INNER = ("numbers", "dogs"), ("add", "walk", "carry", "relay")
 
 
-@dataclass(frozen=True)
-class Placed:
+class Placed(NamedTuple):
     """An operator to be: its name, its kind, and its properties."""
 
     name: str
     kind: str
-    properties: tuple[tuple[str, Any], ...] = ()
+    properties: Any = ()
 
 
-@dataclass(frozen=True)
-class Drawn:
+class Drawn(NamedTuple):
     """A stream to be: a source, sinks, and how near they run."""
 
-    source: tuple[str, str]
-    sinks: tuple[tuple[str, str], ...]
-    locality: str | None = None
+    source: Any
+    sinks: Any
+    locality: Any = None
 
 
-@dataclass(frozen=True)
-class Set:
+class Set(NamedTuple):
     """An attribute to be set: on the application, an operator, or a port of one."""
 
     attribute: Any
     value: Any
-    operator: str | None = None
-    inlet: str | None = None
-    outlet: str | None = None
+    operator: Any = None
+    inlet: Any = None
+    outlet: Any = None
 
 
-@dataclass(frozen=True)
-class Blueprint:
+class Blueprint(NamedTuple):
     """A graph to be drawn."""
 
-    operators: tuple[Placed, ...]
-    streams: tuple[Drawn, ...]
-    settings: tuple[Set, ...] = ()
+    operators: Any
+    streams: Any
+    settings: Any
 
 
-def draw(blueprint: Blueprint):
+def draw(blueprint):
     """The Dag of a blueprint, in the order in which the blueprint stands."""
     dag = Dag()
     for placed in blueprint.operators:
@@ -204,13 +188,10 @@ COUNTS = st.integers(1, 5)
 
 
 @st.composite
-def blueprints(draw_, most: int = 10):
+def blueprints(draw_, most=10):
     """A graph that compiles: typed, of several roots, with modules, delays, partitions, mirrors and attributes."""
     names = draw_(st.lists(NAMES, min_size=2, max_size=most, unique=True))
-    operators = []
-    sinks = {}
-    carried = {}
-    fed = {}
+    operators, sinks, carried, fed = [], {}, {}, {}
     for index, name in enumerate(names):
         kind = draw_(st.sampled_from(ROOTS if index == 0 else (*ROOTS, *INNER, *INNER)))
         sources = _feeding(draw_, kind, operators, carried)
@@ -229,7 +210,7 @@ def blueprints(draw_, most: int = 10):
     return Blueprint(tuple(operators), streams, _settings(draw_, operators, streams, fed))
 
 
-def _feeding(draw_, kind: str, operators, carried):
+def _feeding(draw_, kind, operators, carried):
     """What feeds the inputs of a new operator: at least one, where anything fits."""
     feeding = {}
     for port, taken in KINDS[kind].inputs.items():
@@ -244,7 +225,7 @@ def _feeding(draw_, kind: str, operators, carried):
     return feeding
 
 
-def _properties(draw_, kind: str):
+def _properties(draw_, kind):
     named = {"numbers": "first", "add": "addend", "relay": "depth"}
     values = st.integers(0, 2) if kind == "relay" else st.integers()
     return ((named[kind], draw_(values)),) if kind in named and draw_(st.booleans()) else ()
@@ -308,12 +289,12 @@ def _settings(draw_, operators, streams, fed):
 
 
 @st.composite
-def shuffled(draw_, blueprint: Blueprint):
+def shuffled(draw_, blueprint):
     """The same graph, written down in another order."""
     return Blueprint(
         tuple(draw_(st.permutations(blueprint.operators))),
         tuple(
-            replace(drawn, sinks=tuple(draw_(st.permutations(drawn.sinks))))
+            drawn._replace(sinks=tuple(draw_(st.permutations(drawn.sinks))))
             for drawn in draw_(st.permutations(blueprint.streams))
         ),
         tuple(draw_(st.permutations(blueprint.settings))),
@@ -321,20 +302,18 @@ def shuffled(draw_, blueprint: Blueprint):
 
 
 @st.composite
-def varied(draw_, blueprint: Blueprint):
+def varied(draw_, blueprint):
     """A graph like this one: perhaps with a setting less, another property, another locality, another count."""
-    settings = list(blueprint.settings)
-    operators = list(blueprint.operators)
-    streams = list(blueprint.streams)
+    operators, streams, settings = map(list, blueprint)
     what = draw_(st.sampled_from(["nothing", "setting", "property", "locality", "count"]))
     if what == "setting" and settings:
         settings.remove(draw_(st.sampled_from(settings)))
     if what == "property":
         index = draw_(st.integers(0, len(operators) - 1))
-        operators[index] = replace(operators[index], properties=_properties(draw_, operators[index].kind))
+        operators[index] = operators[index]._replace(properties=_properties(draw_, operators[index].kind))
     if what == "locality" and streams:
         index = draw_(st.integers(0, len(streams) - 1))
-        streams[index] = replace(streams[index], locality=draw_(st.sampled_from([None, "NODE_LOCAL"])))
+        streams[index] = streams[index]._replace(locality=draw_(st.sampled_from([None, "NODE_LOCAL"])))
     if what == "count":
         name = draw_(st.sampled_from(operators)).name
         kept = [s for s in settings if (s.operator, s.attribute) != (name, OperatorContext.PARTITIONER)]

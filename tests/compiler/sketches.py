@@ -12,7 +12,7 @@ order of the edges: one, two, three, four.
 import inspect
 import re
 
-from dagkit import Dag, OperatorContext, PortContext, StatelessPartitioner
+from dagkit import Dag, InputPort, Module, OperatorContext, OutputPort, PortContext, StatelessPartitioner
 from dagkit.api.ports import input_ports
 from tests.compiler.cast import Delay, Source, Step
 
@@ -78,6 +78,20 @@ def in_a_row(*operators):
     for operator in others:
         first = first >> operator
     return dag
+
+
+def module(*ports):
+    """Make a class of modules of a function that draws one; its ports are of numbers."""
+
+    def made(draw):
+        def populate_dag(self, dag, conf):
+            draw(self, dag)
+
+        kinds = {"input": InputPort, "output": OutputPort}
+        members = {"populate_dag": populate_dag, "__module__": draw.__module__, "__doc__": draw.__doc__}
+        return type(draw.__name__, (Module,), members | {name: kinds[name](int) for name in ports})
+
+    return made
 
 
 def marked(draw):

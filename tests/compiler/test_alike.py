@@ -2,32 +2,27 @@
 
 from pydantic import Field
 
-from dagkit import Dag, DagContext, InputPort, Module, OperatorContext, OutputPort, ProcessingMode
+from dagkit import Dag, DagContext, Module, OperatorContext, ProcessingMode
 from dagkit.compiler import compile_application, compile_until
 from dagkit.compiler.alike import merge_alike
 from dagkit.errors import Diagnostic, Where
 from dagkit.graph import Graph, Node
 from tests.compiler.cast import Checked, Deal, Needy, Source, Split, Step, faults, problems
-from tests.compiler.sketches import fed, sketch
+from tests.compiler.sketches import fed, module, sketch
 
 
-class Hungry(Module):
+@module("output")
+def hungry(self, dag):
     """Contains an operator without a stream into it."""
-
-    output = OutputPort(int)
-
-    def populate_dag(self, dag, conf):
-        dag.expose(self.output, dag.add_operator("needy", Needy()).output)
+    dag.expose(self.output, dag.add_operator("needy", Needy()).output)
 
 
-class Nest(Module):
+@module()
+def nest(self, dag):
     """Holds two of them, under names of their own."""
-
-    def populate_dag(self, dag, conf):
-        for name in ("left", "right"):
-            dag.add_stream(
-                f"on {name}", dag.add_module(name, Hungry()).output, dag.add_operator(f"{name} 2", Step()).one
-            )
+    for name in ("left", "right"):
+        step = dag.add_operator(f"after {name}", Step())
+        dag.add_stream(f"on {name}", dag.add_module(name, hungry()).output, step.one)
 
 
 class Counting(Module):
@@ -39,55 +34,47 @@ class Counting(Module):
         dag.add_operator("checked", Checked(count=self.count))
 
 
-class Splitting(Module):
+@module("input")
+def splitting(self, dag):
     """Takes lines."""
-
-    input = InputPort(object)
-
-    def populate_dag(self, dag, conf):
-        dag.expose(self.input, dag.add_operator("split", Split()).lines)
+    dag.expose(self.input, dag.add_operator("split", Split()).lines)
 
 
-class Mismatched(Module):
+@module()
+def mismatched(self, dag):
     """Leads one stream into two modules, of which neither takes what flows."""
-
-    def populate_dag(self, dag, conf):
-        a, b = dag.add_module("a", Splitting()), dag.add_module("b", Splitting())
-        dag.add_stream("numbers", dag.add_operator("source", Source()).out, a.input, b.input)
+    a, b = dag.add_module("a", splitting()), dag.add_module("b", splitting())
+    dag.add_stream("numbers", dag.add_operator("source", Source()).out, a.input, b.input)
 
 
-class Losing(Module):
-    """Lets items get lost."""
-
-    def populate_dag(self, dag, conf):
-        source = sketch("source>step", dag).operator("source")
-        dag.set_operator_attribute(source, OperatorContext.PROCESSING_MODE, ProcessingMode.AT_MOST_ONCE)
+@module()
+def losing(self, dag):
+    source = sketch("source>step", dag).operator("source")
+    dag.set_operator_attribute(source, OperatorContext.PROCESSING_MODE, ProcessingMode.AT_MOST_ONCE)
 
 
-class Overbearing(Module):
+@module()
+def overbearing(self, dag):
     """Sets what belongs to the application."""
-
-    def populate_dag(self, dag, conf):
-        dag.add_operator("source", Source())
-        dag.set_attribute(DagContext.STREAMING_WINDOW_SIZE_MILLIS, 2)
+    dag.add_operator("source", Source())
+    dag.set_attribute(DagContext.STREAMING_WINDOW_SIZE_MILLIS, 2)
 
 
-class Dealt(Module):
+@module()
+def dealt(self, dag):
     """Has no partitions."""
-
-    def populate_dag(self, dag, conf):
-        dag.set_operator_attribute(fed(dag, "step"), OperatorContext.PARTITIONER, Deal(0))
+    dag.set_operator_attribute(fed(dag, "step"), OperatorContext.PARTITIONER, Deal(0))
 
 
 def _used(*modules):
     dag = Dag()
-    for number, module in enumerate(modules):
-        dag.add_module("ABCDEFGHIJ"[number], module)
+    for name, held in zip("ABCDEFGHIJ", modules, strict=False):
+        dag.add_module(name, held)
     return dag
 
 
 def test_a_breach_inside_a_module_that_is_used_twice_is_reported_once_with_both_places():
-    dag = _used(Hungry(), Hungry())
+    dag = _used(hungry(), hungry())
     for name in "AB":
         dag.add_stream(f"out of {name}", dag.operator(name).output, dag.add_operator(f"after {name}", Step()).one)
     (fault,) = faults(dag)
@@ -97,8 +84,8 @@ def test_a_breach_inside_a_module_that_is_used_twice_is_reported_once_with_both_
 
 def test_modules_in_modules_are_reported_by_their_full_names_some_of_very_many_and_the_rest_is_counted():
     told = "no stream feeds A$left$needy.input; likewise in A$right, B$left"
-    assert problems(_used(Nest(), Nest())) == [f"{told} and B$right"]
-    assert problems(_used(*(Nest() for _ in range(5)))) == [f"{told}, B$right, C$left, C$right and 4 more"]
+    assert problems(_used(nest(), nest())) == [f"{told} and B$right"]
+    assert problems(_used(*(nest() for _ in range(5)))) == [f"{told}, B$right, C$left, C$right and 4 more"]
 
 
 def test_faults_that_differ_in_more_than_the_module_stay_apart():
@@ -111,20 +98,20 @@ def test_faults_that_differ_in_more_than_the_module_stay_apart():
 
 
 def test_what_one_module_says_of_two_others_stays_two_faults():
-    told = problems(_used(Mismatched(), Mismatched()))
+    told = problems(_used(mismatched(), mismatched()))
     assert [problem.partition(" (")[0] for problem in told] == ["stream 'A$numbers' joins A$source.out"] * 2
     assert all(problem.endswith("; likewise in B") for problem in told)
 
 
 def test_faults_before_the_laws_in_drawing_and_of_partitions_are_reported_once_too():
-    notes = compile_until("resolved", _used(Losing(), Losing())).notes
+    notes = compile_until("resolved", _used(losing(), losing())).notes
     assert [note.problem for note in notes] == [
         "A$step becomes AT_MOST_ONCE, because A$source feeds it and is AT_MOST_ONCE; likewise in B"
     ]
-    assert problems(_used(Overbearing(), Overbearing())) == [
+    assert problems(_used(overbearing(), overbearing())) == [
         "DAGContext.STREAMING_WINDOW_SIZE_MILLIS is set in module A, but it belongs to the application; likewise in B"
     ]
-    assert problems(_used(Dealt(), Dealt())) == ["the Deal of A$step returned no partitions; likewise in B"]
+    assert problems(_used(dealt(), dealt())) == ["the Deal of A$step returned no partitions; likewise in B"]
 
 
 def test_operators_of_the_application_are_reported_one_by_one():

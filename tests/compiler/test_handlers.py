@@ -21,8 +21,6 @@ class Texts(InputOperator):
 
 
 class Mute(Operator):
-    """No handler at all."""
-
     words = InputPort(str)
 
 
@@ -31,8 +29,6 @@ class Misspelt(Mute):
 
 
 class Misnamed(Texts):
-    """Its method has another name than the engine calls."""
-
     def emit(self) -> None: ...
 
 
@@ -43,8 +39,6 @@ class Idle(Texts):
 
 
 class HalfServed(Operator):
-    """One input has a method, the other was forgotten."""
-
     words = InputPort(str)
     more = InputPort(str)
 
@@ -60,14 +54,10 @@ class Renamed(Operator):
 
 
 class Greedy(Mute):
-    """Its handler wants more than an item."""
-
     def process(self, item: str, port: str) -> None: ...
 
 
 class Itemless(Mute):
-    """Its handler forgets the item."""
-
     def process(self) -> None: ...
 
 
@@ -86,8 +76,6 @@ class Forked(Yielding):
 
 
 class Written(Mute):
-    """One that can run."""
-
     def process(self, item: str) -> None: ...
 
 
@@ -98,8 +86,6 @@ class Sharing(Written):
 
 
 class SharingOnPurpose(Operator):
-    """Two inputs, one process, and it is said."""
-
     words = InputPort(str)
     more = InputPort(str)
 
@@ -109,8 +95,6 @@ class SharingOnPurpose(Operator):
 
 
 class Served(Mute):
-    """The engine itself takes the items."""
-
     served_by_engine = True
 
 
@@ -125,8 +109,6 @@ class Looking(SplittableOperator[Any]):
 
 
 class Knowing(Looking):
-    """A reader whose second input has a method."""
-
     more = InputPort(str)
     out = OutputPort(str)
 

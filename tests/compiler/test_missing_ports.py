@@ -9,16 +9,13 @@ from dagkit import (
     Config,
     Dag,
     DagContext,
-    InputPort,
     Locality,
-    Module,
     OperatorContext,
-    OutputPort,
     PortContext,
 )
 from dagkit.compiler import compile_application, compile_until
 from tests.compiler.cast import Checked, Delay, Keep, Needy, Source, Step, codes, problems, told
-from tests.compiler.sketches import marked
+from tests.compiler.sketches import marked, module
 
 DRAWINGS = []
 
@@ -92,23 +89,18 @@ def a_way_into_a_loop(dag, conf):
     dag.add_stream("back", delay.output, step.two)
 
 
-class Through(Module):
-    """Leads through an operator."""
-
-    input = InputPort(int)
-    output = OutputPort(int)
-
-    def populate_dag(self, dag, conf):
-        needy = dag.add_operator("needy", Needy())
-        dag.expose(self.input, needy.input)
-        dag.expose(self.output, needy.output)
+@module("input", "output")
+def through(self, dag):
+    needy = dag.add_operator("needy", Needy())
+    dag.expose(self.input, needy.input)
+    dag.expose(self.output, needy.output)
 
 
 @drawing
 def ports_of_a_module(dag, conf):
-    source, through = dag.add_operator("source", Source()), dag.add_module("through", Through())
-    dag.add_stream("on", source.out, through.inptu)  # port-unknown
-    dag.add_stream("off", through.output, dag.add_operator("last", Step()).one)
+    source, placed = dag.add_operator("source", Source()), dag.add_module("through", through())
+    dag.add_stream("on", source.out, placed.inptu)  # port-unknown
+    dag.add_stream("off", placed.output, dag.add_operator("last", Step()).one)
     dag.add_operator("alone", Step())  # root-not-input
 
 
@@ -145,34 +137,30 @@ def test_what_is_missing_and_what_comes_after_it_is_reported_and_nothing_else(dr
     assert [(fault.code, fault.where.line) for fault in told(draw)] == marked(draw)
 
 
-class Inward(Through):
+def inward(self, dag):
     """Exposes a port that the operator inside does not have."""
-
-    def populate_dag(self, dag, conf):
-        needy = dag.add_operator("needy", Needy())
-        dag.expose(self.input, needy.inputt)  # port-unknown
-        dag.expose(self.output, needy.output)
-        dag.add_operator("alone", Step())  # root-not-input
+    needy = dag.add_operator("needy", Needy())
+    dag.expose(self.input, needy.inputt)  # port-unknown
+    dag.expose(self.output, needy.output)
+    dag.add_operator("alone", Step())  # root-not-input
 
 
-class Outward(Through):
+def outward(self, dag):
     """Exposes a port that it does not have itself."""
-
-    def populate_dag(self, dag, conf):
-        needy = dag.add_operator("needy", Needy())
-        dag.expose(self.inputt, needy.input)  # port-unknown
-        dag.expose(self.output, needy.output)
-        dag.add_operator("alone", Step())  # root-not-input
+    needy = dag.add_operator("needy", Needy())
+    dag.expose(self.inputt, needy.input)  # port-unknown
+    dag.expose(self.output, needy.output)
+    dag.add_operator("alone", Step())  # root-not-input
 
 
-@pytest.mark.parametrize("module", [Inward(), Outward()], ids=["of what is inside", "of its own"])
-def test_what_a_module_exposes_may_be_missing(module):
+@pytest.mark.parametrize("exposing", [inward, outward])
+def test_what_a_module_exposes_may_be_missing(exposing):
     def draw(dag, conf):
-        placed = dag.add_module("module", module)
+        placed = dag.add_module("module", module("input", "output")(exposing)())
         dag.add_stream("on", dag.add_operator("source", Source()).out, placed.input)
         dag.add_stream("off", placed.output, dag.add_operator("last", Step()).one)
 
-    assert [(fault.code, fault.where.line) for fault in told(draw)] == marked(module.populate_dag)
+    assert [(fault.code, fault.where.line) for fault in told(draw)] == marked(exposing)
 
 
 def test_keys_of_the_stream_and_of_the_ports_that_may_be_meant_are_not_reported_as_matching_nothing():

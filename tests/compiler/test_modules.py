@@ -6,60 +6,90 @@ import numpy as np
 import pytest
 from pydantic import PositiveInt
 
-from dagkit import Config, Dag, DagContext, InputPort, Module, OperatorContext, OutputPort, PortContext
+from dagkit import Config, Dag, DagContext, Module, OperatorContext, OutputPort, PortContext
 from dagkit.compiler import compile_application, compile_until
 from tests.cases import cases
 from tests.compiler.cast import Needy, Source, Step, codes, compiled, faults, problems
-from tests.compiler.sketches import partition
+from tests.compiler.sketches import module, partition
 
 
-class Twice(Module):
-    """Two steps in a row."""
-
-    input = InputPort(int)
-    output = OutputPort(int)
-
-    def populate_dag(self, dag, conf):
-        first, second = dag.add_operator("first", Step()), dag.add_operator("second", Step())
-        dag.add_stream("between", first.out, second.one)
-        dag.expose(self.input, first.one)
-        dag.expose(self.output, second.out)
-        self.and_more(dag)
-
-    def and_more(self, dag): ...
+def two_steps(self, dag):
+    first, second = dag.add_operator("first", Step()), dag.add_operator("second", Step())
+    dag.add_stream("between", first.out, second.one)
+    dag.expose(self.input, first.one)
+    dag.expose(self.output, second.out)
 
 
-class Outer(Module):
+twice = module("input", "output")(two_steps)
+
+
+@module("input", "output")
+def outer(self, dag):
     """A module in a module, and a step after it."""
-
-    input = InputPort(int)
-    output = OutputPort(int)
-
-    def populate_dag(self, dag, conf):
-        inner, last = dag.add_module("Inner", Twice()), dag.add_operator("last", Step())
-        dag.add_stream("on", inner.output, last.one)
-        dag.expose(self.input, inner.input)
-        dag.expose(self.output, last.out)
+    inner, last = dag.add_module("Inner", twice()), dag.add_operator("last", Step())
+    dag.add_stream("on", inner.output, last.one)
+    dag.expose(self.input, inner.input)
+    dag.expose(self.output, last.out)
 
 
-class Fork(Module):
-    """One input that two operators read."""
-
-    input = InputPort(int)
-
-    def populate_dag(self, dag, conf):
-        for name in ("left", "right"):
-            dag.expose(self.input, dag.add_operator(name, Step()).one)
+@module("input")
+def fork(self, dag):
+    for name in ("left", "right"):
+        dag.expose(self.input, dag.add_operator(name, Step()).one)
 
 
-class Shut(Module):
-    """Ports that nothing stands behind."""
+@module("input", "output")
+def shut(self, dag):
+    """Nothing stands behind its input."""
+    dag.expose(self.output, dag.add_operator("source", Source()).out)
 
-    input = InputPort(int)
-    output = OutputPort(int)
 
-    def populate_dag(self, dag, conf):
-        dag.expose(self.output, dag.add_operator("source", Source()).out)
+@module()
+def endless(self, dag):
+    dag.add_module("again", endless())
+
+
+@module("input")
+def forgetful(self, dag):
+    """Exposes a port of an operator it never added."""
+    dag.add_operator("source", Source())
+    dag.expose(self.input, Step().one)
+
+
+@module()
+def broken(self, dag):
+    dag.add_operator("source", Source())
+    raise RuntimeError("half way")
+
+
+@module("input")
+def stranger(self, dag):
+    """Exposes the port of another module as its own."""
+    dag.expose(ELSEWHERE.input, dag.add_operator("step", Step()).one)
+
+
+@module()
+def hungry(self, dag):
+    dag.add_operator("needy", Needy())
+
+
+@module("input", "output")
+def slow(self, dag):
+    two_steps(self, dag)
+    dag.set_operator_attribute(dag.operator("second"), OperatorContext.TIMEOUT_WINDOW_COUNT, 7)
+
+
+@module("input", "output")
+def patient(self, dag):
+    two_steps(self, dag)
+    dag.set_attribute(OperatorContext.TIMEOUT_WINDOW_COUNT, 9)
+
+
+@module()
+def bossy(self, dag):
+    """Sets what belongs to the application."""
+    dag.add_operator("inside", Source())
+    dag.set_attribute(DagContext.STREAMING_WINDOW_SIZE_MILLIS, 9)
 
 
 class Feeder(Module):
@@ -77,15 +107,8 @@ class Feeder(Module):
         dag.expose(self.output, outlet)
 
 
-class Endless(Module):
-    """A module that contains itself."""
-
-    def populate_dag(self, dag, conf):
-        dag.add_module("again", Endless())
-
-
 class Deeper(Module):
-    """One that holds one of its kind, though never quite itself."""
+    """Holds one of its kind, though never quite itself."""
 
     depth: int = 0
 
@@ -104,48 +127,21 @@ class Shortening(Module):
         dag.expose(self.output, dag.add_module("in", inner).output)
 
 
-class Forgetful(Module):
-    """One that exposes a port of an operator it never added."""
-
-    input = InputPort(int)
-
+class Asks(Module):
     def populate_dag(self, dag, conf):
-        dag.add_operator("source", Source())
-        dag.expose(self.input, Step().one)
+        dag.add_operator(conf["name"], Source())
 
 
-class Broken(Module):
-    """One that does not come to the end."""
-
-    def populate_dag(self, dag, conf):
-        dag.add_operator("source", Source())
-        raise RuntimeError("half way")
+ELSEWHERE = twice()
 
 
-class Stranger(Module):
-    """Exposes the port of another module as its own."""
-
-    input = InputPort(int)
-
-    def populate_dag(self, dag, conf):
-        dag.expose(ELSEWHERE.input, dag.add_operator("step", Step()).one)
-
-
-class Hungry(Module):
-    def populate_dag(self, dag, conf):
-        dag.add_operator("needy", Needy())
-
-
-ELSEWHERE = Twice()
-
-
-def _holding(module):
+def _holding(held):
     """A source into the module, if it has an input, and the module into a sink, if it has an output."""
     dag = Dag()
-    source, placed = dag.add_operator("source", Source()), dag.add_module("M", module)
-    if hasattr(module, "input"):
+    source, placed = dag.add_operator("source", Source()), dag.add_module("M", held)
+    if hasattr(held, "input"):
         dag.add_stream("in", source.out, placed.input)
-    if hasattr(module, "output"):
+    if hasattr(held, "output"):
         dag.add_stream("out", placed.output, dag.add_operator("sink", Step()).one)
     return dag
 
@@ -165,12 +161,12 @@ def test_a_modules_operators_take_its_place_and_it_costs_nothing_once_it_is_comp
     by_hand.add_stream("in", source.out, first.one)
     by_hand.add_stream("M$between", first.out, second.one)
     by_hand.add_stream("out", second.out, sink.one)
-    assert compiled(_holding(Twice())).plan == compiled(by_hand).plan
+    assert compiled(_holding(twice())).plan == compiled(by_hand).plan
 
 
 def test_modules_nest_and_so_do_names():
-    assert _names(_holding(Outer())) == ["source", "M$Inner$first", "M$Inner$second", "M$last", "sink"]
-    assert _streams(_holding(Outer())) == {
+    assert _names(_holding(outer())) == ["source", "M$Inner$first", "M$Inner$second", "M$last", "sink"]
+    assert _streams(_holding(outer())) == {
         "in": "source.out > M$Inner$first.one",
         "M$Inner$between": "M$Inner$first.out > M$Inner$second.one",
         "M$on": "M$Inner$second.out > M$last.one",
@@ -179,7 +175,7 @@ def test_modules_nest_and_so_do_names():
 
 
 def test_one_port_of_a_module_may_lead_to_several_inside():
-    assert _streams(_holding(Fork())) == {"in": "source.out > M$left.one, M$right.one"}
+    assert _streams(_holding(fork())) == {"in": "source.out > M$left.one, M$right.one"}
 
 
 def test_two_modules_of_one_class_stand_side_by_side():
@@ -194,36 +190,21 @@ def _timeouts(dag):
     return {o.name: o.attributes.get("TIMEOUT_WINDOW_COUNT") for o in compiled(dag).plan.operators}
 
 
-def test_attributes_of_a_module_hold_for_what_is_inside_unless_set_there():
-    class Slow(Twice):
-        def and_more(self, dag):
-            dag.set_operator_attribute(dag.operator("second"), OperatorContext.TIMEOUT_WINDOW_COUNT, 7)
-
-    dag = _holding(Slow())
+def test_attributes_of_a_module_and_those_that_it_sets_for_all_hold_inside_unless_set_there():
+    dag = _holding(slow())
     dag.set_operator_attribute(dag.operator("M"), OperatorContext.TIMEOUT_WINDOW_COUNT, 5)
     assert _timeouts(dag) == {"source": None, "M$first": 5, "M$second": 7, "sink": None}
-
-
-def test_operator_attributes_that_a_module_sets_for_all_hold_inside_it():
-    class Patient(Twice):
-        def and_more(self, dag):
-            dag.set_attribute(OperatorContext.TIMEOUT_WINDOW_COUNT, 9)
-
-    assert _timeouts(_holding(Patient())) == {"source": None, "M$first": 9, "M$second": 9, "sink": None}
+    assert _timeouts(_holding(patient())) == {"source": None, "M$first": 9, "M$second": 9, "sink": None}
 
 
 def test_a_module_cannot_set_what_belongs_to_the_application():
-    class Bossy(Twice):
-        def and_more(self, dag):
-            dag.set_attribute(DagContext.STREAMING_WINDOW_SIZE_MILLIS, 9)
-
-    assert problems(_holding(Bossy())) == [
+    assert problems(_holding(bossy())) == [
         "DAGContext.STREAMING_WINDOW_SIZE_MILLIS is set in module M, but it belongs to the application"
     ]
 
 
 def test_attributes_of_a_modules_ports_hold_for_the_ports_behind_them_however_deep():
-    dag = _holding(Outer())
+    dag = _holding(outer())
     module = dag.operator("M")
     dag.set_input_port_attribute(module.input, PortContext.QUEUE_CAPACITY, 8)
     dag.set_output_port_attribute(module.output, PortContext.UNIFIER_LIMIT, 2)
@@ -239,46 +220,42 @@ def test_attributes_of_a_modules_ports_hold_for_the_ports_behind_them_however_de
 
 
 @pytest.mark.parametrize(
-    ("module", "expected"),
+    ("held", "expected"),
     [
-        (Forgetful(), ["operator-unknown: Step.one is exposed, but its operator was never added to the module"]),
-        (Broken(), ["populate-failed: populate_dag of Broken raised RuntimeError: half way"]),
+        (forgetful(), ["operator-unknown: Step.one is exposed, but its operator was never added to the module"]),
+        (broken(), ["populate-failed: populate_dag of broken raised RuntimeError: half way"]),
         (Feeder(steps=0), ["property-invalid: M.steps cannot be 0: input should be greater than 0"]),
         (Deeper(), ["populate-failed: module M contains modules more than 100 deep"]),
-        (Endless(), ["populate-failed: module M never ends: Endless contains itself"]),
-        (Stranger(), ["operator-unknown: module M exposes Twice.input, which is not a port of", "root-not", "port-un"]),
-        (Shut(), ["port-unexposed: stream 'in' is connected to M.input, but the module exposes nothing there"]),
-        (Hungry(), ["input-unconnected: no stream feeds M$needy.input", "output-unconnected: no stream reads M$needy"]),
+        (endless(), ["populate-failed: module M never ends: endless contains itself"]),
+        (stranger(), ["operator-unknown: module M exposes two_steps.input, which is not", "root-not", "port-un"]),
+        (shut(), ["port-unexposed: stream 'in' is connected to M.input, but the module exposes nothing there"]),
+        (hungry(), ["input-unconnected: no stream feeds M$needy.input", "output-unconnected: no stream reads M$needy"]),
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_is_wrong_with_a_module_is_reported(module, expected):
-    told = faults(_holding(module))
+def test_what_is_wrong_with_a_module_is_reported(held, expected):
+    told = faults(_holding(held))
     assert len(told) == len(expected)
     for fault, beginning in zip(told, expected, strict=True):
         assert f"{fault.code}: {fault.problem}".startswith(beginning)
         assert fault.where
-    assert told[0].help == "in populate_dag of Shut, call dag.expose(self.input, …)" or not isinstance(module, Shut)
+    assert told[0].help == "in populate_dag of shut, call dag.expose(self.input, …)" or not isinstance(held, shut)
 
 
 def test_a_name_that_a_module_makes_may_be_taken():
-    dag = _holding(Twice())
+    dag = _holding(twice())
     taken = dag.add_operator("M$first", Step())
     dag.add_stream("M$between", dag.operator("sink").out, taken.one)
     assert codes(dag) == ["operator-duplicated", "stream-duplicated"]
 
 
 def test_the_drawn_form_holds_the_module_and_the_expanded_one_what_is_in_it():
-    steps = compile_until("expanded", _holding(Twice())).steps
+    steps = compile_until("expanded", _holding(twice())).steps
     assert [node.name for node in steps["drawn"].nodes] == ["source", "M", "sink"]
     assert [node.name for node in steps["expanded"].nodes] == ["source", "M$first", "M$second", "sink"]
 
 
 def test_a_module_meets_the_configuration_of_the_launch():
-    class Asks(Module):
-        def populate_dag(self, dag, conf):
-            dag.add_operator(conf["name"], Source())
-
     plan = compile_application(lambda dag, conf: dag.add_module("M", Asks()), Config.of({"name": "asked"})).plan
     assert [operator.name for operator in plan.operators] == ["M$asked"]
 

@@ -41,10 +41,6 @@ def test_only_the_first_declared_of_the_connected_inputs_is_keyed(wired):
     assert _keys(compiled(_two_streams(*wired)).plan, "node2") == [{"one": (7, keys)} for keys in owned]
 
 
-def test_an_input_that_nothing_feeds_is_not_keyed():
-    assert {port for keys in _keys(compiled(_two_streams("two", "three")).plan, "node2") for port in keys} == {"two"}
-
-
 class _Answers(Partitioner):
     """Gives an answer, or what a function makes of its context and of the operator."""
 

@@ -3,12 +3,12 @@
 import inspect
 from typing import Any
 
-from dagkit import Config, Dag, InputPort, Module, Operator, OutputPort
+from dagkit import Config, Dag, InputPort, Operator, OutputPort
 from dagkit.errors import Severity
 from dagkit_operators import PartWriter
 from tests.cases import cases
 from tests.compiler.cast import Keep, Needy, Source, Step, faults, told
-from tests.compiler.sketches import fed, followed, partition, sketch
+from tests.compiler.sketches import fed, followed, module, partition, sketch
 
 
 def test_the_end_that_was_led_in_last_is_the_one_too_many():
@@ -49,34 +49,30 @@ def test_unused_outputs_that_fit_are_suggested_the_nearest_first():
     assert _unfed(dag) == ["connect kept.output or second.rejected or first.rejected to it"]
 
 
-class Half(Module):
+@module("input", "output")
+def half(self, dag):
     """Contains an operator with a stream into it, and one without."""
-
-    entry = InputPort(int)
-    exit = OutputPort(int)
-
-    def populate_dag(self, dag, conf):
-        step, keep = dag.add_operator("step", Step()), dag.add_operator("keep", Keep[int]())
-        dag.expose(self.entry, step.one)
-        dag.expose(self.exit, keep.output)
+    step, keep = dag.add_operator("step", Step()), dag.add_operator("keep", Keep[int]())
+    dag.expose(self.input, step.one)
+    dag.expose(self.output, keep.output)
 
 
-class OtherHalf(Half):
+@module("input", "output")
+def other_half(self, dag):
     """Holds the same, on lines of its own."""
-
-    def populate_dag(self, dag, conf):
-        step, keep = dag.add_operator("step", Step()), dag.add_operator("keep", Keep[int]())
-        dag.expose(self.entry, step.one)
-        dag.expose(self.exit, keep.output)
+    step, keep = dag.add_operator("step", Step()), dag.add_operator("keep", Keep[int]())
+    dag.expose(self.input, step.one)
+    dag.expose(self.output, keep.output)
 
 
 def test_what_another_module_holds_is_not_suggested():
     dag = Dag()
-    for name, module in (("first", Half()), ("second", OtherHalf())):
-        half = dag.add_module(name, module)
-        dag.add_stream(f"out of {name}", half.exit, dag.add_operator(f"after {name}", Step()).one)
+    for name, held in (("first", half()), ("second", other_half())):
+        dag.add_stream(
+            f"out of {name}", dag.add_module(name, held).output, dag.add_operator(f"after {name}", Step()).one
+        )
     source = dag.add_operator("source", Source())
-    dag.add_stream("into both", source.out, dag.operator("first").entry, dag.operator("second").entry)
+    dag.add_stream("into both", source.out, dag.operator("first").input, dag.operator("second").input)
     helps = {fault.problem: fault.help for fault in faults(dag)}
     for name in ("first", "second"):
         assert f"connect {name}$step.more or {name}$step.out to it" in helps[f"no stream feeds {name}$keep.input"]

@@ -120,13 +120,6 @@ def test_a_reader_that_would_lose_or_double_records_is_stopped(make, records, fa
         ask(make(), *records)
 
 
-def test_a_fault_changes_nothing():
-    tracker = after(OFFSETS(), 120)
-    with pytest.raises(ClaimBackwards, match="110 after 120"):
-        tracker.try_claim(110)
-    assert after(tracker, 130).try_split_at_position(131) == Split(131, 0.31, 200)
-
-
 KEY = Split(b"\x45", (0x45 - 0x12) / (0x56 - 0x12), b"\x56")
 OUTSIDE = [b"\x11", b"\x12", b"\x34", b"\x56", b"\x57"]
 
@@ -335,14 +328,6 @@ def test_who_got_less_than_it_asked_for_is_done():
     assert tracker.claim_many([240, 250]) == 0
     with pytest.raises(ClaimBackwards, match="199 after 240"):
         tracker.claim_many([199])
-
-
-def test_a_split_takes_what_lies_behind_the_run():
-    tracker = OFFSETS()
-    tracker.claim_many([100, 150])
-    assert tracker.try_split_at_position(150) is None
-    assert tracker.try_split_at_position(151)
-    assert tracker.claim_many([160, 170]) == 0
 
 
 def test_split_points_of_runs_are_counted_one_by_one():
