@@ -4,69 +4,57 @@
     a>b*3    b runs as three partitions
     a=>b     b mirrors the partitions of a
     a>~d     d is a delay
+    a.x>b.y  output x of a feeds input y of b
+    a        a alone
 
-One operator feeds all its readers by one stream, called as the operator is. An operator's inputs are taken in the
-order of the edges: one, two, three, four.
+One output feeds all its readers by one stream, called as the operator is, and as the output if that is named. The first
+output is meant, and inputs are taken in the order of the edges, unless they are named.
 """
 
 import inspect
 import re
 
 from dagkit import Dag, InputPort, Module, OperatorContext, OutputPort, PortContext, StatelessPartitioner
-from dagkit.api.ports import input_ports
+from dagkit.api.ports import input_ports, output_ports
 from tests.compiler.cast import Delay, Source, Step
 
-_EDGE = re.compile(r"(?P<source>~?\w+)(\*(?P<sent>\d+))?(?P<arrow>=?>)(?P<sink>~?\w+)(\*(?P<taken>\d+))?")
+_EDGE = re.compile(
+    r"(?P<source>~?\w+)(\.(?P<out>\w+))?(\*(?P<sent>\d+))?"
+    r"((?P<arrow>=?>)(?P<sink>~?\w+)(\.(?P<into>\w+))?(\*(?P<taken>\d+))?)?"
+)
 
 
-def sketch(edges, dag=None):
-    """The Dag that these edges draw, with blanks between them."""
+def sketch(edges, dag=None, **given):
+    """The Dag that these edges draw, with blanks between them. Operators may be given by name, or their classes."""
     dag = Dag() if dag is None else dag
     matches = [_EDGE.fullmatch(edge) for edge in edges.split()]
     assert all(matches), f"not every one of {edges} is an edge"
     fed = {edge["sink"] for edge in matches}
     operators = {}
-    for name in dict.fromkeys(name for edge in matches for name in (edge["source"], edge["sink"])):
-        operator = Delay() if name.startswith("~") else Step() if name in fed else Source()
-        operators[name] = dag.add_operator(name.removeprefix("~"), operator)
-    streams, open_inputs = {}, {name: iter(("one", "two", "three", "four")) for name in operators}
+    for name in dict.fromkeys(name for edge in matches for name in (edge["source"], edge["sink"]) if name):
+        made = given.get(name) or (Delay if name.startswith("~") else Step if name in fed else Source)
+        operators[name] = dag.add_operator(name.removeprefix("~"), made() if isinstance(made, type) else made)
+    streams, open_inputs = {}, {name: iter(input_ports(type(operator))) for name, operator in operators.items()}
     for edge in matches:
-        source, sink = edge["source"], edge["sink"]
-        if source not in streams:
-            outlet = operators[source].output if source.startswith("~") else operators[source].out
-            streams[source] = dag.add_stream(source.removeprefix("~"), outlet)
-        inlet = getattr(operators[sink], "input" if sink.startswith("~") else next(open_inputs[sink]))
-        streams[source].add_sink(inlet)
-        if edge["arrow"] == "=>":
-            dag.set_input_port_attribute(inlet, PortContext.PARTITION_PARALLEL, True)
+        source, sink, out = edge["source"], edge["sink"], edge["out"]
         for name, count in ((source, edge["sent"]), (sink, edge["taken"])):
             if count:
                 partition(dag, operators[name], int(count))
+        if sink is None:
+            continue
+        if (source, out) not in streams:
+            outlet = getattr(operators[source], out or next(iter(output_ports(type(operators[source])))))
+            streams[source, out] = dag.add_stream(" ".join(filter(None, (source.removeprefix("~"), out))), outlet)
+        inlet = getattr(operators[sink], edge["into"] or next(open_inputs[sink]))
+        streams[source, out].add_sink(inlet)
+        if edge["arrow"] == "=>":
+            dag.set_input_port_attribute(inlet, PortContext.PARTITION_PARALLEL, True)
     return dag
 
 
 def partition(dag, operator, count):
     """Let an operator run as so many partitions."""
     dag.set_operator_attribute(operator, OperatorContext.PARTITIONER, StatelessPartitioner(count))
-
-
-def fed(dag, name, operator=None):
-    """An operator, a Step unless it is given, whose first input a source feeds."""
-    source = dag.add_operator(f"source of {name}", Source())
-    operator = dag.add_operator(name, operator or Step())
-    dag.add_stream(f"into {name}", source.out, getattr(operator, next(iter(input_ports(type(operator))))))
-    return operator
-
-
-def followed(dag, operator, outlet="out"):
-    """An operator whose output a Step reads."""
-    dag.add_stream("out", getattr(operator, outlet), dag.add_operator("next", Step()).one)
-    return operator
-
-
-def steps(dag, names):
-    """Steps of these names, which letters or words are."""
-    return [dag.add_operator(name, Step()) for name in names]
 
 
 def in_a_row(*operators):

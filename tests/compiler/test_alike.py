@@ -8,7 +8,7 @@ from dagkit.compiler.alike import merge_alike
 from dagkit.errors import Diagnostic, Where
 from dagkit.graph import Graph, Node
 from tests.compiler.cast import Checked, Deal, Needy, Source, Split, Step, faults, problems
-from tests.compiler.sketches import fed, module, sketch
+from tests.compiler.sketches import module, sketch
 
 
 @module("output")
@@ -63,7 +63,8 @@ def overbearing(self, dag):
 @module()
 def dealt(self, dag):
     """Has no partitions."""
-    dag.set_operator_attribute(fed(dag, "step"), OperatorContext.PARTITIONER, Deal(0))
+    step = sketch("s>step", dag).operator("step")
+    dag.set_operator_attribute(step, OperatorContext.PARTITIONER, Deal(0))
 
 
 def _used(*modules):
@@ -115,9 +116,7 @@ def test_faults_before_the_laws_in_drawing_and_of_partitions_are_reported_once_t
 
 
 def test_operators_of_the_application_are_reported_one_by_one():
-    dag = Dag()
-    for name in "ab":
-        dag.add_stream(name, dag.add_operator(name, Needy()).output, dag.add_operator(f"after {name}", Step()).one)
+    dag = sketch("a>after_a b>after_b", a=Needy, b=Needy)
     assert problems(dag) == ["no stream feeds a.input", "no stream feeds b.input"]
 
 

@@ -2,22 +2,12 @@
 
 import pytest
 
-from dagkit import (
-    Dag,
-    InputPort,
-    KeyedState,
-    Operator,
-    OperatorContext,
-    Partition,
-    Partitioner,
-    PartitionKeys,
-    PortContext,
-)
+from dagkit import InputPort, KeyedState, Operator, OperatorContext, Partition, Partitioner, PartitionKeys, PortContext
 from dagkit.api.partitioning import assign_keys
 from dagkit.errors import Severity
 from tests.cases import cases
-from tests.compiler.cast import Deal, Parity, Source, told
-from tests.compiler.sketches import fed
+from tests.compiler.cast import Deal, Parity, told
+from tests.compiler.sketches import sketch
 
 
 class Plain(Operator):
@@ -52,9 +42,7 @@ def _owns(mask, *keys):
 
 
 def _told(operator, partitioner, *, by_driver=False, codec=None):
-    dag = Dag()
-    out = dag.add_operator("source", Source()).out if by_driver else fed(dag, "step").out
-    dag.add_stream("items", out, dag.add_operator("count", operator).items)
+    dag = sketch("s>count" if by_driver else "s>step step>count", count=operator)
     dag.set_operator_attribute(operator, OperatorContext.PARTITIONER, partitioner)
     if codec is not None:
         dag.set_input_port_attribute(operator.items, PortContext.STREAM_CODEC, codec)

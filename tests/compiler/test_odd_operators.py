@@ -1,9 +1,9 @@
 """Operators that are made in the wrong way: reported at their line, with a repair."""
 
-from dagkit import Dag, OperatorContext
+from dagkit import OperatorContext
 from tests.cases import cases
 from tests.compiler.cast import Step, codes, faults
-from tests.compiler.sketches import fed, sketch
+from tests.compiler.sketches import sketch
 
 
 class Numbered(Step):
@@ -30,8 +30,7 @@ class Incomparable:
     ("a base that is not made", Unmade, "last: __init__ of Unmade does not call that of its base"),
 )
 def test_it_is_reported(operator, problem):
-    dag = Dag()
-    fed(dag, "last", operator())
+    dag = sketch("s>last", last=operator)
     assert [(fault.code, fault.problem) for fault in faults(dag)] == [("property-invalid", problem)]
 
 

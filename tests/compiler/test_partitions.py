@@ -9,7 +9,7 @@ from dagkit.plan import fingerprint
 from dagkit.plan.model import Routing
 from tests.cases import cases
 from tests.compiler.cast import Dealer, Delay, Source, Step, codes, compiled, faults
-from tests.compiler.sketches import fed, partition, sketch
+from tests.compiler.sketches import partition, sketch
 
 
 def _counts(plan):
@@ -27,12 +27,7 @@ def _keys(plan, name):
 
 def _two_streams(first, second):
     """node1 into two inputs of node2, wired in this order; node2 runs as five."""
-    dag = Dag()
-    node1, node2 = fed(dag, "node1"), dag.add_operator("node2", Step())
-    for outlet, port in ((node1.out, first), (node1.more, second)):
-        dag.add_stream(f"to {port}", outlet, getattr(node2, port))
-    partition(dag, node2, 5)
-    return dag
+    return sketch(f"s>node1 node1>node2.{first}*5 node1.more>node2.{second}")
 
 
 @pytest.mark.parametrize("wired", [("one", "two"), ("two", "one")], ids=["in order", "out of order"])
@@ -72,8 +67,8 @@ def test_a_partitioner_may_key_several_inputs():
     ("the attribute goes before the operator", StatelessPartitioner(4), 4, "code"),
 )
 def test_what_decides_the_partitions(attribute, count, source):
-    dag = Dag()
-    dealer = fed(dag, "dealer", Dealer())
+    dag = sketch("s>dealer", dealer=Dealer)
+    dealer = dag.operator("dealer")
     if attribute is not ...:
         dag.set_operator_attribute(dealer, OperatorContext.PARTITIONER, attribute)
     planned = compiled(dag).plan.by_name["dealer"]
@@ -211,8 +206,8 @@ def _limited(*limits):
         keyed = zip(limits, assign_keys(len(limits)), strict=True)
         return [Partition(operator.configured({"limit": limit}), {"one": keys}) for limit, keys in keyed]
 
-    dag = Dag()
-    dag.set_operator_attribute(fed(dag, "last", _Limited()), OperatorContext.PARTITIONER, _Answers(answer))
+    dag = sketch("s>last", last=_Limited)
+    dag.set_operator_attribute(dag.operator("last"), OperatorContext.PARTITIONER, _Answers(answer))
     plan = compiled(dag).plan
     # so that nothing but the partitions differs
     return plan.model_copy(update={"operators": tuple(o.model_copy(update={"attributes": {}}) for o in plan.operators)})

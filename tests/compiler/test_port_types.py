@@ -5,9 +5,24 @@ from typing import Any, Generic, TypeVar
 
 import pytest
 
-from dagkit import Dag, DelayOperator, InputOperator, InputPort, Operator, OutputPort
+from dagkit import DelayOperator, InputOperator, InputPort, Operator, OutputPort
 from tests.cases import cases
-from tests.compiler.cast import Animal, Cat, Count, Dog, Keep, Line, Lines, Split, Word, compiled, faults, problems
+from tests.compiler.cast import (
+    Animal,
+    Cat,
+    Count,
+    Dog,
+    Keep,
+    Line,
+    Lines,
+    Split,
+    Word,
+    codes,
+    compiled,
+    faults,
+    problems,
+)
+from tests.compiler.sketches import sketch
 
 T = TypeVar("T")
 Pet = TypeVar("Pet", bound=Animal)
@@ -22,22 +37,7 @@ def _joined(sent, read):
     class Reader(Operator):
         input = InputPort(read)
 
-    return _drawn("sender.out>reader.input", sender=Sender(), reader=Reader())
-
-
-def _drawn(streams, **operators):
-    """The Dag of these operators and streams; each stream is called by its number."""
-    dag = Dag()
-    for name, operator in operators.items():
-        dag.add_operator(name, operator)
-
-    def port(end):
-        name, _, port = end.partition(".")
-        return getattr(operators[name], port)
-
-    for number, stream in enumerate(streams.split(), 1):
-        dag.add_stream(str(number), *map(port, stream.split(">")))
-    return dag
+    return sketch("sender>reader", sender=Sender, reader=Reader)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def _drawn(streams, **operators):
 )
 def test_what_does_not_fit_is_reported_in_the_authors_types(sent, read, told):
     found = [(fault.code, fault.problem) for fault in faults(_joined(sent, read))]
-    assert found == ([("port-type-mismatch", f"stream '1' joins sender.out {told}")] if told else [])
+    assert found == ([("port-type-mismatch", f"stream 'sender' joins sender.out {told}")] if told else [])
 
 
 class BothOut(InputOperator):
@@ -66,11 +66,10 @@ class BothIn(Operator):
 
 def test_the_help_names_the_port_that_would_fit():
     put = "put an operator that turns Word into Line between them, or connect"
-    (fault,) = faults(_drawn("both.words>split.lines", both=BothOut(), split=Split()))
-    assert fault.problem == "stream '1' joins both.words (Word) to split.lines (Line)"
+    (fault,) = faults(sketch("both>split", both=BothOut, split=Split))
+    assert fault.problem == "stream 'both' joins both.words (Word) to split.lines (Line)"
     assert fault.help == f"{put} both.lines"
-    streams = "lines.lines>split.lines split.words>both.lines"
-    (fault,) = faults(_drawn(streams, lines=Lines(), split=Split(), both=BothIn()))
+    (fault,) = faults(sketch("lines>split split>both", lines=Lines, split=Split, both=BothIn))
     assert fault.help == f"{put} it to both.words"
 
 
@@ -98,7 +97,7 @@ class Cats(Operator):
     input = InputPort(Cat)
 
 
-_DOGS_OUT = ["stream '2' joins keep.output (Dog) to cats.input (Cat)"]
+_DOGS_OUT = ["stream 'keep' joins keep.output (Dog) to cats.input (Cat)"]
 
 
 @cases(
@@ -106,23 +105,22 @@ _DOGS_OUT = ["stream '2' joins keep.output (Dog) to cats.input (Cat)"]
     ("a generic operator carries what flows in", "dogs", Keep(), _DOGS_OUT),
     ("or what its author wrote between brackets", "dogs", Keep[Dog](), _DOGS_OUT),
     ("or what its class did", "dogs", KeepDogs(), _DOGS_OUT),
-    ("which must fit", "dogs", Keep[Cat](), ["stream '1' joins pets.dogs (Dog) to keep.input (Cat)"]),
-    ("and may be wider", "dogs", Keep[Animal](), ["stream '2' joins keep.output (Animal) to cats.input (Cat)"]),
-    ("a bound is kept to", "numbers", Tame(), ["stream '1' joins pets.numbers (int) to keep.input (Pet)"]),
+    ("which must fit", "dogs", Keep[Cat](), ["stream 'pets dogs' joins pets.dogs (Dog) to keep.input (Cat)"]),
+    ("and may be wider", "dogs", Keep[Animal](), ["stream 'keep' joins keep.output (Animal) to cats.input (Cat)"]),
+    ("a bound is kept to", "numbers", Tame(), ["stream 'pets numbers' joins pets.numbers (int) to keep.input (Pet)"]),
     ("what keeps to the bound is carried", "dogs", Tame(), _DOGS_OUT),
     ("an item is unpacked from what holds it", "boxed", Unbox(), _DOGS_OUT),
     ("anything carries anything", "dogs", Keep[Any](), []),
 )
 def test_what_a_generic_operator_carries(outlet, keeper, expected):
     """Pets go through a keeper to cats: the fault says what the keeper was taken to carry."""
-    streams = f"pets.{outlet}>keep.input keep.output>cats.input"
-    assert problems(_drawn(streams, pets=Pets(), keep=keeper, cats=Cats())) == expected
+    assert problems(sketch(f"pets.{outlet}>keep keep>cats", pets=Pets, keep=keeper, cats=Cats)) == expected
 
 
 def test_the_plan_says_what_flows():
-    streams = "lines.lines>keep.input keep.output>split.lines split.words>count.words"
-    plan = compiled(_drawn(streams, lines=Lines(), keep=Keep(), split=Split(), count=Count())).plan
-    assert {stream.name: stream.payload for stream in plan.streams} == {"1": "Line", "2": "Line", "3": "Word"}
+    dag = sketch("lines>keep keep>split split>count", lines=Lines, keep=Keep, split=Split, count=Count)
+    plan = compiled(dag).plan
+    assert {s.name: s.payload for s in plan.streams} == {"lines": "Line", "keep": "Line", "split": "Word"}
     assert [(port.name, port.payload) for port in plan.by_name["keep"].ports] == [("input", "Line"), ("output", "Line")]
 
 
@@ -132,11 +130,9 @@ def test_what_comes_round_a_delay_must_fit_what_is_read():
         again = InputPort(Cat)
         out = OutputPort(Dog)
 
-    streams = "pets.dogs>step.first step.out>delay.input delay.output>step.again"
-    dag = _drawn(streams, pets=Pets(), step=Step(), delay=DelayOperator())
-    assert problems(dag) == ["stream '3' joins delay.output (Dog) to step.again (Cat)"]
+    dag = sketch("pets>step step>delay delay>step", pets=Pets, step=Step, delay=DelayOperator)
+    assert problems(dag) == ["stream 'delay' joins delay.output (Dog) to step.again (Cat)"]
 
 
 def test_everything_that_does_not_fit_is_reported():
-    told = faults(_drawn("lines.lines>a.words>b.words", lines=Lines(), a=Count(), b=Count()))
-    assert [fault.code for fault in told] == ["port-type-mismatch", "port-type-mismatch"]
+    assert codes(sketch("lines>a lines>b", lines=Lines, a=Count, b=Count)) == ["port-type-mismatch"] * 2

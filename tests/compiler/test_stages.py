@@ -1,9 +1,9 @@
 """Stages: what runs as one, where the plan is cut, why, and how many exchanges lie above each stage."""
 
-from dagkit import Dag, DagContext, OperatorContext, PortContext
+from dagkit import DagContext, OperatorContext, PortContext
 from dagkit.plan.model import CutKind, Place, Routing
 from tests.cases import cases
-from tests.compiler.cast import Deal, Parity, Source, Step, compiled
+from tests.compiler.cast import Deal, Parity, Step, compiled
 from tests.compiler.sketches import sketch
 
 
@@ -94,13 +94,10 @@ def test_operators_run_upstream_first_and_ties_go_by_name():
 
 
 def test_two_stages_may_bear_names_that_look_alike():
-    dag = Dag()
-    source, a, b, odd = Source(), Step(), Step(), Step()
-    for name, operator in (("s", source), ("a", a), ("b", b), ("a + b", odd)):
-        dag.add_operator(name, operator)
-    dag.add_stream("1", source.out, a.one, odd.one)
-    dag.add_stream("2", a.out, b.one)
-    dag.add_stream("3", b.out, odd.two)
+    dag = sketch("s>a a>b")
+    odd = dag.add_operator("a + b", Step())
+    dag.stream("s").add_sink(odd.one)
+    dag.add_stream("3", dag.operator("b").out, odd.two)
     plan = compiled(dag).plan
     assert [stage.operators for stage in plan.stages] == [("s",), ("a", "b"), ("a + b",)]
     assert len({stage.name for stage in plan.stages}) == 3

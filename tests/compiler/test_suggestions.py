@@ -8,7 +8,7 @@ from dagkit.errors import Severity
 from dagkit_operators import PartWriter
 from tests.cases import cases
 from tests.compiler.cast import Keep, Needy, Source, Step, faults, told
-from tests.compiler.sketches import fed, followed, module, partition, sketch
+from tests.compiler.sketches import module, sketch
 
 
 def test_the_end_that_was_led_in_last_is_the_one_too_many():
@@ -26,9 +26,7 @@ def _unfed(dag):
 
 
 def test_no_loop_is_suggested():
-    dag = Dag()
-    followed(dag, dag.add_operator("needy", Needy()), "output")
-    (help_,) = _unfed(dag)
+    (help_,) = _unfed(sketch("needy>next", needy=Needy))
     assert help_.startswith("connect an output of int to it")
 
 
@@ -41,10 +39,7 @@ class Sifting(Operator):
 
 
 def test_unused_outputs_that_fit_are_suggested_the_nearest_first():
-    dag = Dag()
-    first, second, kept = fed(dag, "first", Sifting()), Sifting(), Keep[Any]()
-    dag.add_stream("on", first.output, dag.add_operator("second", second).input)
-    dag.add_stream("out", second.output, dag.add_operator("kept", kept).input)
+    dag = sketch("s>first first>second second>kept", first=Sifting, second=Sifting, kept=Keep[Any]())
     dag.add_operator("refused", PartWriter(file_path="refused"))
     assert _unfed(dag) == ["connect kept.output or second.rejected or first.rejected to it"]
 
@@ -88,10 +83,9 @@ def test_one_key_is_one_advisory_however_many_bear_it():
 
 
 def test_a_locality_that_cannot_be_kept_is_reported_with_the_reason():
-    dag = sketch("s>one one>two")
+    dag = sketch("s>one one>two*2")
     dag.stream("s").set_locality("THREAD_LOCAL")
     dag.stream("one").set_locality("CONTAINER_LOCAL")
-    partition(dag, dag.operator("two"), 2)
     driver, exchange = told(dag)
     assert (driver.code, driver.severity) == ("locality-ignored", Severity.ADVISORY)
     assert "s runs on the driver, and one on the workers" in driver.problem

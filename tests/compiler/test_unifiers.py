@@ -1,22 +1,19 @@
 """Unifiers: how many merging operators stand between M partitions and N, at which level, and whom they serve."""
 
-from dagkit import Dag, OperatorContext, PortContext
+from dagkit import OperatorContext, PortContext
 from tests.cases import cases
 from tests.compiler.cast import Parity, Summed, compiled
-from tests.compiler.sketches import fed, followed, partition, sketch
+from tests.compiler.sketches import sketch
 
 
-def _unifiers(dag, stream="a"):
-    return next(s.unifiers for s in compiled(dag).plan.streams if s.name == stream)
+def _unifiers(dag):
+    return next(s.unifiers for s in compiled(dag).plan.streams if s.name == "a")
 
 
 def _sent(partitions, receivers, limit=None, single=None, into=None):
     """a as so many partitions, b as so many more; UNIFIER_LIMIT and UNIFIER_SINGLE_FINAL of a.out and of b.one."""
-    dag = sketch("s>a a>b")
+    dag = sketch(f"s>a*{partitions} a>b*{receivers}")
     a, b = dag.operator("a"), dag.operator("b")
-    for operator, count in ((a, partitions), (b, receivers)):
-        if count > 1:
-            partition(dag, operator, count)
     if limit is not None:
         dag.set_output_port_attribute(a.out, PortContext.UNIFIER_LIMIT, limit)
     if single is not None:
@@ -125,11 +122,9 @@ def test_sliding_windows_put_a_slider_behind_each_partition(windows, step, parti
 
 
 def test_the_port_brings_its_own_unifier_and_attributes_reach_it():
-    dag = Dag()
-    summed = followed(dag, fed(dag, "a", Summed()))
-    partition(dag, summed, 3)
-    dag.set_unifier_attribute(summed.out, OperatorContext.TIMEOUT_WINDOW_COUNT, 2)
-    assert [(u.kind, u.attributes) for u in _unifiers(dag, "out")] == [("test.sum/1", {"TIMEOUT_WINDOW_COUNT": 2})]
+    dag = sketch("s>a*3 a>b", a=Summed)
+    dag.set_unifier_attribute(dag.operator("a").out, OperatorContext.TIMEOUT_WINDOW_COUNT, 2)
+    assert [(u.kind, u.attributes) for u in _unifiers(dag)] == [("test.sum/1", {"TIMEOUT_WINDOW_COUNT": 2})]
 
 
 def test_without_one_the_platform_merges():

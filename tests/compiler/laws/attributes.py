@@ -5,7 +5,7 @@ import threading
 from dagkit import DagContext, OperatorContext, PortContext
 from tests.compiler.cast import Deal, Parity
 from tests.compiler.laws.drawing import Laws
-from tests.compiler.sketches import fed, followed
+from tests.compiler.sketches import sketch
 
 law = Laws()
 
@@ -27,9 +27,7 @@ def _set(bearer, attribute, value, *expected):
     """Add the case that an attribute is set on the application, on `step` or on a port of it."""
 
     def draw(dag):
-        step = fed(dag, "step")
-        if "read" in bearer:
-            followed(dag, step)
+        step = sketch("s>step step>next" if "read" in bearer else "s>step", dag).operator("step")
         match bearer.split():
             case ["application"]:
                 dag.set_attribute(attribute, value)

@@ -25,5 +25,5 @@ class Laws:
     def add(self, name, draw, *expected):
         self.cases.append((name, draw, expected))
 
-    def sketched(self, name, edges, *expected):
-        self.add(name, lambda dag: sketch(edges, dag), *expected)
+    def sketched(self, name, edges, *expected, **given):
+        self.add(name, lambda dag: sketch(edges, dag, **given), *expected)

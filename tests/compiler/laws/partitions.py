@@ -3,51 +3,38 @@
 from dagkit import OperatorContext, PortContext, StatelessPartitioner
 from tests.compiler.cast import Deal, Dealer, Parity, Settled, SettledDealer
 from tests.compiler.laws.drawing import Laws
-from tests.compiler.sketches import fed, partition, sketch, steps
+from tests.compiler.sketches import sketch
 
 law = Laws()
 _FORBIDDEN = "partition-forbidden: settled may not be partitioned, but "
 
 
-def _mirrors(dag, *inlets, mirrors=True):
-    for inlet in inlets:
-        dag.set_input_port_attribute(inlet, PortContext.PARTITION_PARALLEL, mirrors)
+def _told(attribute, value):
+    """Draw `settled`, which may not be partitioned, with a PARTITIONER or PARTITION_PARALLEL."""
+
+    def draw(dag, settled=Settled):
+        operator = sketch("s>settled", dag, settled=settled).operator("settled")
+        if attribute is PortContext.PARTITION_PARALLEL:
+            dag.set_input_port_attribute(operator.input, attribute, value)
+        else:
+            dag.set_operator_attribute(operator, attribute, value)
+
+    return draw
 
 
-@law.reports(_FORBIDDEN + "PARTITION_PARALLEL is set on settled.input")
-def an_unpartitionable_operator_mirrors(dag):
-    _mirrors(dag, fed(dag, "settled", Settled()).input)
+_MIRROR, _PARTITIONER = PortContext.PARTITION_PARALLEL, OperatorContext.PARTITIONER
+_HAS = _FORBIDDEN + "it has a PARTITIONER"
+law.add("it mirrors", _told(_MIRROR, True), _FORBIDDEN + "PARTITION_PARALLEL is set on settled.input")
+law.add("it is told not to mirror", _told(_MIRROR, False))
+law.add("it has a partitioner", _told(_PARTITIONER, StatelessPartitioner(2)), _HAS)
+law.add("it is told to have none", lambda dag: _told(_PARTITIONER, None)(dag, SettledDealer))
+law.sketched("it is its own", "s>settled", _FORBIDDEN + "it is its own Partitioner", settled=SettledDealer)
+law.sketched("an operator that partitions itself", "s>dealer", dealer=Dealer)
 
 
-@law.compiles
-def an_unpartitionable_operator_is_told_not_to_mirror(dag):
-    _mirrors(dag, fed(dag, "settled", Settled()).input, mirrors=False)
-
-
-@law.reports(_FORBIDDEN + "it has a PARTITIONER")
-def an_unpartitionable_operator_has_a_partitioner(dag):
-    partition(dag, fed(dag, "settled", Settled()), 2)
-
-
-@law.reports(_FORBIDDEN + "it has a PARTITIONER")
+@law.reports(_HAS)
 def an_unpartitionable_operator_gets_the_partitioner_of_all(dag):
-    fed(dag, "settled", Settled())
-    dag.set_attribute(OperatorContext.PARTITIONER, StatelessPartitioner(2))
-
-
-@law.reports(_FORBIDDEN + "it is its own Partitioner")
-def an_unpartitionable_operator_partitions_itself(dag):
-    fed(dag, "settled", SettledDealer())
-
-
-@law.compiles
-def an_unpartitionable_operator_is_told_to_have_no_partitioner(dag):
-    dag.set_operator_attribute(fed(dag, "settled", SettledDealer()), OperatorContext.PARTITIONER, None)
-
-
-@law.compiles
-def an_operator_that_partitions_itself(dag):
-    fed(dag, "dealer", Dealer())
+    sketch("s>settled", dag, settled=Settled).set_attribute(OperatorContext.PARTITIONER, StatelessPartitioner(2))
 
 
 _UNRELATED = "parallel-unrelated: {} mirrors the partitions of a and of b, which do not follow one operator"
@@ -57,12 +44,7 @@ law.sketched("feeders that mirror one operator", "s>head*2 head=>a head=>b a=>fo
 law.sketched("feeders of one ancestor", "s>head*2 head>a head>b a=>foot b=>foot", _UNRELATED.format("foot"))
 
 
-@law.compiles
-def two_parallel_streams_between_the_same_pair(dag):
-    head, (foot,) = fed(dag, "head"), steps(dag, ["foot"])
-    dag.add_stream("a", head.out, foot.one)
-    dag.add_stream("b", head.more, foot.two)
-    _mirrors(dag, foot.one, foot.two)
+law.sketched("two parallel streams between the same pair", "s>head head=>foot head.more=>foot")
 
 
 def _dealt(count, *expected):
@@ -87,4 +69,5 @@ def a_mirrors_input_has_a_codec(dag):
 
 @law.reports("partition-invalid: the Deal of step returned no partitions")
 def a_partitioner_makes_none(dag):
-    dag.set_operator_attribute(fed(dag, "step"), OperatorContext.PARTITIONER, Deal(0))
+    step = sketch("s>step", dag).operator("step")
+    dag.set_operator_attribute(step, OperatorContext.PARTITIONER, Deal(0))

@@ -1,47 +1,22 @@
 """The shape: roots, loops, delays, and what nothing reaches."""
 
 from dagkit import OperatorContext
-from tests.compiler.cast import Delay, Primed, Source
+from tests.compiler.cast import Primed, Step
 from tests.compiler.laws.drawing import Laws
-from tests.compiler.sketches import fed, followed, sketch, steps
+from tests.compiler.sketches import sketch
 
 law = Laws()
-law.add("nothing at all", lambda dag: None, "application-empty: Dag has no operators")
+law.sketched("nothing at all", "", "application-empty: Dag has no operators")
 _NO_ROOT = "root-not-input: nothing feeds step, and Step is not an InputOperator"
-
-
-@law.reports(_NO_ROOT)
-def a_root_that_is_no_input_operator(dag):
-    steps(dag, ["step"])
-
-
-@law.reports(_NO_ROOT)
-def a_root_that_is_no_input_operator_feeds_others(dag):
-    followed(dag, *steps(dag, ["step"]))
-
-
-@law.reports("root-fed: stream 'into primed' feeds primed.input, and Primed is an InputOperator")
-def an_input_operator_that_is_fed(dag):
-    followed(dag, fed(dag, "primed", Primed()))
-
-
-@law.reports("root-fed: stream 's' feeds a.input", "root-fed: stream 's' feeds b.input")
-def input_operators_that_are_fed_by_one_stream(dag):
-    source, a, b = dag.add_operator("s", Source()), dag.add_operator("a", Primed()), dag.add_operator("b", Primed())
-    dag.add_stream("s", source.out, a.input, b.input)
-
-
-@law.reports("root-fed: stream 'back' feeds primed.input")
-def an_input_operator_that_a_delay_feeds(dag):
-    primed, delay = dag.add_operator("primed", Primed()), dag.add_operator("delay", Delay())
-    dag.add_stream("out", primed.out, delay.input)
-    dag.add_stream("back", delay.output, primed.input)
-
-
-@law.compiles
-def an_input_operator_whose_input_stays_open(dag):
-    followed(dag, dag.add_operator("primed", Primed()))
-
+law.sketched("a root that is no input operator", "step", _NO_ROOT, step=Step)
+law.sketched("a root that is no input operator feeds others", "step>next", _NO_ROOT, step=Step)
+_FED = "root-fed: stream 's' feeds {}.input"
+law.sketched(
+    "an input operator that is fed", "s>p p>next", f"{_FED.format('p')}, and Primed is an InputOperator", p=Primed
+)
+law.sketched("two of them by one stream", "s>a s>b", _FED.format("a"), _FED.format("b"), a=Primed, b=Primed)
+law.sketched("an input operator that a delay feeds", "p>~d ~d>p", "root-fed: stream 'd' feeds p.input", p=Primed)
+law.sketched("an input operator whose input stays open", "p>next", p=Primed)
 
 _UNREACHED = "operator-unreached: no input operator leads to"
 _LOOP = "loop-undelayed: the operators {} form a loop without a delay"
@@ -51,25 +26,16 @@ law.sketched("a loop of two", "s>a a>b b>a", _LOOP.format("a > b > a"))
 law.sketched("a loop of two that no root leads to leads on", "a>b a>c b>a", _LOOP.format("a > b > a"))
 law.sketched("an operator wired to itself", "s>step step>step", _LOOP.format("step > step"))
 law.sketched("a delay wired to itself", "~delay>~delay", _LOOP.format("delay > delay"))
-law.sketched(
-    "a loop of three and one of one", "s>2 2>3 3>4 4>2 t>7 7>7", _LOOP.format("2 > 3 > 4 > 2"), _LOOP.format("7 > 7")
-)
+_TWO = _LOOP.format("2 > 3 > 4 > 2"), _LOOP.format("7 > 7")
+law.sketched("a loop of three and one of one", "s>2 2>3 3>4 4>2 t>7 7>7", *_TWO)
 law.sketched("a delay that leads beside its way", "s>a a>b b>c b>~d ~d>c", _MISPLACED)
 law.sketched("a delay back to the operator that feeds it", "s>c c>~d ~d>c")
 law.sketched("a delay two operators back", "s>b b>c c>~d ~d>b")
 law.sketched("loops within loops", "s>b b>c c>d c>~in ~in>b d>~out ~out>c")
+law.sketched("two streams side by side in a delayed loop", "s>a a>b a.more>b b>~d ~d>a")
 
 
 @law.reports("delay-misplaced: d delays by one window, but its APPLICATION_WINDOW_COUNT is 2")
 def a_delay_of_two_windows(dag):
     delay = sketch("s>c c>~d ~d>c", dag).operator("d")
     dag.set_operator_attribute(delay, OperatorContext.APPLICATION_WINDOW_COUNT, 2)
-
-
-@law.compiles
-def two_streams_side_by_side_in_a_delayed_loop(dag):
-    first, (second,), delay = fed(dag, "first"), steps(dag, ["second"]), dag.add_operator("delay", Delay())
-    dag.add_stream("a", first.out, second.one)
-    dag.add_stream("b", first.more, second.two)
-    dag.add_stream("c", second.out, delay.input)
-    dag.add_stream("d", delay.output, first.two)

@@ -3,39 +3,32 @@
 from dagkit import OperatorContext, ProcessingMode
 from tests.compiler.cast import Source, Step, Whole, WholeSource
 from tests.compiler.laws.drawing import Laws
-from tests.compiler.sketches import fed, followed, sketch
+from tests.compiler.sketches import sketch
 
 law = Laws()
 
 
 def _saved(checkpoint, window, operator, *expected):
     def draw(dag):
-        if isinstance(operator, Source):
-            followed(dag, dag.add_operator("op", operator))
-        else:
-            fed(dag, "op", operator)
+        sketch("op>step" if isinstance(operator, Source) else "s>op", dag, op=operator)
         dag.set_operator_attribute(operator, OperatorContext.CHECKPOINT_WINDOW_COUNT, checkpoint)
         dag.set_operator_attribute(operator, OperatorContext.APPLICATION_WINDOW_COUNT, window)
 
     law.add(f"{type(operator).__name__} saved every {checkpoint} windows of {window}", draw, *expected)
 
 
-for _count in (15, 45):
-    _saved(
-        _count,
-        30,
-        WholeSource(),
-        "checkpoint-misaligned: op cannot be saved inside an application window, but its "
-        f"CHECKPOINT_WINDOW_COUNT {_count} is not a multiple of its APPLICATION_WINDOW_COUNT 30",
-    )
-for _count in (15, 30):
-    _saved(
-        _count,
-        30,
-        Whole(),
-        "window-divided: op cannot be saved inside an application window, its APPLICATION_WINDOW_COUNT is 30, "
-        "and every streaming window begins with the state saved at the end of the last",
-    )
+_MISALIGNED = (
+    "checkpoint-misaligned: op cannot be saved inside an application window, but its CHECKPOINT_WINDOW_COUNT {} "
+    "is not a multiple of its APPLICATION_WINDOW_COUNT 30"
+)
+_DIVIDED = (
+    "window-divided: op cannot be saved inside an application window, its APPLICATION_WINDOW_COUNT is 30, "
+    "and every streaming window begins with the state saved at the end of the last"
+)
+_saved(15, 30, WholeSource(), _MISALIGNED.format(15))
+_saved(45, 30, WholeSource(), _MISALIGNED.format(45))
+_saved(15, 30, Whole(), _DIVIDED)
+_saved(30, 30, Whole(), _DIVIDED)
 _saved(30, 30, WholeSource())
 _saved(1, 1, Whole())
 _saved(15, 1, Whole())
@@ -89,20 +82,6 @@ class TimedSource(Source):
 
 
 _MISSING = "watermark-missing: op acts on watermarks, and no operator above it estimates one"
-
-
-@law.reports(_MISSING)
-def watermarks_without_a_source(dag):
-    fed(dag, "op", Closing())
-
-
-@law.reports(_MISSING)
-def a_source_of_watermarks_beside_it(dag):
-    fed(dag, "op", Closing())
-    followed(dag, dag.add_operator("timed", TimedSource()))
-
-
-@law.compiles
-def a_source_of_watermarks_above_it(dag):
-    followed(dag, dag.add_operator("timed", TimedSource()))
-    dag.add_stream("on", dag.operator("next").out, dag.add_operator("closing", Closing()).one)
+law.sketched("watermarks without a source", "s>op", _MISSING, op=Closing)
+law.sketched("a source of watermarks beside it", "s>op timed>step", _MISSING, op=Closing, timed=TimedSource)
+law.sketched("a source of watermarks above it", "timed>step step>op", op=Closing, timed=TimedSource)
