@@ -8,7 +8,7 @@ import pytest
 from dagkit import InputPort, OutputPort, SplittableOperator
 from dagkit.plan.model import CutKind, Routing
 from tests.compiler.cast import compiled
-from tests.compiler.sketches import partition, sketch
+from tests.compiler.sketches import sketch
 
 
 class Pieces(SplittableOperator[int]):
@@ -27,14 +27,8 @@ class Pieces(SplittableOperator[int]):
 
 
 def planned(senders, receivers, stream):
-    """A step of so many partitions, before work of so many, with a side value: the plan of a stream, and its sink."""
-    dag = sketch("s>a s>o")
-    pieces = dag.add_operator("p", Pieces())
-    dag.add_stream("work", dag.operator("a").out, pieces.work)
-    dag.add_stream("side", dag.operator("o").out, pieces.side)
-    partition(dag, dag.operator("a"), senders)
-    partition(dag, pieces, receivers)
-    plan = compiled(dag).plan
+    """A step of so many partitions, before work of so many, with a side value: the sink of a stream, and its cuts."""
+    plan = compiled(sketch(f"s>a*{senders} s>o a>p.work*{receivers} o>p.side", p=Pieces)).plan
     (sink,) = next(planned.sinks for planned in plan.streams if planned.name == stream)
     return sink, [cut for cut in plan.cuts if cut.stream == stream]
 
@@ -52,10 +46,10 @@ SHARED = "p is splittable: its work is distributed over its 2 partitions"
     ],
 )
 def test_work_begins_a_stage_and_is_shared(senders, receivers, routing, kind, reason):
-    sink, (cut,) = planned(senders, receivers, "work")
+    sink, (cut,) = planned(senders, receivers, "a")
     assert (sink.routing, cut.kind, cut.reason) == (routing, kind, reason)
     assert cut.exchange == (routing is not Routing.STRAIGHT)
 
 
 def test_side_values_reach_every_partition():
-    assert planned(1, 3, "side")[0].routing is Routing.BROADCAST
+    assert planned(1, 3, "o")[0].routing is Routing.BROADCAST

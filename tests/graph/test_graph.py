@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from dagkit import Dag, DagContext, OperatorContext, PortContext, StatelessPartitioner
+from dagkit import DagContext, OperatorContext, PortContext, StatelessPartitioner
 from dagkit.api.configuration import DEFAULT, Source
 from dagkit.graph import graph_of
 from tests.compiler.cast import Keep, Line, Step
@@ -55,11 +55,7 @@ def test_the_way_forward_leaves_out_what_leaves_delays():
 
 
 def test_two_wires_between_the_same_operators_are_two_edges():
-    dag = sketch("s>a")
-    b = dag.add_operator("b", Step())
-    dag.add_stream("1", dag.operator("a").out, b.one)
-    dag.add_stream("2", dag.operator("a").more, b.two)
-    graph = _graph(dag)
+    graph = _graph(sketch("s>a a>b a.more>b"))
     assert graph.network.number_of_edges("a", "b") == 2
     assert graph.forward.number_of_edges("a", "b") == 1
 
@@ -118,12 +114,10 @@ def test_a_stream_to_a_stranger_is_cut_short_and_reported_once():
 
 
 def test_a_node_knows_the_payload_of_its_ports():
-    dag = Dag()
-    keep = dag.add_operator("keep", Keep())
-    node = _graph(dag).by_name["keep"]
+    node = _graph(sketch("keep", keep=Keep)).by_name["keep"]
     (variable,) = Keep.__parameters__
-    assert node.payload(type(keep).input) is variable
-    assert dataclasses.replace(node, bindings={variable: Line}).payload(type(keep).input) is Line
+    assert node.payload(Keep.input) is variable
+    assert dataclasses.replace(node, bindings={variable: Line}).payload(Keep.input) is Line
 
 
 def test_graphs_are_values():

@@ -32,8 +32,5 @@ APART = "meet brings together items of {}, and s1 and s2 may send them in other 
     ("some windows", "d", 5, [APART.format("at most 5 windows")]),
 )
 def test_items_that_meet_in_a_window_and_may_arrive_in_others_are_reported(right, windows, apart):
-    dag = sketch("s1>a a>b s2>d")
-    meet = dag.add_operator("meet", Meet(windows=windows))
-    dag.add_stream("left", dag.operator("b").out, meet.left)
-    dag.add_stream("right", dag.operator(right).more, meet.right)
+    dag = sketch(f"s1>a a>b s2>d b>meet.left {right}.more>meet.right", meet=Meet(windows=windows))
     assert [note.problem for note in compiled(dag).notes if note.code == "windows-apart"] == apart
