@@ -64,12 +64,7 @@ def test_faults_survive_pickling():
     ("whatever the case", "WORDS", ["lines", "words"], "did you mean 'words'?"),
     ("none is near", "colour", ["lines", "words"], "known here: 'lines', 'words'"),
     ("there is none", "colour", [], "none exist here"),
-    (
-        "a dozen at most",
-        "x",
-        [f"name{i}" for i in range(20)],
-        "known here: " + ", ".join(f"'name{i}'" for i in range(12)) + " and 8 more",
-    ),
+    ("a dozen at most", "x", [*"bcdefghijklmnopq"], f"known here: {str([*'bcdefghijklm'])[1:-1]} and 4 more"),
 )
 def test_the_nearest_name_is_suggested(name, known, help_):
     assert did_you_mean(name, known) == help_

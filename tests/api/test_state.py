@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from dagkit import InputPort, KeyedState, Operator, State
 from dagkit.api.keyed import Keyed
-from dagkit.api.state import Declared
 from dagkit.api.tagged import tagged, untagged
 from dagkit.engine.differences import difference
 from dagkit.engine.worker.instances import StateUnwritable, live, saved
@@ -47,11 +46,6 @@ values = st.recursive(
     ),
     max_leaves=8,
 )
-
-
-def named(case):
-    """What distinguishes a case from others, in every process."""
-    return case.spelled if isinstance(case, Declared) else type(case).__name__
 
 
 def told(value):
@@ -123,7 +117,6 @@ def test_a_saved_key_of_any_type_is_found_by_an_equal_one(key, equal):
         (State[Counter[str]](Counter), Counter("abba")),
         (State(""), "\udcff"),
     ],
-    ids=named,
 )
 def test_a_value_comes_back_as_it_was(state, value):
     back = state.restored(json.loads(json.dumps(state.saved(value), allow_nan=False)))
@@ -140,7 +133,6 @@ def test_a_value_comes_back_as_it_was(state, value):
         (State[Nameless](Nameless), Nameless()),
         (State[dict[str, Any]](dict), {"a": Colour.RED}),
     ],
-    ids=named,
 )
 def test_a_value_that_would_not_come_back_is_refused(state, value):
     holder = type("Holder", (Operator,), {"held": state})

@@ -1,6 +1,11 @@
-"""Stages: what runs as one, where the plan is cut, why, and how many exchanges lie above each stage."""
+"""Stages: what runs as one, where the plan is cut, why, how many exchanges lie above each, and how work is shared."""
 
-from dagkit import DagContext, OperatorContext, PortContext
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dagkit import DagContext, InputPort, OperatorContext, OutputPort, PortContext, SplittableOperator
 from dagkit.plan.model import CutKind, Place, Routing
 from tests.cases import cases
 from tests.compiler.cast import Deal, Parity, Step, compiled
@@ -128,3 +133,47 @@ def test_a_long_stage_is_called_by_its_ends(length, name):
     plan = compiled(sketch(" ".join(["s>o1", *(f"o{i}>o{i + 1}" for i in range(1, length))]))).plan
     assert [stage.name for stage in plan.stages] == ["s", name]
     assert {operator.stage for operator in plan.operators} == {"s", name}
+
+
+class Pieces(SplittableOperator[int]):
+    """Work that can be split, with a side value."""
+
+    kind = "cast.pieces/1"
+    work = InputPort[Any](main=True)
+    side = InputPort[Any](optional=True)
+    out = OutputPort(int)
+
+    @side.process
+    def note(self, item: int) -> None: ...
+
+    def process(self, element: int, tracker: Any) -> Iterator[int]:
+        yield element
+
+
+def planned(senders, receivers, stream):
+    """A step of so many partitions, before work of so many, with a side value: the sink of a stream, and its cuts."""
+    plan = compiled(sketch(f"s>a*{senders} s>o a>p.work*{receivers} o>p.side", p=Pieces)).plan
+    (sink,) = next(planned.sinks for planned in plan.streams if planned.name == stream)
+    return sink, [cut for cut in plan.cuts if cut.stream == stream]
+
+
+SHARED = "p is splittable: its work is distributed over its 2 partitions"
+
+
+@pytest.mark.parametrize(
+    ("senders", "receivers", "routing", "kind", "reason"),
+    [
+        (1, 1, Routing.STRAIGHT, CutKind.WORK, "p is splittable: work that a window leaves comes back to it"),
+        (3, 1, Routing.GATHERED, CutKind.COUNTS, "3 partitions of a send to one of p"),
+        (1, 2, Routing.DISTRIBUTED, CutKind.WORK, SHARED),
+        (3, 2, Routing.DISTRIBUTED, CutKind.WORK, SHARED),
+    ],
+)
+def test_work_begins_a_stage_and_is_shared(senders, receivers, routing, kind, reason):
+    sink, (cut,) = planned(senders, receivers, "a")
+    assert (sink.routing, cut.kind, cut.reason) == (routing, kind, reason)
+    assert cut.exchange == (routing is not Routing.STRAIGHT)
+
+
+def test_side_values_reach_every_partition():
+    assert planned(1, 3, "o")[0].routing is Routing.BROADCAST

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagkit import Backlog, Capacity
 from dagkit.scaling import ScalingSettings
 from dagkit.simulation import Arrival, World, best_fixed, fixed, following, simulated
 from tests.cases import cases
@@ -19,7 +18,7 @@ BOUND = 1.1
 DRAIN, APEX = ScalingSettings(), ScalingSettings(policy="apex")
 
 
-def phases(blocks: int = 500, size: int = 4 * MIB, silence: float = 60_000.0) -> list[Arrival]:
+def phases(blocks=500, size=4 * MIB, silence=60_000.0):
     """A burst, silence, and a trickle."""
     return [Arrival(0, blocks, size), *(Arrival(silence + tick * 500.0, 1, size) for tick in range(60))]
 
@@ -109,7 +108,7 @@ def test_many_fixed_numbers_are_tried_in_small_steps():
 def test_blocks_that_stand_together_are_counted_one_by_one():
     told = []
 
-    def choose(before: int, at: float, backlog: Backlog, capacity: Capacity) -> tuple[int, str]:
+    def choose(before, at, backlog, capacity):
         told.append((at, backlog.blocks, backlog.positions))
         return before, ""
 

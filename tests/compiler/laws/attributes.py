@@ -23,6 +23,15 @@ class _LockedDeal(Deal):
         self.lock = threading.Lock()
 
 
+class _Incomparable:
+    """Compared with anything, it raises."""
+
+    def __eq__(self, other):
+        raise RuntimeError
+
+    __hash__ = None
+
+
 def _set(bearer, attribute, value, *expected):
     """Add the case that an attribute is set on the application, on `step` or on a port of it."""
 
@@ -50,6 +59,10 @@ _set("input one", PortContext.STREAM_CODEC, _Locked(), _UNSENT.format("STREAM_CO
 _set("output read", PortContext.STREAM_CODEC, _Locked(), _UNSENT.format("STREAM_CODEC of step.out"))
 _OFTEN = "attribute-invalid: RECOVERY_ATTEMPTS of step is 'often': it must be a whole number"
 _set("operator", OperatorContext.RECOVERY_ATTEMPTS, "often", _OFTEN)
+
+_MODE = "attribute-invalid: PROCESSING_MODE of {} is"
+_set("operator", OperatorContext.PROCESSING_MODE, _Incomparable(), _MODE.format("step"))
+_set("application", OperatorContext.PROCESSING_MODE, _Incomparable(), _MODE.format("Dag"))
 
 _OPEN = "attribute-stranded: {} is set on step.{}, which no stream uses"
 _set("input two", PortContext.PARTITION_PARALLEL, True, _OPEN.format("PARTITION_PARALLEL", "two"))

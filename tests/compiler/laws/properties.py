@@ -1,6 +1,6 @@
-"""Properties: bounds, laws across fields, nested models."""
+"""Properties: bounds, laws across fields, nested models, and operators that are made in the wrong way."""
 
-from tests.compiler.cast import Checked
+from tests.compiler.cast import Checked, Step
 from tests.compiler.laws.drawing import Laws
 
 law = Laws()
@@ -16,3 +16,17 @@ _checked({"nested": {"depth": 0}}, _BELOW.format("nested.depth cannot be 0", 1))
 _checked({"count": 3, "label": "4"}, "property-invalid: checked is wrong: label must end like the count")
 _checked({"count": 3, "label": "a3"})
 _checked({"cuont": 3}, "property-unknown: checked has no property 'cuont'")
+
+
+class Numbered(Step):
+    kind = 5
+
+
+class Unmade(Step):
+    def __init__(self):
+        pass
+
+
+_UNMADE = "property-invalid: last: __init__ of Unmade does not call that of its base"
+law.sketched("no kind", "s>last", "property-invalid: the kind of last is 5, which is not text", last=Numbered)
+law.sketched("a base that is not made", "s>last", _UNMADE, last=Unmade)
