@@ -59,16 +59,6 @@ def test_two_operators_of_one_name_are_reported_with_the_first_ones_line():
     assert fault.problem.endswith(f"test_dag.py:{first}")
 
 
-def test_one_operator_under_two_names_and_two_streams_under_one_are_reported():
-    dag, source = Dag(), Source()
-    for name in "ab":
-        dag.add_operator(name, source)
-        dag.add_stream("s")
-    reused, doubled = _told(dag)
-    assert reused == ("operator-reused", "one Source is added as 'a' and as 'b'")
-    assert doubled[0] == "stream-duplicated"
-
-
 def test_a_stream_may_be_drawn_in_steps():
     dag = Dag()
     source, sink = dag.add_operator("source", Source()), dag.add_operator("sink", Reader())

@@ -77,16 +77,12 @@ def ways_back(dag, conf):
     dag.add_stream("on", first.uot, second.one)  # port-unknown
     dag.add_stream("to", second.out, delay.input)
     dag.add_stream("back", delay.output, first.two)
+    step, round_ = dag.add_operator("3", Step()), dag.add_operator("e", Delay())
+    dag.add_stream("into the loop", dag.add_operator("more", Source()).out, step.onee)  # port-unknown
+    dag.add_stream("round", step.out, round_.input)
+    dag.add_stream("and back", round_.output, step.two)
     together = AffinityRule(type=AffinityType.AFFINITY, locality=Locality.THREAD_LOCAL, operators=("1", "2"))
     dag.set_attribute(DagContext.AFFINITY_RULES_SET, AffinityRulesSet(affinity_rules=(together,)))
-
-
-@drawing
-def a_way_into_a_loop(dag, conf):
-    step, delay = dag.add_operator("step", Step()), dag.add_operator("delay", Delay())
-    dag.add_stream("in", dag.add_operator("source", Source()).out, step.onee)  # port-unknown
-    dag.add_stream("to", step.out, delay.input)
-    dag.add_stream("back", delay.output, step.two)
 
 
 @module("input", "output")

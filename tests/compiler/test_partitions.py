@@ -1,5 +1,7 @@
 """Partitions of a whole graph: how many of each operator, which keys they own, who said so, and what mirrors what."""
 
+import sys
+
 import pytest
 
 from dagkit import OperatorContext, Partition, Partitioner, PartitionKeys, StatelessPartitioner
@@ -153,6 +155,10 @@ def _raises(context, operator):
     raise RuntimeError("no idea")
 
 
+def _leaves(context, operator):
+    sys.exit(3)
+
+
 STEP, KEYS = Step(), PartitionKeys(0, frozenset({0}))
 
 
@@ -160,6 +166,7 @@ STEP, KEYS = Step(), PartitionKeys(0, frozenset({0}))
     ("answer", "problem"),
     [
         (_raises, "raised RuntimeError: no idea"),
+        (_leaves, "raised SystemExit: 3"),
         (5, "raised TypeError: 'int' object is not iterable"),
         (None, "returned no partitions"),
         ([1, 2], "returned int, not Partition"),

@@ -103,9 +103,3 @@ def test_a_mistake_in_a_call_is_reported_with_what_was_meant(mistake, problem, m
     assert problem in fault.problem
     assert meant in f"{fault.problem} {fault.help}"
     assert fault.where.file == "tests/compiler/test_suggestions.py"
-
-
-def test_a_class_that_was_not_called_is_reported():
-    (fault,) = faults(lambda dag, conf: dag.add_operator("source", Source))
-    assert fault.code == "populate-failed"
-    assert "did you forget to call the class" in f"{fault.problem} {fault.help}"

@@ -4,12 +4,12 @@ import sys
 
 import pytest
 
-from dagkit import Module, OperatorContext, Partitioner, StreamingApplication
+from dagkit import StreamingApplication
 from dagkit.compiler import compile_application
 from dagkit.compiler.draw import where_of
 from dagkit.conf.declared.declarative import declared_application
 from tests.compiler.cast import faults
-from tests.compiler.sketches import sketch
+from tests.compiler.sketches import module
 
 
 class Mute(Exception):
@@ -19,14 +19,9 @@ class Mute(Exception):
         raise RuntimeError
 
 
-class Leaving(Module, Partitioner):
-    """Ends the process, as a module and as a partitioner."""
-
-    def populate_dag(self, dag, conf):
-        sys.exit(3)
-
-    def define_partitions(self, partitions, context):
-        sys.exit(3)
+@module()
+def leaving(self, dag):
+    sys.exit(3)
 
 
 def leaves(dag, conf):
@@ -46,7 +41,7 @@ async def waits(dag, conf):
 
 
 def holds_a_broken_module(dag, conf):
-    dag.add_module("broken", Leaving())
+    dag.add_module("broken", leaving())
 
 
 @pytest.mark.parametrize(
@@ -56,7 +51,7 @@ def holds_a_broken_module(dag, conf):
         (fails_mutely, "raised Mute"),
         (yields, "is a generator"),
         (waits, "is a coroutine"),
-        (holds_a_broken_module, "populate_dag of Leaving raised SystemExit: 3"),
+        (holds_a_broken_module, "populate_dag of leaving raised SystemExit: 3"),
     ],
 )
 def test_what_keeps_it_is_reported(populate, problem):
@@ -80,13 +75,6 @@ def test_the_keyboard_interrupts():
 
     with pytest.raises(KeyboardInterrupt):
         compile_application(interrupted)
-
-
-def test_a_partitioner_that_leaves_is_reported():
-    dag = sketch("s>last")
-    dag.set_operator_attribute(dag.operator("last"), OperatorContext.PARTITIONER, Leaving())
-    (fault,) = faults(dag)
-    assert (fault.code, fault.problem) == ("partition-invalid", "the Leaving of last raised SystemExit: 3")
 
 
 def test_a_declared_application_begins_in_its_file(tmp_path, monkeypatch):

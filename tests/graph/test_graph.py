@@ -7,7 +7,7 @@ import pytest
 from dagkit import DagContext, OperatorContext, PortContext, StatelessPartitioner
 from dagkit.api.configuration import DEFAULT, Source
 from dagkit.graph import graph_of
-from tests.compiler.cast import Keep, Line, Step
+from tests.compiler.cast import Keep, Line
 from tests.compiler.sketches import sketch
 
 
@@ -101,16 +101,6 @@ def test_ports_have_attributes_of_their_own_by_direction():
     assert node.port_value("out", PortContext.UNIFIER_LIMIT, output=True) == 6
     assert node.port_value("out", PortContext.UNIFIER_LIMIT) == 2**31 - 1
     assert node.unifiers["out"][OperatorContext.TIMEOUT_WINDOW_COUNT].value == 7
-
-
-def test_a_stream_to_a_stranger_is_cut_short_and_reported_once():
-    dag = sketch("s>a")
-    stranger = Step()
-    dag.stream("s").add_sink(stranger.one)
-    dag.set_operator_attribute(stranger, OperatorContext.STATELESS, True)
-    graph, faults = graph_of(dag, "app")
-    assert [fault.code for fault in faults] == ["operator-unknown"]
-    assert [(stream.cut_short, len(stream.sinks)) for stream in graph.streams] == [(True, 1)]
 
 
 def test_a_node_knows_the_payload_of_its_ports():
