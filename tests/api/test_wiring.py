@@ -7,15 +7,10 @@ from dagkit.compiler import compile_application
 from dagkit.graph import graph_of
 from dagkit.plan import fingerprint
 from tests.cases import cases
+from tests.compiler.cast import Line, Word
 
 
 class Block: ...
-
-
-class Line: ...
-
-
-class Word: ...
 
 
 class Splitter(InputOperator):

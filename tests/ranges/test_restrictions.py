@@ -124,14 +124,6 @@ def test_a_checkpoint_before_the_first_claim_leaves_no_work_at_all():
         assert not work.try_claim(first)
 
 
-def test_residuals_are_split_again():
-    work, kept = tracker((0, 128)), []
-    while split := work.try_split(0.5):
-        kept.append(split.primary.size)
-        work = OffsetRestrictionTracker(split.residual)
-    assert sum(kept) + work.current_restriction().size == 128
-
-
 @cases(
     "whole, claims, left",
     ("nothing to do", OffsetRange(100, 100), [], None),
@@ -147,12 +139,6 @@ def test_work_that_is_done_or_not(whole, claims, left):
     else:
         with pytest.raises(WorkUnclaimed, match=left):
             tracker(whole, *claims).check_done()
-
-
-def test_a_run_is_claimed_at_once():
-    work = tracker()
-    assert work.claim_many(range(100, 300, 30)) == 4
-    work.check_done()
 
 
 @cases(
@@ -196,17 +182,12 @@ def test_the_rest_is_deferred(delay, due):
     assert pickle.loads(pickle.dumps(work)).deferred() == deferred  # noqa: S301 - made here
 
 
-def test_where_nothing_is_left_nothing_is_deferred():
-    work = tracker(WHOLE, 199)
-    work.defer_remainder(timedelta(seconds=1))
-    assert work.deferred() is None
-
-
-def test_deferring_twice_keeps_the_first():
-    work = tracker(WHOLE, 110)
-    work.defer_remainder(timedelta(seconds=1))
-    work.defer_remainder(timedelta(seconds=9))
-    assert work.deferred() == Deferred(OffsetRange(111, 200), timedelta(seconds=1))
+def test_deferring_twice_keeps_the_first_and_where_nothing_is_left_nothing_is_deferred():
+    for claimed, deferred in ((110, Deferred(OffsetRange(111, 200), timedelta(seconds=1))), (199, None)):
+        work = tracker(WHOLE, claimed)
+        work.defer_remainder(timedelta(seconds=1))
+        work.defer_remainder(timedelta(seconds=9))
+        assert work.deferred() == deferred
 
 
 @pytest.mark.parametrize("delay", [5, "soon", datetime(2024, 5, 1)], ids=["a number", "a word", "a naive instant"])  # noqa: DTZ001
