@@ -65,16 +65,17 @@ MACHINES = [
 ]
 
 
-@pytest.mark.parametrize("share", PLACES)
-@pytest.mark.parametrize(("machine", "millis"), MACHINES)
-def test_a_file_with_a_dear_stretch_keeps_all_slots_busy(machine, millis, share):
-    assert ratio(file_of(1), dear_at(share, millis), **machine) <= ENOUGH
+WORK = {
+    **{f"dear at {share}": lambda millis, share=share: (file_of(1), dear_at(share, millis)) for share in PLACES},
+    **{f"slow block {n}": lambda millis, n=n: (file_of(16), slow_block(n, 16, millis)) for n in (0, 7, 15)},
+}
+"""A file with a dear stretch, and one slow block among many."""
 
 
-@pytest.mark.parametrize("number", [0, 7, 15])
+@pytest.mark.parametrize("work", WORK.values(), ids=WORK)
 @pytest.mark.parametrize(("machine", "millis"), MACHINES)
-def test_one_slow_block_among_many_is_shared(machine, millis, number):
-    assert ratio(file_of(16), slow_block(number, 16, millis), **machine) <= ENOUGH
+def test_all_slots_are_kept_busy(machine, millis, work):
+    assert ratio(*work(millis), **machine) <= ENOUGH
 
 
 def test_without_splits_a_slow_block_keeps_everybody_waiting():
@@ -159,15 +160,10 @@ HANDS_OVER = [
 ]
 
 
-@pytest.mark.parametrize("share", PLACES)
+@pytest.mark.parametrize("name", WORK)
 @pytest.mark.parametrize(("machine", "millis", "most"), HANDS_OVER)
-def test_a_dear_stretch_is_shared_while_a_window_runs(machine, millis, most, share):
-    assert ratio(file_of(1), dear_at(share, millis), hands_over=True, **machine) <= most
-
-
-@pytest.mark.parametrize("number", [0, 7, 15])
-@pytest.mark.parametrize(("machine", "millis", "most"), HANDS_OVER)
-def test_a_slow_block_is_shared_while_a_window_runs(machine, millis, most, number):
-    work = file_of(16), slow_block(number, 16, millis)
-    assert ratio(*work, hands_over=True, **machine) <= most
-    assert splits_of(run(*work, hands_over=True, **machine))[HANDED]
+def test_work_is_shared_while_a_window_runs(machine, millis, most, name):
+    blocks, cost = WORK[name](millis)
+    course = run(blocks, cost, hands_over=True, **machine)
+    assert course.ended / world_of(blocks, cost, machine["slots"]).soonest_millis(machine["slots"]) <= most
+    assert splits_of(course)[HANDED] or "slow block" not in name

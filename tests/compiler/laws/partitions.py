@@ -9,26 +9,27 @@ law = Laws()
 _FORBIDDEN = "partition-forbidden: settled may not be partitioned, but "
 
 
-def _told(attribute, value):
-    """Draw `settled`, which may not be partitioned, with a PARTITIONER or PARTITION_PARALLEL."""
+def _settled(name, attribute, value, *expected, settled=Settled):
+    """Add the case that `settled`, which may not be partitioned, is told to mirror or to have a partitioner."""
 
-    def draw(dag, settled=Settled):
+    def draw(dag):
         operator = sketch("s>settled", dag, settled=settled).operator("settled")
         if attribute is PortContext.PARTITION_PARALLEL:
             dag.set_input_port_attribute(operator.input, attribute, value)
         else:
             dag.set_operator_attribute(operator, attribute, value)
 
-    return draw
+    law.add(f"an unpartitionable operator {name}", draw, *expected)
 
 
 _MIRROR, _PARTITIONER = PortContext.PARTITION_PARALLEL, OperatorContext.PARTITIONER
 _HAS = _FORBIDDEN + "it has a PARTITIONER"
-law.add("it mirrors", _told(_MIRROR, True), _FORBIDDEN + "PARTITION_PARALLEL is set on settled.input")
-law.add("it is told not to mirror", _told(_MIRROR, False))
-law.add("it has a partitioner", _told(_PARTITIONER, StatelessPartitioner(2)), _HAS)
-law.add("it is told to have none", lambda dag: _told(_PARTITIONER, None)(dag, SettledDealer))
-law.sketched("it is its own", "s>settled", _FORBIDDEN + "it is its own Partitioner", settled=SettledDealer)
+_settled("mirrors", _MIRROR, True, _FORBIDDEN + "PARTITION_PARALLEL is set on settled.input")
+_settled("is told not to mirror", _MIRROR, False)
+_settled("has a partitioner", _PARTITIONER, StatelessPartitioner(2), _HAS)
+_settled("is told to have none, though it is one", _PARTITIONER, None, settled=SettledDealer)
+_OWN = _FORBIDDEN + "it is its own Partitioner"
+law.sketched("an unpartitionable operator partitions itself", "s>settled", _OWN, settled=SettledDealer)
 law.sketched("an operator that partitions itself", "s>dealer", dealer=Dealer)
 
 
@@ -42,8 +43,6 @@ law.sketched("parallel inputs from unrelated operators", "s>a t>b a=>step b=>ste
 law.sketched("one parallel input and a plain one", "s>a t>b a=>step b>step")
 law.sketched("feeders that mirror one operator", "s>head*2 head=>a head=>b a=>foot b=>foot")
 law.sketched("feeders of one ancestor", "s>head*2 head>a head>b a=>foot b=>foot", _UNRELATED.format("foot"))
-
-
 law.sketched("two parallel streams between the same pair", "s>head head=>foot head.more=>foot")
 
 
