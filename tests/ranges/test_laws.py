@@ -226,16 +226,10 @@ class WorkIsNeitherLostNorDoubled(RuleBasedStateMachine):
             assert claimed or not whole.start < position < whole.stop
 
     @invariant()
-    def nothing_is_done_twice(self):
+    def nothing_is_done_twice_and_restrictions_are_the_whole(self):
         assert len(set(self.done)) == len(self.done)
-
-    @invariant()
-    def restrictions_are_the_whole(self):
         held = [o for t in self.trackers for o in range(t.start_position(), t.stop_position())]
         assert sorted(held) == list(range(START, STOP))
-
-    @invariant()
-    def progress_is_of_the_restriction(self):
         for tracker in self.trackers:
             assert tracker.current_progress().total == tracker.current_restriction().size
 
@@ -298,11 +292,8 @@ class RowsAreNeitherLostNorDoubled(RuleBasedStateMachine):
         self.last.append(b"")
 
     @invariant()
-    def nothing_is_done_twice(self):
+    def nothing_is_done_twice_and_progress_adds_up(self):
         assert len(set(self.done)) == len(self.done)
-
-    @invariant()
-    def progress_adds_up(self):
         assert sum(tracker.current_progress().total for tracker in self.trackers) == pytest.approx(1.0)
 
     def teardown(self):
