@@ -12,8 +12,9 @@ from tests.compiler.sketches import module, sketch
 
 
 def test_the_end_that_was_led_in_last_is_the_one_too_many():
-    dag = sketch("late>step")
-    early = dag.add_stream("early", dag.add_operator("a", Source()).out)
+    dag = sketch("a b step", step=Step)
+    early = dag.add_stream("early", dag.operator("a").out)
+    dag.add_stream("late", dag.operator("b").out, dag.operator("step").one)
     early.add_sink(dag.operator("step").one)
     (fault,) = faults(dag)
     assert fault.problem == "step.one is already on stream 'late'"
