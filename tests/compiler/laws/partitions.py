@@ -10,7 +10,7 @@ _FORBIDDEN = "partition-forbidden: settled may not be partitioned, but "
 
 
 def _settled(name, attribute, value, *expected, settled=Settled):
-    """Add the case that `settled`, which may not be partitioned, is told to mirror or to have a partitioner."""
+    """Add the case that `settled`, which may not be partitioned, has an attribute for mirrors or a partitioner."""
 
     def draw(dag):
         operator = sketch("s>settled", dag, settled=settled).operator("settled")
