@@ -2,8 +2,6 @@
 
 import pickle
 
-import pytest
-
 from dagkit import errors
 from dagkit.errors import (
     AddressTaken,
@@ -20,20 +18,18 @@ from dagkit.errors import (
     errors_among,
     report,
 )
+from tests.cases import cases
 
 WRONG = Diagnostic("stream-unfed", "stream 's' has no source", "name one", Where("app.py", 3))
 ODD = Diagnostic("mode-mismatch", "b becomes AT_MOST_ONCE", "say so", None, Severity.WARNING)
 IDLE = Diagnostic("attribute-advisory", "DEBUG has no effect", "remove it", Where("app.xml"), Severity.ADVISORY)
 
 
-@pytest.mark.parametrize(
-    ("diagnostic", "text"),
-    [
-        (WRONG, "app.py:3: stream 's' has no source [stream-unfed]\n  help: name one"),
-        (ODD, "warning: b becomes AT_MOST_ONCE [mode-mismatch]\n  help: say so"),
-        (IDLE, "app.xml: advisory: DEBUG has no effect [attribute-advisory]\n  help: remove it"),
-    ],
-    ids=["an error with its line", "a warning from nowhere", "an advice about a file"],
+@cases(
+    "diagnostic, text",
+    ("an error with its line", WRONG, "app.py:3: stream 's' has no source [stream-unfed]\n  help: name one"),
+    ("a warning from nowhere", ODD, "warning: b becomes AT_MOST_ONCE [mode-mismatch]\n  help: say so"),
+    ("an advice about a file", IDLE, "app.xml: advisory: DEBUG has no effect [attribute-advisory]\n  help: remove it"),
 )
 def test_a_diagnostic_is_reported_with_place_code_and_help(diagnostic, text):
     assert str(diagnostic) == text
@@ -62,20 +58,13 @@ def test_faults_survive_pickling():
     assert str(faults) == str(ApplicationFaults("App", [WRONG, ODD]))
 
 
-@pytest.mark.parametrize(
-    ("name", "known", "help_"),
-    [
-        ("word", ["lines", "words"], "did you mean 'words'?"),
-        ("WORDS", ["lines", "words"], "did you mean 'words'?"),
-        ("colour", ["lines", "words"], "known here: 'lines', 'words'"),
-        ("colour", [], "none exist here"),
-        (
-            "x",
-            [f"name{i}" for i in range(20)],
-            "known here: " + ", ".join(f"'name{i}'" for i in range(12)) + " and 8 more",
-        ),
-    ],
-    ids=["a near name", "whatever the case", "none is near", "there is none", "a dozen at most"],
+@cases(
+    "name, known, help_",
+    ("a near name", "word", ["lines", "words"], "did you mean 'words'?"),
+    ("whatever the case", "WORDS", ["lines", "words"], "did you mean 'words'?"),
+    ("none is near", "colour", ["lines", "words"], "known here: 'lines', 'words'"),
+    ("there is none", "colour", [], "none exist here"),
+    ("a dozen at most", "x", [*"bcdefghijklmnopq"], f"known here: {str([*'bcdefghijklm'])[1:-1]} and 4 more"),
 )
 def test_the_nearest_name_is_suggested(name, known, help_):
     assert did_you_mean(name, known) == help_

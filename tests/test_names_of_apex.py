@@ -27,10 +27,10 @@ def test_counterparts_can_be_imported_and_their_names_in_apex_cannot():
 
 def test_the_error_of_an_import_has_the_counterpart_as_a_note():
     with pytest.raises(NamedAsInApex, match="cannot import name 'AbstractFSLineReader'") as caught:
-        from dagkit_operators import AbstractFSLineReader  # type: ignore[attr-defined]  # noqa: F401, PLC0415
+        from dagkit_operators import AbstractFSLineReader  # noqa: F401, PLC0415
     assert caught.value.__notes__ == [LINES]
     with pytest.raises(NamedAsInApex) as caught:
-        from dagkit import DefaultInputPort  # type: ignore[attr-defined]  # noqa: F401, PLC0415
+        from dagkit import DefaultInputPort  # noqa: F401, PLC0415
     assert caught.value.__notes__ == ["its counterpart is InputPort: write from dagkit import InputPort"]
 
 

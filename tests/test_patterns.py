@@ -7,32 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit.patterns import is_whole, refusal
+from tests.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("pattern", "problem"),
-    [
-        ("*reader", "no argument for repetition operator: *"),
-        (r"(a)\1", r"invalid escape sequence: \1"),
-        ("(?!x).*", "invalid perl operator: (?!"),
-        ("(?<=x).*", "invalid perl operator: (?<="),
-        ("a++", "bad repetition operator: ++"),
-        ("a{2000}", "invalid repetition size: {2000}"),
-        ("(a{500}){500}", "invalid repetition size: {500}"),
-        ("(", "missing ): ("),
-        ("a\ud800", "it contains half of a surrogate pair"),
-    ],
-    ids=[
-        "nothing to repeat",
-        "a group again",
-        "looking ahead",
-        "looking behind",
-        "possessive",
-        "too many times",
-        "too many times within one another",
-        "not closed",
-        "no text",
-    ],
+@cases(
+    "pattern, problem",
+    ("nothing to repeat", "*reader", "no argument for repetition operator: *"),
+    ("a group again", r"(a)\1", r"invalid escape sequence: \1"),
+    ("looking ahead", "(?!x).*", "invalid perl operator: (?!"),
+    ("looking behind", "(?<=x).*", "invalid perl operator: (?<="),
+    ("possessive", "a++", "bad repetition operator: ++"),
+    ("too many times", "a{2000}", "invalid repetition size: {2000}"),
+    ("too many times within one another", "(a{500}){500}", "invalid repetition size: {500}"),
+    ("not closed", "(", "missing ): ("),
+    ("no text", "a\ud800", "it contains half of a surrogate pair"),
 )
 def test_what_is_refused(pattern, problem):
     assert refusal(pattern) == problem

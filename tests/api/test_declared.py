@@ -1,7 +1,7 @@
 """Class-level declarations with annotations: none becomes a property, and the annotation says what they hold."""
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import pytest
 
@@ -10,7 +10,7 @@ from dagkit.api.files import output_files
 from dagkit.api.metrics import MetricField, auto_metric, declared_metrics
 from dagkit.api.ports import input_ports, output_ports
 from dagkit.api.state import KeyedState, declared_state
-from tests.api import annotated_as_text
+from tests.api import annotated_as_text as as_text
 
 
 class Line: ...
@@ -44,49 +44,27 @@ class OfTheClass(Operator):
         self.words.emit(str(item))
 
 
-def payloads(component: type) -> dict[str, Any]:
-    return {name: port.payload for name, port in [*input_ports(component).items(), *output_ports(component).items()]}
-
-
-def declared(component: type) -> dict[str, str]:
-    return {name: state.spelled for name, state in declared_state(component).items()}
+PORTS = {"lines": Line, "side": Line, "words": str, "numbers": int | None}
+STATE = {"count": "State[list[Line]]", "by_name": "KeyedState[str, Line]"}
+OF_CLASS = {"words": str, "errors": int}
 
 
 @pytest.mark.parametrize(
-    ("component", "properties"),
+    ("component", "ports", "state", "others"),
     [
-        (Annotated, ["limit"]),
-        (OfTheClass, []),
-        (annotated_as_text.Annotated, ["limit"]),
-        (annotated_as_text.OfTheClass, []),
+        (Annotated, PORTS, STATE, (["limit"], ["seen"], ["files"])),
+        (OfTheClass, {"lines": Line, **OF_CLASS}, {"count": "State[int]", "_hidden": "State[int]"}, ([], [], [])),
+        (as_text.Annotated, {"lines": as_text.Line, "words": str}, STATE, (["limit"], ["seen"], [])),
+        (as_text.OfTheClass, {"lines": as_text.Line, **OF_CLASS}, {}, ([], [], ["files"])),
     ],
 )
-def test_a_declaration_with_an_annotation_is_no_property(component, properties):
-    assert list(component.model_fields) == properties
+def test_a_declaration_with_an_annotation_is_no_property_and_holds_what_that_says(component, ports, state, others):
     assert component().faults == ()
-
-
-def test_a_port_without_a_payload_has_that_of_its_annotation():
-    assert payloads(Annotated) == {"lines": Line, "side": Line, "words": str, "numbers": int | None}
-    assert payloads(OfTheClass) == {"lines": Line, "words": str, "errors": int}
-
-
-def test_annotations_that_are_text_are_read_when_they_are_asked_for():
-    later = annotated_as_text.Line
-    assert payloads(annotated_as_text.Annotated) == {"lines": later, "words": str}
-    assert payloads(annotated_as_text.OfTheClass) == {"lines": later, "words": str, "errors": int}
-    assert declared(annotated_as_text.Annotated) == {"count": "State[list[Line]]", "by_name": "KeyedState[str, Line]"}
-
-
-def test_state_holds_what_its_annotation_says():
-    assert declared(Annotated) == {"count": "State[list[Line]]", "by_name": "KeyedState[str, Line]"}
-    assert declared(OfTheClass) == {"count": "State[int]", "_hidden": "State[int]"}
-
-
-def test_metrics_and_files_are_found():
-    assert list(declared_metrics(Annotated)) == ["seen"]
-    assert list(output_files(Annotated)) == ["files"]
-    assert list(output_files(annotated_as_text.OfTheClass)) == ["files"]
+    declared_ports = {**input_ports(component), **output_ports(component)}
+    assert {name: port.payload for name, port in declared_ports.items()} == ports
+    assert {name: declared.spelled for name, declared in declared_state(component).items()} == state
+    found = (component.model_fields, declared_metrics(component), output_files(component))
+    assert tuple(map(list, found)) == others
 
 
 def test_a_class_that_inherits_them_may_have_properties():

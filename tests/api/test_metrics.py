@@ -1,12 +1,10 @@
 """Metrics as classes declare them."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import pytest
 
 from dagkit import InputPort, MetricsAggregator, Operator, State, auto_metric, avg
 from dagkit.api.metrics import MetricUnplain, aggregated, declared_metrics, metrics_of, start_over
+from tests.cases import cases
 
 
 class Base(Operator):
@@ -19,86 +17,59 @@ class Base(Operator):
         self.count += 1
 
     @auto_metric
-    def twice(self) -> int:
+    def twice(self):
         return 2 * self.count
 
 
 class Derived(Base):
     @property
     @auto_metric(aggregators=[min, max])
-    def half(self) -> float:
+    def half(self):
         return self.count / 2
 
-    def twice(self) -> int:
+    def twice(self):
         return 200
 
 
-def test_metrics_are_fields_methods_and_properties_those_of_bases_first():
+def test_metrics_are_fields_methods_and_properties_those_of_bases_first_and_no_properties():
     assert list(declared_metrics(Derived)) == ["count", "kept", "twice", "half"]
-
-
-def test_a_metric_is_no_property_and_no_state():
     assert list(Derived.model_fields) == []
     assert "count" not in Derived().model_dump()
+    assert metrics_of(type("Bare", (Operator,), {})()) == {}
 
 
-def test_a_field_begins_with_its_value_and_counts():
+def test_a_field_begins_with_its_value_and_counts_for_one_operator():
     operator = Derived()
     operator.process(1)
     operator.process(1)
     assert metrics_of(operator) == {"count": 2, "kept": [], "twice": 200, "half": 1.0}
+    operator.kept.append(1)
+    assert (operator.configured({}).count, Derived().kept) == (0, [])
     start_over(operator)
     assert operator.count == 0
 
 
-def test_a_list_that_a_field_begins_with_is_of_one_operator():
-    first, second = Base(), Base()
-    first.kept.append(1)
-    assert (first.kept, second.kept) == ([1], [])
-
-
-def test_copies_count_for_themselves():
-    first = Base()
-    first.process(1)
-    assert first.configured({}).count == 0
-
-
-def test_an_operator_without_metrics_has_none():
-    class Bare(Operator):
-        pass
-
-    assert metrics_of(Bare()) == {}
-
-
 class Odd(Operator):
     @auto_metric
-    def thing(self) -> object:
+    def thing(self):
         return {1, 2}
 
 
 def test_what_cannot_be_reported_is_named():
-    with pytest.raises(
-        MetricUnplain, match=r"Odd\.thing is \{1, 2\}, of class set \[metric-invalid\]\n  help: make it a number"
-    ):
+    told = r"Odd\.thing is \{1, 2\}, of class set \[metric-invalid\]\n  help: make it a number"
+    with pytest.raises(MetricUnplain, match=told):
         metrics_of(Odd())
 
 
-def metrics(**values: Any) -> Mapping[str, Any]:
-    return values
-
-
-@pytest.mark.parametrize(
-    ("partitions", "told"),
-    [
-        ([metrics(count=1), metrics(count=2)], {"count": 3}),
-        ([metrics(count=1.5), metrics(count=2)], {"count": 3.5}),
-        ([metrics(count="a"), metrics(count="b")], {}),
-        ([metrics(count=True), metrics(count=True)], {}),
-        ([metrics(half=1.0), metrics(half=3.0)], {"min-half": 1.0, "max-half": 3.0}),
-        ([metrics(count=1), {}], {"count": 1}),
-        ([], {}),
-    ],
-    ids=["whole numbers", "numbers", "text", "yes and no", "two aggregators", "one reports nothing", "no partition"],
+@cases(
+    "partitions, told",
+    ("whole numbers", [{"count": 1}, {"count": 2}], {"count": 3}),
+    ("numbers", [{"count": 1.5}, {"count": 2}], {"count": 3.5}),
+    ("text", [{"count": "a"}, {"count": "b"}], {}),
+    ("yes and no", [{"count": True}, {"count": True}], {}),
+    ("two aggregators", [{"half": 1.0}, {"half": 3.0}], {"min-half": 1.0, "max-half": 3.0}),
+    ("one reports nothing", [{"count": 1}, {}], {"count": 1}),
+    ("no partition", [], {}),
 )
 def test_metrics_of_all_partitions(partitions, told):
     assert aggregated(Derived(), None, 1, partitions) == told
@@ -109,18 +80,15 @@ def test_avg_is_the_mean():
 
 
 class Aggregating(Base, MetricsAggregator):
-    def aggregate(self, window_id: int, partitions: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    def aggregate(self, window_id, partitions):
         return {"by": "itself"}
 
 
 class Other(MetricsAggregator):
-    def aggregate(self, window_id: int, partitions: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    def aggregate(self, window_id, partitions):
         return {"by": "another", "window": window_id}
 
 
-def test_an_operator_may_aggregate_its_own_metrics():
-    assert aggregated(Aggregating(), None, 1, [metrics(count=1)]) == {"by": "itself"}
-
-
-def test_the_attribute_goes_before_the_operator():
-    assert aggregated(Aggregating(), Other(), 4, [metrics(count=1)]) == {"by": "another", "window": 4}
+def test_an_operator_may_aggregate_its_own_metrics_unless_an_attribute_says_otherwise():
+    assert aggregated(Aggregating(), None, 1, [{"count": 1}]) == {"by": "itself"}
+    assert aggregated(Aggregating(), Other(), 4, [{"count": 1}]) == {"by": "another", "window": 4}

@@ -1,12 +1,11 @@
 """The kinds of operator: what each brings, and which output is the main one."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from dagkit import DelayOperator, InputOperator, InputPort, Operator, OutputPort, RowOperator, Unifier
 from dagkit.api.operators import main_outlet
 from dagkit.api.ports import input_ports, output_ports
+from tests.cases import cases
 
 
 class Silent(Operator):
@@ -17,20 +16,20 @@ class Single(Operator):
     out = OutputPort(int)
 
 
-class Several(Operator):
-    out = OutputPort(int)
+class Several(Single):
     more = OutputPort(int)
 
 
-class Marked(Operator):
-    out = OutputPort(int)
+class Marked(Single):
     more = OutputPort(int, main=True)
 
 
-@pytest.mark.parametrize(
-    ("operator", "main"),
-    [(Silent(), None), (Single(), "out"), (Several(), None), (Marked(), "more")],
-    ids=["no output", "the only one", "none of several", "the one that is marked"],
+@cases(
+    "operator, main",
+    ("no output", Silent(), None),
+    ("the only one", Single(), "out"),
+    ("none of several", Several(), None),
+    ("the one that is marked", Marked(), "more"),
 )
 def test_the_main_output(operator, main):
     outlet = main_outlet(operator)
@@ -46,13 +45,12 @@ def test_the_main_output(operator, main):
         (DelayOperator, ["input"], ["output"]),
         (Unifier, ["parts"], ["unified"]),
     ],
-    ids=lambda v: v.__name__ if isinstance(v, type) else "",
 )
 def test_what_each_kind_brings(kind, inputs, outputs):
     assert (list(input_ports(kind)), list(output_ports(kind))) == (inputs, outputs)
 
 
-@pytest.mark.parametrize("kind", [RowOperator, Unifier], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", [RowOperator, Unifier])
 def test_an_operator_that_is_a_function_must_have_one(kind):
     with pytest.raises(TypeError, match="process"):
         type("Without", (kind,), {})()
@@ -62,11 +60,10 @@ def test_a_delay_has_nothing_to_hand_on_in_the_first_window_unless_it_says_so():
     class Seeded(DelayOperator[int]):
         input = InputPort(int)
 
-        def first_window(self) -> Iterator[int]:
+        def first_window(self):
             yield 1
 
-    assert list(DelayOperator[int]().first_window()) == []
-    assert list(Seeded().first_window()) == [1]
+    assert (list(DelayOperator[int]().first_window()), list(Seeded().first_window())) == ([], [1])
 
 
 def test_operators_may_be_partitioned_and_saved_at_any_time_unless_they_say_otherwise():

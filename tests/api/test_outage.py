@@ -12,7 +12,7 @@ from tests.patience import join, within
 from tests.processes import await_end
 
 
-def present(name: str) -> list[str]:
+def present(name):
     """What this process waits for, of the servers of this test."""
     return [sentence for sentence in present_outages() if sentence.startswith(name)]
 
@@ -48,9 +48,9 @@ def test_an_outage_that_nothing_asks_about_any_longer_is_forgotten():
 def test_an_outage_is_reported_at_once_then_every_minute_and_at_its_end(caplog):
     clock = FakeClock()
     began = clock.now()
-    outage, reported, attempts = Outage("the server", lambda: clock.now().timestamp()), list[tuple[int, str]](), 0
+    outage, reported, attempts = Outage("the server", lambda: clock.now().timestamp()), [], 0
 
-    def note_reports() -> None:
+    def note_reports():
         seconds = round((clock.now() - began).total_seconds())
         reported.extend((seconds, record.getMessage()) for record in caplog.records)
         caplog.clear()
@@ -81,7 +81,7 @@ def test_an_outage_is_reported_at_once_then_every_minute_and_at_its_end(caplog):
 def test_a_child_can_see_outages_if_a_thread_noted_one_at_the_fork():
     noting, released = threading.Event(), threading.Timer(0.1, lambda: None)
 
-    def note() -> None:
+    def note():
         with outages._lock:
             noting.set()
             join(released)

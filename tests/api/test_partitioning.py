@@ -1,7 +1,5 @@
 """Partitions: which keys each owns, and how a fixed number of them follows load."""
 
-from collections.abc import Mapping, Sequence
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +7,7 @@ from pydantic import ValidationError
 
 from dagkit import BatchedOperatorStats, Partition, PartitioningContext, PartitionKeys, StatelessPartitioner
 from dagkit.api.partitioning import assign_keys, mask_for
+from tests.cases import cases
 
 
 @pytest.mark.parametrize(
@@ -44,36 +43,29 @@ def test_the_mask_is_the_narrowest_that_distinguishes_the_partitions(count):
     assert mask + 1 >= count > (mask + 1) // 2 or count == 1
 
 
-def _first(count: int, *inputs: str, parallel: int = 0) -> Sequence[Partition]:
-    context = PartitioningContext(parallel_count=parallel, input_ports=inputs)
-    return StatelessPartitioner(count).define_partitions([Partition("op")], context)
+def _defined(partitions, *inputs, count=1, parallel=0, wanted=None):
+    context = PartitioningContext(parallel_count=parallel, input_ports=inputs, wanted=wanted)
+    return StatelessPartitioner(count).define_partitions(partitions, context)
 
 
-def _again(partitions: Sequence[Partition], *inputs: str, parallel: int = 0) -> Sequence[Partition]:
-    context = PartitioningContext(parallel_count=parallel, input_ports=inputs)
-    return StatelessPartitioner(1).define_partitions(partitions, context)
+def _first(count, *inputs, parallel=0):
+    return _defined([Partition("op")], *inputs, count=count, parallel=parallel)
 
 
-@pytest.mark.parametrize("count", [1, 5])
-def test_the_partitions_at_first_are_alike_and_as_many_as_asked(count):
-    assert [partition.operator for partition in _first(count, "in")] == ["op"] * count
+def _plain(partitions):
+    return [(partition.operator, dict(partition.keys)) for partition in partitions]
 
 
-def test_only_the_first_input_is_keyed():
-    partitions = _first(3, "first", "second")
-    assert [dict(partition.keys) for partition in partitions] == [
-        {"first": PartitionKeys(3, frozenset({0, 3}))},
-        {"first": PartitionKeys(3, frozenset({1}))},
-        {"first": PartitionKeys(3, frozenset({2}))},
-    ]
-
-
-def test_an_input_operator_has_no_keys():
-    assert [dict(partition.keys) for partition in _first(2)] == [{}, {}]
-
-
-def test_the_count_may_be_text_as_in_property_files():
-    assert StatelessPartitioner("3").partition_count == 3
+@cases(
+    "partitions, keys",
+    ("only the first input is keyed", _first(3, "a", "b"), [{"a": keys} for keys in assign_keys(3)]),
+    ("one owns all", _first(1, "a"), [{"a": PartitionKeys(0, frozenset({0}))}]),
+    ("an input operator has no keys", _first(2), [{}, {}]),
+    ("a mirror takes over the count, and owns no keys", _first(2, "a", parallel=5), [{}] * 5),
+    ("a count may be text, as in property files", _first("2"), [{}, {}]),
+)
+def test_the_partitions_at_first_are_alike_and_as_many_as_asked(partitions, keys):
+    assert _plain(partitions) == [("op", owned) for owned in keys]
 
 
 @pytest.mark.parametrize("count", [0, -1, "x"])
@@ -82,78 +74,52 @@ def test_a_count_is_a_positive_number(count):
         StatelessPartitioner(count)
 
 
-def test_mirroring_takes_over_the_count_and_owns_no_keys():
-    partitions = _first(2, "in", parallel=5)
-    assert [(partition.operator, dict(partition.keys)) for partition in partitions] == [("op", {})] * 5
-
-
 def test_a_mirror_grows_with_copies_and_shrinks_from_the_head():
     one, two, three = Partition("one"), Partition("two"), Partition("three")
-    assert [p.operator for p in _again([one, two], parallel=3)] == ["one", "two", "one"]
-    assert [p.operator for p in _again([one, two, three], parallel=1)] == ["three"]
+    assert [p.operator for p in _defined([one, two], parallel=3)] == ["one", "two", "one"]
+    assert [p.operator for p in _defined([one, two, three], parallel=1)] == ["three"]
 
 
-Owned = Mapping[tuple[str, str], int]
-"""Mask and key in binary, with the load."""
-
-
-def _keyed(owned: Owned) -> list[Partition]:
+def _keyed(owned):
+    """Partitions of mask and key in binary, with their load."""
     return [
         Partition("op", {"in": PartitionKeys(int(mask, 2), frozenset({int(key, 2)}))}, load)
         for (mask, key), load in owned.items()
     ]
 
 
-def _owned(partitions: Sequence[Partition]) -> set[tuple[str, str]]:
-    return {
-        (f"{partition.keys['in'].mask:b}", f"{key:b}") for partition in partitions for key in partition.keys["in"].keys
-    }
+def _owned(partitions):
+    return {(f"{keys.mask:b}", f"{key:b}") for p in partitions for keys in p.keys.values() for key in keys.keys}
 
 
-@pytest.mark.parametrize(
-    ("owned", "then"),
-    [
-        ({("1", "0"): -1, ("1", "1"): -1}, {("0", "0")}),
-        ({("0", "0"): -1}, {("0", "0")}),
-        ({("0", "0"): 1}, {("1", "0"), ("1", "1")}),
-        ({("1", "0"): 1, ("1", "1"): 1}, {("11", "0"), ("11", "10"), ("11", "1"), ("11", "11")}),
-        (
-            {("11", "00"): 0, ("11", "01"): -1, ("11", "10"): 0, ("11", "11"): -1},
-            {("11", "0"), ("11", "10"), ("1", "1")},
-        ),
-        (
-            {("11", "00"): -1, ("11", "01"): 0, ("11", "10"): -1, ("11", "11"): 0},
-            {("1", "0"), ("11", "1"), ("11", "11")},
-        ),
-        ({("11", "00"): -1, ("11", "01"): -1}, {("11", "0"), ("11", "1")}),
-        ({("11", "00"): -1, ("1", "10"): -1}, {("11", "0"), ("1", "10")}),
-        ({("1", "0"): 0, ("1", "1"): 0}, {("1", "0"), ("1", "1")}),
-    ],
-    ids=[
-        "two idle siblings become one",
-        "the only one stays, however idle",
-        "the only one is split when loaded",
-        "two loaded ones become four",
-        "of four, the idle siblings on the right become one",
-        "of four, the idle siblings on the left become one",
-        "idle ones that are no siblings stay",
-        "idle ones of different masks stay",
-        "what is neither idle nor loaded stays",
-    ],
+A, B, C, D = (("11", key) for key in ("0", "1", "10", "11"))
+LEFT, RIGHT, ALL = ("1", "0"), ("1", "1"), ("0", "0")
+
+
+@cases(
+    "owned, then",
+    ("two idle siblings become one", {LEFT: -1, RIGHT: -1}, {ALL}),
+    ("the only one stays, however idle", {ALL: -1}, {ALL}),
+    ("the only one is split when loaded", {ALL: 1}, {LEFT, RIGHT}),
+    ("two loaded ones become four", {LEFT: 1, RIGHT: 1}, {A, B, C, D}),
+    ("of four, the idle siblings on the right become one", {A: 0, B: -1, C: 0, D: -1}, {A, C, RIGHT}),
+    ("of four, the idle siblings on the left become one", {A: -1, B: 0, C: -1, D: 0}, {LEFT, B, D}),
+    ("idle ones that are no siblings stay", {A: -1, B: -1}, {A, B}),
+    ("idle ones of different masks stay", {A: -1, ("1", "10"): -1}, {A, ("1", "10")}),
+    ("what is neither idle nor loaded stays", {LEFT: 0, RIGHT: 0}, {LEFT, RIGHT}),
 )
 def test_keys_follow_load(owned, then):
-    assert _owned(_again(_keyed(owned), "in")) == then
+    assert _owned(_defined(_keyed(owned), "in")) == then
 
 
 def test_a_loaded_partition_of_several_keys_is_split_by_key():
     loaded = Partition("op", {"in": PartitionKeys(3, frozenset({0, 3}))}, 1)
-    assert _owned(_again([loaded], "in")) == {("11", "0"), ("11", "11")}
+    assert _owned(_defined([loaded], "in")) == {A, D}
 
 
 def test_a_partition_that_stays_is_the_very_same():
-    calm = Partition("op", {"in": PartitionKeys(1, frozenset({0}))})
-    loaded = Partition("op", {"in": PartitionKeys(1, frozenset({1}))}, 1)
-    again = _again([calm, loaded], "in")
+    calm, loaded = _keyed({LEFT: 0, RIGHT: 1})
+    again = _defined([calm, loaded], "in")
     assert again[0] is calm
     assert len(again) == 3
 
@@ -161,38 +127,26 @@ def test_a_partition_that_stays_is_the_very_same():
 @pytest.mark.parametrize(
     ("loads", "count"),
     [([0], 1), ([1], 2), ([-1], 1), ([-1, -1], 1), ([-1, -1, -1], 2), ([1, 0, -1], 4), ([-1, 1, -1], 3)],
-    ids=str,
 )
 def test_input_operators_split_when_loaded_and_pair_up_when_idle(loads, count):
-    again = _again([Partition(f"op{i}", {}, load) for i, load in enumerate(loads)])
     # One call without keys and load is the first call: it makes what was asked for, here one.
-    assert len(again) == count
+    assert len(_defined([Partition(f"op{i}", {}, load) for i, load in enumerate(loads)])) == count
 
 
 @pytest.mark.slow
 @given(st.lists(st.sampled_from([-1, 0, 1]), min_size=1, max_size=12), st.integers(0, 200))
 def test_after_any_rebalancing_every_code_still_has_one_owner(loads, code):
-    partitions: Sequence[Partition] = _first(len(loads), "in")
-    loaded = [Partition(p.operator, p.keys, load) for p, load in zip(partitions, loads, strict=True)]
-    assert sum(p.keys["in"].owns(code) for p in _again(loaded, "in")) == 1
-
-
-def _wanted(partitions: Sequence[Partition], count: int, *inputs: str, parallel: int = 0) -> Sequence[Partition]:
-    context = PartitioningContext(parallel_count=parallel, input_ports=inputs, wanted=count)
-    return StatelessPartitioner(1).define_partitions(partitions, context)
+    partitions = zip(_first(len(loads), "in"), loads, strict=True)
+    again = _defined([Partition(p.operator, p.keys, load) for p, load in partitions], "in")
+    assert sum(p.keys["in"].owns(code) for p in again) == 1
 
 
 @pytest.mark.parametrize(("before", "wanted"), [(1, 5), (5, 3), (3, 3)])
-def test_a_wanted_count_is_made_and_redistributes_the_keys(before, wanted):
-    assert _wanted(_first(before, "in"), wanted, "in") == _first(wanted, "in")
-
-
-def test_a_mirror_follows_its_head_whatever_is_wanted():
-    assert len(_wanted(_first(2), 7, parallel=3)) == 3
+def test_a_wanted_count_is_made_and_redistributes_the_keys_but_a_mirror_follows_its_head(before, wanted):
+    assert _defined(_first(before, "in"), "in", wanted=wanted) == _first(wanted, "in")
+    assert len(_defined(_first(before), parallel=4, wanted=wanted)) == 4
 
 
 def test_one_partition_that_has_run_is_no_first_call():
-    ran = [Partition("op", stats=BatchedOperatorStats(operator_id=1, current_window_id=1))]
-    context = PartitioningContext()
-    assert len(StatelessPartitioner(4).define_partitions([Partition("op")], context)) == 4
-    assert len(StatelessPartitioner(4).define_partitions(ran, context)) == 1
+    ran = Partition("op", stats=BatchedOperatorStats(operator_id=1, current_window_id=1))
+    assert (len(_first(4)), len(_defined([ran], count=4))) == (4, 1)

@@ -2,10 +2,9 @@
 
 from typing import Any, Generic, TypeVar
 
-import pytest
-
 from dagkit import Inlet, InputPort, Operator, Outlet, OutputPort
 from dagkit.api.ports import input_ports, output_ports
+from tests.cases import cases
 
 T = TypeVar("T")
 
@@ -20,60 +19,45 @@ class New(Old):
     third = InputPort[list["Later"]](optional=True)
     first = InputPort(bool)
     more = OutputPort[Any](optional=False)
-    any = OutputPort()  # type: ignore[var-annotated]
+    any = OutputPort()
 
 
 class Loose(Operator, Generic[T]):
     input = InputPort[T]()
-    lost = InputPort["Nowhere"]()  # type: ignore[name-defined]
+    lost = InputPort["Nowhere"]()
 
 
 class Later:
     """Declared after the ports that speak of it."""
 
 
-@pytest.mark.parametrize(
-    ("port", "payload"),
-    [
-        (Old.first, int),
-        (New.first, bool),
-        (Old.second, int | str),
-        (Old.out, Later),
-        (New.third, list[Later]),
-        (New.more, Any),
-        (New.any, Any),
-        (Loose.input, T),
-        (Loose.lost, Any),
-    ],
-    ids=[
-        "the argument",
-        "the argument of the port declared again",
-        "a union, between brackets",
-        "a class declared further down",
-        "a class declared further down, inside a generic",
-        "anything, in so many words",
-        "anything, since nothing is said",
-        "a type variable",
-        "anything, where the class cannot be found",
-    ],
+@cases(
+    "port, payload",
+    ("the argument", Old.first, int),
+    ("the argument of the port declared again", New.first, bool),
+    ("a union, between brackets", Old.second, int | str),
+    ("a class declared further down", Old.out, Later),
+    ("a class declared further down, inside a generic", New.third, list[Later]),
+    ("anything, in so many words", New.more, Any),
+    ("anything, since nothing is said", New.any, Any),
+    ("a type variable", Loose.input, T),
+    ("anything, where the class cannot be found", Loose.lost, Any),
 )
 def test_a_port_knows_what_flows(port, payload):
     assert port.payload == payload
 
 
-def test_an_input_must_be_fed_and_an_output_may_stay_open_unless_said_otherwise():
-    required = {p.name: p.required for p in (*input_ports(New).values(), *output_ports(New).values())}
-    assert required == {"first": True, "second": False, "third": False, "out": False, "more": True, "any": False}
-
-
-def test_ports_come_in_order_of_declaration_the_bases_first():
-    assert list(input_ports(New)) == ["first", "second", "third"]
-    assert list(output_ports(New)) == ["out", "more", "any"]
+def test_ports_come_in_order_and_an_input_must_be_fed_and_an_output_may_stay_open_unless_said_otherwise():
+    required = [
+        (name, port.required) for ports in (input_ports(New), output_ports(New)) for name, port in ports.items()
+    ]
+    inputs = [("first", True), ("second", False), ("third", False)]
+    assert required == [*inputs, ("out", False), ("more", True), ("any", False)]
+    assert list(New.model_fields) == []
 
 
 def test_a_port_declared_again_hides_its_namesake():
-    assert input_ports(New)["first"] is New.first
-    assert input_ports(Old)["first"] is Old.first
+    assert (input_ports(New)["first"], input_ports(Old)["first"]) == (New.first, Old.first)
     assert (New.first.declared_in, Old.first.declared_in, New.second.declared_in) == ("New", "Old", "Old")
 
 
@@ -81,12 +65,7 @@ def test_the_class_bears_the_declaration_and_the_instance_an_end():
     new = New()
     assert isinstance(new.first, Inlet)
     assert isinstance(new.out, Outlet)
-    assert (new.first.operator, new.first.port) == (new, New.first)
-    assert repr(new.first) == "New.first"
-
-
-def test_ports_are_no_properties():
-    assert list(New.model_fields) == []
+    assert (new.first.operator, new.first.port, repr(new.first)) == (new, New.first, "New.first")
 
 
 def test_a_method_takes_the_items_of_the_port_that_decorates_it():

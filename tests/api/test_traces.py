@@ -45,11 +45,9 @@ def decode():
 
 
 def test_an_exception_out_of_a_library_is_reported_by_the_line_that_called_it():
-    raised = _raised(decode)
-    where = author_where(raised)
-    assert where is not None
+    where = author_where(_raised(decode))
     assert where.line == decode.__code__.co_firstlineno + 1
-    assert author_lines(raised)[-1] == f'{where} in decode: return json.loads("{{")'
+    assert author_lines(_raised(decode))[-1] == f'{where} in decode: return json.loads("{{")'
 
 
 def deep(levels):

@@ -1,53 +1,43 @@
 """The cast: payloads and operators that the compiler's tests draw with."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel, Field, model_validator
 
 from dagkit import (
-    Dag,
     DelayOperator,
     InputOperator,
     InputPort,
     Operator,
     OutputPort,
-    Partition,
     Partitioner,
-    PartitioningContext,
     RowOperator,
     StreamCodec,
     Unifier,
 )
-from dagkit.compiler import Compilation, compile_application
-from dagkit.errors import ApplicationFaults, Code, Diagnostic
+from dagkit.compiler import compile_application
+from dagkit.errors import ApplicationFaults
 
 T = TypeVar("T")
 
 
-class Animal:
-    """What dogs and cats are."""
+class Animal: ...
 
 
-class Dog(Animal):
-    """An animal that is no cat."""
+class Dog(Animal): ...
 
 
-class Cat(Animal):
-    """An animal that is no dog."""
+class Cat(Animal): ...
 
 
-class Line:
-    """A line of text."""
+class Line: ...
 
 
-class Word:
-    """A word of a line."""
+class Word: ...
 
 
 class Source(InputOperator):
-    """A root with one output."""
-
     out = OutputPort(int)
 
 
@@ -68,13 +58,16 @@ class Step(Operator):
     def process(self, item: int) -> None: ...
 
 
-class Needy(Operator):
-    """An input that must be fed, and an output that must be read."""
-
+class Reader(Operator):
     input = InputPort(int)
-    output = OutputPort(int, optional=False)
 
     def process(self, item: int) -> None: ...
+
+
+class Needy(Reader):
+    """An input that must be fed, and an output that must be read."""
+
+    output = OutputPort(int, optional=False)
 
 
 class Primed(InputOperator):
@@ -87,20 +80,14 @@ class Primed(InputOperator):
 
 
 class Delay(DelayOperator[int]):
-    """Hands numbers on in the next window."""
-
     kind = "test.delay/1"
 
 
 class Lines(InputOperator):
-    """A root that sends lines."""
-
     lines = OutputPort(Line)
 
 
 class Split(RowOperator):
-    """Lines in, words out."""
-
     lines = InputPort(Line)
     words = OutputPort(Word)
 
@@ -109,16 +96,12 @@ class Split(RowOperator):
 
 
 class Count(Operator):
-    """Words in."""
-
     words = InputPort(Word)
 
     def process(self, item: Word) -> None: ...
 
 
 class Keep(RowOperator, Generic[T]):
-    """Sends what it reads."""
-
     input = InputPort[T]()
     output = OutputPort[T]()
 
@@ -126,35 +109,27 @@ class Keep(RowOperator, Generic[T]):
         yield item
 
 
-class Settled(Operator):
+class Settled(Reader):
     """Runs as one partition, whatever is asked."""
 
     partitionable = False
-    input = InputPort(int)
     output = OutputPort(int)
-
-    def process(self, item: int) -> None: ...
 
 
 class Deal(Partitioner):
     """A partitioner that makes so many partitions, deaf to its context."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count):
         self.count = count
 
-    def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
+    def define_partitions(self, partitions, context):
         return [partitions[0]] * self.count
 
 
-class Dealer(Operator, Partitioner):
+class Dealer(Reader, Partitioner):
     """An operator that decides its own partitions: two."""
 
-    input = InputPort(int)
-    output = OutputPort(int)
-
-    def process(self, item: int) -> None: ...
-
-    def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
+    def define_partitions(self, partitions, context):
         return [partitions[0]] * (context.parallel_count or 2)
 
 
@@ -164,13 +139,10 @@ class SettledDealer(Dealer):
     partitionable = False
 
 
-class Whole(Operator):
+class Whole(Reader):
     """One whose state may not be saved in the middle of an application window."""
 
     checkpointable_within_app_window = False
-    input = InputPort(int)
-
-    def process(self, item: int) -> None: ...
 
 
 class WholeSource(Source):
@@ -180,8 +152,6 @@ class WholeSource(Source):
 
 
 class Nested(BaseModel):
-    """A model inside an operator."""
-
     depth: int = Field(default=1, ge=1)
 
 
@@ -200,22 +170,18 @@ class Checked(InputOperator):
         return self
 
 
-class Typed(Operator):
+class Typed(Reader):
     """Ports that work only where the class of what flows is known."""
 
     input = InputPort(int, schema_required=True)
     output = OutputPort(int, schema_required=True)
 
-    def process(self, item: int) -> None: ...
 
-
-class Old(Operator):
+class Old(Reader):
     """An operator before its class changed."""
 
     input = InputPort(int, optional=True)
     output = OutputPort(int)
-
-    def process(self, item: int) -> None: ...
 
 
 class New(Old):
@@ -245,36 +211,37 @@ class Parity(StreamCodec[int]):
 
 
 class Sum(Unifier[int]):
-    """Adds up what partitions counted."""
-
     kind = "test.sum/1"
 
     def process(self, item: int) -> None: ...
 
 
-class Summed(Operator):
+class Summed(Reader):
     """Counts in parts that can be added up."""
 
-    input = InputPort(int)
     out = OutputPort(int, unifier=Sum)
 
-    def process(self, item: int) -> None: ...
+
+compiled = compile_application
 
 
-def compiled(dag: Dag) -> Compilation:
-    """The compilation of a Dag that is valid."""
-    return compile_application(dag)
-
-
-def faults(dag: Dag) -> list[Diagnostic]:
-    """The errors of a Dag; none where it compiles."""
+def told(author, conf=None):
+    """What is reported of an application: notes if it compiles, and else all that the compiler refuses."""
     try:
-        compile_application(dag)
+        return list(compile_application(author, conf).notes)
     except ApplicationFaults as found:
-        return [d for d in found.diagnostics if d.severity == "error"]
-    return []
+        return list(found.diagnostics)
 
 
-def codes(dag: Dag) -> list[Code]:
-    """The codes of the errors of a Dag, as they are reported."""
-    return [fault.code for fault in faults(dag)]
+def faults(author, conf=None):
+    """The errors of an application; none where it compiles."""
+    return [d for d in told(author, conf) if d.severity == "error"]
+
+
+def codes(author, conf=None):
+    """The codes of the errors of an application, as they are reported."""
+    return [fault.code for fault in faults(author, conf)]
+
+
+def problems(author, conf=None):
+    return [fault.problem for fault in faults(author, conf)]

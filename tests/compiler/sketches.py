@@ -1,58 +1,89 @@
-"""Sketches: graphs drawn as strings.
+"""Sketches: graphs drawn as strings, or from their first operator.
 
     a>b      a feeds b; what nothing feeds is a source
     a>b*3    b runs as three partitions
     a=>b     b mirrors the partitions of a
     a>~d     d is a delay
+    a.x>b.y  output x of a feeds input y of b
+    a        a alone
 
-One operator feeds all its readers by one stream, called as the operator is. An operator's inputs are taken in the
-order of the edges: one, two, three, four.
+One output feeds all its readers by one stream, called as the operator is, and as the output if that is named. The first
+output is meant, and inputs are taken in the order of the edges, unless they are named.
 """
 
+import inspect
 import re
-from collections.abc import Iterable
 
-from dagkit import Dag, OperatorContext, PortContext, StatelessPartitioner
-from dagkit.api.component import Component
-from dagkit.api.dag import Stream
+from dagkit import Dag, InputPort, Module, OperatorContext, OutputPort, PortContext, StatelessPartitioner
+from dagkit.api.ports import input_ports, output_ports
 from tests.compiler.cast import Delay, Source, Step
 
-_EDGE = re.compile(r"(?P<source>~?\w+)(\*(?P<sent>\d+))?(?P<arrow>=?>)(?P<sink>~?\w+)(\*(?P<taken>\d+))?")
-_INPUTS = ("one", "two", "three", "four")
+_EDGE = re.compile(
+    r"(?P<source>~?\w+)(\.(?P<out>\w+))?(\*(?P<sent>\d+))?"
+    r"((?P<arrow>=?>)(?P<sink>~?\w+)(\.(?P<into>\w+))?(\*(?P<taken>\d+))?)?"
+)
 
 
-def sketch(*edges: str) -> Dag:
-    """The Dag that these edges draw."""
-    dag = Dag()
-    drawn = [_EDGE.fullmatch(edge) for edge in edges]
-    assert all(drawn), f"not every one of {edges} is an edge"
-    matches = [match for match in drawn if match]
-    operators = {
-        name.removeprefix("~"): dag.add_operator(name.removeprefix("~"), operator)
-        for name, operator in _operators(matches).items()
-    }
-    streams: dict[str, Stream] = {}
-    taken = dict.fromkeys(operators, 0)
+def sketch(edges, dag=None, **given):
+    """The Dag that these edges draw, with blanks between them. Operators may be given by name, or their classes."""
+    dag = Dag() if dag is None else dag
+    matches = [_EDGE.fullmatch(edge) for edge in edges.split()]
+    assert all(matches), f"not every one of {edges} is an edge"
+    fed = {edge["sink"] for edge in matches}
+    operators = {}
+    for name in dict.fromkeys(name for edge in matches for name in (edge["source"], edge["sink"]) if name):
+        made = given.get(name) or (Delay if name.startswith("~") else Step if name in fed else Source)
+        operators[name] = dag.add_operator(name.removeprefix("~"), made() if isinstance(made, type) else made)
+    streams, open_inputs = {}, {name: iter(input_ports(type(operator))) for name, operator in operators.items()}
     for edge in matches:
-        source, sink = edge["source"].removeprefix("~"), edge["sink"].removeprefix("~")
-        if source not in streams:
-            outlet = operators[source].output if isinstance(operators[source], Delay) else operators[source].out
-            streams[source] = dag.add_stream(source, outlet)
-        port = "input" if isinstance(operators[sink], Delay) else _INPUTS[taken[sink]]
-        taken[sink] += 1
-        inlet = getattr(operators[sink], port)
-        streams[source].add_sink(inlet)
-        if edge["arrow"] == "=>":
-            dag.set_input_port_attribute(inlet, PortContext.PARTITION_PARALLEL, True)
+        source, sink, out = edge["source"], edge["sink"], edge["out"]
         for name, count in ((source, edge["sent"]), (sink, edge["taken"])):
             if count:
-                dag.set_operator_attribute(
-                    operators[name], OperatorContext.PARTITIONER, StatelessPartitioner(int(count))
-                )
+                partition(dag, operators[name], int(count))
+        if sink is None:
+            continue
+        if (source, out) not in streams:
+            outlet = getattr(operators[source], out or next(iter(output_ports(type(operators[source])))))
+            streams[source, out] = dag.add_stream(" ".join(filter(None, (source.removeprefix("~"), out))), outlet)
+        inlet = getattr(operators[sink], edge["into"] or next(open_inputs[sink]))
+        streams[source, out].add_sink(inlet)
+        if edge["arrow"] == "=>":
+            dag.set_input_port_attribute(inlet, PortContext.PARTITION_PARALLEL, True)
     return dag
 
 
-def _operators(edges: Iterable[re.Match[str]]) -> dict[str, Component]:
-    fed = {edge["sink"] for edge in edges}
-    names = dict.fromkeys(name for edge in edges for name in (edge["source"], edge["sink"]))
-    return {name: Delay() if name.startswith("~") else Step() if name in fed else Source() for name in names}
+def partition(dag, operator, count):
+    """Let an operator run as so many partitions."""
+    dag.set_operator_attribute(operator, OperatorContext.PARTITIONER, StatelessPartitioner(count))
+
+
+def in_a_row(*operators):
+    """A Dag in which each operator feeds the next, by main ports."""
+    dag = Dag()
+    first, *others = (
+        dag.add_operator(f"{n} {type(operator).__name__}", operator) for n, operator in enumerate(operators)
+    )
+    for operator in others:
+        first = first >> operator
+    return dag
+
+
+def module(*ports):
+    """Make a class of modules of a function that draws one; its ports are of numbers."""
+
+    def made(draw):
+        def populate_dag(self, dag, conf):
+            draw(self, dag)
+
+        kinds = {"input": InputPort, "output": OutputPort}
+        members = {"populate_dag": populate_dag, "__module__": draw.__module__, "__doc__": draw.__doc__}
+        return type(draw.__name__, (Module,), members | {name: kinds[name](int) for name in ports})
+
+    return made
+
+
+def marked(draw):
+    """The codes that stand behind the lines of a drawing, with their numbers."""
+    lines, first = inspect.getsourcelines(draw)
+    marks = [line.rpartition("  # ")[2] if "  # " in line else "" for line in lines]
+    return [(code, number) for number, mark in enumerate(marks, first) for code in mark.split()]

@@ -8,49 +8,37 @@ import pytest
 from dagkit import Dag, InputOperator, InputPort, Operator, OutputPort, RowOperator, SplittableOperator
 from dagkit.api.operators import NotYielded, handler_of
 from dagkit.compiler import compile_application
-from dagkit.errors import ApplicationFaults, Diagnostic, Severity
+from dagkit.errors import ApplicationFaults, Severity
 from dagkit.launching import Machine, launch_compiled
+from tests.cases import cases
+from tests.compiler.cast import told
 
 
 class Texts(InputOperator):
-    """A root that sends texts."""
+    """A root that sends texts, with no method for it."""
 
     out = OutputPort(str)
 
 
 class Mute(Operator):
-    """No handler at all."""
-
     words = InputPort(str)
 
 
-class Misspelt(Operator):
-    """One whose handler is misspelt."""
-
-    words = InputPort(str)
-
+class Misspelt(Mute):
     def proccess(self, item: str) -> None: ...
 
 
-class Misnamed(InputOperator):
-    """An input operator whose method has another name than the engine calls."""
-
-    out = OutputPort(str)
-
+class Misnamed(Texts):
     def emit(self) -> None: ...
 
 
-class Idle(InputOperator):
-    """An input operator that emits in another method than `emit_tuples`."""
-
-    out = OutputPort(str)
+class Idle(Texts):
+    """Emits in another method than `emit_tuples`."""
 
     def handle_idle_time(self) -> None: ...
 
 
 class HalfServed(Operator):
-    """One input has a method, the other was forgotten."""
-
     words = InputPort(str)
     more = InputPort(str)
 
@@ -65,54 +53,39 @@ class Renamed(Operator):
     take = words.process(lambda self, item: None)
 
 
-class Greedy(Operator):
-    """Its handler wants more than an item."""
-
-    words = InputPort(str)
-
+class Greedy(Mute):
     def process(self, item: str, port: str) -> None: ...
 
 
-class Itemless(Operator):
-    """Its handler forgets the item."""
-
-    words = InputPort(str)
-
+class Itemless(Mute):
     def process(self) -> None: ...
 
 
-class Endless(RowOperator):
-    """Yields, and has no output."""
-
+class Yielding(RowOperator):
     words = InputPort(str)
 
     def process(self, item: str) -> Iterator[str]:
         yield item
 
 
-class Forked(RowOperator):
+class Forked(Yielding):
     """Yields, and has two outputs, of which none is main."""
 
-    words = InputPort(str)
     one = OutputPort(str)
     two = OutputPort(str)
 
-    def process(self, item: str) -> Iterator[str]:
-        yield item
 
-
-class Sharing(Operator):
-    """Two inputs, one plain process."""
-
-    words = InputPort(str)
-    more = InputPort(str)
-
+class Written(Mute):
     def process(self, item: str) -> None: ...
 
 
-class SharingOnPurpose(Operator):
-    """Two inputs, one process, and it is said."""
+class Sharing(Written):
+    """Two inputs, one plain process."""
 
+    more = InputPort(str)
+
+
+class SharingOnPurpose(Operator):
     words = InputPort(str)
     more = InputPort(str)
 
@@ -122,8 +95,6 @@ class SharingOnPurpose(Operator):
 
 
 class Served(Mute):
-    """The engine itself takes the items."""
-
     served_by_engine = True
 
 
@@ -138,8 +109,6 @@ class Looking(SplittableOperator[Any]):
 
 
 class Knowing(Looking):
-    """A reader whose second input has a method."""
-
     more = InputPort(str)
     out = OutputPort(str)
 
@@ -147,74 +116,62 @@ class Knowing(Looking):
     def take(self, item: str) -> None: ...
 
 
-def _told(operator: Any) -> list[Diagnostic]:
+def _told(operator):
     dag = Dag()
     dag.add_operator("S", operator)
     for port in ("words", "more"):
         if hasattr(operator, port):
-            source = dag.add_operator(f"texts for {port}", Texts())
-            dag.add_stream(port, source.out, getattr(operator, port))
-    try:
-        return list(compile_application(dag).notes)
-    except ApplicationFaults as faults:
-        return list(faults.diagnostics)
+            dag.add_stream(port, dag.add_operator(f"texts for {port}", Texts()).out, getattr(operator, port))
+    return told(dag)
+
+
+ERROR, WARNING = Severity.ERROR, Severity.WARNING
+UNHANDLED, MISMATCHED = "input-unhandled", "handler-mismatched"
 
 
 @pytest.mark.parametrize(
     ("operator", "code", "severity", "problem", "help_"),
     [
-        (Mute(), "input-unhandled", Severity.WARNING, "flows into S.words", "def process(self, item)"),
-        (Misspelt(), "input-unhandled", Severity.ERROR, "it has no 'process'", "did you mean 'proccess'"),
-        (Misnamed(), "method-undefined", Severity.ERROR, "S never emits an item", "did you mean 'emit' to be 'emit_t"),
-        (HalfServed(), "input-unhandled", Severity.ERROR, "flows into S.more", "@more.process"),
-        (Renamed(), "input-unhandled", Severity.ERROR, "it has no '<lambda>'", "@words.process"),
-        (Greedy(), "handler-mismatched", Severity.ERROR, "Greedy.process(self, item, port)", "one item"),
-        (Itemless(), "handler-mismatched", Severity.ERROR, "cannot take an item of S.words", "one item"),
-        (Endless(), "handler-mismatched", Severity.ERROR, "S has no output", "declare an output"),
-        (Forked(), "handler-mismatched", Severity.ERROR, "one and two are all outputs", "one = OutputPort(…, main"),
-        (Looking(), "input-unhandled", Severity.ERROR, "flows into S.more", "decorate a method with @more.process"),
-        (Sharing(), "handler-mismatched", Severity.WARNING, "S.words and S.more share", "@words.process"),
+        (Mute, UNHANDLED, WARNING, "flows into S.words", "def process(self, item)"),
+        (Misspelt, UNHANDLED, ERROR, "it has no 'process'", "did you mean 'proccess'"),
+        (Misnamed, "method-undefined", ERROR, "S never emits an item", "did you mean 'emit' to be 'emit_t"),
+        (HalfServed, UNHANDLED, ERROR, "flows into S.more", "@more.process"),
+        (Renamed, UNHANDLED, ERROR, "it has no '<lambda>'", "@words.process"),
+        (Greedy, MISMATCHED, ERROR, "Greedy.process(self, item, port)", "one item"),
+        (Itemless, MISMATCHED, ERROR, "cannot take an item of S.words", "one item"),
+        (Yielding, MISMATCHED, ERROR, "S has no output", "declare an output"),
+        (Forked, MISMATCHED, ERROR, "one and two are all outputs", "one = OutputPort(…, main"),
+        (Looking, UNHANDLED, ERROR, "flows into S.more", "decorate a method with @more.process"),
+        (Sharing, MISMATCHED, WARNING, "S.words and S.more share", "@words.process"),
     ],
-    ids=lambda case: type(case).__name__ if isinstance(case, Operator) else "",
 )
 def test_an_operator_that_cannot_work_is_reported(operator, code, severity, problem, help_):
-    (told,) = _told(operator)
-    assert (told.code, told.severity) == (code, severity)
-    assert problem in told.problem
-    assert help_ in told.help
-    assert told.where is not None
+    (fault,) = _told(operator())
+    assert (fault.code, fault.severity) == (code, severity)
+    assert problem in fault.problem
+    assert help_ in fault.help
+    assert fault.where
 
 
-@pytest.mark.parametrize(
-    "operator", [SharingOnPurpose(), Served(), Knowing(), Idle()], ids=lambda case: type(case).__name__
-)
+@pytest.mark.parametrize("operator", [SharingOnPurpose, Served, Knowing, Idle])
 def test_what_can_work_is_not_reported(operator):
-    assert _told(operator) == []
+    assert _told(operator()) == []
 
 
-@pytest.mark.parametrize(
-    ("operator", "code", "help_"),
-    [(Mute(), "input-unhandled", "def process(self, item)"), (Texts(), "method-undefined", "def emit_tuples(self)")],
-    ids=["no handler", "no emit_tuples"],
+@cases(
+    "source, sink, code, help_",
+    ("no handler", Idle, Mute, UNHANDLED, "def process(self, item)"),
+    ("no emit_tuples", Texts, Written, "method-undefined", "def emit_tuples(self)"),
 )
-def test_what_is_not_written_yet_can_be_planned_and_is_refused_before_it_runs(operator, code, help_):
-    dag, sink = Dag(), Mute() if isinstance(operator, Mute) else Written()
-    source = operator if isinstance(operator, Texts) else Idle()
-    dag.add_stream("words", dag.add_operator("Source", source).out, dag.add_operator("Sink", sink).words)
+def test_what_is_not_written_yet_can_be_planned_and_is_refused_before_it_runs(source, sink, code, help_):
+    dag = Dag()
+    dag.add_stream("words", dag.add_operator("Source", source()).out, dag.add_operator("Sink", sink()).words)
     compilation = compile_application(dag)
     with pytest.raises(ApplicationFaults) as refused:
         launch_compiled(compilation, Machine("reference"))
     (fault,) = refused.value.diagnostics
-    assert (fault.code, fault.severity) == (code, Severity.ERROR)
+    assert (fault.code, fault.severity) == (code, ERROR)
     assert help_ in fault.help
-
-
-class Written(Operator):
-    """One that can run."""
-
-    words = InputPort(str)
-
-    def process(self, item: str) -> None: ...
 
 
 class Returning(RowOperator):
@@ -225,7 +182,7 @@ class Returning(RowOperator):
     made: Any = "ABC"
 
     def process(self, item: str) -> Iterator[str]:
-        return self.made  # type: ignore[no-any-return] # the mistake under test
+        return self.made
 
 
 def test_a_text_that_is_returned_is_not_sent_letter_by_letter():
@@ -234,8 +191,7 @@ def test_a_text_that_is_returned_is_not_sent_letter_by_letter():
 
 
 def test_an_iterator_that_is_returned_is_sent():
-    sent: list[str] = []
-    operator = Returning(made=iter(["a", "b"]))
+    sent, operator = [], Returning(made=iter(["a", "b"]))
     operator._sinks["out"] = sent.append
     handler_of(operator, "words")("abc")
     assert sent == ["a", "b"]

@@ -1,186 +1,115 @@
-"""Stages: what runs as one, where the plan is cut, why, and how many exchanges lie above each stage."""
+"""Stages: what runs as one, where the plan is cut, why, how many exchanges lie above each, and how work is shared."""
+
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from dagkit import Dag, DagContext, OperatorContext, PortContext
+from dagkit import DagContext, InputPort, OperatorContext, OutputPort, PortContext, SplittableOperator
 from dagkit.plan.model import CutKind, Place, Routing
-from tests.compiler.cast import Deal, Parity, Source, Step, compiled
+from tests.cases import cases
+from tests.compiler.cast import Deal, Parity, Step, compiled
 from tests.compiler.sketches import sketch
 
 
-@pytest.mark.parametrize(
-    ("edges", "stages"),
-    [
-        (["s>a", "a>b", "b>c"], ["s", "abc"]),
-        (["s>a", "a>b", "a>c"], ["s", "a", "b", "c"]),
-        (["s>a", "t>b", "a>c", "b>c"], ["s", "a", "t", "b", "c"]),
-        (["s>a", "a>b", "b>c", "a>d", "c>e", "d>e"], ["s", "a", "bc", "d", "e"]),
-        (["s>a", "s>b"], ["s", "a", "b"]),
-        (["s>a*2", "a=>b", "b=>c"], ["s", "abc"]),
-        (["s>a*2", "a=>b", "b>c"], ["s", "ab", "c"]),
-        (["s>a", "a>b*2", "b=>c"], ["s", "a", "bc"]),
-        (["s>a*2", "a>b*2"], ["s", "a", "b"]),
-        (["s>a", "a>b", "b>~d", "~d>a"], ["s", "ab", "d"]),
-        (["s>a*2", "a=>b", "a=>c"], ["s", "a", "b", "c"]),
-    ],
-    ids=[
-        "a chain is one stage, and its source another",
-        "a fan-out ends its stage",
-        "a join starts one",
-        "a diamond's arms are stages of their own",
-        "two readers of a source are two stages",
-        "a parallel chain is one stage",
-        "a parallel chain ends where its partitions are gathered",
-        "a parallel chain begins where items are keyed",
-        "equal counts do not make a chain of keyed operators",
-        "a delay stands alone, and a loop's own stage has its join at the top",
-        "a parallel fan-out ends its stage as well",
-    ],
+@cases(
+    "edges, levels",
+    ("a chain is one stage, and its source another", "s>a a>b b>c", {"s": 0, "abc": 0}),
+    ("a fan-out ends its stage", "s>a a>b a>c", {"s": 0, "a": 0, "b": 0, "c": 0}),
+    ("a join starts one", "s>a t>b a>c b>c", {"s": 0, "a": 0, "t": 0, "b": 0, "c": 0}),
+    ("arms of a diamond are stages", "s>a a>b b>c a>d c>e d>e", {"s": 0, "a": 0, "bc": 0, "d": 0, "e": 0}),
+    ("two readers of a source are two stages", "s>a s>b", {"s": 0, "a": 0, "b": 0}),
+    ("a parallel chain is one stage", "s>a*2 a=>b b=>c", {"s": 0, "abc": 0}),
+    ("it ends where its partitions are gathered, by an exchange", "s>a*2 a=>b b>c", {"s": 0, "ab": 0, "c": 1}),
+    ("it begins where items are keyed, by an exchange", "s>a a>b*2 b=>c", {"s": 0, "a": 0, "bc": 1}),
+    ("equal counts do not make a chain of keyed operators", "s>a*2 a>b*2", {"s": 0, "a": 0, "b": 1}),
+    ("each exchange on the way counts", "s>a*2 a>b*3 b>c", {"s": 0, "a": 0, "b": 1, "c": 2}),
+    ("the longest way counts", "s>a a>b*2 a>c b>d c>d", {"s": 0, "a": 0, "b": 1, "c": 0, "d": 2}),
+    ("a delay stands alone, and the join of a loop is on top", "s>a a>b b>~d ~d>a", {"s": 0, "ab": 0, "d": 0}),
+    ("coming round is another window, not another level", "s>a a>b*2 b>~d ~d>a", {"s": 0, "a": 0, "b": 1, "d": 2}),
+    ("a parallel fan-out ends its stage as well", "s>a*2 a=>b a=>c", {"s": 0, "a": 0, "b": 0, "c": 0}),
 )
-def test_stages(edges, stages):
-    assert ["".join(stage.operators) for stage in compiled(sketch(*edges)).plan.stages] == stages
-
-
-@pytest.mark.parametrize(
-    ("edges", "cuts"),
-    [
-        (["s>a", "a>b"], {"s>a": "driver"}),
-        (["s>a", "a>b", "a>c"], {"s>a": "driver", "a>b": "fan-out", "a>c": "fan-out"}),
-        (["s>a", "t>b", "a>c", "b>c"], {"s>a": "driver", "t>b": "driver", "a>c": "join", "b>c": "join"}),
-        (["s>a", "a>b*3"], {"s>a": "driver", "a>b": "keys"}),
-        (["s>a*3", "a>b"], {"s>a": "driver", "a>b": "counts"}),
-        (["s>a", "t>c", "c>b*3", "a>b*3"], {"s>a": "driver", "t>c": "driver", "c>b": "keys", "a>b": "counts"}),
-        (["s>a", "a>~d", "~d>a"], {"s>a": "driver", "a>d": "delay", "d>a": "delay"}),
-    ],
-    ids=[
-        "an input operator finds work on the driver",
-        "a fan-out cuts each of its wires",
-        "a join cuts each of its wires",
-        "keyed partitions are sent to by key",
-        "several partitions send to the one there is",
-        "the input that is not keyed reaches every partition",
-        "a delay is cut on both sides",
-    ],
-)
-def test_cuts(edges, cuts):
-    plan = compiled(sketch(*edges)).plan
-    assert {f"{cut.source.operator}>{cut.sink.operator}": cut.kind.value for cut in plan.cuts} == cuts
-
-
-@pytest.mark.parametrize(
-    ("edges", "reason"),
-    [
-        (["s>a", "a>b"], "s is an input operator: it finds work on the driver"),
-        (["s>a", "a>b", "a>c", "a>d"], "a feeds 3 inputs"),
-        (["s>a", "t>b", "a>c", "b>c"], "c is fed by 2 outputs"),
-        (["s>a*3", "a>b"], "3 partitions of a send to one of b"),
-        (["s>a", "a>b*3"], "items go to the partition of b that owns their key"),
-        (["s>a*2", "a>b*3"], "items go to the partition of b that owns their key, from each of 2"),
-        (["s>a", "a>~d", "~d>a"], "d passes items on in the next window"),
-        (["s>a", "a>~d", "~d>a"], "d holds items back until the next window"),
-    ],
-    ids=["driver", "fan-out", "join", "gathered", "keyed from one", "keyed from several", "from a delay", "to a delay"],
-)
-def test_every_cut_says_why(edges, reason):
-    assert reason in [cut.reason for cut in compiled(sketch(*edges)).plan.cuts]
-
-
-@pytest.mark.parametrize(
-    ("edges", "levels"),
-    [
-        (["s>a", "a>b"], {"s": 0, "a + b": 0}),
-        (["s>a", "a>b*2"], {"s": 0, "a": 0, "b": 1}),
-        (["s>a*2", "a>b"], {"s": 0, "a": 0, "b": 1}),
-        (["s>a*2", "a>b*3", "b>c"], {"s": 0, "a": 0, "b": 1, "c": 2}),
-        (["s>a", "a>b*2", "a>c", "b>d", "c>d"], {"s": 0, "a": 0, "b": 1, "c": 0, "d": 2}),
-        (["s>a", "a>b", "a>c", "b>d", "c>d"], {"s": 0, "a": 0, "b": 0, "c": 0, "d": 0}),
-        (["s>a", "a>b*2", "b>~d", "~d>a"], {"s": 0, "a": 0, "b": 1, "d": 2}),
-        (["s>a*2", "a=>b", "b=>c"], {"s": 0, "a + b + c": 0}),
-    ],
-    ids=[
-        "no exchange, one level",
-        "keying is an exchange",
-        "gathering is an exchange",
-        "each exchange on the way counts",
-        "the longest way counts",
-        "fan-out and join alone cost no level",
-        "coming round leads to another window, not to another level",
-        "a parallel chain stays on its level",
-    ],
-)
-def test_a_stage_lies_as_deep_as_the_most_exchanges_above_it(edges, levels):
-    plan = compiled(sketch(*edges)).plan
-    assert {stage.name: stage.level for stage in plan.stages} == levels
+def test_stages_and_how_many_exchanges_lie_above_each(edges, levels):
+    plan = compiled(sketch(edges)).plan
+    assert list({"".join(stage.operators): stage.level for stage in plan.stages}.items()) == list(levels.items())
     assert plan.levels == max(levels.values()) + 1
 
 
+DRIVER = ("driver", "s is an input operator: it finds work on the driver")
+FAN_OUT, JOIN = ("fan-out", "a feeds 2 inputs"), ("join", "c is fed by 2 outputs")
+BY_KEY = "items go to the partition of b that owns their key"
+DELAYED = ("delay", "d holds items back until the next window"), ("delay", "d passes items on in the next window")
+
+
+@cases(
+    "edges, cuts",
+    ("an input operator finds work on the driver", "s>a a>b", {}),
+    ("a fan-out cuts each of its wires", "s>a a>b a>c", {"a>b": FAN_OUT, "a>c": FAN_OUT}),
+    ("a join cuts each of its wires", "s>a s>b a>c b>c", {"a>c": JOIN, "b>c": JOIN}),
+    ("keyed partitions are sent to by key", "s>a a>b*3", {"a>b": ("keys", BY_KEY)}),
+    ("from several", "s>a*2 a>b*3", {"a>b": ("keys", f"{BY_KEY}, from each of 2")}),
+    ("several send to the one there is", "s>a*3 a>b", {"a>b": ("counts", "3 partitions of a send to one of b")}),
+    ("a delay is cut on both sides", "s>a a>~d ~d>a", {"a>d": DELAYED[0], "d>a": DELAYED[1]}),
+)
+def test_cuts_and_why(edges, cuts):
+    found = {f"{cut.source.operator}>{cut.sink.operator}": cut for cut in compiled(sketch(edges)).plan.cuts}
+    driver = {edge: DRIVER for edge in edges.replace("*", " ").split() if edge.startswith("s>")}
+    assert {wire: (cut.kind.value, cut.reason) for wire, cut in found.items()} == driver | cuts
+
+
+def test_the_input_that_is_not_keyed_reaches_every_partition():
+    cuts = {cut.source.operator: cut.kind.value for cut in compiled(sketch("s>a t>c c>b*3 a>b*3")).plan.cuts}
+    assert cuts == {"s": "driver", "t": "driver", "c": "keys", "a": "counts"}
+
+
 def test_only_input_operators_run_on_the_driver():
-    plan = compiled(sketch("s>a", "a>b*2")).plan
-    assert {stage.name: (stage.place, stage.slots) for stage in plan.stages} == {
-        "s": (Place.DRIVER, 1),
-        "a": (Place.WORKERS, 1),
-        "b": (Place.WORKERS, 2),
-    }
+    plan = compiled(sketch("s>a a>b*2")).plan
+    places = [(stage.name, stage.place, stage.slots) for stage in plan.stages]
+    assert places == [("s", Place.DRIVER, 1), ("a", Place.WORKERS, 1), ("b", Place.WORKERS, 2)]
 
 
-@pytest.mark.parametrize(
-    ("edges", "routing"),
-    [
-        (["s>a"], Routing.DISTRIBUTED),
-        (["s>a", "a>z"], Routing.STRAIGHT),
-        (["s>z*3"], Routing.KEYED),
-        (["s>a*2", "a=>z"], Routing.STRAIGHT),
-        (["s>a*2", "a>z"], Routing.GATHERED),
-        (["s>a*2", "a>z*2"], Routing.KEYED),
-        (["s>b", "t>a", "a>z*2", "b>z*2"], Routing.BROADCAST),
-        (["s>z", "z>a", "a>~d", "~d>z"], Routing.DELAYED),
-    ],
-    ids=[
-        "the driver deals to the only partition as to several",
-        "one sends to one",
-        "the driver sends by key",
-        "a mirror is sent to straight",
-        "several send to one",
-        "several send to several by key",
-        "an input without keys gets every item",
-        "a delay sends to the next window",
-    ],
+@cases(
+    "edges, routing",
+    ("the driver deals to the only partition as to several", "s>a", Routing.DISTRIBUTED),
+    ("one sends to one", "s>a a>z", Routing.STRAIGHT),
+    ("the driver sends by key", "s>z*3", Routing.KEYED),
+    ("a mirror is sent to straight", "s>a*2 a=>z", Routing.STRAIGHT),
+    ("several send to one", "s>a*2 a>z", Routing.GATHERED),
+    ("several send to several by key", "s>a*2 a>z*2", Routing.KEYED),
+    ("an input without keys gets every item", "s>b t>a a>z*2 b>z*2", Routing.BROADCAST),
+    ("a delay sends to the next window", "s>z z>a a>~d ~d>z", Routing.DELAYED),
 )
 def test_the_last_wire_is_routed(edges, routing):
-    plan = compiled(sketch(*edges)).plan
-    source = edges[-1].split(">")[0].strip("=~").split("*")[0]
+    plan = compiled(sketch(edges)).plan
+    source = edges.split()[-1].split(">")[0].strip("=~").split("*")[0]
     (stream,) = [stream for stream in plan.streams if stream.name == source]
     assert {sink.routing for sink in stream.sinks} == {routing}
 
 
 def test_blocks_are_distributed_where_no_partition_owns_keys():
-    dag = sketch("s>a", "a>b")
-    a = dag.operator("a")
-    dag.set_operator_attribute(a, OperatorContext.PARTITIONER, Deal(3))
-    into_a = next(stream for stream in compiled(dag).plan.streams if stream.name == "s")
+    dag = sketch("s>a")
+    dag.set_operator_attribute(dag.operator("a"), OperatorContext.PARTITIONER, Deal(3))
+    (into_a,) = compiled(dag).plan.streams
     assert [sink.routing for sink in into_a.sinks] == [Routing.DISTRIBUTED]
 
 
 def test_operators_run_upstream_first_and_ties_go_by_name():
-    plan = compiled(sketch("s>c", "s>b", "c>a", "b>a")).plan
+    plan = compiled(sketch("s>c s>b c>a b>a")).plan
     assert [operator.name for operator in plan.operators] == ["s", "b", "c", "a"]
 
 
 def test_two_stages_may_bear_names_that_look_alike():
-    dag = Dag()
-    source, a, b, odd = Source(), Step(), Step(), Step()
-    for name, operator in (("s", source), ("a", a), ("b", b), ("a + b", odd)):
-        dag.add_operator(name, operator)
-    dag.add_stream("1", source.out, a.one, odd.one)
-    dag.add_stream("2", a.out, b.one)
-    dag.add_stream("3", b.out, odd.two)
+    dag = sketch("s>a a>b")
+    odd = dag.add_operator("a + b", Step())
+    dag.stream("s").add_sink(odd.one)
+    dag.add_stream("3", dag.operator("b").out, odd.two)
     plan = compiled(dag).plan
     assert [stage.operators for stage in plan.stages] == [("s",), ("a", "b"), ("a + b",)]
     assert len({stage.name for stage in plan.stages}) == 3
 
 
 def test_a_sliding_window_ends_its_stage():
-    dag = sketch("s>a", "a>b")
+    dag = sketch("s>a a>b")
     dag.set_operator_attribute(dag.operator("a"), OperatorContext.APPLICATION_WINDOW_COUNT, 4)
     dag.set_operator_attribute(dag.operator("a"), OperatorContext.SLIDE_BY_WINDOW_COUNT, 2)
     (cut,) = [cut for cut in compiled(dag).plan.cuts if cut.source.operator == "a"]
@@ -188,22 +117,63 @@ def test_a_sliding_window_ends_its_stage():
 
 
 def test_what_does_not_route_does_not_cut():
-    dag = sketch("s>a", "a>b")
+    dag = sketch("s>a a>b")
     dag.set_attribute(DagContext.STREAMING_WINDOW_SIZE_MILLIS, 100)
     dag.set_input_port_attribute(dag.operator("b").one, PortContext.STREAM_CODEC, Parity())
     assert [stage.name for stage in compiled(dag).plan.stages] == ["s", "a + b"]
 
 
-@pytest.mark.parametrize(
-    ("length", "name"),
-    [
-        (6, "o1 + o2 + o3 + o4 + o5 + o6"),
-        (7, "o1 + \N{HORIZONTAL ELLIPSIS} + o7 (7 operators)"),
-        (200, "o1 + \N{HORIZONTAL ELLIPSIS} + o200 (200 operators)"),
-    ],
-    ids=["six are all named", "seven by their ends", "two hundred as well"],
+@cases(
+    "length, name",
+    ("six are all named", 6, "o1 + o2 + o3 + o4 + o5 + o6"),
+    ("seven by their ends", 7, "o1 + \N{HORIZONTAL ELLIPSIS} + o7 (7 operators)"),
+    ("two hundred as well", 200, "o1 + \N{HORIZONTAL ELLIPSIS} + o200 (200 operators)"),
 )
 def test_a_long_stage_is_called_by_its_ends(length, name):
-    plan = compiled(sketch("s>o1", *(f"o{i}>o{i + 1}" for i in range(1, length)))).plan
+    plan = compiled(sketch(" ".join(["s>o1", *(f"o{i}>o{i + 1}" for i in range(1, length))]))).plan
     assert [stage.name for stage in plan.stages] == ["s", name]
     assert {operator.stage for operator in plan.operators} == {"s", name}
+
+
+class Pieces(SplittableOperator[int]):
+    """Work that can be split, with a side value."""
+
+    kind = "cast.pieces/1"
+    work = InputPort[Any](main=True)
+    side = InputPort[Any](optional=True)
+    out = OutputPort(int)
+
+    @side.process
+    def note(self, item: int) -> None: ...
+
+    def process(self, element: int, tracker: Any) -> Iterator[int]:
+        yield element
+
+
+def planned(senders, receivers, stream):
+    """A step of so many partitions, before work of so many, with a side value: the sink of a stream, and its cuts."""
+    plan = compiled(sketch(f"s>a*{senders} s>o a>p.work*{receivers} o>p.side", p=Pieces)).plan
+    (sink,) = next(planned.sinks for planned in plan.streams if planned.name == stream)
+    return sink, [cut for cut in plan.cuts if cut.stream == stream]
+
+
+SHARED = "p is splittable: its work is distributed over its 2 partitions"
+
+
+@pytest.mark.parametrize(
+    ("senders", "receivers", "routing", "kind", "reason"),
+    [
+        (1, 1, Routing.STRAIGHT, CutKind.WORK, "p is splittable: work that a window leaves comes back to it"),
+        (3, 1, Routing.GATHERED, CutKind.COUNTS, "3 partitions of a send to one of p"),
+        (1, 2, Routing.DISTRIBUTED, CutKind.WORK, SHARED),
+        (3, 2, Routing.DISTRIBUTED, CutKind.WORK, SHARED),
+    ],
+)
+def test_work_begins_a_stage_and_is_shared(senders, receivers, routing, kind, reason):
+    sink, (cut,) = planned(senders, receivers, "a")
+    assert (sink.routing, cut.kind, cut.reason) == (routing, kind, reason)
+    assert cut.exchange == (routing is not Routing.STRAIGHT)
+
+
+def test_side_values_reach_every_partition():
+    assert planned(1, 3, "o")[0].routing is Routing.BROADCAST

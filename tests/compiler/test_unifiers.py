@@ -1,90 +1,54 @@
 """Unifiers: how many merging operators stand between M partitions and N, at which level, and whom they serve."""
 
-from typing import Any
-
-import pytest
-
-from dagkit import Dag, OperatorContext, PortContext, StatelessPartitioner
-from dagkit.compiler.unify import cascade_groups
-from dagkit.plan.model import PlannedUnifier
-from tests.compiler.cast import Parity, Source, Step, Summed, compiled
+from dagkit import OperatorContext, PortContext
+from tests.cases import cases
+from tests.compiler.cast import Parity, Summed, compiled
 from tests.compiler.sketches import sketch
 
 
-def _unifiers(dag: Dag, stream: str = "a") -> tuple[PlannedUnifier, ...]:
-    return next(s.unifiers for s in compiled(dag).plan.streams if s.name == stream)
+def _unifiers(dag):
+    return next(s.unifiers for s in compiled(dag).plan.streams if s.name == "a")
 
 
-def _sent(partitions: int, receivers: int, **attributes: Any) -> Dag:
-    """a as so many partitions, b as so many more, and port attributes of a.out or, after `into_`, of b.one."""
-    dag = sketch("s>a", "a>b")
+def _sent(partitions, receivers, limit=None, single=None, into=None):
+    """a as so many partitions, b as so many more; UNIFIER_LIMIT and UNIFIER_SINGLE_FINAL of a.out and of b.one."""
+    dag = sketch(f"s>a*{partitions} a>b*{receivers}")
     a, b = dag.operator("a"), dag.operator("b")
-    for operator, count in ((a, partitions), (b, receivers)):
-        if count > 1:
-            dag.set_operator_attribute(operator, OperatorContext.PARTITIONER, StatelessPartitioner(count))
-    for name, value in attributes.items():
-        if name.startswith("into_"):
-            dag.set_input_port_attribute(b.one, getattr(PortContext, name.removeprefix("into_")), value)
-        else:
-            dag.set_output_port_attribute(a.out, getattr(PortContext, name), value)
+    if limit is not None:
+        dag.set_output_port_attribute(a.out, PortContext.UNIFIER_LIMIT, limit)
+    if single is not None:
+        dag.set_output_port_attribute(a.out, PortContext.UNIFIER_SINGLE_FINAL, single)
+    if into is not None:
+        dag.set_input_port_attribute(b.one, PortContext.UNIFIER_SINGLE_FINAL, into)
     return dag
 
 
-@pytest.mark.parametrize(
-    ("dag", "inner", "last"),
-    [
-        (_sent(1, 1), 0, 0),
-        (_sent(1, 3), 0, 0),
-        (_sent(2, 1), 0, 1),
-        (_sent(5, 1, UNIFIER_LIMIT=3), 1, 1),
-        (_sent(8, 1, UNIFIER_LIMIT=4), 2, 1),
-        (_sent(2, 3), 0, 3),
-        (_sent(4, 3, UNIFIER_LIMIT=2), 2, 3),
-        (_sent(5, 3, UNIFIER_LIMIT=2), 3, 3),
-        (_sent(2, 3, UNIFIER_SINGLE_FINAL=True), 0, 1),
-        (_sent(4, 3, UNIFIER_LIMIT=2, UNIFIER_SINGLE_FINAL=True), 2, 1),
-        (_sent(5, 3, UNIFIER_LIMIT=2, UNIFIER_SINGLE_FINAL=True), 3, 1),
-        (_sent(2, 3, into_UNIFIER_SINGLE_FINAL=True), 0, 1),
-        (_sent(2, 3, UNIFIER_SINGLE_FINAL=True, into_UNIFIER_SINGLE_FINAL=False), 0, 3),
-        (_sent(2, 3, UNIFIER_SINGLE_FINAL=False, into_UNIFIER_SINGLE_FINAL=True), 0, 1),
-        (_sent(3, 1, UNIFIER_LIMIT=1), 0, 1),
-        (_sent(2, 1, into_PARTITION_PARALLEL=True), 0, 0),
-    ],
-    ids=[
-        "one to one needs none",
-        "one to several needs none",
-        "several to one need one",
-        "five with a limit of three: three are merged first, and two pass on",
-        "eight with a limit of four: two of four",
-        "two to three: one for each of the three",
-        "four to three, limit two: two, then one for each",
-        "five to three, limit two: two, then one, then one for each",
-        "a single last one serves all",
-        "a single last one behind a cascade",
-        "a single last one behind a cascade that passes one on",
-        "the sink may ask for a single last one",
-        "the sink's no goes before the source's yes",
-        "the sink's yes goes before the source's no",
-        "a limit of one cannot make a cascade",
-        "a mirror needs none",
-    ],
+@cases(
+    "dag, inner, last",
+    ("one to one needs none", _sent(1, 1), 0, 0),
+    ("one to several needs none", _sent(1, 3), 0, 0),
+    ("several to one need one", _sent(2, 1), 0, 1),
+    ("five with a limit of three: three are merged first, and two pass on", _sent(5, 1, limit=3), 1, 1),
+    ("eight with a limit of four: two of four", _sent(8, 1, limit=4), 2, 1),
+    ("two to three: one for each of the three", _sent(2, 3), 0, 3),
+    ("four to three, limit two: two, then one for each", _sent(4, 3, limit=2), 2, 3),
+    ("five to three, limit two: two, then one, then one for each", _sent(5, 3, limit=2), 3, 3),
+    ("a single last one serves all", _sent(2, 3, single=True), 0, 1),
+    ("a single last one behind a cascade", _sent(4, 3, limit=2, single=True), 2, 1),
+    ("a single last one behind a cascade that passes one on", _sent(5, 3, limit=2, single=True), 3, 1),
+    ("the sink may ask for a single last one", _sent(2, 3, into=True), 0, 1),
+    ("the sink's no goes before the source's yes", _sent(2, 3, single=True, into=False), 0, 3),
+    ("the sink's yes goes before the source's no", _sent(2, 3, single=False, into=True), 0, 1),
+    ("a limit of one cannot make a cascade", _sent(3, 1, limit=1), 0, 1),
+    ("a mirror needs none", sketch("s>a*2 a=>b"), 0, 0),
 )
 def test_how_many_unifiers(dag, inner, last):
     unifiers = _unifiers(dag)
     assert [u.serves is None for u in unifiers] == [True] * inner + [False] * last
 
 
-@pytest.mark.parametrize(
-    ("count", "limit", "groups", "rest"),
-    [(5, 3, ["abc"], "de"), (8, 4, ["abcd", "efgh"], ""), (5, 2, ["ab", "cd"], "e"), (2, 3, [], "ab")],
-)
-def test_a_level_takes_full_groups_and_passes_the_rest_on(count, limit, groups, rest):
-    made, left = cascade_groups("abcdefgh"[:count], limit)
-    assert (["".join(group) for group in made], "".join(left)) == (groups, rest)
-
-
 def test_a_cascade_reads_partitions_then_unifiers():
-    assert [(u.name, u.level, u.inputs) for u in _unifiers(_sent(5, 1, UNIFIER_LIMIT=2))] == [
+    assert [(u.name, u.level, u.inputs) for u in _unifiers(_sent(5, 1, limit=2))] == [
         ("a.out#unifier.0", 0, ("a[0]", "a[1]")),
         ("a.out#unifier.1", 0, ("a[2]", "a[3]")),
         ("a.out#unifier.2", 1, ("a.out#unifier.0", "a.out#unifier.1")),
@@ -98,45 +62,31 @@ def test_each_partition_of_the_sink_has_a_unifier_of_its_own():
     ]
 
 
-def test_every_partition_is_read_once_and_every_unifier_but_the_last_ones():
-    unifiers = _unifiers(_sent(23, 1, UNIFIER_LIMIT=3))
-    read = [entry for unifier in unifiers for entry in unifier.inputs]
-    assert sorted(read) == sorted([*(f"a[{i}]" for i in range(23)), *(u.name for u in unifiers[:-1])])
-    assert all(len(unifier.inputs) <= 3 for unifier in unifiers)
-
-
 def test_sinks_without_keys_share_the_last_unifier():
-    assert [u.name for u in _unifiers(sketch("s>a*2", "a>b", "a>c"))] == ["a.out#unifier"]
+    assert [u.name for u in _unifiers(sketch("s>a*2 a>b a>c"))] == ["a.out#unifier"]
 
 
 def test_beside_a_mirror_the_other_sinks_are_unified():
-    assert [str(u.serves) for u in _unifiers(sketch("s>a*2", "a=>b", "a>c"))] == ["c.one"]
+    assert [str(u.serves) for u in _unifiers(sketch("s>a*2 a=>b a>c"))] == ["c.one"]
 
 
 def test_keyed_and_plain_sinks_side_by_side():
-    assert [(str(u.serves), u.partition) for u in _unifiers(sketch("s>a*2", "a>b*3", "a>c"))] == [
-        ("b.one", 0),
-        ("b.one", 1),
-        ("b.one", 2),
-        ("c.one", None),
-    ]
+    served = [(str(u.serves), u.partition) for u in _unifiers(sketch("s>a*2 a>b*3 a>c"))]
+    assert served == [("b.one", 0), ("b.one", 1), ("b.one", 2), ("c.one", None)]
 
 
 class _Other(Parity):
     """A codec unlike the first."""
 
 
-@pytest.mark.parametrize(
-    ("codecs", "names"),
-    [
-        ((Parity(), Parity()), ["a.out#unifier"]),
-        ((Parity(), _Other()), ["a.out#unifier to b.one[0]", "a.out#unifier to c.one[0]"]),
-        ((Parity(), None), ["a.out#unifier to b.one[0]", "a.out#unifier to c.one[0]"]),
-    ],
-    ids=["equal codecs share", "unlike codecs do not", "a codec and none do not"],
+@cases(
+    "codecs, names",
+    ("equal codecs share", (Parity(), Parity()), ["a.out#unifier"]),
+    ("unlike codecs do not", (Parity(), _Other()), ["a.out#unifier to b.one[0]", "a.out#unifier to c.one[0]"]),
+    ("a codec and none do not", (Parity(), None), ["a.out#unifier to b.one[0]", "a.out#unifier to c.one[0]"]),
 )
 def test_sinks_share_a_unifier_by_codec(codecs, names):
-    dag = sketch("s>a*2", "a>b", "a>c")
+    dag = sketch("s>a*2 a>b a>c")
     for sink, codec in zip("bc", codecs, strict=True):
         if codec:
             dag.set_input_port_attribute(dag.operator(sink).one, PortContext.STREAM_CODEC, codec)
@@ -144,7 +94,7 @@ def test_sinks_share_a_unifier_by_codec(codecs, names):
 
 
 def test_each_group_of_codecs_has_a_cascade_of_its_own():
-    dag = sketch("s>a*4", "a>b", "a>c")
+    dag = sketch("s>a*4 a>b a>c")
     dag.set_input_port_attribute(dag.operator("b").one, PortContext.STREAM_CODEC, Parity())
     dag.set_output_port_attribute(dag.operator("a").out, PortContext.UNIFIER_LIMIT, 2)
     assert [(u.name, u.level) for u in _unifiers(dag)] == [
@@ -157,15 +107,12 @@ def test_each_group_of_codecs_has_a_cascade_of_its_own():
     ]
 
 
-@pytest.mark.parametrize(
-    ("windows", "step", "partitions", "names"),
-    [
-        (4, 2, 1, ["a.out#slider[0]"]),
-        (4, 2, 2, ["a.out#slider[0]", "a.out#slider[1]", "a.out#unifier"]),
-        (4, 4, 1, []),
-        (4, None, 1, []),
-    ],
-    ids=["one partition slides", "several slide, and are merged", "a step of the whole tumbles", "no step tumbles"],
+@cases(
+    "windows, step, partitions, names",
+    ("one partition slides", 4, 2, 1, ["a.out#slider[0]"]),
+    ("several slide, and are merged", 4, 2, 2, ["a.out#slider[0]", "a.out#slider[1]", "a.out#unifier"]),
+    ("a step of the whole tumbles", 4, 4, 1, []),
+    ("no step tumbles", 4, None, 1, []),
 )
 def test_sliding_windows_put_a_slider_behind_each_partition(windows, step, partitions, names):
     dag = _sent(partitions, 1)
@@ -175,12 +122,8 @@ def test_sliding_windows_put_a_slider_behind_each_partition(windows, step, parti
 
 
 def test_the_port_brings_its_own_unifier_and_attributes_reach_it():
-    dag = Dag()
-    summed, sink = dag.add_operator("a", Summed()), dag.add_operator("b", Step())
-    dag.add_stream("into", dag.add_operator("s", Source()).out, summed.input)
-    dag.add_stream("a", summed.out, sink.one)
-    dag.set_operator_attribute(summed, OperatorContext.PARTITIONER, StatelessPartitioner(3))
-    dag.set_unifier_attribute(summed.out, OperatorContext.TIMEOUT_WINDOW_COUNT, 2)
+    dag = sketch("s>a*3 a>b", a=Summed)
+    dag.set_unifier_attribute(dag.operator("a").out, OperatorContext.TIMEOUT_WINDOW_COUNT, 2)
     assert [(u.kind, u.attributes) for u in _unifiers(dag)] == [("test.sum/1", {"TIMEOUT_WINDOW_COUNT": 2})]
 
 
@@ -189,14 +132,4 @@ def test_without_one_the_platform_merges():
 
 
 def test_the_order_in_which_sinks_were_led_in_does_not_matter():
-    def drawn(*sinks: str) -> Dag:
-        dag = Dag()
-        source, a, b, c = Source(), Step(), Step(), Step()
-        for name, operator in zip("sabc", (source, a, b, c), strict=True):
-            dag.add_operator(name, operator)
-        dag.add_stream("s", source.out, a.one)
-        dag.add_stream("a", a.out, *(dag.operator(sink).one for sink in sinks))
-        dag.set_operator_attribute(a, OperatorContext.PARTITIONER, StatelessPartitioner(2))
-        return dag
-
-    assert _unifiers(drawn("b", "c")) == _unifiers(drawn("c", "b"))
+    assert _unifiers(sketch("s>a*2 a>b a>c")) == _unifiers(sketch("s>a*2 a>c a>b"))

@@ -4,25 +4,24 @@ import dataclasses
 
 import pytest
 
-from dagkit import Dag, DagContext, OperatorContext, PortContext, StatelessPartitioner
-from dagkit.api.attributes import Locality
+from dagkit import DagContext, OperatorContext, PortContext, StatelessPartitioner
 from dagkit.api.configuration import DEFAULT, Source
-from dagkit.graph import Graph, graph_of
-from tests.compiler.cast import Keep, Line, Step
+from dagkit.graph import graph_of
+from tests.compiler.cast import Keep, Line
 from tests.compiler.sketches import sketch
 
 
-def _graph(dag: Dag) -> Graph:
+def _graph(dag):
     graph, faults = graph_of(dag, "app")
     assert faults == []
     return graph
 
 
-DIAMOND = ("s>a", "a>b", "a>c", "b>d", "c>d")
+DIAMOND = "s>a a>b a>c b>d c>d"
 
 
 def test_nodes_and_streams_stand_in_the_order_of_declaration():
-    graph = _graph(sketch(*DIAMOND))
+    graph = _graph(sketch(DIAMOND))
     assert [node.name for node in graph.nodes] == ["s", "a", "b", "c", "d"]
     assert [f"{s.name}: {s.source} > {' '.join(map(str, s.sinks))}" for s in graph.streams] == [
         "s: s.out > a.one",
@@ -33,7 +32,7 @@ def test_nodes_and_streams_stand_in_the_order_of_declaration():
 
 
 def test_the_graph_answers_who_feeds_whom():
-    graph = _graph(sketch(*DIAMOND))
+    graph = _graph(sketch(DIAMOND))
     assert [stream.name for stream in graph.streams_into("d", "two")] == ["c"]
     assert graph.streams_into("d", "three") == ()
     assert [stream.name for stream in graph.streams_from("a", "out")] == ["a"]
@@ -50,40 +49,35 @@ def test_the_graph_answers_who_feeds_whom():
 
 
 def test_the_way_forward_leaves_out_what_leaves_delays():
-    graph = _graph(sketch("s>a", "a>~d", "~d>a"))
+    graph = _graph(sketch("s>a a>~d ~d>a"))
     assert sorted(graph.network.edges()) == [("a", "d"), ("d", "a"), ("s", "a")]
     assert sorted(graph.forward.edges()) == [("a", "d"), ("s", "a")]
 
 
 def test_two_wires_between_the_same_operators_are_two_edges():
-    dag = sketch("s>a")
-    b = dag.add_operator("b", Step())
-    dag.add_stream("1", dag.operator("a").out, b.one)
-    dag.add_stream("2", dag.operator("a").more, b.two)
-    graph = _graph(dag)
+    graph = _graph(sketch("s>a a>b a.more>b"))
     assert graph.network.number_of_edges("a", "b") == 2
     assert graph.forward.number_of_edges("a", "b") == 1
 
 
 def test_an_operators_attribute_is_its_own_else_the_applications_else_the_default():
-    dag = sketch("s>a", "a>b")
-    dag.set_attribute(OperatorContext.TIMEOUT_WINDOW_COUNT, 7)
-    dag.set_operator_attribute(dag.operator("a"), OperatorContext.TIMEOUT_WINDOW_COUNT, 8)
+    timeout, partitioner, attempts = (
+        OperatorContext.TIMEOUT_WINDOW_COUNT,
+        OperatorContext.PARTITIONER,
+        OperatorContext.RECOVERY_ATTEMPTS,
+    )
+    dag = sketch("s>a a>b")
+    dag.set_attribute(timeout, 7)
+    dag.set_attribute(partitioner, StatelessPartitioner(2))
+    for value in (3, 8):
+        dag.set_operator_attribute(dag.operator("a"), timeout, value)
+    dag.set_operator_attribute(dag.operator("a"), partitioner, None)
     graph = _graph(dag)
     a, b = graph.by_name["a"], graph.by_name["b"]
-    assert graph.value(a, OperatorContext.TIMEOUT_WINDOW_COUNT) == 8
-    assert graph.value(b, OperatorContext.TIMEOUT_WINDOW_COUNT) == 7
-    assert graph.value(b, OperatorContext.RECOVERY_ATTEMPTS) is None
-    assert graph.setting(b, OperatorContext.RECOVERY_ATTEMPTS).origin is DEFAULT
-    assert graph.setting(a, OperatorContext.TIMEOUT_WINDOW_COUNT).origin.source is Source.CODE
-
-
-def test_none_that_was_set_goes_before_the_application():
-    dag = sketch("s>a")
-    dag.set_attribute(OperatorContext.PARTITIONER, StatelessPartitioner(2))
-    dag.set_operator_attribute(dag.operator("a"), OperatorContext.PARTITIONER, None)
-    graph = _graph(dag)
-    assert graph.value(graph.by_name["a"], OperatorContext.PARTITIONER) is None
+    assert (graph.value(a, timeout), graph.value(b, timeout)) == (8, 7), "the last setting counts"
+    assert graph.value(a, partitioner) is None, "None that was set goes before the application's"
+    assert (graph.value(b, attempts), graph.setting(b, attempts).origin) == (None, DEFAULT)
+    assert graph.setting(a, timeout).origin.source is Source.CODE
 
 
 def test_namesakes_of_other_scopes_are_not_inherited():
@@ -95,16 +89,8 @@ def test_namesakes_of_other_scopes_are_not_inherited():
     assert graph.by_name["a"].port_value("one", PortContext.AUTO_RECORD) is False
 
 
-def test_the_last_setting_counts():
-    dag = sketch("s>a")
-    for value in (3, 4):
-        dag.set_operator_attribute(dag.operator("a"), OperatorContext.TIMEOUT_WINDOW_COUNT, value)
-    graph = _graph(dag)
-    assert graph.value(graph.by_name["a"], OperatorContext.TIMEOUT_WINDOW_COUNT) == 4
-
-
 def test_ports_have_attributes_of_their_own_by_direction():
-    dag = sketch("s>a", "a>b")
+    dag = sketch("s>a a>b")
     a = dag.operator("a")
     dag.set_input_port_attribute(a.one, PortContext.QUEUE_CAPACITY, 5)
     dag.set_output_port_attribute(a.out, PortContext.UNIFIER_LIMIT, 6)
@@ -117,43 +103,16 @@ def test_ports_have_attributes_of_their_own_by_direction():
     assert node.unifiers["out"][OperatorContext.TIMEOUT_WINDOW_COUNT].value == 7
 
 
-def test_a_streams_locality_is_kept():
-    dag = sketch("s>a")
-    dag.stream("s").set_locality("CONTAINER_LOCAL")
-    assert [stream.locality for stream in _graph(dag).streams] == [Locality.CONTAINER_LOCAL]
-
-
-def test_two_bearers_of_one_name_stay_apart():
-    dag = Dag()
-    dag.add_operator("a", Step())
-    dag.add_operator("a", Step())
-    graph, faults = graph_of(dag, "app")
-    assert [fault.code for fault in faults] == ["operator-duplicated"]
-    assert len({node.name for node in graph.nodes}) == 2
-
-
-def test_a_stream_to_a_stranger_is_cut_short_and_reported_once():
-    dag = sketch("s>a")
-    stranger = Step()
-    dag.stream("s").add_sink(stranger.one)
-    dag.set_operator_attribute(stranger, OperatorContext.STATELESS, True)
-    graph, faults = graph_of(dag, "app")
-    assert [fault.code for fault in faults] == ["operator-unknown"]
-    assert [(stream.cut_short, len(stream.sinks)) for stream in graph.streams] == [(True, 1)]
-
-
 def test_a_node_knows_the_payload_of_its_ports():
-    dag = Dag()
-    keep = dag.add_operator("keep", Keep())  # type: ignore[var-annotated]
-    node = _graph(dag).by_name["keep"]
-    (variable,) = Keep.__parameters__  # type: ignore[attr-defined]
-    assert node.payload(type(keep).input) is variable
-    assert dataclasses.replace(node, bindings={variable: Line}).payload(type(keep).input) is Line
+    node = _graph(sketch("keep", keep=Keep)).by_name["keep"]
+    (variable,) = Keep.__parameters__
+    assert node.payload(Keep.input) is variable
+    assert dataclasses.replace(node, bindings={variable: Line}).payload(Keep.input) is Line
 
 
 def test_graphs_are_values():
     graph = _graph(sketch("s>a"))
     with pytest.raises(dataclasses.FrozenInstanceError, match="application"):
-        graph.application = "other"  # type: ignore[misc]
+        graph.application = "other"
     assert graph.with_nodes({}) == graph
     assert graph.with_nodes({"a": dataclasses.replace(graph.by_name["a"], bindings={})}) == graph

@@ -53,10 +53,12 @@ class NaiveReading:
         self.records = []
         self.refused = None
 
+    def asked(self):
+        return [r for r, _ in self.records] + ([] if self.refused is None else [self.refused])
+
     def claim(self, position):
-        asked = [r for r, _ in self.records] + ([] if self.refused is None else [self.refused])
         taken = [r for r, is_split_point in self.records if is_split_point]
-        if position < max(asked, default=self.start):
+        if position < max(self.asked(), default=self.start):
             return FAULT
         if not self.repeats and position in (*taken, self.refused):
             return FAULT
@@ -67,8 +69,7 @@ class NaiveReading:
         return True
 
     def follow(self, position):
-        asked = [r for r, _ in self.records] + ([] if self.refused is None else [self.refused])
-        if not asked or position < max(asked):
+        if not self.asked() or position < max(self.asked()):
             return FAULT
         if self.refused is not None:
             return False
@@ -89,10 +90,9 @@ class NaiveReading:
     def split(self, position):
         if self.refused is not None or not self.records or not self.start < position < self.stop:
             return False
-        if any(position <= r for r, _ in self.records):
-            return False
-        self.stop = position
-        return True
+        if all(position > r for r, _ in self.records):
+            self.stop = position
+        return self.stop == position
 
     def split_points(self):
         return max(0, sum(is_split_point for _, is_split_point in self.records) - 1)
@@ -113,6 +113,11 @@ class TrackedAsModelled(RuleBasedStateMachine):
     def at(self, offset):
         return offset
 
+    def ahead(self, step):
+        """A position so many steps behind the last record."""
+        last = self.model.records[-1][0] if self.model.records else self.at(START)
+        return self.at((last if isinstance(last, int) else int(last[1:])) + step)
+
     @rule(offset=offsets)
     def claim(self, offset):
         assert answer(self.tracker.try_claim, self.at(offset)) == self.model.claim(self.at(offset))
@@ -124,12 +129,8 @@ class TrackedAsModelled(RuleBasedStateMachine):
 
     @rule(step=st.integers(0, 2))
     def claim_ahead(self, step):
-        last = self.model.records[-1][0] if self.model.records else self.at(START)
-        position = self.ahead(last, step)
+        position = self.ahead(step)
         assert answer(self.tracker.try_claim, position) == self.model.claim(position)
-
-    def ahead(self, position, step):
-        return position + step
 
     @rule(offset=offsets)
     def follow(self, offset):
@@ -137,8 +138,7 @@ class TrackedAsModelled(RuleBasedStateMachine):
 
     @rule(step=st.integers(0, 2))
     def follow_ahead(self, step):
-        last = self.model.records[-1][0] if self.model.records else self.at(START)
-        position = self.ahead(last, step)
+        position = self.ahead(step)
         assert answer(self.tracker.try_return_record_at, False, position) == self.model.follow(position)
 
     @rule(offset=offsets)
@@ -154,15 +154,9 @@ class TrackedAsModelled(RuleBasedStateMachine):
         self.tracker = pickle.loads(pickle.dumps(self.tracker))  # noqa: S301 - made here
 
     @invariant()
-    def the_range_is_the_models(self):
+    def range_and_counts_are_those_of_the_model_and_fractions_lie_between_0_and_1(self):
         assert (self.tracker.start_position(), self.tracker.stop_position()) == (self.model.start, self.model.stop)
-
-    @invariant()
-    def counts_are_the_models(self):
         assert self.tracker.split_points().consumed == self.model.split_points()
-
-    @invariant()
-    def fractions_lie_between_0_and_1(self):
         fraction = self.tracker.fraction_consumed()
         assert fraction is None or 0.0 <= fraction <= 1.0
 
@@ -176,9 +170,6 @@ class ByteKeysTrackedAsModelled(TrackedAsModelled):
     def at(self, offset):
         return b"k%02d" % offset
 
-    def ahead(self, position, step):
-        return self.at(int(position[1:]) + step)
-
 
 class DictionaryKeysTrackedAsModelled(ByteKeysTrackedAsModelled):
     def __init__(self):
@@ -188,8 +179,7 @@ class DictionaryKeysTrackedAsModelled(ByteKeysTrackedAsModelled):
 
 class NaiveGroups(NaiveReading):
     def follow(self, position):
-        asked = [r for r, _ in self.records] + ([] if self.refused is None else [self.refused])
-        return FAULT if asked and position != asked[-1] else super().follow(position)
+        return FAULT if self.asked() and position != self.asked()[-1] else super().follow(position)
 
 
 class GroupsTrackedAsModelled(ByteKeysTrackedAsModelled):
@@ -236,16 +226,10 @@ class WorkIsNeitherLostNorDoubled(RuleBasedStateMachine):
             assert claimed or not whole.start < position < whole.stop
 
     @invariant()
-    def nothing_is_done_twice(self):
+    def nothing_is_done_twice_and_restrictions_are_the_whole(self):
         assert len(set(self.done)) == len(self.done)
-
-    @invariant()
-    def restrictions_are_the_whole(self):
         held = [o for t in self.trackers for o in range(t.start_position(), t.stop_position())]
         assert sorted(held) == list(range(START, STOP))
-
-    @invariant()
-    def progress_is_of_the_restriction(self):
         for tracker in self.trackers:
             assert tracker.current_progress().total == tracker.current_restriction().size
 
@@ -308,11 +292,8 @@ class RowsAreNeitherLostNorDoubled(RuleBasedStateMachine):
         self.last.append(b"")
 
     @invariant()
-    def nothing_is_done_twice(self):
+    def nothing_is_done_twice_and_progress_adds_up(self):
         assert len(set(self.done)) == len(self.done)
-
-    @invariant()
-    def progress_adds_up(self):
         assert sum(tracker.current_progress().total for tracker in self.trackers) == pytest.approx(1.0)
 
     def teardown(self):
@@ -380,24 +361,6 @@ def test_a_split_adds_up(start, size, fraction):
         assert split.primary.stop == split.residual.start
         assert split.residual.size > 0
         assert fraction == 0 or split.primary.size > 0
-
-
-@brief
-@given(st.integers(0, 60), st.integers(1, 60), st.floats(0.5, 90), st.integers(1, 20))
-def test_pieces_add_up(start, size, desired, minimum):
-    pieces = list(OffsetRange(start, start + size).split(desired, minimum))
-    assert [o for p in pieces for o in range(p.start, p.stop)] == list(range(start, start + size))
-    assert all(p.size >= min(minimum, size) for p in pieces)
-
-
-@brief
-@given(st.integers(0, 2**62), st.integers(1, 2**61), shares)
-def test_a_position_at_a_fraction_is_in_the_range_and_reads_back(start, size, fraction):
-    position = OffsetRangeTracker(start, start + size).position_at_fraction(fraction)
-    assert start <= position <= start + size
-    back = OffsetRangeTracker.position_to_fraction(position, start, start + size)
-    assert back >= fraction - 2**-50
-    assert (position - 1 - start) / size <= fraction + 2**-50
 
 
 def test_unclaimed_work_is_reported_exactly():

@@ -4,19 +4,17 @@ import math
 
 import pytest
 
-from dagkit.ranges import FractionInvalid, Progress, ProgressInvalid
+from dagkit.ranges import Progress, ProgressInvalid
+from tests.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("progress", "completed", "remaining"),
-    [
-        (Progress.of_fraction(0.25), 0.25, 0.75),
-        (Progress.of_remaining(30, 0.25), 10, 30),
-        (Progress.of_remaining(30, 0), 0, 30),
-        (Progress.of_completed(10, 0.25), 10, 30),
-        (Progress.of_completed(10, 1), 10, 0),
-    ],
-    ids=["a fraction alone", "work left", "nothing done yet", "work done", "all done"],
+@cases(
+    "progress, completed, remaining",
+    ("a fraction alone", Progress.of_fraction(0.25), 0.25, 0.75),
+    ("work left", Progress.of_remaining(30, 0.25), 10, 30),
+    ("nothing done yet", Progress.of_remaining(30, 0), 0, 30),
+    ("work done", Progress.of_completed(10, 0.25), 10, 30),
+    ("all done", Progress.of_completed(10, 1), 10, 0),
 )
 def test_the_missing_part_follows(progress, completed, remaining):
     assert (progress.completed, progress.remaining) == (completed, remaining)
@@ -32,34 +30,15 @@ def test_fractions(progress, fraction):
     assert (progress.fraction_completed, progress.fraction_remaining) == (fraction, 1 - fraction)
 
 
-@pytest.mark.parametrize(
+@cases(
     "make",
-    [
-        lambda: Progress(-1, 1),
-        lambda: Progress(1, -1),
-        lambda: Progress(math.inf, 1),
-        lambda: Progress(math.nan, 1),
-        lambda: Progress.of_remaining(30, 1),
-        lambda: Progress.of_completed(30, 0),
-    ],
-    ids=[
-        "less than nothing done",
-        "less than nothing left",
-        "all of infinity",
-        "no number",
-        "no whole",
-        "no whole yet",
-    ],
+    ("less than nothing done", lambda: Progress(-1, 1)),
+    ("less than nothing left", lambda: Progress(1, -1)),
+    ("all of infinity", lambda: Progress(math.inf, 1)),
+    ("no number", lambda: Progress(math.nan, 1)),
+    ("no whole", lambda: Progress.of_remaining(30, 1)),
+    ("no whole yet", lambda: Progress.of_completed(30, 0)),
 )
 def test_numbers_that_are_no_progress(make):
     with pytest.raises(ProgressInvalid, match="is not valid progress"):
         make()
-
-
-@pytest.mark.parametrize(
-    "make", [Progress.of_fraction, lambda f: Progress.of_remaining(1, f), lambda f: Progress.of_completed(1, f)]
-)
-@pytest.mark.parametrize("fraction", [-0.1, 1.1, math.nan])
-def test_a_fraction_lies_between_0_and_1(make, fraction):
-    with pytest.raises(FractionInvalid, match="between 0 and 1"):
-        make(fraction)

@@ -100,12 +100,10 @@ class Race:
         self.work.put(self.whole)
         for thread in (*reading, *splitting):
             thread.start()
-        for thread in reading:
-            join(thread)
+        join(*reading)
         for _ in splitting:
             self.wakes.put(False, timeout=within(60))
-        for thread in splitting:
-            join(thread)
+        join(*splitting)
         assert not self.failures, self.failures
         return sorted(self.granted)
 
@@ -158,26 +156,17 @@ def one_by_one(tracker, mine):
         position = type(position)(position + 1)
 
 
-def in_runs(tracker, mine):
-    position = tracker.start_position()
-    while True:
-        run = range(position, position + 7)
+def in_runs(tracker, mine, run_of=lambda start: range(start, start + 7)):
+    position, granted = tracker.start_position(), 7
+    while granted == 7:
+        run = run_of(position)
         granted = tracker.claim_many(run)
         mine.extend(run[:granted])
-        if granted < len(run):
-            return
-        position = run.stop
+        position += 7
 
 
 def in_slow_runs(tracker, mine):
-    position = tracker.start_position()
-    while True:
-        run = [Slow(position + i) for i in range(7)]
-        granted = tracker.claim_many(run)
-        mine.extend(run[:granted])
-        if granted < len(run):
-            return
-        position = Slow(position + 7)
+    in_runs(tracker, mine, lambda start: [Slow(start + i) for i in range(7)])
 
 
 def with_followers(tracker, mine):
@@ -197,14 +186,13 @@ def just_ahead(tracker, dice):
     return None if split is None else (split.position, split.stop)
 
 
-def some_of_the_rest(tracker, dice):
-    split = tracker.try_split(dice.choice((0.0, 0.0001, 0.001, 0.01, 0.5)))
+def some_of_the_rest(tracker, dice, fractions=(0.0, 0.0001, 0.001, 0.01, 0.5)):
+    split = tracker.try_split(dice.choice(fractions))
     return None if split is None else (split.residual.start, split.residual.stop)
 
 
 def the_rest(tracker, dice):
-    split = tracker.try_split(0.0)
-    return None if split is None else (split.residual.start, split.residual.stop)
+    return some_of_the_rest(tracker, dice, (0.0,))
 
 
 def work_on(start, stop):

@@ -31,18 +31,12 @@ SAMPLES = [
         "no position in the range from b'a' can be computed from a fraction: it has no end",
     ),
     (PositionOutside(b"z", b"a", b"c"), "position b'z' lies outside of [b'a', b'c')"),
-    (
-        ClaimBeforeStart(5, 100),
-        "claimed 5, before the range's start 100",
-    ),
+    (ClaimBeforeStart(5, 100), "claimed 5, before the range's start 100"),
     (ClaimBackwards(5, 9), "claimed 5 after 9"),
     (ClaimBackwards(9, 9), "claimed 9 twice"),
     (SplitPointMissing(5), "the first record of a range must be a split point, but the one at 5 is not"),
     (SplitPointMissing(5, 3), "the record at 5 is not a split point, so it must be in the group at 3"),
-    (
-        WorkUnclaimed(5, 9),
-        "[5, 9) was never claimed",
-    ),
+    (WorkUnclaimed(5, 9), "[5, 9) was never claimed"),
     (
         ProgressInvalid(-1, 2, "work is counted from 0"),
         "-1 done and 2 left is not valid progress: work is counted from 0",

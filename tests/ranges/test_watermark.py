@@ -12,6 +12,7 @@ from dagkit.ranges import (
     WalltimeWatermarkEstimator,
     WatermarkInvalid,
 )
+from tests.cases import cases
 
 
 def at(minute):
@@ -34,19 +35,13 @@ def test_between_two_questions_the_last_record_counts():
     assert estimator.current_watermark() == at(3)
 
 
-def test_the_state_is_what_was_reported():
-    estimator = MonotonicWatermarkEstimator(at(1))
-    estimator.observe_timestamp(at(5))
-    assert estimator.estimator_state() == at(1)
-    estimator.current_watermark()
-    assert estimator.estimator_state() == at(5)
-
-
-def test_an_estimator_goes_on_where_the_one_before_stood():
+def test_the_state_is_what_was_reported_and_an_estimator_goes_on_from_it():
     estimator = MonotonicWatermarkEstimator(at(5))
-    assert estimator.current_watermark() == at(5)
     estimator.observe_timestamp(at(3))
-    assert estimator.current_watermark() == at(5)
+    assert (estimator.current_watermark(), estimator.estimator_state()) == (at(5), at(5))
+    estimator.observe_timestamp(at(7))
+    assert estimator.estimator_state() == at(5)
+    assert (estimator.current_watermark(), estimator.estimator_state()) == (at(7), at(7))
 
 
 def test_a_clock_moves_the_watermark_forward_only():
@@ -68,15 +63,12 @@ def test_a_reader_that_knows_sets_the_watermark():
     assert estimator.current_watermark() == at(5)
 
 
-@pytest.mark.parametrize(
+@cases(
     "use",
-    [
-        lambda instant: ManualWatermarkEstimator().set_watermark(instant),
-        ManualWatermarkEstimator,
-        lambda instant: MonotonicWatermarkEstimator().observe_timestamp(instant),
-        lambda instant: WalltimeWatermarkEstimator(lambda: instant).current_watermark(),
-    ],
-    ids=["set", "given as state", "observed", "read from a clock"],
+    ("set", lambda instant: ManualWatermarkEstimator().set_watermark(instant)),
+    ("given as state", ManualWatermarkEstimator),
+    ("observed", lambda instant: MonotonicWatermarkEstimator().observe_timestamp(instant)),
+    ("read from a clock", lambda instant: WalltimeWatermarkEstimator(lambda: instant).current_watermark()),
 )
 @pytest.mark.parametrize(
     ("instant", "words"),
@@ -95,11 +87,7 @@ def test_watermarks_are_in_utc():
     assert estimator.current_watermark().tzinfo is UTC
 
 
-def pickled(estimator):
-    return pickle.loads(pickle.dumps(estimator))  # noqa: S301 - made here
-
-
-@pytest.mark.parametrize("copied", [copy.copy, pickled])
+@pytest.mark.parametrize("copied", [copy.copy, lambda estimator: pickle.loads(pickle.dumps(estimator))])  # noqa: S301
 def test_a_copy_goes_on_from_there_on_its_own(copied):
     estimator = ManualWatermarkEstimator(at(3))
     twin = copied(estimator)

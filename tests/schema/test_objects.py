@@ -1,8 +1,8 @@
 """Objects of columns: as their class makes them, but quicker."""
 
 import pickle
-from dataclasses import FrozenInstanceError, dataclass, field, replace
-from typing import Any, NamedTuple
+from dataclasses import FrozenInstanceError, dataclass, field, make_dataclass, replace
+from typing import NamedTuple
 
 import pytest
 
@@ -20,22 +20,10 @@ class Longer(Point):
     z: float = 0.5
 
 
-@dataclass(frozen=True)
-class WithDict:
-    x: int
-    y: str
-
-
-@dataclass(frozen=True, slots=True, weakref_slot=True)
-class Referenced:
-    x: int
-    y: str
-
-
-@dataclass(slots=True)
-class Mutable:
-    x: int
-    y: str
+FIELDS = [("x", int), ("y", str)]
+WithDict = make_dataclass("WithDict", FIELDS, frozen=True)
+Referenced = make_dataclass("Referenced", FIELDS, frozen=True, slots=True, weakref_slot=True)
+Mutable = make_dataclass("Mutable", FIELDS, slots=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +31,7 @@ class Checked:
     x: int
     y: str
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         object.__setattr__(self, "y", self.y.upper())
 
 
@@ -65,11 +53,11 @@ class Pair(NamedTuple):
     y: str
 
 
-def pair(x: int, y: str) -> list[Any]:
+def pair(x, y):
     return [x, y]
 
 
-KINDS: list[Any] = [Point, WithDict, Referenced, Mutable, Checked, Mangled, Reordered, Pair, pair]
+KINDS = [Point, WithDict, Referenced, Mutable, Checked, Mangled, Reordered, Pair, pair]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dagkit import Arrowed
 from dagkit.schema.columns import Lines, Listed
 from dagkit.schema.routing import column_codes, routing_code
+from tests.cases import cases
 
 
 class Size(IntEnum):
@@ -79,18 +80,15 @@ def test_a_column_has_the_codes_of_its_values(array):
 
 
 @pytest.mark.parametrize("delimiter", [b"\n", b"\r\n"], ids=repr)
-@pytest.mark.parametrize(
+@cases(
     "lines",
-    [
-        [],
-        [b""],
-        [b"", b"one", b"", b"two"],
-        ["é".encode(), b"plain"],
-        [b"\xff is no text", b"plain"],
-        [b"x" * (600 << 10), b"y", b"\xff" * (300 << 10), b"z"],
-        [b"%d" % number for number in range(100_000)],
-    ],
-    ids=["none", "an empty one", "empty ones", "letters", "no text", "long ones", "very many"],
+    ("none", []),
+    ("an empty one", [b""]),
+    ("empty ones", [b"", b"one", b"", b"two"]),
+    ("letters", ["é".encode(), b"plain"]),
+    ("no text", [b"\xff is no text", b"plain"]),
+    ("long ones", [b"x" * (600 << 10), b"y", b"\xff" * (300 << 10), b"z"]),
+    ("very many", [b"%d" % number for number in range(100_000)]),
 )
 def test_lines_have_the_codes_of_their_texts(lines, delimiter):
     column = Lines(pa.array([line + delimiter for line in lines], pa.binary()), delimiter)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagkit import Backlog, Capacity
 from dagkit.scaling import ScalingSettings
 from dagkit.simulation import Arrival, World, best_fixed, fixed, following, simulated
+from tests.cases import cases
 from tests.examples import examples
 
 MIB = 1 << 20
@@ -18,15 +18,12 @@ BOUND = 1.1
 DRAIN, APEX = ScalingSettings(), ScalingSettings(policy="apex")
 
 
-def phases(blocks: int = 500, size: int = 4 * MIB, silence: float = 60_000.0) -> list[Arrival]:
+def phases(blocks=500, size=4 * MIB, silence=60_000.0):
     """A burst, silence, and a trickle."""
     return [Arrival(0, blocks, size), *(Arrival(silence + tick * 500.0, 1, size) for tick in range(60))]
 
 
-@pytest.mark.parametrize(
-    ("count", "drained"),
-    [pytest.param(1, 4060.0, id="one reads four seconds long"), pytest.param(2, 2030.0, id="two half as long")],
-)
+@cases("count, drained", ("one reads four seconds long", 1, 4060.0), ("two half as long", 2, 2030.0))
 def test_a_window_lasts_as_long_as_its_slowest_slot(count, drained):
     """400 MB at 100 kB in a millisecond, in windows of at most 2.5 s at first."""
     world = World([Arrival(0, 1, 4e8)], cores=((0, 2),), window_millis=20, slot_millis=10)
@@ -111,7 +108,7 @@ def test_many_fixed_numbers_are_tried_in_small_steps():
 def test_blocks_that_stand_together_are_counted_one_by_one():
     told = []
 
-    def choose(before: int, at: float, backlog: Backlog, capacity: Capacity) -> tuple[int, str]:
+    def choose(before, at, backlog, capacity):
         told.append((at, backlog.blocks, backlog.positions))
         return before, ""
 

@@ -1,7 +1,6 @@
 """Windows simulated by the engine's own rules: no slot waits long for another, whatever work costs where."""
 
 from collections import Counter
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,7 +8,7 @@ from hypothesis import strategies as st
 
 from dagkit import Block
 from dagkit.engine.work.split import EVEN, HANDED, OVER
-from dagkit.simulation import Cost, Course, World, fixed, simulated
+from dagkit.simulation import Cost, World, fixed, simulated
 
 FILE = 10_000_000
 """Positions of the one file."""
@@ -17,43 +16,43 @@ ENOUGH = 1.15
 """How much longer than it had to anything may take."""
 
 
-def file_of(count: int, positions: int = FILE) -> list[Block]:
+def file_of(count, positions=FILE):
     """One source in so many blocks."""
     length = positions // count
     return [Block(number, "a", number * length, (number + 1) * length) for number in range(count)]
 
 
-def dear_at(share: float, millis: float, positions: int = FILE) -> Cost:
+def dear_at(share, millis, positions=FILE):
     """One position in a hundred costs a hundred times more; these stand together, and all cost so much together."""
     cheap, first = millis / (positions * 1.99), int(positions * share)
     return Cost({0: cheap, first: 100 * cheap, first + positions // 100: cheap})
 
 
-def slow_block(number: int, of: int, millis: float) -> Cost:
+def slow_block(number, of, millis):
     """One block costs as much as all others together."""
     length = FILE // of
     cheap = millis / 2 / (FILE - length)
     return Cost({0: cheap} | {number * length: millis / 2 / length, (number + 1) * length: cheap})
 
 
-def run(blocks: list[Block], cost: Cost, slots: int, most_windows: float = 100_000, **machine: Any) -> Course:
+def world_of(blocks, cost, slots, **machine):
+    return World(
+        blocks=blocks, cost=cost, cores=((0.0, slots),), **{"window_millis": 100.0, "slot_millis": 0.0, **machine}
+    )
+
+
+def run(blocks, cost, slots, most_windows=100_000, **machine):
     """The course of the blocks on so many slots, each with a core of its own."""
     world = world_of(blocks, cost, slots, **machine)
     return simulated(world, fixed(slots), begins_with=slots, most_windows=most_windows, keeps_splits=True)
 
 
-def world_of(blocks: list[Block], cost: Cost, slots: int, **machine: Any) -> World:
-    costs = {"window_millis": 100.0, "slot_millis": 0.0, **machine}
-    return World(blocks=blocks, cost=cost, cores=((0.0, slots),), **costs)
-
-
-def ratio(blocks: list[Block], cost: Cost, slots: int, **machine: Any) -> float:
+def ratio(blocks, cost, slots, **machine):
     """How much longer it takes than it has to, where work can be divided."""
-    ideal = world_of(blocks, cost, slots).soonest_millis(slots)
-    return run(blocks, cost, slots, **machine).ended / ideal
+    return run(blocks, cost, slots, **machine).ended / world_of(blocks, cost, slots).soonest_millis(slots)
 
 
-def splits_of(course: Course) -> Counter[str]:
+def splits_of(course):
     return Counter(split.why for _, split in course.splits)
 
 
@@ -66,16 +65,17 @@ MACHINES = [
 ]
 
 
-@pytest.mark.parametrize("share", PLACES)
-@pytest.mark.parametrize(("machine", "millis"), MACHINES)
-def test_a_file_with_a_dear_stretch_keeps_all_slots_busy(machine, millis, share):
-    assert ratio(file_of(1), dear_at(share, millis), **machine) <= ENOUGH
+WORK = {
+    **{f"dear at {share}": lambda millis, share=share: (file_of(1), dear_at(share, millis)) for share in PLACES},
+    **{f"slow block {n}": lambda millis, n=n: (file_of(16), slow_block(n, 16, millis)) for n in (0, 7, 15)},
+}
+"""A file with a dear stretch, and one slow block among many."""
 
 
-@pytest.mark.parametrize("number", [0, 7, 15])
+@pytest.mark.parametrize("work", WORK.values(), ids=WORK)
 @pytest.mark.parametrize(("machine", "millis"), MACHINES)
-def test_one_slow_block_among_many_is_shared(machine, millis, number):
-    assert ratio(file_of(16), slow_block(number, 16, millis), **machine) <= ENOUGH
+def test_all_slots_are_kept_busy(machine, millis, work):
+    assert ratio(*work(millis), **machine) <= ENOUGH
 
 
 def test_without_splits_a_slow_block_keeps_everybody_waiting():
@@ -160,16 +160,10 @@ HANDS_OVER = [
 ]
 
 
-@pytest.mark.parametrize("share", PLACES)
+@pytest.mark.parametrize("name", WORK)
 @pytest.mark.parametrize(("machine", "millis", "most"), HANDS_OVER)
-def test_a_dear_stretch_is_shared_while_a_window_runs(machine, millis, most, share):
-    assert ratio(file_of(1), dear_at(share, millis), hands_over=True, **machine) <= most
-
-
-@pytest.mark.parametrize("number", [0, 7, 15])
-@pytest.mark.parametrize(("machine", "millis", "most"), HANDS_OVER)
-def test_a_slow_block_is_shared_while_a_window_runs(machine, millis, most, number):
-    course = run(file_of(16), slow_block(number, 16, millis), hands_over=True, **machine)
-    ideal = world_of(file_of(16), slow_block(number, 16, millis), machine["slots"]).soonest_millis(machine["slots"])
-    assert course.ended / ideal <= most
-    assert splits_of(course)[HANDED]
+def test_work_is_shared_while_a_window_runs(machine, millis, most, name):
+    blocks, cost = WORK[name](millis)
+    course = run(blocks, cost, hands_over=True, **machine)
+    assert course.ended / world_of(blocks, cost, machine["slots"]).soonest_millis(machine["slots"]) <= most
+    assert splits_of(course)[HANDED] or "slow block" not in name

@@ -1,4 +1,4 @@
-"""Operators: their fields are the keywords of their constructors."""
+"""Operators: their fields are the keywords of their constructors. Metrics: a field has the type that it begins with."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,8 +13,11 @@ from dagkit import (
     PartitioningContext,
     PartitionKeys,
     RowOperator,
+    State,
     StatelessPartitioner,
     StreamCodec,
+    auto_metric,
+    avg,
 )
 
 
@@ -50,7 +53,6 @@ class Idle(RowOperator):
 
 
 Idle()  # error: abstract
-
 InputPort("Line")  # error: arg-type
 InputPort(Line, optionel=True)  # error: call-arg
 Two = InputPort(Line, optional=True, main=True)
@@ -83,3 +85,38 @@ class Halves(Partitioner):
 StatelessPartitioner(3)
 StatelessPartitioner("3")
 StatelessPartitioner(3.5)  # error: arg-type
+
+
+class Parse(RowOperator):
+    input = InputPort(str)
+    output = OutputPort(int)
+    seen = State(0)
+    rejected = auto_metric(0)
+    longest = auto_metric(0, aggregators=[max, avg])
+
+    def process(self, item: str) -> Iterator[int]:
+        self.rejected += 1
+        self.longest = max(self.longest, len(item))
+        self.longest = item  # error: assignment
+        yield 1
+
+    @auto_metric
+    def so_far(self) -> int:
+        return self.seen
+
+    @auto_metric(aggregators=[min, max])
+    def each(self) -> float:
+        return 1.0
+
+    @property
+    @auto_metric
+    def called(self) -> str:
+        return "parse"
+
+
+# What is decorated stays what it was.
+Parse().so_far().bit_length()
+Parse().called.upper()
+Parse().rejected.bit_length()
+Parse().rejected.upper()  # error: attr-defined
+auto_metric(object())  # error: call-overload

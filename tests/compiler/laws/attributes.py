@@ -1,123 +1,78 @@
-"""Attributes: who bears them, and what can be sent to workers."""
+"""Attributes: what bears them, and what can be sent to workers."""
 
 import threading
 
-from dagkit import Dag, DagContext, OperatorContext, PortContext
-from tests.compiler.cast import Deal, Parity, Step
-from tests.compiler.laws.drawing import Broken, Draw, fed
+from dagkit import DagContext, OperatorContext, PortContext
+from tests.compiler.cast import Deal, Parity
+from tests.compiler.laws.drawing import Laws
+from tests.compiler.sketches import sketch
+
+law = Laws()
 
 
 class _Locked(Parity):
     """A codec that holds what cannot be sent."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.lock = threading.Lock()
 
 
 class _LockedDeal(Deal):
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(1)
         self.lock = threading.Lock()
 
 
-def an_application_attribute_cannot_be_pickled(dag: Dag) -> None:
-    fed(dag, "step", Step(), "one")
-    dag.set_attribute(DagContext.STRING_CODECS, {int: _Locked().from_bytes})  # type: ignore[dict-item]
+class _Incomparable:
+    """Compared with anything, it raises."""
+
+    def __eq__(self, other):
+        raise RuntimeError
+
+    __hash__ = None
 
 
-def an_operator_attribute_cannot_be_pickled(dag: Dag) -> None:
-    step = fed(dag, "step", Step(), "one")
-    dag.set_operator_attribute(step, OperatorContext.PARTITIONER, _LockedDeal())
+def _set(bearer, attribute, value, *expected):
+    """Add the case that an attribute is set on the application, on `step` or on a port of it."""
+
+    def draw(dag):
+        step = sketch("s>step step>next" if "read" in bearer else "s>step", dag).operator("step")
+        match bearer.split():
+            case ["application"]:
+                dag.set_attribute(attribute, value)
+            case ["operator"]:
+                dag.set_operator_attribute(step, attribute, value)
+            case ["input", port]:
+                dag.set_input_port_attribute(getattr(step, port), attribute, value)
+            case ["output", *_]:
+                dag.set_output_port_attribute(step.out, attribute, value)
+            case ["unifier"]:
+                dag.set_unifier_attribute(step.out, attribute, value)
+
+    law.add(f"{attribute.qualified} of an {bearer}", draw, *expected)
 
 
-def an_input_port_attribute_cannot_be_pickled(dag: Dag) -> None:
-    step = fed(dag, "step", Step(), "one")
-    dag.set_input_port_attribute(step.one, PortContext.STREAM_CODEC, _Locked())
+_UNSENT = "attribute-unpicklable: {} cannot be sent"
+_set("application", DagContext.STRING_CODECS, {int: _Locked().from_bytes}, _UNSENT.format("STRING_CODECS of Dag"))
+_set("operator", OperatorContext.PARTITIONER, _LockedDeal(), _UNSENT.format("PARTITIONER of step"))
+_set("input one", PortContext.STREAM_CODEC, _Locked(), _UNSENT.format("STREAM_CODEC of step.one"))
+_set("output read", PortContext.STREAM_CODEC, _Locked(), _UNSENT.format("STREAM_CODEC of step.out"))
+_OFTEN = "attribute-invalid: RECOVERY_ATTEMPTS of step is 'often': it must be a whole number"
+_set("operator", OperatorContext.RECOVERY_ATTEMPTS, "often", _OFTEN)
 
+_MODE = "attribute-invalid: PROCESSING_MODE of {} is"
+_set("operator", OperatorContext.PROCESSING_MODE, _Incomparable(), _MODE.format("step"))
+_set("application", OperatorContext.PROCESSING_MODE, _Incomparable(), _MODE.format("Dag"))
 
-def an_output_port_attribute_cannot_be_pickled(dag: Dag) -> None:
-    step = fed(dag, "step", Step(), "one")
-    dag.set_output_port_attribute(step.out, PortContext.STREAM_CODEC, _Locked())
-    dag.add_stream("out", step.out, dag.add_operator("next", Step()).one)
+_OPEN = "attribute-stranded: {} is set on step.{}, which no stream uses"
+_set("input two", PortContext.PARTITION_PARALLEL, True, _OPEN.format("PARTITION_PARALLEL", "two"))
+_set("output", PortContext.UNIFIER_LIMIT, 2, _OPEN.format("UNIFIER_LIMIT", "out"))
+_set("unifier", OperatorContext.TIMEOUT_WINDOW_COUNT, 2, _OPEN.format("TIMEOUT_WINDOW_COUNT", "out"))
 
-
-def an_attribute_of_an_open_input(dag: Dag) -> None:
-    step = fed(dag, "step", Step(), "one")
-    dag.set_input_port_attribute(step.two, PortContext.PARTITION_PARALLEL, True)
-
-
-def an_attribute_of_an_open_output(dag: Dag) -> None:
-    step = fed(dag, "step", Step(), "one")
-    dag.set_output_port_attribute(step.out, PortContext.UNIFIER_LIMIT, 2)
-
-
-def a_unifier_attribute_of_an_open_output(dag: Dag) -> None:
-    step = fed(dag, "step", Step(), "one")
-    dag.set_unifier_attribute(step.out, OperatorContext.TIMEOUT_WINDOW_COUNT, 2)
-
-
-def a_port_attribute_on_an_operator(dag: Dag) -> None:
-    step = fed(dag, "step", Step(), "one")
-    dag.set_operator_attribute(step, PortContext.QUEUE_CAPACITY, 2)
-
-
-def an_application_attribute_on_an_operator(dag: Dag) -> None:
-    step = fed(dag, "step", Step(), "one")
-    dag.set_operator_attribute(step, DagContext.STREAMING_WINDOW_SIZE_MILLIS, 2)
-
-
-def an_operator_attribute_on_a_port(dag: Dag) -> None:
-    step = fed(dag, "step", Step(), "one")
-    dag.set_input_port_attribute(step.one, OperatorContext.STATELESS, True)
-
-
-def a_port_attribute_on_the_application(dag: Dag) -> None:
-    fed(dag, "step", Step(), "one")
-    dag.set_attribute(PortContext.QUEUE_CAPACITY, 2)
-
-
-def an_operator_attribute_on_the_application_is_the_default_of_all(dag: Dag) -> None:
-    fed(dag, "step", Step(), "one")
-    dag.set_attribute(OperatorContext.TIMEOUT_WINDOW_COUNT, 2)
-
-
-BROKEN: Broken = [
-    (an_application_attribute_cannot_be_pickled, ["attribute-unpicklable: STRING_CODECS of Dag cannot be sent"]),
-    (an_operator_attribute_cannot_be_pickled, ["attribute-unpicklable: PARTITIONER of step cannot be sent"]),
-    (an_input_port_attribute_cannot_be_pickled, ["attribute-unpicklable: STREAM_CODEC of step.one cannot be sent"]),
-    (an_output_port_attribute_cannot_be_pickled, ["attribute-unpicklable: STREAM_CODEC of step.out cannot be sent"]),
-    (
-        an_attribute_of_an_open_input,
-        ["attribute-stranded: PARTITION_PARALLEL is set on step.two, which no stream uses"],
-    ),
-    (an_attribute_of_an_open_output, ["attribute-stranded: UNIFIER_LIMIT is set on step.out, which no stream uses"]),
-    (
-        a_unifier_attribute_of_an_open_output,
-        ["attribute-stranded: TIMEOUT_WINDOW_COUNT is set on step.out, which no stream uses"],
-    ),
-    (
-        a_port_attribute_on_an_operator,
-        ["attribute-misplaced: PortContext.QUEUE_CAPACITY is set on an operator, but it belongs to a port"],
-    ),
-    (
-        an_application_attribute_on_an_operator,
-        [
-            (
-                "attribute-misplaced: DAGContext.STREAMING_WINDOW_SIZE_MILLIS is set on an operator, "
-                "but it belongs to the application"
-            )
-        ],
-    ),
-    (
-        an_operator_attribute_on_a_port,
-        ["attribute-misplaced: OperatorContext.STATELESS is set on a port, but it belongs to an operator"],
-    ),
-    (
-        a_port_attribute_on_the_application,
-        ["attribute-misplaced: PortContext.QUEUE_CAPACITY is set on the application, but it belongs to a port"],
-    ),
-]
-
-VALID: list[Draw] = [
-    an_operator_attribute_on_the_application_is_the_default_of_all,
-]
+_WRONG = "attribute-misplaced: {} is set on {}, but it belongs to {}"
+_QUEUE, _WINDOW = PortContext.QUEUE_CAPACITY, DagContext.STREAMING_WINDOW_SIZE_MILLIS
+_set("operator", _QUEUE, 2, _WRONG.format("PortContext.QUEUE_CAPACITY", "an operator", "a port"))
+_set("operator", _WINDOW, 2, _WRONG.format("DAGContext.STREAMING_WINDOW_SIZE_MILLIS", "an operator", "the application"))
+_set("input one", OperatorContext.STATELESS, True, _WRONG.format("OperatorContext.STATELESS", "a port", "an operator"))
+_set("application", _QUEUE, 2, _WRONG.format("PortContext.QUEUE_CAPACITY", "the application", "a port"))
+_set("application", OperatorContext.TIMEOUT_WINDOW_COUNT, 2)

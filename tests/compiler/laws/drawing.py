@@ -1,28 +1,29 @@
-"""What the cases of the laws are made of: a function that draws on a Dag, and an operator that a source feeds."""
+"""What the cases of the laws are made of: functions that draw on a Dag, and what the compiler reports of them."""
 
-from collections.abc import Callable
-from typing import Any
-
-from dagkit import Dag, Locality
-from tests.compiler.cast import Delay, Source, Step
-
-Draw = Callable[[Dag], None]
-
-Broken = list[tuple[Draw, list[str]]]
-"""Functions that draw a breach, and its report: the code, and how the problem begins."""
+from tests.compiler.sketches import sketch
 
 
-def fed(dag: Dag, name: str, operator: Any, port: str = "input") -> Any:
-    """An operator that a source feeds."""
-    source = dag.add_operator(f"source of {name}", Source())
-    dag.add_operator(name, operator)
-    dag.add_stream(f"into {name}", source.out, getattr(operator, port))
-    return operator
+class Laws:
+    """The cases of some laws: what draws each, and the code and the beginning of each problem, if it breaks a law."""
 
+    def __init__(self):
+        self.cases = []
 
-def looped(dag: Dag, locality: Locality | None = None) -> Delay:
-    """A delay from an operator back to itself."""
-    c, delay = fed(dag, "c", Step(), "one"), dag.add_operator("delay", Delay())
-    dag.add_stream("c>delay", c.out, delay.input).set_locality(locality)
-    dag.add_stream("delay>c", delay.output, c.two).set_locality(locality)
-    return delay
+    def reports(self, *expected):
+        """Add what a function draws, which breaks a law."""
+
+        def add(draw):
+            self.add(draw.__name__.replace("_", " "), draw, *expected)
+            return draw
+
+        return add
+
+    def compiles(self, draw):
+        """Add what a function draws, which compiles."""
+        return self.reports()(draw)
+
+    def add(self, name, draw, *expected):
+        self.cases.append((name, draw, expected))
+
+    def sketched(self, name, edges, *expected, **given):
+        self.add(name, lambda dag: sketch(edges, dag, **given), *expected)

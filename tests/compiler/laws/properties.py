@@ -1,46 +1,32 @@
-"""Properties: bounds, laws across fields, nested models."""
+"""Properties: bounds, laws across fields, nested models, and operators that are made in the wrong way."""
 
-from dagkit import Dag
-from tests.compiler.cast import Checked
-from tests.compiler.laws.drawing import Broken, Draw
+from tests.compiler.cast import Checked, Step
+from tests.compiler.laws.drawing import Laws
 
-
-def a_property_is_below_its_bound(dag: Dag) -> None:
-    dag.add_operator("checked", Checked(count=1))
+law = Laws()
 
 
-def a_property_of_a_nested_model_is_below_its_bound(dag: Dag) -> None:
-    dag.add_operator("checked", Checked(nested={"depth": 0}))
+def _checked(given, *expected):
+    law.add(f"properties {given}", lambda dag: dag.add_operator("checked", Checked(**given)), *expected)
 
 
-def properties_that_hold_one_by_one_disagree(dag: Dag) -> None:
-    dag.add_operator("checked", Checked(count=3, label="4"))
+_BELOW = "property-invalid: checked.{}: input should be greater than or equal to {}"
+_checked({"count": 1}, _BELOW.format("count cannot be 1", 2))
+_checked({"nested": {"depth": 0}}, _BELOW.format("nested.depth cannot be 0", 1))
+_checked({"count": 3, "label": "4"}, "property-invalid: checked is wrong: label must end like the count")
+_checked({"count": 3, "label": "a3"})
+_checked({"cuont": 3}, "property-unknown: checked has no property 'cuont'")
 
 
-def a_property_is_misspelt(dag: Dag) -> None:
-    dag.add_operator("checked", Checked(cuont=3))
+class Numbered(Step):
+    kind = 5
 
 
-def properties_that_agree(dag: Dag) -> None:
-    dag.add_operator("checked", Checked(count=3, label="a3"))
+class Unmade(Step):
+    def __init__(self):
+        pass
 
 
-BROKEN: Broken = [
-    (
-        a_property_is_below_its_bound,
-        ["property-invalid: checked.count cannot be 1: input should be greater than or equal to 2"],
-    ),
-    (
-        a_property_of_a_nested_model_is_below_its_bound,
-        ["property-invalid: checked.nested.depth cannot be 0: input should be greater than or equal to 1"],
-    ),
-    (
-        properties_that_hold_one_by_one_disagree,
-        ["property-invalid: checked is wrong: label must end like the count"],
-    ),
-    (a_property_is_misspelt, ["property-unknown: checked has no property 'cuont'"]),
-]
-
-VALID: list[Draw] = [
-    properties_that_agree,
-]
+_UNMADE = "property-invalid: last: __init__ of Unmade does not call that of its base"
+law.sketched("no kind", "s>last", "property-invalid: the kind of last is 5, which is not text", last=Numbered)
+law.sketched("a base that is not made", "s>last", _UNMADE, last=Unmade)

@@ -1,8 +1,5 @@
 """An application is refused if it would find what it writes, and not if a pattern or a folder keeps them apart."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
-
 import pytest
 
 from dagkit import Dag, InputPort, Operator, OutputFiles
@@ -24,6 +21,9 @@ from dagkit_operators import (
     RecordWriter,
     TailFiles,
 )
+from tests.cases import cases
+from tests.compiler.cast import codes, faults
+from tests.compiler.sketches import in_a_row
 
 
 class Notes(Operator):
@@ -36,29 +36,13 @@ class Notes(Operator):
     def process(self, item: object) -> None: ...
 
 
-def codes(populate_dag: Callable[[Dag, object], None]) -> list[str]:
-    try:
-        compile_application(populate_dag)
-    except ApplicationFaults as faults:
-        return list(faults.codes)
-    return []
+def scanning(scanner, *others, **settings):
+    return in_a_row(FileSplitterInput(scanner=scanner, **settings), LineReader(), *others)
 
 
-def scanning(scanner: dict[str, Any], writer: Operator) -> list[str]:
-    def populate_dag(dag: Dag, conf: object) -> None:
-        splitter = dag.add_operator("Splitter", FileSplitterInput(scanner=scanner))
-        splitter >> dag.add_operator("Reader", LineReader()) >> dag.add_operator("Writer", writer)
-
-    return codes(populate_dag)
-
-
-def matching(*patterns: str, out: str) -> list[str]:
-    def populate_dag(dag: Dag, conf: object) -> None:
-        items = dag.add_operator("Patterns", Items[str](items=patterns))
-        match, read = dag.add_operator("Match", MatchFiles()), dag.add_operator("Read", ReadFiles())
-        items >> match >> read >> dag.add_operator("Writer", PartWriter(file_path=out))
-
-    return codes(populate_dag)
+def matching(*patterns, out=None, **settings):
+    writers = () if out is None else (PartWriter(file_path=out),)
+    return in_a_row(Items[str](items=patterns), MatchFiles(**settings), ReadFiles(), *writers)
 
 
 @pytest.fixture(autouse=True)
@@ -75,35 +59,33 @@ def here(tmp_path, monkeypatch):
 def test_output_in_a_scanned_folder_is_refused(root, out, here):
     out = out.replace("file:", f"file://{here}/")
     for writer in (RecordWriter(file_path=out), PartWriter(file_path=out), Notes(folder=out)):
-        assert scanning({"files": [root]}, writer) == ["output-read"]
+        assert codes(scanning({"files": [root]}, writer)) == ["output-read"]
 
 
-@pytest.mark.parametrize(
-    ("scanner", "out"),
-    [
-        pytest.param({"files": ["input"]}, "output", id="elsewhere"),
-        pytest.param({"files": ["input"]}, "input2", id="a name that begins alike"),
-        pytest.param({"files": ["input/deep"]}, "input", id="above the input"),
-        pytest.param({"files": ["input"]}, "input/.out", id="hidden"),
-        pytest.param({"files": ["input"], "recursive": False}, "input/out", id="deeper than is looked"),
-        pytest.param({"files": ["input"], "file_pattern_regular_exp": r".*\.log"}, "input", id="of other names"),
-        pytest.param({"files": ["input"], "ignore_file_pattern_regular_exp": r".*/out/.*"}, "input/out", id="ignored"),
-        pytest.param({"files": ["s3://bucket/in?region=x"]}, "s3://bucket/out?region=x", id="in a bucket"),
-    ],
+LOGS = {"files": ["input"], "file_pattern_regular_exp": r".*\.log"}
+BUCKET = {"files": ["s3://bucket/in?region=x"]}
+
+
+@cases(
+    "scanner, writer, refused",
+    ("elsewhere", {"files": ["input"]}, PartWriter(file_path="output"), False),
+    ("a name that begins alike", {"files": ["input"]}, PartWriter(file_path="input2"), False),
+    ("above the input", {"files": ["input/deep"]}, PartWriter(file_path="input"), False),
+    ("hidden", {"files": ["input"]}, PartWriter(file_path="input/.out"), False),
+    ("deeper than is looked", {"files": ["input"], "recursive": False}, PartWriter(file_path="input/out"), False),
+    ("of other names", LOGS, PartWriter(file_path="input"), False),
+    ("of the names looked for", LOGS, PartWriter(file_path="input", file_name="{partition}-{number}.log"), True),
+    ("a file of its name", {"files": ["input/0"]}, RecordWriter(file_path="input"), True),
+    ("elsewhere in a bucket", BUCKET, PartWriter(file_path="s3://bucket/out?region=x"), False),
+    ("in a bucket", BUCKET, PartWriter(file_path="s3://bucket/in/out?region=x"), True),
 )
-def test_output_that_no_scan_finds_is_none(scanner, out):
-    assert scanning(scanner, PartWriter(file_path=out)) == []
+def test_output_is_refused_that_a_scan_finds(scanner, writer, refused):
+    assert codes(scanning(scanner, writer)) == ["output-read"] * refused
 
 
-def test_output_in_a_scanned_folder_of_a_bucket_is_refused():
-    writer = PartWriter(file_path="s3://bucket/in/out?region=x")
-    assert scanning({"files": ["s3://bucket/in?region=x"]}, writer) == ["output-read"]
-
-
-def test_names_are_those_that_the_writer_gives():
-    scanner = {"files": ["input"], "file_pattern_regular_exp": r".*\.log"}
-    assert scanning(scanner, PartWriter(file_path="input", file_name="{partition}-{number}.log")) == ["output-read"]
-    assert scanning({"files": ["input/0"]}, RecordWriter(file_path="input")) == ["output-read"]
+def test_output_that_a_scan_ignores_is_not_refused():
+    scanner = {"files": ["input"], "ignore_file_pattern_regular_exp": r".*/out/.*"}
+    assert codes(scanning(scanner, PartWriter(file_path="input/out"))) == []
 
 
 @pytest.mark.parametrize(
@@ -121,97 +103,50 @@ def test_names_are_those_that_the_writer_gives():
     ],
 )
 def test_output_that_a_pattern_means_is_refused(pattern, out, refused):
-    assert matching("elsewhere", pattern, out=out) == (["output-read"] if refused else [])
+    assert codes(matching("elsewhere", pattern, out=out)) == ["output-read"] * refused
 
 
 def test_patterns_that_are_faulty_are_their_own_fault():
-    def populate_dag(dag: Dag, conf: object) -> None:
-        items = dag.add_operator("Patterns", Items[str]())
-        match, read = dag.add_operator("Match", MatchFiles()), dag.add_operator("Read", ReadFiles())
-        items >> match >> read >> dag.add_operator("Writer", PartWriter(file_path="output"))
-
-    assert codes(populate_dag) == ["property-invalid"]
-
-
-def test_the_report_names_both_and_what_to_do(here):
-    def populate_dag(dag: Dag, conf: object) -> None:
-        splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["input"]}))
-        (
-            splitter
-            >> dag.add_operator("Reader", LineReader())
-            >> dag.add_operator("Writer", RecordWriter(file_path="link"))
-        )
-
-    with pytest.raises(ApplicationFaults) as raised:
-        compile_application(populate_dag)
-    (told,) = raised.value.diagnostics
-    assert told.problem == f"Writer writes to {here}/link, where Splitter would find its files and read them"
-    assert told.help == "let Writer write to a folder outside of the input, or exclude its files by a pattern"
-
-
-def test_each_finder_is_asked_once_for_all_that_is_written():
-    """The cost of the rule grows with the operators, and not with the pairs of finders and writers."""
-    asked: list[int] = []
-
-    class Finder(FileSplitterInput):
-        def would_find(self, paths: Sequence[str], items: Sequence[object]) -> Iterator[str]:
-            asked.append(len(paths))
-            return super().would_find(paths, items)
-
-    def populate_dag(dag: Dag, conf: object) -> None:
-        for lane in range(3):
-            splitter = dag.add_operator(f"Splitter{lane}", Finder(scanner=DirectoryScanner(files=("input",))))
-            reader = dag.add_operator(f"Reader{lane}", LineReader())
-            splitter.blocks_metadata_output >> reader
-            reader.messages >> dag.add_operator(f"Writer{lane}", RecordWriter(file_path=f"out{lane}"))
-
-    assert codes(populate_dag) == []
-    assert asked == [3, 3, 3]
+    assert codes(in_a_row(Items[str](), MatchFiles(), ReadFiles(), PartWriter(file_path="output"))) == [
+        "property-invalid"
+    ]
 
 
 @pytest.mark.parametrize(("ignored", "refused"), [(None, True), (".*[.]json", False)])
 def test_receipts_in_a_scanned_folder_are_refused(ignored, refused):
-    def populate_dag(dag: Dag, conf: object) -> None:
-        scanner = {"files": ["."], "ignore_file_pattern_regular_exp": ignored}
-        splitter = dag.add_operator("Splitter", FileSplitterInput(scanner=scanner, receipts="receipts"))
-        splitter >> dag.add_operator("Reader", LineReader())
-
-    assert codes(populate_dag) == (["output-read"] if refused else [])
+    scanner = {"files": ["."], "ignore_file_pattern_regular_exp": ignored}
+    assert codes(scanning(scanner, receipts="receipts")) == ["output-read"] * refused
 
 
 @pytest.mark.parametrize(("pattern", "refused"), [("**/*.json", True), ("input/*", False)])
 def test_receipts_that_match_a_pattern_are_refused(pattern, refused):
-    def populate_dag(dag: Dag, conf: object) -> None:
-        match = dag.add_operator("Match", MatchFiles(receipts="receipts"))
-        dag.add_operator("Patterns", Items[str](items=[pattern])) >> match >> dag.add_operator("Read", ReadFiles())
-
-    assert codes(populate_dag) == (["output-read"] if refused else [])
+    assert codes(matching(pattern, receipts="receipts")) == ["output-read"] * refused
 
 
-def followed(*names: str, grown: str | None = None) -> tuple[list[str], list[str], bool]:
-    """The codes of the faults and of the advice, and whether Match learns that its files are followed.
+def test_the_report_names_both_and_what_to_do(here):
+    (fault,) = faults(scanning({"files": ["input"]}, RecordWriter(file_path="link")))
+    found = "where 0 FileSplitterInput would find its files and read them"
+    assert fault.problem == f"2 RecordWriter writes to {here}/link, {found}"
+    assert fault.help == "let 2 RecordWriter write to a folder outside of the input, or exclude its files by a pattern"
 
-    `names` are operators behind Match, all on its one stream; `filter` is one in front of `tail`.
-    """
 
-    def populate_dag(dag: Dag, conf: object) -> None:
-        match = dag.add_operator("Match", MatchFiles(continuously=True, grown=grown))
-        dag.add_operator("Patterns", Items[str](items=["in/*"])) >> match
-        made = {name: made_of() for name, made_of in MADE.items() if name in names}
-        ends = [dag.add_operator(name, made[name]) for name in names]
-        files = match.files
-        if names[0] in ("filter", "map"):
-            first, *ends = ends
-            files >> first
-            files = first.output
-        dag.add_stream("files", files, *[end.files if hasattr(end, "files") else end.input for end in ends])
+def test_each_finder_is_asked_once_for_all_that_is_written():
+    """The cost of the rule grows with the operators, and not with the pairs of finders and writers."""
+    asked = []
 
-    try:
-        compilation = compile_application(populate_dag)
-    except ApplicationFaults as faults:
-        return list(faults.codes), [], False
-    advice = [each.code for each in compilation.notes if each.severity is Severity.ADVISORY]
-    return [], advice, program_of(compilation).context_of("Match", 0, 1).is_followed
+    class Finder(FileSplitterInput):
+        def would_find(self, paths, items):
+            asked.append(len(paths))
+            return super().would_find(paths, items)
+
+    dag = Dag()
+    for lane in range(3):
+        splitter = dag.add_operator(f"Splitter{lane}", Finder(scanner=DirectoryScanner(files=("input",))))
+        reader = dag.add_operator(f"Reader{lane}", LineReader())
+        splitter.blocks_metadata_output >> reader
+        reader.messages >> dag.add_operator(f"Writer{lane}", RecordWriter(file_path=f"out{lane}"))
+    assert codes(dag) == []
+    assert asked == [3, 3, 3]
 
 
 class Follower(Operator):
@@ -223,7 +158,7 @@ class Follower(Operator):
     def process(self, item: FileInfo) -> None: ...
 
 
-MADE: dict[str, Callable[[], Operator]] = {
+MADE = {
     "tail": TailFiles,
     "read": ReadFiles,
     "split": FileSplitterBase,
@@ -233,32 +168,49 @@ MADE: dict[str, Callable[[], Operator]] = {
 }
 
 
+def followed(names, grown):
+    """The codes of the faults and of the advice, and whether Match learns that its files are followed.
+
+    `names` are operators behind Match, all on its one stream; `filter` or `map` is in front of the others.
+    """
+    dag = Dag()
+    match = dag.add_operator("Match", MatchFiles(continuously=True, grown=grown))
+    dag.add_operator("Patterns", Items[str](items=["in/*"])) >> match
+    files, ends = match.files, [dag.add_operator(name, MADE[name]()) for name in names.split()]
+    if names.split()[0] in ("filter", "map"):
+        first, *ends = ends
+        files >> first
+        files = first.output
+    dag.add_stream("files", files, *[end.files if hasattr(end, "files") else end.input for end in ends])
+    try:
+        compilation = compile_application(dag)
+    except ApplicationFaults as raised:
+        return list(raised.codes), [], False
+    advice = [note.code for note in compilation.notes if note.severity is Severity.ADVISORY]
+    return [], advice, program_of(compilation).context_of("Match", 0, 1).is_followed
+
+
 @pytest.mark.parametrize(
     ("names", "grown", "expected"),
     [
-        (["tail"], None, ([], [], True)),
-        (["tail"], "skip", ([], [], True)),
-        (["tail"], "read", (["file-doubled"], [], False)),
-        (["own"], None, ([], [], True)),
-        (["filter", "tail"], None, ([], [], True)),
-        (["filter", "tail"], "read", (["file-doubled"], [], False)),
-        (["map", "tail"], "read", (["file-doubled"], [], False)),
-        (["read"], None, ([], [], False)),
-        (["read"], "read", ([], [], False)),
-        (["read"], "skip", ([], ["guarantee-waived"], False)),
-        (["split"], "skip", ([], ["guarantee-waived"], False)),
-        (["tail", "read"], None, ([], ["guarantee-waived"], True)),
+        ("tail", None, ([], [], True)),
+        ("tail", "skip", ([], [], True)),
+        ("tail", "read", (["file-doubled"], [], False)),
+        ("own", None, ([], [], True)),
+        ("filter tail", None, ([], [], True)),
+        ("filter tail", "read", (["file-doubled"], [], False)),
+        ("map tail", "read", (["file-doubled"], [], False)),
+        ("read", None, ([], [], False)),
+        ("read", "read", ([], [], False)),
+        ("read", "skip", ([], ["guarantee-waived"], False)),
+        ("split", "skip", ([], ["guarantee-waived"], False)),
+        ("tail read", None, ([], ["guarantee-waived"], True)),
     ],
 )
 def test_a_file_that_is_followed_is_sent_once(names, grown, expected):
-    assert followed(*names, grown=grown) == expected
+    assert followed(names, grown) == expected
 
 
 def test_files_that_another_operator_finds_are_not_those_of_the_first():
-    def populate_dag(dag: Dag, conf: object) -> None:
-        lists = dag.add_operator("Patterns", Items[str](items=["lists/*"])) >> dag.add_operator("Lists", MatchFiles())
-        match = lists >> dag.add_operator("Read", ReadFiles()) >> dag.add_operator("Match", MatchFiles())
-        match >> dag.add_operator("Tail", TailFiles())
-
-    program = program_of(compile_application(populate_dag))
-    assert program.followed == {"Match"}
+    dag = in_a_row(Items[str](items=["lists/*"]), MatchFiles(), ReadFiles(), MatchFiles(), TailFiles())
+    assert program_of(compile_application(dag)).followed == {"3 MatchFiles"}
