@@ -1,16 +1,17 @@
 """Kills drivers at chosen steps of chosen windows, and workers at chosen records."""
 
 import contextlib
+import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 from dagkit.engine.points import Point
-from tests.patience import within
+from tests.patience import join, within
 
 POINTS = [point for point in Point if point is not Point.HALF_FINISHED]
 """The steps of windows that put no files in place."""
@@ -57,3 +58,17 @@ def steps_of(steps: Connection) -> Iterator[str]:
         while True:
             assert steps.poll(within(120)), "the driver neither takes a step nor ends"
             yield steps.recv()
+
+
+def forked(*preload: str) -> Callable[..., int | None]:
+    """Return a function that runs another in a process that begins with these modules, and returns its exit code."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(preload))
+
+    def run(target: Callable[..., object], *args: object) -> int | None:
+        process = context.Process(target=target, args=args)
+        process.start()
+        join(process, seconds=600)
+        return process.exitcode
+
+    return run

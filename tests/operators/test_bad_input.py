@@ -11,7 +11,6 @@ import re
 import socket
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import fastavro
 import pyarrow as pa
@@ -70,7 +69,7 @@ def as_text(item) -> str:
 
 
 def populate_dag(dag: Dag, conf) -> None:
-    splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}))
+    splitter = FINDER
     reader = dag.add_operator("Reader", READER)
     writer = dag.add_operator("Writer", WRITER)
     splitter >> reader
@@ -84,69 +83,66 @@ COUNT = 3000
 LINES = [str(number) for number in range(COUNT)]
 TEXT = "".join(f"{line}\n" for line in LINES).encode()
 pytestmark = pytest.mark.slow
-SLOW = [pytest.mark.slow, pytest.mark.spark, pytest.mark.trial]
-ENGINES = pytest.mark.parametrize("engine", [["--reference"], pytest.param(["--cores", "2"], marks=SLOW)])
+ON_SPARK = [pytest.mark.slow, pytest.mark.spark, pytest.mark.trial]
+REFERENCE, SPARK = ("--reference",), ("--cores", "2")
 
 
-def parquet(name: str = "n") -> bytes:
+def parquet(name="n"):
     sink = io.BytesIO()
     pq.write_table(pa.table({name: LINES}), sink, row_group_size=500, compression="zstd", write_page_checksum=True)
     return sink.getvalue()
 
 
-def avro(name: str = "n") -> bytes:
+def avro(name="n"):
     sink = io.BytesIO()
     schema = {"type": "record", "name": "R", "fields": [{"name": name, "type": "string"}]}
     fastavro.writer(sink, schema, [{name: line} for line in LINES], codec="deflate", sync_interval=1000)
     return sink.getvalue()
 
 
-def zstd(content: bytes) -> bytes:
-    """As the program of the same name: with a checksum."""
-    return zstandard.ZstdCompressor(write_checksum=True).compress(content)
-
-
-class Good(NamedTuple):
-    """A file, and how it is read."""
-
-    name: str
-    content: bytes
-    reader: str
-    code: str
-    place: str
-    """How the report names the place in the file."""
-
-
+ZSTD = zstandard.ZstdCompressor(write_checksum=True).compress(TEXT)  # as the program of the same name
 OF_CONTENT = r"near byte [1-9][0-9]* of the file and byte [0-9]+ of its content"
-GOOD = [
-    Good("a.gz", gzip.compress(TEXT), "LineReader()", "compression-broken", OF_CONTENT),
-    Good("a.bz2", bz2.compress(TEXT), "LineReader()", "compression-broken", OF_CONTENT),
-    Good("a.xz", lzma.compress(TEXT), "LineReader()", "compression-broken", OF_CONTENT),
-    Good("a.zst", zstd(TEXT), "LineReader()", "compression-broken", OF_CONTENT),
-    Good("a.avro", avro(), "AvroReader()", "avro-broken", "byte [1-9][0-9]*"),
-    Good("a.parquet", parquet(), "ParquetReader()", "parquet-broken", "byte [1-9][0-9]*|no Parquet file"),
-]
+GOOD = {
+    "a.gz": (gzip.compress(TEXT), "LineReader()", "compression-broken", OF_CONTENT),
+    "a.bz2": (bz2.compress(TEXT), "LineReader()", "compression-broken", OF_CONTENT),
+    "a.xz": (lzma.compress(TEXT), "LineReader()", "compression-broken", OF_CONTENT),
+    "a.zst": (ZSTD, "LineReader()", "compression-broken", OF_CONTENT),
+    "a.avro": (avro(), "AvroReader()", "avro-broken", "byte [1-9][0-9]*"),
+    "a.parquet": (parquet(), "ParquetReader()", "parquet-broken", "byte [1-9][0-9]*|no Parquet file"),
+}
+"""Files: their content, how they are read, and with which code and place damage is reported."""
 
 
-def write_application(reader: str, writer: str = 'PartWriter(file_path="out")') -> None:
-    Path("app.py").write_text(APPLICATION.replace("READER", reader).replace("WRITER", writer))
+def run(*options):
+    return CliRunner().invoke(main, ["launch", "app.py", "--once", "--no-sync", *options])
 
 
-def launch(reader: str, *engine: str) -> str:
+FIND = 'dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}))'
+
+
+def write_application(reader, writer='PartWriter(file_path="out")', **replaced):
+    text = APPLICATION
+    for name, value in {"FINDER": FIND, "READER": reader, "WRITER": writer, **replaced}.items():
+        text = text.replace(name, value)
+    Path("app.py").write_text(text)
+
+
+def launch(reader, *engine, **replaced):
     """Launch the application, and return its report; empty if it succeeds."""
-    write_application(reader)
-    answer = CliRunner().invoke(main, ["launch", "app.py", "--once", "--no-sync", *engine])
+    write_application(reader, **replaced)
+    answer = run(*(engine or REFERENCE))
     assert (answer.exit_code == 0) == (re.search(r"\[[a-z-]+\]$", answer.stderr, re.MULTILINE) is None), answer.stderr
     return "" if answer.exit_code == 0 else answer.stderr
 
 
-def written() -> list[str]:
-    if not Path("out").exists():
-        return []
-    return sorted(
-        (line for file in Path("out").glob("*") for line in file.read_text(errors="surrogateescape").splitlines()),
-        key=lambda line: (len(line), line),
-    )
+def written():
+    lines = (line for file in Path().glob("out/*") for line in file.read_text(errors="surrogateescape").splitlines())
+    return sorted(lines, key=lambda line: (len(line), line))
+
+
+def write(path, content, seconds=1):
+    path.write_bytes(content)
+    os.utime(path, (seconds, seconds))
 
 
 @pytest.fixture(autouse=True)
@@ -156,93 +152,74 @@ def folder(tmp_path, monkeypatch):
     return tmp_path / "in"
 
 
-def damaged(content: bytes) -> dict[str, bytes]:
+def damaged(content, kind):
     middle = len(content) // 2
     wrong = bytes(byte ^ 0x5A for byte in content[middle : middle + 8])
     return {
         "truncated": content[:middle],
         "without its end": content[:-3],
         "corrupt": content[:middle] + wrong + content[middle + 8 :],
-    }
+    }[kind]
 
 
 DAMAGED = [
-    pytest.param(kind, good, ["--reference"], id=f"{kind} {good.name}")
-    for good in GOOD
-    for kind in ("truncated", "without its end", "corrupt")
-]
-ON_SPARK = [
-    pytest.param("corrupt", good, ["--cores", "2"], id=f"corrupt {good.name} on Spark", marks=SLOW)
-    for good in GOOD
-    if good.name in ("a.gz", "a.parquet")  # on Spark, only the way of the report to the driver differs
+    *((kind, name, REFERENCE) for name in GOOD for kind in ("truncated", "without its end", "corrupt")),
+    # on Spark, only the way of the report to the driver differs
+    *(pytest.param("corrupt", name, SPARK, marks=ON_SPARK) for name in ("a.gz", "a.parquet")),
 ]
 
 
 @pytest.mark.gate(15)
-@pytest.mark.parametrize(("kind", "good", "engine"), DAMAGED + ON_SPARK)
-def test_a_damaged_file_ends_the_launch_with_its_place(kind, good, engine, folder):
-    path = folder / good.name
-    path.write_bytes(damaged(good.content)[kind])
-    os.utime(path, (1, 1))
-    report = launch(good.reader, *engine)
-    assert f"[{good.code}]" in report, report
+@pytest.mark.parametrize(("kind", "name", "engine"), DAMAGED)
+def test_a_damaged_file_ends_the_launch_with_its_place(kind, name, engine, folder):
+    path, (content, reader, code, place) = folder / name, GOOD[name]
+    write(path, damaged(content, kind))
+    report = launch(reader, *engine)
+    assert f"[{code}]" in report, report
     assert str(path) in report
-    assert re.search(good.place, report), report
+    assert re.search(place, report), report
     assert written() == []
     if kind == "corrupt":
-        path.write_bytes(good.content)
-        os.utime(path, (1, 1))
-        assert launch(good.reader, *engine) == ""
+        write(path, content)
+        assert launch(reader, *engine) == ""
         assert written() == LINES
 
 
-BEHIND_A_SPLITTER = 'splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}))'
-FINDS = 'splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}, block_size=999ASKED))'
-MATCHES = """splitter = dag.add_operator("Match", MatchFiles(ASKED))
-    dag.add_operator("Patterns", Items(items=["in"])) >> splitter"""
-DIVIDES = f"""{MATCHES}
-    splitter = splitter >> dag.add_operator("Splitter", FileSplitterBase(block_size=999))"""
-CONTEXTS = {"a.avro": "reader_context=AvroReaderContext()", "a.parquet": "reader_context=ParquetContext()"}
-
-
+FINDS = 'dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}, block_size=999, RECEIPTS))'
+MATCHES = 'dag.add_operator("Patterns", Items(items=["in"])) >> dag.add_operator("Match", MatchFiles(RECEIPTS))'
+DIVIDES = f'{MATCHES} >> dag.add_operator("Splitter", FileSplitterBase(block_size=999))'
 FINDERS = {"FileSplitterInput": FINDS, "MatchFiles": MATCHES, "FileSplitterBase": DIVIDES}
+CONTEXTS = {"a.avro": "reader_context=AvroReaderContext()", "a.parquet": "reader_context=ParquetContext()"}
 CUT_OFF = [
-    pytest.param(finder, asked, good, ["--reference"], id=f"{good.name} {name}{' with receipts' * bool(asked)}")
-    for name, finder in FINDERS.items()
-    for asked in ("", 'receipts="receipts"')
-    for good in GOOD
-]
-CUT_OFF_ON_SPARK = [  # on Spark, only the way of the facts for receipts to the driver differs
-    pytest.param(finder, 'receipts="receipts"', good, ["--cores", "2"], id=f"{good.name} on Spark", marks=SLOW)
-    for finder, good in [(FINDS, GOOD[5]), (DIVIDES, GOOD[0])]
+    *((finder, asked, name, REFERENCE) for finder in FINDERS for asked in ("", 'receipts="receipts"') for name in GOOD),
+    # on Spark, only the way of the facts for receipts to the driver differs
+    pytest.param("FileSplitterInput", 'receipts="receipts"', "a.parquet", SPARK, marks=ON_SPARK),
+    pytest.param("FileSplitterBase", 'receipts="receipts"', "a.gz", SPARK, marks=ON_SPARK),
 ]
 
 
 @pytest.mark.gate(6)
-@pytest.mark.parametrize(("finder", "asked", "good", "engine"), CUT_OFF + CUT_OFF_ON_SPARK)
-def test_a_file_that_was_found_while_it_was_cut_off_is_read_once_when_the_rest_is_there(  # noqa: PLR0917 - a case
-    finder, asked, good, engine, folder, monkeypatch
+@pytest.mark.parametrize(("finder", "asked", "name", "engine"), CUT_OFF)
+def test_a_file_that_was_found_while_it_was_cut_off_is_read_once_when_the_rest_is_there(
+    finder, asked, name, engine, *, folder
 ):
-    found = finder.replace("ASKED", f", {asked}" if asked and finder == FINDS else asked)
-    monkeypatch.setitem(globals(), "APPLICATION", APPLICATION.replace(BEHIND_A_SPLITTER, found))
-    reader = good.reader if finder != MATCHES else f"ReadFiles({CONTEXTS.get(good.name, '')})"
-    path = folder / good.name
-    path.write_bytes(good.content[: len(good.content) // 2])
-    os.utime(path, (1, 1))
-    assert f"[{good.code}]" in launch(reader, *engine)
+    content, reader, code, _ = GOOD[name]
+    reader = reader if finder != "MatchFiles" else f"ReadFiles({CONTEXTS.get(name, '')})"
+    replaced = {"FINDER": FINDERS[finder].replace("RECEIPTS", asked)}
+    write(folder / name, content[: len(content) // 2])
+    assert f"[{code}]" in launch(reader, *engine, **replaced)
     assert written() == []
-    path.write_bytes(good.content)
-    os.utime(path, (2, 2))
-    assert launch(reader, *engine) == ""
-    assert launch(reader, *engine) == ""
+    write(folder / name, content, 2)
+    assert launch(reader, *engine, **replaced) == ""
+    assert launch(reader, *engine, **replaced) == ""
     assert written() == LINES
     receipts = [json.loads(receipt.read_text()) for receipt in Path("receipts").glob("*")]
     assert [(one["bytes"], one["modified_millis"], one["sha256"], one["rows"]) for one in receipts] == [
-        (len(good.content), 2000, hashlib.sha256(good.content).hexdigest(), {"Reader": COUNT})
+        (len(content), 2000, hashlib.sha256(content).hexdigest(), {"Reader": COUNT})
     ] * bool(asked)
 
 
-@ENGINES
+@pytest.mark.parametrize("engine", [REFERENCE, pytest.param(SPARK, marks=ON_SPARK)])
 @pytest.mark.parametrize(
     ("reader", "flag", "problem"),
     [
@@ -252,75 +229,41 @@ def test_a_file_that_was_found_while_it_was_cut_off_is_read_once_when_the_rest_i
 )
 def test_a_file_that_vanished_or_shrank_is_read_when_it_is_back(reader, flag, problem, engine, folder):
     path = folder / "a.txt"
-    path.write_bytes(TEXT)
-    os.utime(path, (1, 1))
+    write(path, TEXT)
     Path(flag).touch()
     report = launch(reader, *engine)
     assert f"{path} {problem}" in report
     assert "[file-changed]" in report
     assert written() == []
     Path(flag).unlink()
-    path.write_bytes(TEXT)
-    os.utime(path, (1, 1))
+    write(path, TEXT)
     assert launch(reader, *engine) == ""
     assert written() == LINES
+
+
+TYPED, STRICT = '(reader_context={"types": {"n": "int64"}})', 'LineReader(undecodable="fail")'
+NAMED, NO_COLUMN = '(reader_context={"columns": ("n",)})', "has no column 'n'"
+LATIN = b"one\n\xff\n"
 
 
 @pytest.mark.parametrize(
     ("name", "content", "reader", "code", "problem"),
     [
-        (
-            "a.parquet",
-            parquet("m"),
-            'ParquetReader(reader_context={"columns": ("n",)})',
-            "columns-mismatched",
-            "the file has no column 'n'",
-        ),
-        (
-            "a.avro",
-            avro("m"),
-            'AvroReader(reader_context={"columns": ("n",)})',
-            "columns-mismatched",
-            "has no column 'n'",
-        ),
-        (
-            "a.csv",
-            b"m\n1\n",
-            'CsvReader(reader_context={"columns": ("n",)})',
-            "columns-mismatched",
-            "has no column 'n'",
-        ),
-        (
-            "a.csv",
-            b"n\n1\nx\n",
-            'CsvReader(reader_context={"types": {"n": "int64"}})',
-            "line-rejected",
-            "the line at byte 4 is rejected",
-        ),
-        (
-            "a.json",
-            b'{"n": 1}\n{"n": "x"}\n',
-            'JsonLinesReader(reader_context={"types": {"n": "int64"}})',
-            "line-rejected",
-            "byte 9",
-        ),
-        (
-            "a.txt",
-            b"one\n\xff\n",
-            'LineReader(undecodable="fail")',
-            "text-undecodable",
-            "the line at byte 4 is not utf-8",
-        ),
-        ("a\nb.txt", b"one\n\xff\n", 'LineReader(undecodable="fail")', "text-undecodable", r"in/a\nb.txt: the line at"),
-        (b"a\xfe.txt", b"one\n\xff\n", 'LineReader(undecodable="fail")', "text-undecodable", r"in/a\udcfe.txt: the "),
+        ("a.parquet", parquet("m"), f"ParquetReader{NAMED}", "columns-mismatched", f"the file {NO_COLUMN}"),
+        ("a.avro", avro("m"), f"AvroReader{NAMED}", "columns-mismatched", NO_COLUMN),
+        ("a.csv", b"m\n1\n", f"CsvReader{NAMED}", "columns-mismatched", NO_COLUMN),
+        ("a.csv", b"n\n1\nx\n", f"CsvReader{TYPED}", "line-rejected", "the line at byte 4 is rejected"),
+        ("a.json", b'{"n": 1}\n{"n": "x"}\n', f"JsonLinesReader{TYPED}", "line-rejected", "byte 9"),
+        ("a.txt", LATIN, STRICT, "text-undecodable", "the line at byte 4 is not utf-8"),
+        ("a\nb.txt", LATIN, STRICT, "text-undecodable", r"in/a\nb.txt: the line at"),
+        (b"a\xfe.txt", LATIN, STRICT, "text-undecodable", r"in/a\udcfe.txt: the "),
         ("a.txt", b"one\n" + 9 * b"x", "LineReader(longest_line=8, chunk_size=2)", "line-too-long", "byte 4"),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_content_that_does_not_fit_is_named(  # noqa: PLR0917 - a case
-    name, content, reader, code, problem, folder
-):
+def test_content_that_does_not_fit_is_named(name, content, reader, code, problem, *, folder):
     (folder / os.fsdecode(name)).write_bytes(content)
-    report = launch(reader, "--reference")
+    report = launch(reader)
     assert f"[{code}]" in report, report
     assert problem in report, report
     assert written() == []
@@ -329,10 +272,9 @@ def test_content_that_does_not_fit_is_named(  # noqa: PLR0917 - a case
 def test_names_with_newlines_and_of_other_bytes_are_read(folder):
     (folder / "a\nb.txt").write_bytes(b"1\n")
     (folder / os.fsdecode(b"\xff.txt")).write_bytes(b"2\n")
-    assert launch("LineReader()", "--reference") == ""
-    assert written() == ["1", "2"]
-    assert launch("LineReader()", "--reference") == ""
-    assert written() == ["1", "2"]
+    for _ in range(2):
+        assert launch("LineReader()") == ""
+        assert written() == ["1", "2"]
 
 
 def test_a_circle_of_folders_ends(folder):
@@ -340,13 +282,16 @@ def test_a_circle_of_folders_ends(folder):
     (folder / "below").mkdir()
     (folder / "below" / "up").symlink_to(folder)
     (folder / "self").symlink_to(folder / "self")
-    assert launch("LineReader()", "--reference") == ""
+    assert launch("LineReader()") == ""
     assert written() == ["1"]
 
 
 @pytest.mark.parametrize("kind", ["a FIFO", "a character device", "a socket"])
 def test_what_is_no_regular_file_is_named_and_others_are_read_then(kind, folder):
-    special = folder.with_name("special")
+    special, both = (
+        folder.with_name("special"),
+        (*REFERENCE, "-D", "dt.operator.Splitter.prop.scanner.files=in,special"),
+    )
     (folder / "a.txt").write_bytes(b"1\n")
     with socket.socket(socket.AF_UNIX) as server:
         if kind == "a socket":
@@ -355,13 +300,13 @@ def test_what_is_no_regular_file_is_named_and_others_are_read_then(kind, folder)
             os.mkfifo(special)
         else:
             special.symlink_to("/dev/zero")
-        report = launch("LineReader()", "--reference", "-D", "dt.operator.Splitter.prop.scanner.files=in,special")
+        report = launch("LineReader()", *both)
         assert f"{special}: it is {kind}, and only regular files are read" in report
         assert "[input-unreadable]" in report
         assert written() == []
         special.unlink()
     special.write_bytes(b"2\n")
-    assert launch("LineReader()", "--reference", "-D", "dt.operator.Splitter.prop.scanner.files=in,special") == ""
+    assert launch("LineReader()", *both) == ""
     assert written() == ["1", "2"]
 
 
@@ -370,9 +315,9 @@ def test_a_pattern_that_backtracks_takes_no_longer(folder):
     for name in ("a" * 100 + "!", "a" * 100):
         (folder / name).write_bytes(f"{name[-1]}\n".encode())
     pattern = "dt.operator.Splitter.prop.scanner.filePatternRegularExp=.*/(a+)+"
-    assert launch("LineReader()", "--reference", "-D", pattern) == ""
+    assert launch("LineReader()", *REFERENCE, "-D", pattern) == ""
     assert written() == ["a"]
-    assert "[property-invalid]" in launch("LineReader()", "--reference", "-D", f"{pattern}(?!b)")
+    assert "[property-invalid]" in launch("LineReader()", *REFERENCE, "-D", f"{pattern}(?!b)")
 
 
 FULL = """
@@ -387,37 +332,35 @@ main(["launch", "app.py", "--once", "--no-sync", "--reference"])
 @pytest.mark.gate(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("writer", "file"),
+    ("writer", "options", "file"),
     [
-        ('PartWriter(file_path="out")', "out/part-00000-00000"),
-        ('PartWriter(file_path="out", compression="gzip")', "out/part-00000-00000.gz"),
-        ('RecordWriter(file_path="out")', "out/0"),
-        ('Texts(file_path="out")', "out/lines"),
-        ('Texts(file_path="out", compression="zstd")', r"out/lines\.zst"),
-        ('ParquetPartWriter(file_path="out", record_type=Row)', r"out/part-00000-00000\.parquet"),
-        ('ParquetPartWriter(file_path="out", record_type=Row, row_group_rows=9)', r"out/part-00000-00000\.parquet"),
+        ("PartWriter", "", "part-00000-00000"),
+        ("PartWriter", 'compression="gzip"', r"part-00000-00000\.gz"),
+        ("RecordWriter", "", "0"),
+        ("Texts", "", "lines"),
+        ("Texts", 'compression="zstd"', r"lines\.zst"),
+        ("ParquetPartWriter", "record_type=Row", r"part-00000-00000\.parquet"),
+        ("ParquetPartWriter", "record_type=Row, row_group_rows=9", r"part-00000-00000\.parquet"),
     ],
 )
-def test_a_full_disk_is_named_with_file_and_byte_and_nothing_is_lost(writer, file, folder):
+def test_a_full_disk_is_named_with_file_and_byte_and_nothing_is_lost(writer, options, file, folder):
     """A limit of the length of files stands for a full disk."""
     text = "".join(f"{number:x}{number * 7919 % 10007:x}\n" for number in range(20_000))
     (folder / "a.txt").write_text(text)
-    write_application("LineReader()", writer)
+    write_application("LineReader()", f'{writer}(file_path="out", {options})')
     ended = run_program([sys.executable, "-c", FULL], check=False, seconds=120)
     assert ended.returncode == 7, ended.stderr
-    assert re.search(
-        rf"{file} cannot be staged in the application's folder at byte [0-9]+: File too large; nothing of the window",
-        ended.stderr,
-    )
+    problem = "cannot be staged in the application's folder at byte [0-9]+: File too large; nothing of the window"
+    assert re.search(f"out/{file} {problem}", ended.stderr)
     assert "[staging-failed]" in ended.stderr
     assert written() == []
-    answer = CliRunner().invoke(main, ["launch", "app.py", "--once", "--no-sync", "--reference"])
+    answer = run(*REFERENCE)
     assert answer.exit_code == 0, answer.stderr
     (made,) = Path("out").iterdir()
     assert text_in(made) == text
 
 
-def text_in(file: Path) -> str:
+def text_in(file):
     """The lines of an output file."""
     if file.suffix == ".parquet":
         return "".join(f"{line}\n" for line in pq.read_table(file)["text"].to_pylist())

@@ -1,16 +1,15 @@
 """Whole launches on bad topics and tables: each ends with a code and a place, and loses nothing when it is repaired."""
 
 import re
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from dagkit.cli import main
 from dagkit.ledger import Ledger
 from dagkit_operators.kafka.consumers import CONSUMERS
+from tests.operators.kafka.topics_cast import login
 from tests.operators.sql.sql_cast import TestDatabase
 from tests.services.postgres import PASSWORD
 
@@ -53,30 +52,30 @@ def populate_dag(dag: Dag, conf) -> None:
         first = each
 """
 TO_FILES = 'PartWriter(file_path="out", format=str)'
-_hooks: list[Callable[[], object]] = []
+_hooks = []
 
 
-def once(item: Any) -> Any:
+def once(item):
     """Call what a test wants to happen while a window runs."""
     while _hooks:
         _hooks.pop()()
     return item
 
 
-def launched(*operators: str) -> Result:
+def launched(*operators):
     """Launch these operators one after the other."""
     Path("app.py").write_text(APPLICATION.replace("OPERATORS", f"[{', '.join(operators)}]"))
     return CliRunner().invoke(main, ["launch", "app.py", "--path", "app", "--once", "--no-sync", "--reference"])
 
 
-def launch(*operators: str) -> str:
+def launch(*operators):
     """Launch these operators, and return the report; empty if the launch succeeds."""
     answer = launched(*operators)
     assert (answer.exit_code == 0) == (re.search(r"\[[a-z-]+\]$", answer.stderr, re.MULTILINE) is None), answer.stderr
     return "" if answer.exit_code == 0 else answer.stderr
 
 
-def written() -> list[str]:
+def written():
     return sorted(line for file in Path("out").glob("*") for line in file.read_text().splitlines())
 
 
@@ -87,22 +86,30 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def call(kind: str, properties: Mapping[str, Any]) -> str:
-    """The text that makes an operator."""
-    return f"{kind}({', '.join(f'{name}={value!r}' for name, value in properties.items())})"
+def call(kind, properties, **texts):
+    """The text that makes an operator; `texts` are of Python."""
+    given = [f"{name}={value!r}" for name, value in properties.items()] + [
+        f"{name}={text}" for name, text in texts.items()
+    ]
+    return f"{kind}({', '.join(given)})"
 
 
-def read(address: str, topic: str, *, parse: str = "number", **reader: Any) -> tuple[str, str, str]:
+def read(address, topic, *, parse="number", settings=None, **reader):
     """Operators that write the messages of a topic to files."""
-    at = {"bootstrap_servers": address, **({"settings": reader.pop("settings")} if "settings" in reader else {})}
-    reading = call("KafkaReader", {**at, **reader}).removesuffix(")")
-    return call("KafkaSplitter", {**at, "topics": [topic]}), f"{reading}, parse={parse})", TO_FILES
+    at = {"bootstrap_servers": address, "settings": settings or {}}
+    split, reading = (
+        call("KafkaSplitter", {**at, "topics": [topic]}),
+        call("KafkaReader", {**at, **reader}, parse=parse),
+    )
+    return split, reading, TO_FILES
 
 
 def test_a_topic_that_is_not_there(kafka, folder):
     topic = f"absent-{folder.name}"
+    kafka.topic(name=f"{topic}s")
     report = launch(*read(kafka.address, topic))
     assert f"there is no topic {topic!r} at {kafka.address} [topic-missing]" in report
+    assert f"did you mean '{topic}s'?" in report
     kafka.produce(kafka.topic(name=topic), range(3))
     assert ", 3 offsets read, 6 B written to 1 file" in launched(*read(kafka.address, topic)).stdout
     assert written() == ["0", "1", "2"]
@@ -111,13 +118,12 @@ def test_a_topic_that_is_not_there(kafka, folder):
 def test_credentials_that_are_refused(kafka):
     topic = kafka.topic()
     kafka.produce(topic, range(3))
-    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "alice"}
-    wrong, right = ({**login, "sasl.password": password} for password in ("planted-secret", "alice-secret"))
-    report = launch(*read(kafka.login_address, topic, settings=wrong))
+    wrong, right = (login(kafka, **{"sasl.password": password}) for password in ("planted-secret", "alice-secret"))
+    report = launch(*read(kafka.login_address, topic, settings=wrong["settings"]))
     assert f"Kafka at {kafka.login_address} refuses the client" in report
     assert "[kafka-refused]" in report
     assert "planted-secret" not in report
-    assert launch(*read(kafka.login_address, topic, settings=right)) == ""
+    assert launch(*read(kafka.login_address, topic, settings=right["settings"])) == ""
     assert written() == ["0", "1", "2"]
 
 
@@ -130,7 +136,7 @@ def test_offsets_that_were_removed_before_they_were_read(kafka):
     kafka.remove_before(topic, 0, 6)
     report = launch(*read(kafka.address, topic))
     assert f"{topic}/0: the messages from offset 3 up to 6 were removed before they were read" in report
-    assert "retention.ms=86400000" in report
+    assert f"topic {topic} has retention.ms=86400000, retention.bytes=-1" in report
     assert "[offsets-removed]" in report
     assert launch(*read(kafka.address, topic, on_removed="skip")) == ""
     assert written() == ["0", "1", "2", "6", "7", "8"]
@@ -161,7 +167,7 @@ def test_a_transaction_that_another_producer_fenced(kafka):
     split, reader, _ = read(kafka.address, source)
     operators = split, reader, "Map(once)", call("KafkaWriter", {"bootstrap_servers": kafka.address, "topic": target})
 
-    def fences() -> None:
+    def fences():
         ledger = Ledger.open("app")
         writers = [f"{ledger.chain(name).dataset_id}/Operator 3.staged" for name in ledger.names()]
         for writer in writers:
@@ -184,7 +190,7 @@ def database(postgres):
 
 def test_a_table_whose_columns_changed(database):
     splitter = call("SqlSplitter", {**database.settings, "table": "numbers", "key": "number"})
-    reader = call("SqlReader", database.settings).replace(")", ", record_type=Row)")
+    reader = call("SqlReader", database.settings, record_type="Row")
     operators = splitter, reader, "Map(text)", TO_FILES
     database.rows("INSERT INTO numbers VALUES (1, 'one')")
     assert ", 2 positions read, 4 B written to 1 file" in launched(*operators).stdout
@@ -208,21 +214,16 @@ def test_a_table_whose_columns_changed(database):
     ],
 )
 def test_a_database_at_the_commit(database, postgres, happens, problem, code):
-    changes: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
+    def altered(change):
+        return lambda: database.rows(f"ALTER TABLE numbers {change}")
+
+    change, repair = {
         "goes down": (postgres.kill, postgres.start),
-        "has other columns": (
-            lambda: database.rows("ALTER TABLE numbers RENAME COLUMN text TO name"),
-            lambda: database.rows("ALTER TABLE numbers RENAME COLUMN name TO text"),
-        ),
-        "refuses a row": (
-            lambda: database.rows("ALTER TABLE numbers ADD CONSTRAINT small CHECK (number < 2)"),
-            lambda: database.rows("ALTER TABLE numbers DROP CONSTRAINT small"),
-        ),
-    }
-    change, repair = changes[happens]
+        "has other columns": (altered("RENAME COLUMN text TO name"), altered("RENAME COLUMN name TO text")),
+        "refuses a row": (altered("ADD CONSTRAINT small CHECK (number < 2)"), altered("DROP CONSTRAINT small")),
+    }[happens]
     _hooks.append(change)
-    written_to = {**database.settings, "table": "numbers", "waits_seconds": 0}
-    writer = call("SqlWriter", written_to).replace(")", ", record_type=Row)")
+    writer = call("SqlWriter", {**database.settings, "table": "numbers", "waits_seconds": 0}, record_type="Row")
     operators = "Items[int](items=(0, 1, 2))", "Map(once)", "Map(row)", writer
     try:
         report = launch(*operators)

@@ -4,24 +4,17 @@ from datetime import timedelta
 
 import pytest
 
-from dagkit import (
-    BatchedOperatorStats,
-    OperatorContext,
-    OperatorStats,
-    Partition,
-    PartitioningContext,
-    Response,
-)
+from dagkit import BatchedOperatorStats, OperatorContext, OperatorStats, Partition, PartitioningContext
 from dagkit.conf.values.attribute_values import attribute_value
 from dagkit.testing import FakeClock
 from dagkit_operators import StatelessLatencyBasedPartitioner, StatelessThroughputBasedPartitioner
-from dagkit_operators.partitioners import StatsAwarePartitioner
 
 CLOCK = FakeClock()
 BY_RATE = "StatelessThroughputBasedPartitioner:2:maximum_events=100:minimumEvents=10:cooldownMillis=2000"
 
 
-def _round(listener: StatsAwarePartitioner, rates: list[float], millis: int = 0) -> list[Response]:
+def _round(listener, rates, millis=0):
+    at = CLOCK.now() + timedelta(milliseconds=millis)
     return [
         listener.process_stats(
             BatchedOperatorStats(
@@ -32,16 +25,15 @@ def _round(listener: StatsAwarePartitioner, rates: list[float], millis: int = 0)
                 latency_ma_millis=rate,
                 partition=partition,
                 partitions=len(rates),
-                at=CLOCK.now() + timedelta(milliseconds=millis),
+                at=at,
             )
         )
         for partition, rate in enumerate(rates)
     ]
 
 
-def _listener(text: str = BY_RATE) -> StatsAwarePartitioner:
-    (listener,) = attribute_value(OperatorContext.STATS_LISTENERS, text)
-    assert isinstance(listener, StatsAwarePartitioner)
+def _listener():
+    (listener,) = attribute_value(OperatorContext.STATS_LISTENERS, BY_RATE)
     return listener
 
 
@@ -61,17 +53,17 @@ def test_each_partition_receives_its_load(rates, loads):
     assert [response.load_indicator for response in _round(_listener(), rates)] == loads
 
 
-def test_it_asks_when_the_load_has_lasted_for_the_cool_down():
+@pytest.mark.parametrize(
+    ("loads", "asked"),
+    [
+        ({0: 200, 1000: 200, 1999: 200, 2000: 200}, [False, False, False, True]),
+        ({0: 200, 1000: 90, 2000: 200}, [False, False, False]),
+    ],
+    ids=["it has lasted for the cool-down", "it passes"],
+)
+def test_it_asks_when_the_load_has_lasted(loads, asked):
     listener = _listener()
-    asked = [_round(listener, [200, 50], at)[-1].repartition_required for at in (0, 1000, 1999, 2000)]
-    assert asked == [False, False, False, True]
-
-
-def test_a_load_that_passes_is_not_asked_about():
-    listener = _listener()
-    _round(listener, [200, 50])
-    _round(listener, [90, 50], 1000)
-    assert not _round(listener, [200, 50], 2000)[-1].repartition_required
+    assert [_round(listener, [rate, 50], at)[-1].repartition_required for at, rate in loads.items()] == asked
 
 
 def test_what_could_not_be_helped_is_not_asked_for_again():
@@ -100,12 +92,9 @@ def test_latency_counts_milliseconds():
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "StatelessThroughputBasedPartitioner::maximum_events=1:minimum_events=2",
-        "StatelessLatencyBasedPartitioner::maximum_latency=1:minimum_latency=2",
-    ],
+    "text", ["Throughput:maximum_events=1:minimum_events", "Latency:maximum_latency=1:minimum_latency"]
 )
 def test_bounds_that_cross_are_reported(text):
+    kind, _, bounds = text.partition(":")
     with pytest.raises(ValueError, match="is greater than"):
-        attribute_value(OperatorContext.PARTITIONER, text)
+        attribute_value(OperatorContext.PARTITIONER, f"Stateless{kind}BasedPartitioner::{bounds}=2")

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dagkit import Block, Operator
+from dagkit import Block
 from dagkit_operators import (
     AvroReader,
     AvroReaderContext,
@@ -38,8 +39,7 @@ def parsed(line: str) -> dict[str, Any]:
 
 
 def time_in(line: str) -> float | None:
-    at: float | None = parsed(line)["at"]
-    return at
+    return parsed(line)["at"]
 
 
 def _lines(rows: Sequence[Row]) -> list[str]:
@@ -86,23 +86,15 @@ class Format:
         return Block(1, str(path), 0, path.stat().st_size, last=True)
 
 
-def _files(context: Any) -> Callable[..., Operator]:
-    return lambda **given: ReadFiles(reader_context=context, **given)
-
-
-TYPES = {"at": "double", "n": "int64"}
-
-
-def _csv_blocks(**given: Any) -> Operator:
-    return CsvReader(reader_context=CsvContext(types=TYPES), **given)
+CSV = CsvContext(types={"at": "double", "n": "int64"})
 
 
 FORMATS = [
-    Format("lines", _as_lines, LineReader, lambda **given: ReadFiles(parse=parsed, **given), time_in),
-    Format("JSON lines", _as_json, JsonLinesReader, _files(JsonLinesContext())),
-    Format("CSV", _as_csv, _csv_blocks, _files(CsvContext(types=TYPES))),
-    Format("Parquet", _as_parquet, ParquetReader, _files(ParquetContext())),
-    Format("Avro", _as_avro, AvroReader, _files(AvroReaderContext())),
+    Format("lines", _as_lines, LineReader, partial(ReadFiles, parse=parsed), time_in),
+    Format("JSON lines", _as_json, JsonLinesReader, partial(ReadFiles, reader_context=JsonLinesContext())),
+    Format("CSV", _as_csv, partial(CsvReader, reader_context=CSV), partial(ReadFiles, reader_context=CSV)),
+    Format("Parquet", _as_parquet, ParquetReader, partial(ReadFiles, reader_context=ParquetContext())),
+    Format("Avro", _as_avro, AvroReader, partial(ReadFiles, reader_context=AvroReaderContext())),
 ]
 """Every format with records."""
 

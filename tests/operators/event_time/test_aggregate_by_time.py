@@ -1,7 +1,8 @@
 """Aggregates in windows of event time equal those of Python, whatever the order and the batches of the records."""
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from operator import itemgetter
 
 import pytest
 from hypothesis import given
@@ -16,11 +17,9 @@ from dagkit_operators import (
     TumblingWindows,
     WindowResult,
 )
-from dagkit_operators.records.rejecting import Rejecting
+from tests.operators.ways import BOTH_WAYS, at_once
 
 START = datetime(1970, 1, 1, tzinfo=UTC)
-Item = tuple[str, int, int]
-"""A key, a second, and a value."""
 WINDOWS = [
     TumblingWindows(millis=10_000),
     SlidingWindows(millis=10_000, every_millis=4000),
@@ -28,39 +27,47 @@ WINDOWS = [
 ]
 
 
-def at(second: float) -> datetime:
+def at(second):
     return START + timedelta(seconds=second)
 
 
-def by_time(windows: Any = WINDOWS[0], **given: Any) -> AggregateByTime[Any, Any, Any]:
-    return AggregateByTime(
-        key=lambda item: item[0], time=lambda item: item[1], of=lambda item: item[2], windows=windows, **given
-    )
+def by_time(windows=WINDOWS[0], **given):
+    key, time, of = map(itemgetter, range(3))
+    return AggregateByTime(key=key, time=time, of=of, windows=windows, **given)
 
 
-def in_seconds(results: list[WindowResult[Any, Any]]) -> list[tuple[Any, ...]]:
-    return [
-        (r.key, (r.start - START).total_seconds(), (r.end - START).total_seconds(), r.result, r.revision)
-        for r in results
-    ]
+def result_of(item):
+    start, end = ((each - START) / timedelta(seconds=1) for each in (item.start, item.end))
+    return item.key, start, end, item.result, item.revision
 
 
-def expected(windows: Any, items: list[Item]) -> list[tuple[Any, ...]]:
+def in_order(results):
+    return sorted(results, key=lambda each: (each[2], each[1], each[0]))
+
+
+def after(alone, watermark, *items):
+    """The operator after a window at a watermark, and the results that it sent."""
+    alone = alone.restarted(watermark=at(watermark))
+    with alone.window():
+        alone.send(*items)
+    return alone, [result_of(item) for item in alone.sent()]
+
+
+def expected(windows, items):
     """The sums of all windows, computed from all records at once."""
     if not isinstance(windows, SessionWindows):
-        sums: dict[tuple[int, int, str], int] = {}
+        sums = Counter()
         for key, second, number in items:
             for start, end in windows.around(second * 10**6):
-                sums[end, start, key] = sums.get((end, start, key), 0) + number
-        return [(key, start / 10**6, end / 10**6, total, 0) for (end, start, key), total in sorted(sums.items())]
+                sums[key, start, end] += number
+        return in_order((key, start / 10**6, end / 10**6, total, 0) for (key, start, end), total in sums.items())
     gap, sessions = windows.gap_millis // 1000, []
-    for key in sorted({key for key, _, _ in items}):
-        for second, number in sorted((second, number) for other, second, number in items if other == key):
-            if sessions and sessions[-1][0] == key and second < sessions[-1][2]:
-                sessions[-1] = (key, sessions[-1][1], second + gap, sessions[-1][3] + number, 0)
-            else:
-                sessions.append((key, float(second), second + gap, number, 0))
-    return sorted(sessions, key=lambda each: (each[2], each[1], each[0]))
+    for key, second, number in sorted(items):
+        if sessions and sessions[-1][0] == key and second < sessions[-1][2]:
+            sessions[-1] = (key, sessions[-1][1], second + gap, sessions[-1][3] + number, 0)
+        else:
+            sessions.append((key, float(second), second + gap, number, 0))
+    return in_order(sessions)
 
 
 ITEMS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 40), st.integers(-5, 5)), max_size=12)
@@ -77,57 +84,44 @@ def test_results_equal_those_of_all_records_at_once(windows, batches, as_batches
         coming = [second for later in batches[index:] for _, second, _ in later]
         alone = alone.restarted(watermark=at(min(coming, default=100)))
         with alone.window():
-            if as_batches:
-                alone.send_batch(batch)
-            else:
-                alone.send(*batch)
+            (at_once if as_batches else Alone.send)(alone, *batch)
         assert alone.sent("late") == []
-        results += in_seconds(alone.sent())
-    items = [item for batch in batches for item in batch]
-    assert sorted(results, key=lambda each: (each[2], each[1], each[0])) == expected(windows, items)
+        results += map(result_of, alone.sent())
+    assert in_order(results) == expected(windows, [item for batch in batches for item in batch])
     assert alone.state in ({}, {"open_windows": {}})
 
 
-@pytest.mark.parametrize("as_batches", [False, True])
-def test_a_late_record_goes_to_late(as_batches):
+@BOTH_WAYS
+def test_a_late_record_goes_to_late(send):
     alone = Alone(by_time(), watermark=at(10))
     with alone.window():
         late, punctual = ("a", 9, 1), ("a", 10, 2)
-        alone.send_batch([late, punctual]) if as_batches else alone.send(late, punctual)
+        send(alone, late, punctual)
         assert alone.metrics == {"records_late": 1}
     assert alone.sent("late") == [late]
-    alone = alone.restarted(watermark=at(20))
-    with alone.window():
-        pass
-    assert in_seconds(alone.sent()) == [("a", 10, 20, 2, 0)]
+    assert after(alone, 20)[1] == [("a", 10, 20, 2, 0)]
 
 
 def test_a_record_that_is_late_for_some_windows_counts_in_the_others():
     alone = Alone(by_time(SlidingWindows(millis=10_000, every_millis=5000)), watermark=at(10))
-    with alone.window():
-        alone.send(("a", 7, 1))
+    alone, _ = after(alone, 10, ("a", 7, 1))
     assert alone.sent("late") == []
-    alone = alone.restarted(watermark=at(99))
-    with alone.window():
-        pass
-    assert in_seconds(alone.sent()) == [("a", 5, 15, 1, 0)]
+    assert after(alone, 99)[1] == [("a", 5, 15, 1, 0)]
 
 
 def test_a_record_that_is_late_and_allowed_revises_the_result():
     alone = Alone(by_time(allowed_lateness_millis=5000))
     with alone.window():
         alone.send(("a", 1, 1))
-    for watermark, sent, results in (
+    for watermark, sent, expected in (
         (10, [], [("a", 0, 10, 1, 0)]),
         (14, [("a", 2, 3), ("a", 3, 4)], [("a", 0, 10, 8, 1)]),
         (14, [], []),
         (14.5, [("a", 4, 1)], [("a", 0, 10, 9, 2)]),
         (15, [("a", 5, 1)], []),
     ):
-        alone = alone.restarted(watermark=at(watermark))
-        with alone.window():
-            alone.send(*sent)
-        assert in_seconds(alone.sent()) == results
+        alone, results = after(alone, watermark, *sent)
+        assert results == expected
     assert alone.sent("late") == [("a", 5, 1)]
     assert alone.state["open_windows"] == {}
 
@@ -136,14 +130,9 @@ def test_a_late_record_joins_sessions_that_were_sent():
     alone = Alone(by_time(SessionWindows(gap_millis=3000), allowed_lateness_millis=60_000))
     with alone.window():
         alone.send(("a", 1, 1), ("a", 5, 2))
-    alone = alone.restarted(watermark=at(9))
-    with alone.window():
-        pass
-    assert in_seconds(alone.sent()) == [("a", 1, 4, 1, 0), ("a", 5, 8, 2, 0)]
-    alone = alone.restarted(watermark=at(9))
-    with alone.window():
-        alone.send(("a", 3, 4))
-    assert in_seconds(alone.sent()) == [("a", 1, 8, 7, 1)]
+    alone, results = after(alone, 9)
+    assert results == [("a", 1, 4, 1, 0), ("a", 5, 8, 2, 0)]
+    assert after(alone, 9, ("a", 3, 4))[1] == [("a", 1, 8, 7, 1)]
 
 
 @pytest.mark.parametrize(("closes", "results"), [(False, []), (True, [("a", 0, 10, 1, 0)])])
@@ -151,21 +140,20 @@ def test_a_launch_that_ends_closes_windows_where_asked(closes, results):
     alone = Alone(by_time(close_when_drained=closes))
     with alone.window(last=True):
         alone.send(("a", 1, 1))
-    assert in_seconds(alone.sent()) == results
+    assert [result_of(item) for item in alone.sent()] == results
 
 
-@pytest.mark.parametrize("as_batches", [False, True])
-def test_an_item_without_a_time_is_rejected(as_batches):
+@BOTH_WAYS
+def test_an_item_without_a_time_is_rejected(send):
     items = [("a", "soon", 1), ("a", 1, 2)]
     alone = Alone(by_time(), connected=["rejected", "results"])
     with alone.window():
-        alone.send_batch(items) if as_batches else alone.send(*items)
+        send(alone, *items)
     (rejected,) = alone.sent("rejected")
     assert rejected.item == items[0]
     assert "'soon' has not the form of ISO 8601" in rejected.reason
-    assert issubclass(AggregateByTime, Rejecting)
     with pytest.raises(ItemRejected, match="soon"):
-        Alone(by_time(), connected=["results"]).send(*items)
+        send(Alone(by_time(), connected=["results"]), *items)
 
 
 def test_the_time_of_a_result_is_the_last_instant_of_its_window():

@@ -1,26 +1,14 @@
 """Windows of event time hold the same in every application, whatever the order, cuts, partitions and crashes."""
 
-from collections.abc import Iterable
 from contextlib import suppress
-from datetime import timedelta
+from operator import itemgetter
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagkit import (
-    Dag,
-    InputOperator,
-    InputPort,
-    Operator,
-    OperatorContext,
-    OutputPort,
-    Shutdown,
-    State,
-    StatelessPartitioner,
-    Until,
-)
+from dagkit import InputOperator, OperatorContext, OutputPort, Shutdown, State, StatelessPartitioner, Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.compiler import compile_application
 from dagkit.engine.points import Point
@@ -30,13 +18,11 @@ from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.stores import MemoryStore
 from dagkit.testing import Crash, CrashAfter, FakeClock
-from dagkit_operators import AggregateByTime, EventTime, StreamMerger, WindowResult
+from dagkit_operators import EventTime, Map, StreamMerger
 from tests.backends.slots import InSlots
+from tests.engine.cast import Collect, arrived
 from tests.examples import examples
-from tests.operators.event_time.sums import Late
-from tests.operators.event_time.test_aggregate_by_time import START, WINDOWS, Item, expected
-
-Looks = tuple[tuple[Item, ...], ...]
+from tests.operators.event_time.test_aggregate_by_time import WINDOWS, by_time, expected, in_order, result_of
 
 
 class Records(InputOperator):
@@ -44,7 +30,7 @@ class Records(InputOperator):
 
     kind = "any-cut.records/1"
     records = OutputPort[Any](main=True)
-    looks: Looks = ()
+    looks: tuple[tuple[tuple[str, int, int], ...], ...] = ()
     done = State(0)
 
     def emit_tuples(self) -> None:
@@ -55,57 +41,33 @@ class Records(InputOperator):
         self.done += 1
 
 
-class Results(Operator):
-    """Keeps results in a form that can be saved."""
-
-    kind = "any-cut.results/1"
-    results = InputPort[WindowResult[Any, Any]]()
-    received = State[list[Any]](list)
-
-    def process(self, item: WindowResult[Any, Any]) -> None:
-        start, end = ((each - START) / timedelta(seconds=1) for each in (item.start, item.end))
-        self.received.append([item.key, start, end, item.result, item.revision])
-
-
-def disorder(looks: Looks) -> int:
+def disorder(looks):
     """The most seconds by which a record is earlier than one before it."""
     seconds = [second for look in looks for _, second, _ in look]
     return max((max(seconds[: index + 1]) - second for index, second in enumerate(seconds)), default=0)
 
 
-def summed(sources: tuple[Looks, Looks], windows: Any, partitions: tuple[int, int], lateness: int) -> Any:
-    def draw(dag: Dag, conf: object) -> None:
+def summed(sources, windows, partitions, lateness):
+    def draw(dag, conf):
         merge = dag.add_operator("merge", StreamMerger[Any]())
         for number, (looks, inlet) in enumerate(zip(sources, (merge.data1, merge.data2), strict=True)):
-            records = dag.add_operator(f"records-{number}", Records(looks=looks))
             out_of_order = max(0, disorder(looks) - lateness) * 1000  # so no record is later than is allowed
-            time = EventTime(time=lambda item: item[1], out_of_order_millis=out_of_order, idle_millis=None)
+            time = EventTime(time=itemgetter(1), out_of_order_millis=out_of_order, idle_millis=None)
             timed = dag.add_operator(f"time-{number}", time)
             dag.set_operator_attribute(timed, OperatorContext.PARTITIONER, StatelessPartitioner(partitions[0]))
-            dag.add_stream(f"records-{number}", records.records, timed.input)
-            dag.add_stream(f"timed-{number}", timed.output, inlet)
-        aggregate = AggregateByTime(
-            key=lambda item: item[0],
-            time=lambda item: item[1],
-            of=lambda item: item[2],
-            windows=windows,
-            allowed_lateness_millis=lateness * 1000,
-        )
-        sums = dag.add_operator("sums", aggregate)
+            dag.add_operator(f"records-{number}", Records(looks=looks)) >> timed >> inlet
+        sums = dag.add_operator("sums", by_time(windows, allowed_lateness_millis=lateness * 1000))
         dag.set_operator_attribute(sums, OperatorContext.PARTITIONER, StatelessPartitioner(partitions[1]))
-        dag.add_stream("merged", merge.out, sums.input)
-        dag.add_stream("sums", sums.results, dag.add_operator("results", Results()).results)
-        dag.add_stream("late", sums.late, dag.add_operator("late", Late()).items)
+        results = dag.add_operator("in seconds", Map(lambda result: list(result_of(result))))
+        merge >> sums >> results >> dag.add_operator("results", Collect())
+        sums.late >> dag.add_operator("late", Collect())
 
     return draw
 
 
-Result = tuple[Any, ...]
-
-
-def unreplaced(results: Iterable[Result]) -> list[Result]:
+def unreplaced(results):
     """The results that no later one replaces: of the same window, or of a session that contains it."""
-    kept: list[Result] = []
+    kept = []
     for key, start, end, total, revision in results:
         replaced = [one for one in kept if one[0] == key and start <= one[1] and one[2] <= end]
         assert all(one[4] < revision for one in replaced)
@@ -113,15 +75,8 @@ def unreplaced(results: Iterable[Result]) -> list[Result]:
     return kept
 
 
-def received(loop: Loop, operator: str) -> list[Any]:
-    states: Any = loop.run_state.state.get(operator, ())
-    return [item for state in states for item in state.get("received", [])]
-
-
-ITEMS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 40), st.integers(-5, 5)), min_size=1, max_size=5).map(
-    tuple
-)
-LOOKS = st.lists(ITEMS, max_size=4).map(tuple)
+ITEM = st.tuples(st.sampled_from("ab"), st.integers(0, 40), st.integers(-5, 5))
+LOOKS = st.lists(st.lists(ITEM, min_size=1, max_size=5).map(tuple), max_size=4).map(tuple)
 
 
 @pytest.mark.gate(1)
@@ -139,7 +94,7 @@ def test_results_equal_those_of_all_records_at_once(windows, *, sources, partiti
     compilation = compile_application(summed(sources, windows, partitions, lateness))
     ledger, launched, clock = Ledger(MemoryStore()), RunSettings("nowhere", until=Until.IDLE), FakeClock()
 
-    def loop_of(**given: Any) -> Loop:
+    def loop_of(**given):
         backend = (InSlots if in_slots else ReferenceBackend)(compilation)
         return Loop(RunState(compilation, backend, ledger, launched, clock=clock, **given))
 
@@ -149,9 +104,8 @@ def test_results_equal_those_of_all_records_at_once(windows, *, sources, partiti
     loop = loop_of()
     loop.run()
     items = [item for looks in sources for look in looks for item in look]
-    found = list(map(tuple, received(loop, "results")))
-    results = sorted(unreplaced(found), key=lambda each: (each[2], each[1], each[0]))
-    assert received(loop, "late") == []
-    assert [each[:4] for each in results] == [each[:4] for each in expected(windows, items)]
+    found = [tuple(result) for result in arrived(loop, "results")]
+    assert arrived(loop, "late") == []
+    assert [each[:4] for each in in_order(unreplaced(found))] == [each[:4] for each in expected(windows, items)]
     assert lateness or {each[4] for each in found} <= {0}, "without lateness, no window is sent twice"
     assert not verify(ledger).faults

@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from dagkit import Dag, InputPort, OperatorContext, OutputPort, RowOperator, StatelessPartitioner
+from dagkit import InputPort, OperatorContext, OutputPort, RowOperator, StatelessPartitioner
 from dagkit.engine.points import Point
 from dagkit.launching import Machine, launch
 from dagkit_operators import (
@@ -28,6 +28,7 @@ from dagkit_operators import (
 )
 from tests.operators.driver_kills import kill_once
 from tests.operators.event_time.sums import START
+from tests.operators.ways import placed
 
 PHASES: Sequence[tuple[Sequence[tuple[str, int]], Sequence[tuple[str, int]]]] = (
     # sessions of `a` at 0 to 6 and 12; `b` is open at 20
@@ -70,45 +71,35 @@ def shown(result: WindowResult[str, int]) -> str:
     return f"{result.key} {start} {end} {result.result} {result.revision}"
 
 
-def timed(home: Path, at: int = -1, partitions: int = 2) -> Any:
+def timed(home, at=-1, partitions=2):
     """The application; with `at`, a worker is killed at that second."""
 
-    def draw(dag: Dag, conf: object) -> None:
-        def read(folder: str, **given: Any) -> Any:
-            find = dag.add_operator(f"find-{folder}", FileSplitterInput(scanner={"files": [str(home / folder)]}))
-            reader = LineReader(event_time=lambda line: line.split()[0], **given)
-            lines = dag.add_operator(f"read-{folder}", reader)
-            parse = dag.add_operator(f"parse-{folder}", Map(str.split))
-            dag.add_stream(f"blocks-{folder}", find.blocks_metadata_output, lines.blocks_metadata_input)
-            dag.add_stream(f"lines-{folder}", lines.messages, parse.input)
-            return parse.output
-
-        def write(name: str, outlet: Any) -> None:
-            dag.add_stream(f"to-{name}", outlet, dag.add_operator(name, PartWriter(file_path=str(home / name))).input)
-
+    def draw(dag, conf):
         merge = dag.add_operator("merge", StreamMerger[Any]())
-        kills = dag.add_operator("kills", Kills(at=at, marker=str(home / "killed")))
-        dag.add_stream("one", read("one", out_of_order_millis=2000), merge.data1)
-        dag.add_stream("two", read("two", idle_millis=0), merge.data2)
-        given: dict[str, Any] = {
-            "time": lambda item: item[0],
-            "key": lambda item: item[1],
-            "of": lambda item: int(item[2]),
-            "allowed_lateness_millis": 5000,
-        }
-        sessions = dag.add_operator("sessions", AggregateByTime(windows=SessionWindows(gap_millis=5000), **given))
-        tens = dag.add_operator("tens", AggregateByTime(windows=TumblingWindows(millis=10_000), **given))
-        for operator in (sessions, tens):
-            dag.set_operator_attribute(operator, OperatorContext.PARTITIONER, StatelessPartitioner(partitions))
-        dag.add_stream("merged", merge.out, kills.input)
-        dag.add_stream("all", kills.output, sessions.input, tens.input)
-        for operator, name in ((sessions, "sessions"), (tens, "tens")):
-            lines = dag.add_operator(f"{name}-lines", Map(shown))
-            dag.add_stream(f"{name}-results", operator.results, lines.input)
-            write(f"{name}-out", lines.output)
-            late = dag.add_operator(f"{name}-late", Map(" ".join))
-            dag.add_stream(f"{name}-lates", operator.late, late.input)
-            write(f"{name}-late-out", late.output)
+        of_two = (("one", merge.data1, {"out_of_order_millis": 2000}), ("two", merge.data2, {"idle_millis": 0}))
+        for folder, inlet, given in of_two:
+            operators = {
+                f"find-{folder}": FileSplitterInput(scanner={"files": [str(home / folder)]}),
+                f"read-{folder}": LineReader(event_time=lambda line: line.split()[0], **given),
+                f"parse-{folder}": Map(str.split),
+            }
+            placed(dag, **operators)[f"parse-{folder}"] >> inlet
+        kills = merge >> dag.add_operator("kills", Kills(at=at, marker=str(home / "killed")))
+        for name, windows in (("sessions", SessionWindows(gap_millis=5000)), ("tens", TumblingWindows(millis=10_000))):
+            aggregate = AggregateByTime(
+                time=lambda item: item[0],
+                key=lambda item: item[1],
+                of=lambda item: int(item[2]),
+                allowed_lateness_millis=5000,
+                windows=windows,
+            )
+            kills >> dag.add_operator(name, aggregate)
+            dag.set_operator_attribute(aggregate, OperatorContext.PARTITIONER, StatelessPartitioner(partitions))
+            outs = (f"{name}-lines", aggregate, Map(shown)), (f"{name}-late", aggregate.late, Map(" ".join))
+            for lines, outlet, as_text in outs:
+                file = "out" if outlet is aggregate else "late-out"
+                writer = PartWriter(file_path=str(home / f"{name}-{file}"))
+                outlet >> dag.add_operator(lines, as_text) >> dag.add_operator(f"{name}-{file}", writer)
 
     return draw
 

@@ -2,7 +2,6 @@
 
 import io
 import pickle
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import Field
 
-from dagkit import Block, Dag
+from dagkit import Block
 from dagkit.engine.failures import OperatorFailed
 from dagkit.testing import Alone, check_every_split_of
 from dagkit_operators import (
@@ -30,6 +29,7 @@ from dagkit_operators import (
 from dagkit_operators.formats.avro import MARKER
 from tests.engine.cast import Collect, Desk, arrived
 from tests.examples import examples
+from tests.operators.ways import chain
 
 SCHEMA = {
     "type": "record",
@@ -39,35 +39,52 @@ SCHEMA = {
 CODECS = ["null", "deflate", "bzip2", "xz", "snappy", "zstandard", "lz4"]
 
 
-def some(count: int) -> list[dict[str, Any]]:
+def some(count):
     return [{"number": number, "text": "ä" * (number % 7)} for number in range(count)]
 
 
-def avro(records: Sequence[Any], codec: str = "null", schema: Any = SCHEMA, *, block: int = 30) -> bytes:
+def avro(records, codec="null", schema=SCHEMA, *, block=30):
     """A file of blocks of some bytes each."""
     file = io.BytesIO()
     fastavro.writer(file, schema, records, codec=codec, sync_interval=block)
     return file.getvalue()
 
 
-def starts(content: bytes) -> list[int]:
+def blocks(content):
+    return list(fastavro.block_reader(io.BytesIO(content)))
+
+
+def starts(content):
     """Where the data blocks of a file start."""
-    return [block.offset for block in fastavro.block_reader(io.BytesIO(content))]
+    return [block.offset for block in blocks(content)]
 
 
-def read(content: bytes, *stretches: tuple[int, int], folder: Path, chunk_size: int = 64) -> list[Any]:
-    """The values of stretches of a file, one after the other."""
+def block_of(content, folder, start=0, end=None, number=0):
     path = folder / "file.avro"
     path.write_bytes(content)
-    reader = Alone(AvroReader(chunk_size=chunk_size), connected=["messages"])
-    for number, (start, end) in enumerate(stretches or [(0, len(content))]):
-        reader.work(Block(number, str(path), start, end, facts={"length": len(content)}))
-    return [record.value for record in reader.sent()]
+    return Block(number, str(path), start, len(content) if end is None else end, facts={"length": len(content)})
+
+
+def reading(content, folder, *cuts, reader=None, connected=None, **context):
+    """A reader that has read the stretches of a file between cuts, one after the other."""
+    alone = Alone(reader or AvroReader(reader_context=AvroReaderContext(**context)), connected=connected)
+    for number, (start, end) in enumerate(pairwise([0, *cuts, len(content)])):
+        alone.work(block_of(content, folder, start, end, number))
+    return alone
+
+
+def values(alone):
+    return [record.value for record in alone.sent()]
+
+
+def read(content, folder, *cuts, chunk_size=64):
+    """The values of a file; what is rejected has no receiver."""
+    return values(reading(content, folder, *cuts, reader=AvroReader(chunk_size=chunk_size), connected=["messages"]))
 
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_whatever_the_codec_the_records_are_those_of_the_file(codec, tmp_path):
-    assert read(avro(some(50), codec), folder=tmp_path) == some(50)
+    assert read(avro(some(50), codec), tmp_path) == some(50)
 
 
 @pytest.mark.gate(1)
@@ -76,14 +93,8 @@ def test_whatever_the_codec_the_records_are_those_of_the_file(codec, tmp_path):
 @pytest.mark.slow
 def test_no_split_loses_or_doubles_a_record(codec, buffer, tmp_path):
     content = avro(some(7), codec, block=1)
-    path = tmp_path / "file.avro"
-    path.write_bytes(content)
-    first = starts(content)[0]
-    proven = check_every_split_of(
-        AvroReader(chunk_size=buffer),
-        Block(0, str(path), 0, len(content), facts={"length": len(content)}),
-        positions=range(first - MARKER, len(content)),
-    )
+    positions = range(starts(content)[0] - MARKER, len(content))
+    proven = check_every_split_of(AvroReader(chunk_size=buffer), block_of(content, tmp_path), positions=positions)
     assert proven.records == 7
     assert proven.granted > 500
 
@@ -93,7 +104,7 @@ def test_a_cut_anywhere_gives_the_same_records(codec, tmp_path):
     content = avro(some(20), codec)
     assert len(starts(content)) > 3
     for cut in range(1, len(content)):
-        assert read(content, (0, cut), (cut, len(content)), folder=tmp_path) == some(20), cut
+        assert read(content, tmp_path, cut) == some(20), cut
 
 
 @settings(max_examples=examples(60))
@@ -106,66 +117,58 @@ def test_a_cut_anywhere_gives_the_same_records(codec, tmp_path):
 )
 def test_any_cuts_of_any_file_give_the_same_records(*, count, codec, block, cuts, chunk_size, tmp_path_factory):
     content = avro(some(count), codec, block=block)
-    bounds = sorted({0, *(cut % len(content) for cut in cuts), len(content)})
-    stretches = list(pairwise(bounds))
-    folder = tmp_path_factory.mktemp("avro")
-    assert read(content, *stretches, folder=folder, chunk_size=chunk_size) == some(count)
+    cuts = sorted({cut % len(content) for cut in cuts} - {0})
+    assert read(content, tmp_path_factory.mktemp("avro"), *cuts, chunk_size=chunk_size) == some(count)
 
 
 def test_a_record_bears_the_block_in_which_its_data_block_starts(tmp_path):
     content = avro(some(20))
-    path = tmp_path / "file.avro"
-    path.write_bytes(content)
-    reader, second = Alone(AvroReader()), starts(content)[1]
-    reader.work(Block(4, str(path), 0, second))
-    reader.work(Block(5, str(path), second, len(content)))
-    first = next(iter(fastavro.block_reader(io.BytesIO(content)))).num_records
-    assert [record.block_id for record in reader.sent()] == [4] * first + [5] * (20 - first)
+    first, second, *_ = blocks(content)
+    records = reading(content, tmp_path, second.offset).sent()
+    assert [record.block_id for record in records] == [0] * first.num_records + [1] * (20 - first.num_records)
 
 
 def test_values_need_not_be_records(tmp_path):
-    assert read(avro([1, None, 3], schema=["null", "long"]), folder=tmp_path) == [1, None, 3]
+    assert read(avro([1, None, 3], schema=["null", "long"]), tmp_path) == [1, None, 3]
 
 
-def test_a_file_without_records_is_read_to_its_end(tmp_path):
-    assert read(avro([]), folder=tmp_path) == []
-
-
-def broken(content: bytes, folder: Path) -> AvroBroken:
+def broken(content, folder):
     with pytest.raises(AvroBroken) as raised:
-        read(content, folder=folder)
+        read(content, folder)
     assert str(folder / "file.avro") in str(raised.value)
     assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)  # noqa: S301 - our own
     return raised.value
 
 
+def with_a_broken_marker(codec="null"):
+    """A file whose second block has no marker, and where its blocks start."""
+    content = avro(some(20), codec)
+    places = starts(content)
+    end = places[2] - 1
+    return content[:end] + bytes([content[end] ^ 1]) + content[end + 1 :], places
+
+
 @pytest.mark.parametrize("codec", CODECS)
 def test_a_marker_that_is_not_there_is_reported_with_its_block(codec, tmp_path):
-    content = bytearray(avro(some(20), codec))
-    _, second, third, *_ = starts(bytes(content))
-    content[third - 1] ^= 1
-    fault = broken(bytes(content), tmp_path)
+    content, (_, second, *_) = with_a_broken_marker(codec)
+    fault = broken(content, tmp_path)
     assert fault.place == second
     assert fault.problem.endswith(f"the data block at byte {second} cannot be read: expected sync marker not found")
 
 
 def test_a_reader_that_begins_behind_what_is_broken_does_not_pass_over_it_unsaid(tmp_path):
     """The block whose marker is broken belongs to one stretch, and that one fails."""
-    content = bytearray(avro(some(20)))
-    _, second, third, *_ = starts(bytes(content))
-    content[third - 1] ^= 1
+    content, (_, second, *_) = with_a_broken_marker()
     for cut in range(1, len(content)):
-        stretches = [(0, cut), (cut, len(content))]
         with pytest.raises(AvroBroken, match=f"byte {second} "):
-            read(bytes(content), *stretches, folder=tmp_path)
+            read(content, tmp_path, cut)
 
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_no_byte_of_a_block_can_change_the_count_of_records_unsaid(codec, tmp_path):
     content = avro(some(20), codec)
     place = starts(content)[1]
-    count = content[place]
-    changed = content[:place] + bytes([count - 2]) + content[place + 1 :]
+    changed = content[:place] + bytes([content[place] - 2]) + content[place + 1 :]
     assert broken(changed, tmp_path).place == place
 
 
@@ -189,11 +192,10 @@ def test_what_is_no_avro_file_is_reported(content, tmp_path):
 
 
 def test_a_file_that_was_cut_meanwhile_is_reported_as_such(tmp_path):
-    content = avro(some(20))
-    path = tmp_path / "file.avro"
-    path.write_bytes(content[:-5])
+    block = block_of(avro(some(20)), tmp_path)
+    Path(block.path).write_bytes(avro(some(20))[:-5])
     with pytest.raises(FileChanged, match="had"):
-        Alone(AvroReader()).work(Block(0, str(path), 0, len(content), facts={"length": len(content)}))
+        Alone(AvroReader()).work(block)
 
 
 @dataclass
@@ -202,32 +204,24 @@ class Reading:
     text: str | None
 
 
-def test_records_are_typed_and_selected_while_they_are_read(tmp_path):
-    path = tmp_path / "file.avro"
-    path.write_bytes(avro(some(20)))
-    block = Block(0, str(path), 0, path.stat().st_size)
-    for context, wanted in (
-        (AvroReaderContext(record_type=Reading), [Reading(**one) for one in some(20)]),
-        (AvroReaderContext(columns=("number",)), [{"number": number} for number in range(20)]),
-        (
-            AvroReaderContext(columns=("text",), where=value.field("number") > 17),
-            [{"text": "ä" * 4}, {"text": "ä" * 5}],
-        ),
-        (AvroReaderContext(where=pc.field("number") > 18), some(20)[19:]),
-    ):
-        reader = Alone(AvroReader(reader_context=context))
-        reader.work(block)
-        assert [record.value for record in reader.sent()] == wanted
+@pytest.mark.parametrize(
+    ("context", "wanted"),
+    [
+        ({"record_type": Reading}, [Reading(**one) for one in some(20)]),
+        ({"columns": ("number",)}, [{"number": number} for number in range(20)]),
+        ({"columns": ("text",), "where": value.field("number") > 17}, [{"text": "ä" * 4}, {"text": "ä" * 5}]),
+        ({"where": pc.field("number") > 18}, some(20)[19:]),
+    ],
+)
+def test_records_are_typed_and_selected_while_they_are_read(context, wanted, tmp_path):
+    assert values(reading(avro(some(20)), tmp_path, **context)) == wanted
 
 
 def test_a_column_may_name_a_type_that_a_column_left_out_defines(tmp_path):
     kind = {"type": "enum", "name": "Kind", "symbols": ["a", "b"]}
     fields = [{"name": "first", "type": kind}, {"name": "second", "type": "Kind"}]
-    path = tmp_path / "file.avro"
-    path.write_bytes(avro([{"first": "a", "second": "b"}], schema={"type": "record", "name": "R", "fields": fields}))
-    reader = Alone(AvroReader(reader_context=AvroReaderContext(columns=("second",))))
-    reader.work(Block(0, str(path), 0, path.stat().st_size))
-    assert [record.value for record in reader.sent()] == [{"second": "b"}]
+    content = avro([{"first": "a", "second": "b"}], schema={"type": "record", "name": "R", "fields": fields})
+    assert values(reading(content, tmp_path, columns=("second",))) == [{"second": "b"}]
 
 
 def test_a_record_that_its_type_refuses_is_rejected(tmp_path):
@@ -236,11 +230,7 @@ def test_a_record_that_its_type_refuses_is_rejected(tmp_path):
         number: Annotated[int, Field(lt=2)]
 
     content = avro(some(3), block=1000)
-    path = tmp_path / "file.avro"
-    path.write_bytes(content)
-    reader = Alone(AvroReader(reader_context=AvroReaderContext(record_type=Odd)))
-    reader.work(Block(0, str(path), 0, len(content)))
-    (rejected,) = reader.sent("rejected")
+    (rejected,) = reading(content, tmp_path, record_type=Odd).sent("rejected")
     assert (rejected.start, rejected.text) == (starts(content)[0], "{'number': 2}")
     assert rejected.reason == "number: Input should be less than 2"
 
@@ -251,69 +241,53 @@ def test_a_record_that_cannot_be_converted_is_rejected_with_the_place_of_its_dat
         kind = "test.avro-numbers/1"
 
         def convert_to_record(self, content: Any) -> int:
-            number: int = content.number if isinstance(content, Reading) else content["number"]
+            number = content.number if isinstance(content, Reading) else content["number"]
             if number % 3 == 2:
                 raise ValueError("odd")
             return number
 
     content = avro(some(9))
-    path = tmp_path / "file.avro"
-    path.write_bytes(content)
-    reader = Alone(Numbers(reader_context=context))
-    reader.work(Block(0, str(path), 0, len(content)))
-    parts: list[Any] = list(fastavro.block_reader(io.BytesIO(content)))
-    places = [part.offset for part in parts for one in part if one["number"] % 3 == 2]
+    reader = reading(content, tmp_path, reader=Numbers(reader_context=context))
+    places = [block.offset for block in blocks(content) for one in block if one["number"] % 3 == 2]
     assert len(set(places)) > 1
     assert [one.start for one in reader.sent("rejected")] == places
-    assert [record.value for record in reader.sent()] == [0, 1, 3, 4, 6, 7]
+    assert values(reader) == [0, 1, 3, 4, 6, 7]
 
 
-@pytest.mark.parametrize("schema", [None, ["null", "long"]])
-def test_a_file_without_the_wanted_columns_is_an_error(schema, tmp_path):
-    path = tmp_path / "file.avro"
-    path.write_bytes(avro(some(3)) if schema is None else avro([1], schema=schema))
-    reader = Alone(AvroReader(reader_context=AvroReaderContext(columns=("numbr",))))
+@pytest.mark.parametrize("content", [avro(some(3)), avro([1], schema=["null", "long"])], ids=["records", "numbers"])
+def test_a_file_without_the_wanted_columns_is_an_error(content, tmp_path):
     with pytest.raises(ColumnsMismatched, match=r"avro: (the file has no column 'numbr'|its values are no records)"):
-        reader.work(Block(0, str(path), 0, path.stat().st_size))
+        reading(content, tmp_path, columns=("numbr",))
 
 
 # ---- with the output `rejected` connected
 
 
-def rejecting(*stretches: tuple[int, int], path: Path) -> tuple[list[Any], list[tuple[int | None, str]]]:
-    """The values of the stretches of a file, and what was rejected."""
-    reader = Alone(AvroReader())
-    for number, (start, end) in enumerate(stretches):
-        reader.work(Block(number, str(path), start, end, facts={"length": stretches[-1][1]}))
-    return [record.value for record in reader.sent()], [(bad.start, bad.reason) for bad in reader.sent("rejected")]
+def rejecting(content, folder, *cuts):
+    """The values of a file, and what was rejected."""
+    reader = reading(content, folder, *cuts)
+    return values(reader), [(bad.start, bad.reason) for bad in reader.sent("rejected")]
 
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_a_broken_data_block_is_rejected_and_the_others_are_read(codec, tmp_path):
-    content = bytearray(avro(some(20), codec))
-    second, third, fourth = starts(bytes(content))[1:4]
-    content[third - 1] ^= 1
-    (path := tmp_path / "file.avro").write_bytes(content)
-    data = [list(block) for block in fastavro.block_reader(io.BytesIO(avro(some(20), codec)))]
-    for cut in (0, second, second + 1, third, third + 1, fourth):
-        values, rejected = rejecting((0, cut), (cut, len(content)), path=path)
-        assert rejected == [(second, "expected sync marker not found")]
-        assert values == [value for number, block in enumerate(data) if number not in {1, 2} for value in block]
+    content, (_, second, third, fourth, *_) = with_a_broken_marker(codec)
+    first, _, _, *rest = blocks(avro(some(20), codec))
+    expected = [value for block in (first, *rest) for value in block]
+    for cut in (second, second + 1, third, third + 1, fourth):
+        assert rejecting(content, tmp_path, cut) == (expected, [(second, "expected sync marker not found")])
 
 
 def test_a_file_that_ends_in_a_data_block_is_read_up_to_it(tmp_path):
-    content = avro(some(20))[:-5]
-    (path := tmp_path / "file.avro").write_bytes(content)
-    values, ((start, _),) = rejecting((0, len(content)), path=path)
-    assert start == starts(avro(some(20)))[-1]
-    last = list(fastavro.block_reader(io.BytesIO(avro(some(20)))))[-1]
-    assert values == some(20)[: -last.num_records]
+    content = avro(some(20))
+    read, ((start, _),) = rejecting(content[:-5], tmp_path)
+    last = blocks(content)[-1]
+    assert (read, start) == (some(20)[: -last.num_records], last.offset)
 
 
 def test_a_file_that_is_no_avro_is_rejected_as_a_whole(tmp_path):
-    (path := tmp_path / "file.avro").write_bytes(b"one\ntwo\n")
-    values, ((start, _),) = rejecting((0, 8), path=path)
-    assert (values, start) == ([], 0)
+    read, ((start, _),) = rejecting(b"one\ntwo\n", tmp_path)
+    assert (read, start) == ([], 0)
 
 
 class Keep(Collect):
@@ -329,16 +303,12 @@ class Keep(Collect):
 def test_a_block_that_waits_is_left_after_its_file_was_replaced_by_a_longer_one(damage, tmp_path):
     """The block sees only the beginning of the copy, which is found as a new file."""
     path = tmp_path / "file.avro"
-
-    def draw(dag: Dag, conf: object) -> None:
-        find = dag.add_operator("find", FileSplitterInput(scanner={"files": [str(path)]}))
-        find >> dag.add_operator("read", AvroReader()) >> dag.add_operator("collect", Keep())
-
+    find = FileSplitterInput(scanner={"files": [str(path)]})
+    desk = Desk(tmp_path, chain(find=find, read=AvroReader(), collect=Keep()))
     path.write_bytes(damage(avro(some(3))))
     with pytest.raises(OperatorFailed, match="connect the output `rejected`") as raised:
-        Desk(tmp_path, draw).run()
+        desk.run()
     assert raised.value.code == "avro-broken"
     path.write_bytes(avro(some(9)))
-    desk = Desk(tmp_path, draw)
     assert arrived(desk.run()) == list(range(9))
     assert desk.faults() == []

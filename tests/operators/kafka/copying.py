@@ -13,6 +13,7 @@ from dagkit.engine.points import Point
 from dagkit.launching import Machine, launch
 from dagkit_operators import KafkaMessage, KafkaReader, KafkaSplitter, KafkaWriter, PartWriter
 from tests.operators.driver_kills import kill_once
+from tests.operators.ways import placed
 
 Backend = Literal["reference", "spark"]
 
@@ -46,23 +47,17 @@ class Copy(StreamingApplication):
     killed: str = ""
 
     def populate_dag(self, dag: Dag, conf: Config) -> None:
-        splitter = dag.add_operator(
-            "splitter",
-            KafkaSplitter(
-                bootstrap_servers=self.address,
-                topics=[self.source],
-                range_size=7,
-                endless=self.endless,
-                interval_millis=5,
-            ),
+        at = {"bootstrap_servers": self.address}
+        ranges = {"range_size": 7, "endless": self.endless, "interval_millis": 5}
+        copies = placed(
+            dag,
+            splitter=KafkaSplitter(**at, topics=[self.source], **ranges),
+            reader=KafkaReader(**at, batch_size=4, poll_millis=5),
+            values=Values(deadly=self.deadly, killed=self.killed),
+            writer=KafkaWriter(**at, topic=self.target),
         )
-        reader = dag.add_operator("reader", KafkaReader(bootstrap_servers=self.address, batch_size=4, poll_millis=5))
-        dag.set_operator_attribute(reader, OperatorContext.PARTITIONER, StatelessPartitioner(2))
-        values = dag.add_operator("values", Values(deadly=self.deadly, killed=self.killed))
-        writer = dag.add_operator("writer", KafkaWriter(bootstrap_servers=self.address, topic=self.target))
-        files = dag.add_operator("files", PartWriter(file_path=self.out))
-        splitter >> reader >> values
-        dag.add_stream("copied", values.output, writer.input, files.input)
+        dag.set_operator_attribute(copies["reader"], OperatorContext.PARTITIONER, StatelessPartitioner(2))
+        copies["values"] >> dag.add_operator("files", PartWriter(file_path=self.out))
 
 
 def written_to(out: Path) -> list[int]:

@@ -1,12 +1,10 @@
 """Consumers that are kept between readers: which one is lent, and where it continues."""
 
-from typing import Any
-
 import pytest
 
 from dagkit_operators.kafka import consumers
-from dagkit_operators.kafka.consumers import DEFAULTS, SKIPPED_MESSAGES, Consumers, Fetched, Positioned
-from tests.services.broker import QUIET, Broker
+from dagkit_operators.kafka.consumers import DEFAULTS, SKIPPED_MESSAGES, Consumers, Fetched
+from tests.services.broker import QUIET
 
 pytestmark = pytest.mark.slow
 
@@ -21,13 +19,13 @@ def kept(request, monkeypatch):
     own.close()
 
 
-def settings(broker: Broker) -> dict[str, Any]:
+def settings(broker):
     return {**DEFAULTS, **QUIET, "bootstrap.servers": broker.address, "isolation.level": "read_committed"}
 
 
-def read(source: Positioned, upto: int) -> list[int]:
+def read(source, upto):
     """The offsets of the next messages."""
-    found: list[int] = []
+    found = []
     while source.offset < upto:
         messages = source.fetch(100).messages
         found += messages.offsets
@@ -38,8 +36,7 @@ def read(source: Positioned, upto: int) -> list[int]:
 def test_a_consumer_skips_a_few_messages_that_another_reader_has_read(kafka, kept):
     topic = kafka.topic()
     kafka.produce(topic, range(10))
-    with kept.at(settings(kafka), topic, 0, 0, 100) as first:
-        source = first
+    with kept.at(settings(kafka), topic, 0, 0, 100) as source:
         messages = source.fetch(100).messages
         source.use(messages, 2)
     assigned = source._queue

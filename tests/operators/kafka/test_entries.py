@@ -16,6 +16,7 @@ MESSAGES = [
     Outgoing(b"a", b"1", (("trace", b"x"), ("trace", None)), 5_000),
     Outgoing(None, b"2", (), None),
     Outgoing(b"c", None, (), 7_000),
+    Outgoing(b"", b"", (), 8_000),
 ]
 
 
@@ -40,13 +41,14 @@ def staged_before(messages: list[Outgoing]) -> bytes:
 
 def staged_now(messages: list[Outgoing]) -> bytes:
     entry = OpenEntry()
-    entry.add(columns_of(messages))
+    for batch in filter(None, (messages[:1], messages[1:])):
+        entry.add(columns_of(batch))
     return entry.content().to_pybytes()
 
 
 @pytest.mark.parametrize("staged", [staged_now, staged_before])
 @pytest.mark.parametrize(
-    "messages", [MESSAGES, MESSAGES[1:2], MESSAGES[2:]], ids=["all columns", "a value", "no value"]
+    "messages", [MESSAGES, MESSAGES[1:2], MESSAGES[2:3]], ids=["all columns", "a value", "no value"]
 )
 def test_an_entry_has_the_messages_that_were_staged(staged, messages):
     found = [message for columns in columns_in(staged(messages)) for message in messages_in(columns)]
@@ -87,18 +89,22 @@ class Slow(Window):
             return 0
 
 
+def prepared(topic, settings):
+    target = TransactionalTopic(settings, topic, "dagkit-windows")
+    target.prepare(f"{topic}/writer")
+    return target
+
+
 @pytest.mark.slow
 def test_a_transaction_that_is_open_for_too_long_is_reported_and_written_once_by_the_next_launch(kafka):
     topic, at = kafka.topic(), {**QUIET, "bootstrap.servers": kafka.address}
     entry = staged_now([Outgoing(None, b"1")])
-    slow = TransactionalTopic({**at, "transaction.timeout.ms": 1000}, topic, "dagkit-windows")
-    slow.prepare(f"{topic}/writer")
+    slow = prepared(topic, {**at, "transaction.timeout.ms": 1000})
     with pytest.raises(TransactionFenced, match=r"was open for longer than transaction\.timeout\.ms=1000") as raised:
         slow.apply(Slow(1, entry, Topics(at), Partition(topic, 0)))
     assert "set `transaction.timeout.ms`" in raised.value.help
     slow.close()
-    next_launch = TransactionalTopic(at, topic, "dagkit-windows")
-    next_launch.prepare(f"{topic}/writer")
+    next_launch = prepared(topic, at)
     next_launch.apply(Window(1, entry))
     next_launch.close()
     assert kafka.committed(topic) == [[b"1"]]
@@ -107,8 +113,7 @@ def test_a_transaction_that_is_open_for_too_long_is_reported_and_written_once_by
 @pytest.mark.slow
 def test_a_window_that_an_earlier_version_staged_is_delivered(kafka):
     topic = kafka.topic()
-    target = TransactionalTopic({**QUIET, "bootstrap.servers": kafka.address}, topic, "dagkit-windows")
-    target.prepare(f"{topic}/writer")
+    target = prepared(topic, {**QUIET, "bootstrap.servers": kafka.address})
     target.apply(Window(1, staged_before([Outgoing(None, b"1"), Outgoing(None, b"2")])))
     target.apply(Window(2, staged_before([Outgoing(b"a", b"3", (("h", b"x"),), 5_000)])))
     target.close()

@@ -2,18 +2,15 @@
 
 import logging
 import signal
-import threading
-from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from dagkit import ApplicationFaults, Dag, OperatorContext, StatelessPartitioner, Until
+from dagkit import ApplicationFaults, OperatorContext, StatelessPartitioner, Until
 from dagkit.compiler import compile_application
-from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.points import Point
 from dagkit.ledger.audit.verify import verify
 from dagkit.testing import Alone, FakeClock
@@ -21,55 +18,52 @@ from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import AggregateByTime, KafkaMessage, KafkaReader, KafkaSplitter, Map, TumblingWindows
 from dagkit_operators.kafka import consumers, topics
 from dagkit_operators.kafka.faults import OffsetsRemoved
-from tests.engine.cast import Collect, Desk, Draw, Hurried, arrived
+from tests.engine.cast import Collect, Desk, Hurried, arrived
 from tests.engine.poison_cast import die, killed, set_aside
+from tests.operators.kafka.topics_cast import login, transact
 from tests.operators.looking import look_for_long, looks
 from tests.operators.outages import at_outage
-from tests.services.broker import Broker
+from tests.operators.ways import placed, refused, when
 
 pytestmark = pytest.mark.slow
 
+ENDLESS = pytest.mark.parametrize("endless", [False, True], ids=["ranges", "without an end"])
+
 
 def number(message: KafkaMessage) -> int:
-    assert message.value is not None
     return int(message.value)
 
 
-def collected(
-    broker: Broker, *topics: str, partitions: int = 1, rejected: bool = False, reader: Any = None, **properties: Any
-) -> Draw:
+def collected(broker, *topics, partitions=1, rejected=False, reader=(), **properties):
     """An application that collects the messages of topics."""
 
-    def draw(dag: Dag, conf: object) -> None:
-        splitter = dag.add_operator(
-            "splitter", KafkaSplitter(**{"bootstrap_servers": broker.address, "topics": topics, **properties})
+    def draw(dag, conf):
+        at = {"bootstrap_servers": broker.address}
+        split = KafkaSplitter(**{**at, "topics": topics, **properties})
+        copies = placed(
+            dag, splitter=split, reader=KafkaReader(**{**at, "parse": number, **dict(reader)}), collect=Collect()
         )
-        read = dag.add_operator(
-            "reader", KafkaReader(**{"bootstrap_servers": broker.address, "parse": number, **(reader or {})})
-        )
-        dag.set_operator_attribute(read, OperatorContext.PARTITIONER, StatelessPartitioner(partitions))
-        splitter >> read
-        dag.add_stream("messages", read.messages, dag.add_operator("collect", Collect()).input)
+        dag.set_operator_attribute(copies["reader"], OperatorContext.PARTITIONER, StatelessPartitioner(partitions))
         if rejected:
-            places = dag.add_operator(
-                "places", Map(lambda each: f"{each.path} {each.start} {each.text} {each.item.place}")
-            )
-            dag.add_stream("rejected", read.rejected, places.input)
-            places >> dag.add_operator("refused", Collect())
+            places = Map(lambda each: f"{each.path} {each.start} {each.text} {each.item.place}")
+            copies["reader"].rejected >> dag.add_operator("places", places) >> dag.add_operator("refused", Collect())
 
     return draw
 
 
-@contextmanager
-def refused(code: str, text: str | None = None) -> Iterator[pytest.ExceptionInfo[OperatorFailed]]:
-    """The block fails with this code."""
-    with pytest.raises(OperatorFailed, match=text) as raised:
-        yield raised
-    assert raised.value.code == code
-
-
-def numbers(loop: Any) -> list[int]:
+def numbers(loop):
     return sorted(arrived(loop))
+
+
+def filled(broker, count=10, **config):
+    """A topic with so many numbers."""
+    topic = broker.topic(**config)
+    broker.produce(topic, range(count))
+    return topic
+
+
+def as_it_runs(act):
+    return when(Point.PLANNED, 1, act)
 
 
 # ---- what is read
@@ -87,16 +81,14 @@ def test_all_messages_of_all_partitions_are_read_once_and_proven(kafka, tmp_path
     assert (proof.input, len(proof.sources), proof.positions) == ("reader.ranges", 2, 150)
 
 
-def clients() -> int:
+def clients():
     """The clients of Kafka in this process."""
     return sum(thread.read_text() == "rdk:main\n" for thread in Path("/proc/self/task").glob("*/comm"))
 
 
 @pytest.mark.parametrize("crashes", [False, True])
 def test_a_run_leaves_no_client(kafka, tmp_path, crashes):
-    topic = kafka.topic(2)
-    kafka.produce(topic, range(10))
-    before = clients()
+    topic, before = filled(kafka), clients()
     desk = Desk(tmp_path, collected(kafka, topic, range_size=3, partitions=2))
     if crashes:
         desk.crash(CrashAfter(Point.STAGED, 1))
@@ -110,7 +102,7 @@ def test_a_search_in_child_processes_reads_with_consumers_of_its_own(kafka, tmp_
     kafka.produce(topic, range(30), partition=0)
     kafka.produce(topic, range(30, 60), partition=1)  # its consumer is kept when that of the other partition is closed
 
-    def number_or_failure(message: KafkaMessage) -> int:
+    def number_or_failure(message):
         if number(message) == 29:
             raise RuntimeError("a defect")
         return number(message)
@@ -121,43 +113,19 @@ def test_a_search_in_child_processes_reads_with_consumers_of_its_own(kafka, tmp_
     assert set_aside(desk) == [(29, 30)]
 
 
-def test_a_message_has_its_place_its_time_its_key_and_its_headers(kafka, tmp_path):
-    topic = kafka.topic()
-    kafka.produce(topic, [("a", "1")], timestamp=1_000, headers=[("trace", b"x"), ("trace", None)])
-    kafka.produce(topic, [(None, None)], timestamp=2_000)
-
-    def all_of(message: KafkaMessage) -> str:
-        return repr(message)
-
-    loop = Desk(tmp_path, collected(kafka, topic, reader={"parse": all_of})).run()
-    assert arrived(loop) == [
-        repr(KafkaMessage(topic, 0, 0, 1_000, b"a", b"1", (("trace", b"x"), ("trace", None)))),
-        repr(KafkaMessage(topic, 0, 1, 2_000, None, None)),
-    ]
-
-
 def test_only_committed_messages_are_read_and_the_ends_of_transactions_count_as_read(kafka, tmp_path):
     topic = kafka.topic()
-    with kafka.transaction("commits") as producer:
-        producer.produce(topic, b"1")
-    aborts = kafka.producer(transactional_id="aborts")
-    aborts.init_transactions()
-    aborts.begin_transaction()
-    aborts.produce(topic, b"2")
-    aborts.flush()
-    aborts.abort_transaction()
-    with kafka.transaction("commits") as producer:
-        producer.produce(topic, b"3")
+    for value, commits in ((b"1", True), (b"2", False), (b"3", True)):
+        transact(kafka, topic, value, commits=commits)
     kafka.settle(topic)
     desk = Desk(tmp_path, collected(kafka, topic))
     assert numbers(desk.run()) == [1, 3]
     assert verify(desk.ledger()).is_complete
-    everything = Desk(tmp_path / "all", collected(kafka, topic, uncommitted=True))
-    assert numbers(everything.run()) == [1, 2, 3]
+    assert numbers(Desk(tmp_path / "all", collected(kafka, topic, uncommitted=True)).run()) == [1, 2, 3]
 
 
 def test_a_compacted_topic_is_read_without_the_messages_that_are_gone(kafka, tmp_path):
-    def there() -> list[int]:
+    def there():
         return [int(value) for value in kafka.committed(topic)[0]]
 
     topic = kafka.topic(cleanup_policy="compact", segment_ms="50", min_cleanable_dirty_ratio="0.01")
@@ -175,7 +143,7 @@ def test_a_compacted_topic_is_read_without_the_messages_that_are_gone(kafka, tmp
     assert read[-1] == latest
 
 
-@pytest.mark.parametrize("endless", [False, True], ids=["ranges", "without an end"])
+@ENDLESS
 def test_messages_after_an_open_transaction_wait_for_its_end(kafka, tmp_path, endless):
     topic = kafka.topic()
     desk = Desk(tmp_path, collected(kafka, topic, endless=endless))
@@ -207,7 +175,7 @@ def test_a_pattern_finds_topics_and_later_launches_find_new_topics_and_partition
     assert f"topic {second} has a new partition 0, which is read from offset 0" in caplog.text
 
 
-@pytest.mark.parametrize("endless", [False, True], ids=["ranges", "without an end"])
+@ENDLESS
 def test_a_topic_that_appears_after_a_look_that_found_none_is_read_from_its_start(kafka, tmp_path, endless):
     draw = collected(kafka, pattern=f"late-{tmp_path.name}", start="latest", endless=endless)
     desk = Desk(tmp_path, draw, backend=Hurried)
@@ -217,30 +185,24 @@ def test_a_topic_that_appears_after_a_look_that_found_none_is_read_from_its_star
     assert desk.faults() == []
 
 
-def test_a_topic_that_appears_while_it_runs_is_read_from_its_start(kafka, tmp_path):
-    first = kafka.topic(name=f"one-{tmp_path.name}")
-    kafka.produce(first, range(10))
-    pattern = rf"(one|two)-{tmp_path.name}"
-    desk = Desk(
-        tmp_path, collected(kafka, pattern=pattern, interval_millis=1, topics_interval_millis=1), until=Until.IDLE
-    )
+def test_a_topic_and_a_partition_that_appear_while_it_runs_are_read_from_their_start(kafka, tmp_path):
+    first = filled(kafka, name=f"one-{tmp_path.name}")
 
-    def appears(point: Point, window: int) -> None:
-        if (point, window) == (Point.PLANNED, 1):
-            kafka.produce(kafka.topic(name=f"two-{tmp_path.name}"), range(10, 20))
+    def appear():
+        kafka.produce(kafka.topic(name=f"two-{tmp_path.name}"), range(10, 20))
+        kafka.add_partitions(first, 2)
+        kafka.produce(first, range(20, 30), partition=1)
 
-    assert numbers(desk.run(probe=appears)) == list(range(20))
+    often = {"interval_millis": 1, "topics_interval_millis": 1}
+    draw = collected(kafka, pattern=rf"(one|two)-{tmp_path.name}", **often)
+    assert numbers(Desk(tmp_path, draw, until=Until.IDLE).run(probe=as_it_runs(appear))) == list(range(30))
 
 
 def test_a_topic_that_keeps_the_time_of_its_broker_has_that(kafka, tmp_path):
     topic = kafka.topic(message_timestamp_type="LogAppendTime")
     kafka.produce(topic, [1], timestamp=1_000)
-    before = datetime(2020, 1, 1, tzinfo=UTC).timestamp() * 1000
-
-    def time_of(message: KafkaMessage) -> bool:
-        return message.timestamp_millis > before
-
-    assert arrived(Desk(tmp_path, collected(kafka, topic, reader={"parse": time_of})).run()) == [True]
+    (time,) = arrived(Desk(tmp_path, collected(kafka, topic, reader={"parse": attrgetter("timestamp_millis")})).run())
+    assert time > datetime(2020, 1, 1, tzinfo=UTC).timestamp() * 1000
 
 
 def test_a_topic_that_is_no_longer_named_is_not_read(kafka, tmp_path):
@@ -254,23 +216,6 @@ def test_a_topic_that_is_no_longer_named_is_not_read(kafka, tmp_path):
     assert numbers(desk.run()) == [1, 2, 3]
 
 
-def test_a_partition_that_is_added_while_it_runs_is_read_from_its_start(kafka, tmp_path):
-    topic = kafka.topic()
-    kafka.produce(topic, range(10))
-    desk = Desk(
-        tmp_path,
-        collected(kafka, topic, interval_millis=1, topics_interval_millis=1),
-        until=Until.IDLE,
-    )
-
-    def grows(point: Point, window: int) -> None:
-        if (point, window) == (Point.PLANNED, 1):
-            kafka.add_partitions(topic, 2)
-            kafka.produce(topic, range(10, 20), partition=1)
-
-    assert numbers(desk.run(probe=grows)) == list(range(20))
-
-
 @pytest.mark.parametrize(
     ("start", "read"),
     [
@@ -279,7 +224,7 @@ def test_a_partition_that_is_added_while_it_runs_is_read_from_its_start(kafka, t
         (datetime.fromtimestamp(2, UTC), [2, 3]),
         (datetime.fromtimestamp(9, UTC), []),
     ],
-    ids=["at the first message", "after the last message", "at an instant", "at an instant after the last message"],
+    ids=["earliest", "latest", "at an instant", "at an instant after the last message"],
 )
 def test_the_first_look_begins(kafka, tmp_path, start, read):
     topic = kafka.topic()
@@ -306,48 +251,35 @@ def test_a_range_without_an_end_is_continued_by_the_next_launch_in_order(kafka, 
     assert desk.faults() == []
 
 
-def test_a_launch_that_drains_reads_a_range_without_an_end_up_to_its_current_end(kafka, tmp_path):
-    topic = kafka.topic()
-    kafka.produce(topic, range(5))
-    Desk(tmp_path, collected(kafka, topic, endless=True)).run()
-    kafka.produce(topic, range(5, 9))
-    drains = Desk(tmp_path, collected(kafka, topic, endless=True), until=Until.DRAINED)
-    assert numbers(drains.run()) == list(range(9))
-
-
 # ---- outages
 
 
 @contextmanager
-def answers_after_a_report(broker: Broker) -> Iterator[None]:
+def answers_after_a_report(broker):
     """The broker answers nothing until an outage is reported."""
     with broker.paused() as resume, at_outage(resume):
         yield
 
 
-def ask_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def _brief(monkeypatch):
+    """Questions to the broker that are not answered fail soon."""
     for asking in (consumers, topics):
         monkeypatch.setattr(asking, "FIRST_SECONDS", 0.3)
 
 
 @pytest.mark.gate(1)
 @pytest.mark.parametrize("until", [Until.ONCE, Until.IDLE])
-def test_a_launch_waits_for_a_broker_that_does_not_answer(kafka, tmp_path, until, monkeypatch):
-    ask_briefly(monkeypatch)
-    topic = kafka.topic()
-    kafka.produce(topic, range(5))
-    desk = Desk(tmp_path, collected(kafka, topic, endless=True), until=until)
+@pytest.mark.usefixtures("_brief")
+def test_a_launch_waits_for_a_broker_that_does_not_answer(kafka, tmp_path, until):
+    desk = Desk(tmp_path, collected(kafka, filled(kafka), endless=True), until=until)
     with ExitStack() as outage:
-
-        def begins(point: Point, window: int) -> None:
-            if (point, window) == (Point.PLANNED, 1):
-                outage.enter_context(answers_after_a_report(kafka))
-
-        assert numbers(desk.run(probe=begins)) == list(range(5))
+        probe = as_it_runs(lambda: outage.enter_context(answers_after_a_report(kafka)))
+        assert numbers(desk.run(probe=probe)) == list(range(10))
 
 
-def test_a_launch_that_drains_waits_for_a_broker_that_does_not_answer(kafka, tmp_path, monkeypatch):
-    ask_briefly(monkeypatch)
+@pytest.mark.usefixtures("_brief")
+def test_a_launch_that_drains_waits_for_a_broker_that_does_not_answer(kafka, tmp_path):
     topic = kafka.topic()
     draw = collected(kafka, topic, endless=True)
     assert numbers(Desk(tmp_path, draw).run()) == []
@@ -360,7 +292,7 @@ def test_a_launch_that_drains_waits_for_a_broker_that_does_not_answer(kafka, tmp
 
 
 @pytest.mark.gate(1)
-@pytest.mark.parametrize("endless", [False, True], ids=["ranges", "without an end"])
+@ENDLESS
 def test_a_launch_that_is_killed_at_any_step_loses_and_doubles_nothing(kafka, tmp_path, endless):
     topic = kafka.topic(2)
     desk = Desk(tmp_path, collected(kafka, topic, range_size=20, endless=endless), backend=Hurried)
@@ -377,48 +309,17 @@ def test_a_launch_that_is_killed_at_any_step_loses_and_doubles_nothing(kafka, tm
 # ---- bad input
 
 
-def test_a_topic_that_does_not_exist_is_named(kafka, tmp_path):
-    topic = kafka.topic(name=f"orders-{tmp_path.name}")
-    with refused("topic-missing", rf"there is no topic 'order-{tmp_path.name}' at ") as raised:
-        Desk(tmp_path, collected(kafka, f"order-{tmp_path.name}")).run()
-    assert raised.value.help == f"did you mean {topic!r}?"
-
-
 def test_a_topic_that_is_deleted_before_it_was_read_is_named_with_the_offset(kafka, tmp_path):
-    topic = kafka.topic()
-    kafka.produce(topic, range(10))
-    desk = Desk(tmp_path, collected(kafka, topic, reader={"settings": {"topic.metadata.propagation.max.ms": 0}}))
-
-    def deletes(point: Point, window: int) -> None:
-        if (point, window) == (Point.PLANNED, 1):
-            kafka.delete(topic)
-
+    topic, soon = filled(kafka), {"settings": {"topic.metadata.propagation.max.ms": 0}}
     with refused("topic-missing", rf"there is no partition {topic}/0 .* offset 0 would be read next"):
-        desk.run(probe=deletes)
-
-
-LOGIN = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "alice"}
-
-
-def test_the_settings_of_a_login_reach_the_broker(kafka, tmp_path):
-    topic = kafka.topic()
-    kafka.produce(topic, range(10))
-    login = {"bootstrap_servers": kafka.login_address, "settings": {**LOGIN, "sasl.password": "alice-secret"}}
-    assert numbers(Desk(tmp_path, collected(kafka, topic, **login, reader=login)).run()) == list(range(10))
+        Desk(tmp_path, collected(kafka, topic, reader=soon)).run(probe=as_it_runs(lambda: kafka.delete(topic)))
 
 
 def test_a_right_that_is_taken_while_it_runs_ends_the_launch_and_loses_nothing(kafka, tmp_path):
-    topic = kafka.topic()
-    kafka.produce(topic, range(10))
-    login = {"bootstrap_servers": kafka.login_address, "settings": {**LOGIN, "sasl.password": "alice-secret"}}
-    desk = Desk(tmp_path, collected(kafka, topic, reader=login))
-
-    def forbids(point: Point, window: int) -> None:
-        if (point, window) == (Point.PLANNED, 1):
-            kafka.forbid(topic)
-
+    topic, known = filled(kafka), login(kafka)
+    desk = Desk(tmp_path, collected(kafka, topic, **known, reader=known))
     with refused("kafka-refused", f"does not let the client read {topic}/0, offset 0"):
-        desk.run(probe=forbids)
+        desk.run(probe=as_it_runs(lambda: kafka.forbid(topic)))
     kafka.allow(topic)
     assert numbers(desk.run()) == list(range(10))
 
@@ -426,12 +327,10 @@ def test_a_right_that_is_taken_while_it_runs_ends_the_launch_and_loses_nothing(k
 @pytest.mark.gate(1)
 @pytest.mark.parametrize("client", ["splitter", "reader"])
 def test_refused_credentials_end_the_launch_and_the_password_is_not_shown(kafka, tmp_path, client):
-    topic = kafka.topic()
-    kafka.produce(topic, range(10))
-    login = {"bootstrap_servers": kafka.login_address, "settings": {**LOGIN, "sasl.password": "wrong-secret"}}
-    draw = collected(kafka, topic, **login) if client == "splitter" else collected(kafka, topic, reader=login)
+    wrong = login(kafka, **{"sasl.password": "wrong-secret"})
+    given = wrong if client == "splitter" else {"reader": wrong}
     with refused("kafka-refused", f"Kafka at {kafka.login_address} refuses the client") as raised:
-        Desk(tmp_path, draw).run()
+        Desk(tmp_path, collected(kafka, filled(kafka), **given)).run()
     assert "wrong-secret" not in str(raised.value)
 
 
@@ -440,37 +339,11 @@ def test_a_setting_that_does_not_exist_is_named(kafka, tmp_path):
         Desk(tmp_path, collected(kafka, "any", settings={"sasl.pasword": "x"})).run()
 
 
-def test_messages_that_were_removed_before_they_were_read_are_reported_with_the_setting(kafka, tmp_path):
-    topic = kafka.topic(retention_ms="86400000")
-    kafka.produce(topic, range(10))
-    desk = Desk(tmp_path, collected(kafka, topic))
-
-    def removes(point: Point, window: int) -> None:
-        if (point, window) == (Point.PLANNED, 1):
-            kafka.remove_before(topic, 0, 4)
-
-    with refused("offsets-removed") as raised:
-        desk.run(probe=removes)
-    assert (
-        f"{topic}/0: the messages from offset 0 up to 4 were removed before they were read; "
-        f"topic {topic} has retention.ms=86400000, retention.bytes=-1"
-    ) in raised.value.problem
-    skips = Desk(tmp_path, collected(kafka, topic, reader={"on_removed": "skip"}))
-    assert numbers(skips.run()) == list(range(4, 10))
-    assert verify(skips.ledger()).is_complete
-
-
 def test_ranges_that_were_removed_completely_can_be_skipped(kafka, tmp_path):
-    topic = kafka.topic()
-    kafka.produce(topic, range(10))
-    skips = Desk(tmp_path, collected(kafka, topic, range_size=4, reader={"on_removed": "skip"}))
-
-    def removes(point: Point, window: int) -> None:
-        if (point, window) == (Point.PLANNED, 1):
-            kafka.remove_before(topic, 0, 9)
-
-    assert numbers(skips.run(probe=removes)) == [9]
-    verdict = verify(skips.ledger())
+    topic = filled(kafka)
+    desk = Desk(tmp_path, collected(kafka, topic, range_size=4, reader={"on_removed": "skip"}))
+    assert numbers(desk.run(probe=as_it_runs(lambda: kafka.remove_before(topic, 0, 9)))) == [9]
+    verdict = verify(desk.ledger())
     assert verdict.is_complete
     ((positions, skipped),) = [(proven.positions, proven.skipped) for proven in verdict.proven]
     assert (positions, [str(span) for span in skipped]) == (1, [f"kafka:{topic}/0[0, 9)"])
@@ -478,27 +351,23 @@ def test_ranges_that_were_removed_completely_can_be_skipped(kafka, tmp_path):
 
 @pytest.mark.parametrize("count", [3, 20], ids=["shorter", "longer"])
 def test_a_topic_that_was_created_again_is_not_taken_for_the_old_one(kafka, tmp_path, count):
-    topic = kafka.topic()
-    kafka.produce(topic, range(10))
+    topic = filled(kafka)
     desk = Desk(tmp_path, collected(kafka, topic))
     desk.run()
     kafka.delete(topic)
-    kafka.topic(name=topic)
-    kafka.produce(topic, range(count))
+    filled(kafka, count, name=topic)
     with refused("offsets-removed", f"topic {topic} was deleted and created again"):
         desk.run()
 
 
 def test_a_topic_that_is_created_again_while_it_runs_is_not_taken_for_the_old_one(kafka):
-    topic = kafka.topic()
-    kafka.produce(topic, range(10))
+    topic = filled(kafka)
     intervals = {"interval_millis": 0, "topics_interval_millis": 3_600_000}
     splitter = KafkaSplitter(bootstrap_servers=kafka.address, topics=[topic], **intervals)
     alone = Alone(splitter, now=lambda: datetime.now(UTC))
     next(None for _ in looks(alone) if alone.sent())
     kafka.delete(topic)
-    kafka.topic(name=topic)
-    kafka.produce(topic, range(3))
+    filled(kafka, 3, name=topic)
     with pytest.raises(OffsetsRemoved, match=f"{topic}/0 ends at offset 3, and was read up to 10 before"):
         look_for_long(alone)
 
@@ -506,8 +375,6 @@ def test_a_topic_that_is_created_again_while_it_runs_is_not_taken_for_the_old_on
 def test_a_message_that_parse_refuses_is_rejected_with_its_place(kafka, tmp_path):
     topic = kafka.topic()
     kafka.produce(topic, [1, "x", 3])
-    with refused("item-rejected", rf"the item 'x' of {topic}/0, offset 1 is rejected: invalid literal"):
-        Desk(tmp_path / "fails", collected(kafka, topic)).run()
     loop = Desk(tmp_path, collected(kafka, topic, rejected=True)).run()
     assert numbers(loop) == [1, 3]
     assert arrived(loop, "refused") == [f"{topic}/0 1 x {topic}/0, offset 1"]
@@ -516,13 +383,11 @@ def test_a_message_that_parse_refuses_is_rejected_with_its_place(kafka, tmp_path
 def test_an_operator_that_fails_on_a_message_names_its_place(kafka, tmp_path):
     topic = kafka.topic()
     kafka.produce(topic, [1, 0])
+    with refused("operator-failed", rf"ZeroDivisionError: .*\nof {topic}/0, offset 1;"):
+        Desk(tmp_path, collected(kafka, topic, reader={"parse": lambda message: 1 / number(message)})).run()
 
-    def inverse(message: KafkaMessage) -> float:
-        return 1 / number(message)
 
-    with pytest.raises(OperatorFailed, match="ZeroDivisionError") as raised:
-        Desk(tmp_path, collected(kafka, topic, reader={"parse": inverse})).run()
-    assert f"of {topic}/0, offset 1;" in str(raised.value)
+RESET = {"topics": ["x"], "settings": {"auto.offset.reset": "earliest"}}
 
 
 @pytest.mark.parametrize(
@@ -530,10 +395,7 @@ def test_an_operator_that_fails_on_a_message_names_its_place(kafka, tmp_path):
     [
         ({}, "neither topics nor pattern is set"),
         ({"pattern": "(?=x)"}, "is no regular expression"),
-        (
-            {"topics": ["x"], "settings": {"auto.offset.reset": "earliest"}},
-            "the setting auto.offset.reset cannot be changed: set `start`",
-        ),
+        (RESET, "the setting auto.offset.reset cannot be changed: set `start`"),
     ],
 )
 def test_a_splitter_that_could_lose_messages_is_refused(kafka, properties, problem):
@@ -544,38 +406,31 @@ def test_a_splitter_that_could_lose_messages_is_refused(kafka, properties, probl
 # ---- event time
 
 
-def summed(broker: Broker, topic: str, *, endless: bool = True, interval_millis: int = 100, **reader: Any) -> Draw:
+def summed(broker, topic, *, endless=True, interval_millis=100, **reader):
     """An application that sums messages by ten seconds of their event time."""
+    at, ten = {"bootstrap_servers": broker.address}, TumblingWindows(millis=10_000)
+    times = {"time": attrgetter("timestamp_millis"), "time_unit": "ms", "key": lambda message: "all"}
 
-    def draw(dag: Dag, conf: object) -> None:
-        split = KafkaSplitter(
-            bootstrap_servers=broker.address, topics=[topic], endless=endless, interval_millis=interval_millis
+    def draw(dag, conf):
+        copies = placed(
+            dag,
+            splitter=KafkaSplitter(**at, topics=[topic], endless=endless, interval_millis=interval_millis),
+            reader=KafkaReader(**at, **reader),
+            sums=AggregateByTime(**times, of=number, windows=ten),
+            starts=Map(lambda result: [result.start.second, result.result]),
+            collect=Collect(),
         )
-        splitter = dag.add_operator("splitter", split)
-        read = dag.add_operator("reader", KafkaReader(bootstrap_servers=broker.address, **reader))
-        splitter >> read
-        sums = AggregateByTime(
-            time=lambda message: message.timestamp_millis,
-            time_unit="ms",
-            key=lambda message: "all",
-            of=number,
-            windows=TumblingWindows(millis=10_000),
-        )
-        aggregate, late = dag.add_operator("sums", sums), dag.add_operator("late", Collect())
-        starts = dag.add_operator("starts", Map(lambda result: [result.start.second, result.result]))
-        dag.add_stream("messages", read.messages, aggregate.input)
-        dag.add_stream("late", aggregate.late, late.input)
-        aggregate >> starts >> dag.add_operator("collect", Collect())
+        copies["sums"].late >> dag.add_operator("late", Collect())
 
     return draw
 
 
-def at_seconds(broker: Broker, topic: str, partition: int, seconds: range) -> None:
+def at_seconds(broker, topic, partition, seconds):
     for second in seconds:  # of the second minute: 0 is no timestamp for the client
         broker.produce(topic, [second], partition=partition, timestamp=60_000 + second * 1000)
 
 
-def reached(loop: Any) -> float | None:
+def reached(loop):
     watermark = loop.checkpoint.event_times.sent["reader"]
     return None if watermark is None else watermark.timestamp()
 
@@ -601,17 +456,14 @@ def test_a_message_without_an_event_time_is_rejected(kafka, tmp_path):
     topic = kafka.topic()
     kafka.produce(topic, [5, -1, 7])
 
-    def time(value: int) -> int | None:
-        return None if value < 0 else value
-
-    desk = Desk(tmp_path, collected(kafka, topic, rejected=True, reader={"event_time": time}))
-    loop = desk.run()
+    reader = {"event_time": lambda value: None if value < 0 else value}
+    loop = Desk(tmp_path, collected(kafka, topic, rejected=True, reader=reader)).run()
     assert (numbers(loop), reached(loop)) == ([5, 7], 7)
     (place,) = arrived(loop, "refused")
     assert place.startswith(f"{topic}/0 1 -1 ")
 
 
-@pytest.mark.parametrize("endless", [False, True], ids=["ranges", "without an end"])
+@ENDLESS
 def test_the_partition_that_is_furthest_behind_holds_back_the_watermark(kafka, tmp_path, endless):
     topic = kafka.topic(2)
     at_seconds(kafka, topic, 0, range(40))
@@ -628,20 +480,18 @@ def test_the_partition_that_is_furthest_behind_holds_back_the_watermark(kafka, t
 class ThreeMinutes(FakeClock):
     """Stops a run after three minutes."""
 
-    stop: Callable[[], None]
-
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self._ends = self.now() + timedelta(minutes=3)
 
-    def wait(self, woken: threading.Event, until: datetime) -> None:
+    def wait(self, woken, until):
         super().wait(woken, until)
         if self.now() > self._ends:
             self.stop()
 
 
 @pytest.mark.gate(1)
-@pytest.mark.parametrize("endless", [False, True], ids=["ranges", "without an end"])
+@ENDLESS
 def test_an_idle_partition_is_let_go_and_comes_back(kafka, tmp_path, endless):
     topic, clock = kafka.topic(2), ThreeMinutes()
     at_seconds(kafka, topic, 0, range(25))
@@ -667,7 +517,7 @@ def test_a_message_that_kills_its_worker_is_set_aside_with_its_topic_partition_a
     kafka.produce(topic, range(40), partition=0)
     kafka.produce(topic, [*range(40, 60), "poison", *range(60, 80)], partition=1)
 
-    def deadly(message: KafkaMessage) -> int:
+    def deadly(message):
         if message.value == b"poison":
             die("signal")
         return number(message)

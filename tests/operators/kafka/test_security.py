@@ -2,27 +2,26 @@
 
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from dagkit import Dag
 from dagkit.compiler import compile_application
-from dagkit.engine.failures import OperatorFailed
 from dagkit.plan import write_plan
-from dagkit_operators import Items, KafkaReader, KafkaSplitter, KafkaWriter
-from tests.engine.cast import Desk, Draw
+from dagkit_operators import Items, KafkaWriter
+from tests.engine.cast import Desk
+from tests.operators.kafka.topics_cast import LOGIN, copied
+from tests.operators.ways import chain, refused
 from tests.processes import run_program
-from tests.services.broker import Broker, running
+from tests.services.broker import running
 from tests.services.certificates import DAY, Authority
 
 pytestmark = pytest.mark.trial
 
 ROOT = Path(__file__).parents[3]
-LOGIN = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "alice"}
 SECRET = "planted-secret"  # noqa: S105 - no real one
+TLS = {"security.protocol": "SSL"}
+TLS_LOGIN = {"security.protocol": "SASL_SSL", **LOGIN}
 
 
 @pytest.fixture(scope="module")
@@ -36,65 +35,38 @@ def certified(tmp_path_factory):
         yield broker
 
 
-def trusting(broker: Broker, name: str) -> dict[str, str]:
-    """The setting of a client that trusts an authority."""
-    return {"ssl.ca.location": str(broker.folder / name)}
-
-
-def copied(broker: Broker, address: str, settings: Mapping[str, Any]) -> tuple[Draw, str]:
-    """An application that copies ten messages to a topic, whose name is returned, too."""
+def copy(broker, home, settings, trusted):
+    """Copy ten messages to a topic with these settings of clients, and return how many have arrived."""
     source, target = broker.topic(), broker.topic()
     broker.produce(source, range(10))
-
-    def draw(dag: Dag, conf: object) -> None:
-        at = {"bootstrap_servers": address, "settings": settings}
-        splitter = dag.add_operator("splitter", KafkaSplitter(topics=[source], **at))
-        reader = dag.add_operator("reader", KafkaReader(**at))
-        splitter >> reader >> dag.add_operator("writer", KafkaWriter(topic=target, **at))
-
-    return draw, target
+    address = broker.tls_login_address if "sasl.password" in settings else broker.tls_address
+    at = {"bootstrap_servers": address, "settings": {**settings, "ssl.ca.location": str(broker.folder / trusted)}}
+    Desk(home, copied(broker, source, target, at=at)).run()
+    return len(broker.committed(target)[0])
 
 
-def test_messages_are_copied_over_tls(certified, tmp_path):
-    settings = {"security.protocol": "SSL", **trusting(certified, "trusted.pem")}
-    draw, target = copied(certified, certified.tls_address, settings)
-    Desk(tmp_path, draw).run()
-    assert len(certified.committed(target)[0]) == 10
+@pytest.mark.parametrize("settings", [TLS, TLS_LOGIN], ids=["a certificate", "a certificate and a password"])
+def test_messages_are_copied_over_tls(certified, tmp_path, settings):
+    assert copy(certified, tmp_path, settings, "trusted.pem") == 10
 
 
-def test_messages_are_copied_over_tls_with_a_password(certified, tmp_path):
-    settings = {**LOGIN, "sasl.password": "alice-secret", **trusting(certified, "trusted.pem")}
-    draw, target = copied(certified, certified.tls_login_address, settings)
-    Desk(tmp_path, draw).run()
-    assert len(certified.committed(target)[0]) == 10
+UNVERIFIED = "broker certificate could not be verified, verify that ssl.ca.location is correctly configured"
 
 
-def refusal(broker: Broker, folder: Path, address: str, settings: Mapping[str, Any]) -> str:
-    """The one line with which a launch ends because the cluster refuses its client."""
-    draw, _ = copied(broker, address, settings)
-    with pytest.raises(OperatorFailed) as raised:
-        Desk(folder, draw).run()
-    assert raised.value.code == "kafka-refused"
+@pytest.mark.parametrize(
+    ("settings", "trusted", "problem"),
+    [
+        (TLS, "other.pem", UNVERIFIED),
+        (TLS, "absent.pem", "ssl.ca.location failed"),
+        ({**TLS_LOGIN, "sasl.password": SECRET}, "trusted.pem", "Authentication failed"),
+    ],
+    ids=["an authority that is not trusted", "a file that does not exist", "a wrong password, which is not shown"],
+)
+def test_a_refusal_ends_the_launch_with_one_line(certified, tmp_path, settings, trusted, problem):
+    with refused("kafka-refused", problem) as raised:
+        copy(certified, tmp_path, settings, trusted)
     assert "\n" not in raised.value.problem
-    return raised.value.problem
-
-
-def test_a_certificate_of_an_authority_that_is_not_trusted_ends_the_launch(certified, tmp_path):
-    settings = {"security.protocol": "SSL", **trusting(certified, "other.pem")}
-    problem = refusal(certified, tmp_path, certified.tls_address, settings)
-    assert "broker certificate could not be verified, verify that ssl.ca.location is correctly configured" in problem
-
-
-def test_a_wrong_password_over_tls_ends_the_launch_and_is_not_shown(certified, tmp_path):
-    settings = {**LOGIN, "sasl.password": SECRET, **trusting(certified, "trusted.pem")}
-    problem = refusal(certified, tmp_path, certified.tls_login_address, settings)
-    assert "Authentication failed" in problem
-    assert SECRET not in problem
-
-
-def test_a_file_of_certificates_that_does_not_exist_ends_the_launch(certified, tmp_path):
-    settings = {"security.protocol": "SSL", "ssl.ca.location": str(tmp_path / "absent.pem")}
-    assert "ssl.ca.location failed" in refusal(certified, tmp_path, certified.tls_address, settings)
+    assert SECRET not in raised.value.problem
 
 
 APPLICATION = """
@@ -122,33 +94,34 @@ class Copy(StreamingApplication):
 """
 
 
-def with_secrets(broker: Broker, folder: Path, address: str, password: str) -> str:
+def with_secrets(broker, folder, password):
     """Launch an application whose secrets come from the environment; return all that it printed."""
     source, target = broker.topic(), broker.topic()
     broker.produce(source, range(10))
-    text = APPLICATION.replace("ADDRESS", address).replace("SOURCE", source).replace("TARGET", target)
+    text = APPLICATION.replace("ADDRESS", broker.tls_login_address).replace("SOURCE", source).replace("TARGET", target)
     (folder / "copies.py").write_text(text)
-    settings = {**LOGIN, **trusting(broker, "trusted.pem"), "sasl.password": "${env:KAFKA_PASSWORD}"}
-    lines = [f"dt.operator.*.prop.settings({name})={value}" for name, value in settings.items()]
-    (folder / "copies.properties").write_text("\n".join(lines) + "\n")
+    trusted = {"ssl.ca.location": str(broker.folder / "trusted.pem")}
+    settings = {**TLS_LOGIN, **trusted, "sasl.password": "${env:KAFKA_PASSWORD}"}
+    lines = [f"dt.operator.*.prop.settings({name})={value}\n" for name, value in settings.items()]
+    (folder / "copies.properties").write_text("".join(lines))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "KAFKA_PASSWORD": password}
+    given = ["copies.py", "-c", "copies.properties"]
     printed = []
-    for command in (["plan"], ["config"], ["launch", "--once", "--reference", "-v"], ["ledger", "show", "app"]):
-        given = command if command[0] == "ledger" else [*command, "copies.py", "-c", "copies.properties"]
-        done = run_program(
-            [sys.executable, "-m", "dagkit.cli", *given, *(["--path", "app"] if command[0] == "launch" else [])],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "KAFKA_PASSWORD": password},
-            check=False,
-            seconds=600,
-        )
+    for command in (
+        ["plan", *given],
+        ["config", *given],
+        ["launch", "--once", "--reference", "-v", *given, "--path", "app"],
+        ["ledger", "show", "app"],
+    ):
+        program = [sys.executable, "-m", "dagkit.cli", *command]
+        done = run_program(program, cwd=folder, env=environment, check=False, seconds=600)
         printed.append(done.stdout + done.stderr)
     return "".join(printed)
 
 
-@pytest.mark.trial
 @pytest.mark.parametrize("password", ["alice-secret", SECRET], ids=["accepted", "refused"])
 def test_a_password_is_in_no_file_no_output_and_no_command(certified, tmp_path, password):
-    printed = with_secrets(certified, tmp_path, certified.tls_login_address, password)
+    printed = with_secrets(certified, tmp_path, password)
     assert ("[kafka-refused]" in printed) == (password == SECRET)
     assert password not in printed
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
@@ -157,7 +130,6 @@ def test_a_password_is_in_no_file_no_output_and_no_command(certified, tmp_path, 
     assert [path for path in files if password.encode() in path.read_bytes()] == []
 
 
-@pytest.mark.trial
 def test_a_certificate_that_has_expired_ends_the_launch(certified, tmp_path):
     """The last test of this file: it leaves the broker with this certificate."""
     folder = certified.folder
@@ -166,17 +138,13 @@ def test_a_certificate_that_has_expired_ends_the_launch(certified, tmp_path):
     authority.write(folder / "trusted.pem")
     authority.issue(folder / "server.pem", valid_for=-DAY)
     certified.start()
-    settings = {"security.protocol": "SSL", **trusting(certified, "trusted.pem")}
-    problem = refusal(certified, tmp_path, certified.tls_address, settings)
-    assert "certificate verify failed" in problem
+    with refused("kafka-refused", "certificate verify failed"):
+        copy(certified, tmp_path, TLS, "trusted.pem")
 
 
 @pytest.mark.parametrize("name", ["sasl.password", "ssl.key.password", "ssl.key.pem", "sasl.oauthbearer.client.secret"])
 def test_a_plan_shows_no_secret_that_is_set_in_code(name):
-    def draw(dag: Dag, conf: object) -> None:
-        writer = KafkaWriter(topic="topic", bootstrap_servers="127.0.0.1:1", settings={name: SECRET})
-        dag.add_operator("items", Items(items=["1"])) >> dag.add_operator("writer", writer)
-
-    plan = write_plan(compile_application(draw).plan)
+    writer = KafkaWriter(topic="topic", bootstrap_servers="127.0.0.1:1", settings={name: SECRET})
+    plan = write_plan(compile_application(chain(items=Items(items=["1"]), writer=writer)).plan)
     assert name in plan
     assert SECRET not in plan

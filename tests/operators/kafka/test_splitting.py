@@ -4,9 +4,9 @@ from itertools import groupby
 
 import pytest
 
-from dagkit import Dag, Until
+from dagkit import Until
 from dagkit.engine.history.backlogs import decisions
-from dagkit.engine.reports.run_events import Committed, RunEvent
+from dagkit.engine.reports.run_events import Committed
 from dagkit.ledger.audit.verify import verify
 from dagkit.scaling import ScalingInputs, decide
 from dagkit.testing import FakeClock, check_every_split_of
@@ -14,6 +14,8 @@ from dagkit_operators import KafkaReader, KafkaSplitter
 from dagkit_operators.kafka.messages import KafkaRange
 from tests.engine.cast import Collect, Desk, Hurried, arrived
 from tests.engine.changes.test_listeners import Roomy
+from tests.operators.kafka.topics_cast import transact
+from tests.operators.ways import chain
 
 pytestmark = pytest.mark.slow
 
@@ -31,13 +33,8 @@ def test_every_split_of_a_range_gives_the_same_messages(kafka):
 def test_every_split_of_a_range_with_transactions_gives_the_committed_messages(kafka):
     """Of six offsets, 0 and 4 have messages that are committed."""
     topic = kafka.topic()
-    for is_committed in (True, False, True):
-        producer = kafka.producer(transactional_id=topic)
-        producer.init_transactions()
-        producer.begin_transaction()
-        producer.produce(topic, b"x")
-        producer.flush()
-        (producer.commit_transaction if is_committed else producer.abort_transaction)()
+    for commits in (True, False, True):
+        transact(kafka, topic, b"x", commits=commits)
     kafka.settle(topic)
     whole = KafkaRange(0, topic, 0, 0, 6)
     reader = KafkaReader(bootstrap_servers=kafka.address, batch_size=1, parse=lambda message: message.offset)
@@ -48,21 +45,13 @@ def test_every_split_of_a_range_with_transactions_gives_the_committed_messages(k
 def test_the_number_of_readers_follows_the_backlog(kafka, tmp_path):
     topic, rounds = kafka.topic(2), iter((range(40), range(40, 80)))
 
-    def draw(dag: Dag, conf: object) -> None:
-        split = KafkaSplitter(bootstrap_servers=kafka.address, topics=[topic], range_size=10, interval_millis=1)
-        read = KafkaReader(
-            bootstrap_servers=kafka.address,
-            parse=lambda message: int(message.value or b""),
-            batch_size=5,
-            policy="apex",
-            max_readers=3,
-            interval_millis=0,
-        )
-        splitter, reader = dag.add_operator("splitter", split), dag.add_operator("reader", read)
-        splitter >> reader
-        dag.add_stream("messages", reader.messages, dag.add_operator("collect", Collect()).input)
+    at = {"bootstrap_servers": kafka.address}
+    split = KafkaSplitter(**at, topics=[topic], range_size=10, interval_millis=1)
+    counted = {"policy": "apex", "max_readers": 3, "interval_millis": 0}
+    read = KafkaReader(**at, parse=lambda message: int(message.value or b""), batch_size=5, **counted)
+    draw = chain(splitter=split, reader=read, collect=Collect())
 
-    def produce_or_stop() -> None:
+    def produce_or_stop():
         values = next(rounds, None)
         if values is None:
             loop.stop()
@@ -72,7 +61,7 @@ def test_the_number_of_readers_follows_the_backlog(kafka, tmp_path):
 
     counts = [1]
 
-    def observe(happening: RunEvent) -> None:
+    def observe(happening):
         if isinstance(happening, Committed):
             counts.append(len(loop.run_state.program.operators["reader"]))
             if counts[-2] > counts[-1] == 1:

@@ -1,7 +1,7 @@
 """Joins are those of SQL, however the input is divided into windows."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import pytest
@@ -16,24 +16,23 @@ ITEM = st.tuples(st.sampled_from("abc"), st.integers(0, 9))
 WINDOWS = st.lists(st.tuples(st.lists(ITEM, max_size=4), st.lists(ITEM, max_size=4), st.booleans()), max_size=4)
 
 
-def paired(lefts: Sequence[Any], rights: Sequence[Any]) -> list[Any]:
-    """A nested loop over both sides."""
-    return [(a, b) for a in lefts for b in rights if a[0] == b[0]]
-
-
-def alone(items: Sequence[Any], others: Sequence[Any]) -> list[Any]:
+def unpaired(items, others):
     return [one for one in items if one[0] not in {other[0] for other in others}]
 
 
-def expected(lefts: Sequence[Any], rights: Sequence[Any], kind: Any) -> list[Any]:
-    pairs = paired(lefts, rights)
-    pairs += [(one, None) for one in alone(lefts, rights) if kind is not Join]
-    pairs += [(None, one) for one in alone(rights, lefts) if kind is OuterJoin]
+def expected(lefts, rights, kind):
+    """A nested loop over both sides."""
+    pairs = [(a, b) for a in lefts for b in rights if a[0] == b[0]]
+    pairs += [(one, None) for one in unpaired(lefts, rights) if kind is not Join]
+    pairs += [(None, one) for one in unpaired(rights, lefts) if kind is OuterJoin]
     return sorted(pairs, key=repr)
 
 
+KINDS = pytest.mark.parametrize("kind", [Join, LeftJoin, OuterJoin])
+
+
 @pytest.mark.gate(2)
-@pytest.mark.parametrize("kind", [Join, LeftJoin, OuterJoin])
+@KINDS
 @pytest.mark.slow
 @given(windows=WINDOWS)
 def test_pairs_are_those_of_a_nested_loop_over_all_windows(kind, windows):
@@ -42,21 +41,20 @@ def test_pairs_are_those_of_a_nested_loop_over_all_windows(kind, windows):
     for number, (lefts, rights, restarts) in enumerate(windows, 1):
         if restarts:
             one_by_one, in_batches = one_by_one.restarted(), in_batches.restarted()
-        with one_by_one.window(last=number == len(windows)):
+        is_last = number == len(windows)
+        with one_by_one.window(last=is_last), in_batches.window(last=is_last):
             one_by_one.send(*rights, to="right")
             one_by_one.send(*lefts, to="left")
-        with in_batches.window(last=number == len(windows)):
             in_batches.send_batch(lefts, to="left")
             in_batches.send_batch(rights, to="right")
-        batch = in_batches.sent()
-        assert one_by_one.sent() == batch
-        sent += batch
+        sent += (pairs := one_by_one.sent())
+        assert in_batches.sent() == pairs
     every_left = [one for lefts, _, _ in windows for one in lefts]
     every_right = [one for _, rights, _ in windows for one in rights]
     assert sorted(sent, key=repr) == expected(every_left, every_right, kind)
 
 
-@pytest.mark.parametrize("kind", [Join, LeftJoin, OuterJoin])
+@KINDS
 @pytest.mark.slow
 @given(windows=WINDOWS)
 def test_a_join_of_one_window_joins_each_window_alone(kind, windows):
@@ -119,25 +117,26 @@ def test_keys_are_fields_or_functions():
 
 
 ANN = Person("Ann", "ROME")
+first = itemgetter(0)
 
 
 @pytest.mark.parametrize(
-    ("join", "left"),
+    ("kind", "key", "left"),
     [
-        (Join(left_key=lambda value: value[0]), Record(3, ("a", b"\xff"))),
-        (Join[Record[Any], str](left_key=lambda value: value[0]), Record(3, ("a", b"\xff"))),
-        (Join[Record[str], str](left_key=lambda value: value[0]), Record(3, "abc")),
-        (Join[Record[Person], str](left_key="city"), Record(3, ANN)),
-        (Join[Person, str](left_key="city"), ANN),
+        (Join, first, Record(3, ("a", b"\xff"))),
+        (Join[Record[Any], str], first, Record(3, ("a", b"\xff"))),
+        (Join[Record[str], str], first, Record(3, "abc")),
+        (Join[Record[Person], str], "city", Record(3, ANN)),
+        (Join[Person, str], "city", ANN),
     ],
     ids=["untyped", "partly typed", "text", "records of a class", "a class"],
 )
-def test_records_and_typed_items_wait_in_other_processes(join, left):
-    key = "ROME" if ANN in (left, getattr(left, "value", None)) else "a"
-    waiting = Alone(join.configured({"right_key": lambda text: text}))
+def test_records_and_typed_items_wait_in_other_processes(kind, key, left):
+    right = "ROME" if key == "city" else "a"
+    waiting = Alone(kind(left_key=key, right_key=str))
     with waiting.window():
         waiting.send(left, to="left")
     later = waiting.restarted()
     with later.window():
-        later.send(key, to="right")
-    assert later.sent() == [(left, key)]
+        later.send(right, to="right")
+    assert later.sent() == [(left, right)]

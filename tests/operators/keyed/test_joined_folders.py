@@ -1,17 +1,13 @@
 """Two folders are joined whole, in whichever windows and launches their files are found."""
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-
 import pytest
 
-from dagkit import Dag
 from dagkit.compiler import compile_application
 from dagkit.engine.points import Point
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import FileSplitterInput, Join, LeftJoin, LineReader, OuterJoin, PartWriter, Record
 from tests.engine.cast import Desk
+from tests.operators.ways import in_partitions
 
 ORDERS = {"a": ["1 pen", "2 ink"], "b": ["3 cap"], "c": ["1 nib", "9 box"]}
 CUSTOMERS = {"x": ["3 Cid"], "y": ["2 Bob", "4 Dan"], "z": ["1 Ann"]}
@@ -28,30 +24,27 @@ def line_of(pair: tuple[Record[str] | None, Record[str] | None]) -> str:
     return ", ".join("-" if one is None else one.value for one in pair)
 
 
-def folders_joined(home: Path, kind: Any = Join, **properties: Any) -> Any:
+def folders_joined(home, kind=Join, **properties):
     """Both finders find one file in each window, so the files of one window do not fit."""
 
-    def populate_dag(dag: Dag, conf: object) -> None:
+    def populate_dag(dag, conf):
         join = dag.add_operator("Join", kind(left_key=first_word, right_key=first_word, **properties))
         for folder, into in (("orders", join.left), ("customers", join.right)):
-            splitter = FileSplitterInput(
-                scanner={"files": [str(home / folder)], "scan_interval_millis": 0}, blocks_threshold=1
-            )
-            reader = dag.add_operator(f"Read {folder}", LineReader())
-            dag.add_operator(f"Find {folder}", splitter).blocks_metadata_output >> reader.blocks_metadata_input
-            dag.add_stream(folder, reader.messages, into)
+            scanner = {"files": [str(home / folder)], "scan_interval_millis": 0}
+            find = dag.add_operator(f"Find {folder}", FileSplitterInput(scanner=scanner, blocks_threshold=1))
+            find >> dag.add_operator(f"Read {folder}", LineReader()) >> into
         join >> dag.add_operator("Write", PartWriter(file_path=str(home / "out"), format=line_of))
 
     return populate_dag
 
 
-def write(home: Path, folder: str, files: Mapping[str, list[str]]) -> None:
+def write(home, folder, files):
     (home / folder).mkdir(parents=True, exist_ok=True)
     for name, lines in files.items():
         (home / folder / name).write_text("".join(f"{line}\n" for line in lines))
 
 
-def written(home: Path) -> list[str]:
+def written(home):
     return sorted(line for path in (home / "out").rglob("part-*") for line in path.read_text().splitlines())
 
 
@@ -66,8 +59,7 @@ def home(tmp_path):
 @pytest.mark.parametrize("kind", [Join, LeftJoin, OuterJoin])
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_one_launch_joins_all_files(kind, partitions, home):
-    conf = {"dt.operator.Join.attr.PARTITIONER": f"StatelessPartitioner:{partitions}"}
-    desk = Desk(home, folders_joined(home, kind), conf=conf)
+    desk = Desk(home, folders_joined(home, kind), conf=in_partitions(Join=partitions))
     desk.run()
     assert desk.loop().checkpoint.window >= len(ORDERS)
     assert written(home) == sorted(PAIRS + ALONE[kind])
@@ -78,20 +70,8 @@ def test_items_that_wait_follow_their_keys_to_other_partitions(tmp_path):
     write(tmp_path, "orders", {})
     for folder, files, partitions in (("customers", CUSTOMERS, 1), ("orders", ORDERS, 3), ("customers", EXTRA, 2)):
         write(tmp_path, folder, files)
-        conf = {"dt.operator.Join.attr.PARTITIONER": f"StatelessPartitioner:{partitions}"}
-        Desk(tmp_path, folders_joined(tmp_path), conf=conf).run()
+        Desk(tmp_path, folders_joined(tmp_path), conf=in_partitions(Join=partitions)).run()
     assert written(tmp_path) == sorted([*PAIRS, "9 box, 9 Eve"])
-
-
-@pytest.mark.slow
-def test_several_launches_join_what_one_would(tmp_path):
-    desk = Desk(tmp_path, folders_joined(tmp_path))
-    for name in ("orders", "customers"):
-        (tmp_path / name).mkdir()
-    for folder, files in (("customers", CUSTOMERS), ("orders", ORDERS)):
-        write(tmp_path, folder, files)
-        desk.run()
-    assert written(tmp_path) == PAIRS
 
 
 @pytest.mark.gate(9)

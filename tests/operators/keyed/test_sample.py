@@ -1,20 +1,19 @@
 """A sample is the same in every run; by a fraction, it is the same for every order, split and partition, too."""
 
-from typing import Any
-
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit import Arrowed, Batch, Constant, Lines
+from dagkit import Arrowed, Batch
 from dagkit.testing import Alone
-from dagkit_operators import Record, Sample
+from dagkit_operators import Sample
+from tests.operators.ways import lines, of_block
 
 ITEMS = st.lists(st.one_of(st.text(max_size=3), st.integers(), st.floats(allow_nan=False), st.none()), max_size=20)
 
 
-def sampled(operator: Any, items: Any, *, batch: bool) -> list[Any]:
+def sampled(operator, items, *, batch):
     alone = Alone(operator)
     alone.send_batch(items) if batch else alone.send(*items)
     return alone.sent()
@@ -33,9 +32,7 @@ def test_a_fraction_depends_on_the_item_alone(items, seed, at):
 def test_lines_are_chosen_as_their_text_and_as_records():
     texts = [f"line {number}" for number in range(100)]
     chosen = sampled(Sample(fraction=0.3), texts, batch=False)
-    lines = Lines(pa.array([f"{text}\n".encode() for text in texts], pa.binary()))
-    columns = Batch({"block_id": Constant(7, 100), "value": lines}, Record)
-    assert [record.value for record in sampled(Sample(fraction=0.3), columns, batch=True)] == chosen
+    assert [record.value for record in sampled(Sample(fraction=0.3), of_block(lines(*texts)), batch=True)] == chosen
     assert sampled(Sample(fraction=0.3), Batch({"item": Arrowed(pa.array(texts))}), batch=True) == chosen
 
 

@@ -20,6 +20,6 @@ if __name__ == "__main__":
         {"dt.operator.Splitter.prop.blockSize": 20},
         path="app",
         until=until,
-        machine=Machine(backend=backend, cores=2),  # type: ignore[arg-type] # the test gives one of the two
+        machine=Machine(backend=backend, cores=2),
         probe=report,
     )

@@ -1,36 +1,26 @@
 """Messages of a queue: recorded before they are used, acknowledged after the commit, and each used once."""
 
-import contextlib
 import itertools
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
 from apps.message_ingest.app import MessageIngest
-from dagkit import Config, Dag, Until
+from dagkit import Until
 from dagkit.api.outage import present_outages
 from dagkit.engine.points import Point
 from dagkit.launching import Machine, launch
-from dagkit.ledger import Ledger
-from dagkit.ledger.audit.verify import verify
 from dagkit.testing import Alone, Crash, CrashAfter
-from dagkit_operators import (
-    AcknowledgeFiles,
-    FileSplitterBase,
-    LineReader,
-    Map,
-    PartWriter,
-    QueueInput,
-    QueuePaths,
-)
+from dagkit_operators import Map, PartWriter, QueueInput, QueuePaths
 from dagkit_operators.queues import consumers
 from dagkit_operators.queues.consumer import QueueRefused
 from dagkit_operators.records.rejecting import ItemRejected
 from tests.engine.cast import Collect, Desk
 from tests.operators.looking import look_for_long, looks
 from tests.operators.outages import at_outage
+from tests.operators.queues.ingests import check, files, lines_copied, lines_in, lines_of
+from tests.operators.ways import chain
 from tests.patience import within
 from tests.services.rabbitmq import left, send
 
@@ -52,44 +42,30 @@ def home(tmp_path, monkeypatch):
     return tmp_path
 
 
-def ingest(queue: str, *, url: str = MEMORY, **options: Any) -> None:
-    application = MessageIngest(url=SecretStr(url), queue=queue)
+def run(application, conf=(), **options):
     options = {"until": "once", "durable": False, **options}
-    launch(application, {}, path="app", machine=Machine(backend="reference"), **options)
+    launch(application, dict(conf), path="app", machine=Machine("reference"), **options)
 
 
-def files(count: int) -> list[str]:
-    """Paths of files with three lines each."""
-    paths = [Path(f"file-{number}") for number in range(count)]
-    for path in paths:
-        path.write_text("".join(f"{path.name}, line {line}\n" for line in range(3)))
-    return [str(path.absolute()) for path in paths]
+def ingest(queue, **options):
+    run(MessageIngest(url=SecretStr(MEMORY), queue=queue), **options)
 
 
-def disconnect() -> None:
+def disconnect():
     """Close the connections that a crashed run left, as the end of its process would."""
     for consumer in list(consumers._open.values()):
         consumers.closed(consumer)
 
 
-def lines_in(folder: str) -> list[str]:
-    return sorted(line for path in Path(folder).rglob("*") if path.is_file() for line in path.read_text().splitlines())
-
-
-def expected(count: int) -> list[str]:
-    return sorted(f"file-{number}, line {line}" for number in range(count) for line in range(3))
-
-
-def proven() -> bool:
-    return verify(Ledger.open("app")).is_valid
-
-
-def test_the_files_that_messages_name_are_read_and_the_messages_are_acknowledged(queue):
-    send(MEMORY, queue, files(5))
-    ingest(queue)
-    assert lines_in("output") == expected(5)
-    assert left(MEMORY, queue) == 0
-    assert proven()
+def crash(application, probe, conf=()):
+    """Run into a crash; return whether it came."""
+    try:
+        run(application, conf, probe=probe)
+    except Crash:
+        return True
+    finally:
+        disconnect()
+    return False
 
 
 @pytest.mark.gate(4)
@@ -97,13 +73,9 @@ def test_the_files_that_messages_name_are_read_and_the_messages_are_acknowledged
 @pytest.mark.parametrize("window", [1, 2])
 def test_a_crash_at_any_step_loses_no_message_and_doubles_none(queue, point, window):
     send(MEMORY, queue, files(5))
-    with contextlib.suppress(Crash):
-        ingest(queue, probe=CrashAfter(point, window))
-    disconnect()
+    crash(MessageIngest(url=SecretStr(MEMORY), queue=queue), CrashAfter(point, window))
     ingest(queue)
-    assert lines_in("output") == expected(5)
-    assert left(MEMORY, queue) == 0
-    assert proven()
+    check(MEMORY, queue, 5)
 
 
 def test_a_message_whose_acknowledgement_was_lost_is_acknowledged_again_and_not_read_again(queue):
@@ -112,8 +84,7 @@ def test_a_message_whose_acknowledgement_was_lost_is_acknowledged_again_and_not_
     ingest(queue)
     send(MEMORY, queue, paths)  # the same IDs, as the broker delivers messages again
     ingest(queue)
-    assert lines_in("output") == expected(3)
-    assert left(MEMORY, queue) == 0
+    check(MEMORY, queue, 3)
 
 
 def test_a_path_that_is_sent_again_in_another_message_is_read_again(queue):
@@ -122,7 +93,7 @@ def test_a_path_that_is_sent_again_in_another_message_is_read_again(queue):
     ingest(queue)
     send(MEMORY, queue, [path], message_id="another")
     ingest(queue)
-    assert lines_in("output") == sorted(expected(1) * 2)
+    assert lines_in("output") == sorted(lines_of(1) * 2)
 
 
 def test_equal_messages_without_an_id_are_different_messages(queue):
@@ -135,12 +106,10 @@ def test_equal_messages_without_an_id_are_different_messages(queue):
 def test_messages_without_a_file_become_dead_letters_and_hold_nothing_up(queue):
     send(MEMORY, queue, ["no\tpath", str(Path("gone").absolute()), "", *files(2)])
     ingest(queue)
-    assert lines_in("output") == expected(2)
-    reasons = lines_in("dead-letters")
-    assert reasons[0].startswith("the message is no path (message")
-    assert reasons[1].startswith("the message is no path (message")
-    assert reasons[2] == f"there is no such file: {Path('gone').absolute()}"
-    assert left(MEMORY, queue) == 0
+    check(MEMORY, queue, 2)
+    *no_paths, no_file = lines_in("dead-letters")
+    assert [reason.partition(" (message")[0] for reason in no_paths] == ["the message is no path"] * 2
+    assert no_file == f"there is no such file: {Path('gone').absolute()}"
 
 
 def test_an_empty_file_is_acknowledged(queue):
@@ -153,75 +122,38 @@ def test_an_empty_file_is_acknowledged(queue):
 def test_a_file_of_many_blocks_is_acknowledged_once_all_are_read(queue):
     Path("long").write_text("".join(f"line {number}\n" for number in range(1000)))
     send(MEMORY, queue, [str(Path("long").absolute())])
-    application = MessageIngest(url=SecretStr(MEMORY), queue=queue)
     conf = {"dt.operator.Splitter.prop.blockSize": 100, "dt.operator.Splitter.prop.blocksThreshold": 7}
-    options: dict[str, Any] = {"path": "app", "until": "once", "machine": Machine(backend="reference")}
-    with pytest.raises(Crash):
-        launch(application, conf, probe=CrashAfter(Point.APPENDED, 5), **options)
-    disconnect()
+    application = MessageIngest(url=SecretStr(MEMORY), queue=queue)
+    assert crash(application, CrashAfter(Point.APPENDED, 5), conf)
     assert left(MEMORY, queue) == 1
-    launch(application, conf, **options)
-    assert len(lines_in("output")) == 1000
-    assert left(MEMORY, queue) == 0
-
-
-class InOneFile(MessageIngest):
-    """Adds the lines of all files to one file, which stays open until the input is drained."""
-
-    def populate_dag(self, dag: Dag, conf: Config) -> None:
-        messages = dag.add_operator("Messages", QueuePaths(queue=self.queue))
-        splitter = dag.add_operator("Splitter", FileSplitterBase())
-        reader = dag.add_operator("Block-reader", LineReader())
-        writer = dag.add_operator("Lines", PartWriter(file_path=self.target, visible_millis=0))
-        acknowledge = dag.add_operator("Acknowledge", AcknowledgeFiles(queue=self.queue))
-        dag.add_stream("paths", messages.output, splitter.input, acknowledge.files)
-        dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
-        dag.add_stream("lines", reader.messages, writer.input)
-        dag.add_stream("files", splitter.files_metadata_output, acknowledge.metadata)
-        dag.add_stream("read", reader.blocks_metadata_output, acknowledge.blocks)
-        dag.add_stream("settled", messages.settled, acknowledge.settled)
+    run(application, conf)
+    assert (len(lines_in("output")), left(MEMORY, queue)) == (1000, 0)
 
 
 def test_lines_that_are_acknowledged_and_not_visible_yet_survive_a_crash(queue):
-    options: dict[str, Any] = {"path": "app", "machine": Machine(backend="reference")}
+    """One part stays open until the input is drained."""
     send(MEMORY, queue, files(3))
-    with pytest.raises(Crash):
-        launch(InOneFile(queue=queue), {}, until="once", probe=CrashAfter(Point.FINISHED), **options)
-    disconnect()
-    assert left(MEMORY, queue) == 0
-    assert lines_in("output") == []
-    launch(InOneFile(queue=queue), {}, until="drained", **options)
-    assert lines_in("output") == expected(3)
-    assert proven()
+    draw = lines_copied(MEMORY, queue, visible_millis=0)
+    assert crash(draw, CrashAfter(Point.FINISHED))
+    assert (left(MEMORY, queue), lines_in("output")) == (0, [])
+    run(draw, until="drained")
+    check(MEMORY, queue, 3)
 
 
-def copied(queue: str, *, rejected: bool = False) -> Any:
-    def populate_dag(dag: Dag, conf: Config) -> None:
-        messages = dag.add_operator("Messages", QueueInput(queue=queue))
-        texts = dag.add_operator("Texts", Map(lambda message: message.text))
-        writer = dag.add_operator("Writer", PartWriter(file_path="output"))
-        dag.add_stream("messages", messages.output, texts.input)
-        dag.add_stream("texts", texts.output, writer.input)
-        if rejected:
-            refused = dag.add_operator("Refused", Map(lambda item: item.text))
-            dag.add_stream("rejected", messages.rejected, refused.input)
-
-    return populate_dag
+def copied(queue):
+    messages, texts = QueueInput(queue=queue), Map(lambda message: message.text)
+    return chain(Messages=messages, Texts=texts, Writer=PartWriter(file_path="output"))
 
 
 @pytest.mark.gate(1)
 @pytest.mark.parametrize("point", Point)
 def test_messages_are_acknowledged_after_the_window_that_took_them(queue, point):
     send(MEMORY, queue, ["one", "two", "three"])
-    options: dict[str, Any] = {"path": "app", "until": "once", "machine": Machine(backend="reference")}
-    with contextlib.suppress(Crash):
-        launch(copied(queue), {}, probe=CrashAfter(point), **options)
-    disconnect()
+    crash(copied(queue), CrashAfter(point))
     is_committed = point not in (Point.PLANNED, Point.RUNNING, Point.STAGED)
     assert left(MEMORY, queue) in ((0, 3) if is_committed else (3,))
-    launch(copied(queue), {}, **options)
-    assert lines_in("output") == ["one", "three", "two"]
-    assert left(MEMORY, queue) == 0
+    run(copied(queue))
+    assert (lines_in("output"), left(MEMORY, queue)) == (["one", "three", "two"], 0)
 
 
 def test_a_queue_that_does_not_exist_is_refused(queue):
@@ -234,14 +166,10 @@ def test_a_queue_that_does_not_exist_is_refused(queue):
 @pytest.mark.gate(1)
 @pytest.mark.parametrize("until", [Until.ONCE, Until.IDLE, Until.STOPPED])
 def test_a_launch_is_stopped_while_the_broker_is_away(tmp_path, queue, until):
-    def draw(dag: Dag, conf: Config) -> None:
-        source = QueueInput(url=SecretStr("amqp://guest:guest@127.0.0.1:1//"), queue=queue)
-        dag.add_operator("Messages", source) >> dag.add_operator("Collect", Collect())
+    source = QueueInput(url=SecretStr("amqp://guest:guest@127.0.0.1:1//"), queue=queue)
+    loop, waiting = Desk(tmp_path, chain(Messages=source, Collect=Collect()), until=until).loop(), []
 
-    loop = Desk(tmp_path, draw, until=until).loop()
-    waiting: list[str] = []
-
-    def stop() -> None:
+    def stop():
         loop.stop()
         waiting.extend(present_outages())
 
@@ -254,9 +182,8 @@ def test_a_launch_is_stopped_while_the_broker_is_away(tmp_path, queue, until):
 
 def test_a_launch_with_an_end_takes_messages_until_none_has_come_for_a_while(queue):
     send(MEMORY, queue, map(str, range(35)))
-    options: dict[str, Any] = {"path": "app", "until": "once", "machine": Machine(backend="reference")}
-    settings = {"mostUnacknowledged": 10, "quietMillis": 300}
-    launch(copied(queue), {f"dt.operator.Messages.prop.{name}": value for name, value in settings.items()}, **options)
+    conf = {"dt.operator.Messages.prop.mostUnacknowledged": 10, "dt.operator.Messages.prop.quietMillis": 300}
+    run(copied(queue), conf)
     assert lines_in("output") == sorted(map(str, range(35)))
 
 
@@ -274,7 +201,6 @@ def test_a_look_that_fails_acknowledges_no_message_that_it_received_twice(queue)
     send(MEMORY, queue, ["no\tpath"])
     alone = Alone(QueuePaths(queue=queue), connected=["output"])
     consumer = alone.operator._consumer
-    assert consumer is not None
     while len(consumer._received) < 3:
         consumer._arrived.wait(within(30))
     with pytest.raises(ItemRejected, match="the message is no path"):
@@ -286,7 +212,7 @@ def test_a_look_that_fails_acknowledges_no_message_that_it_received_twice(queue)
 def test_only_the_last_messages_are_remembered(queue):
     send(MEMORY, queue, map(str, range(35)))
     alone = Alone(QueueInput(queue=queue, remembered=10))
-    found: list[str] = []
+    found = []
     for _ in looks(alone):
         found += [message.text for message in alone.sent("output")]
         assert len(alone.state["known"]) <= 2 * 16 * 10

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit import Batch, Constant, Lines, OutputPort
+from dagkit import Batch, OutputPort
 from dagkit.testing import Alone
 from dagkit_operators import Branch, BranchBy, ItemRejected, Record, value
+from tests.operators.ways import alike, lines, of_block
 
 
 class BySize(BranchBy[Any]):
@@ -18,57 +18,45 @@ class BySize(BranchBy[Any]):
     large = OutputPort[Any]()
 
 
-SIZES = BySize(predicates={"small": value < 10, "large": lambda number: number > 100})
-
-
 @given(items=st.lists(st.integers(-200, 200), max_size=20))
 def test_every_item_leaves_by_one_output(items):
-    one_by_one, in_batches = Alone(SIZES), Alone(SIZES)
-    one_by_one.send(*items)
-    in_batches.send_batch(items)
-    for alone in (one_by_one, in_batches):
-        assert alone.sent("small") == [item for item in items if item < 10]
-        assert alone.sent("large") == [item for item in items if item > 100]
-        assert alone.sent("otherwise") == [item for item in items if 10 <= item <= 100]
+    assert alike(BySize(predicates={"small": value < 10, "large": lambda number: number > 100}), items) == {
+        "small": [item for item in items if item < 10],
+        "large": [item for item in items if item > 100],
+        "otherwise": [item for item in items if 10 <= item <= 100],
+        "rejected": [],
+    }
 
 
 def test_the_first_predicate_that_holds_decides():
-    alone = Alone(BySize(predicates={"large": value < 10, "small": value < 10}))
-    alone.send_batch([1])
-    assert (alone.sent("large"), alone.sent("small")) == ([1], [])
+    sent = alike(BySize(predicates={"large": value < 10, "small": value < 10}), [1])
+    assert (sent["large"], sent["small"]) == ([1], [])
 
 
-@pytest.mark.parametrize(
-    "predicate", [value.starts_with("a"), lambda text: text[0] == "a"], ids=["expression", "lambda"]
-)
-def test_a_branch_has_two_outputs(predicate):
-    lines = Lines(pa.array([b"ab\n", b"b\n", b"ac\n"], pa.binary()))
-    alone = Alone(Branch(predicate))
-    alone.send_batch(Batch({"block_id": Constant(7, 3), "value": lines}, Record))
-    alone.send(Record(8, "a"), Record(8, "c"))
-    assert alone.sent("matched") == [Record(7, "ab"), Record(7, "ac"), Record(8, "a")]
-    assert alone.sent("unmatched") == [Record(7, "b"), Record(8, "c")]
+@pytest.mark.parametrize("starts", [value.starts_with("a"), lambda text: text[0] == "a"], ids=["expression", "lambda"])
+def test_a_branch_has_two_outputs(starts):
+    ab, b, ac = records = Record(7, "ab"), Record(7, "b"), Record(7, "ac")
+    sent = alike(Branch(starts), records, of_block(lines("ab", "b", "ac")))
+    assert sent == {"matched": [ab, ac], "unmatched": [b], "rejected": []}
 
 
-@pytest.mark.parametrize("send", ["send", "send_batch"])
-def test_an_item_that_cannot_be_tested_is_rejected(send):
-    alone = Alone(Branch(lambda text: int(text) > 1))
-    alone.send("1", "x", "2") if send == "send" else alone.send_batch(["1", "x", "2"])
-    assert (alone.sent("matched"), alone.sent("unmatched")) == (["2"], ["1"])
-    assert [rejected.item for rejected in alone.sent("rejected")] == ["x"]
+def test_an_item_that_cannot_be_tested_is_rejected():
+    sent = alike(Branch(lambda text: int(text) > 1), ["1", "x", "2"])
+    assert (sent["matched"], sent["unmatched"]) == (["2"], ["1"])
+    assert [rejected.item for rejected in sent["rejected"]] == ["x"]
     unconnected = Alone(Branch(lambda text: int(text) > 1), connected=["matched"])
     with pytest.raises(ItemRejected):
         unconnected.send_batch(["x"])
 
 
-def test_a_predicate_of_no_output_is_a_fault():
-    (fault,) = BySize(predicates={"smal": value < 10}).faults
-    assert fault.message == "BySize declares no output 'smal': did you mean 'small'?"
-    (fault,) = BySize(predicates={"rejected": value < 10}).faults
-    assert "BySize declares no output 'rejected'" in fault.message
+@pytest.mark.parametrize("name", ["smal", "rejected"])
+def test_a_predicate_of_no_output_is_a_fault(name):
+    (fault,) = BySize(predicates={name: value < 10}).faults
+    assert fault.message.startswith(f"BySize declares no output '{name}'")
+    assert fault.message.endswith(": did you mean 'small'?") == (name == "smal")
 
 
 def test_an_empty_batch_goes_nowhere():
-    alone = Alone(SIZES)
-    alone.send_batch([])
-    assert [alone.batches(port) for port in ("small", "large", "otherwise")] == [[], [], []]
+    alone = Alone(Branch(bool))
+    alone.send_batch(Batch.of([]))
+    assert [alone.batches(port) for port in alone.outputs] == [[], [], []]

@@ -1,10 +1,7 @@
 """A merger passes on every item of every input once, with any number of partitions."""
 
-from pathlib import Path
-
 import pytest
 
-from dagkit import Config, Dag
 from dagkit.compiler import compile_application
 from dagkit.engine.history.row_history import refuse_unbalanced
 from dagkit.errors import ApplicationFaults
@@ -12,6 +9,7 @@ from dagkit.ledger import Ledger
 from dagkit.testing import Alone
 from dagkit_operators import Items, PartWriter, StreamMerger
 from tests.engine.cast import Desk
+from tests.operators.ways import in_partitions
 
 PORTS = ("data1", "data2", "data3", "data4", "data5")
 
@@ -24,23 +22,17 @@ def test_items_of_all_inputs_leave_by_one_output():
     assert alone.sent() == [f"{port} {name}" for port in PORTS for name in "abc"]
 
 
-def merging(home: Path, count: int) -> object:
-    def populate_dag(dag: Dag, conf: object) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize(("count", "partitions"), [(2, 1), (5, 3)])
+def test_no_item_is_lost_or_doubled_by_partitions(partitions, count, tmp_path):
+    def draw(dag, conf):
         merger = dag.add_operator("Merge", StreamMerger[str]())
         for port in PORTS[:count]:
             items = dag.add_operator(f"Items {port}", Items[str](items=[f"{port} {number}" for number in range(10)]))
             dag.add_stream(port, items.output, getattr(merger, port))
-        merger >> dag.add_operator("Write", PartWriter[str](file_path=str(home / "out"), format=str))
+        merger >> dag.add_operator("Write", PartWriter[str](file_path=tmp_path / "out"))
 
-    return populate_dag
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("partitions", [1, 3])
-@pytest.mark.parametrize("count", [2, 5])
-def test_no_item_is_lost_or_doubled_by_partitions(partitions, count, tmp_path):
-    conf = {"dt.operator.Merge.attr.PARTITIONER": f"StatelessPartitioner:{partitions}"}
-    desk = Desk(tmp_path, merging(tmp_path, count), conf=conf)  # type: ignore[arg-type]
+    desk = Desk(tmp_path, draw, conf=in_partitions(Merge=partitions))
     desk.run()
     written = [line for content in desk.outputs().values() for line in content.decode().splitlines()]
     assert sorted(written) == [f"{port} {number}" for port in PORTS[:count] for number in range(10)]
@@ -48,10 +40,10 @@ def test_no_item_is_lost_or_doubled_by_partitions(partitions, count, tmp_path):
 
 
 def test_streams_of_different_types_are_not_merged():
-    def populate_dag(dag: Dag, conf: Config) -> None:
+    def populate_dag(dag, conf):
         merger = dag.add_operator("Merge", StreamMerger())
-        dag.add_stream("numbers", dag.add_operator("Numbers", Items[int](items=(1,))).output, merger.data1)
-        dag.add_stream("texts", dag.add_operator("Texts", Items[str](items=("a",))).output, merger.data2)
+        dag.add_operator("Numbers", Items[int](items=(1,))) >> merger.data1
+        dag.add_operator("Texts", Items[str](items=("a",))) >> merger.data2
 
     with pytest.raises(ApplicationFaults) as raised:
         compile_application(populate_dag)

@@ -1,30 +1,15 @@
 """A rejected item names the file and the byte that it was read from."""
 
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pytest
 
-from dagkit import Batch, Constant, Dag, Lines
+from dagkit import Batch
 from dagkit.engine.failures import OperatorFailed
 from dagkit.testing import Alone
-from dagkit_operators import (
-    FileSplitterInput,
-    Filter,
-    FlatMap,
-    LineReader,
-    Map,
-    PartWriter,
-    Record,
-    Rejected,
-    Validate,
-    value,
-)
-from dagkit_operators.contexts.chunk import Chunk
-from dagkit_operators.contexts.line_columns import ReadLines
+from dagkit_operators import FileSplitterInput, Filter, FlatMap, LineReader, Map, PartWriter, Rejected, Validate, value
 from tests.engine.cast import Desk
+from tests.operators.ways import lines, of_block, read_lines
 
 FILES = {"a.txt": "1\nx\n22\n", "b.txt": "y\n3\n"}
 
@@ -33,18 +18,13 @@ def place(rejected: Rejected) -> str:
     return f"{Path(rejected.path).name} {rejected.start} {rejected.text}"
 
 
-def rejecting(home: Path, *chain: Any, is_connected: bool = True) -> Any:
-    def populate_dag(dag: Dag, conf: object) -> None:
-        splitter = dag.add_operator("Find", FileSplitterInput(scanner={"files": [str(home / "in")]}))
-        reader = dag.add_operator("Read", LineReader())
-        splitter.blocks_metadata_output >> reader.blocks_metadata_input
-        last: Any = reader.messages
-        for number, operator in enumerate(chain):
-            step = dag.add_operator(f"Step {number}", operator.configured({}))
-            dag.add_stream(f"into {number}", last, step.input)
-            last = step.output
+def rejecting(home, *chain, is_connected=True):
+    def populate_dag(dag, conf):
+        last = dag.add_operator("Find", FileSplitterInput(scanner={"files": [str(home / "in")]}))
+        for number, operator in enumerate((LineReader(), *chain)):
+            last = last >> dag.add_operator(f"Step {number}", operator.configured({}))
         if is_connected:
-            step.rejected >> dag.add_operator("Write", PartWriter(file_path=str(home / "out"), format=place))
+            last.rejected >> dag.add_operator("Write", PartWriter(file_path=str(home / "out"), format=place))
 
     return populate_dag
 
@@ -57,11 +37,11 @@ def home(tmp_path):
     return tmp_path
 
 
-def written(home: Path) -> list[str]:
+def written(home):
     return sorted(line for path in (home / "out").rglob("part-*") for line in path.read_text().splitlines())
 
 
-CHAINS: dict[str, tuple[Any, ...]] = {
+CHAINS = {
     "a map": (Map(int),),
     "a validation": (Validate(int),),
     "a filter": (Filter(lambda text: int(text) > 0),),
@@ -84,18 +64,7 @@ def test_a_run_that_fails_for_an_item_names_its_file(home):
 
 
 TEXTS = ["1", "x", "22", "", "1", "3", "y"]
-
-
-def lines() -> Lines:
-    return Lines(pa.array([f"{text}\n".encode() for text in TEXTS], pa.binary()), base=100)
-
-
-def read_lines() -> Lines:
-    content = "".join(f"{text}\n" for text in TEXTS).encode()
-    return ReadLines(Chunk(np.frombuffer(content, np.uint8), 100, b"\n"))
-
-
-EARLIER: dict[str, Any] = {
+EARLIER = {
     "a predicate": Filter(lambda text: text != "22"),
     "a predicate that raises for one": Filter(lambda text: text != "22" or bool(int("no"))),
     "an expression": Filter(value != "22"),
@@ -103,23 +72,20 @@ EARLIER: dict[str, Any] = {
     "both": Filter(~value.starts_with("22") & (value != "1")),
     "a batch function": Filter(batch=lambda column: [text != "22" for text in column.values()]),
     "a map": Map(lambda text: text.strip()),
+    "a map of a batch": Map(batch=lambda column: [text.strip() for text in column.values()]),
     "a map of which one fails": Map(lambda text: text if text != "22" else str(int("no"))),
     "a flat map": FlatMap(lambda text: [text] if text != "22" else [text, text]),
 }
 
 
 @pytest.mark.parametrize("as_records", [True, False], ids=["records", "texts"])
-@pytest.mark.parametrize("read", [lines, read_lines])
+@pytest.mark.parametrize("column_of", [lines, read_lines])
 @pytest.mark.parametrize("earlier", EARLIER.values(), ids=EARLIER)
-def test_places_are_known_behind_an_operator_that_takes_batches(earlier, read, as_records):
-    column = read()
-    fields = {"block_id": Constant(7, len(TEXTS), "in/a"), "value": column}
-    batch: Batch[Any] = Batch(fields, Record) if as_records else Batch.of_column(column)
+def test_places_are_known_behind_an_operator_that_takes_batches(earlier, column_of, as_records):
+    column, path = column_of(*TEXTS, base=100), "in/a" if as_records else ""
     last = Alone(Map(int))
-    before = Alone(earlier)
-    passed = before.operator.process_batch(batch)
+    passed = Alone(earlier).operator.process_batch(of_block(column, path) if as_records else Batch.of_column(column))
     for part in [passed] if isinstance(passed, Batch) else passed:
         last.send_batch(part)
-    path = "in/a" if as_records else ""
     places = [(rejected.text, rejected.path, rejected.start) for rejected in last.sent("rejected")]
     assert places == [("x", path, 102), ("", path, 107), ("y", path, 112)]

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from pydantic import BaseModel, PositiveInt
 
-from dagkit import Batch, Constant, Lines
+from dagkit import Batch
 from dagkit.testing import Alone
 from dagkit_operators import ItemRejected, Record, Rejected, Validate
+from tests.operators.ways import BOTH_WAYS, Named, alike, lines, of_block
 
 
 class Order(BaseModel):
@@ -18,61 +18,47 @@ class Order(BaseModel):
 
 
 @dataclass(frozen=True)
-class Point:
-    x: int
-    y: int
+class Message:
+    topic: str
+    body: Any
 
 
 GOOD, BAD = '{"number": 1, "item": "pen"}', '{"number": 0}'
-REASON = "number: Input should be greater than 0; item: Field required"
-
-
-def in_both_ways(operator: Any, items: list[Any]) -> tuple[list[Any], list[Any]]:
-    one_by_one, in_batches = Alone(operator), Alone(operator)
-    one_by_one.send(*items)
-    in_batches.send_batch(items)
-    sent = one_by_one.sent(), one_by_one.sent("rejected")
-    assert (in_batches.sent(), in_batches.sent("rejected")) == sent
-    return sent
+PEN = Order(number=1, item="pen")
 
 
 def test_texts_are_parsed_as_json():
+    reason = "number: Input should be greater than 0; item: Field required"
     for items in ([GOOD, BAD], [GOOD.encode(), BAD.encode()]):
-        valid, rejected = in_both_ways(Validate(Order), items)
-        assert valid == [Order(number=1, item="pen")]
-        assert rejected == [Rejected("", None, BAD, REASON, items[1])]
+        assert alike(Validate(Order), items) == {
+            "output": [PEN],
+            "rejected": [Rejected("", None, BAD, reason, items[1])],
+        }
 
 
 def test_dicts_and_objects_are_validated_as_they_are():
-    valid, rejected = in_both_ways(Validate(Point), [{"x": 1, "y": "2"}, Point(3, 4), {"x": 1}])
-    assert valid == [Point(1, 2), Point(3, 4)]
-    assert [one.reason for one in rejected] == ["y: Field required"]
+    sent = alike(Validate(Named), [{"name": "a", "size": "2"}, Named("b", 4), {"name": "c"}])
+    assert sent["output"] == [Named("a", 2), Named("b", 4)]
+    assert [one.reason for one in sent["rejected"]] == ["size: Field required"]
 
 
 def test_a_line_that_is_no_json_or_no_text_is_rejected_with_its_position():
-    lines = Lines(pa.array([b"{\n", GOOD.encode() + b"\n", b"\xff\n"], pa.binary()), base=10)
     alone = Alone(Validate(Order))
-    alone.send_batch(Batch({"block_id": Constant(7, 3), "value": lines}, Record))
-    assert alone.sent() == [Record(7, Order(number=1, item="pen"))]
+    alone.send_batch(of_block(lines("{", GOOD, b"\xff", base=10)))
+    assert alone.sent() == [Record(7, PEN)]
     places = [(one.start, one.item.block_id) for one in alone.sent("rejected")]
     assert places == [(10, 7), (12 + len(GOOD) + 1, 7)]
 
 
 def test_a_field_can_be_validated_instead():
-    @dataclass(frozen=True)
-    class Message:
-        topic: str
-        body: Any
-
-    valid, _ = in_both_ways(Validate(Order, on="body"), [Message("a", GOOD), Message("b", BAD)])
-    assert valid == [Message("a", Order(number=1, item="pen"))]
+    sent = alike(Validate(Order, on="body"), [Message("a", GOOD), Message("b", BAD)])
+    assert sent["output"] == [Message("a", PEN)]
 
 
-def test_without_a_stream_from_rejected_the_first_invalid_item_fails():
-    for send in ("send", "send_batch"):
-        alone = Alone(Validate(Order), connected=["output"])
-        with pytest.raises(ItemRejected, match="number: Input should be greater than 0"):
-            alone.send(BAD) if send == "send" else alone.send_batch([GOOD, BAD])
+@BOTH_WAYS
+def test_without_a_stream_from_rejected_the_first_invalid_item_fails(send):
+    with pytest.raises(ItemRejected, match="number: Input should be greater than 0"):
+        send(Alone(Validate(Order), connected=["output"]), GOOD, BAD)
 
 
 def test_an_empty_batch_stays_empty():

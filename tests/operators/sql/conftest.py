@@ -11,10 +11,12 @@ def sqlite(tmp_path):
     return TestDatabase(f"sqlite:///{tmp_path}/rows.db")
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.service("postgres"))])
+@pytest.fixture
+def on_postgres(postgres):
+    return TestDatabase(postgres.new_database(), PASSWORD)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("on_postgres", marks=pytest.mark.service("postgres"))])
 def database(request):
     """An empty database of either kind."""
-    if request.param == "sqlite":
-        found: TestDatabase = request.getfixturevalue("sqlite")
-        return found
-    return TestDatabase(request.getfixturevalue("postgres").new_database(), PASSWORD)
+    return request.getfixturevalue(request.param)

@@ -4,12 +4,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Literal
 
-from dagkit import Dag, OperatorContext, StatelessPartitioner
+from dagkit import OperatorContext, StatelessPartitioner
 from dagkit.launching import Machine, launch
 from dagkit_operators import SqlReader, SqlSplitter, SqlWriter
 from tests.engine.cast import Draw
 from tests.operators.driver_kills import SendSteps
 from tests.operators.sql.sql_cast import Row, TestDatabase
+from tests.operators.ways import placed
 
 Backend = Literal["reference", "spark"]
 
@@ -17,13 +18,14 @@ Backend = Literal["reference", "spark"]
 def rows_copied(database: TestDatabase) -> Draw:
     """The rows of the table `numbers`, read by two, are written to the table `copies`."""
 
-    def draw(dag: Dag, conf: object) -> None:
-        split = SqlSplitter(table="numbers", key="number", range_size=6, **database.settings)
-        read = dag.add_operator("read", SqlReader(record_type=Row, page_rows=2, **database.settings))
-        dag.set_operator_attribute(read, OperatorContext.PARTITIONER, StatelessPartitioner(2))
-        write = SqlWriter(table="copies", record_type=Row, **database.settings)
-        dag.add_operator("split", split) >> read
-        dag.add_stream("rows", read.records, dag.add_operator("write", write).input)
+    def draw(dag, conf):
+        copies = placed(
+            dag,
+            split=SqlSplitter(table="numbers", key="number", range_size=6, **database.settings),
+            read=SqlReader(record_type=Row, page_rows=2, **database.settings),
+            write=SqlWriter(table="copies", record_type=Row, **database.settings),
+        )
+        dag.set_operator_attribute(copies["read"], OperatorContext.PARTITIONER, StatelessPartitioner(2))
 
     return draw
 

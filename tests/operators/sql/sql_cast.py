@@ -1,17 +1,16 @@
 """Databases for tests, and applications that write to them."""
 
-import datetime as dt
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from dagkit import Dag, OperatorContext, PortContext, StatelessPartitioner
+from dagkit import Operator, OperatorContext, PortContext, StatelessPartitioner
 from dagkit.testing import FakeClock
 from dagkit_operators import Map, SqlWriter
 from dagkit_operators.sql.databases import connected
 from tests.engine.cast import Digits, Draw, Ranges
+from tests.operators.ways import placed
 from tests.services.postgres import PostgresServer
 
 
@@ -19,6 +18,14 @@ from tests.services.postgres import PostgresServer
 class Row:
     number: int
     text: str | None
+
+
+def row(number: int) -> Row:
+    return Row(number, f"row {number}")
+
+
+LOOKS = ((4, 3), (5,), (2, 2))
+"""The stretches of sixteen numbers."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +59,11 @@ class TestDatabase:
 class Meanwhile(FakeClock):
     """A clock that does something when a run waits."""
 
-    def __init__(self, act: Callable[[], object]) -> None:
+    def __init__(self, act):
         super().__init__()
         self._act = act
 
-    def wait(self, woken: threading.Event, until: dt.datetime) -> None:
+    def wait(self, woken, until):
         self._act()
         super().wait(woken, until)
 
@@ -66,27 +73,18 @@ def starting(server: PostgresServer) -> Meanwhile:
     return Meanwhile(lambda: server.is_running or server.start())
 
 
-def rows_written(
-    database: TestDatabase,
-    *,
-    looks: tuple[tuple[int, ...], ...] = ((4, 3), (5,), (2, 2)),
-    readers: int = 2,
-    make: Any = lambda number: Row(number, f"row {number}"),
-    **properties: Any,
-) -> Draw:
-    """Stretches of numbers, read by several, which write a row for each number."""
-    given: dict[str, Any] = {"table": "numbers", "record_type": Row, **database.settings, **properties}
+def rows_into(writer: Operator, looks=LOOKS, make=row, *, readers=1) -> Draw:
+    """Stretches of numbers, read by several, and a row for each number; if there are several, so many write them."""
 
-    def draw(dag: Dag, conf: object) -> None:
-        ranges = dag.add_operator("ranges", Ranges(looks=looks))
-        digits = dag.add_operator("digits", Digits())
-        each = dag.add_operator("each", Map(make))
-        write = dag.add_operator("write", SqlWriter(**given))
-        dag.set_operator_attribute(digits, OperatorContext.PARTITIONER, StatelessPartitioner(readers))
-        for port in (each.input, write.input):
-            dag.set_input_port_attribute(port, PortContext.PARTITION_PARALLEL, True)
-        dag.add_stream("blocks", ranges.blocks, digits.blocks)
-        dag.add_stream("numbers", digits.numbers, each.input)
-        dag.add_stream("rows", each.output, write.input)
+    def draw(dag, conf):
+        copies = placed(dag, ranges=Ranges(looks=looks), digits=Digits(), each=Map(make), write=writer)
+        dag.set_operator_attribute(copies["digits"], OperatorContext.PARTITIONER, StatelessPartitioner(readers))
+        for name in ("each", "write") if readers > 1 else ("each",):
+            dag.set_input_port_attribute(copies[name].input, PortContext.PARTITION_PARALLEL, True)
 
     return draw
+
+
+def rows_written(database: TestDatabase, *, looks=LOOKS, make=row, **properties: Any) -> Draw:
+    given = {"table": "numbers", "record_type": Row, **database.settings, **properties}
+    return rows_into(SqlWriter(**given), looks, make, readers=2)

@@ -3,36 +3,27 @@
 import logging
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import pytest
 
-from dagkit import Dag, InputPort, OperatorContext, OutputPort, RowOperator, StatelessPartitioner
-from dagkit.api.running import Until
-from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.points import Point
+from dagkit import InputPort, OutputPort, RowOperator, Until
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange
-from dagkit.testing import Alone, CrashAfter, FakeClock, check_every_split_of
+from dagkit.testing import Alone, check_every_split_of
 from dagkit_operators import Items, Map, SqlQuery, SqlRange, SqlReader, SqlSplitter
 from dagkit_operators.outage import outage_of
 from dagkit_operators.sql.databases import connected
-from tests.engine.cast import Collect, Desk, Hurried, arrived
+from tests.engine.cast import Collect, Desk, arrived
 from tests.operators.outages import at_outage
-from tests.operators.sql.sql_cast import TestDatabase
+from tests.operators.sql.sql_cast import Row, TestDatabase
+from tests.operators.ways import chain, refused
 
 KEYS = [3, 4, 4, 7, 20, 21, 21, 21, 90]
 
 
-@dataclass(frozen=True)
-class Named:
-    number: int
-    text: str | None
-
-
-ROWS = [Named(key, None if key == 7 else f"row {key}") for key in KEYS]
+ROWS = [Row(key, None if key == 7 else f"row {key}") for key in KEYS]
 
 
 @pytest.fixture
@@ -44,87 +35,41 @@ def filled(database):
     return database
 
 
-class Queries(RowOperator):
-    """Makes a query of each number."""
-
-    kind = "sql.queries/1"
-    input = InputPort(int)
-    output = OutputPort(SqlQuery)
-    key: str | None = None
-
-    def process(self, item: int) -> Iterator[SqlQuery]:
-        yield SqlQuery(f"SELECT * FROM numbers WHERE number = {item}", self.key)
+def rows_read(database, **properties):
+    given = {"table": "numbers", "key": "number", "range_size": 8, **database.settings, **properties}
+    return read_by(database, split=SqlSplitter(**given))
 
 
-def rows_read(database: TestDatabase, *, readers: int = 2, **properties: Any) -> Any:
-    def draw(dag: Dag, conf: object) -> None:
-        splitter = SqlSplitter(
-            **{"table": "numbers", "key": "number", "range_size": 8, **database.settings, **properties}
-        )
-        read = dag.add_operator("read", SqlReader(**database.settings, record_type=Named, page_rows=2))
-        dag.set_operator_attribute(read, OperatorContext.PARTITIONER, StatelessPartitioner(readers))
-        split = dag.add_operator("split", splitter)
-        dag.add_stream("ranges", split.ranges, read.queries)
-        texts = dag.add_operator("texts", Map(lambda row: [row.number, row.text]))
-        dag.add_stream("records", read.records, texts.input)
-        dag.add_stream("texts", texts.output, dag.add_operator("collect", Collect()).input)
-
-    return draw
+def read_by(database, page_rows=2, **queries):
+    """The rows of queries are collected."""
+    read = SqlReader(**database.settings, record_type=Row, page_rows=page_rows)
+    return chain(**queries, read=read, texts=Map(lambda row: [row.number, row.text]), collect=Collect())
 
 
-def numbers_and_texts(loop: Any) -> list[Named]:
-    return sorted((Named(*pair) for pair in arrived(loop)), key=lambda row: row.number)
+def rows_of(loop):
+    return sorted((Row(*pair) for pair in arrived(loop)), key=lambda row: row.number)
 
 
-def test_each_row_is_read_once_and_new_rows_later(tmp_path, filled):
-    desk = Desk(tmp_path, rows_read(filled), clock=FakeClock())
-    assert numbers_and_texts(desk.run()) == ROWS
-    filled.rows("INSERT INTO numbers VALUES (91, 'new'), (92, NULL)")
-    assert numbers_and_texts(desk.run()) == [*ROWS, Named(91, "new"), Named(92, None)]
-    assert desk.faults() == []
-
-
-@pytest.mark.gate(1)
-@pytest.mark.parametrize("point", [Point.PLANNED, Point.STAGED, Point.APPENDED])
-def test_a_crash_loses_and_doubles_no_row(tmp_path, filled, point):
-    desk = Desk(tmp_path, rows_read(filled), clock=FakeClock(), backend=Hurried, until=Until.IDLE)
-    desk.crash(CrashAfter(point, 1), CrashAfter(point, 3))
-    assert numbers_and_texts(desk.run()) == ROWS
-    assert desk.faults() == []
-
-
-def test_a_query_is_read_as_a_table(tmp_path, filled):
-    query = {"table": "", "query": "SELECT number, upper(text) AS text FROM numbers WHERE number > 4"}
-    loop = Desk(tmp_path, rows_read(filled, **query)).run()
-    assert numbers_and_texts(loop) == [Named(r.number, r.text and r.text.upper()) for r in ROWS if r.number > 4]
-
-
-def test_a_question_mark_in_a_query_is_no_parameter(tmp_path, filled):
+def test_a_query_is_read_as_a_table_and_a_question_mark_in_it_is_no_parameter(tmp_path, filled):
+    query = "SELECT number, upper(text) AS text FROM numbers WHERE number > 4 AND coalesce(text, '') <> 'why?'"
     filled.rows("INSERT INTO numbers VALUES (91, 'why?')")
-    query = {"table": "", "query": "SELECT number, text FROM numbers WHERE text = 'why?'"}
-    assert numbers_and_texts(Desk(tmp_path, rows_read(filled, **query)).run()) == [Named(91, "why?")]
+    loop = Desk(tmp_path, rows_read(filled, table="", query=query)).run()
+    assert rows_of(loop) == [Row(r.number, r.text and r.text.upper()) for r in ROWS if r.number > 4]
 
 
 @pytest.mark.gate(1)
 def test_every_split_of_a_range_gives_the_same_rows(filled):
-    reader = SqlReader(**filled.settings, record_type=Named, page_rows=2)
+    reader = SqlReader(**filled.settings, record_type=Row, page_rows=2)
     check_every_split_of(reader, SqlRange("SELECT * FROM numbers", "number", 19, 24))
 
 
 @pytest.mark.parametrize("key", ["number", None])
 def test_each_element_of_a_stream_may_be_a_query(tmp_path, filled, key):
-    def draw(dag: Dag, conf: object) -> None:
-        words = dag.add_operator("bounds", Items[int](items=(4, 20, 21)))
-        queries = dag.add_operator("queries", Queries(key=key))
-        read = dag.add_operator("read", SqlReader(**filled.settings, record_type=Named))
-        words >> queries
-        dag.add_stream("queries", queries.output, read.queries)
-        texts = dag.add_operator("texts", Map(lambda row: [row.number, row.text]))
-        dag.add_stream("records", read.records, texts.input)
-        dag.add_stream("texts", texts.output, dag.add_operator("collect", Collect()).input)
+    def query(number: int) -> SqlQuery:
+        return SqlQuery(f"SELECT * FROM numbers WHERE number = {number}", key)
 
-    loop = Desk(tmp_path, draw).run()
-    assert numbers_and_texts(loop) == [row for row in ROWS if row.number in (4, 20, 21)]
+    draw = read_by(filled, bounds=Items[int](items=(4, 20, 21)), queries=Map(query))
+    assert rows_of(Desk(tmp_path, draw).run()) == [row for row in ROWS if row.number in (4, 20, 21)]
 
 
 def test_without_a_record_type_rows_are_dicts(filled):
@@ -133,21 +78,17 @@ def test_without_a_record_type_rows_are_dicts(filled):
     assert alone.sent() == [{"number": 3, "text": "row 3"}]
 
 
+NO_COLUMN = "the query has no column text; its columns are number, name"
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
-    [
-        (
-            "ALTER TABLE numbers RENAME COLUMN text TO name",
-            "the query has no column text; its columns are number, name",
-        ),
-        ("DROP TABLE numbers", "numbers"),
-    ],
+    [("ALTER TABLE numbers RENAME COLUMN text TO name", NO_COLUMN), ("DROP TABLE numbers", "numbers")],
 )
 def test_a_table_that_does_not_fit_is_named(tmp_path, filled, change, problem):
     filled.rows(change)
-    with pytest.raises(OperatorFailed) as raised:
+    with refused("table-mismatched", problem) as raised:
         Desk(tmp_path, rows_read(filled)).run()
-    assert (raised.value.code, problem in raised.value.problem) == ("table-mismatched", True)
     assert "query:" not in raised.value.problem
 
 
@@ -170,19 +111,13 @@ def test_a_file_that_is_not_there_is_reported_and_not_created(tmp_path, reading)
     database = TestDatabase(f"sqlite:///{quote(str(file))}")
     database.rows("CREATE TABLE numbers (number INTEGER, text TEXT)")
     database.rows("INSERT INTO numbers VALUES (1, 'one')")
-    assert numbers_and_texts(Desk(tmp_path / "there", rows_read(database)).run()) == [Named(1, "one")]
-
-    def draw(dag: Dag, conf: object) -> None:
-        split = dag.add_operator("split", SqlSplitter(table="numbers", key="number", **database.settings))
-        removing = dag.add_operator("removing", Removing(removed=str(file)))
-        read = dag.add_operator("read", SqlReader(**database.settings, record_type=Named))
-        split >> removing >> read >> dag.add_operator("collect", Collect())
-
+    assert rows_of(Desk(tmp_path / "there", rows_read(database)).run()) == [Row(1, "one")]
+    split = SqlSplitter(table="numbers", key="number", **database.settings)
+    draw = read_by(database, split=split, removing=Removing(removed=str(file)))
     if reading == "splitter":
         file.unlink()
-    with pytest.raises(OperatorFailed, match=re.escape(f"there is no file {file}")) as raised:
+    with refused("database-refused", re.escape(f"there is no file {file}")):
         Desk(tmp_path / "away", draw).run()
-    assert raised.value.code == "database-refused"
     assert not file.exists()
 
 
@@ -194,12 +129,10 @@ def test_a_splitter_reads_a_table_or_a_query():
 
 def test_a_row_without_a_key_is_not_left_out_silently(tmp_path, filled):
     filled.rows("INSERT INTO numbers VALUES (NULL, 'lost')")
-    with pytest.raises(OperatorFailed, match="number is NULL in a row of numbers") as raised:
+    with refused("table-mismatched", "number is NULL in a row of numbers"):
         Desk(tmp_path, rows_read(filled)).run()
-    assert raised.value.code == "table-mismatched"
     query = {"table": "", "query": "SELECT * FROM numbers WHERE number IS NOT NULL"}
-    (tmp_path / "others").mkdir()
-    assert numbers_and_texts(Desk(tmp_path / "others", rows_read(filled, **query)).run()) == ROWS
+    assert rows_of(Desk(tmp_path / "others", rows_read(filled, **query)).run()) == ROWS
 
 
 AWAY = {"url": "postgresql://dagkit@127.0.0.1:1/none", "password": "hunter2"}
@@ -219,7 +152,6 @@ def test_a_reader_waits_for_a_database_that_is_away(caplog, query, left):
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
             alone.work(query)
-            assert alone.deferred is not None
             assert alone.deferred.residual == left
     assert len(caplog.records) == 1
     assert "does not answer, and is tried again until it does" in caplog.text
@@ -227,7 +159,7 @@ def test_a_reader_waits_for_a_database_that_is_away(caplog, query, left):
 
 
 def test_a_query_whose_highest_key_was_unknown_is_read_to_its_end(filled):
-    alone = Alone(SqlReader(**filled.settings, record_type=Named, page_rows=2))
+    alone = Alone(SqlReader(**filled.settings, record_type=Row, page_rows=2))
     alone.work(SqlQuery("SELECT * FROM numbers", "number"), OffsetRange(5, OFFSET_INFINITY - 1))
     assert (alone.sent(), alone.deferred) == ([row for row in ROWS if row.number >= 5], None)
 
@@ -242,7 +174,7 @@ def test_a_splitter_waits_for_a_database_that_is_locked(tmp_path, sqlite, caplog
     lock.commit()  # in this mode the lock stays
     with at_outage(lock.close), caplog.at_level(logging.WARNING):
         loop = Desk(tmp_path, rows_read(impatient), until=Until.IDLE).run()
-    assert numbers_and_texts(loop) == [Named(1, "one"), Named(2, "two")]
+    assert rows_of(loop) == [Row(1, "one"), Row(2, "two")]
     first, second = [record.getMessage() for record in caplog.records]
     assert "does not answer, and is tried again until it does" in first
     assert "database is locked" in first

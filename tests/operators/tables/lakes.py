@@ -1,117 +1,85 @@
 """Tables of Delta and Iceberg for tests, and applications that write to them."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
 
 import pyarrow as pa
 from deltalake import DeltaTable as Delta
 from deltalake import write_deltalake
 from pyiceberg.catalog import load_catalog
 
-from dagkit import Dag, PortContext
-from dagkit_operators import DeltaWriter, IcebergWriter, Map
+from dagkit_operators import DeltaWriter, IcebergWriter
 from dagkit_operators.tables.delta import DeltaTable
 from dagkit_operators.tables.iceberg import IcebergTable
-from tests.engine.cast import Digits, Draw, Ranges
+from tests.operators.sql.sql_cast import LOOKS, Row, row, rows_into
 
 
-@dataclass(frozen=True)
-class Row:
-    number: int
-    text: str | None
+def all_rows(count=16):
+    return [{"number": number, "text": f"row {number}"} for number in range(count)]
 
 
-LOOKS = ((4, 3), (5,), (2, 2))
-ALL = [{"number": number, "text": f"row {number}"} for number in range(16)]
-
-
-class Lake(Protocol):
+class Lake:
     """A table of either format."""
 
-    def writer(self, **properties: Any) -> DeltaWriter[Any] | IcebergWriter[Any]: ...
-    def system(self) -> Any: ...
-    def rows(self) -> list[Mapping[str, Any]]: ...
-    def add(self, rows: pa.Table) -> None:
-        """Add rows as another program does."""
+    def __init__(self, home: Path) -> None:
+        self.home = home
 
-    def windows(self) -> list[str]:
-        """The window that each version names."""
+    def rows(self) -> list[dict]:
+        return sorted(self.table().to_pylist(), key=lambda row: row["number"])
 
 
-@dataclass
-class DeltaLake:
-    home: Path
-
+class DeltaLake(Lake):
     @property
     def uri(self) -> str:
         return str(self.home / "table")
 
-    def writer(self, **properties: Any) -> DeltaWriter[Any]:
+    def writer(self, **properties):
         return DeltaWriter(**{"uri": self.uri, "record_type": Row, **properties})
 
     def system(self) -> DeltaTable:
         return DeltaTable(self.uri, partition_by=(), settings={}, schema=None, creates_table=True)
 
-    def rows(self) -> list[Mapping[str, Any]]:
-        rows = pa.table(Delta(self.uri).to_pyarrow_table())
-        return sorted(rows.to_pylist(), key=lambda row: row["number"])
+    def table(self) -> pa.Table:
+        return pa.table(Delta(self.uri).to_pyarrow_table())
 
     def add(self, rows: pa.Table) -> None:
+        """Add rows as another program does."""
         write_deltalake(self.uri, rows, mode="append")
 
     def windows(self) -> list[str]:
-        return [str(each["operation"]) for each in Delta(self.uri).history() if each["operation"] == "WRITE"]
+        """Something for each version with a window."""
+        return [each["operation"] for each in Delta(self.uri).history() if each["operation"] == "WRITE"]
 
 
-@dataclass
-class IcebergLake:
-    home: Path
-
+class IcebergLake(Lake):
     @property
     def catalog(self) -> dict[str, str]:
         return {"type": "sql", "uri": f"sqlite:///{self.home}/catalog.db", "warehouse": f"file://{self.home}/lake"}
 
-    def writer(self, **properties: Any) -> IcebergWriter[Any]:
+    @property
+    def loaded(self):
+        return load_catalog(**self.catalog).load_table("sales.numbers")
+
+    def writer(self, **properties):
         return IcebergWriter(**{"catalog": self.catalog, "table": "sales.numbers", "record_type": Row, **properties})
 
     def system(self) -> IcebergTable:
         return IcebergTable(self.catalog, "sales.numbers", schema=None, creates_table=True)
 
-    def rows(self) -> list[Mapping[str, Any]]:
-        rows = load_catalog(**self.catalog).load_table("sales.numbers").scan().to_arrow()
-        return sorted(rows.to_pylist(), key=lambda row: row["number"])
+    def table(self) -> pa.Table:
+        return self.loaded.scan().to_arrow()
 
     def add(self, rows: pa.Table) -> None:
-        load_catalog(**self.catalog).load_table("sales.numbers").append(rows)
+        """Add rows as another program does."""
+        self.loaded.append(rows)
 
     def windows(self) -> list[str]:
-        snapshots = load_catalog(**self.catalog).load_table("sales.numbers").snapshots()
+        """The window that each version names."""
+        snapshots = self.loaded.snapshots()
         return [each.summary.additional_properties["dagkit.window"] for each in snapshots if each.summary]
 
 
-LAKES: Mapping[str, Callable[[Path], Lake]] = {"delta": DeltaLake, "iceberg": IcebergLake}
+LAKES = {"delta": DeltaLake, "iceberg": IcebergLake}
 
 
-def row(number: int) -> Row:
-    return Row(number, f"row {number}")
-
-
-def rows_written(
-    lake: Lake,
-    looks: tuple[tuple[int, ...], ...] = LOOKS,
-    make: Callable[[int], Row] = row,
-    **properties: Any,
-) -> Draw:
-    def draw(dag: Dag, conf: object) -> None:
-        ranges = dag.add_operator("ranges", Ranges(looks=looks))
-        digits = dag.add_operator("digits", Digits())
-        each = dag.add_operator("each", Map(make))
-        write = dag.add_operator("write", lake.writer(**properties))
-        dag.set_input_port_attribute(each.input, PortContext.PARTITION_PARALLEL, True)
-        dag.add_stream("blocks", ranges.blocks, digits.blocks)
-        dag.add_stream("numbers", digits.numbers, each.input)
-        dag.add_stream("rows", each.output, write.input)
-
-    return draw
+def rows_written(lake, looks=LOOKS, make=row, **properties):
+    return rows_into(lake.writer(**properties), looks, make)

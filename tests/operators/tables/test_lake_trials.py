@@ -1,9 +1,7 @@
 """Drivers are killed at random, and every row is in a Delta or Iceberg table once. `--trials` is how often."""
 
-import multiprocessing
 import random
 import signal
-from pathlib import Path
 
 import pytest
 
@@ -13,28 +11,27 @@ from dagkit.engine.points import Point
 from dagkit.launching import Machine, launch
 from dagkit.testing import CrashAfter, FakeClock
 from tests.engine.cast import Desk
-from tests.operators.driver_kills import POINTS, KillAfter, kill_once
-from tests.operators.tables.lakes import LAKES, Lake, Row, row, rows_written
-from tests.patience import join
+from tests.operators.driver_kills import POINTS, KillAfter, forked, kill_once
+from tests.operators.tables.lakes import LAKES, Row, all_rows, row, rows_written
 
 pytestmark = [pytest.mark.trial, pytest.mark.parametrize("kind", LAKES)]
 
 LOOKS = ((4, 3), (5,), (2, 2), (7,), (1, 1, 1))
 LONGEST_SECONDS = 0.05
 """Between the commit of a window and the kill: about as long as its rows take to be added."""
-EXPECTED = [{"number": number, "text": f"row {number}"} for number in range(26)]
+EXPECTED = all_rows(26)
 
 
-def desk_of(home: Path, lake: Lake) -> Desk:
+def desk_of(home, lake):
     return Desk(home, rows_written(lake, looks=LOOKS), until=Until.IDLE, clock=FakeClock())
 
 
-def run_and_be_killed(kind: str, home: Path, kill: KillAfter) -> None:
+def run_and_be_killed(kind, home, kill):
     """A driver that is killed, unless it ends before."""
     desk_of(home, LAKES[kind](home)).run(probe=kill)
 
 
-def run_on_spark(kind: str, home: Path, deadly: int, kill: KillAfter | None) -> None:
+def run_on_spark(kind, home, deadly, kill):
     """A driver on Spark, one of whose workers is killed at a number."""
 
     def make(number: int) -> Row:
@@ -46,7 +43,7 @@ def run_on_spark(kind: str, home: Path, deadly: int, kill: KillAfter | None) -> 
     launch(draw, until="idle", machine=Machine("spark", cores=2), path=home / "app", probe=kill)
 
 
-def check(desk: Desk, lake: Lake) -> None:
+def check(desk, lake):
     """Every row is there, and every window is one version."""
     assert lake.rows() == EXPECTED
     assert len(lake.windows()) == list(history(desk.ledger()))[-1].checkpoint.window
@@ -54,11 +51,8 @@ def check(desk: Desk, lake: Lake) -> None:
 
 
 @pytest.fixture(scope="module")
-def processes():
-    """Processes that begin with everything imported."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.operators.tables.lakes", "pyarrow.ipc"])
-    return context
+def run():
+    return forked("tests.operators.tables.lakes", "pyarrow.ipc")
 
 
 @pytest.mark.gate(1)
@@ -72,18 +66,15 @@ def test_a_driver_that_crashes_after_any_step_adds_every_row_once(tmp_path, kind
     assert desk.leftovers() == []
 
 
-@pytest.mark.trial
-def test_a_driver_whose_process_is_killed_adds_every_row_once(tmp_path, kind, processes, trial):
-    drawn, exits = random.Random(trial), []
+def test_a_driver_whose_process_is_killed_adds_every_row_once(tmp_path, kind, run, trial):
+    drawn = random.Random(trial)
     during = KillAfter(Point.APPENDED, drawn.randint(1, 5), drawn.uniform(0, LONGEST_SECONDS))
     after = KillAfter(drawn.choice(POINTS), drawn.randint(1, 5))
-    for kill in (KillAfter(Point.DELIVERED, 1), during, after):
-        process = processes.Process(target=run_and_be_killed, args=(kind, tmp_path, kill))
-        process.start()
-        join(process, seconds=600)
-        exits.append(process.exitcode)
-    assert exits[0] == -signal.SIGKILL
-    assert set(exits) <= {0, -signal.SIGKILL}
+    first, *others = [
+        run(run_and_be_killed, kind, tmp_path, kill) for kill in (KillAfter(Point.DELIVERED, 1), during, after)
+    ]
+    assert first == -signal.SIGKILL
+    assert set(others) <= {0, -signal.SIGKILL}
     lake = LAKES[kind](tmp_path)
     desk = desk_of(tmp_path, lake)
     desk.run()
@@ -91,16 +82,11 @@ def test_a_driver_whose_process_is_killed_adds_every_row_once(tmp_path, kind, pr
 
 
 @pytest.mark.spark
-def test_a_worker_and_the_driver_on_spark_are_killed_and_every_row_is_added_once(
-    tmp_path, kind, processes, spark_trial
-):
+def test_a_worker_and_the_driver_on_spark_are_killed_and_every_row_is_added_once(tmp_path, kind, run, spark_trial):
     drawn = random.Random(spark_trial)
     deadly, kill = drawn.randrange(len(EXPECTED)), KillAfter(drawn.choice(POINTS), drawn.randint(1, 5))
-    for probe, code in ((kill, -signal.SIGKILL), (None, 0)):
-        process = processes.Process(target=run_on_spark, args=(kind, tmp_path, deadly, probe))
-        process.start()
-        join(process, seconds=600)
-        assert process.exitcode == code
+    codes = [run(run_on_spark, kind, tmp_path, deadly, probe) for probe in (kill, None)]
+    assert codes == [-signal.SIGKILL, 0]
     assert (tmp_path / "killed").exists()
     lake = LAKES[kind](tmp_path)
     check(desk_of(tmp_path, lake), lake)

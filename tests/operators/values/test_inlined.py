@@ -1,14 +1,10 @@
 """Lambdas in loops: a loop gives what calls would give; if that is uncertain, the function is called."""
 
-import ast
 import bdb
 import linecache
 import sys
 import traceback
-from collections.abc import Callable
-from pathlib import Path
-from types import FrameType, FunctionType
-from typing import Any
+from types import FunctionType
 
 import pytest
 
@@ -21,87 +17,59 @@ LIMIT = 3
 LEAST = 1
 
 
-def is_looped(function: Any) -> bool:
+def is_looped(function):
     """Whether its text stands in the loop."""
     return isinstance(function, FunctionType) and inlined._lambda_of(function) is not None
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda number: number > LIMIT,
-        lambda number: number and not number % 2,
-        lambda number: str(number) if number > 1 else None,
-        (lambda number: number + 1, lambda number: number + 2)[1],
-        (lambda number: number > LEAST, lambda number: number > LIMIT)[1],
-        lambda number: (
-            number
-            > 2
-        ),
-    ],
-    ids=[
-        "of a global",
-        "of an operator that stops early",
-        "of a condition",
-        "the second of a line",
-        "of another global than the first of a line",
-        "of many lines",
-    ],
-)  # fmt: skip
-def test_a_plain_lambda_is_looped_and_gives_the_same(function):
-    values = [0, 1, 2, 3, 4, 5.5, True]
-    assert is_looped(function)
-    assert making(function)(values) == list(map(function, values))
-    assert keeping(function)(values) == list(filter(function, values))
+LOOPED = {
+    "of a global": lambda number: number > LIMIT,
+    "of an operator that stops early": lambda number: number and not number % 2,
+    "of a condition": lambda number: str(number) if number > 1 else None,
+    "the second of a line": (lambda number: number + 1, lambda number: number + 2)[1],
+    "of another global than the first of a line": (lambda number: number > LEAST, lambda number: number > LIMIT)[1],
+    "of many lines": lambda number: (
+        number
+        > 2
+    ),
+}  # fmt: skip
 
 
-def a_function(number: int) -> bool:
+def a_function(number):
     return number > 1
 
 
-def a_closure(limit: int) -> Callable[[int], bool]:
+def a_closure(limit):
     return lambda number: number > limit
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        a_function,
-        a_closure(1),
-        value > 1,
-        bool,
-        lambda number, limit=1: number > limit,
-        lambda *numbers: numbers[0] > 1,
-        lambda number: [each for each in (number,) if each > 1],
-        lambda number: (larger := number) > 1 and larger,
-        lambda number: "number" in locals() and number > 1,
-        eval("lambda number: number > 1"),  # noqa: S307 - a lambda without a file
-    ],
-    ids=[
-        "a function that has a name",
-        "a closure",
-        "an expression",
-        "one of C",
-        "one with a default",
-        "one of any number of arguments",
-        "one with a loop of its own",
-        "one that names something",
-        "one that asks where it is",
-        "one without a file",
-    ],
-)
-def test_whatever_is_no_plain_lambda_is_called(function):
-    values = [0, 1, 2, 3]
-    assert not is_looped(function)
+CALLED = {
+    "a function that has a name": a_function,
+    "a closure": a_closure(1),
+    "an expression": value > 1,
+    "one of C": bool,
+    "one with a default": lambda number, limit=1: number > limit,
+    "one of any number of arguments": lambda *numbers: numbers[0] > 1,
+    "one with a loop of its own": lambda number: [each for each in (number,) if each > 1],
+    "one that names something": lambda number: (larger := number) > 1 and larger,
+    "one that asks where it is": lambda number: "number" in locals() and number > 1,
+    "one without a file": eval("lambda number: number > 1"),  # noqa: S307 - a lambda without a file
+}
+
+
+@pytest.mark.parametrize("name", [*LOOPED, *CALLED])
+def test_a_plain_lambda_is_looped_and_whatever_else_is_called_and_both_give_the_same(name):
+    function, values = (LOOPED | CALLED)[name], [0, 1, 2, 3, 4, 5.5, True]
+    assert is_looped(function) == (name in LOOPED)
     assert making(function)(values) == list(map(function, values))
     assert keeping(function)(values) == list(filter(function, values))
 
 
-def lambda_in(file: Path, text: str) -> Any:
+def lambda_in(file, text):
     """What a module of one line has under the name `function`."""
     file.write_text(text)
     linecache.checkcache(str(file))
-    names: dict[str, Any] = {}
+    names = {}
     exec(compile(text, str(file), "exec"), names)  # noqa: S102 - our own text
     return names["function"]
 
@@ -122,7 +90,7 @@ def test_a_file_that_was_edited_since_is_not_believed(tmp_path, now):
 def test_a_text_that_python_fails_to_parse_is_not_asked_for(monkeypatch):
     """As CPython 3.11 does now and then, where several threads parse."""
 
-    def parse(_: str) -> ast.AST:
+    def parse(_):
         raise SystemError("AST constructor recursion depth mismatch (before=66, after=61)")
 
     monkeypatch.setattr(inlined.ast, "parse", parse)
@@ -154,13 +122,13 @@ def test_an_error_shows_the_line_of_the_lambda():
 class Breaking(bdb.Bdb):
     """A debugger with a breakpoint on one line, which writes down what a name means at each stop."""
 
-    def __init__(self, line: int, name: str) -> None:
+    def __init__(self, line, name):
         super().__init__()
         self.set_break(__file__, line)
         self.name = name
-        self.seen: list[Any] = []
+        self.seen = []
 
-    def user_line(self, frame: FrameType) -> None:
+    def user_line(self, frame):
         if self.break_here(frame) and self.name in frame.f_locals:
             self.seen.append(frame.f_locals[self.name])
         self.set_continue()

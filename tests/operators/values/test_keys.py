@@ -1,7 +1,6 @@
 """Every key sees the value of a record, and any other item as a whole: a text, a function and an expression."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
 
@@ -9,7 +8,7 @@ from dagkit import Batch, Constant, Listed
 from dagkit.engine.program.program import Keying
 from dagkit.schema.routing import routing_code
 from dagkit_operators import Record, value
-from dagkit_operators.values.keys import Key, key_of, keys_of, routed_by
+from dagkit_operators.values.keys import key_of, keys_of, routed_by
 
 
 @dataclass(frozen=True)
@@ -20,8 +19,8 @@ class Order:
 
 ORDERS = [Order(number, text) for number, text in [(1, "a"), (2, "b"), (1, "c")]]
 DICTS = [vars(order) for order in ORDERS]
-KEYS: list[Key] = ["number", lambda one: one["number"] if isinstance(one, dict) else one.number, value.field("number")]
-WAYS: dict[str, Batch[Any]] = {
+KEYS = ["number", lambda one: one["number"] if isinstance(one, dict) else one.number, value.field("number")]
+WAYS = {
     "objects": Batch.of(ORDERS),
     "mappings": Batch.of(DICTS),
     "records": Batch.of([Record(0, order) for order in ORDERS]),

@@ -3,23 +3,23 @@
 import datetime as dt
 import io
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import pyarrow as pa
 import pyarrow.dataset as pa_dataset
 import pyarrow.parquet as pa_parquet
 import pytest
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from dagkit import Batch, Block, Config, Dag, OperatorContext
-from dagkit.api.running import Until
+from dagkit import Config, Until
 from dagkit.compiler import compile_application
 from dagkit.engine.points import Point
 from dagkit.errors import ApplicationFaults
 from dagkit.testing import Alone, CrashAfter, FakeClock
-from dagkit_operators import FileSplitterInput, Items, Map, ParquetPartWriter, ParquetReader, Record
+from dagkit_operators import FileSplitterInput, FinishedPart, Items, Map, ParquetPartWriter, ParquetReader, Record
 from dagkit_operators.writing import parquet_part_writer
 from tests.engine.cast import Desk
+from tests.operators.ways import after_windows, chain
 
 
 @dataclass(frozen=True)
@@ -38,83 +38,72 @@ class FruitDict(TypedDict):
     count: int | None
 
 
-def writer(**properties: Any) -> Alone[ParquetPartWriter]:
-    return Alone(ParquetPartWriter(file_path="output", file_name="{partition}.{number}", **properties))
+def writer(**properties):
+    return ParquetPartWriter(file_path="output", file_name="{partition}.{number}", **properties)
 
 
-def tables(at_work: Alone[ParquetPartWriter]) -> dict[str, list[dict[str, Any]]]:
+def tables(at_work):
     return {name: pa_parquet.read_table(io.BytesIO(content)).to_pylist() for name, content in at_work.written().items()}
+
+
+def values(at_work, column="count"):
+    return {name: [row[column] for row in rows] for name, rows in tables(at_work).items()}
+
+
+def finished(at_work):
+    return at_work.files["files"].finished
 
 
 @pytest.mark.parametrize("kind", [Fruit, FruitModel, FruitDict])
 def test_the_fields_of_records_are_columns(kind):
-    at_work = writer(record_type=kind)
-    with at_work.window():
-        at_work.send(kind(name="apple", count=3), Record(0, kind(name="pear", count=None)))
-    assert tables(at_work) == {"0.0": [{"name": "apple", "count": 3}, {"name": "pear", "count": None}]}
+    apple, pear = {"name": "apple", "count": 3}, {"name": "pear", "count": None}
+    at_work = after_windows(writer(record_type=kind), [[kind(**apple), Record(0, kind(**pear))]])
+    assert tables(at_work) == {"0.0": [apple, pear]}
     schema = pa_parquet.read_schema(io.BytesIO(at_work.written()["0.0"]))
     assert schema.field("name") == pa.field("name", pa.string(), nullable=False)
     assert schema.field("count") == pa.field("count", pa.int64())
 
 
 def test_each_window_finishes_its_file_and_the_numbers_continue_after_a_restart():
-    at_work = writer(record_type=Fruit)
-    for names in (["a", "b"], [], ["c"]):
-        with at_work.window():
-            at_work.send(*(Fruit(name, 1) for name in names))
-        at_work = at_work.restarted()
-    assert {name: [row["name"] for row in rows] for name, rows in tables(at_work).items()} == {
-        "0.0": ["a", "b"],
-        "0.1": ["c"],
-    }
-    assert at_work.files["files"].finished == {"0.0", "0.1"}
+    windows = [[Fruit("a", 1), Fruit("b", 1)], [], [Fruit("c", 1)]]
+    at_work = after_windows(writer(record_type=Fruit), windows, restarts=True)
+    assert values(at_work, "name") == {"0.0": ["a", "b"], "0.1": ["c"]}
+    assert finished(at_work) == {"0.0", "0.1"}
 
 
 def test_a_file_is_rolled_by_records_and_divided_into_row_groups():
-    at_work = writer(record_type=Fruit, max_count=5, row_group_rows=2)
+    at_work = Alone(writer(record_type=Fruit, max_count=5, row_group_rows=2))
     with at_work.window():
         at_work.send_batch([Fruit(str(number), number) for number in range(12)])
-    assert {name: [row["count"] for row in rows] for name, rows in tables(at_work).items()} == {
-        "0.0": [0, 1, 2, 3, 4],
-        "0.1": [5, 6, 7, 8, 9],
-        "0.2": [10, 11],
-    }
+    assert values(at_work) == {"0.0": [0, 1, 2, 3, 4], "0.1": [5, 6, 7, 8, 9], "0.2": [10, 11]}
     metadata = pa_parquet.read_metadata(io.BytesIO(at_work.written()["0.0"]))
     assert [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)] == [2, 2, 1]
-    finished = at_work.sent("finished_parts")
-    assert [(part.name, part.count) for part in finished] == [("0.0", 5), ("0.1", 5), ("0.2", 2)]
-    assert [part.length for part in finished] == [len(content) for content in at_work.written().values()]
+    lengths = [len(content) for content in at_work.written().values()]
+    parts = zip(("0.0", "0.1", "0.2"), lengths, (5, 5, 2), strict=True)
+    assert at_work.sent("finished_parts") == [FinishedPart(*part) for part in parts]
 
 
 def test_a_file_is_rolled_after_the_row_group_with_which_it_is_too_long():
-    at_work = writer(record_type=Fruit, max_length=10, row_group_rows=3)
-    with at_work.window():
-        at_work.send(*(Fruit("x", number) for number in range(7)))
+    fruits = [Fruit("x", number) for number in range(7)]
+    at_work = after_windows(writer(record_type=Fruit, max_length=10, row_group_rows=3), [fruits])
     assert [len(rows) for rows in tables(at_work).values()] == [3, 3, 1]
 
 
-def test_an_application_window_of_several_streaming_windows_is_refused(tmp_path):
-    def draw(dag: Dag, conf: object) -> None:
-        write = dag.add_operator("write", ParquetPartWriter(file_path=str(tmp_path / "out"), record_type=Fruit))
-        dag.set_operator_attribute(write, OperatorContext.APPLICATION_WINDOW_COUNT, 2)
-        dag.add_operator("numbers", Items(items=(1,))) >> write
-
+def test_an_application_window_of_several_streaming_windows_is_refused():
+    draw = chain(numbers=Items(items=(1,)), write=writer(record_type=Fruit))
     with pytest.raises(ApplicationFaults, match="write cannot be saved inside an application window"):
-        compile_application(draw, Config.of({}))
+        compile_application(draw, Config.of({"dt.operator.write.attr.APPLICATION_WINDOW_COUNT": 2}))
 
 
 def test_arrow_batches_and_tables_keep_their_schema():
-    at_work = writer()
     numbers, texts = pa.record_batch({"n": [1, 2]}), pa.table({"t": ["a"]})
-    with at_work.window():
-        at_work.send(numbers, numbers, texts)
+    at_work = after_windows(writer(), [[numbers, numbers, texts]])
     assert tables(at_work) == {"0.0": [{"n": 1}, {"n": 2}, {"n": 1}, {"n": 2}], "0.1": [{"t": "a"}]}
 
 
 def test_other_items_need_a_record_type():
-    at_work = writer()
     with pytest.raises(TypeError, match="set record_type to the class of records"):
-        at_work.send("text")
+        Alone(writer()).send("text")
 
 
 def test_a_field_without_a_column_is_a_fault_of_the_property():
@@ -122,43 +111,26 @@ def test_a_field_without_a_column_is_a_fault_of_the_property():
     class Odd:
         thing: object
 
-    with pytest.raises((ValidationError, AssertionError), match="thing has a type without an Arrow column"):
-        writer(record_type=Odd)
-
-
-def test_the_reader_reads_the_records_again(tmp_path):
-    at_work = writer(record_type=Fruit)
-    fruits = [Fruit("apple", 3), Fruit("pear", None)]
-    with at_work.window():
-        at_work.send_batch(Batch.of(fruits))
-    (content,) = at_work.written().values()
-    path = tmp_path / "fruits.parquet"
-    path.write_bytes(content)
-    reading = Alone(ParquetReader(reader_context={"record_type": Fruit}))
-    reading.work(Block(0, str(path), 0, len(content), last=True))
-    assert [record.value for record in reading.sent("messages")] == fruits
+    assert "thing has a type without an Arrow column" in writer(record_type=Odd).faults[0].message
 
 
 @pytest.mark.slow
 def test_a_launch_makes_whole_files_of_items_and_of_columns_that_were_read(tmp_path):
-    def draw_items(dag: Dag, conf: object) -> None:
-        numbers = dag.add_operator("numbers", Items(items=tuple(range(5))))
-        made = dag.add_operator("made", Map(lambda number: Fruit(str(number), number or None)))
-        write = ParquetPartWriter(file_path=str(tmp_path / "first/out"), record_type=Fruit, max_count=3)
-        numbers >> made >> dag.add_operator("write", write)
-
-    def draw_read(dag: Dag, conf: object) -> None:
-        splitter = dag.add_operator("splitter", FileSplitterInput(scanner={"files": [str(tmp_path / "first/out")]}))
-        reader = dag.add_operator("reader", ParquetReader(reader_context={"record_type": Fruit}))
-        write = ParquetPartWriter(file_path=str(tmp_path / "second/out"), record_type=Fruit)
-        dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
-        dag.add_stream("fruits", reader.messages, dag.add_operator("write", write).input)
-
-    counts = [None, 1, 2, 3, 4]
-    for name, draw, files in (("first", draw_items, 2), ("second", draw_read, 1)):
+    first, second = tmp_path / "first/out", tmp_path / "second/out"
+    of_items = chain(
+        numbers=Items(items=tuple(range(5))),
+        made=Map(lambda number: Fruit(str(number), number or None)),
+        write=ParquetPartWriter(file_path=first, record_type=Fruit, max_count=3),
+    )
+    of_columns = chain(
+        splitter=FileSplitterInput(scanner={"files": [str(first)]}),
+        reader=ParquetReader(reader_context={"record_type": Fruit}),
+        write=ParquetPartWriter(file_path=second, record_type=Fruit),
+    )
+    for name, draw, files in (("first", of_items, 2), ("second", of_columns, 1)):
         desk = Desk(tmp_path / name, draw)
         desk.run()
-        assert pa_parquet.read_table(desk.out).column("count").to_pylist() == counts
+        assert pa_parquet.read_table(desk.out).column("count").to_pylist() == [None, 1, 2, 3, 4]
         assert len(desk.outputs()) == files
 
 
@@ -172,25 +144,21 @@ class Sale:
 def test_rows_lie_in_the_folders_of_their_values():
     day, next_day = dt.date(2024, 2, 29), dt.date(2024, 3, 1)
     sales = [Sale("Rome", day, 1), Sale("a/b=ü", day, 2), Sale(None, day, 3), Sale("Rome", next_day, 4)]
-    at_work = writer(record_type=Sale, partition_by=("city", "day"))
-    with at_work.window():
-        at_work.send(*sales, Sale("Rome", day, 5))
+    sales.append(Sale("Rome", day, 5))
+    at_work = after_windows(writer(record_type=Sale, partition_by=("city", "day")), [sales])
     assert tables(at_work) == {
         "city=Rome/day=2024-02-29/0.0": [{"amount": 1}, {"amount": 5}],
         "city=a%2Fb%3D%C3%BC/day=2024-02-29/0.1": [{"amount": 2}],
         "city=__HIVE_DEFAULT_PARTITION__/day=2024-02-29/0.2": [{"amount": 3}],
         "city=Rome/day=2024-03-01/0.3": [{"amount": 4}],
     }
-    assert at_work.files["files"].finished == set(at_work.written())
+    assert finished(at_work) == set(at_work.written())
 
 
 def test_a_dataset_of_folders_is_read_with_its_values_and_each_row_is_there_once(tmp_path):
-    def draw(dag: Dag, conf: Config) -> None:
-        numbers = dag.add_operator("numbers", Items[int](items=tuple(range(40))))
-        sales = Map[int, Sale](lambda n: Sale(None if n % 4 == 3 else f"{n % 4}/", dt.date(2024, 1, 1 + n % 2), n))
-        write = ParquetPartWriter(file_path="out", record_type=Sale, partition_by=("city", "day"), max_count=7)
-        numbers >> dag.add_operator("sales", sales) >> dag.add_operator("write", write)
-
+    sale = Map[int, Sale](lambda n: Sale(None if n % 4 == 3 else f"{n % 4}/", dt.date(2024, 1, 1 + n % 2), n))
+    write = ParquetPartWriter(file_path="out", record_type=Sale, partition_by=("city", "day"), max_count=7)
+    draw = chain(numbers=Items[int](items=tuple(range(40))), sales=sale, write=write)
     desk = Desk(tmp_path, draw, until=Until.IDLE, clock=FakeClock())
     desk.crash(CrashAfter(Point.STAGED, 1), CrashAfter(Point.APPENDED, 1), CrashAfter(Point.HALF_FINISHED, 1))
     desk.run()
@@ -202,25 +170,17 @@ def test_a_dataset_of_folders_is_read_with_its_values_and_each_row_is_there_once
 
 def test_more_folders_than_files_may_be_open_are_written_in_turn(monkeypatch):
     monkeypatch.setattr(parquet_part_writer, "_MOST_OPEN", 2)
-    at_work = writer(record_type=Fruit, partition_by=("name",), row_group_rows=1)
+    at_work = Alone(writer(record_type=Fruit, partition_by=("name",), row_group_rows=1))
     with at_work.window():
         at_work.send(*(Fruit(name, number) for number, name in enumerate("abcab")))
         assert len(at_work.operator._parts) == 2
-    assert {name: [row["count"] for row in rows] for name, rows in tables(at_work).items()} == {
-        "name=a/0.0": [0],
-        "name=b/0.1": [1],
-        "name=c/0.2": [2],
-        "name=a/0.3": [3],
-        "name=b/0.4": [4],
-    }
+    assert values(at_work) == {f"name={name}/0.{number}": [number] for number, name in enumerate("abcab")}
 
 
 @pytest.mark.parametrize("name", ["", "__HIVE_DEFAULT_PARTITION__"])
 def test_a_value_that_readers_would_take_for_none_is_refused(name):
-    at_work = writer(record_type=Fruit, partition_by=("name",))
-    problem = f"the value '{name}' of name cannot be part of the name of a folder"
-    with pytest.raises(ValueError, match=problem), at_work.window():
-        at_work.send(Fruit(name, 1))
+    with pytest.raises(ValueError, match=f"the value '{name}' of name cannot be part of the name of a folder"):
+        after_windows(writer(record_type=Fruit, partition_by=("name",)), [[Fruit(name, 1)]])
 
 
 @pytest.mark.parametrize(
@@ -228,5 +188,5 @@ def test_a_value_that_readers_would_take_for_none_is_refused(name):
     [(("colour",), "records have no field colour; they have name, count"), (("name", "count"), "names all fields")],
 )
 def test_the_columns_of_folders_are_checked_when_the_application_is_compiled(partition_by, problem):
-    (fault,) = ParquetPartWriter(file_path="out", record_type=Fruit, partition_by=partition_by).faults
+    (fault,) = writer(record_type=Fruit, partition_by=partition_by).faults
     assert problem in fault.message

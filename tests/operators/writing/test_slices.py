@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit import Block, Dag
+from dagkit import Block
 from dagkit.engine.files.regions import Regions
 from dagkit.engine.files.staging import Staging, StagingPlace
 from dagkit.engine.files.sync import Syncing
@@ -28,7 +28,8 @@ from dagkit_operators.filesystem.snapshot import FileChanged
 from dagkit_operators.payloads import FileMetadata, key_of_copy
 from dagkit_operators.writing.slice_writer import CHUNK
 from dagkit_operators.writing.stretches import Stretch, crc32_of_both, joined_with
-from tests.engine.cast import Desk, Draw
+from tests.engine.cast import Desk
+from tests.operators.ways import placed
 from tests.processes import run_program
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - another filesystem than that of the tests
@@ -45,7 +46,7 @@ def test_checksums_of_two_texts_give_that_of_both(first, second):
 def test_stretches_in_any_order_are_joined_to_the_whole(content, data):
     cuts = sorted({0, len(content), *data.draw(st.lists(st.integers(0, len(content)), max_size=5))})
     parts = [Stretch("f", start, end, zlib.crc32(content[start:end])) for start, end in pairwise(cuts)]
-    joined: tuple[Stretch, ...] = ()
+    joined = ()
     for part in data.draw(st.permutations(parts)):
         joined = joined_with(joined, part)
     assert joined == (Stretch("f", 0, len(content), zlib.crc32(content)),)
@@ -104,8 +105,8 @@ def test_bytes_of_another_filesystem_are_copied(tmp_path):
     assert whole.read_bytes() == bytes(1000) + content[1000:]
 
 
-def merger() -> Alone[FileMerger]:
-    return Alone(FileMerger(file_path="out"))
+def merger(**properties):
+    return Alone(FileMerger(file_path="out", **properties))
 
 
 @pytest.mark.parametrize("early", [True, False], ids=["metadata first", "metadata last"])
@@ -136,28 +137,33 @@ def test_an_empty_file_is_complete_at_once():
     assert [str(file) for file in at_work.sent()] == ["00000000  in/e"]
 
 
-def copying(home: Path) -> Draw:
-    def draw(dag: Dag, conf: object) -> None:
-        scanner = {"files": [str(home / "in")]}
-        splitter = dag.add_operator("splitter", FileSplitterInput(scanner=scanner, block_size=1 << 16))
-        reader = dag.add_operator("reader", FileSliceReader(reader_context={"length": 10_000}))
-        writer = dag.add_operator("writer", FSSliceWriter(file_path=str(home / "out")))
-        merger = dag.add_operator("merger", FileMerger(file_path=str(home / "out")))
-        dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
-        dag.add_stream("slices", reader.messages, writer.input)
-        dag.add_stream("files", splitter.files_metadata_output, merger.metadata)
-        dag.add_stream("written", writer.written, merger.written)
+def copying(home):
+    def draw(dag, conf):
+        splitter = FileSplitterInput(scanner={"files": [str(home / "in")]}, block_size=1 << 16)
+        operators = {
+            "splitter": splitter,
+            "reader": FileSliceReader(reader_context={"length": 10_000}),
+            "writer": FSSliceWriter(file_path=str(home / "out")),
+        }
+        copies, merger = placed(dag, **operators), dag.add_operator("merger", FileMerger(file_path=str(home / "out")))
+        copies["splitter"].files_metadata_output >> merger.metadata
+        copies["writer"].written >> merger.written
 
     return draw
 
 
+def desk_with(home, files, **given):
+    """A desk with these files to copy."""
+    (home / "in").mkdir()
+    for name, content in files.items():
+        (home / name).write_bytes(content)
+    return Desk(home, copying(home), **given)
+
+
 def test_block_writing(tmp_path):
     """PartFileWriterTest.testBlockWriting: each block is written to its place, also of files of other lengths."""
-    (tmp_path / "in").mkdir()
     files = {f"in/{length}": bytes(number % 251 for number in range(length)) for length in (0, 1, 65_536, 200_000)}
-    for name, content in files.items():
-        (tmp_path / name).write_bytes(content)
-    desk = Desk(tmp_path, copying(tmp_path))
+    desk = desk_with(tmp_path, files)
     desk.run()
     assert desk.outputs() == files
 
@@ -177,33 +183,24 @@ Desk(home, copying(home)).run()
 @pytest.mark.slow
 def test_a_disk_that_is_full_is_reported_with_file_and_byte_and_nothing_is_lost(tmp_path):
     """A limit of the length of files stands for a full disk: the write that passes it is short, the next one fails."""
-    (tmp_path / "in").mkdir()
-    content = bytes(range(256)) * 1000
-    (tmp_path / "in" / "a").write_bytes(content)
-    command = [sys.executable, "-c", FULL_DISK, str(tmp_path)]
-    ended = run_program(command, check=False)
+    files = {"in/a": bytes(range(256)) * 1000}
+    desk = desk_with(tmp_path, files)
+    ended = run_program([sys.executable, "-c", FULL_DISK, str(tmp_path)], check=False)
     assert "in/a@256000." in ended.stderr
-    assert (
-        "cannot be staged in the application's folder at byte 100000: File too large; nothing of the window was"
-        in ended.stderr
-    )
-    desk = Desk(tmp_path, copying(tmp_path))
+    assert "cannot be staged in the application's folder at byte 100000: File too large; nothing of the" in ended.stderr
     assert desk.outputs() == {}
     desk.run()
-    assert desk.outputs() == {"in/a": content}
-    assert (desk.faults(), desk.leftovers()) == ([], [])
+    assert (desk.outputs(), desk.faults(), desk.leftovers()) == (files, [], [])
 
 
-def together(desk: Desk) -> set[str]:
+def together(desk):
     """The folders of the files that slots write together."""
     return {path.name for path in Path(desk.place, "staging").glob("together-*")}
 
 
 def test_a_launch_removes_slices_that_no_file_will_be_made_of_and_keeps_those_of_incomplete_files(tmp_path):
-    (tmp_path / "in").mkdir()
-    content = bytes(range(256)) * 1000
-    (tmp_path / "in" / "a").write_bytes(content)
-    desk = Desk(tmp_path, copying(tmp_path), conf={"dt.operator.splitter.prop.blocksThreshold": 1})
+    files = {"in/a": bytes(range(256)) * 1000}
+    desk = desk_with(tmp_path, files, conf={"dt.operator.splitter.prop.blocksThreshold": 1})
     desk.run(windows=2)
     incomplete = together(desk)
     assert len(incomplete) == 1
@@ -214,8 +211,7 @@ def test_a_launch_removes_slices_that_no_file_will_be_made_of_and_keeps_those_of
     desk.run(windows=1)
     assert together(desk) == incomplete
     desk.run()
-    assert (desk.outputs(), together(desk)) == ({"in/a": content}, set())
-    assert (desk.faults(), desk.leftovers()) == ([], [])
+    assert (desk.outputs(), together(desk), desk.faults(), desk.leftovers()) == (files, set(), [], [])
 
 
 def test_an_operator_that_adopts_files_declares_which(tmp_path):
@@ -226,37 +222,34 @@ def test_an_operator_that_adopts_files_declares_which(tmp_path):
 
 
 def test_an_earlier_state_of_a_file_does_not_replace_a_later_one():
-    merger = Alone(FileMerger(file_path="out", overwrite_on_conflict=True))
-    later = FileMetadata("/in/a", 2, 8, relative_path="in/a")
-    later_key = key_of_copy("/in/a", 2, 8)
-    files = merger.files["files"]
-    with merger.window():
-        merger.send(FILE, later, to="metadata")
+    at_work = merger(overwrite_on_conflict=True)
+    later_key, files = key_of_copy("/in/a", 2, 8), at_work.files["files"]
+    with at_work.window():
+        at_work.send(FILE, FileMetadata("/in/a", 2, 8, relative_path="in/a"), to="metadata")
         files.write_at(later_key, 0, b"xy")
-        merger.send(Stretch(later_key, 0, 2), to="written")
+        at_work.send(Stretch(later_key, 0, 2), to="written")
     assert files.contents() == {"in/a": b"xy"}
-    with merger.window():
+    with at_work.window():
         files.write_at(KEY, 0, b"abcdef")
-        merger.send(Stretch(KEY, 0, 6), to="written")
+        at_work.send(Stretch(KEY, 0, 6), to="written")
     assert files.contents() == {"in/a": b"xy"}
-    assert (merger.operator.expected, merger.operator.stretches) == ({}, {})
+    assert (at_work.operator.expected, at_work.operator.stretches) == ({}, {})
 
 
 def test_of_two_states_in_one_window_the_later_one_gets_the_name():
-    merger = Alone(FileMerger(file_path="out", overwrite_on_conflict=True))
-    later_key = key_of_copy("/in/a", 0, 8)
-    files = merger.files["files"]
-    with merger.window():
+    at_work = merger(overwrite_on_conflict=True)
+    files = at_work.files["files"]
+    with at_work.window():
         files.write_at(KEY, 0, b"abcdef")
-        merger.send(FILE, to="metadata")
-        merger.send(Stretch(KEY, 0, 6), to="written")
-        merger.send(FileMetadata("/in/a", 0, 8, relative_path="in/a"), to="metadata")
-    assert later_key not in files.together
+        at_work.send(FILE, to="metadata")
+        at_work.send(Stretch(KEY, 0, 6), to="written")
+        at_work.send(FileMetadata("/in/a", 0, 8, relative_path="in/a"), to="metadata")
+    assert key_of_copy("/in/a", 0, 8) not in files.together
     assert files.contents() == {"in/a": b""}
 
 
 def test_two_files_of_one_name_are_refused():
-    merger = Alone(FileMerger(file_path="out"))
-    merger.send(FileMetadata("/in/a", 0, 8, relative_path="in/a"), to="metadata")
+    at_work = merger()
+    at_work.send(FileMetadata("/in/a", 0, 8, relative_path="in/a"), to="metadata")
     with pytest.raises(ValueError, match="/in/a and /other/a are both copied to in/a"):
-        merger.send(FileMetadata("/other/a", 0, 8, relative_path="in/a"), to="metadata")
+        at_work.send(FileMetadata("/other/a", 0, 8, relative_path="in/a"), to="metadata")
