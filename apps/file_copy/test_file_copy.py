@@ -31,7 +31,7 @@ def source(tmp_path, monkeypatch):
     return tree(tmp_path / "input")
 
 
-def tree(folder: Path) -> Path:
+def tree(folder):
     """Files of no, few and many blocks, and directories with and without files."""
     (folder / "deep" / "deeper").mkdir(parents=True)
     (folder / "void" / "inner").mkdir(parents=True)
@@ -48,12 +48,12 @@ def tree(folder: Path) -> Path:
     return folder
 
 
-def found_in(folder: Path) -> dict[str, bytes | None]:
+def found_in(folder):
     """The content of each file, and None for each directory."""
     return {str(path.relative_to(folder)): None if path.is_dir() else path.read_bytes() for path in folder.rglob("*")}
 
 
-def launched(*options: str) -> None:
+def launched(*options):
     answer = CliRunner().invoke(main, ["launch", HERE, "--once", "-q", *options])
     assert answer.exit_code == 0, answer.output
 
@@ -154,7 +154,7 @@ def test_links_are_followed_and_folders_keep_their_own_names(source, tmp_path):
     assert found_in(Path("output/input")) == expected | linked
 
 
-def changed(source: Path) -> None:
+def changed(source):
     """Change files to other content of the same and of other lengths, to none, and from none."""
     for number, (name, content) in enumerate(
         [("long.bin", b"x" * 10_000), ("deep/short", b"longer"), ("deep/empty", b"x"), (".hidden", b"")]
@@ -177,7 +177,7 @@ def test_a_source_that_changed_is_copied_again(source):
 def test_a_crash_while_a_copy_is_replaced_leaves_the_new_copy(point, source, tmp_path):
     application = FileCopy(source=str(source), target=str(tmp_path / "output"), block_size=4096)
 
-    def launched_here(probe: CrashAfter | None = None) -> None:
+    def launched_here(probe=None):
         launch(
             application.populate_dag,
             until=Until.ONCE,

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from dagkit.cli import main
 from dagkit.plan import read_plan
@@ -12,7 +12,7 @@ from dagkit.plan import read_plan
 HERE = str(Path(__file__).parent)
 
 
-def answer(*arguments: str) -> Result:
+def answer(*arguments):
     return CliRunner().invoke(main, list(arguments))
 
 

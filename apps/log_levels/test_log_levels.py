@@ -27,7 +27,7 @@ def lines(tmp_path, monkeypatch):
     return lines
 
 
-def launched(*options: str) -> None:
+def launched(*options):
     settings = {"Splitter.prop.blockSize": 2000, "Reader.prop.minReaders": 2}
     definitions = [word for key, value in settings.items() for word in ("-D", f"dt.operator.{key}={value}")]
     answer = CliRunner().invoke(main, ["launch", HERE, "--once", "--json", *definitions, *options])
@@ -35,7 +35,7 @@ def launched(*options: str) -> None:
     assert json.loads(answer.stdout)["application"] == "LogLevels"
 
 
-def written(folder: str) -> list[str]:
+def written(folder):
     files = sorted(Path("output", folder).iterdir())
     return [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
 

@@ -1,12 +1,11 @@
 """Appended lines are read once, on every backend, however often the application is stopped and launched again."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from dagkit import Dag, OperatorContext, PortContext, StatelessPartitioner
+from dagkit import OperatorContext, PortContext, StatelessPartitioner
 from dagkit.cli import main
 from dagkit.engine.points import Point
 from dagkit.launching import Machine, launch
@@ -35,18 +34,18 @@ def logs(tmp_path, monkeypatch):
     return folder
 
 
-def launched(*options: str) -> None:
+def launched(*options):
     answer = CliRunner().invoke(main, ["launch", HERE, "--once", "--json", *options])
     assert answer.exit_code == 0, answer.output
 
 
-def written(folder: str) -> list[str]:
+def written(folder):
     place = Path("output", folder)
     files = sorted(place.iterdir()) if place.exists() else []
     return sorted(line for file in files for line in file.read_text(encoding="utf-8").splitlines())
 
 
-def append(path: Path, text: str) -> None:
+def append(path, text):
     with path.open("a") as file:
         file.write(text)
 
@@ -102,7 +101,7 @@ def test_wherever_a_launch_is_killed_each_line_is_read_once(point, tmp_path):
     folder = tmp_path / "logs"
     folder.mkdir()
 
-    def draw(dag: Dag, _: object) -> None:
+    def draw(dag, _):
         patterns = dag.add_operator("patterns", Items[str](items=(f"{folder}/*.log",)))
         match = dag.add_operator("match", MatchFiles(continuously=True))
         tail = dag.add_operator("tail", TailFiles(chunk_size=16))
@@ -111,7 +110,7 @@ def test_wherever_a_launch_is_killed_each_line_is_read_once(point, tmp_path):
         dag.set_input_port_attribute(writer.input, PortContext.PARTITION_PARALLEL, True)
         patterns >> match >> tail >> writer
 
-    def run(**options: Any) -> None:
+    def run(**options):
         machine = Machine(backend="reference")
         launch(draw, until="once", machine=machine, path=tmp_path / "state", durable=False, **options)
 

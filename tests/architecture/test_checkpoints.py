@@ -14,7 +14,7 @@ LONGEST_FUNCTION = 40
 ROOMS = ("dagkit.engine.checkpoint.", "dagkit.engine.run.")
 
 
-def builders(source: str) -> list[str]:
+def builders(source):
     """The functions that call `Checkpoint` with values."""
     return [
         function.name

@@ -2,7 +2,6 @@
 
 import ast
 import sys
-from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ LIBRARY = sorted({f"dagkit_operators.{home}" for home in dagkit_operators._HOMES
 """The modules of the library's names, of which an application loads those that it uses."""
 
 
-def loaded_with(modules: Sequence[str], sources: Mapping[str, str]) -> dict[str, str]:
+def loaded_with(modules, sources):
     """All of our modules that are loaded with these, each with who imports it; what a function imports is not."""
     found, left = dict.fromkeys(modules, ""), list(modules)
     while left:
@@ -32,7 +31,7 @@ def loaded_with(modules: Sequence[str], sources: Mapping[str, str]) -> dict[str,
     return found
 
 
-def _at_once(tree: ast.Module) -> Iterator[str]:
+def _at_once(tree):
     for statement in tree.body:
         match statement:
             case ast.Import(names=names):

@@ -145,9 +145,7 @@ def test_not_found_is_a_document_too(dagkit):
 
 @pytest.mark.parametrize("arguments", [["nonsense"], ["plan"], ["plan", "a.py", "--nonsense"], ["diff", "a"], ["-D"]])
 def test_wrong_usage_exits_with_2(dagkit, arguments):
-    answer = dagkit(*arguments)
-    assert (answer.code, answer.out) == (2, "")
-    assert "  usage: dagkit" in answer.err
+    dagkit(*arguments).fails(2, "  usage: dagkit")
 
 
 def test_wrong_usage_is_reported_in_three_lines(dagkit):
@@ -163,9 +161,7 @@ def test_a_misspelt_verb_is_answered_with_the_nearest(dagkit):
 
 
 def test_a_definition_without_a_value_is_wrong_usage(dagkit, word_count):
-    answer = dagkit("validate", word_count, "-D", "lonely")
-    assert answer.code == 2
-    assert "'lonely' does not have the form key=value" in answer.err
+    dagkit("validate", word_count, "-D", "lonely").fails(2, "'lonely' does not have the form key=value")
 
 
 BROKEN = {
@@ -209,9 +205,7 @@ BROKEN = {
 )
 def test_an_import_from_the_wrong_place_is_answered_with_the_right_one(dagkit, write, statement, help_):
     write("misled.py", f"{statement}\n{WORD_COUNT}")
-    answer = dagkit("validate", "misled.py")
-    assert (answer.code, answer.out) == (3, "")
-    assert f"    help: {help_}" in answer.err
+    dagkit("validate", "misled.py").fails(3, f"    help: {help_}")
 
 
 def test_a_module_called_operators_that_is_not_there_may_be_the_authors_or_the_library():
@@ -246,9 +240,7 @@ def test_of_a_folder_the_file_is_named_that_cannot_be_imported(dagkit, write):
 
 def test_a_module_that_cannot_be_imported_is_its_authors_fault(dagkit, write):
     write("broken.py", "import absent_library\n")
-    answer = dagkit("validate", "broken:App")
-    assert answer.code == 3
-    assert "broken.py:1: the module cannot be imported" in answer.err
+    dagkit("validate", "broken:App").fails(3, "broken.py:1: the module cannot be imported")
 
 
 RAISING = """
@@ -300,9 +292,7 @@ def test_whatever_populate_dag_does_is_reported(dagkit, write, statement, said):
 
 def test_an_application_that_cannot_be_made_is_its_authors_fault(dagkit, write):
     write("made.py", WORD_COUNT + "    def __init__(self):\n        raise OSError('no')\n")
-    answer = dagkit("validate", "made.py")
-    assert answer.code == 3
-    assert "the application cannot be made: OSError: no" in answer.err
+    dagkit("validate", "made.py").fails(3, "the application cannot be made: OSError: no")
 
 
 PARTITIONER = """
@@ -321,9 +311,7 @@ class Careful(WordCount):
 
 def test_an_exception_in_what_the_compiler_asks_of_the_author_is_their_fault(dagkit, write):
     write("careless.py", WORD_COUNT + PARTITIONER)
-    answer = dagkit("plan", "careless.py", "--app", "Careful")
-    assert (answer.code, answer.out) == (3, "")
-    assert "IndexError" in answer.err
+    dagkit("plan", "careless.py", "--app", "Careful").fails(3, "IndexError")
 
 
 def test_a_bug_in_dagkit_shows_itself(dagkit, word_count, monkeypatch):
@@ -333,32 +321,25 @@ def test_a_bug_in_dagkit_shows_itself(dagkit, word_count, monkeypatch):
 
 
 def test_a_property_file_that_is_not_there_exits_with_4(dagkit, word_count):
-    answer = dagkit("validate", word_count, "--conf", "absent.xml")
-    assert (answer.code, answer.out) == (4, "")
-    assert "absent.xml: there is no such file [file-unreadable]" in answer.err
+    dagkit("validate", word_count, "--conf", "absent.xml").fails(
+        4, "absent.xml: there is no such file [file-unreadable]"
+    )
 
 
 def test_a_key_that_matches_nothing_exits_with_4_unless_it_may(dagkit, word_count, write):
     write("p.properties", "\ndt.operator.spilt.prop.min_length=3\n")
-    answer = dagkit("validate", word_count, "-c", "p.properties")
-    assert (answer.code, answer.out) == (4, "")
-    assert "p.properties:2: " in answer.err
-    assert "[key-unmatched]" in answer.err
+    dagkit("validate", word_count, "-c", "p.properties").fails(4, "p.properties:2: ", "[key-unmatched]")
     assert dagkit("validate", word_count, "-c", "p.properties", "--allow-unknown").code == 0
 
 
 def test_a_value_that_does_not_hold_exits_with_4(dagkit, word_count):
-    answer = dagkit("validate", word_count, "-D", "dt.operator.split.prop.min_length=many")
-    assert (answer.code, answer.out) == (4, "")
-    assert "the command line" in answer.err
+    dagkit("validate", word_count, "-D", "dt.operator.split.prop.min_length=many").fails(4, "the command line")
 
 
 def test_faults_of_both_kinds_exit_with_3(dagkit, disconnected):
-    answer = dagkit("validate", disconnected, "--conf", "absent.xml")
-    assert answer.code == 3
-    assert "2 problems" in answer.err
-    assert "file-unreadable" in answer.err
-    assert "input-unconnected" in answer.err
+    dagkit("validate", disconnected, "--conf", "absent.xml").fails(
+        3, "2 problems", "file-unreadable", "input-unconnected"
+    )
 
 
 @pytest.mark.parametrize("text", ["raise KeyboardInterrupt", WORD_COUNT + "        raise KeyboardInterrupt\n"])

@@ -183,9 +183,7 @@ def test_a_step_that_was_not_reached_cannot_be_printed(dagkit, write, disconnect
 
 
 def test_a_step_that_does_not_exist_is_wrong_usage(dagkit, word_count):
-    answer = dagkit("explain", word_count, "--step", "fuse")
-    assert answer.code == 2
-    assert "fused" in answer.err
+    dagkit("explain", word_count, "--step", "fuse").fails(2, "fused")
 
 
 # -- diff ------------------------------------------------------------------------------------------------------------
@@ -229,16 +227,13 @@ def test_a_difference_is_a_document(dagkit, word_count, advised):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"schema": "dagkit.plan/99"}', "dagkit.plan/99"),
-        ('{"schema": "dagkit.plan/1", "operators": 3}', "is not a plan"),
+        pytest.param('{"schema": "dagkit.plan/99"}', "dagkit.plan/99", id="of a later version"),
+        pytest.param('{"schema": "dagkit.plan/1", "operators": 3}', "is not a plan", id="of another shape"),
     ],
-    ids=["of a later version", "of another shape"],
 )
 def test_a_plan_that_cannot_be_read_exits_with_6(dagkit, word_count, write, text, said):
     write("plan.json", text)
-    answer = dagkit("diff", "plan.json", word_count)
-    assert (answer.code, answer.out) == (6, "")
-    assert said in answer.err
+    dagkit("diff", "plan.json", word_count).fails(6, said)
 
 
 # -- config ----------------------------------------------------------------------------------------------------------
@@ -436,9 +431,7 @@ def test_describe_shows_a_library_s_operator_by_its_simple_name(dagkit):
     ],
 )
 def test_an_operator_that_is_not_there_exits_with_6(dagkit, word_count, name, said):
-    answer = dagkit("describe", name)
-    assert (answer.code, answer.out) == (6, "")
-    assert said in answer.err
+    dagkit("describe", name).fails(6, said)
 
 
 def test_describe_shows_an_operator_in_its_application(dagkit, word_count):
@@ -717,9 +710,7 @@ def test_describe_leaves_the_list_of_attributes_to_its_option(dagkit, word_count
 
 
 def test_a_misspelt_operator_of_an_application_exits_with_6(dagkit, word_count):
-    answer = dagkit("describe", "spilt", "--in", word_count)
-    assert (answer.code, answer.out) == (6, "")
-    assert "did you mean 'split'?" in answer.err
+    dagkit("describe", "spilt", "--in", word_count).fails(6, "did you mean 'split'?")
 
 
 def test_describe_lists_the_operators_of_a_file(dagkit, write):
@@ -832,9 +823,7 @@ def test_graph_refuses_a_file_of_no_known_format(dagkit, word_count):
 
 def test_graph_writes_no_image_to_a_terminal(dagkit, word_count, monkeypatch):
     monkeypatch.setattr("dagkit.cli.compiling.graph.is_terminal", lambda _: True)
-    answer = dagkit("graph", word_count, "-f", "png")
-    assert (answer.code, answer.out) == (2, "")
-    assert "write it to a file with -o" in answer.err
+    dagkit("graph", word_count, "-f", "png").fails(2, "write it to a file with -o")
 
 
 def test_a_file_that_cannot_be_written_exits_with_5(dagkit, word_count):
@@ -885,6 +874,4 @@ def test_every_property_and_metric_of_the_library_has_a_meaning_and_constraints_
 
 @pytest.mark.parametrize(("given", "problem"), [("two", "is not a valid whole number"), ("0", "is not in the range")])
 def test_an_option_that_takes_a_number_says_so(dagkit, given, problem):
-    answer = dagkit("launch", "app.py", "--cores", given)
-    assert answer.code == 2
-    assert problem in answer.err
+    dagkit("launch", "app.py", "--cores", given).fails(2, problem)

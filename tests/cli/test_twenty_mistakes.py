@@ -8,10 +8,8 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -52,14 +50,14 @@ def application(write):
     return write("upper.py", APPLICATION)
 
 
-def changed(application: Path, before: str, after: str) -> None:
+def changed(application, before, after):
     """Write the application with a mistake."""
     text = application.read_text()
     assert before in text
     application.write_text(text.replace(before, after))
 
 
-def shell(folder: Path, line: str) -> Answer:
+def shell(folder, line):
     """Type a line in which `dagkit` is the command."""
     path = os.pathsep.join([str(ROOT), str(ROOT / "operators")])
     done = run_program(
@@ -72,7 +70,7 @@ def shell(folder: Path, line: str) -> Answer:
     return Answer(done.returncode, done.stdout, done.stderr)
 
 
-def says(answer: Answer, code: int, text: str) -> None:
+def says(answer, code, text):
     """The exit code and all of stderr."""
     assert (answer.code, answer.err) == (code, text)
 
@@ -128,9 +126,7 @@ def test_a_function_that_fails_names_its_record_and_its_line(process, applicatio
 
 
 def test_a_misspelt_command_is_answered_with_the_nearest(process):
-    answer = process("lanch", "upper.py")
-    assert answer.code == 2
-    assert "there is no command 'lanch'; did you mean 'launch'?" in answer.err
+    process("lanch", "upper.py").fails(2, "there is no command 'lanch'; did you mean 'launch'?")
 
 
 def test_a_misspelt_property_is_answered_with_the_nearest(process):
@@ -262,7 +258,7 @@ def test_a_folder_in_which_nothing_can_be_made_is_named(process):
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[subprocess.Popen[str]]:
+def running(folder):
     """The application runs until the end of the block."""
     path = os.pathsep.join([str(ROOT), str(ROOT / "operators")])
     driver = subprocess.Popen(
@@ -275,7 +271,6 @@ def running(folder: Path) -> Iterator[subprocess.Popen[str]]:
         text=True,
     )
     try:
-        assert driver.stderr is not None
         with killed_after(driver):
             assert any(line.startswith("window 1: ") for line in driver.stderr), "it runs"
         yield driver

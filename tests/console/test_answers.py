@@ -7,7 +7,6 @@ from urllib.parse import quote
 
 import pytest
 
-from dagkit import Config, Dag
 from dagkit.console.window_answers import LOOKED_AT
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
@@ -180,7 +179,7 @@ def test_bytes_that_are_divided_and_then_read_count_once(tmp_path, serve):
     path = tmp_path / "a.txt"
     path.write_text("twelve bytes\n")
 
-    def divided(dag: Dag, conf: Config) -> None:
+    def divided(dag, conf):
         found = dag.add_operator("Found", Items[FileInfo](items=[FileInfo(path=str(path))]))
         splitter, reader = dag.add_operator("Splitter", FileSplitterBase()), dag.add_operator("Reader", LineReader())
         writer = dag.add_operator("Writer", PartWriter(file_path=str(tmp_path / "out")))

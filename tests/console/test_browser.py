@@ -2,7 +2,6 @@
 
 import re
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
@@ -32,7 +31,7 @@ VIEWS += ["configuration"]
 pytestmark = pytest.mark.slow
 
 
-def show(page: Any, view: str) -> None:
+def show(page, view):
     """Go to a view, and wait until it is drawn."""
     page.evaluate("view => { location.hash = `#/${view}`; }", view)
     page.locator(f".view.{view.partition('/')[0]} :is(h2, svg)").first.wait_for()

@@ -68,7 +68,7 @@ COMMANDS = [
 ANSWERS = "overview windows windows/1 decisions splits items given-up series work files configuration graph graph.svg"
 
 
-def run(folder: Path, *words: str) -> str:
+def run(folder, *words):
     """What a command prints."""
     done = run_program(
         [sys.executable, "-m", "dagkit.cli", *words],
@@ -80,7 +80,7 @@ def run(folder: Path, *words: str) -> str:
     return done.stdout + done.stderr
 
 
-def secrets_in(content: str | bytes) -> list[str]:
+def secrets_in(content):
     text = content if isinstance(content, bytes) else content.encode()
     return [secret for secret in PLANTED if secret.encode() in text]
 

@@ -51,7 +51,7 @@ def run(tmp_path):
     (tmp_path / "endless.py").write_text(ENDLESS)
     launched = []
 
-    def launch(*options: str) -> tuple[subprocess.Popen[str], Served]:
+    def launch(*options):
         command = [sys.executable, "-m", "dagkit.cli", "launch", "endless.py", "--reference", "--path", "run", *options]
         process = subprocess.Popen(  # noqa: S603 - this very Python
             command,
@@ -61,7 +61,6 @@ def run(tmp_path):
             text=True,
         )
         launched.append(process)
-        assert process.stderr is not None
         with killed_after(process):
             line = next(line for line in process.stderr if line.startswith("console: "))
         return process, Served(line.removeprefix("console: ").strip())
@@ -100,7 +99,6 @@ def test_the_button_stops_the_run_and_the_page_shows_that(run, open_page, tmp_pa
     process.communicate(timeout=within(30))
     assert process.returncode == 0
     status = read_status(Ledger.open(tmp_path / "run").store)
-    assert status is not None
     assert status.state == "stopped"
 
 

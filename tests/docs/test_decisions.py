@@ -10,7 +10,6 @@ import pytest
 from dagkit import (
     ApplicationFaults,
     Config,
-    Dag,
     InputOperator,
     InputPort,
     Operator,
@@ -24,7 +23,7 @@ from dagkit import (
     StatelessPartitioner,
 )
 from dagkit.compiler import STEPS, compile_application
-from dagkit.plan import Plan, fingerprint
+from dagkit.plan import fingerprint
 from dagkit.plan.portable import portable
 from tests.docs.fences import ROOT
 from tests.processes import run_program
@@ -59,7 +58,7 @@ def test_0001_building_a_component_never_raises_and_configuring_it_validates_aga
 
 
 def test_0001_one_report_names_the_faults_of_every_operator():
-    def populate_dag(dag: Dag, _: Config) -> None:
+    def populate_dag(dag, _):
         dag.add_operator("A", Words(**WRONG))
         dag.add_operator("B", Words(**UNKNOWN))
 
@@ -72,7 +71,7 @@ def test_0002_checking_follows_resolving():
     assert STEPS.index("checked") == STEPS.index("resolved") + 1
 
 
-def _wrong(dag: Dag, _: Config) -> None:
+def _wrong(dag, _):
     dag.add_operator("A", Words(**WRONG))
 
 
@@ -81,10 +80,10 @@ def test_0002_configuration_can_fix_what_the_laws_would_have_judged():
     assert plan.by_name["A"].properties == {"least": 3}
 
 
-def _joined(order: Sequence[int]) -> Plan:
+def _joined(order):
     """One graph, its operators placed and its streams led in another order."""
 
-    def populate_dag(dag: Dag, _: Config) -> None:
+    def populate_dag(dag, _):
         first, second, join = Words(), Words(), Join()
         placing = [("A", first), ("B", second), ("J", join)]
         for index in order:
@@ -117,7 +116,7 @@ class Asked(Partitioner):
 def test_0003_a_parallel_input_is_not_keyed():
     asked = Asked()
 
-    def populate_dag(dag: Dag, _: Config) -> None:
+    def populate_dag(dag, _):
         first, second, join = (
             dag.add_operator("A", Words()),
             dag.add_operator("B", Words()),
@@ -133,7 +132,7 @@ def test_0003_a_parallel_input_is_not_keyed():
 
 
 def test_0004_a_fan_out_ends_its_stage_and_a_join_starts_one():
-    def populate_dag(dag: Dag, _: Config) -> None:
+    def populate_dag(dag, _):
         words, join = dag.add_operator("W", Words()), dag.add_operator("J", Join())
         a, b, c = (dag.add_operator(name, Upper()) for name in "ABC")
         dag.add_stream("words", words.words, a.input)
@@ -165,7 +164,7 @@ def test_0005_the_digest_is_equal_in_every_process():
 
 
 def test_0006_an_unknown_key_is_an_error_unless_the_launch_allows_it():
-    def populate_dag(dag: Dag, _: Config) -> None:
+    def populate_dag(dag, _):
         dag.add_operator("A", Words())
 
     conf = Config.of({"dt.operator.B.prop.least": "3"})
@@ -177,7 +176,7 @@ def test_0006_an_unknown_key_is_an_error_unless_the_launch_allows_it():
 
 
 def test_0006_a_key_that_the_application_reads_is_no_unknown_one():
-    def populate_dag(dag: Dag, conf: Config) -> None:
+    def populate_dag(dag, conf):
         dag.add_operator("A", Words(least=conf.read("dt.limit", int, 0)))
 
     assert compile_application(populate_dag, Config.of({"dt.limit": "3"})).notes == ()

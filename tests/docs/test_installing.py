@@ -14,7 +14,7 @@ PAGE = DOCUMENT.read_text(encoding="utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
-def column_of(table: str) -> list[list[str]]:
+def column_of(table):
     """What stands in backquotes in the first cell of each row, where the first column is called so."""
     rows = PAGE.partition(f"| {table} |")[2].splitlines()[2:]
     ended = next(number for number, row in enumerate(rows) if not row.strip().startswith("|"))
@@ -43,6 +43,6 @@ def test_what_the_version_prints_is_shown():
     assert _without_numbers(told) == _without_numbers(shown)
 
 
-def _without_numbers(text: str) -> list[str]:
+def _without_numbers(text):
     """Line by line, without what differs between machines."""
     return [re.sub(r"\d+(\.\w+)*| (in C|by numpy).*", "…", line) for line in text.splitlines()]

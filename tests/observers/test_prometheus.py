@@ -19,12 +19,12 @@ from dagkit.observers.series import ALL
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def partition(taken: int, sent: int, *, positions: int = 0, busy: float = 0.0) -> OperatorStats:
+def partition(taken, sent, *, positions=0, busy=0.0):
     ports = (PortStats("in_port", taken),), (PortStats("out_port", sent),)
     return OperatorStats(1, *ports, busy_millis=busy, positions=positions)
 
 
-def measured(**given: Any) -> Measured:
+def measured(**given):
     """A window of four seconds, the last of which was its commit."""
     whole: dict[str, Any] = {
         "window_id": 1,
@@ -37,7 +37,7 @@ def measured(**given: Any) -> Measured:
     return Measured(**{**whole, **given})
 
 
-def scaled(before: int, after: int) -> Scaled:
+def scaled(before, after):
     return Scaled(operator="reader", at=NOON, before=before, after=after, policy="drain", rule="because")
 
 
@@ -48,7 +48,7 @@ def metrics():
     return metrics
 
 
-def value(metrics: Prometheus, name: str, **labels: str) -> float | None:
+def value(metrics, name, **labels):
     return metrics.registry.get_sample_value(name, {"app": "An app", **labels})
 
 
@@ -144,7 +144,7 @@ def test_declared_metrics_are_reported_as_far_as_they_are_numbers(metrics):
     assert "called" not in scraped_text(metrics)
 
 
-def scraped_text(metrics: Prometheus) -> str:
+def scraped_text(metrics):
     with metrics.served(0) as port, urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
         return str(answer.read().decode())
 

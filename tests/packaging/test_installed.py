@@ -3,12 +3,11 @@
 import json
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.docs.fences import Fence, fences_in
+from tests.docs.fences import fences_in
 from tests.packaging.building import ROOT, Place, run
 from tests.patience import LONG_WINDOWS
 from tests.processes import run_program
@@ -26,7 +25,7 @@ def bare(place, tmp_path):
     return Place(place.python, tmp_path)
 
 
-def typed(bare: Place, line: str) -> subprocess.CompletedProcess[str]:
+def typed(bare, line):
     """Type a line into a shell whose PATH has the commands of the environment only."""
     kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TMPDIR") if name in os.environ}
     environment = {**kept, "PATH": str(bare.python.parent), "HOME": str(bare.folder), "NO_COLOR": "1", "COLUMNS": "120"}
@@ -34,7 +33,7 @@ def typed(bare: Place, line: str) -> subprocess.CompletedProcess[str]:
     return run_program(["/bin/sh", "-c", line], cwd=bare.folder, env=environment, check=False, seconds=600)
 
 
-def shown(bare: Place, fence: Fence) -> str:
+def shown(bare, fence):
     """A console fence as it reads when its commands are typed."""
     wanted = int(fence.info.rpartition(" ")[2]) if "exits" in fence.info else 0
     text = ""

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hatch_build import MISSING, SOURCES, can_compile, library_of, platform_tag
-from tests.docs.fences import Fence, fences_in
+from tests.docs.fences import fences_in
 from tests.packaging.building import ROOT, Place, build, lend, run, unpacked
 from tests.processes import run_program
 
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.slow
 compiling = pytest.mark.skipif(not can_compile(), reason=MISSING)
 
 
-def _sources(package: str) -> set[str]:
+def _sources(package):
     """The files of a package as the wheel is to hold them."""
     root = PACKAGES[package]
     return {
@@ -138,7 +138,7 @@ def test_the_wheel_needs_what_the_project_says(built):
     assert sorted(map(_name, always)) == sorted(map(_name, PROJECT["dependencies"]))
 
 
-def _name(requirement: str) -> str:
+def _name(requirement):
     return re.split(r"[<>=!~;]", requirement, maxsplit=1)[0].strip()
 
 
@@ -192,7 +192,7 @@ class Shell:
     """What was checked out."""
     home: Path
 
-    def type_in(self, fence: Fence, folder: Path, *more: Path) -> str:
+    def type_in(self, fence, folder, *more):
         """What the commands print, the first that fails being the last."""
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "DAGKIT", "PIP"))}
         offline = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}

@@ -22,7 +22,7 @@ from dagkit.plan.model import (
 )
 
 
-def operator(name: str, role: Role = Role.OPERATOR, count: int = 1, **said: Any) -> PlannedOperator:
+def operator(name, role=Role.OPERATOR, count=1, **said):
     """An operator of so many partitions, as its own stage."""
     fields: dict[str, Any] = {
         "name": name,
@@ -45,7 +45,7 @@ def operator(name: str, role: Role = Role.OPERATOR, count: int = 1, **said: Any)
     return PlannedOperator(**{**fields, **said})
 
 
-def stream(source: str, /, *sinks: str, **said: Any) -> PlannedStream:
+def stream(source, /, *sinks, **said):
     """A stream between the usual ports, called as its source is."""
     fields: dict[str, Any] = {
         "name": source,
@@ -56,7 +56,7 @@ def stream(source: str, /, *sinks: str, **said: Any) -> PlannedStream:
     return PlannedStream(**{**fields, **said})
 
 
-def unifier(source: str, count: int) -> PlannedUnifier:
+def unifier(source, count):
     """The last unifier behind so many partitions."""
     return PlannedUnifier(
         name=f"{source}.output#unifier",
@@ -66,7 +66,7 @@ def unifier(source: str, count: int) -> PlannedUnifier:
     )
 
 
-def stage(*operators: str, **said: Any) -> Stage:
+def stage(*operators, **said):
     """A stage of these operators, among the workers."""
     fields: dict[str, Any] = {
         "name": " + ".join(operators),
@@ -78,7 +78,7 @@ def stage(*operators: str, **said: Any) -> Stage:
     return Stage(**{**fields, **said})
 
 
-def cut(source: str, sink: str, /, **said: Any) -> Cut:
+def cut(source, sink, /, **said):
     """A cut at the driver's edge."""
     fields: dict[str, Any] = {
         "stream": source,
@@ -91,7 +91,7 @@ def cut(source: str, sink: str, /, **said: Any) -> Cut:
     return Cut(**{**fields, **said})
 
 
-def plan(**said: Any) -> Plan:
+def plan(**said):
     """read > keep, as it is unless something else is said."""
     fields: dict[str, Any] = {
         "application": "Filter",

@@ -1,7 +1,5 @@
 """What changed between two plans, in words; and nothing changed exactly where the fingerprints agree."""
 
-from typing import Any
-
 import pytest
 
 from dagkit.plan import Plan, diff, fingerprint
@@ -22,19 +20,19 @@ from tests.plan.plans import cut, operator, plan, stage, stream, unifier
 READ = operator("read", Role.INPUT)
 
 
-def _keep(**said: Any) -> Plan:
+def _keep(**said):
     return plan(operators=(READ, operator("keep", **said)))
 
 
-def _stream(**said: Any) -> Plan:
+def _stream(**said):
     return plan(streams=(stream("read", "keep", **said),))
 
 
-def _sink(port: str = "input", **said: Any) -> Plan:
+def _sink(port="input", **said):
     return _stream(sinks=(PlannedSink(operator="keep", port=port, **{"routing": Routing.STRAIGHT, **said}),))
 
 
-def _ports(*ports: PlannedPort) -> Plan:
+def _ports(*ports):
     return _keep(ports=ports)
 
 
@@ -221,9 +219,9 @@ NAME = MERGED.name
 @pytest.mark.parametrize(
     ("unifiers", "words"),
     [
-        ([unifier("read", 3)], [f"has a unifier {NAME} that reads 3 instead of 2"]),
+        pytest.param([unifier("read", 3)], [f"has a unifier {NAME} that reads 3 instead of 2"], id="inputs"),
         ([MERGED, MERGED.model_copy(update={"name": "second"})], ["has 2 unifiers instead of 1"]),
-        ([], ["no longer has a unifier"]),
+        pytest.param([], ["no longer has a unifier"], id="one less"),
         ([MERGED.model_copy(update={"name": "other"})], ["has unifiers under other names or in another order"]),
         (
             [MERGED.model_copy(update={"kind": "test.sum/1", "level": 1})],
@@ -245,7 +243,6 @@ NAME = MERGED.name
             [f"has a unifier {NAME} that has other attributes: attribute MEMORY_MB is now set to 1"],
         ),
     ],
-    ids=["inputs", "one more", "one less", "its name", "kind and level", "which inputs", "whom it serves", "attribute"],
 )
 def test_of_unifiers_it_is_said_what_differs(unifiers, words):
     old, new = _stream(unifiers=(MERGED,)), _stream(unifiers=tuple(unifiers))
@@ -274,11 +271,10 @@ def test_every_change_changes_the_fingerprint_and_is_reported_both_ways(new):
 @pytest.mark.parametrize(
     "new",
     [
-        plan(),
-        _keep(why=Why(source="code", text="another origin")),
-        plan(cuts=(cut("read", "keep", reason="in other words"),)),
+        pytest.param(plan(), id="nothing"),
+        pytest.param(_keep(why=Why(source="code", text="another origin")), id="who decided"),
+        pytest.param(plan(cuts=(cut("read", "keep", reason="in other words"),)), id="the words of a reason"),
     ],
-    ids=["nothing", "who decided", "the words of a reason"],
 )
 def test_what_only_explains_is_no_change(new):
     assert diff(plan(), new) == []

@@ -1,6 +1,6 @@
 """Applications and plans small enough to see, as the drawings' tests use them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from dagkit.api.attributes import OperatorContext, PortContext
@@ -8,7 +8,7 @@ from dagkit.api.dag import Dag
 from dagkit.api.operators import DelayOperator, InputOperator, Operator, RowOperator
 from dagkit.api.partitioning import StatelessPartitioner, assign_keys
 from dagkit.api.ports import InputPort, OutputPort
-from dagkit.graph import Graph, graph_of
+from dagkit.graph import graph_of
 from dagkit.plan.model import (
     Cut,
     CutKind,
@@ -97,7 +97,7 @@ class Delay(DelayOperator[dict[str, int]]):
     pass
 
 
-def line_filter(*, parallel: bool = True) -> Dag:
+def line_filter(*, parallel=True):
     """The example: a splitter, and a reader, a filter and a writer in parallel."""
     dag = Dag()
     splitter = dag.add_operator("File-splitter", FileSplitter())
@@ -113,7 +113,7 @@ def line_filter(*, parallel: bool = True) -> Dag:
     return dag
 
 
-def word_count() -> Dag:
+def word_count():
     """A fan-out, a join with itself through a delay, and a count with three partitions."""
     dag = Dag()
     splitter = dag.add_operator("files", FileSplitter())
@@ -131,7 +131,7 @@ def word_count() -> Dag:
     return dag
 
 
-def layered(ranks: int, width: int) -> Dag:
+def layered(ranks, width):
     """A graph of `ranks` by `width` operators; each reads the one above it, and every third its neighbour too."""
     dag = Dag()
     above: list[Any] = []
@@ -154,7 +154,7 @@ class LineSource(InputOperator):
     lines = OutputPort(Line)
 
 
-def _feed(dag: Dag, above: Any, inlet: Any, name: str) -> None:
+def _feed(dag, above, inlet, name):
     outlet = above.lines if isinstance(above, LineSource) else above.merged
     drawn = next((s for s in dag.streams if s.source is not None and s.source.operator is above), None)
     if drawn is None:
@@ -163,7 +163,7 @@ def _feed(dag: Dag, above: Any, inlet: Any, name: str) -> None:
         drawn.add_sink(inlet)
 
 
-def graph(dag: Dag, name: str = "Sample") -> Graph:
+def graph(dag, name="Sample"):
     return graph_of(dag, name)[0]
 
 
@@ -173,17 +173,17 @@ BY_DEFAULT = Why(source="default", text="one partition")
 
 
 def operator(
-    name: str,
-    stage: str,
+    name,
+    stage,
     *,
-    reads: Sequence[str] = (),
-    writes: Sequence[str] = (),
-    count: int = 1,
-    keyed: str | None = None,
-    class_: str = "app.Transform",
-    role: Role = Role.OPERATOR,
-    parallel_with: str | None = None,
-) -> PlannedOperator:
+    reads=(),
+    writes=(),
+    count=1,
+    keyed=None,
+    class_="app.Transform",
+    role=Role.OPERATOR,
+    parallel_with=None,
+):
     """An operator of `count` partitions; they own the keys of the port `keyed`."""
     keys = assign_keys(count)
     partitions = tuple(
@@ -207,32 +207,30 @@ def operator(
     )
 
 
-def end(path: str) -> PlannedEnd:
+def end(path):
     name, _, port = path.rpartition(".")
     return PlannedEnd(operator=name, port=port)
 
 
-def sink(path: str, routing: Routing, *, parallel: bool = False) -> PlannedSink:
+def sink(path, routing, *, parallel=False):
     name, _, port = path.rpartition(".")
     return PlannedSink(operator=name, port=port, routing=routing, parallel=parallel)
 
 
-def stream(
-    name: str, source: str, *sinks: PlannedSink, payload: str = "Line", unifiers: Sequence[PlannedUnifier] = ()
-) -> PlannedStream:
+def stream(name, source, *sinks, payload="Line", unifiers=()):
     return PlannedStream(name=name, source=end(source), sinks=sinks, payload=payload, unifiers=tuple(unifiers))
 
 
-def stage(name: str, *operators: str, level: int = 0, slots: int = 1, driver: bool = False) -> Stage:
+def stage(name, *operators, level=0, slots=1, driver=False):
     place = Place.DRIVER if driver else Place.WORKERS
     return Stage(name=name, operators=operators, place=place, level=level, slots=slots)
 
 
-def cut(name: str, source: str, sink_: str, kind: CutKind, reason: str, *, exchange: bool = False) -> Cut:
+def cut(name, source, sink_, kind, reason, *, exchange=False):
     return Cut(stream=name, source=end(source), sink=end(sink_), kind=kind, reason=reason, exchange=exchange)
 
 
-def line_filter_plan(count: int = 4) -> Plan:
+def line_filter_plan(count=4):
     """The example, compiled: the splitter in the driver, the other three fused."""
     head, chain = "Block-reader", "Block-reader + Filter + Record-writer"
     return Plan(
@@ -287,7 +285,7 @@ def line_filter_plan(count: int = 4) -> Plan:
     )
 
 
-def m_by_n_plan(m: int = 3, n: int = 3) -> Plan:
+def m_by_n_plan(m=3, n=3):
     """M partitions send to N by key; a unifier stands before each of the N."""
     sender = f"{m} partitions of split"
     return Plan(
@@ -349,7 +347,7 @@ def m_by_n_plan(m: int = 3, n: int = 3) -> Plan:
     )
 
 
-def half_wired() -> Dag:
+def half_wired():
     """What a notebook may hold in the middle of a thought: ends without streams, streams without ends, a loop."""
     dag = Dag()
     orphan = dag.add_operator("orphan", Split())
@@ -384,7 +382,7 @@ HOSTILE = (
 )
 
 
-def hostile() -> Dag:
+def hostile():
     """A chain whose operators and streams have hostile names."""
     dag = Dag()
     above: Any = None
@@ -396,7 +394,7 @@ def hostile() -> Dag:
     return dag
 
 
-def cascade_plan() -> Plan:
+def cascade_plan():
     """Four partitions, merged two by two, then by one before the only partition of the sink."""
     pairs = [
         PlannedUnifier(
@@ -426,7 +424,7 @@ def cascade_plan() -> Plan:
     )
 
 
-def loop_plan() -> Plan:
+def loop_plan():
     """A count that gets its own totals back in the next window."""
     return Plan(
         application="Loop",

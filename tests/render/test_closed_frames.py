@@ -15,7 +15,7 @@ from tests.console.conftest import copying
 from tests.render import samples
 
 
-def chain(modules: int, each: int) -> Picture:
+def chain(modules, each):
     """Modules of operators, all in one line."""
     names = [(f"m{module}", f"m{module}$o{index}") for module in range(modules) for index in range(each)]
     ports = (Port("in", Side.IN), Port("out", Side.OUT))
@@ -32,7 +32,7 @@ def chain(modules: int, each: int) -> Picture:
     )
 
 
-def edges(picture: Picture) -> list[tuple[str, str]]:
+def edges(picture):
     return [(tail.box, head.box) for _, tail, head in picture.edges()]
 
 

@@ -17,7 +17,7 @@ from tests.render import samples
 SCREEN = 1920, 1200
 
 
-def drawn(edges: list[tuple[int, int]], **kinds: str) -> Picture:
+def drawn(edges, **kinds):
     """A picture of numbered boxes; `kinds` are the subtitles of some."""
     names = [str(number) for number in range(1 + max(max(edge) for edge in edges))]
     boxes = tuple(Box(name, f"Step-{name}", subtitle=kinds.get(f"n{name}", "Step")) for name in names)
@@ -25,11 +25,11 @@ def drawn(edges: list[tuple[int, int]], **kinds: str) -> Picture:
     return Picture(View.LOGICAL, "Sample", "", boxes, wires)
 
 
-def chain(length: int) -> Picture:
+def chain(length):
     return drawn(list(pairwise(range(length))))
 
 
-def size_of(picture: Picture) -> tuple[float, float]:
+def size_of(picture):
     wide, high = re.findall(r' (?:width|height)="([\d.]+)"', render(picture, "svg").decode())[:2]
     return float(wide), float(high)
 
@@ -55,7 +55,7 @@ def test_rows_follow_each_other_from_top_to_bottom():
             assert lower.left < upper.left
 
 
-def framed(picture: Picture, *cuts: int) -> Picture:
+def framed(picture, *cuts):
     """The picture with a frame for the boxes between each two numbers."""
     groups = tuple(Group(str(start), f"Frame {start}", GroupKind.WORKERS) for start in (0, *cuts))
     boxes = tuple(replace(box, group=str(max(c for c in (0, *cuts) if c <= int(box.name)))) for box in picture.boxes)
@@ -130,7 +130,7 @@ def test_a_name_that_repeats_the_operator_and_its_port_is_not_written():
     assert ">a:out</tspan>" not in drawing
 
 
-def pipelines(count: int) -> list[tuple[int, int]]:
+def pipelines(count):
     """One input, and many equal pipelines of five steps."""
     first = [(0, 5 * number + 1) for number in range(count)]
     return first + [(5 * number + step, 5 * number + step + 1) for number in range(count) for step in range(1, 5)]
@@ -159,7 +159,7 @@ def test_a_small_picture_is_not_folded():
     assert folded(chain(60)) == chain(60)
 
 
-def tangle(count: int) -> Picture:
+def tangle(count):
     draw = random.Random(7)  # noqa: S311 - any graph will do
     edges = [(draw.randrange(max(0, n - 30), n), n) for n in range(1, count) for _ in range(draw.choice([1, 1, 2]))]
     return drawn(list(dict.fromkeys(edges)))

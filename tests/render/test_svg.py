@@ -32,7 +32,7 @@ PICTURES = {
 every_picture = pytest.mark.parametrize("picture", PICTURES.values(), ids=PICTURES)
 
 
-def words_in(drawing: str) -> set[str]:
+def words_in(drawing):
     """Everything that the SVG says to a reader, text by text."""
     root = ET.fromstring(drawing)  # noqa: S314 - our own SVG
     return {"".join(text.itertext()).strip() for text in root.iter(f"{NAMESPACE}text")}

@@ -10,7 +10,7 @@ from dagkit.render import logical, physical, text
 from tests.render import samples
 
 
-def drawn(block: str) -> str:
+def drawn(block):
     return dedent(block).lstrip("\n")
 
 

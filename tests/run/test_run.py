@@ -27,7 +27,7 @@ limits.UNIT_SECONDS = limits.SERVICE_SECONDS = 1
 pytestmark = pytest.mark.slow
 
 
-def run_tests(folder: Path, tests: str, *options: str, code: int = 0, **environment: str) -> str:
+def run_tests(folder, tests, *options, code=0, **environment):
     """Run tests in two processes with the plugins of this run; return what it prints."""
     (folder / "pytest.ini").write_text(SETTINGS)
     (folder / "conftest.py").write_text(PLUGINS)

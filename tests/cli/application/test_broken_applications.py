@@ -1,7 +1,6 @@
 """However an application is broken, its author gets diagnostics, never a traceback."""
 
 import itertools
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -164,13 +163,13 @@ def test_whatever_a_declaration_holds_is_answered(folder, data):
         assert _answer("diff", f"declared{ending}", f"declared{ending}") in ANSWERS
 
 
-def _is_answered(folder: Path, text: str, verb: str = "validate") -> None:
+def _is_answered(folder, text, verb="validate"):
     path = folder / f"broken{next(numbers)}.py"
     path.write_text(text, encoding="utf-8")
     assert _answer(verb, path.name) in ANSWERS
 
 
-def _answer(*arguments: str) -> int:
+def _answer(*arguments):
     """The exit code; whatever is no answer is raised."""
     result = CliRunner().invoke(main, arguments, catch_exceptions=False)
     assert "Traceback" not in result.stderr

@@ -108,9 +108,9 @@ def test_a_function_of_nearly_the_right_name_is_named(dagkit, write):
 
 def test_for_a_file_without_anything_the_help_says_what_to_define(dagkit, write):
     write("a.py", "")
-    answer = dagkit("validate", "a.py")
-    assert answer.code == 6
-    assert "define a subclass of StreamingApplication, or a function populate_dag(dag, conf)" in answer.err
+    dagkit("validate", "a.py").fails(
+        6, "define a subclass of StreamingApplication, or a function populate_dag(dag, conf)"
+    )
 
 
 def test_where_no_name_is_near_the_applications_are_listed(dagkit, word_count):
@@ -135,13 +135,12 @@ def test_several_applications_are_listed_with_their_lines(dagkit, write):
 @pytest.mark.parametrize(
     ("name", "chosen"),
     [
-        ("WordCount", "WordCount"),
-        ("Sum of all", "Sum of all"),
-        ("Total", "Sum of all"),
-        ("letter", "LetterCount"),
-        ("SUM", "Sum of all"),
+        pytest.param("WordCount", "WordCount", id="by its class"),
+        pytest.param("Sum of all", "Sum of all", id="by its name"),
+        pytest.param("Total", "Sum of all", id="a class whose name is another"),
+        pytest.param("letter", "LetterCount", id="by a part"),
+        pytest.param("SUM", "Sum of all", id="whatever the case"),
     ],
-    ids=["by its class", "by its name", "a class whose name is another", "by a part", "whatever the case"],
 )
 def test_one_of_several_is_chosen(dagkit, write, name, chosen):
     write("two.py", TWO)
@@ -163,9 +162,9 @@ def test_a_part_of_several_names_chooses_none(dagkit, write):
 
 def test_a_misspelt_name_is_answered_with_the_nearest(dagkit, write):
     write("two.py", TWO)
-    answer = dagkit("validate", "two.py", "--app", "WordCuont")
-    assert answer.code == 6
-    assert "holds no application 'WordCuont'; did you mean 'WordCount'?" in answer.err
+    dagkit("validate", "two.py", "--app", "WordCuont").fails(
+        6, "holds no application 'WordCuont'; did you mean 'WordCount'?"
+    )
 
 
 @pytest.mark.parametrize(
@@ -196,9 +195,7 @@ def test_what_is_not_there_exits_with_6(dagkit, write, target, said):
     write("half/part.py", "")
     write("empty/readme.txt", "")
     write("run/ledger/ledger.json", "{}")
-    answer = dagkit("validate", target)
-    assert (answer.code, answer.out) == (6, "")
-    assert said in answer.err
+    dagkit("validate", target).fails(6, said)
 
 
 def test_modules_beside_the_application_can_be_imported_at_any_time(dagkit, write):
@@ -245,7 +242,6 @@ def test_the_plan_does_not_show_where_the_application_lies(dagkit, write):
 def test_a_file_named_like_a_library_does_not_take_its_place(write, library):
     loaded = sys.modules.get(library)
     with place_of(str(write(f"{library}.py", WORD_COUNT))) as place:
-        assert place.module is not None
         assert place.module.__name__ == f"dagkit_app_{library}"
         assert sys.modules.get(library) is loaded
 
@@ -312,15 +308,9 @@ def test_a_folder_may_hold_a_declaration(dagkit, write):
 def test_a_faulty_declaration_has_a_line(dagkit, write):
     write("parts.py", WORD_COUNT)
     write("small.json", DECLARED.replace('"portName": "lines"}]', '"portName": "linse"}]'))
-    answer = dagkit("validate", "small.json")
-    assert (answer.code, answer.out) == (3, "")
-    assert "small.json:" in answer.err
-    assert "did you mean 'lines'?" in answer.err
+    dagkit("validate", "small.json").fails(3, "small.json:", "did you mean 'lines'?")
 
 
 def test_a_declaration_that_cannot_be_read_is_its_authors_fault(dagkit, write):
     write("small.json", '{"operators": [')
-    answer = dagkit("validate", "small.json")
-    assert (answer.code, answer.out) == (3, "")
-    assert "small.json" in answer.err
-    assert "[file-unreadable]" in answer.err
+    dagkit("validate", "small.json").fails(3, "small.json", "[file-unreadable]")

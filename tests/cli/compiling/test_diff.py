@@ -31,7 +31,7 @@ def diff(dagkit, write):
     launched = dagkit("launch", "before.py", "--once", "--reference", "--no-sync", "--path", "place", *CONF)
     assert launched.code == 0, launched.err
 
-    def call(text: str, *options: str):
+    def call(text, *options):
         write("after.py", text)
         return dagkit("diff", "place", "after.py", "--exit-code", *CONF, *options)
 

@@ -56,19 +56,19 @@ def populate_dag(dag: Dag, conf) -> None:
 def files(dagkit, write):
     """Write an application, and return `dagkit files` for it."""
 
-    def of(source: str, **scanner: object):
+    def of(source, **scanner):
         write("app.py", source.replace("SCANNER", ", ".join(f"'{key}': {value!r}" for key, value in scanner.items())))
         return lambda command, *options: dagkit("files", command, "app.py", "--path", "place", *options)
 
     return of
 
 
-def launch(dagkit) -> None:
+def launch(dagkit):
     answer = dagkit("launch", "app.py", "--once", "--reference", "--no-sync", "--path", "place")
     assert answer.code == 0, answer.err
 
 
-def states(answer) -> dict[str, tuple[str, str]]:
+def states(answer):
     here = f"{Path('in').absolute()}/"
     return {file["path"].removeprefix(here): (file["state"], file["reason"]) for file in answer.document["files"]}
 
@@ -350,7 +350,7 @@ def test_a_file_that_no_operator_finds(dagkit, files, write):
     assert lines == ["no operator finds a file there now", "the ledger does not name it"]
 
 
-def reads(answer) -> int:
+def reads(answer):
     """How many windows read a file."""
     return sum(len(reading["windows"]) for reading in answer.document["readings"])
 

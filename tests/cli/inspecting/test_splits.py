@@ -1,8 +1,5 @@
 """`dagkit splits`: every split in a ledger, and the pending work."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from dagkit.api.running import Until
@@ -83,7 +80,7 @@ def test_where_there_is_no_ledger_it_says_so(dagkit, tmp_path):
     assert dagkit("splits", str(tmp_path / "nowhere")).code == 6
 
 
-def shards(home: Path, *, windows: int | None, kind: Any = ShardReader) -> str:
+def shards(home, *, windows, kind=ShardReader):
     """The folder of an application that reads four rows one by one, each in a window, and two other rows."""
     desk = Desk(home, numbers_of_names(((("x", 4),), (("y", 2),)), kind=kind), until=Until.IDLE, backend=Hurried)
     desk.run(windows=windows)

@@ -45,7 +45,7 @@ LINES = "".join(f"{number} {'apple' if number % 3 else 'pear'}\n" for number in 
 def traced(dagkit, write):
     """Run an application with these operators after its reader, and return a function that traces a line."""
 
-    def run(chain: str, *, block: int = 10_000, readers: int = 1, launch: tuple[str, ...] = ()):
+    def run(chain, *, block=10_000, readers=1, launch=()):
         head = HEAD.replace("BLOCK", str(block)).replace("READERS", str(readers))
         write("app.py", head + "".join(f"    {line}\n" for line in chain.splitlines()))
         answer = dagkit("launch", "app.py", "--once", "--reference", "--no-sync", *launch)
@@ -55,12 +55,12 @@ def traced(dagkit, write):
     return run
 
 
-def sources(answer) -> list[tuple[str, int, int, str]]:
+def sources(answer):
     assert answer.document["reason"] == ""
     return [(Path(s["source"]).name, s["start"], s["end"], s["text"]) for s in answer.document["sources"]]
 
 
-def position(line: str, text: str = LINES) -> tuple[int, int]:
+def position(line, text=LINES):
     start = text.index(f"\n{line}\n") + 1 if not text.startswith(f"{line}\n") else 0
     return start, start + len(line) + 1
 
@@ -94,7 +94,7 @@ def test_people_read_the_file_and_the_bytes(traced, write):
     )
 
 
-def content_of(file: Path) -> bytes:
+def content_of(file):
     content = file.read_bytes()
     if file.suffix == ".gz":
         return gzip.decompress(content)
@@ -255,7 +255,7 @@ def populate_dag(dag, conf) -> None:
 def traced_ranges(dagkit, write, folder):
     """Read a file with a reader, write a line for each record, and trace these lines to ranges of the file."""
 
-    def run(reader: str, content: bytes, block: int, *, name: str = "a", rejects: bool = False):
+    def run(reader, content, block, *, name="a", rejects=False):
         write("app.py", ENDS.replace("BLOCK", str(block)).replace("READER", reader).replace("REJECTS", str(rejects)))
         (folder / "in").mkdir()
         (folder / "in" / name).write_bytes(content)
@@ -271,7 +271,7 @@ def traced_ranges(dagkit, write, folder):
     return run
 
 
-def ranges(content: bytes, records: Sequence[bytes]) -> list[tuple[int, int]]:
+def ranges(content, records):
     """Where records lie in a file."""
     found = [(0, 0)]
     for record in records:

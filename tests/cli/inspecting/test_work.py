@@ -77,11 +77,8 @@ def test_a_file_is_given_up_by_its_path(dagkit, work):
 
 @pytest.mark.parametrize("place", ["in/a.txt[0.0 %, 50.0 %)"])
 def test_a_range_in_percent_is_wrong_usage(work, place):
-    answer = work("give-up", place, "--at-launch")
-    assert answer.code == 2
-    assert "leave out the range" in answer.err
+    work("give-up", place, "--at-launch").fails(2, "leave out the range")
 
 
 def test_without_a_driver_a_request_is_withdrawn(work):
-    answer = work("retry", "--wait", "0")
-    assert (answer.code, "request-unanswered" in answer.err) == (8, True)
+    work("retry", "--wait", "0").fails(8, "request-unanswered")

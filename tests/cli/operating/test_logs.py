@@ -15,11 +15,11 @@ TIMES = {"dt.attr.APPLICATION_NAME": "Times"}
 REFERENCE = Machine("reference")
 
 
-def launched(**options: object) -> None:
+def launched(**options):
     launch(multiplied(), TIMES, until="once", machine=REFERENCE, path="app", **options)
 
 
-def events(text: str) -> list[str]:
+def events(text):
     return [json.loads(line)["event"] for line in text.splitlines()]
 
 
@@ -65,7 +65,7 @@ def test_a_full_disk_costs_the_log_and_not_the_launch(folder, caplog, capfd):
 
 
 def test_a_failure_and_the_warnings_before_it_are_kept(dagkit, folder, caplog):
-    def warn(_: object) -> None:
+    def warn(_):
         logging.getLogger("dagkit.test").warning("%s is late", "it")
 
     with pytest.raises(OperatorFailed):
@@ -116,5 +116,4 @@ def test_without_a_log_the_command_says_where_one_is_kept(dagkit, folder):
     launched()
     for file in (folder / "app" / "logs").iterdir():
         file.unlink()
-    answer = dagkit("logs", "app")
-    assert (answer.code, "app holds no log [application-missing]" in answer.err) == (6, True)
+    dagkit("logs", "app").fails(6, "app holds no log [application-missing]")

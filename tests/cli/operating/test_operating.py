@@ -5,10 +5,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import click
 import pytest
@@ -41,13 +39,13 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 class Running:
     """An application that runs in a thread of this process, until it is asked to stop."""
 
-    def __init__(self, folder: Path, looks: Sequence[tuple[int, ...]] = ((1,), (2,), (3,), (4,))) -> None:
+    def __init__(self, folder, looks=((1,), (2,), (3,), (4,))):
         self.folder = folder
         self.looks = looks
         self.begun = threading.Event()
         self.thread = threading.Thread(target=self._run, daemon=True)
 
-    def _run(self) -> None:
+    def _run(self):
         launch(
             multiplied(self.looks),
             {"dt.attr.APPLICATION_NAME": "Times"},
@@ -56,11 +54,10 @@ class Running:
             observers=[lambda _: self.begun.set()],
         )
 
-    def stop(self) -> None:
+    def stop(self):
         """Ask it to stop, and wait until it has."""
         store = LocalStore(self.folder)
         status = read_status(store)
-        assert status is not None
         ask(store, StopRun(launch=status.driver.launch), datetime.now(UTC))
         self.thread.join(within(30))
 
@@ -70,7 +67,7 @@ def running(tmp_path):
     yield from until_stopped(Running(tmp_path / "app"))
 
 
-def until_stopped(run: Running) -> Iterator[Running]:
+def until_stopped(run):
     """Start the application, yield it, and stop it."""
     run.thread.start()
     assert run.begun.wait(within(30))
@@ -103,12 +100,9 @@ def test_a_request_to_stop_is_not_for_a_later_launch(tmp_path):
     launch(multiplied(), until="once", machine=Machine("reference"), path=tmp_path / "app")
     store = Ledger.open(tmp_path / "app").store
     before = read_status(store)
-    assert before is not None
     late = ask(store, StopRun(launch=before.driver.launch), datetime.now(UTC))
     launch(multiplied(), until="once", machine=Machine("reference"), path=tmp_path / "app")
     status, reply = read_status(store), reply_to(store, late)
-    assert status is not None
-    assert reply is not None
     assert (status.state, reply.done) == ("stopped", False)
 
 
@@ -186,7 +180,6 @@ def test_a_killed_application_is_listed_as_killed_and_blocks_no_launch(dagkit, f
         ),
         50,
     ) as driver:
-        assert driver.stdout is not None
         assert any(line.startswith("Committed") for line in driver.stdout)
         refused = dagkit("launch", "missing.py", "--reference")
         assert refused.code == 6
@@ -260,7 +253,6 @@ def test_a_driver_of_another_host_that_fell_silent_is_shown_as_silent(folder):
     store = Ledger.create(folder / "app").store
     store.replace(STATUS, first_snapshot(host="etl-1").model_dump_json().encode())
     seen = SeenRun.of(store, NOON + 2 * RECENT)
-    assert seen is not None
     assert (seen.state, seen.runs) == ("silent", False)
 
 

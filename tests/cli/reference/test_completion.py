@@ -25,13 +25,13 @@ _TO_START, _TO_END = b"\x01", b"\x05"
 class Shell:
     """An interactive bash with the completion of dagkit."""
 
-    def __init__(self, terminal: int) -> None:
+    def __init__(self, terminal):
         self._terminal = terminal
         self._printed = b""
         for line in ("bind 'set bell-style none' 'set enable-bracketed-paste off'", 'eval "$(dagkit completion bash)"'):
             os.write(terminal, line.encode() + b"\n")
 
-    def completed(self, begun: str) -> str:
+    def completed(self, begun):
         """The line after the Tab key."""
         # the quotes within the words keep them out of the echo of what is typed
         os.write(self._terminal, begun.encode() + b"\t" + _TO_START + b"echo 'beg''in' " + _TO_END + b" 'en''d'\n")

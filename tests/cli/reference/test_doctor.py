@@ -1,7 +1,6 @@
 """`dagkit doctor`: each check, as it is found and as it fails."""
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 from dagkit.backends.spark.java import JavaNotFound
 from dagkit.cli.reference import doctor
@@ -20,7 +19,7 @@ CHECKS = [
 ]
 
 
-def findings(answer) -> dict[str, tuple[bool, str, str]]:
+def findings(answer):
     listed = answer.document["findings"]
     return {each["check"]: (each["ok"], each["found"], each["help"]) for each in listed}
 
@@ -45,8 +44,7 @@ def test_the_folder_of_an_application_is_checked(dagkit, word_count, folder):
 
 
 def test_settings_of_spark_need_a_master(dagkit):
-    answer = dagkit("doctor", "--spark", "spark.executor.memory=1g")
-    assert (answer.code, "--spark needs --master" in answer.err) == (2, True)
+    dagkit("doctor", "--spark", "spark.executor.memory=1g").fails(2, "--spark needs --master")
 
 
 def test_a_master_that_does_not_answer_is_a_finding(dagkit):
@@ -58,7 +56,7 @@ def test_a_master_that_does_not_answer_is_a_finding(dagkit):
 
 
 def test_a_failed_check_says_what_to_do_and_has_an_exit_code(dagkit, monkeypatch):
-    def missing() -> Path:
+    def missing():
         raise JavaNotFound("Spark needs Java, and none was found", "install Java 17")
 
     monkeypatch.setattr(doctor, "ensure_java", missing)

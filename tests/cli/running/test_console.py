@@ -48,14 +48,13 @@ def test_the_console_of_a_folder_answers_until_it_is_interrupted(ran, folder, nu
 
 
 def test_a_folder_without_a_ledger_is_refused(dagkit):
-    refused = dagkit("console", "nowhere")
-    assert (refused.code, "application-missing" in refused.err) == (6, True)
-    assert "give the folder that it runs in, which holds a ledger" in refused.err
+    dagkit("console", "nowhere").fails(
+        6, "application-missing", "give the folder that it runs in, which holds a ledger"
+    )
 
 
 def test_an_application_that_was_never_launched_is_refused(dagkit, word_count):
-    refused = dagkit("console", word_count)
-    assert (refused.code, "chain-missing" in refused.err) == (6, True)
+    dagkit("console", word_count).fails(6, "chain-missing")
 
 
 def test_a_launch_with_a_console_prints_its_address(dagkit, word_count, write):

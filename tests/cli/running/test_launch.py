@@ -180,8 +180,7 @@ def test_a_line_of_progress_names_what_slots_process_if_no_line_came_for_long(ca
 )
 def test_settings_of_spark_have_its_prefix_and_need_spark(dagkit, write, options, problem):
     write("counting.py", COUNTING)
-    answer = dagkit("launch", "counting.py", *options)
-    assert (answer.code, problem in answer.err) == (2, True), answer.err
+    dagkit("launch", "counting.py", *options).fails(2, problem)
 
 
 COPYING = """
@@ -247,10 +246,9 @@ def test_fresh_begins_again_and_keeps_the_earlier_run(dagkit, folder, copied):
 
 def test_fresh_renames_nothing_if_an_output_folder_is_refused(dagkit, folder, write, copied):
     write("file", "")
-    answer = dagkit(
+    dagkit(
         "launch", "copying.py", "--once", "--reference", "--fresh", "-D", "dt.operator.Writer.prop.file_path=file"
-    )
-    assert (answer.code, "[folder-refused]" in answer.err) == (5, True)
+    ).fails(5, "[folder-refused]")
     assert [found.name for found in (folder / ".dagkit").iterdir()] == ["Copy"]
     assert dagkit("launch", "copying.py", "--once", "--reference").err.startswith("Copy: resuming after window 1")
 

@@ -40,7 +40,7 @@ print("the summary")
 """
 
 
-def launched(folder: Path, *, stdout: int | None = None) -> str:
+def launched(folder, *, stdout=None):
     """What the program shows on a terminal, with `^` for each line that is taken back."""
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'operators'}", "TERM": "xterm", "COLUMNS": "120"}
     shown = on_terminal([sys.executable, "-c", ON_A_TERMINAL], folder, environment, stdout=stdout)
@@ -114,7 +114,7 @@ def test_the_own_terminal_shows_the_step_of_the_start_and_then_the_figures():
     run = RunPicture(SetClock(), first_snapshot(), compile_application(numbers_collected(((9,),))).plan)
     first = run.snapshot()
 
-    def seen() -> str:
+    def seen():
         return own_picture(run.snapshot().model_copy(update={"at": first.since + timedelta(seconds=4)}))
 
     assert seen() == "App: starting, launched 4 s ago"

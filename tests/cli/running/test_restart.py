@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dagkit.engine.reports.run_events import Committed, Observer
+from dagkit.engine.reports.run_events import Committed
 from dagkit.launching import Machine, launch
 from tests.engine.cast import numbers_collected
 from tests.launching.test_restarting import KILLED
@@ -16,7 +16,7 @@ from tests.processes import run_program
 pytestmark = pytest.mark.slow
 
 
-def run_numbers(looks: tuple[tuple[int, ...], ...], *observers: Observer) -> None:
+def run_numbers(looks, *observers):
     launch(
         numbers_collected(looks),
         {"dt.attr.APPLICATION_NAME": "Numbers"},
@@ -117,7 +117,7 @@ def test_the_document_names_both_folders(dagkit, place):
 def test_a_running_application_is_not_restarted(dagkit, tmp_path):
     codes = []
 
-    def restart_it(event: object) -> None:
+    def restart_it(event):
         if isinstance(event, Committed):
             codes.append(dagkit("restart", str(tmp_path / "app"), "--from", "1", "--yes").code)
 

@@ -61,7 +61,7 @@ class Folder:
     started: list["subprocess.Popen[str]"] = field(default_factory=list)
     edits: int = 0
 
-    def dagkit(self, *arguments: str) -> "subprocess.Popen[str]":
+    def dagkit(self, *arguments):
         process = subprocess.Popen(  # noqa: S603 - this very Python
             [sys.executable, "-m", "dagkit.cli", *arguments],
             cwd=self.path,
@@ -80,13 +80,13 @@ class Folder:
         self.started.append(process)
         return process
 
-    def launched(self, *options: str) -> tuple[int, str]:
+    def launched(self, *options):
         """The exit code of a launch, and its messages."""
         process = self.dagkit("launch", "app.py", "--once", "-v", *options)
         _, err = process.communicate(timeout=WITHIN)
         return process.returncode, err
 
-    def edited(self, suffix: str, new_file: str = "", before: str = "", slots: str = "1") -> None:
+    def edited(self, suffix, new_file="", before="", slots="1"):
         """Let the application append another suffix, and do this before, for one more file."""
         code = APP.replace("SUFFIX", suffix).replace("seen.append", f"{before}seen.append").replace("SLOTS", slots)
         (self.path / "app.py").write_text(code)
@@ -96,7 +96,7 @@ class Folder:
         if new_file:
             (self.path / "in" / f"{new_file}.txt").write_text("line\n")
 
-    def held(self, suffix: str) -> "subprocess.Popen[str]":
+    def held(self, suffix):
         """A launch that does not end by itself, and of which a worker waits for the file `gate`."""
         for name in ("reached", "gate"):
             if not (self.path / name).exists():
@@ -108,7 +108,7 @@ class Folder:
         os.close(reached)
         return launch
 
-    def written(self) -> list[str]:
+    def written(self):
         return sorted(line for file in (self.path / "out").rglob("*") for line in file.read_text().splitlines())
 
 
@@ -177,7 +177,7 @@ def test_launches_share_spark_and_nothing_else(folder):
     assert folder.written() == sorted(["line five 1 (False, False)", *written])
 
 
-def descendants(process: int) -> list[int]:
+def descendants(process):
     """The processes that a process has started, and that these have."""
     listed = run_program(["ps", "-eo", "pid=,ppid="], seconds=120)
     parents = {int(child): int(parent) for child, parent in map(str.split, listed.stdout.splitlines())}

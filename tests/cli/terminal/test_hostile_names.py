@@ -3,13 +3,11 @@
 import json
 import os
 import re
-from typing import Any
 
 import pytest
 
 from dagkit.cli.terminal.output import Output
 from dagkit.errors import DagkitError, printable
-from tests.cli.conftest import Answer
 
 NAME = "a\x1b]0;\x07\nforged: all is lost\r\x9b31m\u202e.txt"
 SHOWN = r"a\u001b]0;\u0007\nforged: all is lost\r\u009b31m\u202e.txt"
@@ -30,14 +28,14 @@ def populate_dag(dag: Dag, conf) -> None:
 """
 
 
-def check(answer: Answer) -> str:
+def check(answer):
     """All that was printed, without a control character."""
     printed = answer.out + answer.err
     assert not CONTROLS.findall(printed), repr(printed)
     return printed
 
 
-def json_of(answer: Answer) -> Any:
+def json_of(answer):
     """The document that was printed, without a control character."""
     check(answer)
     return answer.document

@@ -69,13 +69,12 @@ def test_a_nested_plain_object_of_an_application():
 @pytest.mark.parametrize(
     ("given", "name"),
     [
-        ({}, "Pipeline"),
-        ({"dt.application.Alias.class": "tests.conf.samples.Pipeline"}, "Alias"),
-        ({"dt.application.Alias.class": "tests.conf.samples:Pipeline"}, "Alias"),
-        ({"dt.application.Alias.class": "Pipeline"}, "Alias"),
-        ({"dt.application.Alias.class": "Other"}, "Pipeline"),
+        pytest.param({}, "Pipeline", id="as it says itself"),
+        pytest.param({"dt.application.Alias.class": "tests.conf.samples.Pipeline"}, "Alias", id="as an alias says"),
+        pytest.param({"dt.application.Alias.class": "tests.conf.samples:Pipeline"}, "Alias", id="by module and class"),
+        pytest.param({"dt.application.Alias.class": "Pipeline"}, "Alias", id="by class alone"),
+        pytest.param({"dt.application.Alias.class": "Other"}, "Pipeline", id="another's alias"),
     ],
-    ids=["as it says itself", "as an alias says", "by module and class", "by class alone", "another's alias"],
 )
 def test_the_name_of_an_application(given, name):
     """testAppAlias."""

@@ -94,7 +94,6 @@ def test_a_template_may_hold_more_than_an_operator_has():
             "did you mean 'block_size'?",
         ),
     ],
-    ids=["not used", "no operator matches", "no pattern", "no such template", "no such property"],
 )
 def test_a_template_that_does_nothing_is_reported(values, problem, help_):
     _, settings = configured(values)

@@ -249,22 +249,13 @@ def test_a_key_that_is_nearly_asked_for():
 @pytest.mark.parametrize(
     ("source", "section", "expected"),
     [
-        (Source.SITE, "Another", 0),
-        (Source.APPLICATION, "Another", 0),
-        (Source.USER_SITE, "Another", 0),
-        (Source.APPLICATION, "Pipelin", 1),
-        (Source.APPLICATION_NAMED, "Another", 1),
-        (Source.FILE, "Another", 1),
-        (Source.COMMAND_LINE, "Another", 1),
-    ],
-    ids=[
-        "a site file serves several applications",
-        "so does the file of a package",
-        "and the user's own",
-        "but a mistake is reported",
-        "a file for this application serves no other",
-        "nor does one that was named at the launch",
-        "nor the command line",
+        pytest.param(Source.SITE, "Another", 0, id="a site file serves several applications"),
+        pytest.param(Source.APPLICATION, "Another", 0, id="so does the file of a package"),
+        pytest.param(Source.USER_SITE, "Another", 0, id="and the user's own"),
+        pytest.param(Source.APPLICATION, "Pipelin", 1, id="but a mistake is reported"),
+        pytest.param(Source.APPLICATION_NAMED, "Another", 1, id="a file for this application serves no other"),
+        pytest.param(Source.FILE, "Another", 1, id="nor does one that was named at the launch"),
+        pytest.param(Source.COMMAND_LINE, "Another", 1, id="nor the command line"),
     ],
 )
 def test_sections_of_other_applications(source, section, expected):

@@ -34,13 +34,12 @@ def test_a_key_that_is_given_twice_is_remembered():
 @pytest.mark.parametrize(
     ("data", "problem", "line"),
     [
-        (b'{\n"a": }', "it is not JSON: expecting value", 2),
-        (b'{"a": 1}\n}', "it is not JSON: extra data", 2),
-        (b"", "it is not JSON: expecting value", 1),
-        (b'{\n"a": "\xe9"}', "byte 0xE9 on this line is not UTF-8", 2),
-        (b"[" * 100_000, "it is nested too deeply", None),
+        pytest.param(b'{\n"a": }', "it is not JSON: expecting value", 2, id="a missing value"),
+        pytest.param(b'{"a": 1}\n}', "it is not JSON: extra data", 2, id="more than one value"),
+        pytest.param(b"", "it is not JSON: expecting value", 1, id="nothing"),
+        pytest.param(b'{\n"a": "\xe9"}', "byte 0xE9 on this line is not UTF-8", 2, id="bytes of another encoding"),
+        pytest.param(b"[" * 100_000, "it is nested too deeply", None, id="too deep"),
     ],
-    ids=["a missing value", "more than one value", "nothing", "bytes of another encoding", "too deep"],
 )
 def test_what_cannot_be_read(data, problem, line):
     with pytest.raises(ParseError, match=problem) as raised:

@@ -130,12 +130,11 @@ def test_files_that_were_named_may_not(place):
 @pytest.mark.parametrize(
     ("first", "second", "as_"),
     [
-        ("dt.attr.X", "dt.attr.X", ""),
-        ("dt.attr.X", "apex.attr.X", ", as dt.attr.X"),
+        pytest.param("dt.attr.X", "dt.attr.X", "", id="the very key"),
+        pytest.param("dt.attr.X", "apex.attr.X", ", as dt.attr.X", id="another prefix"),
         ("dt.operator.f.blockSize", "dt.operator.f.prop.block_size", ", as dt.operator.f.blockSize"),
-        ("dt.attr.X", "dt.application.*.attr.X", ", as dt.attr.X"),
+        pytest.param("dt.attr.X", "dt.application.*.attr.X", ", as dt.attr.X", id="the root is application.*"),
     ],
-    ids=["the very key", "another prefix", "another spelling", "the root is application.*"],
 )
 def test_a_key_may_stand_once_in_a_file(place, first, second, as_):
     place.write("a.properties", f"{first}=1\n{second}=2")
@@ -269,7 +268,6 @@ def test_a_line_that_is_no_key_is_reported_as_that_and_not_as_one_that_the_launc
         {"definitions": [("apex.operator.Block-reader.block_size", "1")]},
         {"environment": {"DAGKIT_OPERATOR__BLOCK_READER__PROP__BLOCK_SIZE": "1"}},
     ],
-    ids=["on the command line, in another spelling", "in the environment"],
 )
 def test_any_source_may_give_it(place, given):
     place.write("app/properties.xml", xml(prop("dt.operator.Block-reader.prop.blockSize")))
