@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dagkit.conf.formats.property_files import read_file, read_properties
 from dagkit.conf.grammar.property_keys import parse_key
+from dagkit.errors import printable
 
 SEED = """<?xml version="1.0"?>
 <configuration>
@@ -55,7 +56,7 @@ def faults(read):
         ("fifo.xml", "it cannot be opened: it is not a regular file"),
         ("folder.xml", "it cannot be opened: Is a directory"),
         ("none.xml", "there is no such file"),
-        ("a\0.xml", "it cannot be opened: embedded null byte"),
+        ("a\0.xml", "it cannot be opened: this is not a path: embedded null byte"),
     ],
 )
 def test_a_file_is_a_regular_one(name, problem, tmp_path, monkeypatch):
@@ -64,7 +65,7 @@ def test_a_file_is_a_regular_one(name, problem, tmp_path, monkeypatch):
     Path("folder.xml").mkdir()
     for link, target in (("zero.xml", "/dev/zero"), ("fifo.xml", "pipe")):
         Path(link).symlink_to(target)
-    assert faults(read_file(Path(name))) == [("file-unreadable", name, problem)]
+    assert faults(read_file(Path(name))) == [("file-unreadable", printable(name), problem)]
 
 
 @pytest.mark.parametrize(

@@ -28,12 +28,8 @@ def test_a_lone_star_ranks_below_a_pattern_and_above_a_key_without_a_name():
 
 
 def test_a_folded_name_fits_every_name_that_it_spells():
-    pattern = NamePattern("BLOCK_READER", folded=True)
-    assert [name for name in ("Block-reader", "block_reader", "Block reader", "Blockreader") if pattern.fit(name)] == [
-        "Block-reader",
-        "block_reader",
-        "Block reader",
-    ]
+    pattern, spelled = NamePattern("BLOCK_READER", folded=True), ["Block-reader", "block_reader", "Block reader"]
+    assert [name for name in (*spelled, "Blockreader") if pattern.fit(name)] == spelled
 
 
 def test_a_name_that_cannot_be_compiled_says_why():
@@ -41,15 +37,10 @@ def test_a_name_that_cannot_be_compiled_says_why():
     assert NamePattern("*reader").fit("a reader") is Fit.NOT
 
 
-@pytest.mark.parametrize(
-    ("camel", "snaked"),
-    [
-        ("blockSize", "block_size"),
-        ("filePatternRegularExp", "file_pattern_regular_exp"),
-        ("HTTPServer", "http_server"),
-        ("block_size", "block_size"),
-    ],
-)
+SNAKES = {"blockSize": "block_size", "filePatternRegularExp": "file_pattern_regular_exp", "HTTPServer": "http_server"}
+
+
+@pytest.mark.parametrize(("camel", "snaked"), [*SNAKES.items(), ("block_size", "block_size")])
 def test_snake(camel, snaked):
     assert snake(camel) == snaked
 

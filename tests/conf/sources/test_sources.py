@@ -63,11 +63,8 @@ EVERYWHERE = {
 
 
 def content(path, key, value):
-    return {
-        ".xml": xml(prop(key, value)),
-        ".properties": f"{key}={value}",
-        ".toml": f'"{key}" = "{value}"',
-    }[Path(path).suffix]
+    forms = {".xml": xml(prop(key, value)), ".properties": f"{key}={value}", ".toml": f'"{key}" = "{value}"'}
+    return forms[Path(path).suffix]
 
 
 @pytest.mark.parametrize(
@@ -86,16 +83,9 @@ def test_each_source_is_stronger_than_the_one_before(place, weak, strong):
 
 def test_the_environment_stands_between_files_and_the_command_line(place):
     place.write("mine.properties", "dt.attr.A=file\ndt.attr.B=file\ndt.attr.C=file")
-    conf, _ = place.load(
-        files=["mine.properties"],
-        environment={"DAGKIT_ATTR__A": "environment", "DAGKIT_ATTR__B": "environment", "HOME": "/", "DAGKIT_HOME": "x"},
-        definitions=[("dt.attr.A", "command line")],
-    )
-    assert [(e.key, e.value) for e in conf.entries][3:] == [
-        ("DAGKIT_ATTR__A", "environment"),
-        ("DAGKIT_ATTR__B", "environment"),
-        ("dt.attr.A", "command line"),
-    ]
+    variables = {"DAGKIT_ATTR__A": "environment", "DAGKIT_ATTR__B": "environment", "HOME": "/", "DAGKIT_HOME": "x"}
+    conf, _ = place.load(files=["mine.properties"], environment=variables, definitions=[("dt.attr.A", "command line")])
+    assert [(e.key, e.value) for e in conf.entries][3:] == [*list(variables.items())[:2], ("dt.attr.A", "command line")]
 
 
 def test_of_several_files_the_later_wins(place):
@@ -139,9 +129,8 @@ def test_files_that_were_named_may_not(place):
 def test_a_key_may_stand_once_in_a_file(place, first, second, as_):
     place.write("a.properties", f"{first}=1\n{second}=2")
     _, faults = place.load(files=["a.properties"])
-    assert told(faults) == [
-        ("key-duplicated", "a.properties:2", f"{second} is set twice; the first is at a.properties:1{as_}")
-    ]
+    problem = f"{second} is set twice; the first is at a.properties:1{as_}"
+    assert told(faults) == [("key-duplicated", "a.properties:2", problem)]
     assert faults[0].severity is Severity.ERROR
 
 
@@ -160,10 +149,8 @@ def test_on_the_command_line_the_later_is_meant(place):
 def test_two_files_of_one_place_are_one_place(place):
     place.write("app/properties.xml", xml(prop("dt.x", "1")))
     place.write("app/properties.toml", "dt.x = 2")
-    _, faults = place.load(folder=Path("app"))
-    assert told(faults) == [
-        ("key-duplicated", "app/properties.toml:1", "dt.x is set twice; the first is at app/properties.xml:2")
-    ]
+    problem = "dt.x is set twice; the first is at app/properties.xml:2"
+    assert told(place.load(folder=Path("app"))[1]) == [("key-duplicated", "app/properties.toml:1", problem)]
 
 
 def test_an_application_may_have_a_name_that_no_file_can_have(place):
@@ -173,26 +160,22 @@ def test_an_application_may_have_a_name_that_no_file_can_have(place):
 # -- final and required ----------------------------------------------------------------------------------------------
 
 
-def test_what_is_final_is_not_overridden_and_both_places_are_named(place):
+@pytest.mark.parametrize(
+    ("other", "given", "severity"),
+    [
+        ("mine.properties", {"files": ["mine.properties"]}, Severity.ERROR),
+        pytest.param(
+            "home/.dagkit/site.properties", {"home": Path("home")}, Severity.WARNING, id="the user's own file"
+        ),
+    ],
+)
+def test_what_is_final_is_not_overridden_and_both_places_are_named(place, other, given, severity):
     place.write("app/properties.xml", xml(prop("dt.x", "1", final=True)))
-    place.write("mine.properties", "apex.x=2")
-    conf, faults = place.load(folder=Path("app"), files=["mine.properties"])
-    assert conf["dt.x"] == "1"
-    assert told(faults) == [
-        (
-            "key-final",
-            "mine.properties:1",
-            "apex.x is final at app/properties.xml:2, so the value here has no effect",
-        )
-    ]
-    assert faults[0].severity is Severity.ERROR
-
-
-def test_a_users_own_file_against_what_is_final_is_only_a_warning(place):
-    place.write("app/properties.xml", xml(prop("dt.x", "1", final=True)))
-    place.write("home/.dagkit/site.properties", "dt.x=2")
-    _, faults = place.load(folder=Path("app"), home=Path("home"))
-    assert [(f.code, f.severity) for f in faults] == [("key-final", Severity.WARNING)]
+    place.write(other, "apex.x=2")
+    conf, faults = place.load(folder=Path("app"), **given)
+    problem = "apex.x is final at app/properties.xml:2, so the value here has no effect"
+    assert (conf["dt.x"], faults[0].severity) == ("1", severity)
+    assert told(faults) == [("key-final", f"{other}:1", problem)]
 
 
 def test_a_variable_cannot_get_round_what_is_final(place):
@@ -221,11 +204,13 @@ def test_no_other_spelling_and_no_whole_or_part_gets_round_what_is_final(place, 
     assert list(config) == [f"dt.operator.{final}"]
 
 
-def test_finals_of_names_that_fold_alike_do_not_replace_each_other(place):
+def test_final_names_are_not_confused_with_names_that_fold_alike(place):
     keys = ["dt.operator.a-b.x", "dt.operator.a_b.x"]
     place.write("a.xml", xml(*(prop(key, "1", final=True) for key in keys)))
     _, faults = place.load(files=["a.xml"], definitions=[(key, "2") for key in keys])
     assert [f.code for f in faults] == ["key-final", "key-final"]
+    place.write("a.xml", xml(prop(keys[0], "1", final=True)))
+    assert place.load(files=["a.xml"], definitions=[(keys[1], "2")])[1] == []
 
 
 def test_what_is_required_of_one_operator_is_not_met_by_another_of_a_like_name(place):
@@ -236,22 +221,21 @@ def test_what_is_required_of_one_operator_is_not_met_by_another_of_a_like_name(p
     assert not faults
 
 
-def test_final_names_are_not_confused_with_names_that_fold_alike(place):
-    place.write("a.xml", xml(prop("dt.operator.Block-reader.x", "1", final=True)))
-    place.write("b.xml", xml(prop("dt.operator.Block_reader.x", "2")))
-    assert place.load(files=["a.xml", "b.xml"])[1] == []
-
-
-def test_a_property_without_a_value_must_be_given(place):
-    place.write("app/properties.xml", xml(prop("dt.operator.Block-reader.prop.blockSize")))
-    _, faults = place.load(folder=Path("app"))
-    assert told(faults) == [
-        (
-            "key-required",
-            "app/properties.xml:2",
-            "dt.operator.Block-reader.prop.blockSize has no value here, so the launch must set one",
-        )
-    ]
+@pytest.mark.parametrize(
+    ("given", "is_missing"),
+    [
+        pytest.param({}, True, id="nowhere"),
+        ({"definitions": [("apex.operator.Block-reader.block_size", "1")]}, False),
+        ({"environment": {"DAGKIT_OPERATOR__BLOCK_READER__PROP__BLOCK_SIZE": "1"}}, False),
+    ],
+)
+def test_a_property_without_a_value_must_be_given_in_any_source(place, given, is_missing):
+    key = "dt.operator.Block-reader.prop.blockSize"
+    place.write("mine.xml", xml(prop(key)))
+    _, faults = place.load(files=["mine.xml"], **given)
+    missing = ("key-required", "mine.xml:2", f"{key} has no value here, so the launch must set one")
+    assert told(faults) == [missing] * is_missing
+    assert [fault.help for fault in faults] == [f"write -D {key}=…, or set it in a file for --conf"] * is_missing
 
 
 def test_a_line_that_is_no_key_is_reported_as_that_and_not_as_one_that_the_launch_must_give(place):
@@ -260,18 +244,6 @@ def test_a_line_that_is_no_key_is_reported_as_that_and_not_as_one_that_the_launc
     assert stranger.problem == "garbage has no value here"
     assert stranger.help.startswith("remove it, unless the application reads it; keys of dagkit begin with")
     assert (malformed.code, "-D" in malformed.help) == ("key-malformed", False)
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"definitions": [("apex.operator.Block-reader.block_size", "1")]},
-        {"environment": {"DAGKIT_OPERATOR__BLOCK_READER__PROP__BLOCK_SIZE": "1"}},
-    ],
-)
-def test_any_source_may_give_it(place, given):
-    place.write("app/properties.xml", xml(prop("dt.operator.Block-reader.prop.blockSize")))
-    assert place.load(folder=Path("app"), **given)[1] == []
 
 
 # -- references ------------------------------------------------------------------------------------------------------
@@ -283,14 +255,9 @@ def test_a_reference_reads_the_strongest_value(place):
     assert (conf["dt.x"], faults) == ("/strong/in", [])
 
 
-def test_a_reference_to_one_of_our_keys_may_use_another_prefix(place):
-    conf, _ = place.load(definitions=[("dt.x", "${apex.y}"), ("dt.y", "1")])
-    assert conf["dt.x"] == "1"
-
-
-def test_a_key_that_a_reference_names_counts_as_asked_for(place):
-    conf, _ = place.load(definitions=[("dt.x", "${where}"), ("where", "1"), ("other", "2")])
-    assert conf.asked == {"where"}
+def test_a_key_that_a_reference_names_counts_as_asked_for_and_may_have_another_prefix(place):
+    conf, _ = place.load(definitions=[("dt.x", "${where}${apex.y}"), ("where", "1"), ("dt.y", "2"), ("other", "3")])
+    assert (conf["dt.x"], conf.asked & {"where", "other"}) == ("12", {"where"})
 
 
 def test_an_unresolved_reference_is_reported_with_its_line(place):
@@ -300,49 +267,32 @@ def test_an_unresolved_reference_is_reported_with_its_line(place):
     assert faults[0].help == "did you mean 'where'?"
 
 
-def test_a_value_that_is_overridden_is_not_resolved(place):
-    place.write("a.properties", "dt.x=${env:NOT_HERE}")
-    assert place.load(files=["a.properties"], definitions=[("dt.x", "1")])[1] == []
-
-
-def test_what_an_overridden_value_refers_to_counts_as_asked_for(place):
-    place.write("a.properties", "dt.x=${where}\nwhere=1")
+def test_a_value_that_is_overridden_is_not_resolved_and_its_references_count_as_asked_for(place):
+    place.write("a.properties", "dt.x=${where}${env:NOT_HERE}\nwhere=1")
     conf, faults = place.load(files=["a.properties"], definitions=[("dt.x", "2")])
-    assert (conf.asked, faults) == ({"where"}, [])
+    assert ("where" in conf.asked, faults) == (True, [])
 
 
 def test_secrets_are_shown_as_the_reference_that_gives_them(place):
-    conf, _ = place.load(
-        definitions=[("dt.operator.db.url", "db://${env:PW}"), ("dt.operator.db.password", "plain"), ("dt.x", "open")],
-        environment={"PW": "hidden"},
-    )
+    keys = {"db.url": "db://${env:PW}", "db.password": "plain", "x": "open", "token-counter.size": "1"}
+    definitions = [(f"dt.operator.{key}", value) for key, value in keys.items()]
+    conf, _ = place.load(definitions=definitions, environment={"PW": "hidden"})
     assert [(e.value, e.secret, e.shown, e.origin.shown) for e in conf.entries] == [
         ("db://hidden", True, "db://${env:PW}", "db://${env:PW}"),
         ("plain", True, "**********", "**********"),
         ("open", False, None, None),
+        ("1", False, None, None),
     ]
     assert "hidden" not in repr(conf.entries)
     assert "plain" not in repr(conf.entries)
 
 
-def test_an_operators_name_makes_no_secret(place):
-    conf, _ = place.load(definitions=[("dt.operator.token-counter.size", "1")])
-    assert not conf.entries[0].secret
-
-
 def test_what_apconf_names_lies_in_the_applications_folder(place):
+    beside = "--apconf names a file in the folder conf beside the application"
     place.write("app/app.py", "")
     (fault,) = place.load(folder=Path("app"), package_file="nofile.xml")[1]
-    assert fault.help == (
-        "--apconf names a file in the folder conf beside the application, which has none; --conf takes any path"
-    )
+    assert fault.help == f"{beside}, which has none; --conf takes any path"
     place.write("app/conf/small.xml", xml())
     place.write("app/conf/readme.txt", "")
     (fault,) = place.load(folder=Path("app"), package_file="nofile.xml")[1]
-    assert fault.help == "--apconf names a file in the folder conf beside the application: small.xml"
-
-
-def test_a_key_that_must_be_given_is_given_by_the_option_that_there_is(place):
-    place.write("mine.xml", xml(prop("dt.x")))
-    (fault,) = place.load(files=["mine.xml"])[1]
-    assert fault.help == "write -D dt.x=…, or set it in a file for --conf"
+    assert fault.help == f"{beside}: small.xml"

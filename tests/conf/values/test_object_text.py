@@ -71,6 +71,8 @@ def test_a_class_that_is_not_there_is_its_own_fault():
 
 def test_a_list_of_objects():
     assert parse_objects("a.B:1 , c.D::x=1\\,2") == [Recipe("a.B", "1"), Recipe("c.D", None, (("x", "1,2"),))]
+    made = make(Conversion(), parse_object("com.datatorrent.common.partitioner.StatelessPartitioner:3"), Partitioner)
+    assert made == StatelessPartitioner(3)
 
 
 @pytest.mark.parametrize(
@@ -86,11 +88,6 @@ def test_a_list_of_objects():
 )
 def test_objects_in_json(data, recipe):
     assert object_in_json(data) == recipe
-
-
-def test_a_partitioner_as_apex_writes_it():
-    made = make(Conversion(), parse_object("com.datatorrent.common.partitioner.StatelessPartitioner:3"), Partitioner)
-    assert made == StatelessPartitioner(3)
 
 
 PARTS = st.text(st.characters(codec="utf-8", exclude_characters="\\")).map(str.strip).filter(bool)
