@@ -99,3 +99,14 @@ def process(folder):
         return Answer(done.returncode, done.stdout, done.stderr)
 
     return call
+
+
+@pytest.fixture
+def launch(dagkit):
+    """Launch the application `app.py` until its input ends."""
+
+    def launch(*options):
+        answer = dagkit("launch", "app.py", "--once", "--reference", "--no-sync", *options)
+        assert answer.code == 0, answer.err
+
+    return launch

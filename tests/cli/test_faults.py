@@ -306,7 +306,6 @@ ELSEWHERE = "make it, or name another place in scanner.files; relative paths beg
 READING = """
 from dagkit_operators import FileSplitterInput, Items, LineReader, MatchFiles, PartWriter, ReadFiles
 
-
 def populate_dag(dag, conf):
     finders = {
         "Splitter": lambda: dag.add_operator("Splitter", FileSplitterInput(scanner={"files": "NAMED"})),

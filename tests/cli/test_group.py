@@ -337,7 +337,6 @@ def test_describe_shows_what_values_must_be(dagkit, write):
 MEASURED = """
 from dagkit import Operator, auto_metric, avg
 
-
 class Measured(Operator):
     rejected = auto_metric(0)
 

@@ -25,7 +25,6 @@ APPLICATION = '''\
 from dagkit import StreamingApplication
 from dagkit_operators import FileSplitterInput, LineReader, Map, PartWriter
 
-
 class Copy(StreamingApplication):
     """Writes lines in upper case."""
 

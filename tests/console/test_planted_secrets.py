@@ -23,7 +23,6 @@ from pydantic import SecretStr
 from dagkit import *
 from dagkit_operators import Items, PartWriter
 
-
 class Login(Operator):
     input = InputPort[str]()
     output = OutputPort[str]()
@@ -45,7 +44,6 @@ class Login(Operator):
         except OSError:
             return False
         return any(each.encode() in content for each in secrets)
-
 
 class App(StreamingApplication):
     def populate_dag(self, dag, conf):

@@ -20,7 +20,6 @@ ROOT = Path(__file__).parents[2]
 ENDLESS = """
 from dagkit import Config, Dag, InputOperator, InputPort, Operator, OutputPort, State
 
-
 class Count(InputOperator):
     kind = "console.count/1"
     output = OutputPort(int)
@@ -30,7 +29,6 @@ class Count(InputOperator):
         self.sent += 1
         self.output.emit(self.sent)
 
-
 class Sum(Operator):
     kind = "console.sum/1"
     input = InputPort(int)
@@ -38,7 +36,6 @@ class Sum(Operator):
 
     def process(self, item: int) -> None:
         self.total += item
-
 
 def populate_dag(dag: Dag, conf: Config) -> None:
     dag.add_operator("Count", Count()) >> dag.add_operator("Sum", Sum())

@@ -8,7 +8,6 @@ import pytest
 
 import dagkit as installed
 from dagkit_operators.native import compiled
-from tests.cli.test_process import HEAVY, LIST_IMPORTS, top_level_modules
 
 
 @pytest.fixture
@@ -43,13 +42,6 @@ def test_the_version_comes_first_and_what_it_runs_on_behind_it(dagkit):
 def test_the_version_names_what_scans_bytes(dagkit, monkeypatch, found, scanner):
     monkeypatch.setattr(compiled, "compiled", lambda: found)
     assert dagkit("--version").out.splitlines()[2] == f"dagkit_operators: byte scanning: {scanner}"
-
-
-@pytest.mark.slow
-def test_nothing_heavy_is_imported_for_it(process):
-    answer = process("--version", python=("-c", LIST_IMPORTS))
-    assert answer.out.startswith("dagkit ")
-    assert top_level_modules(answer) & (HEAVY - {"rich"}) == set()
 
 
 @pytest.mark.parametrize(

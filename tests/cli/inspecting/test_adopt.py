@@ -14,7 +14,6 @@ APP = """
 from dagkit import Dag
 from dagkit_operators import FileSplitterInput, LineReader, PartWriter
 
-
 def populate_dag(dag: Dag, conf) -> None:
     found = FileSplitterInput(scanner={"files": ["in"], SCANNER}, SPLITTER)
     found, reader = dag.add_operator("Found", found), dag.add_operator("Reader", LineReader())
@@ -24,7 +23,6 @@ def populate_dag(dag: Dag, conf) -> None:
 MATCHING = """
 from dagkit import Dag
 from dagkit_operators import Items, MatchFiles, PartWriter, ReadFiles
-
 
 def populate_dag(dag: Dag, conf) -> None:
     match = dag.add_operator("Match", MatchFiles())

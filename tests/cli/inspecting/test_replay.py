@@ -10,7 +10,6 @@ APP = """
 from dagkit import Dag
 from dagkit_operators import FileSplitterInput, LineReader, RecordWriter
 
-
 def populate_dag(dag: Dag, conf) -> None:
     splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}))
     writer = dag.add_operator("Writer", RecordWriter(file_path="out"))
@@ -21,7 +20,6 @@ IN_FOLDERS = """
 from dagkit import Dag, InputPort, Operator, OutputFiles
 from dagkit_operators import FileSplitterInput, LineReader, Record
 
-
 class Folders(Operator):
     kind = "test.folders/1"
     input = InputPort[Record[str]]()
@@ -29,7 +27,6 @@ class Folders(Operator):
 
     def process(self, item):
         self.files.open(f"{item.block_id}/rows", block=item.block_id).write(item.value.encode())
-
 
 def populate_dag(dag: Dag, conf) -> None:
     splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}))

@@ -18,7 +18,6 @@ APP = """
 from dagkit import Dag
 from dagkit_operators import FileSplitterInput, LineReader, RecordWriter
 
-
 def populate_dag(dag: Dag, conf) -> None:
     splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}))
     reader = dag.add_operator("Reader", LineReader())

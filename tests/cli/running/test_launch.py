@@ -16,14 +16,12 @@ from tests.patience import LONG_WINDOWS
 COUNTING = """
 from dagkit import *
 
-
 class Names(InputOperator):
     names = OutputPort[tuple[str, int]]()
 
     def emit_tuples(self) -> None:
         self.names.emit(("a", 4))
         raise Shutdown
-
 
 class Count(SplittableOperator[tuple[str, int]]):
     names = InputPort[tuple[str, int]]()
@@ -37,13 +35,11 @@ class Count(SplittableOperator[tuple[str, int]]):
             tracker.defer_remainder()
         yield from ()
 
-
 class Ignore(Operator):
     input = InputPort(int)
 
     def process(self, item: int) -> None:
         pass
-
 
 class App(StreamingApplication):
     def populate_dag(self, dag, conf):
@@ -75,7 +71,6 @@ def test_a_launch_syncs_what_it_writes_except_with_no_sync(dagkit, write, monkey
 FINDING = """
 from dagkit import *
 from dagkit_operators import FileSplitterInput, Items, LineReader, Map, MatchFiles
-
 
 class App(StreamingApplication):
     def populate_dag(self, dag, conf):
@@ -184,7 +179,6 @@ def test_settings_of_spark_have_its_prefix_and_need_spark(dagkit, write, options
 COPYING = """
 from dagkit import *
 from dagkit_operators import FileSplitterInput, LineReader, RecordWriter
-
 
 class Copy(StreamingApplication):
     def populate_dag(self, dag, conf):

@@ -50,7 +50,6 @@ PARTS = """
 from dagkit import Dag, InputOperator, OutputPort, State
 from dagkit_operators import Map, PartWriter
 
-
 class Numbers(InputOperator):
     kind = "test.restarted-numbers/1"
     output = OutputPort(int)
@@ -60,7 +59,6 @@ class Numbers(InputOperator):
         if self.sent < 3:
             self.sent += 1
             self.output.emit(self.sent)
-
 
 def populate_dag(dag: Dag, conf) -> None:
     writer = PartWriter(file_path="out", file_name="{window}/{partition}-{number}", rotation_windows=1)

@@ -11,7 +11,6 @@ from dagkit import *
 from dagkit.errors import InputUnreadable
 from dagkit_operators import Items
 
-
 class Refusing(Operator):
     input = InputPort[str]()
     password: SecretStr = SecretStr("hunter2")
@@ -21,7 +20,6 @@ class Refusing(Operator):
 
     def teardown(self) -> None:
         raise OSError("cannot log hunter2 out")
-
 
 class App(StreamingApplication):
     def populate_dag(self, dag, conf):

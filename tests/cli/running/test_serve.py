@@ -28,7 +28,6 @@ from dagkit import Config, Dag, InputPort, OperatorContext, OutputPort, RowOpera
 from dagkit import StreamingApplication
 from dagkit_operators import FileSplitterInput, LineReader, Record, RecordWriter
 
-
 class Show(RowOperator):
     kind = "test.show/1"
     input = InputPort[Record[str]]()
@@ -39,7 +38,6 @@ class Show(RowOperator):
         seen.append(item)
         prepared = "dagkit_operators.sql.reader" in sys.modules, "DAGKIT_KEPT_JAVA" in os.environ
         yield replace(item, value=f"{item.value} SUFFIX {len(seen)} {prepared}")
-
 
 class Shown(StreamingApplication):
     def populate_dag(self, dag: Dag, conf: Config) -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from dagkit import InputOperator, InputPort, Operator, OutputPort, Shutdown, State, auto_metric
 
-
 class Numbers(InputOperator):
     """Emits three numbers; once they are committed, looks at what is served."""
 
@@ -30,14 +29,12 @@ class Numbers(InputOperator):
             Path("scraped.txt").write_bytes(answer.read())
         raise Shutdown
 
-
 class Sink(Operator):
     input = InputPort(int)
     largest = auto_metric(0, aggregators=[max])
 
     def process(self, item: int) -> None:
         self.largest = max(self.largest, item)
-
 
 def populate_dag(dag, conf):
     dag.add_operator("numbers", Numbers(port=PORT)) >> dag.add_operator("sink", Sink())
@@ -102,7 +99,6 @@ def test_in_json_faults_are_events_too(dagkit, disconnected):
 FAILING = """
 from dagkit import InputOperator, InputPort, Operator, OutputPort, Shutdown
 
-
 class One(InputOperator):
     output = OutputPort(int)
 
@@ -110,13 +106,11 @@ class One(InputOperator):
         self.output.emit(1)
         raise Shutdown
 
-
 class Failing(Operator):
     input = InputPort(int)
 
     def process(self, item: int) -> None:
         raise ValueError("no")
-
 
 def populate_dag(dag, conf):
     dag.add_operator("one", One()) >> dag.add_operator("failing", Failing())
