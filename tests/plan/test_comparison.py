@@ -2,22 +2,10 @@
 
 import pytest
 
-from dagkit.plan import Plan, diff, fingerprint
-from dagkit.plan.model import (
-    CutKind,
-    Keys,
-    Place,
-    PlannedEnd,
-    PlannedPartition,
-    PlannedPort,
-    PlannedSink,
-    Role,
-    Routing,
-    Why,
-)
+from dagkit.plan import Plan, diff, fingerprint, model
 from tests.plan.plans import cut, operator, plan, stage, stream, unifier
 
-READ = operator("read", Role.INPUT)
+READ = operator("read", model.Role.INPUT)
 
 
 def _keep(**said):
@@ -29,7 +17,9 @@ def _stream(**said):
 
 
 def _sink(port="input", **said):
-    return _stream(sinks=(PlannedSink(operator="keep", port=port, **{"routing": Routing.STRAIGHT, **said}),))
+    return _stream(
+        sinks=(model.PlannedSink(operator="keep", port=port, **{"routing": model.Routing.STRAIGHT, **said}),)
+    )
 
 
 def _ports(*ports):
@@ -68,25 +58,25 @@ CHANGES: dict[str, tuple[Plan, list[str]]] = {
     "an operator's kind": (_keep(kind="test.other/1"), ["operator keep: kind test.operator/1 becomes test.other/1"]),
     "an operator's class": (_keep(class_="test.Other"), ["operator keep: class test.Sample becomes test.Other"]),
     "an operator's role": (
-        _keep(role=Role.DELAY, kind="test.operator/1"),
+        _keep(role=model.Role.DELAY, kind="test.operator/1"),
         ["operator keep: role operator becomes delay"],
     ),
     "the number of partitions": (
-        _keep(count=3, why=Why(source="code", text="StatelessPartitioner")),
+        _keep(count=3, why=model.Why(source="code", text="StatelessPartitioner")),
         ["keep runs as 3 instead of 1 (StatelessPartitioner)"],
     ),
     "the keys of a partition": (
-        _keep(partitions=(PlannedPartition(index=0, keys={"input": Keys(mask=0, keys=(0,))}),)),
+        _keep(partitions=(model.PlannedPartition(index=0, keys={"input": model.Keys(mask=0, keys=(0,))}),)),
         ["keep: its partition owns other keys"],
     ),
     "the properties of a partition": (
-        _keep(partitions=(PlannedPartition(index=0, properties={"limit": 2}),)),
+        _keep(partitions=(model.PlannedPartition(index=0, properties={"limit": 2}),)),
         ["keep: partition 0: property limit is now set to 2"],
     ),
     "mirroring": (_keep(parallel_with="read"), ["keep mirrors read"]),
     "a port less": (_ports(INPUT), ["operator keep: output output is gone"]),
     "a port more": (
-        _ports(INPUT, OUTPUT, PlannedPort(name="rejected", type="output", payload="Line", connected=False)),
+        _ports(INPUT, OUTPUT, model.PlannedPort(name="rejected", type="output", payload="Line", connected=False)),
         ["operator keep: output rejected is new"],
     ),
     "a port's payload": (
@@ -105,19 +95,19 @@ CHANGES: dict[str, tuple[Plan, list[str]]] = {
     "an operator more": (
         plan(
             operators=(READ, operator("keep"), operator("log", kind="test.log/1")),
-            stages=(stage("read", place=Place.DRIVER), stage("keep"), stage("log")),
+            stages=(stage("read", place=model.Place.DRIVER), stage("keep"), stage("log")),
         ),
         ["operator log is new (test.log/1)", "log now runs as a stage of its own"],
     ),
     "an operator less": (
-        plan(operators=(READ,), streams=(), stages=(stage("read", place=Place.DRIVER),), cuts=()),
+        plan(operators=(READ,), streams=(), stages=(stage("read", place=model.Place.DRIVER),), cuts=()),
         ["operator keep is gone", "stream read is gone", "the same stages are cut from each other for other reasons"],
     ),
     "an operator's name": (
         plan(
             operators=(READ, operator("hold")),
             streams=(stream("read", "hold"),),
-            stages=(stage("read", place=Place.DRIVER), stage("hold")),
+            stages=(stage("read", place=model.Place.DRIVER), stage("hold")),
             cuts=(cut("read", "hold"),),
         ),
         [
@@ -141,7 +131,7 @@ CHANGES: dict[str, tuple[Plan, list[str]]] = {
     "a stream's name and routing": (
         _stream(
             name="lines",
-            sinks=(PlannedSink(operator="keep", port="input", routing=Routing.KEYED),),
+            sinks=(model.PlannedSink(operator="keep", port="input", routing=model.Routing.KEYED),),
             locality="NODE_LOCAL",
         ),
         [
@@ -154,7 +144,7 @@ CHANGES: dict[str, tuple[Plan, list[str]]] = {
         _keep(
             count=3,
             parallel_with="read",
-            why=Why(source="parallel", text="mirrors read, by PARTITION_PARALLEL (code)"),
+            why=model.Why(source="parallel", text="mirrors read, by PARTITION_PARALLEL (code)"),
             ports=(INPUT.model_copy(update={"attributes": {"PARTITION_PARALLEL": True}}), OUTPUT),
         ),
         [
@@ -167,10 +157,10 @@ CHANGES: dict[str, tuple[Plan, list[str]]] = {
         ["stream read leads read.output > keep.other instead of read.output > keep.input"],
     ),
     "a stream's source": (
-        _stream(source=PlannedEnd(operator="read", port="other")),
+        _stream(source=model.PlannedEnd(operator="read", port="other")),
         ["stream read leads read.other > keep.input instead of read.output > keep.input"],
     ),
-    "a stream's routing": (_sink(routing=Routing.KEYED), ["stream read is routed keyed instead of straight"]),
+    "a stream's routing": (_sink(routing=model.Routing.KEYED), ["stream read is routed keyed instead of straight"]),
     "a stream's parallel sink": (
         _sink(parallel=True),
         ["stream read is routed straight in parallel instead of straight"],
@@ -189,19 +179,19 @@ CHANGES: dict[str, tuple[Plan, list[str]]] = {
         ["read + keep now run as one stage"],
     ),
     "a stage's level": (
-        plan(stages=(stage("read", place=Place.DRIVER), stage("keep", level=1))),
+        plan(stages=(stage("read", place=model.Place.DRIVER), stage("keep", level=1))),
         ["stage keep runs at level 1 instead of 0"],
     ),
     "a stage's place and slots": (
-        plan(stages=(stage("read", place=Place.DRIVER), stage("keep", place=Place.DRIVER, slots=2))),
+        plan(stages=(stage("read", place=model.Place.DRIVER), stage("keep", place=model.Place.DRIVER, slots=2))),
         ["stage keep runs on the driver instead of the workers, with 2 slots instead of 1"],
     ),
     "a stage's name": (
-        plan(stages=(stage("read", place=Place.DRIVER), stage("keep", name="hold"))),
+        plan(stages=(stage("read", place=model.Place.DRIVER), stage("keep", name="hold"))),
         [ANOTHER_ORDER],
     ),
     "a cut's kind": (
-        plan(cuts=(cut("read", "keep", kind=CutKind.KEYS),)),
+        plan(cuts=(cut("read", "keep", kind=model.CutKind.KEYS),)),
         ["the same stages are cut from each other for other reasons"],
     ),
 }
@@ -235,7 +225,7 @@ NAME = MERGED.name
             [f"has a unifier {NAME} that reads read[1], read[0] instead of read[0], read[1]"],
         ),
         (
-            [MERGED.model_copy(update={"serves": PlannedEnd(operator="keep", port="input"), "partition": 1})],
+            [MERGED.model_copy(update={"serves": model.PlannedEnd(operator="keep", port="input"), "partition": 1})],
             [f"has a unifier {NAME} that serves keep.input#1 instead of another unifier"],
         ),
         (
@@ -254,7 +244,7 @@ def test_a_stream_and_its_operator_can_both_be_called_otherwise():
     new = plan(
         operators=(READ, operator("hold")),
         streams=(stream("read", "hold", name="lines"),),
-        stages=(stage("read", place=Place.DRIVER), stage("hold")),
+        stages=(stage("read", place=model.Place.DRIVER), stage("hold")),
         cuts=(cut("read", "hold"),),
     )
     told = [str(change) for change in diff(plan(), new)]
@@ -272,7 +262,7 @@ def test_every_change_changes_the_fingerprint_and_is_reported_both_ways(new):
     "new",
     [
         pytest.param(plan(), id="nothing"),
-        pytest.param(_keep(why=Why(source="code", text="another origin")), id="who decided"),
+        pytest.param(_keep(why=model.Why(source="code", text="another origin")), id="who decided"),
         pytest.param(plan(cuts=(cut("read", "keep", reason="in other words"),)), id="the words of a reason"),
     ],
 )

@@ -9,24 +9,7 @@ from dagkit.api.operators import DelayOperator, InputOperator, Operator, RowOper
 from dagkit.api.partitioning import StatelessPartitioner, assign_keys
 from dagkit.api.ports import InputPort, OutputPort
 from dagkit.graph import graph_of
-from dagkit.plan.model import (
-    Cut,
-    CutKind,
-    Keys,
-    Place,
-    Plan,
-    PlannedEnd,
-    PlannedOperator,
-    PlannedPartition,
-    PlannedPort,
-    PlannedSink,
-    PlannedStream,
-    PlannedUnifier,
-    Role,
-    Routing,
-    Stage,
-    Why,
-)
+from dagkit.plan import model
 
 
 class FileBlock:
@@ -169,7 +152,7 @@ def graph(dag, name="Sample"):
 
 # -- plans -------------------------------------------------------------------------------------------------------------
 
-BY_DEFAULT = Why(source="default", text="one partition")
+BY_DEFAULT = model.Why(source="default", text="one partition")
 
 
 def operator(
@@ -181,20 +164,20 @@ def operator(
     count=1,
     keyed=None,
     class_="app.Transform",
-    role=Role.OPERATOR,
+    role=model.Role.OPERATOR,
     parallel_with=None,
 ):
     """An operator of `count` partitions; they own the keys of the port `keyed`."""
     keys = assign_keys(count)
     partitions = tuple(
-        PlannedPartition(
-            index=i, keys={keyed: Keys(mask=keys[i].mask, keys=tuple(sorted(keys[i].keys)))} if keyed else {}
+        model.PlannedPartition(
+            index=i, keys={keyed: model.Keys(mask=keys[i].mask, keys=tuple(sorted(keys[i].keys)))} if keyed else {}
         )
         for i in range(count)
     )
-    ports = [PlannedPort(name=p, type="input", payload="Line", connected=True) for p in reads]
-    ports += [PlannedPort(name=p, type="output", payload="Line", connected=True) for p in writes]
-    return PlannedOperator(
+    ports = [model.PlannedPort(name=p, type="input", payload="Line", connected=True) for p in reads]
+    ports += [model.PlannedPort(name=p, type="output", payload="Line", connected=True) for p in writes]
+    return model.PlannedOperator(
         name=name,
         kind="sample/1",
         class_=class_,
@@ -209,31 +192,31 @@ def operator(
 
 def end(path):
     name, _, port = path.rpartition(".")
-    return PlannedEnd(operator=name, port=port)
+    return model.PlannedEnd(operator=name, port=port)
 
 
 def sink(path, routing, *, parallel=False):
     name, _, port = path.rpartition(".")
-    return PlannedSink(operator=name, port=port, routing=routing, parallel=parallel)
+    return model.PlannedSink(operator=name, port=port, routing=routing, parallel=parallel)
 
 
 def stream(name, source, *sinks, payload="Line", unifiers=()):
-    return PlannedStream(name=name, source=end(source), sinks=sinks, payload=payload, unifiers=tuple(unifiers))
+    return model.PlannedStream(name=name, source=end(source), sinks=sinks, payload=payload, unifiers=tuple(unifiers))
 
 
 def stage(name, *operators, level=0, slots=1, driver=False):
-    place = Place.DRIVER if driver else Place.WORKERS
-    return Stage(name=name, operators=operators, place=place, level=level, slots=slots)
+    place = model.Place.DRIVER if driver else model.Place.WORKERS
+    return model.Stage(name=name, operators=operators, place=place, level=level, slots=slots)
 
 
 def cut(name, source, sink_, kind, reason, *, exchange=False):
-    return Cut(stream=name, source=end(source), sink=end(sink_), kind=kind, reason=reason, exchange=exchange)
+    return model.Cut(stream=name, source=end(source), sink=end(sink_), kind=kind, reason=reason, exchange=exchange)
 
 
 def line_filter_plan(count=4):
     """The example, compiled: the splitter in the driver, the other three fused."""
     head, chain = "Block-reader", "Block-reader + Filter + Record-writer"
-    return Plan(
+    return model.Plan(
         application="LineFilter",
         operators=(
             operator(
@@ -241,7 +224,7 @@ def line_filter_plan(count=4):
                 "File-splitter",
                 writes=["blocks_metadata_output"],
                 class_="lib.FileSplitter",
-                role=Role.INPUT,
+                role=model.Role.INPUT,
             ),
             operator(
                 head, chain, reads=["blocks_metadata_input"], writes=["messages"], count=count, class_="lib.LineReader"
@@ -263,11 +246,13 @@ def line_filter_plan(count=4):
             stream(
                 "file-block metadata",
                 "File-splitter.blocks_metadata_output",
-                sink("Block-reader.blocks_metadata_input", Routing.DISTRIBUTED),
+                sink("Block-reader.blocks_metadata_input", model.Routing.DISTRIBUTED),
                 payload="FileBlock",
             ),
-            stream("records", "Block-reader.messages", sink("Filter.input", Routing.STRAIGHT, parallel=True)),
-            stream("filtered-records", "Filter.output", sink("Record-writer.input", Routing.STRAIGHT, parallel=True)),
+            stream("records", "Block-reader.messages", sink("Filter.input", model.Routing.STRAIGHT, parallel=True)),
+            stream(
+                "filtered-records", "Filter.output", sink("Record-writer.input", model.Routing.STRAIGHT, parallel=True)
+            ),
         ),
         stages=(
             stage("File-splitter", "File-splitter", driver=True),
@@ -278,7 +263,7 @@ def line_filter_plan(count=4):
                 "file-block metadata",
                 "File-splitter.blocks_metadata_output",
                 "Block-reader.blocks_metadata_input",
-                CutKind.DRIVER,
+                model.CutKind.DRIVER,
                 "input operators run in the driver",
             ),
         ),
@@ -288,23 +273,23 @@ def line_filter_plan(count=4):
 def m_by_n_plan(m=3, n=3):
     """M partitions send to N by key; a unifier stands before each of the N."""
     sender = f"{m} partitions of split"
-    return Plan(
+    return model.Plan(
         application="MxN",
         operators=(
-            operator("lines", "lines", writes=["lines"], class_="lib.LineSource", role=Role.INPUT),
+            operator("lines", "lines", writes=["lines"], class_="lib.LineSource", role=model.Role.INPUT),
             operator("split", "split", reads=["lines"], writes=["words"], count=m, class_="lib.Split"),
             operator("count", "count", reads=["words"], writes=["counts"], count=n, keyed="words", class_="lib.Count"),
             operator("report", "report", reads=["counts"], class_="lib.Report"),
         ),
         streams=(
-            stream("lines", "lines.lines", sink("split.lines", Routing.DISTRIBUTED)),
+            stream("lines", "lines.lines", sink("split.lines", model.Routing.DISTRIBUTED)),
             stream(
                 "words",
                 "split.words",
-                sink("count.words", Routing.KEYED),
+                sink("count.words", model.Routing.KEYED),
                 payload="Word",
                 unifiers=[
-                    PlannedUnifier(
+                    model.PlannedUnifier(
                         name=f"split.words#unifier to count.words[{i}]",
                         kind="dagkit.merge/1",
                         level=0,
@@ -318,10 +303,10 @@ def m_by_n_plan(m=3, n=3):
             stream(
                 "counts",
                 "count.counts",
-                sink("report.counts", Routing.GATHERED),
+                sink("report.counts", model.Routing.GATHERED),
                 payload="dict[str, int]",
                 unifiers=[
-                    PlannedUnifier(
+                    model.PlannedUnifier(
                         name="count.counts#unifier",
                         kind="lib.sum/1",
                         level=0,
@@ -338,10 +323,17 @@ def m_by_n_plan(m=3, n=3):
             stage("report", "report", level=2),
         ),
         cuts=(
-            cut("lines", "lines.lines", "split.lines", CutKind.DRIVER, "input operators run in the driver"),
-            cut("words", "split.words", "count.words", CutKind.KEYS, f"{sender} send by key to {n}", exchange=True),
+            cut("lines", "lines.lines", "split.lines", model.CutKind.DRIVER, "input operators run in the driver"),
             cut(
-                "counts", "count.counts", "report.counts", CutKind.UNIFIER, f"{n} partitions are unified", exchange=True
+                "words", "split.words", "count.words", model.CutKind.KEYS, f"{sender} send by key to {n}", exchange=True
+            ),
+            cut(
+                "counts",
+                "count.counts",
+                "report.counts",
+                model.CutKind.UNIFIER,
+                f"{n} partitions are unified",
+                exchange=True,
             ),
         ),
     )
@@ -397,7 +389,7 @@ def hostile():
 def cascade_plan():
     """Four partitions, merged two by two, then by one before the only partition of the sink."""
     pairs = [
-        PlannedUnifier(
+        model.PlannedUnifier(
             name=f"split.words#unifier.{i}",
             kind="dagkit.merge/1",
             level=0,
@@ -405,40 +397,42 @@ def cascade_plan():
         )
         for i in range(2)
     ]
-    last = PlannedUnifier(
+    last = model.PlannedUnifier(
         name="split.words#unifier",
         kind="dagkit.merge/1",
         level=1,
         inputs=tuple(pair.name for pair in pairs),
         serves=end("count.words"),
     )
-    return Plan(
+    return model.Plan(
         application="Cascade",
         operators=(
             operator("split", "split", writes=["words"], count=4),
             operator("count", "count", reads=["words"]),
         ),
-        streams=(stream("words", "split.words", sink("count.words", Routing.GATHERED), unifiers=[*pairs, last]),),
+        streams=(stream("words", "split.words", sink("count.words", model.Routing.GATHERED), unifiers=[*pairs, last]),),
         stages=(stage("split", "split", slots=4), stage("count", "count", level=1)),
-        cuts=(cut("words", "split.words", "count.words", CutKind.COUNTS, "4 partitions send to one", exchange=True),),
+        cuts=(
+            cut("words", "split.words", "count.words", model.CutKind.COUNTS, "4 partitions send to one", exchange=True),
+        ),
     )
 
 
 def loop_plan():
     """A count that gets its own totals back in the next window."""
-    return Plan(
+    return model.Plan(
         application="Loop",
         operators=(
             operator("count", "count", reads=["words", "totals"], writes=["counts"]),
-            operator("delay", "delay", reads=["input"], writes=["output"], role=Role.DELAY),
+            operator("delay", "delay", reads=["input"], writes=["output"], role=model.Role.DELAY),
         ),
         streams=(
-            stream("counts", "count.counts", sink("delay.input", Routing.STRAIGHT)),
-            stream("counts so far", "delay.output", sink("count.totals", Routing.DELAYED)),
+            stream("counts", "count.counts", sink("delay.input", model.Routing.STRAIGHT)),
+            stream("counts so far", "delay.output", sink("count.totals", model.Routing.DELAYED)),
         ),
         stages=(stage("count", "count"), stage("delay", "delay")),
         cuts=(
-            cut("counts", "count.counts", "delay.input", CutKind.DELAY, "delay holds items back"),
-            cut("counts so far", "delay.output", "count.totals", CutKind.DELAY, "delay passes items on"),
+            cut("counts", "count.counts", "delay.input", model.CutKind.DELAY, "delay holds items back"),
+            cut("counts so far", "delay.output", "count.totals", model.CutKind.DELAY, "delay passes items on"),
         ),
     )
