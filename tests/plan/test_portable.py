@@ -113,10 +113,7 @@ HERE = __name__
         (Size.BIG, 3),
         (SecretStr("hush"), "**********"),
         ({"sasl.password": "hush"}, {"sasl.password": "**********"}),
-        (
-            {"AWS_SECRET_ACCESS_KEY": b"hush", "AWS_REGION": "eu"},
-            {"AWS_SECRET_ACCESS_KEY": "**********", "AWS_REGION": "eu"},
-        ),
+        ({"AWS_ACCESS_KEY": b"hush", "REGION": "eu"}, {"AWS_ACCESS_KEY": "**********", "REGION": "eu"}),
         ({"password": "", "tokens": 3}, {"password": "", "tokens": 3}),
         (PurePosixPath("a/b"), "a/b"),
         (PurePosixPath("a/\udcff"), {"$text": "'a/\\udcff'"}),
@@ -139,10 +136,7 @@ HERE = __name__
         (json, {"$module": "json"}),
         (Raising(1), {"class": f"{HERE}.Raising", "value": 1}),
         ([Refusing(a=1), 2], [{"class": f"{HERE}.Refusing"}, 2]),
-        (
-            Model(path=PurePosixPath("a")),
-            {"class": f"{HERE}.Model", "path": "a", "secret": "**********"},
-        ),
+        (Model(path=PurePosixPath("a")), {"class": f"{HERE}.Model", "path": "a", "secret": "**********"}),
         (Pair(1, Size.BIG), {"class": f"{HERE}.Pair", "left": 1, "right": 3}),
         (Plain([1]), {"class": f"{HERE}.Plain", "value": [1]}),
     ],
@@ -227,23 +221,23 @@ def test_unlike_values_give_unlike_data(one, other):
     assert canonical(portable(one)) != canonical(portable(other))
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        pytest.param(lambda: decimal.Decimal("1.5"), id="decimal"),
-        pytest.param(lambda: uuid.UUID(int=1), id="id"),
-        pytest.param(lambda: re.compile("a"), id="pattern"),
-        pytest.param(lambda: functools.partial(operator.add, 1), id="partial"),
-        pytest.param(lambda: Slotted((1, 2)), id="slots"),
-        pytest.param(lambda: _closed(1), id="closure"),
-        pytest.param(_two_that_call_each_other, id="functions that call each other"),
-        pytest.param(_calls_what_comes_later, id="a name without a value"),
-        pytest.param(Ring, id="an object that holds itself"),
-        pytest.param(lambda: {"b": {1, 2}, "a": frozenset("xyz")}, id="sets"),
-        pytest.param(threading.Lock, id="a lock"),
-        pytest.param(lambda: list[int | None], id="a generic"),
-    ],
-)
+EQUALS = [
+    lambda: decimal.Decimal("1.5"),
+    lambda: uuid.UUID(int=1),
+    lambda: re.compile("a"),
+    lambda: functools.partial(operator.add, 1),
+    lambda: Slotted((1, 2)),
+    lambda: _closed(1),
+    _two_that_call_each_other,
+    _calls_what_comes_later,
+    Ring,
+    lambda: {"b": {1, 2}, "a": frozenset("xyz")},
+    threading.Lock,
+    lambda: list[int | None],
+]
+
+
+@pytest.mark.parametrize("make", EQUALS)
 def test_equal_values_give_equal_data(make):
     assert canonical(portable(make())) == canonical(portable(make()))
 
@@ -252,21 +246,14 @@ def test_what_is_private_is_reported_by_its_digest_alone():
     assert "hush" not in canonical(portable(Private("hush")))
 
 
-def _shared(depth: int) -> list[Any]:
-    value: list[Any] = []
+def _nested(depth, width):
+    value = []
     for _ in range(depth):
-        value = [value, value]
+        value = [value] * width
     return value
 
 
-def _nested(depth: int) -> list[Any]:
-    value: list[Any] = []
-    for _ in range(depth):
-        value = [value]
-    return value
-
-
-@pytest.mark.parametrize("value", [_shared(50), _nested(900)], ids=["shared at every level", "nested deeply"])
+@pytest.mark.parametrize("value", [_nested(50, 2), _nested(900, 1)], ids=["shared at every level", "nested deeply"])
 def test_what_is_too_long_comes_to_an_end(value):
     said = plan(operators=(operator_of("read", properties={"value": portable(value)}), operator_of("keep")))
     assert read_plan(write_plan(said)) == said
