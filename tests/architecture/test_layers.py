@@ -37,26 +37,29 @@ FLOORS = (
 )
 
 
+API, FUSE, RENDER, CLI = "dagkit.api.dag", "dagkit.compiler.fuse", "dagkit.render.dot", "dagkit.cli.compiling.plan"
+
+
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        pytest.param("dagkit.api.dag", "from dagkit.compiler import compile_application", id="down the list"),
-        pytest.param("dagkit.api.dag", "import dagkit.compiler.rules", id="down the list, as a module"),
-        ("dagkit.api.dag", "def late():\n    from dagkit.graph import Graph"),
-        ("dagkit.api.dag", "if TYPE_CHECKING:\n    from dagkit.graph import Graph"),
-        pytest.param("dagkit.api.dag", "importlib.import_module('dagkit.render')", id="down the list, by name"),
-        pytest.param("dagkit.api.dag", "from ..graph import model", id="down the list, relatively"),
-        pytest.param("dagkit.compiler.fuse", "from dagkit.ledger import chain", id="sideways"),
-        pytest.param("dagkit.render.dot", "from dagkit.backends import spark", id="sideways, by the package of both"),
-        ("dagkit.cli.compiling.plan", "from dagkit_operators import Filter"),
-        pytest.param("dagkit.cli.compiling.plan", "from apps.line_filter import app", id="an application from dagkit"),
-        pytest.param("dagkit.cli.compiling.plan", "from dagkit import Dag", id="the face from inside"),
-        pytest.param("dagkit.cli.compiling.plan", "import pyspark", id="pyspark outside the backend"),
-        ("dagkit.compiler.fuse", "from pyspark.sql import DataFrame"),
-        pytest.param("dagkit.compiler.fuse", "import graphviz", id="graphviz outside render"),
-        pytest.param("dagkit.render.dot", "import networkx as nx", id="networkx outside graph and compiler"),
+        pytest.param(API, "from dagkit.compiler import compile_application", id="down the list"),
+        pytest.param(API, "import dagkit.compiler.rules", id="down the list, as a module"),
+        pytest.param(API, "def late():\n    from dagkit.graph import Graph", id="down the list, inside a function"),
+        pytest.param(API, "if TYPE_CHECKING:\n    from dagkit.graph import Graph", id="down the list, for types only"),
+        pytest.param(API, "importlib.import_module('dagkit.render')", id="down the list, by name"),
+        pytest.param(API, "from ..graph import model", id="down the list, relatively"),
+        pytest.param(FUSE, "from dagkit.ledger import chain", id="sideways"),
+        pytest.param(RENDER, "from dagkit.backends import spark", id="sideways, by the package of both"),
+        pytest.param(CLI, "from dagkit_operators import Filter", id="the operators from dagkit"),
+        pytest.param(CLI, "from apps.line_filter import app", id="an application from dagkit"),
+        pytest.param(CLI, "from dagkit import Dag", id="the face from inside"),
+        pytest.param(CLI, "import pyspark", id="pyspark outside the backend"),
+        pytest.param(FUSE, "from pyspark.sql import DataFrame", id="a part of pyspark outside the backend"),
+        pytest.param(FUSE, "import graphviz", id="graphviz outside render"),
+        pytest.param(RENDER, "import networkx as nx", id="networkx outside graph and compiler"),
         ("dagkit_operators.records.filter", "from apps.line_filter import app"),
-        pytest.param("dagkit.helpers", "from dagkit.errors import Code", id="from a module that stands nowhere"),
+        ("dagkit.helpers", "from dagkit.errors import Code"),
     ],
 )
 def test_a_planted_breach_is_found(module, source):

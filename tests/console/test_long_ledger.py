@@ -62,8 +62,7 @@ def test_a_window_is_found_with_few_reads(long):
         for window in (1, 2, 1000):
             before, seq = chain.log.blocks_read, block_of(chain, window)
             assert chain.log.blocks_read - before < 60
-            found = window_at(chain, seq)
-            assert found.checkpoint.window == window
+            assert window_at(chain, seq).checkpoint.window == window
         assert block_of(chain, 10**6) is None
 
 

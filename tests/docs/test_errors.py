@@ -12,23 +12,16 @@ from tests.docs.running import defined_last
 PAGE = ROOT / "docs/errors.md"
 FENCES = fences_in(PAGE)
 
-SHOWN = [pytest.param(code, id=code) for code in CODES]
 
-
-@pytest.mark.parametrize("code", SHOWN)
-def test_the_fault_causes_its_code_and_no_other(code, room):
-    told = _told(room, _fault(code))
+@pytest.mark.parametrize("code", CODES)
+def test_the_fault_causes_its_code_alone_where_it_was_written(code, room):
+    told, shown = _told(room, _fault(code)), {fence for fence in _fault(code) if fence.role == "fault"}
     assert {diagnostic.code for diagnostic in told} == {code}, "\n".join(map(str, told))
+    for where in (diagnostic.where for diagnostic in told):
+        assert where.file in {f.document for f in shown if f.holds(where.line)} | _files(shown)
 
 
-@pytest.mark.parametrize("code", SHOWN)
-def test_the_fault_is_reported_where_it_was_written(code, room):
-    shown = {fence for fence in _fault(code) if fence.role == "fault"}
-    for diagnostic in _told(room, _fault(code)):
-        assert diagnostic.where.file in {f.document for f in shown if f.holds(diagnostic.where.line)} | _files(shown)
-
-
-@pytest.mark.parametrize("code", SHOWN)
+@pytest.mark.parametrize("code", CODES)
 def test_the_repair_causes_nothing(code, room):
     assert _told(room, _repair(code)) == ()
 
@@ -57,17 +50,13 @@ def _written_to(fence):
 
 def _told(room, fences):
     """Every diagnostic of the last application that the page defines so far, under the property files shown with it."""
-    programs = [f for f in FENCES if f.role == "shared"] + [f for f in fences if f.language == "python"]
-    application: object = None
-    for program in programs:
+    application = None
+    for program in [f for f in FENCES if f.role == "shared"] + [f for f in fences if f.language == "python"]:
         before = dict(vars(room.module))
         room.run(program)
         for value in defined_last(room.module, before):
-            if (
-                isinstance(value, type)
-                and issubclass(value, StreamingApplication)
-                and value is not StreamingApplication
-            ):
+            is_class = isinstance(value, type) and value is not StreamingApplication
+            if is_class and issubclass(value, StreamingApplication):
                 application = value()
             elif getattr(value, "__name__", "") == "populate_dag":
                 application = value

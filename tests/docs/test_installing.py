@@ -21,16 +21,9 @@ def column_of(table):
     return [re.findall(r"`([^`]+)`", row.split("|")[1]) for row in rows[:ended]]
 
 
-def test_every_extra_is_listed():
-    told = [name for names in column_of("Extra") for name in names]
-    assert sorted(told) == sorted(PROJECT["optional-dependencies"])
-
-
-def test_the_least_python_is_named():
+def test_every_extra_the_least_python_and_what_workers_must_have_is_listed():
+    assert sorted(name for names in column_of("Extra") for name in names) == sorted(PROJECT["optional-dependencies"])
     assert f"| Python {PROJECT['requires-python'].removeprefix('>=')} or later |" in PAGE
-
-
-def test_what_workers_must_have_comes_first_and_all_of_it_is_what_dagkit_depends_on():
     always, *others = column_of("Package")
     assert sorted(always) == sorted(NEEDED)
     depends_on = {requirement.partition(">")[0] for requirement in PROJECT["dependencies"]}
