@@ -25,8 +25,14 @@ def test_items_for_people_and_as_a_document(dagkit, place):
     document = dagkit("items", place, "--json").document
     first, second = document["windows"]
     assert first["operators"]["Odd"] == {
-        "taken": {"input": 2}, "sent": {"output": 1}, "rule": "filtered", "received": 2, "passed_on": 1,
-        "rejected": 0, "dropped": 1, "adds_up": True,
+        "taken": {"input": 2},
+        "sent": {"output": 1},
+        "rule": "filtered",
+        "received": 2,
+        "passed_on": 1,
+        "rejected": 0,
+        "dropped": 1,
+        "adds_up": True,
     }
     assert first["streams"]["Numbers.output > Odd.input"] == {"sent": 2, "taken": 2, "copies": 1, "adds_up": True}
     assert (document["schema"], second["window"], second["breaches"]) == ("dagkit.items/1", 2, [])
