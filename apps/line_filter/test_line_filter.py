@@ -2,30 +2,18 @@
 
 from pathlib import Path
 
-from click.testing import CliRunner
+from tests.applications import planned
 
-from dagkit.cli import main
-from dagkit.plan import read_plan
-
-HERE = str(Path(__file__).parent)
-
-
-def planned(*keys):
-    """The plan with these keys below `operator`."""
-    definitions = [word for key in keys for word in ("-D", f"dt.operator.{key}")]
-    return read_plan(CliRunner().invoke(main, ["plan", HERE, *definitions, "--json"]).stdout)
+HERE = Path(__file__).parent
 
 
 def test_reader_filter_and_writer_are_one_stage_with_as_many_filters_and_writers_as_readers():
-    plan = planned("Block-reader.prop.minReaders=4")
-    assert [stage.operators for stage in plan.stages] == [
-        ("File-splitter",),
-        ("Block-reader", "Filter", "Record-writer"),
-    ]
+    plan, chain = planned(HERE, "Block-reader.prop.minReaders=4"), ("Block-reader", "Filter", "Record-writer")
+    assert [stage.operators for stage in plan.stages] == [("File-splitter",), chain]
     assert [operator.count for operator in plan.operators] == [1, 4, 4, 4]
 
 
 def test_without_its_property_file_the_chain_is_cut():
     keys = [f"{name}.port.input.attr.PARTITION_PARALLEL=false" for name in ("Filter", "Record-writer")]
-    plan = planned(*keys, "Block-reader.prop.minReaders=2")
+    plan = planned(HERE, *keys, "Block-reader.prop.minReaders=2")
     assert [cut.kind for cut in plan.cuts] == ["driver", "counts"]

@@ -6,13 +6,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from apps.word_count.app import WordCount
-from dagkit.cli import main
 from dagkit.conf.sources.sources import Sources, load
 from dagkit.launching import Machine, launch
-from dagkit.plan import read_plan
+from tests.applications import planned, stages
 
 HERE = Path(__file__).parent
 WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "the", "lazy", "dog", "größe", "naïve", "don't", "x1", "THE"]
@@ -65,13 +63,18 @@ def table(lines):
     return Counter({word: int(count) for word, count in pairs})
 
 
+SMALL = {"File_splitter__blockSize": "500"}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "properties",
     [
         pytest.param({}, id="whole files"),
-        pytest.param({"File_splitter__blockSize": "500", "Block_reader__minReaders": "3"}, id="many blocks"),
-        {"File_splitter__blockSize": "500", "File_splitter__blocksThreshold": "7", "Block_reader__minReaders": "2"},
+        pytest.param(SMALL | {"Block_reader__minReaders": "3"}, id="many blocks"),
+        pytest.param(
+            SMALL | {"File_splitter__blocksThreshold": "7", "Block_reader__minReaders": "2"}, id="many windows"
+        ),
     ],
 )
 def test_words_are_counted_once_however_they_come(properties, texts):
@@ -104,11 +107,6 @@ def test_the_last_folder_holds_all_counts_also_where_one_partition_had_no_word_b
 
 
 def test_lines_are_split_and_counted_where_they_are_read():
-    answer = CliRunner().invoke(main, ["plan", str(HERE), "--json"])
-    plan = read_plan(answer.stdout)
-    assert [stage.operators for stage in plan.stages] == [
-        ("File-splitter",),
-        ("Block-reader", "Words", "Count"),
-        ("Total", "Writer"),
-    ]
-    assert [cut.kind for cut in plan.cuts] == ["driver", "keys"]
+    counted_where_read = [("File-splitter",), ("Block-reader", "Words", "Count"), ("Total", "Writer")]
+    assert stages(HERE) == counted_where_read
+    assert [cut.kind for cut in planned(HERE).cuts] == ["driver", "keys"]

@@ -65,11 +65,5 @@ def test_a_worker_loads_few_packages_that_are_not_ours():
 
 
 def test_what_is_loaded_by_others_is_found_and_what_waits_for_a_function_is_not():
-    sources = {
-        "a": "from b import c",
-        "b": "def late():\n    import d",
-        "b.c": "import e",
-        "d": "",
-        "e": "",
-    }
+    sources = {"a": "from b import c", "b": "def late():\n    import d", "b.c": "import e", "d": "", "e": ""}
     assert loaded_with("a", sources) == {"a": "", "b": "a", "b.c": "a", "e": "b.c"}

@@ -118,8 +118,7 @@ def test_a_failure_of_a_ledger_is_a_document_with_its_code(dagkit, write):
 
 
 @pytest.mark.parametrize(
-    "command",
-    ["validate D", "plan D", "graph --physical D", "diff D word_count.py", "diff word_count.py D"],
+    "command", ["validate D", "plan D", "graph --physical D", "diff D word_count.py", "diff word_count.py D"]
 )
 @pytest.mark.usefixtures("word_count")
 def test_a_fault_is_reported_on_stderr_with_3(dagkit, disconnected, command):
@@ -318,10 +317,7 @@ def populate_dag(dag, conf):
 
 
 @pytest.mark.parametrize("named", ["nowhere", "a.txt/below"], ids=["a folder that is not there", "a file is no folder"])
-@pytest.mark.parametrize(
-    ("finder", "then"),
-    [("Splitter", ELSEWHERE), ("Match", "make it, or give another pattern")],
-)
+@pytest.mark.parametrize(("finder", "then"), [("Splitter", ELSEWHERE), ("Match", "make it, or give another pattern")])
 def test_input_that_is_missing_is_reported_in_one_sentence(dagkit, write, finder, then, named):
     path = write("reading.py", READING.replace("FINDER", finder).replace("NAMED", named)).with_name("a.txt")
     path.write_text("one\n")

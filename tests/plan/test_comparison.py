@@ -211,10 +211,7 @@ def _merged(**changes):
             _merged(serves=model.PlannedEnd(operator="keep", port="input"), partition=1),
             [f"{HAS} serves keep.input#1 instead of another unifier"],
         ),
-        (
-            _merged(attributes={"MEMORY_MB": 1}),
-            [f"{HAS} has other attributes: attribute MEMORY_MB is now set to 1"],
-        ),
+        (_merged(attributes={"MEMORY_MB": 1}), [f"{HAS} has other attributes: attribute MEMORY_MB is now set to 1"]),
     ],
     ids=["inputs", "one more", "one less", "its name", "kind and level", "which inputs", "whom it serves", "attribute"],
 )

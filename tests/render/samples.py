@@ -314,10 +314,7 @@ def cascade_plan():
     counts = model.CutKind.COUNTS
     return model.Plan(
         application="Cascade",
-        operators=(
-            operator("split", "split", writes=["words"], count=4),
-            operator("count", "count", reads=["words"]),
-        ),
+        operators=(operator("split", "split", writes=["words"], count=4), operator("count", "count", reads=["words"])),
         streams=(stream("words", "split.words", sink("count.words", GATHERED), unifiers=[*pairs, last]),),
         stages=(stage("split", "split", slots=4), stage("count", "count", level=1)),
         cuts=(cut("words", "split.words", "count.words", counts, "4 partitions send to one", exchange=True),),

@@ -117,10 +117,7 @@ def test_a_declaration_is_an_application_that_draws_its_operators_and_streams(ex
 
 @pytest.mark.parametrize(
     ("name", "text", "operators", "ends"),
-    [
-        ("declared.json", AS_JSON, [6, 10], [28, 30, 31]),
-        ("declared.properties", AS_KEYS, [3, 4], [11, 12, 12]),
-    ],
+    [("declared.json", AS_JSON, [6, 10], [28, 30, 31]), ("declared.properties", AS_KEYS, [3, 4], [11, 12, 12])],
 )
 def test_it_draws_with_the_lines_of_its_file(declare, name, text, operators, ends):
     dag = drawn(declare(text, name))
