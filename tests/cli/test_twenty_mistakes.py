@@ -68,9 +68,6 @@ def says(answer, code, problem, help_):
     assert (answer.code, answer.err.replace("\n    help: ", "\n  help: ")) == (code, f"{problem}\n  help: {help_}\n")
 
 
-# ---- what a person writes
-
-
 def test_a_function_that_takes_no_value_is_refused_at_its_line(process, application):
     changed(application, "Map(str.upper)", "Map(lambda: 1)")
     problem = "upper.py:10: Upper.function cannot be this lambda: it is called with one value, but takes none"
@@ -102,9 +99,6 @@ def test_an_output_folder_that_is_a_file_is_named(process, folder):
         *(5, f"Out cannot write to {folder}/taken/below: {folder}/taken is a file, not a folder; {UNREAD}"),
         "move that file, or set another output folder for Out",
     )
-
-
-# ---- where Spark is
 
 
 @pytest.mark.parametrize(
@@ -154,9 +148,6 @@ def test_workers_with_another_python_are_refused_before_spark_starts(process, wr
         *(5, problem),
         f"unset PYSPARK_PYTHON, or set it to a Python {own} that every worker has, such as {sys.executable}",
     )
-
-
-# ---- where it runs
 
 
 def test_a_taken_port_is_named_with_the_port_that_is_always_free(process):
@@ -232,9 +223,6 @@ def test_a_second_launch_names_the_first_and_a_killed_one_resumes(dagkit, proces
         "there is no process to end; the next launch resumes after the last committed window",
     )
     assert dagkit("launch", "upper.py", *ONCE).err.startswith("Copy: resuming after window ")
-
-
-# ---- what the ledger holds
 
 
 def test_the_ledger_of_another_application_is_refused_and_stays_as_it_is(dagkit, process, folder):

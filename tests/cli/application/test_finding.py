@@ -54,12 +54,6 @@ def test_a_file_that_hides_a_module_of_python_is_reported(dagkit, write, file, t
     assert (told.code, [line for line in told.err.splitlines() if "hides" in line]) == (0, lines)
 
 
-def test_an_absolute_path_is_found_from_anywhere(dagkit, write, folder, monkeypatch):
-    path = write("deep/app.py", WORD_COUNT)
-    monkeypatch.chdir(write("elsewhere/x", "").parent)
-    assert dagkit("validate", str(path)).code == 0
-
-
 @pytest.mark.parametrize("target", ["tiny.py", "tiny/app.py", "tiny:populate_dag"])
 def test_a_function_is_an_application_named_after_its_file(dagkit, write, target):
     write(target.replace(":populate_dag", ".py"), FUNCTION)
@@ -93,18 +87,13 @@ def test_for_a_file_without_an_application_the_help_says_what_to_write(dagkit, w
 
 def test_several_applications_are_listed_with_their_lines(dagkit, write):
     write("two.py", TWO)
-    answer = dagkit("validate", "two.py")
     first, second, third = (TWO[: TWO.index(f"class {name}")].count("\n") + 1 for name in ("WordCount", "Lett", "Tot"))
-    assert (answer.code, answer.err.splitlines()) == (
-        6,
-        [
-            "two.py holds several applications [application-missing]",
-            f"  WordCount    two.py:{first}",
-            f"  LetterCount  two.py:{second}",
-            f"  Sum of all   two.py:{third}",
-            "  help: choose one with --app, as in --app WordCount",
-        ],
+    listed = f"  WordCount    two.py:{first}\n  LetterCount  two.py:{second}\n  Sum of all   two.py:{third}\n"
+    problem, help_ = (
+        "two.py holds several applications [application-missing]",
+        "choose one with --app, as in --app WordCount",
     )
+    dagkit("validate", "two.py").fails(6, f"{problem}\n{listed}  help: {help_}\n")
 
 
 @pytest.mark.parametrize(
@@ -180,29 +169,22 @@ def test_modules_beside_the_application_can_be_imported_at_any_time_and_relative
     assert dagkit("validate", "pack").out.startswith("Mine is valid")
 
 
-def test_nothing_of_an_application_is_left_behind(dagkit, write):
-    write("one/parts.py", "length = 2")
-    write("two/parts.py", "length = 3")
+def test_nothing_of_an_application_is_left_behind_and_the_plan_does_not_show_where_it_lies(dagkit, write):
     text = WORD_COUNT.replace("Split()", "Split(min_length=parts.length)") + "\nimport parts\n"
-    write("one/app.py", text)
-    write("two/app.py", text)
+    for folder, length in (("one", 2), ("two/deeper", 3), ("there", 2)):
+        write(f"{folder}/parts.py", f"length = {length}")
+        write(f"{folder}/app.py", text)
     modules, path = set(sys.modules), list(sys.path)
-    assert "min_length changes from 2 to 3" in dagkit("diff", "one", "two").out
+    assert "min_length changes from 2 to 3" in dagkit("diff", "one", "two/deeper").out
     assert not {"app", "parts"} & (set(sys.modules) - modules)
     assert sys.path == path
+    assert dagkit("plan", "one", "--json").out == dagkit("plan", "there", "--json").out
 
 
 def test_classes_of_the_application_can_be_pickled_while_it_is_held(word_count):
     with place_of(word_count) as place:
         made = place.choose(None).make()
         assert type(pickle.loads(pickle.dumps(made))) is type(made)  # noqa: S301 - what was pickled a moment ago
-
-
-def test_the_plan_does_not_show_where_the_application_lies(dagkit, write):
-    write("here/word_count.py", WORD_COUNT)
-    write("there/deeper/word_count.py", WORD_COUNT)
-    here, there = (dagkit("plan", path, "--json").out for path in ("here/word_count.py", "there/deeper/word_count.py"))
-    assert here == there
 
 
 @pytest.mark.parametrize("library", ["json", "colorsys"], ids=["that is loaded", "that is not loaded"])
@@ -248,9 +230,13 @@ def test_an_application_is_declared_in_a_file_in_either_form(dagkit, write):
     assert dagkit("diff", "small/small.json", "small/small.properties", "--exit-code").code == 0
 
 
-def test_a_plan_can_be_declared_again(dagkit, word_count, write):
-    write("plan.json", dagkit("plan", word_count, "--json").out)
-    assert dagkit("validate", "plan.json").out == "WordCount is valid: 3 operators, 2 streams, 2 stages\n"
+def test_a_plan_can_be_declared_again_and_an_absolute_path_is_found_from_anywhere(
+    dagkit, word_count, write, monkeypatch
+):
+    path = write("plan.json", dagkit("plan", word_count, "--json").out)
+    monkeypatch.syspath_prepend(path.parent)
+    monkeypatch.chdir(write("elsewhere/x", "").parent)
+    assert dagkit("validate", str(path)).out == "WordCount is valid: 3 operators, 2 streams, 2 stages\n"
 
 
 def test_a_faulty_declaration_is_its_authors_fault(dagkit, write):

@@ -101,7 +101,7 @@ FAILING = """
 from dagkit_operators import Items, Map
 
 def failing(number: int) -> int:
-    raise ValueError("no")
+    raise OSError("no")
 
 def populate_dag(dag, conf):
     dag.add_operator("one", Items[int](items=(1,))) >> dag.add_operator("failing", Map(failing))
@@ -112,6 +112,6 @@ def test_in_json_a_window_that_failed_and_the_end_of_the_run_are_events(dagkit, 
     write("failing.py", FAILING)
     answer = dagkit("launch", "failing.py", "--once", "--reference", "--log", "json")
     *_, failed, stopped = lines_of(answer)
-    assert (failed["event"], failed["operator"], failed["message"]) == ("failed", "failing", "ValueError: no")
+    assert (failed["event"], failed["operator"], failed["message"]) == ("failed", "failing", "OSError: no")
     assert (answer.code, stopped["event"], stopped["exit_code"], stopped["app"]) == (7, "stopped", 7, "failing")
     assert "failing failed in window 1" in stopped["message"]

@@ -26,20 +26,12 @@ def configured(settings, name="operator1", component=None):
     return result.component
 
 
-# -- the application -------------------------------------------------------------------------------------------------
-
-
 def test_application_level_attributes():
     """testAppLevelAttributes."""
-    settings = keys(
-        {
-            "dt.attr.MASTER_MEMORY_MB": "123",
-            "dt.attr.APPLICATION_PATH": "/defaultdir",
-            "dt.application.app1.attr.APPLICATION_PATH": "/otherdir",
-            "dt.application.app2.attr.MASTER_MEMORY_MB": "5",
-        }
-    )
-    assert values(settings.application_attributes()) == {"MASTER_MEMORY_MB": 123, "APPLICATION_PATH": "/otherdir"}
+    path, memory = "attr.APPLICATION_PATH", "attr.MASTER_MEMORY_MB"
+    given = {f"dt.{memory}": "123", f"dt.{path}": "/default", f"dt.application.app1.{path}": "/other"}
+    settings = keys({**given, f"dt.application.app2.{memory}": "5"})
+    assert values(settings.application_attributes()) == {"MASTER_MEMORY_MB": 123, "APPLICATION_PATH": "/other"}
 
 
 def test_application_level_properties():
@@ -72,9 +64,6 @@ def test_the_name_of_an_application(given, name):
     assert Settings(config(given)).name_of(Pipeline()).value == name
 
 
-# -- operators -------------------------------------------------------------------------------------------------------
-
-
 def test_operator_level_properties():
     """testOperatorLevelProperties: the application's section beats the root."""
     section = "dt.application.app1.operator.operator1.text"
@@ -103,22 +92,16 @@ def test_the_ladder_of_precedence(rung):
 
 
 def test_between_keys_of_one_reach_the_stronger_source_wins():
+    """A variable beats a file and gives way to the command line."""
+    reader = "DAGKIT_OPERATOR__BLOCK_READER"
     given = [
-        *entries({"dt.operator.operator1.prop.blockSize": "1"}, Source.COMMAND_LINE),
-        *entries({"apex.operator.operator1.block_size": "2"}, Source.FILE),
-    ]
-    assert configured(Settings(Config(given)).of("app1")).block_size == 1
-
-
-def test_a_variable_beats_a_file_and_gives_way_to_the_command_line():
-    block_size, ratio = "DAGKIT_OPERATOR__BLOCK_READER__BLOCK_SIZE", "DAGKIT_OPERATOR__BLOCK_READER__PROP__RATIO"
-    given = [
-        *entries({"dt.operator.Block-reader.blockSize": "1", "dt.operator.Block-reader.ratio": "1"}, Source.FILE),
-        *entries({block_size: "2", ratio: "2"}, Source.ENVIRONMENT),
+        *entries({f"dt.operator.Block-reader.{name}": "1" for name in ("blockSize", "ratio", "text")}, Source.FILE),
+        *entries({f"{reader}__BLOCK_SIZE": "2", f"{reader}__PROP__RATIO": "2"}, Source.ENVIRONMENT),
         *entries({"dt.operator.Block-reader.ratio": "3"}, Source.COMMAND_LINE),
+        *entries({"apex.operator.Block-reader.TEXT": "0"}, Source.SITE),
     ]
-    reader = configured(Settings(Config(given)).of("app1"), "Block-reader")
-    assert (reader.block_size, reader.ratio) == (2, 3)
+    found = configured(Settings(Config(given)).of("app1"), "Block-reader")
+    assert (found.block_size, found.ratio, found.text) == (2, 3, "1")
 
 
 def test_the_operators_of_a_module_are_named_by_equality():
@@ -131,11 +114,21 @@ def test_the_operators_of_a_module_are_named_by_equality():
     assert values(settings.operator_attributes("Module$reader")) == {"MEMORY_MB": 8}
 
 
-def test_a_pattern_may_meet_operators_without_the_property():
-    settings = keys({"dt.operator.*.blockSize": "9"})
+def test_a_key_for_many_may_meet_operators_without_the_property_and_unconnected_ports():
+    settings = keys({"dt.operator.*.blockSize": "9", "dt.operator.operator1.port.*.attr.UNIFIER_LIMIT": "8"})
     assert configured(settings, "feed", Feed()) == Feed()
     assert configured(settings, "reader").block_size == 9
+    settings.port_attributes("operator1", "errors", output=True, connected=False)
+    settings.port_attributes("operator1", "output", output=True)
     assert settings.unmatched() == []
+
+
+def test_an_unconnected_port_bears_nothing():
+    settings = keys({"dt.operator.operator1.port.output.attr.UNIFIER_LIMIT": "8"})
+    assert values(settings.port_attributes("operator1", "output", output=True, connected=False)) == {}
+    (told,) = settings.unmatched()
+    assert told.code == "attribute-stranded"
+    assert told.problem.endswith("attr.UNIFIER_LIMIT is for operator1.output, which no stream uses")
 
 
 @pytest.mark.parametrize("from_code", [True, False], ids=["set in code", "set by a key"])
@@ -160,9 +153,6 @@ def test_plain_class_names_are_those_of_the_applications_module(application):
 
 def populate(dag, conf):
     """An application that is a function."""
-
-
-# -- ports -----------------------------------------------------------------------------------------------------------
 
 
 def test_port_level_attributes():
@@ -199,21 +189,6 @@ def test_an_attribute_of_a_port_is_set_on_its_operator_alone(attribute, raw, val
     assert values(settings.port_attributes("Block-reader", "input", output=False)) == {}
 
 
-def test_an_unconnected_port_bears_nothing():
-    settings = keys({"dt.operator.operator1.port.output.attr.UNIFIER_LIMIT": "8"})
-    assert values(settings.port_attributes("operator1", "output", output=True, connected=False)) == {}
-    (told,) = settings.unmatched()
-    assert told.code == "attribute-stranded"
-    assert told.problem.endswith("attr.UNIFIER_LIMIT is for operator1.output, which no stream uses")
-
-
-def test_a_key_for_many_ports_may_meet_an_unconnected_one():
-    settings = keys({"dt.operator.operator1.port.*.attr.UNIFIER_LIMIT": "8"})
-    settings.port_attributes("operator1", "errors", output=True, connected=False)
-    settings.port_attributes("operator1", "output", output=True)
-    assert settings.unmatched() == []
-
-
 def test_unifier_level_attributes():
     """testUnifierLevelAttributes, and in a module testModuleUnifierLevelAttributes."""
     settings = keys(
@@ -228,9 +203,6 @@ def test_unifier_level_attributes():
     assert first == {"APPLICATION_WINDOW_COUNT": 2, "MEMORY_MB": 512}
     assert inner == {"TIMEOUT_WINDOW_COUNT": 2, "MEMORY_MB": 256}
     assert values(settings.operator_attributes("operator1")) == {}
-
-
-# -- streams ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_stream_has_a_locality_and_a_schema():
@@ -250,8 +222,6 @@ def test_a_locality_that_is_none_is_reported_with_its_line():
         "it must be one of THREAD_LOCAL, CONTAINER_LOCAL, NODE_LOCAL, RACK_LOCAL"
     )
 
-
-# -- which scopes a key sets: the ambiguity group ----------------------------------------------------------------------
 
 OPERATOR_REF = "com.datatorrent.api.Context.OperatorContext."
 PORT_REF = "com.datatorrent.api.Context.PortContext."
@@ -332,11 +302,9 @@ def test_every_element_that_bears_attributes_has_a_reach(element):
     assert scopes_set_by(element, AttributeRef("QUEUE_CAPACITY" if element is Element.PORT else "MEMORY_MB"))
 
 
-# -- origins and faults ----------------------------------------------------------------------------------------------
-
-
-def test_a_value_knows_the_key_that_won():
-    settings = keys({"dt.operator.*.attr.MEMORY_MB": "1", "dt.operator.operator1.attr.MEMORY_MB": "2"})
+def test_a_value_knows_the_key_that_won_and_a_weaker_value_is_not_looked_at():
+    settings = keys({"dt.operator.*.attr.MEMORY_MB": "lots", "dt.operator.operator1.attr.MEMORY_MB": "2"})
+    assert values(settings.operator_attributes("operator1")) == {"MEMORY_MB": 2}
     found = settings.operator_attributes("operator1").values[OperatorContext.MEMORY_MB]
     assert found.origin == Origin(Source.FILE, Where("conf.xml", 2), "dt.operator.operator1.attr.MEMORY_MB")
 
@@ -349,11 +317,6 @@ def test_a_value_that_an_attribute_does_not_take_is_reported_with_its_line(raw, 
     assert told.problem.startswith(f"MEMORY_MB of operator1 cannot be {raw!r}: {problem}")
 
 
-def test_a_weaker_value_is_not_looked_at():
-    settings = keys({"dt.operator.*.attr.MEMORY_MB": "lots", "dt.operator.operator1.attr.MEMORY_MB": "1"})
-    assert values(settings.operator_attributes("operator1")) == {"MEMORY_MB": 1}
-
-
 def test_secrets_stay_secret_without_a_file():
     settings = Settings(Config.of({"dt.operator.operator1.password": "hunter2", "dt.attr.GATEWAY_PASSWORD": "x"}))
     scoped = settings.of("app1")
@@ -362,9 +325,6 @@ def test_secrets_stay_secret_without_a_file():
     assert result.origins["password"].shown == "**********"
     assert scoped.application_attributes().values[DagContext.GATEWAY_PASSWORD].origin.shown == "**********"
     assert "hunter2" not in repr(result.origins)
-
-
-# -- size ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow

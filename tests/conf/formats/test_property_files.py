@@ -103,9 +103,6 @@ def test_xml_may_be_utf_16(file, declared, around):
     assert [code for code, _, _ in faults(file("b.xml", text.encode("utf-16")[:-1]))] == ["file-unreadable"]
 
 
-# -- Hadoop XML ------------------------------------------------------------------------------------------------------
-
-
 def test_the_seeds_two_properties_are_read_with_their_lines(file):
     assert told(file("seed.xml", SEED)) == [
         (4, "dt.operator.Filter.port.input.attr.PARTITION_PARALLEL", "true"),
@@ -205,9 +202,6 @@ def test_what_is_no_property_is_reported_and_the_rest_is_read(file):
     assert [key for _, key, _ in told(read)] == ["l"]
 
 
-# -- .properties -----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -236,9 +230,6 @@ TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"], exclude_c
 def test_what_java_writes_is_read_back(pairs):
     written, _ = read_properties(javaproperties.dumps(pairs).encode("iso-8859-1"))
     assert {w.key: w.value for w in written} == pairs
-
-
-# -- TOML ------------------------------------------------------------------------------------------------------------
 
 
 def test_tables_become_keys_and_values_keep_their_types(file):
@@ -270,9 +261,6 @@ def test_tables_become_keys_and_values_keep_their_types(file):
 )
 def test_dots_in_quotes(file, text, key):
     assert [k for _, k, _ in told(file("conf.toml", text))] == [key]
-
-
-# -- files -----------------------------------------------------------------------------------------------------------
 
 
 UNQUOTED = ["[dt.operator.It.*]", r"[dt.operator.It\w*]", r'[dt.operator."It\w*"]', r"dt.operator.It\w.x = 1"]

@@ -32,11 +32,6 @@ def test_a_folded_name_fits_every_name_that_it_spells():
     assert [name for name in (*spelled, "Blockreader") if pattern.fit(name)] == spelled
 
 
-def test_a_name_that_cannot_be_compiled_says_why():
-    assert NamePattern("*reader").fault == "no argument for repetition operator: *"
-    assert NamePattern("*reader").fit("a reader") is Fit.NOT
-
-
 SNAKES = {"blockSize": "block_size", "filePatternRegularExp": "file_pattern_regular_exp", "HTTPServer": "http_server"}
 
 
@@ -45,9 +40,11 @@ def test_snake(camel, snaked):
     assert snake(camel) == snaked
 
 
-def test_every_spelling_of_a_property_is_bare_the_same():
+def test_every_spelling_of_a_property_is_bare_the_same_and_folding_keeps_letters_and_digits_alone():
     assert {bare(name) for name in ("blockSize", "block_size", "BLOCK_SIZE", "BlockSize")} == {"blocksize"}
-
-
-def test_folding_keeps_letters_and_digits_alone():
     assert folded("Record-writer 2") == "RECORD_WRITER_2"
+
+
+def test_a_name_that_cannot_be_compiled_says_why():
+    assert NamePattern("*reader").fault == "no argument for repetition operator: *"
+    assert NamePattern("*reader").fit("a reader") is Fit.NOT

@@ -59,22 +59,21 @@ def test_what_cannot_be_resolved(text, problem):
         resolve(text, values)
 
 
-def test_a_missing_reference_suggests_a_near_name():
-    with pytest.raises(Unresolved) as raised:
-        resolve("${inputpath}", {"inputPath": "x"})
-    assert raised.value.help == "did you mean 'inputPath'?"
-
-
-def test_what_comes_from_the_environment_or_a_file_is_secret(tmp_path):
+def test_what_comes_from_the_environment_or_a_file_is_secret_and_what_it_goes_into(tmp_path):
     (tmp_path / "secret").write_text("from file\n")
-    assert resolve("${env:PW}", environment={"PW": "hidden"}) == ("hidden", True)
     assert resolve(f"${{file:{tmp_path}/secret}}") == ("from file", True)
-
-
-def test_what_a_secret_goes_into_is_secret():
     values = {"url": "db://me:${pw}@host", "pw": "${env:PW}", "dt.prop.password": "plain"}
     assert resolve("${url}", values, {"PW": "hidden"}) == ("db://me:hidden@host", True)
     assert resolve("x${dt.prop.password}", values) == ("xplain", True)
+
+
+def test_references_remember_the_keys_they_used_and_a_missing_one_suggests_a_near_name():
+    references = References({"a": "${inPath}", "inPath": "1", "c": "2"}, {})
+    references.resolve("${a}")
+    assert references.used == {"a", "inPath"}
+    with pytest.raises(Unresolved) as raised:
+        references.resolve("${inpath}")
+    assert raised.value.help == "did you mean 'inPath'?"
 
 
 @pytest.mark.parametrize(
@@ -92,12 +91,6 @@ def test_a_secret_is_read_from_a_regular_file_of_moderate_size(path, reason, tmp
     Path("large").write_bytes(b"x" * ((1 << 20) + 1))
     with pytest.raises(Unresolved, match=f"cannot be read: {reason}"):
         resolve(f"${{file:{path}}}")
-
-
-def test_references_remember_the_keys_they_used():
-    references = References({"a": "${b}", "b": "1", "c": "2"}, {})
-    references.resolve("${a}")
-    assert references.used == {"a", "b"}
 
 
 SECRETS = """

@@ -40,8 +40,6 @@ def told(faults):
     return [(fault.code, str(fault.where), fault.problem) for fault in faults]
 
 
-# -- order -----------------------------------------------------------------------------------------------------------
-
 LADDER = [
     ("site/site-default.properties", Source.SITE_DEFAULT),
     ("site/site.xml", Source.SITE),
@@ -52,14 +50,8 @@ LADDER = [
     ("mine.toml", Source.FILE),
 ]
 
-EVERYWHERE = {
-    "application": "Mine",
-    "folder": Path("app"),
-    "package_file": "small.xml",
-    "files": ["mine.toml"],
-    "home": Path("home"),
-    "installation": Path("site"),
-}
+FOLDERS = {"folder": Path("app"), "home": Path("home"), "installation": Path("site")}
+EVERYWHERE = {"application": "Mine", "package_file": "small.xml", "files": ["mine.toml"], **FOLDERS}
 
 
 def content(path, key, value):
@@ -88,33 +80,21 @@ def test_the_environment_stands_between_files_and_the_command_line(place):
     assert [(e.key, e.value) for e in conf.entries][3:] == [*list(variables.items())[:2], ("dt.attr.A", "command line")]
 
 
-def test_of_several_files_the_later_wins(place):
+def test_of_several_files_the_later_wins_and_a_value_knows_its_key_and_its_line(place):
     place.write("a.properties", "dt.x=a")
-    place.write("b.properties", "dt.x=b")
-    conf, faults = place.load(files=["a.properties", "b.properties"])
+    place.write("b.properties", "# why\ndt.x=b")
+    conf, faults = place.load(files=["a.properties", "b.properties"], definitions=[("dt.y", "c")])
     assert (conf["dt.x"], faults) == ("b", [])
+    assert [str(entry.origin) for entry in conf.entries][1:] == ["dt.x at b.properties:2", "dt.y at the command line"]
 
 
-def test_a_value_knows_its_key_and_its_line(place):
-    place.write("a.properties", "# why\ndt.x=a")
-    conf, _ = place.load(files=["a.properties"], definitions=[("dt.y", "b")])
-    assert [str(entry.origin) for entry in conf.entries] == ["dt.x at a.properties:2", "dt.y at the command line"]
-
-
-def test_files_that_were_not_named_may_be_absent(place):
-    conf, faults = place.load(application="Mine", folder=Path("app"), home=Path("home"), installation=Path("site"))
-    assert (len(conf), faults) == (0, [])
-
-
-def test_files_that_were_named_may_not(place):
+def test_files_that_were_not_named_may_be_absent_and_others_may_not(place):
+    for application in ("Mine", "A" * 5000):  # no file can have that name
+        conf, faults = place.load(application=application, **FOLDERS)
+        assert (len(conf), faults) == (0, [])
     _, faults = place.load(folder=Path("app"), package_file="smal.xml", files=["mine.xml"])
-    assert told(faults) == [
-        ("file-unreadable", "app/conf/smal.xml", "there is no such file"),
-        ("file-unreadable", "mine.xml", "there is no such file"),
-    ]
-
-
-# -- duplicates ------------------------------------------------------------------------------------------------------
+    missing = [("file-unreadable", path, "there is no such file") for path in ("app/conf/smal.xml", "mine.xml")]
+    assert told(faults) == missing
 
 
 @pytest.mark.parametrize(
@@ -134,16 +114,11 @@ def test_a_key_may_stand_once_in_a_file(place, first, second, as_):
     assert faults[0].severity is Severity.ERROR
 
 
-def test_the_same_value_twice_is_only_a_warning(place):
+def test_the_same_value_twice_is_only_a_warning_and_on_the_command_line_the_later_is_meant(place):
     place.write("a.properties", "dt.x=1\ndt.x=1")
-    _, faults = place.load(files=["a.properties"])
-    assert [(f.code, f.severity) for f in faults] == [("key-duplicated", Severity.WARNING)]
-
-
-def test_on_the_command_line_the_later_is_meant(place):
-    conf, faults = place.load(definitions=[("dt.x", "1"), ("dt.x", "2")])
-    assert conf["dt.x"] == "2"
-    assert [(f.code, f.severity) for f in faults] == [("key-duplicated", Severity.WARNING)]
+    for given in ({"files": ["a.properties"]}, {"definitions": [("dt.x", "2"), ("dt.x", "1")]}):
+        conf, faults = place.load(**given)
+        assert (conf["dt.x"], [(f.code, f.severity) for f in faults]) == ("1", [("key-duplicated", Severity.WARNING)])
 
 
 def test_two_files_of_one_place_are_one_place(place):
@@ -153,20 +128,14 @@ def test_two_files_of_one_place_are_one_place(place):
     assert told(place.load(folder=Path("app"))[1]) == [("key-duplicated", "app/properties.toml:1", problem)]
 
 
-def test_an_application_may_have_a_name_that_no_file_can_have(place):
-    assert place.load(application="A" * 5000, folder=Path("app"))[1] == []
-
-
-# -- final and required ----------------------------------------------------------------------------------------------
+OWN = "home/.dagkit/site.properties"
 
 
 @pytest.mark.parametrize(
     ("other", "given", "severity"),
     [
         ("mine.properties", {"files": ["mine.properties"]}, Severity.ERROR),
-        pytest.param(
-            "home/.dagkit/site.properties", {"home": Path("home")}, Severity.WARNING, id="the user's own file"
-        ),
+        pytest.param(OWN, {"home": Path("home")}, Severity.WARNING, id="the user's own file"),
     ],
 )
 def test_what_is_final_is_not_overridden_and_both_places_are_named(place, other, given, severity):
@@ -246,25 +215,17 @@ def test_a_line_that_is_no_key_is_reported_as_that_and_not_as_one_that_the_launc
     assert (malformed.code, "-D" in malformed.help) == ("key-malformed", False)
 
 
-# -- references ------------------------------------------------------------------------------------------------------
-
-
-def test_a_reference_reads_the_strongest_value(place):
-    place.write("a.properties", "dt.x=${where}/in\nwhere=/weak")
+def test_a_reference_reads_the_strongest_value_and_is_reported_with_its_line_without_one(place):
+    place.write("a.properties", "dt.x=${where}/in\ndt.y=${wher}\nwhere=/weak")
     conf, faults = place.load(files=["a.properties"], definitions=[("where", "/strong")])
-    assert (conf["dt.x"], faults) == ("/strong/in", [])
+    assert conf["dt.x"] == "/strong/in"
+    assert told(faults) == [("reference-unresolved", "a.properties:2", "dt.y: ${wher} has no value")]
+    assert faults[0].help == "did you mean 'where'?"
 
 
 def test_a_key_that_a_reference_names_counts_as_asked_for_and_may_have_another_prefix(place):
     conf, _ = place.load(definitions=[("dt.x", "${where}${apex.y}"), ("where", "1"), ("dt.y", "2"), ("other", "3")])
     assert (conf["dt.x"], conf.asked & {"where", "other"}) == ("12", {"where"})
-
-
-def test_an_unresolved_reference_is_reported_with_its_line(place):
-    place.write("a.properties", "\ndt.x=${wher}\nwhere=1")
-    _, faults = place.load(files=["a.properties"])
-    assert told(faults) == [("reference-unresolved", "a.properties:2", "dt.x: ${wher} has no value")]
-    assert faults[0].help == "did you mean 'where'?"
 
 
 def test_a_value_that_is_overridden_is_not_resolved_and_its_references_count_as_asked_for(place):

@@ -58,29 +58,13 @@ def test_values_that_an_attribute_takes(attribute, raw, value):
 LISTENER, BEAN = "tests.conf.samples.Listener", "tests.conf.samples.Bean"
 
 
-@pytest.mark.parametrize(
-    ("raw", "made"),
-    [
-        (f"{LISTENER}:a,{LISTENER}:b:threshold=7", [("a", 0), ("b", 7)]),
-        pytest.param([{LISTENER: {"threshold": 222}}], [("", 222)], id="as Apex writes it"),
-    ],
-)
-def test_listeners_are_several(raw, made):
-    assert [(one.name, one.threshold) for one in attribute_value(OperatorContext.STATS_LISTENERS, raw)] == made
-
-
-@pytest.mark.parametrize(
-    ("attribute", "raw", "kind"),
-    [
-        (OperatorContext.METRICS_AGGREGATOR, "tests.conf.samples.Largest", Largest),
-        (PortContext.STREAM_CODEC, {"tests.conf.samples.Codec": {}}, Codec),
-    ],
-)
-def test_an_object_is_made_by_its_class(attribute, raw, kind):
-    assert isinstance(attribute_value(attribute, raw), kind)
-
-
-def test_a_plain_class_name_is_looked_up_beside_the_application():
+def test_objects_are_made_by_their_classes():
+    text, as_in_apex = f"{LISTENER}:a,{LISTENER}:b:threshold=7", [{LISTENER: {"threshold": 222}}]
+    for raw, made in ((text, [("a", 0), ("b", 7)]), (as_in_apex, [("", 222)])):
+        listeners = attribute_value(OperatorContext.STATS_LISTENERS, raw)
+        assert [(one.name, one.threshold) for one in listeners] == made
+    assert isinstance(attribute_value(OperatorContext.METRICS_AGGREGATOR, "tests.conf.samples.Largest"), Largest)
+    assert isinstance(attribute_value(PortContext.STREAM_CODEC, {"tests.conf.samples.Codec": {}}), Codec)
     assert attribute_value(PortContext.TUPLE_CLASS, "Bean", home="tests.conf.samples") is Bean
 
 

@@ -28,16 +28,13 @@ def test_classes_are_found(name, found):
     assert find_class(name) is found
 
 
-def test_a_plain_name_is_looked_up_beside_the_application_first():
+def test_a_library_of_operators_is_searched_after_the_module_of_the_application(monkeypatch):
     assert find_class("Reader", home="tests.conf.samples") is samples.Reader
-
-
-def test_a_library_of_operators_is_searched(monkeypatch):
     library = ModuleType("dagkit_operators")
     library.__file__, library.LineReader = None, samples.Reader
     monkeypatch.setitem(sys.modules, "dagkit_operators", library)
-    assert find_class("com.datatorrent.lib.io.fs.LineReader") is samples.Reader
-    assert find_class("LineReader") is samples.Reader
+    for name in ("com.datatorrent.lib.io.fs.LineReader", "LineReader"):
+        assert find_class(name) is samples.Reader
 
 
 @pytest.mark.parametrize(
