@@ -16,11 +16,11 @@ from tests.operators.compression.test_compressed import COMPRESS
 
 pytestmark = pytest.mark.slow
 
-HEAD = """
-from dagkit import Dag, Operator, OutputPort, InputPort, State
-from dagkit_operators import (
-    FileSplitterInput, Filter, FlatMap, LineReader, Map, PartWriter, Record, RecordWriter
-)
+APP = """
+from typing import Any
+from dagkit import InputPort, Listed, Operator, OutputPort, State
+from dagkit_operators import *
+from dagkit_operators.contexts.reader_context import records_of
 
 class Numbered(Operator):
     input = InputPort(Record)
@@ -31,20 +31,48 @@ class Numbered(Operator):
         self.count += 1
         self.output.emit(f"{self.count} {item.value}")
 
-def populate_dag(dag: Dag, conf) -> None:
+class Sized(RecordByRecordContext[bytes]):
+    def next(self) -> Entity[bytes] | None:
+        digit = self.read(1)
+        return Entity(self.read(int(digit), self.offset + 1), 1 + int(digit)) if digit.isdigit() else None
+
+class SizedReader(BlockReader[bytes]):
+    messages = OutputPort[Record[bytes]](main=True)
+    reader_context: Any = Sized()
+
+class Pairs(ReaderContext[bytes]):
+    splits = "never"
+
+    def batches(self, stream, block, tracker):
+        content = memoryview(bytearray(10))
+        starts = range(0, stream.readinto(content), 2)
+        if tracker.try_claim(block.start):
+            yield records_of(block, Listed([bytes(content[at : at + 2]) for at in starts], lambda: starts))
+            tracker.try_claim(block.end)
+
+class PairReader(BlockReader[bytes]):
+    messages = OutputPort[Record[bytes]](main=True)
+    reader_context: Any = Pairs()
+
+def as_lines(value) -> list[str]:
+    rows = value.to_pylist() if hasattr(value, "to_pylist") else [value]
+    return [repr(row).replace(chr(10), "/") for row in rows]
+
+def populate_dag(dag, conf) -> None:
     splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}, block_size=BLOCK))
-    reader = dag.add_operator("Reader", LineReader(min_readers=READERS, max_readers=READERS))
-    dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
+    reader = dag.add_operator("Reader", READER)
+    splitter >> reader
 """
 LINES = "".join(f"{number} {'apple' if number % 3 else 'pear'}\n" for number in range(60))
+LINE_READER = "LineReader(min_readers=1, max_readers=1)"
 
 
 @pytest.fixture
 def traced(dagkit, write, launch):
     """Run an application with these operators after its reader, and return a function that traces a line."""
 
-    def run(chain, *, block=10_000, readers=1):
-        head = HEAD.replace("BLOCK", str(block)).replace("READERS", str(readers))
+    def run(chain, *, block=10_000, reader=LINE_READER):
+        head = APP.replace("BLOCK", str(block), 1).replace("READER", reader)
         write("app.py", head + "".join(f"    {line}\n" for line in chain.splitlines()))
         launch()
         return lambda place, *options: dagkit("trace", "app.py", place, *options)
@@ -112,7 +140,7 @@ def content_of(file):
 def test_a_mapped_line_in_a_rolled_part_of_several_readers(traced, write, sources_of, settings):
     write("in/a.txt", LINES)
     write("in/b.txt", LINES.replace("apple", "plum"))
-    traced(PARTS.replace("SETTINGS", settings), block=150, readers=2)
+    traced(PARTS.replace("SETTINGS", settings), block=150, reader=LINE_READER.replace("1", "2"))
     found = 0
     for file in sorted(Path("out").iterdir()):
         for number, text in enumerate(content_of(file).decode().splitlines()[:3], 1):
@@ -161,41 +189,6 @@ def test_positions_in_a_compressed_file_are_those_of_its_content(traced, folder,
     assert answer.document["sources"][0]["decompressed"] is True
 
 
-CONTEXTS = """
-from typing import Any
-
-from dagkit import Listed, OutputPort
-from dagkit_operators import *
-from dagkit_operators.contexts.reader_context import records_of
-
-class Sized(RecordByRecordContext[bytes]):
-    def next(self) -> Entity[bytes] | None:
-        digit = self.read(1)
-        return Entity(self.read(int(digit), self.offset + 1), 1 + int(digit)) if digit.isdigit() else None
-
-class SizedReader(BlockReader[bytes]):
-    messages = OutputPort[Record[bytes]](main=True)
-    reader_context: Any = Sized()
-
-class Pairs(ReaderContext[bytes]):
-    splits = "never"
-
-    def batches(self, stream, block, tracker):
-        content = memoryview(bytearray(10))
-        starts = range(0, stream.readinto(content), 2)
-        if tracker.try_claim(block.start):
-            yield records_of(block, Listed([bytes(content[at : at + 2]) for at in starts], lambda: starts))
-            tracker.try_claim(block.end)
-
-class PairReader(BlockReader[bytes]):
-    messages = OutputPort[Record[bytes]](main=True)
-    reader_context: Any = Pairs()
-
-def populate_dag(dag, conf) -> None:
-    splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}, block_size=SIZE))
-    text = dag.add_operator("Text", Map(lambda content: content.decode()))
-    splitter >> dag.add_operator("Reader", READER) >> text >> dag.add_operator("Writer", PartWriter(file_path="out"))
-"""
 RECORDS = [
     ("FixedLengthReader(length=4)", b"onetwothreefour!la", [(0, 4), (4, 8), (8, 12), (12, 16), (16, 18)]),
     ("SizedReader()", b"3one5three; the rest is padding", [(0, 4), (4, 10)]),
@@ -205,44 +198,31 @@ RECORDS = [
 
 @pytest.mark.parametrize("case", RECORDS, ids=[reader for reader, _, _ in RECORDS])
 @pytest.mark.parametrize("compress", [bytes, gzip.compress])
-def test_a_record_of_a_context_ends_where_it_does(write, launch, sources_of, case, compress):
+def test_a_record_of_a_context_ends_where_it_does(write, traced, sources_of, case, compress):
     """Of an author's context, too, and of one that never splits."""
     reader, content, records = case
     name = "a.bin.gz" if compress is gzip.compress else "a.bin"
-    write("app.py", CONTEXTS.replace("READER", reader).replace("SIZE", "8" if "Fixed" in reader else "100"))
     write(f"in/{name}", "").write_bytes(compress(content))
-    launch()
+    decoded = UPPER.replace("text.upper()", "text.decode()")
+    traced(decoded, reader=reader, block=8 if "Fixed" in reader else 100)
     found = [sources_of(f"{output()}:{line}") for line in range(1, len(records) + 1)]
     assert found == [[(name, start, end, content[start:end].decode())] for start, end in records]
 
 
-ENDS = """
-from dagkit_operators import *
-
-def as_lines(value) -> list[str]:
-    rows = value.to_pylist() if hasattr(value, "to_pylist") else [value]
-    return [repr(row).replace(chr(10), "/") for row in rows]
-
-def populate_dag(dag, conf) -> None:
-    splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}, block_size=BLOCK))
-    reader = dag.add_operator("Reader", READER)
-    text = dag.add_operator("Text", FlatMap(as_lines))
-    splitter >> reader >> text >> dag.add_operator("Writer", PartWriter(file_path="out"))
-    if REJECTS:
-        refused = dag.add_operator("Refused", Map(lambda one: one.text))
-        reader.rejected >> refused >> dag.add_operator("Refuse", PartWriter(file_path="refused"))
+ENDS = UPPER.replace("Map(lambda text: text.upper())", "FlatMap(as_lines)")
+REJECTS = """\
+refused = dag.add_operator("Refused", Map(lambda one: one.text))
+reader.rejected >> refused >> dag.add_operator("Refuse", PartWriter(file_path="refused"))
 """
 
 
 @pytest.fixture
-def traced_ranges(write, folder, launch, sources_of):
+def traced_ranges(write, traced, sources_of):
     """Read a file with a reader, write a line for each record, and trace these lines to ranges of the file."""
 
     def run(reader, content, block, *, name="a", rejects=False):
-        write("app.py", ENDS.replace("BLOCK", str(block)).replace("READER", reader).replace("REJECTS", str(rejects)))
-        (folder / "in").mkdir()
-        (folder / "in" / name).write_bytes(content)
-        launch()
+        write(f"in/{name}", "").write_bytes(content)
+        traced(ENDS + REJECTS * rejects, reader=reader, block=block)
         counts = {file: file.read_bytes().count(b"\n") for file in sorted(Path("out").iterdir())}
         places = [f"{file}:{number + 1}" for file, count in counts.items() for number in range(count)]
         return [source[1:3] for place in places for source in sources_of(place)]
