@@ -70,7 +70,7 @@ def says(answer, code, problem, help_):
 
 def test_a_function_that_takes_no_value_is_refused_at_its_line(process, application):
     changed(application, "Map(str.upper)", "Map(lambda: 1)")
-    problem = "upper.py:10: Upper.function cannot be this lambda: it is called with one value, but takes none"
+    problem = "upper.py:9: Upper.function cannot be this lambda: it is called with one value, but takes none"
     fault = f"Copy cannot be compiled: 1 problem\n  {problem} [property-invalid]"
     says(process("launch", "upper.py", *ONCE), 3, fault, "fix function where Upper is made")
 
@@ -88,7 +88,7 @@ def test_a_function_that_fails_names_its_record_and_its_line(process, applicatio
     assert answer.code == 7
     assert f"Upper failed in window 1, slot 0 at {folder}/in/a.txt, byte 0 (block 0): TypeError: " in answer.err
     assert "\n  record: Record(block_id=0, value='one')\n" in answer.err
-    assert f'File "{folder}/upper.py", line 10, in <lambda>\n' in answer.err
+    assert f'File "{folder}/upper.py", line 9, in <lambda>\n' in answer.err
     assert answer.err.endswith("help: fix Upper, or the record; the next launch runs the window again\n")
 
 
