@@ -119,11 +119,11 @@ def test_case(number): pass
 
 INHERITING = """
 import logging
+from pyspark.logger import PySparkLogger
 
 def test_environment(): assert not {'PYTEST_ADDOPTS', 'PYTEST_XDIST_WORKER'} & set(os.environ)
 
 def test_query_fails():
-    from pyspark.logger import PySparkLogger
     PySparkLogger.getLogger("SQLQueryContextLogger").propagate = False
 
 def test_records_are_plain(caplog):

@@ -196,6 +196,7 @@ NO_TRUTH = "recursive: input should be a valid boolean, unable to interpret inpu
         ("scanner", {"fils": 1}, "Scanner has no property 'fils'; did you mean 'files'"),
         ("point", "1-2", "the converter for Point refuses it: not enough values to unpack"),
         ("span", {"start": "x"}, "it must be a whole number"),
+        ("span.end", "9", "'end' of Span cannot be set"),
         ("keep", {"$function": "app:<lambda>", "digest": "0"}, "has no name that a file could refer to"),
     ],
     ids=lambda value: str(value)[:40],
