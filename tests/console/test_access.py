@@ -62,6 +62,7 @@ def test_a_change_needs_the_origin_of_the_page_or_a_script_with_the_token(consol
     own = {"Cookie": cookie, "Origin": f"http://{console.address}"}
     for headers, status in (({"Cookie": cookie}, 403), (own, 405), (None, 405)):
         assert console.request("/api/v1/overview", headers, method="POST").status == status
+    assert console.request("/api/v1/stop", method="POST").status == 403, "this console does not allow control"
 
 
 @pytest.mark.parametrize("path", ["/", "/static/main.js", "/api/v1/overview", "/none"])
