@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow  # a launch with an end waits a second for further
 _numbers = itertools.count()
 
 
-def ingest(messages: list[str]) -> int:
+def ingest(messages):
     """Send messages and read what they name; return how many messages are left."""
     name = f"ingest-{next(_numbers)}"
     with kombu.Connection("memory://") as connection:

@@ -1,28 +1,20 @@
 """Appended lines are read once, on every backend, however often the application is stopped and launched again."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from dagkit import Dag, OperatorContext, PortContext, StatelessPartitioner
-from dagkit.cli import main
+from dagkit import OperatorContext, PortContext, StatelessPartitioner
 from dagkit.engine.points import Point
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
-from dagkit.plan import read_plan
 from dagkit.testing import Crash, CrashAfter
 from dagkit_operators import Items, MatchFiles, PartWriter, TailFiles
+from tests.applications import launched, on_each_backend, planned, written
 
 HERE = str(Path(__file__).parent)
 NOON = "2024-05-01T12:00:00+00:00"
-
-backends = pytest.mark.parametrize(
-    "options",
-    [["--reference"], pytest.param(["--cores", "2"], marks=[pytest.mark.slow, pytest.mark.spark, pytest.mark.trial])],
-)
 
 
 @pytest.fixture
@@ -35,64 +27,51 @@ def logs(tmp_path, monkeypatch):
     return folder
 
 
-def launched(*options: str) -> None:
-    answer = CliRunner().invoke(main, ["launch", HERE, "--once", "--json", *options])
-    assert answer.exit_code == 0, answer.output
+def entries():
+    return sorted(written("output/entries"))
 
 
-def written(folder: str) -> list[str]:
-    place = Path("output", folder)
-    files = sorted(place.iterdir()) if place.exists() else []
-    return sorted(line for file in files for line in file.read_text(encoding="utf-8").splitlines())
-
-
-def append(path: Path, text: str) -> None:
+def append(path, text):
     with path.open("a") as file:
         file.write(text)
 
 
-@backends
-def test_each_launch_reads_what_came_since_the_last_one(options, logs):
-    launched(*options)
-    assert written("entries") == ["INFO begun", "INFO one"]
-    assert written("rejected") == [f"{logs}/a.log at 35: not enough values to unpack (expected 3, got 2)"]
+@on_each_backend
+def test_each_launch_reads_what_came_since_the_last_one(backend, logs):
+    launched(HERE, backend)
+    assert entries() == ["INFO begun", "INFO one"]
+    assert written("output/rejected") == [f"{logs}/a.log at 35: not enough values to unpack (expected 3, got 2)"]
     append(logs / "a.log", "o\n")
     (logs / "c.log").write_text(f"{NOON} ERROR new\n")
-    launched(*options)
-    assert written("entries") == ["ERROR new", "INFO begun", "INFO one", "WARN two"]
-    launched(*options)
-    assert written("entries") == ["ERROR new", "INFO begun", "INFO one", "WARN two"]
-    assert len(written("rejected")) == 1
-    assert written("lost") == []
+    for _ in range(2):
+        launched(HERE, backend)
+        assert entries() == ["ERROR new", "INFO begun", "INFO one", "WARN two"]
+    assert (len(written("output/rejected")), written("output/lost")) == (1, [])
 
 
 def test_a_log_that_is_rotated_is_read_to_its_end_and_so_is_the_next(logs):
-    launched("--reference")
+    launched(HERE, "--reference")
     append(logs / "b.log", f"{NOON} INFO late\n")
     (logs / "b.log").rename(logs / "b.log.1")
     (logs / "b.log").write_text(f"{NOON} INFO another\n")
-    launched("--reference")
-    assert written("entries") == ["INFO another", "INFO begun", "INFO late", "INFO one"]
-    assert written("lost") == []
+    launched(HERE, "--reference")
+    assert (entries(), written("output/lost")) == (["INFO another", "INFO begun", "INFO late", "INFO one"], [])
 
 
 def test_a_log_that_was_replaced_is_read_and_possible_losses_are_reported(logs):
-    launched("--reference")
+    launched(HERE, "--reference")
     (logs / "b.log").write_text(f"{NOON} INFO new\n")
-    launched("--reference")
-    assert written("entries") == ["INFO begun", "INFO new", "INFO one"]
-    assert written("lost") == [f"{logs}/b.log at 1: is gone, or was cut or rewritten, or another file has its name"]
+    launched(HERE, "--reference")
+    lost = f"{logs}/b.log at 1: is gone, or was cut or rewritten, or another file has its name"
+    assert (entries(), written("output/lost")) == (["INFO begun", "INFO new", "INFO one"], [lost])
 
 
 def test_files_are_found_by_one_and_read_by_two():
-    plan = read_plan(CliRunner().invoke(main, ["plan", HERE, "--json"]).stdout)
-    assert [stage.operators for stage in plan.stages][:2] == [("Patterns",), ("Match",)]
-    assert ("Tail", "Entries") in [stage.operators for stage in plan.stages] or plan.by_name["Entries"].count == 2
-    assert {name: plan.by_name[name].count for name in ("Match", "Tail", "Entries")} == {
-        "Match": 1,
-        "Tail": 2,
-        "Entries": 2,
-    }
+    plan = planned(HERE)
+    operators = [stage.operators for stage in plan.stages]
+    assert operators[:2] == [("Patterns",), ("Match",)]
+    assert ("Tail", "Entries") in operators or plan.by_name["Entries"].count == 2
+    assert [plan.by_name[name].count for name in ("Match", "Tail", "Entries")] == [1, 2, 2]
 
 
 @pytest.mark.slow
@@ -102,7 +81,7 @@ def test_wherever_a_launch_is_killed_each_line_is_read_once(point, tmp_path):
     folder = tmp_path / "logs"
     folder.mkdir()
 
-    def draw(dag: Dag, _: object) -> None:
+    def draw(dag, _):
         patterns = dag.add_operator("patterns", Items[str](items=(f"{folder}/*.log",)))
         match = dag.add_operator("match", MatchFiles(continuously=True))
         tail = dag.add_operator("tail", TailFiles(chunk_size=16))
@@ -111,7 +90,7 @@ def test_wherever_a_launch_is_killed_each_line_is_read_once(point, tmp_path):
         dag.set_input_port_attribute(writer.input, PortContext.PARTITION_PARALLEL, True)
         patterns >> match >> tail >> writer
 
-    def run(**options: Any) -> None:
+    def run(**options):
         machine = Machine(backend="reference")
         launch(draw, until="once", machine=machine, path=tmp_path / "state", durable=False, **options)
 

@@ -3,17 +3,14 @@
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from apps.word_count.app import WordCount
-from dagkit.cli import main
 from dagkit.conf.sources.sources import Sources, load
 from dagkit.launching import Machine, launch
-from dagkit.plan import read_plan
+from tests.applications import planned, stages
 
 HERE = Path(__file__).parent
 WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "the", "lazy", "dog", "größe", "naïve", "don't", "x1", "THE"]
@@ -32,12 +29,12 @@ def texts(tmp_path):
     return folder
 
 
-def counted(folder: Path) -> Counter[str]:
+def counted(folder):
     lines = [line for path in folder.iterdir() for line in path.read_bytes().split(b"\n")]
     return Counter(word for line in lines for word in re.findall(r"\w+", line.decode("utf-8", "replace").lower()))
 
 
-def run(folder: Path, **properties: str) -> None:
+def run(folder, **properties):
     """Launch it with its own property file, until all input is counted."""
     set_here = {
         "File-splitter.scanner.files": str(folder),
@@ -51,7 +48,7 @@ def run(folder: Path, **properties: str) -> None:
     launch(WordCount(), conf, until="once", machine=Machine(backend="reference"), path=state, durable=False)
 
 
-def tables(folder: Path) -> list[dict[str, list[str]]]:
+def tables(folder):
     """The parts of each table by name, the newest table last, as names sort."""
     return [
         {part.name: part.read_text("utf-8").splitlines() for part in sorted(table.iterdir())}
@@ -59,22 +56,26 @@ def tables(folder: Path) -> list[dict[str, list[str]]]:
     ]
 
 
-def table(lines: Iterable[str]) -> Counter[str]:
+def table(lines):
     """The counts in lines that have each word once."""
     pairs = [line.split("\t") for line in lines]
     assert len({word for word, _ in pairs}) == len(pairs)
     return Counter({word: int(count) for word, count in pairs})
 
 
+SMALL = {"File_splitter__blockSize": "500"}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "properties",
     [
-        {},
-        {"File_splitter__blockSize": "500", "Block_reader__minReaders": "3"},
-        {"File_splitter__blockSize": "500", "File_splitter__blocksThreshold": "7", "Block_reader__minReaders": "2"},
+        pytest.param({}, id="whole files"),
+        pytest.param(SMALL | {"Block_reader__minReaders": "3"}, id="many blocks"),
+        pytest.param(
+            SMALL | {"File_splitter__blocksThreshold": "7", "Block_reader__minReaders": "2"}, id="many windows"
+        ),
     ],
-    ids=["whole files", "many blocks", "many windows"],
 )
 def test_words_are_counted_once_however_they_come(properties, texts):
     run(texts, **properties)
@@ -106,11 +107,6 @@ def test_the_last_folder_holds_all_counts_also_where_one_partition_had_no_word_b
 
 
 def test_lines_are_split_and_counted_where_they_are_read():
-    answer = CliRunner().invoke(main, ["plan", str(HERE), "--json"])
-    plan = read_plan(answer.stdout)
-    assert [stage.operators for stage in plan.stages] == [
-        ("File-splitter",),
-        ("Block-reader", "Words", "Count"),
-        ("Total", "Writer"),
-    ]
-    assert [cut.kind for cut in plan.cuts] == ["driver", "keys"]
+    counted_where_read = [("File-splitter",), ("Block-reader", "Words", "Count"), ("Total", "Writer")]
+    assert stages(HERE) == counted_where_read
+    assert [cut.kind for cut in planned(HERE).cuts] == ["driver", "keys"]

@@ -14,7 +14,7 @@ LONGEST_FUNCTION = 40
 ROOMS = ("dagkit.engine.checkpoint.", "dagkit.engine.run.")
 
 
-def builders(source: str) -> list[str]:
+def builders(source):
     """The functions that call `Checkpoint` with values."""
     return [
         function.name
@@ -26,17 +26,11 @@ def builders(source: str) -> list[str]:
     ]
 
 
-def test_one_function_builds_checkpoints():
+def test_one_function_builds_checkpoints_from_few_values():
     sources = [source for module, source in SOURCES.items() if module.startswith("dagkit.engine.")]
     found = [name for source in sources if "Checkpoint(" in source for name in builders(source)]
     assert found == [next_checkpoint.__name__]
-
-
-def test_a_second_builder_is_found():
     assert builders("def other():\n    return [Checkpoint(window=1), Checkpoint()]") == ["other"]
-
-
-def test_the_builder_takes_few_values():
     assert len(inspect.signature(next_checkpoint).parameters) <= MOST_PARAMETERS
 
 

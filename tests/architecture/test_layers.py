@@ -37,45 +37,29 @@ FLOORS = (
 )
 
 
+API, FUSE, RENDER, CLI = "dagkit.api.dag", "dagkit.compiler.fuse", "dagkit.render.dot", "dagkit.cli.compiling.plan"
+
+
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("dagkit.api.dag", "from dagkit.compiler import compile_application"),
-        ("dagkit.api.dag", "import dagkit.compiler.rules"),
-        ("dagkit.api.dag", "def late():\n    from dagkit.graph import Graph"),
-        ("dagkit.api.dag", "if TYPE_CHECKING:\n    from dagkit.graph import Graph"),
-        ("dagkit.api.dag", "importlib.import_module('dagkit.render')"),
-        ("dagkit.api.dag", "from ..graph import model"),
-        ("dagkit.compiler.fuse", "from dagkit.ledger import chain"),
-        ("dagkit.render.dot", "from dagkit.backends import spark"),
-        ("dagkit.cli.compiling.plan", "from dagkit_operators import Filter"),
-        ("dagkit.cli.compiling.plan", "from apps.line_filter import app"),
-        ("dagkit.cli.compiling.plan", "from dagkit import Dag"),
-        ("dagkit.cli.compiling.plan", "import pyspark"),
-        ("dagkit.compiler.fuse", "from pyspark.sql import DataFrame"),
-        ("dagkit.compiler.fuse", "import graphviz"),
-        ("dagkit.render.dot", "import networkx as nx"),
+        pytest.param(API, "from dagkit.compiler import compile_application", id="down the list"),
+        pytest.param(API, "import dagkit.compiler.rules", id="down the list, as a module"),
+        pytest.param(API, "def late():\n    from dagkit.graph import Graph", id="down the list, inside a function"),
+        pytest.param(API, "if TYPE_CHECKING:\n    from dagkit.graph import Graph", id="down the list, for types only"),
+        pytest.param(API, "importlib.import_module('dagkit.render')", id="down the list, by name"),
+        pytest.param(API, "from ..graph import model", id="down the list, relatively"),
+        pytest.param(FUSE, "from dagkit.ledger import chain", id="sideways"),
+        pytest.param(RENDER, "from dagkit.backends import spark", id="sideways, by the package of both"),
+        pytest.param(CLI, "from dagkit_operators import Filter", id="the operators from dagkit"),
+        pytest.param(CLI, "from apps.line_filter import app", id="an application from dagkit"),
+        pytest.param(CLI, "from dagkit import Dag", id="the face from inside"),
+        pytest.param(CLI, "import pyspark", id="pyspark outside the backend"),
+        pytest.param(FUSE, "from pyspark.sql import DataFrame", id="a part of pyspark outside the backend"),
+        pytest.param(FUSE, "import graphviz", id="graphviz outside render"),
+        pytest.param(RENDER, "import networkx as nx", id="networkx outside graph and compiler"),
         ("dagkit_operators.records.filter", "from apps.line_filter import app"),
         ("dagkit.helpers", "from dagkit.errors import Code"),
-    ],
-    ids=[
-        "down the list",
-        "down the list, as a module",
-        "down the list, inside a function",
-        "down the list, for types only",
-        "down the list, by name",
-        "down the list, relatively",
-        "sideways",
-        "sideways, by the package of both",
-        "the operators from dagkit",
-        "an application from dagkit",
-        "the face from inside",
-        "pyspark outside the backend",
-        "a part of pyspark outside the backend",
-        "graphviz outside render",
-        "networkx outside graph and compiler",
-        "an application from the operators",
-        "from a module that stands nowhere",
     ],
 )
 def test_a_planted_breach_is_found(module, source):
@@ -85,22 +69,13 @@ def test_a_planted_breach_is_found(module, source):
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("dagkit.compiler.fuse", "from dagkit.graph import Graph\nimport networkx as nx"),
-        ("dagkit.compiler.fuse", "from dagkit.compiler.order import order"),
-        ("dagkit.backends.spark.run", "import pyspark"),
+        pytest.param("dagkit.compiler.fuse", "from dagkit.graph import Graph\nimport networkx as nx", id="up the list"),
+        pytest.param("dagkit.compiler.fuse", "from dagkit.compiler.order import order", id="inside one package"),
+        pytest.param("dagkit.backends.spark.run", "import pyspark", id="pyspark in its backend"),
         ("dagkit", "def drawn():\n    from dagkit.render.notebook import mimebundle"),
-        ("dagkit_operators.records.filter", "from dagkit import InputPort"),
+        pytest.param("dagkit_operators.records.filter", "from dagkit import InputPort", id="operators from the face"),
         ("apps.line_filter.app", "from dagkit import Dag\nfrom dagkit_operators import Filter"),
         ("dagkit.errors", "import difflib\nfrom collections.abc import Iterable"),
-    ],
-    ids=[
-        "up the list",
-        "inside one package",
-        "pyspark in its backend",
-        "the face may look down",
-        "operators from the face",
-        "an application from the face and the operators",
-        "the standard library",
     ],
 )
 def test_a_good_import_is_no_breach(module, source):

@@ -15,7 +15,7 @@ EXPECTED = {
 }
 
 
-def tracked() -> list[str]:
+def tracked():
     if not (ROOT / ".git").exists():
         pytest.skip("this is no checkout: `git clone` makes one")
     command = ["git", "ls-files"]

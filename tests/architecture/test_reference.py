@@ -13,13 +13,13 @@ ENGINE = "dagkit.engine."
 OWN = "dagkit.backends.reference"
 
 
-def shared() -> dict[str, set[str]]:
+def shared():
     """The modules of the engine that the reference may import; of some only the names in brackets."""
     cells = (re.findall(r"`(dagkit[a-z_.]+)`(?: \(([^)]*)\))?", row[0]) for row in ROWS)
     return {module: set(re.findall(r"`(\w+)`", names)) for cell in cells for module, names in cell}
 
 
-def imported() -> dict[str, set[str]]:
+def imported():
     """The names that the reference imports from each module of the engine."""
     found: dict[str, set[str]] = {}
     for module, source in SOURCES.items():

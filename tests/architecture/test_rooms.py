@@ -13,7 +13,7 @@ SOURCES = sources_under(ROOT)
 DIVIDED = ("dagkit.engine.", "dagkit.conf.", "dagkit.cli.", "dagkit.ledger.", "dagkit_operators.")
 
 
-def names_of(module: str) -> str:
+def names_of(module):
     return module.rpartition(".")[2]
 
 

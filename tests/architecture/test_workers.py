@@ -2,7 +2,6 @@
 
 import ast
 import sys
-from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ LIBRARY = sorted({f"dagkit_operators.{home}" for home in dagkit_operators._HOMES
 """The modules of the library's names, of which an application loads those that it uses."""
 
 
-def loaded_with(modules: Sequence[str], sources: Mapping[str, str]) -> dict[str, str]:
+def loaded_with(modules, sources):
     """All of our modules that are loaded with these, each with who imports it; what a function imports is not."""
     found, left = dict.fromkeys(modules, ""), list(modules)
     while left:
@@ -32,7 +31,7 @@ def loaded_with(modules: Sequence[str], sources: Mapping[str, str]) -> dict[str,
     return found
 
 
-def _at_once(tree: ast.Module) -> Iterator[str]:
+def _at_once(tree):
     for statement in tree.body:
         match statement:
             case ast.Import(names=names):
@@ -66,11 +65,5 @@ def test_a_worker_loads_few_packages_that_are_not_ours():
 
 
 def test_what_is_loaded_by_others_is_found_and_what_waits_for_a_function_is_not():
-    sources = {
-        "a": "from b import c",
-        "b": "def late():\n    import d",
-        "b.c": "import e",
-        "d": "",
-        "e": "",
-    }
+    sources = {"a": "from b import c", "b": "def late():\n    import d", "b.c": "import e", "d": "", "e": ""}
     assert loaded_with("a", sources) == {"a": "", "b": "a", "b.c": "a", "e": "b.c"}

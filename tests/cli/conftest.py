@@ -5,7 +5,6 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -27,9 +26,14 @@ class Answer:
     err: str
 
     @property
-    def document(self) -> Any:
+    def document(self):
         """The result as the JSON document that it is."""
         return json.loads(self.out)
+
+    def fails(self, code, *parts):
+        """Check that the command ended with this code, without a result, and that its messages have these parts."""
+        assert (self.code, self.out) == (code, ""), self.err
+        assert [part for part in parts if part not in self.err] == [], self.err
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +51,7 @@ def folder(tmp_path, monkeypatch):
 def write(folder):
     """Write a file in the folder."""
 
-    def write(name: str, text: str) -> Path:
+    def write(name, text):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -72,7 +76,7 @@ def disconnected(write):
 def dagkit():
     """Call a command in this process. An exception that click does not know is raised here, and fails the test."""
 
-    def call(*arguments: str, **environment: str) -> Answer:
+    def call(*arguments, **environment):
         result = CliRunner().invoke(main, arguments, env=environment, prog_name="dagkit", catch_exceptions=False)
         return Answer(result.exit_code, result.stdout, result.stderr)
 
@@ -83,7 +87,7 @@ def dagkit():
 def process(folder):
     """Call a command as a process of its own, as a shell does."""
 
-    def call(*arguments: str, python: tuple[str, ...] = (), **environment: str) -> Answer:
+    def call(*arguments, python=(), **environment):
         path = os.pathsep.join([str(ROOT), str(ROOT / "operators")])
         done = run_program(
             [sys.executable, *(python or ("-W", "error", "-m", "dagkit.cli")), *arguments],
@@ -95,3 +99,14 @@ def process(folder):
         return Answer(done.returncode, done.stdout, done.stderr)
 
     return call
+
+
+@pytest.fixture
+def launch(dagkit):
+    """Launch the application `app.py` until its input ends."""
+
+    def launch(*options):
+        answer = dagkit("launch", "app.py", "--once", "--reference", "--no-sync", *options)
+        assert answer.code == 0, answer.err
+
+    return launch

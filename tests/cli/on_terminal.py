@@ -3,15 +3,11 @@
 import os
 import pty
 import subprocess
-from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from tests.patience import within
 
 
-def on_terminal(
-    command: Sequence[str], folder: Path, environment: Mapping[str, str], *, stdout: int | None = None
-) -> bytes:
+def on_terminal(command, folder, environment, *, stdout=None):
     """What a program shows on a terminal, which also gets its results unless `stdout` is another file. It succeeds."""
     ours, theirs = pty.openpty()
     program = subprocess.Popen(  # noqa: S603 - a command of a test

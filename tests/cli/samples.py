@@ -6,16 +6,13 @@ from dataclasses import dataclass
 
 from dagkit import Config, Dag, InputOperator, InputPort, Operator, OutputPort, RowOperator, StreamingApplication
 
-
 @dataclass(frozen=True, slots=True)
 class Line:
     text: str
 
-
 @dataclass(frozen=True, slots=True)
 class Word:
     word: str
-
 
 class Lines(InputOperator):
     """Makes lines."""
@@ -26,7 +23,6 @@ class Lines(InputOperator):
 
     def emit_tuples(self) -> None:
         """There are none."""
-
 
 class Split(RowOperator):
     """Splits lines into words.
@@ -43,7 +39,6 @@ class Split(RowOperator):
     def process(self, item: Line) -> Iterator[Word]:
         yield from (Word(word) for word in item.text.split() if len(word) >= self.min_length)
 
-
 class Count(Operator):
     """Counts words."""
 
@@ -53,7 +48,6 @@ class Count(Operator):
 
     def process(self, item: Word) -> None:
         """Count one."""
-
 
 class WordCount(StreamingApplication):
     """Counts the words of lines."""

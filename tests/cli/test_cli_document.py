@@ -22,12 +22,9 @@ SHARED = SECTIONS["Options that commands share"]
 SHARED_OPTIONS = set(re.findall(r"`(-[\w-]*)", SHARED))
 
 
-def test_every_verb_has_a_section_in_the_order_of_the_list():
+def test_every_verb_has_a_section_in_the_order_of_the_list_and_help_lists_it_with_its_purpose(dagkit):
     headings = [title.removeprefix("dagkit ") for title in SECTIONS if title.startswith("dagkit ")]
     assert headings == [command.name for command in COMMANDS if command.exists]
-
-
-def test_help_lists_every_verb_with_its_purpose(dagkit):
     shown = " ".join(dagkit("--help").out.split())
     assert all(f"{command.name} {command.purpose}" in shown for command in COMMANDS if command.exists)
 
@@ -57,9 +54,7 @@ def test_the_shared_options_are_those_of_every_command_that_takes_an_application
 
 
 def test_every_command_of_the_ledger_is_listed():
-    command = _commands().get("ledger")
-    if command is not None:
-        assert all(f"`{name}`" in SECTIONS["dagkit ledger"] for name in command.commands)
+    assert all(f"`{name}`" in SECTIONS["dagkit ledger"] for name in _commands()["ledger"].commands)
 
 
 @pytest.mark.parametrize("group", ["scale", "files"])

@@ -10,17 +10,11 @@ from dagkit.errors import ApplicationFaults
 from tests.cli.samples import DISCONNECTED, WORD_COUNT
 
 LINE = DISCONNECTED[: DISCONNECTED.index('dag.add_operator("count"')].count("\n") + 1
-REPORT = f"""\
-Disconnected cannot be compiled: 1 problem
-  disconnected.py:{LINE}: no stream feeds count.items [input-unconnected]
-    help: """
-
-
-@pytest.mark.parametrize("command", ["validate", "plan", "graph --physical"])
-def test_a_fault_is_reported_on_stderr_with_3(dagkit, disconnected, command):
-    answer = dagkit(*command.split(), disconnected)
-    assert (answer.code, answer.out) == (3, "")
-    assert answer.err.startswith(REPORT)
+UNMADE = WORD_COUNT + "    def __init__(self):\n        raise OSError('no')\n"
+UNFED = "no stream feeds count.items"
+REPORT = (
+    f"Disconnected cannot be compiled: 1 problem\n  disconnected.py:{LINE}: {UNFED} [input-unconnected]\n    help: "
+)
 
 
 @pytest.mark.parametrize("command", ["explain --step drawn", "explain --step resolved", "graph", "describe count --in"])
@@ -35,160 +29,131 @@ def test_a_faulty_application_is_shown_as_far_as_it_goes_and_its_faults_are_repo
     assert document.document["schema"].startswith("dagkit.")
 
 
-def test_a_picture_of_a_faulty_application_shows_every_fault(dagkit, disconnected):
-    answer = dagkit("graph", disconnected)
-    assert answer.code == 3
-    assert "items  (not connected)" in answer.out
-    assert answer.err.startswith(REPORT)
-    picture = dagkit("graph", disconnected, "--json")
-    assert (picture.code, picture.document["schema"]) == (3, "dagkit.picture/1")
-    assert [fault["code"] for fault in picture.document["diagnostics"]] == ["input-unconnected"]
-
-
-def test_the_steps_of_a_faulty_application_are_listed_as_far_as_they_go(dagkit, disconnected):
-    answer = dagkit("explain", disconnected)
-    assert [line.split()[0] for line in answer.out.splitlines()[2:]] == ["drawn", "expanded", "resolved"]
-    assert (answer.code, answer.err[: len(REPORT)]) == (3, REPORT)
-    document = dagkit("explain", disconnected, "--json").document
-    assert [step["step"] for step in document["steps"]] == ["drawn", "expanded", "resolved"]
-    assert [fault["code"] for fault in document["diagnostics"]] == ["input-unconnected"]
+def test_a_picture_and_the_steps_of_a_faulty_application_show_every_fault(dagkit, disconnected):
+    for command, shown in (("graph", "items  (not connected)"), ("explain", "resolved")):
+        answer, document = dagkit(command, disconnected), dagkit(command, disconnected, "--json")
+        assert (answer.code, shown in answer.out, answer.err[: len(REPORT)]) == (3, True, REPORT)
+        assert (document.code, [fault["code"] for fault in document.document["diagnostics"]]) == (
+            3,
+            ["input-unconnected"],
+        )
+        assert document.document["schema"] == {"graph": "dagkit.picture/1", "explain": "dagkit.steps/1"}[command]
+    steps = ["drawn", "expanded", "resolved"]
+    assert [line.split()[0] for line in dagkit("explain", disconnected).out.splitlines()[2:]] == steps
+    assert [step["step"] for step in dagkit("explain", disconnected, "--json").document["steps"]] == steps
 
 
 @pytest.mark.parametrize("command", ["graph", "explain"])
 def test_the_lines_that_led_to_an_unfinished_drawing_are_shown(dagkit, write, command):
     write("raising.py", WORD_COUNT + "        raise ValueError\n")
     answer = dagkit(command, "raising.py")
-    assert answer.code == 3
-    assert answer.out
+    assert (answer.code, bool(answer.out)) == (3, True)
     assert "the lines that led there:\n    raising.py:" in answer.err
 
 
-@pytest.mark.parametrize("command", ["graph", "explain"])
-def test_what_the_compiler_cannot_ask_does_not_keep_a_picture_from_being_drawn(dagkit, write, command):
+@pytest.mark.parametrize(("command", "shown"), [("graph", "Careful"), ("explain", "Careful"), ("plan", "")])
+def test_an_exception_in_what_the_compiler_asks_of_the_author_is_their_fault(dagkit, write, command, shown):
+    """What was drawn is shown as far as it goes."""
     write("careless.py", WORD_COUNT + PARTITIONER)
     answer = dagkit(command, "careless.py", "--app", "Careful")
-    assert answer.code == 3
-    assert answer.out.startswith("Careful")
-    assert "IndexError" in answer.err
+    assert (answer.code, answer.out[:7], "IndexError" in answer.err) == (3, shown, True)
 
 
-def test_wrong_usage_is_a_document_too(dagkit, word_count):
-    for arguments in (["plan", word_count, "--bogus"], ["plan"], ["nonsense"], ["explain", word_count, "--step", "x"]):
-        answer = dagkit(*arguments, "--json")
-        assert (answer.code, answer.document["schema"], answer.document["exit_code"]) == (2, "dagkit.failure/1", 2)
-        assert answer.document["message"]
-        assert "  usage: dagkit" in answer.err
+USAGE = (
+    "--once, --until-idle and --drain exclude each other; give one of them\n"
+    "  usage: dagkit launch [OPTIONS] APP\n"
+    "  help: dagkit launch --help\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("pln", "there is no command 'pln'; did you mean 'plan'?"),
+        ("plan", "  usage: dagkit"),
+        ("plan a.py --nonsense", "  usage: dagkit"),
+        ("explain a.py --step x", "  usage: dagkit"),
+        ("diff a", "  usage: dagkit"),
+        ("-D", "  usage: dagkit"),
+        ("launch a.py --once --drain", USAGE),
+        ("validate word_count.py -D lonely", "'lonely' does not have the form key=value"),
+        ("launch a.py --cores two", "is not a valid whole number"),
+        ("launch a.py --cores 0", "is not in the range"),
+    ],
+)
+@pytest.mark.usefixtures("word_count")
+def test_wrong_usage_exits_with_2_and_is_a_document_too(dagkit, arguments, said):
+    dagkit(*arguments.split()).fails(2, said)
+    answer = dagkit(*arguments.split(), "--json")
+    if arguments != "-D":
+        document = answer.document
+        assert (answer.code, document["schema"], document["exit_code"]) == (2, "dagkit.failure/1", 2)
+        assert document["message"]
 
 
 def test_a_failure_of_a_run_is_a_document_with_its_code_and_scene(dagkit, write):
     path = write("reading.py", READING.replace("FINDER", "Splitter").replace("NAMED", "nowhere"))
     document = dagkit("launch", "reading.py", "--once", "--reference", "--json").document
     problem = f"Splitter cannot read {path.parent}/nowhere: there is no such file or directory"
-    assert document == {
+    unknown = dict.fromkeys(("slot", "source", "position", "application"))
+    assert document == unknown | {
         "schema": "dagkit.failure/1",
         "code": "input-unreadable",
         "problem": problem,
         "help": ELSEWHERE,
         "operator": "Splitter",
         "window": 1,
-        "slot": None,
-        "source": None,
-        "position": None,
-        "application": None,
-        "message": f"{problem} [input-unreadable]\n  help: {ELSEWHERE}",
         "exit_code": 5,
         "diagnostics": [],
+        "message": f"{problem} [input-unreadable]\n  help: {ELSEWHERE}",
     }
 
 
-def test_a_failure_of_a_ledger_is_a_document_with_its_code(dagkit, tmp_path):
-    (tmp_path / "broken" / "ledger").mkdir(parents=True)
-    (tmp_path / "broken" / "ledger" / "ledger.json").write_text("{}")
-    document = dagkit("splits", str(tmp_path / "broken"), "--json").document
+def test_a_failure_of_a_ledger_is_a_document_with_its_code(dagkit, write):
+    write("broken/ledger/ledger.json", "{}")
+    document = dagkit("splits", "broken", "--json").document
     assert (document["code"], document["exit_code"]) == ("version-unreadable", 6)
     assert document["problem"]
     assert document["help"]
 
 
-@pytest.mark.parametrize("side", [0, 1], ids=["in the old one", "in the new one"])
-def test_a_fault_in_a_difference_is_reported_with_3(dagkit, word_count, disconnected, side):
-    targets = [disconnected, word_count] if side == 0 else [word_count, disconnected]
-    answer = dagkit("diff", *targets)
-    assert (answer.code, answer.out) == (3, "")
-    assert answer.err.startswith(REPORT)
+@pytest.mark.parametrize(
+    "command", ["validate D", "plan D", "graph --physical D", "diff D word_count.py", "diff word_count.py D"]
+)
+@pytest.mark.usefixtures("word_count")
+def test_a_fault_is_reported_on_stderr_with_3(dagkit, disconnected, command):
+    answer = dagkit(*command.replace("D", disconnected).split())
+    assert (answer.code, answer.out, answer.err[: len(REPORT)]) == (3, "", REPORT)
 
 
 def test_faults_are_documents_too(dagkit, disconnected):
     answer = dagkit("plan", disconnected, "--json")
     document = answer.document
     assert (answer.code, document["schema"], document["exit_code"]) == (3, "dagkit.failure/1", 3)
-    assert document["application"] == "Disconnected"
-    assert document["message"] == "Disconnected cannot be compiled: 1 problem"
+    assert (document["application"], document["message"]) == ("Disconnected", REPORT.partition("\n")[0])
     (fault,) = document["diagnostics"]
-    assert fault["help"]
-    del fault["help"]
-    assert fault == {
-        "code": "input-unconnected",
-        "severity": "error",
-        "problem": "no stream feeds count.items",
-        "file": "disconnected.py",
-        "line": LINE,
-    }
+    assert fault.pop("help")
+    where = {"file": "disconnected.py", "line": LINE}
+    assert fault == {"code": "input-unconnected", "severity": "error", "problem": UNFED, **where}
     assert answer.err.startswith(REPORT)
-
-
-def test_not_found_is_a_document_too(dagkit):
     answer = dagkit("plan", "nowhere.py", "--json")
     assert (answer.code, answer.document["exit_code"]) == (6, 6)
     assert answer.document["message"].startswith("there is no file or folder 'nowhere.py'")
 
 
-@pytest.mark.parametrize("arguments", [["nonsense"], ["plan"], ["plan", "a.py", "--nonsense"], ["diff", "a"], ["-D"]])
-def test_wrong_usage_exits_with_2(dagkit, arguments):
-    answer = dagkit(*arguments)
-    assert (answer.code, answer.out) == (2, "")
-    assert "  usage: dagkit" in answer.err
-
-
-def test_wrong_usage_is_reported_in_three_lines(dagkit):
-    assert dagkit("launch", "a.py", "--once", "--drain").err == (
-        "--once, --until-idle and --drain exclude each other; give one of them\n"
-        "  usage: dagkit launch [OPTIONS] APP\n"
-        "  help: dagkit launch --help\n"
-    )
-
-
-def test_a_misspelt_verb_is_answered_with_the_nearest(dagkit):
-    assert "there is no command 'pln'; did you mean 'plan'?" in dagkit("pln").err
-
-
-def test_a_definition_without_a_value_is_wrong_usage(dagkit, word_count):
-    answer = dagkit("validate", word_count, "-D", "lonely")
-    assert answer.code == 2
-    assert "'lonely' does not have the form key=value" in answer.err
-
-
+PORT = "from dagkit import InputPort, Operator\nclass A(Operator):\n    words = InputPort[str]\n"
+UNTYPED = "from dagkit import Operator\nclass A(Operator):\n    count = 0\n"
+MUTE = "class Mute(Exception):\n    def __str__(self):\n        raise ValueError\nraise Mute\n"
+TYPED = "write `count: TYPE = …` if users may set it, or `count = State(…)` if it changes while it runs"
 BROKEN = {
     "an undefined name": ("nonsense\n", 1, "NameError"),
-    "a property without a type": (
-        "from dagkit import Operator\nclass A(Operator):\n    count = 0\n",
-        2,
-        "write `count: TYPE = …` if users may set it, or `count = State(…)` if it changes while it runs",
-    ),
-    "a port that is not called": (
-        "from dagkit import InputPort, Operator\nclass A(Operator):\n    words = InputPort[str]\n",
-        2,
-        "call the port: words = InputPort[str]()",
-    ),
+    "a property without a type": (UNTYPED, 2, TYPED),
+    "a port that is not called": (PORT, 2, "call the port: words = InputPort[str]()"),
     "a module that is not installed": ("import no_such_module\n", 1, "install 'no_such_module' for this Python"),
     "Python that cannot be read": ("x = 1\ndef f(:\n", 2, "SyntaxError"),
     "an exit": ("import sys\nsys.exit(7)\n", 2, 'as a program under if __name__ == "__main__"'),
     "an exception of two lines": ("raise ValueError('one\\ntwo')\n", 1, "ValueError: one [populate-failed]"),
-    "an exception that cannot be printed": (
-        "class Mute(Exception):\n    def __str__(self):\n        raise ValueError\nraise Mute\n",
-        4,
-        "Mute: <exception str() failed>",
-    ),
+    "an exception that cannot be printed": (MUTE, 4, "Mute: <exception str() failed>"),
     "a NUL byte": ("x = '\0'\n", None, "null bytes"),
 }
 
@@ -209,9 +174,7 @@ BROKEN = {
 )
 def test_an_import_from_the_wrong_place_is_answered_with_the_right_one(dagkit, write, statement, help_):
     write("misled.py", f"{statement}\n{WORD_COUNT}")
-    answer = dagkit("validate", "misled.py")
-    assert (answer.code, answer.out) == (3, "")
-    assert f"    help: {help_}" in answer.err
+    dagkit("validate", "misled.py").fails(3, f"    help: {help_}")
 
 
 def test_a_module_called_operators_that_is_not_there_may_be_the_authors_or_the_library():
@@ -228,34 +191,28 @@ def test_a_module_called_operators_that_is_not_there_may_be_the_authors_or_the_l
 def test_a_file_that_cannot_be_imported_is_its_authors_fault(dagkit, write, command, broken):
     text, line, said = BROKEN[broken]
     write("broken.py", text)
-    answer = dagkit(*command.split(), "broken.py")
-    assert (answer.code, answer.out) == (3, "")
-    assert answer.err.startswith("broken.py cannot be compiled: 1 problem\n  broken.py")
-    assert f"  broken.py{f':{line}' if line else ''}: the file cannot be imported: " in answer.err
-    assert said in answer.err
+    place = f"\n  broken.py{f':{line}' if line else ''}: the file cannot be imported: "
+    dagkit(*command.split(), "broken.py").fails(3, f"broken.py cannot be compiled: 1 problem{place}", said)
 
 
-def test_of_a_folder_the_file_is_named_that_cannot_be_imported(dagkit, write):
-    write("app.py", "nonsense\n")
-    write("deeper/app.py", "nonsense\n")
-    assert dagkit("validate", ".").err.startswith("app.py cannot be compiled: 1 problem\n  app.py:1: ")
-    assert dagkit("validate", "deeper").err.startswith(
-        "deeper/app.py cannot be compiled: 1 problem\n  deeper/app.py:1: "
-    )
-
-
-def test_a_module_that_cannot_be_imported_is_its_authors_fault(dagkit, write):
-    write("broken.py", "import absent_library\n")
-    answer = dagkit("validate", "broken:App")
-    assert answer.code == 3
-    assert "broken.py:1: the module cannot be imported" in answer.err
+@pytest.mark.parametrize(
+    ("target", "text", "said"),
+    [
+        (".", "nonsense\n", "app.py cannot be compiled: 1 problem\n  app.py:1: "),
+        ("a", "nonsense\n", "a/app.py cannot be compiled: 1 problem\n  a/app.py:1: "),
+        ("broken:App", "import absent_library\n", "broken.py:1: the module cannot be imported"),
+        ("made.py", UNMADE, "the application cannot be made: OSError: no"),
+    ],
+)
+def test_the_file_is_named_that_cannot_be_imported_or_made(dagkit, write, target, text, said):
+    write({".": "app.py", "a": "a/app.py", "broken:App": "broken.py"}.get(target, target), text)
+    dagkit("validate", target).fails(3, said)
 
 
 RAISING = """
 class Raising(StreamingApplication):
     def populate_dag(self, dag, conf):
         deeper(conf)
-
 
 def deeper(conf):
     return conf["no such key"]
@@ -264,17 +221,14 @@ def deeper(conf):
 
 def test_an_exception_in_populate_dag_shows_the_lines_that_led_there(dagkit, write):
     write("raising.py", WORD_COUNT + RAISING)
-    first = (WORD_COUNT + RAISING).count("\n") - 4
+    first = (WORD_COUNT + RAISING).count("\n") - 3
     answer = dagkit("validate", "raising.py", "--app", "Raising")
-    assert (answer.code, answer.out) == (3, "")
-    assert "[populate-failed]" in answer.err
+    answer.fails(3, "[populate-failed]")
     assert answer.err.endswith(
-        "  the lines that led there:\n"
-        f"    raising.py:{first} in populate_dag: deeper(conf)\n"
-        f'    raising.py:{first + 4} in deeper: return conf["no such key"]\n'
+        f"  the lines that led there:\n    raising.py:{first} in populate_dag: deeper(conf)\n"
+        f'    raising.py:{first + 3} in deeper: return conf["no such key"]\n'
     )
-    assert "site-packages" not in answer.err
-    assert "dagkit/" not in answer.err
+    assert not [own for own in ("site-packages", "dagkit/") if own in answer.err]
 
 
 @pytest.mark.parametrize(
@@ -288,21 +242,12 @@ def test_an_exception_in_populate_dag_shows_the_lines_that_led_there(dagkit, wri
     ],
 )
 def test_whatever_populate_dag_does_is_reported(dagkit, write, statement, said):
-    text = (
-        f"{WORD_COUNT}\nclass Odd(StreamingApplication):\n    def populate_dag(self, dag, conf):\n        {statement}\n"
+    write(
+        "odd.py", f"{WORD_COUNT}\nclass Odd(WordCount):\n    def populate_dag(self, dag, conf):\n        {statement}\n"
     )
-    write("odd.py", text)
     answer = dagkit("validate", "odd.py", "--app", "Odd")
-    assert (answer.code, answer.out) == (3, "")
-    assert said in answer.err
+    answer.fails(3, said)
     assert answer.err.count("\n") < 10
-
-
-def test_an_application_that_cannot_be_made_is_its_authors_fault(dagkit, write):
-    write("made.py", WORD_COUNT + "    def __init__(self):\n        raise OSError('no')\n")
-    answer = dagkit("validate", "made.py")
-    assert answer.code == 3
-    assert "the application cannot be made: OSError: no" in answer.err
 
 
 PARTITIONER = """
@@ -319,69 +264,46 @@ class Careful(WordCount):
 """
 
 
-def test_an_exception_in_what_the_compiler_asks_of_the_author_is_their_fault(dagkit, write):
-    write("careless.py", WORD_COUNT + PARTITIONER)
-    answer = dagkit("plan", "careless.py", "--app", "Careful")
-    assert (answer.code, answer.out) == (3, "")
-    assert "IndexError" in answer.err
-
-
 def test_a_bug_in_dagkit_shows_itself(dagkit, word_count, monkeypatch):
     monkeypatch.setattr("dagkit.cli.application.opening.compile_until", int)
     with pytest.raises(TypeError, match="int"):
         dagkit("plan", word_count)
 
 
-def test_a_property_file_that_is_not_there_exits_with_4(dagkit, word_count):
-    answer = dagkit("validate", word_count, "--conf", "absent.xml")
-    assert (answer.code, answer.out) == (4, "")
-    assert "absent.xml: there is no such file [file-unreadable]" in answer.err
+def test_faults_of_the_configuration_exit_with_4_and_of_both_kinds_with_3(dagkit, word_count, disconnected):
+    dagkit("validate", word_count, "--conf", "absent.xml").fails(
+        4, "absent.xml: there is no such file [file-unreadable]"
+    )
+    dagkit("validate", word_count, "-D", "dt.operator.split.prop.min_length=many").fails(4, "the command line")
+    dagkit("validate", disconnected, "--conf", "absent.xml").fails(
+        3, "2 problems", "file-unreadable", "input-unconnected"
+    )
 
 
 def test_a_key_that_matches_nothing_exits_with_4_unless_it_may(dagkit, word_count, write):
     write("p.properties", "\ndt.operator.spilt.prop.min_length=3\n")
-    answer = dagkit("validate", word_count, "-c", "p.properties")
-    assert (answer.code, answer.out) == (4, "")
-    assert "p.properties:2: " in answer.err
-    assert "[key-unmatched]" in answer.err
+    dagkit("validate", word_count, "-c", "p.properties").fails(4, "p.properties:2: ", "[key-unmatched]")
     assert dagkit("validate", word_count, "-c", "p.properties", "--allow-unknown").code == 0
 
 
-def test_a_value_that_does_not_hold_exits_with_4(dagkit, word_count):
-    answer = dagkit("validate", word_count, "-D", "dt.operator.split.prop.min_length=many")
-    assert (answer.code, answer.out) == (4, "")
-    assert "the command line" in answer.err
+@pytest.mark.parametrize("text", ["raise KeyboardInterrupt", WORD_COUNT + "        raise KeyboardInterrupt\n", ""])
+def test_an_interrupt_is_reported_in_a_line_with_130(dagkit, write, monkeypatch, text):
+    """Also while a verb is imported."""
 
+    def interrupted(_):
+        raise KeyboardInterrupt
 
-def test_faults_of_both_kinds_exit_with_3(dagkit, disconnected):
-    answer = dagkit("validate", disconnected, "--conf", "absent.xml")
-    assert answer.code == 3
-    assert "2 problems" in answer.err
-    assert "file-unreadable" in answer.err
-    assert "input-unconnected" in answer.err
-
-
-@pytest.mark.parametrize("text", ["raise KeyboardInterrupt", WORD_COUNT + "        raise KeyboardInterrupt\n"])
-def test_an_interrupt_is_reported_in_a_line_with_130(dagkit, write, text):
     write("slow.py", text)
+    if not text:
+        monkeypatch.setattr("dagkit.cli.group.Command.load", interrupted)
     answer = dagkit("validate", "slow.py")
     assert (answer.code, answer.out, answer.err) == (130, "", "interrupted\n")
     assert dagkit("validate", "slow.py", "--json").document["exit_code"] == 130
 
 
-def test_an_interrupt_while_a_verb_is_imported_is_reported_as_well(dagkit, monkeypatch):
-    def interrupted(_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("dagkit.cli.group.Command.load", interrupted)
-    answer = dagkit("validate", "slow.py")
-    assert (answer.code, answer.out, answer.err) == (130, "", "interrupted\n")
-
-
 ELSEWHERE = "make it, or name another place in scanner.files; relative paths begin in the folder from which you launch"
 READING = """
 from dagkit_operators import FileSplitterInput, Items, LineReader, MatchFiles, PartWriter, ReadFiles
-
 
 def populate_dag(dag, conf):
     finders = {
@@ -395,10 +317,7 @@ def populate_dag(dag, conf):
 
 
 @pytest.mark.parametrize("named", ["nowhere", "a.txt/below"], ids=["a folder that is not there", "a file is no folder"])
-@pytest.mark.parametrize(
-    ("finder", "then"),
-    [("Splitter", ELSEWHERE), ("Match", "make it, or give another pattern")],
-)
+@pytest.mark.parametrize(("finder", "then"), [("Splitter", ELSEWHERE), ("Match", "make it, or give another pattern")])
 def test_input_that_is_missing_is_reported_in_one_sentence(dagkit, write, finder, then, named):
     path = write("reading.py", READING.replace("FINDER", finder).replace("NAMED", named)).with_name("a.txt")
     path.write_text("one\n")
@@ -406,14 +325,6 @@ def test_input_that_is_missing_is_reported_in_one_sentence(dagkit, write, finder
     answer = dagkit("launch", "reading.py", "--once", "--reference")
     told = f"{finder} cannot read {path.parent}/{named}: there is no such file or directory [input-unreadable]"
     assert (answer.code, answer.out, answer.err) == (5, "", f"reading: starting\n{told}\n  help: {then}\n")
-
-
-def test_a_master_that_is_none_is_refused_before_anything_starts(dagkit, word_count):
-    answer = dagkit("launch", word_count, "--master", "sprak://master:7077")
-    assert answer.code == 2
-    assert answer.err == (
-        "'sprak://master:7077' is not a Spark master [master-invalid]\n  help: did you mean spark://HOST:PORT?\n"
-    )
 
 
 @pytest.mark.slow

@@ -25,8 +25,6 @@ class Colour(Enum):
 
 
 class Scanner(BaseModel):
-    """A nested model."""
-
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     files: tuple[str, ...] = ()
@@ -36,15 +34,11 @@ class Scanner(BaseModel):
 
 
 class SlowScanner(Scanner):
-    """A kind of scanner with a property of its own."""
-
     patience: int = 1
 
 
 @dataclass(frozen=True)
 class Span:
-    """A nested plain value."""
-
     start: int = 0
     end: int = 10
 
@@ -92,7 +86,7 @@ class Point:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Point) and (self.x, self.y) == (other.x, other.y)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
 
 def point(text: str) -> Point:
@@ -105,8 +99,6 @@ def long_enough(text: str) -> bool:
 
 
 class Feed(InputOperator):
-    """A root."""
-
     output = OutputPort[str]()
 
 
@@ -158,8 +150,7 @@ class Inner(Module):
     lines = InputPort[str]()
 
     def populate_dag(self, dag: Dag, conf: Config) -> None:
-        reader = dag.add_operator("reader", Reader())
-        dag.expose(self.lines, reader.lines)
+        dag.expose(self.lines, dag.add_operator("reader", Reader()).lines)
 
 
 class Pipeline(StreamingApplication):
@@ -172,8 +163,7 @@ class Pipeline(StreamingApplication):
     scanner: Scanner = Scanner()
 
     def populate_dag(self, dag: Dag, conf: Config) -> None:
-        feed = dag.add_operator("feed", Feed())
-        reader = dag.add_operator("reader", Reader())
+        feed, reader = dag.add_operator("feed", Feed()), dag.add_operator("reader", Reader())
         dag.add_stream("lines", feed.output, reader.lines)
 
 

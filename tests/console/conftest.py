@@ -5,13 +5,10 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPResponse
-from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from dagkit import Config, Dag
 from dagkit.console.run_folder import RunFolder
 from dagkit.console.serving import Console
 from dagkit.launching import Machine, launch
@@ -30,7 +27,7 @@ document.addEventListener("securitypolicyviolation", note);
 """Notes what the content security policy forbids."""
 
 
-def copying(dag: Dag, conf: Config) -> None:
+def copying(dag, conf):
     """Reads files, drops every line that ends with 3, and writes the others."""
     splitter = dag.add_operator("Splitter", FileSplitterInput(blocks_threshold=1))
     reader = dag.add_operator("Reader", LineReader())
@@ -50,7 +47,7 @@ class Answer:
     body: bytes
 
     @property
-    def document(self) -> Any:
+    def document(self):
         return json.loads(self.body)
 
 
@@ -61,14 +58,14 @@ class Served:
     url: str
 
     @property
-    def address(self) -> str:
+    def address(self):
         return urlsplit(self.url).netloc
 
     @property
-    def token(self) -> str:
+    def token(self):
         return parse_qs(urlsplit(self.url).query)["token"][0]
 
-    def request(self, path: str, headers: Mapping[str, str] | None = None, *, method: str = "GET") -> Answer:
+    def request(self, path, headers=None, *, method="GET"):
         """Send a request; without headers, with the token in one."""
         connection = HTTPConnection(self.address, timeout=within(30))
         headers = {"Authorization": f"Bearer {self.token}"} if headers is None else headers
@@ -80,14 +77,14 @@ class Served:
         finally:
             connection.close()
 
-    def answer(self, name: str) -> Any:
+    def answer(self, name):
         """The document of an answer below `/api/v1/`."""
         answer = self.request(f"/api/v1/{name}")
         assert answer.status == 200, answer.body
         return answer.document
 
 
-def run_copying(folder: Path) -> Path:
+def run_copying(folder):
     """Read three files in as many windows; return the application's folder."""
     (folder / "in").mkdir()
     for file in range(FILES):
@@ -95,7 +92,7 @@ def run_copying(folder: Path) -> Path:
     return again(folder)
 
 
-def again(folder: Path) -> Path:
+def again(folder):
     """Read what is new in the folder; return the application's folder."""
     settings = {
         "dt.operator.Splitter.prop.scanner.files": str(folder / "in"),
@@ -117,7 +114,7 @@ def finished(tmp_path_factory):
 def serve():
     """A function that serves a folder within a block."""
 
-    def served(place: Path, **options: Any) -> Any:
+    def served(place, **options):
         return Console(RunFolder(str(place)), **options).served()
 
     return served
@@ -148,7 +145,7 @@ def open_page(browser):
     """A function that opens an address in a browser of its own; in the end, the page has broken no rule."""
     pages, raised = [], list[str]()
 
-    def open_page(url: str, **options: Any) -> Any:
+    def open_page(url, **options):
         context = browser.new_context(**options)
         page = context.new_page()
         page.set_default_timeout(PAGE_MILLIS)
@@ -165,7 +162,7 @@ def open_page(browser):
     assert raised == []
 
 
-def serious_faults(page: Any) -> list[tuple[str, str]]:
+def serious_faults(page):
     """The serious faults of accessibility on a page, each with an element."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe-core: pip install 'dagkit[dev]'")
     faults = axe.Axe().run(page).response["violations"]

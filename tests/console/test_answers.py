@@ -7,8 +7,6 @@ from urllib.parse import quote
 
 import pytest
 
-from dagkit import Config, Dag
-from dagkit.console.window_answers import LOOKED_AT
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit_operators import FileInfo, FileSplitterBase, Items, LineReader, PartWriter
@@ -23,38 +21,54 @@ def test_the_overview_says_what_ran_and_how_far(console, finished):
     assert {chain["chain"]: chain["kind"] for chain in found["chains"]} == {"Copying": "Derivative", "Splitter": "Root"}
 
 
-def test_windows_come_newest_first_in_pages(console):
-    whole = console.answer("windows?limit=500")
-    numbers = [row["window"] for row in whole["rows"]]
-    assert numbers == list(range(len(numbers), 0, -1))
-    assert whole["next"] is None
+def test_windows_come_newest_first_in_pages_and_series_have_a_value_for_each(console):
+    whole, series = console.answer("windows?limit=500"), console.answer("series")
+    rows = whole["rows"]
+    assert ([row["window"] for row in rows], whole["next"]) == (list(range(len(rows), 0, -1)), None)
+    for name in ("window", "positions"):
+        assert series[name] == [row[name] for row in reversed(rows)]
     paged, cursor = [], ""
     while cursor is not None:
         page = console.answer(f"windows?limit=2{cursor}")
         paged += page["rows"]
         cursor = None if page["next"] is None else f"&before={page['next']}"
-    assert paged == whole["rows"]
-    assert sum(row["positions"] for row in paged) == sum(len(f"{f}-{n}\n") for f in range(FILES) for n in range(LINES))
+    assert paged == rows
+    assert sum(series["positions"]) == sum(len(f"{file}-{line}\n") for file in range(FILES) for line in range(LINES))
 
 
 def test_a_window_has_its_work_its_items_and_its_files(console):
     found = console.answer("windows/1")
     (work,) = found["inputs"]
-    assert work["input"] == "Reader.blocks_metadata_input"
-    assert work["given"] == work["consumed"]
+    assert (work["input"], work["given"]) == ("Reader.blocks_metadata_input", work["consumed"])
     assert {row["operator"]: row["received"] for row in found["operators"]}["Kept"] == LINES
     assert {row["operator"] for row in found["written"]} == {"Writer"}
     assert found["adds_up"]
+    newest = console.answer("items?limit=500")["rows"]
+    kept = [row for window in newest for row in window["operators"] if row["operator"] == "Kept"]
+    assert (sum(row["received"] for row in kept), sum(row["dropped"] for row in kept)) == (FILES * LINES, FILES * 2)
+
+
+def test_decisions_work_the_configuration_and_operators_are_described(console, finished):
+    (decision,) = console.answer("decisions")["rows"]
+    assert (decision["operator"], decision["before"], decision["after"]) == ("Reader", 1, 1)
+    assert decision["sentence"].endswith("1 stays: the current number fits")
+    assert console.answer("work") == {"schema": "dagkit.console.work/1", "counts": {}, "rows": []}
+    for name in ("splits", "given-up"):
+        assert (console.answer(name)["rows"], console.answer(name)["next"]) == ([], None)
+    entries = {entry["key"]: entry for entry in console.answer("configuration")["entries"]}
+    memory = entries["dt.operator.Reader.attr.MEMORY_MB"]
+    assert (memory["value"], memory["source"], memory["holds"]) == ("512", "command line", True)
+    found = console.answer("operator?name=Splitter")
+    assert found["class"] == "dagkit_operators.finding.splitter.FileSplitterInput"
+    assert (found["count"], found["properties"]["scanner"]["files"]) == (1, [str(finished.parent / "in")])
 
 
 def test_blocks_of_a_chain_come_newest_first_with_their_hashes(console):
     found = console.answer("blocks?chain=Splitter&limit=2")
-    older = console.answer(f"blocks?chain=Splitter&before={found['next']}")
-    rows = found["rows"] + older["rows"]
+    rows = found["rows"] + console.answer(f"blocks?chain=Splitter&before={found['next']}")["rows"]
     assert [row["block"] for row in rows] == list(range(len(rows) - 1, -1, -1))
     assert rows[-1]["content"]["event"]["kind"] == "Seed"
     assert rows[0]["content"]["prevBlockHash"] == rows[1]["hash"]
-    assert console.request("/api/v1/blocks?chain=None").status == 404
 
 
 def test_a_run_that_goes_on_is_seen_by_a_console_that_is_open(tmp_path, serve):
@@ -70,12 +84,6 @@ def test_a_run_that_goes_on_is_seen_by_a_console_that_is_open(tmp_path, serve):
         assert console.answer("work")["rows"] == []
 
 
-def test_items_have_the_counts_of_each_operator(console):
-    newest = console.answer("items?limit=500")["rows"]
-    kept = [row for window in newest for row in window["operators"] if row["operator"] == "Kept"]
-    assert (sum(row["received"] for row in kept), sum(row["dropped"] for row in kept)) == (FILES * LINES, FILES * 2)
-
-
 def test_files_are_listed_searched_and_explained(console, finished):
     paths = [str(finished.parent / "in" / f"{file}.txt") for file in range(FILES)]
     assert [row["path"] for row in console.answer("files")["rows"]] == paths
@@ -84,38 +92,6 @@ def test_files_are_listed_searched_and_explained(console, finished):
     assert [row["path"] for row in console.answer("files?like=/2.txt")["rows"]] == paths[2:]
     (reading,) = console.answer(f"file?path={quote(paths[1])}")["readings"]
     assert [(window["window"], window["rows"]) for window in reading["windows"]] == [(2, LINES)]
-
-
-def test_a_decision_has_its_sentence(console):
-    (decision,) = console.answer("decisions")["rows"]
-    assert (decision["operator"], decision["before"], decision["after"]) == ("Reader", 1, 1)
-    assert decision["sentence"].endswith("1 stays: the current number fits")
-
-
-def test_nothing_waits_and_nothing_was_split(console):
-    assert console.answer("work") == {"schema": "dagkit.console.work/1", "counts": {}, "rows": []}
-    for name in ("splits", "given-up"):
-        assert console.answer(name)["rows"] == []
-
-
-def test_the_configuration_has_its_sources(console):
-    entries = {entry["key"]: entry for entry in console.answer("configuration")["entries"]}
-    memory = entries["dt.operator.Reader.attr.MEMORY_MB"]
-    assert (memory["value"], memory["source"], memory["holds"]) == ("512", "command line", True)
-
-
-def test_an_operator_has_its_class_and_its_properties(console, finished):
-    found = console.answer("operator?name=Splitter")
-    assert found["class"] == "dagkit_operators.finding.splitter.FileSplitterInput"
-    assert (found["count"], found["properties"]["scanner"]["files"]) == (1, [str(finished.parent / "in")])
-    assert console.request("/api/v1/operator?name=None").status == 404
-
-
-def test_series_have_a_value_for_each_window(console):
-    found = console.answer("series")
-    windows = console.answer("windows?limit=500")["rows"]
-    assert found["window"] == [row["window"] for row in reversed(windows)]
-    assert found["positions"] == [row["positions"] for row in reversed(windows)]
 
 
 def test_the_graph_is_drawn_without_styles_that_the_policy_forbids(console):
@@ -127,10 +103,11 @@ def test_the_graph_is_drawn_without_styles_that_the_policy_forbids(console):
         assert b" style=" not in drawn.body
 
 
-@pytest.mark.parametrize(
-    ("name", "status"),
-    [("windows?before=x", 400), ("graph?view=none", 400), ("windows/9999", 404), ("windows/0", 404), ("none", 404)],
-)
+WRONG = {"windows?before=x": 400, "graph?view=none": 400, "windows/9999": 404, "windows/0": 404, "none": 404}
+WRONG |= {"operator?name=None": 404, "blocks?chain=None": 404}
+
+
+@pytest.mark.parametrize(("name", "status"), WRONG.items())
 def test_a_wrong_request_is_refused_with_its_reason(console, name, status):
     answer = console.request(f"/api/v1/{name}")
     assert (answer.status, bool(answer.document["problem"])) == (status, True)
@@ -170,17 +147,11 @@ def test_a_damaged_ledger_is_reported_with_its_code(tmp_path, serve):
     assert (answer.status, answer.document["code"]) == (500, "block-torn")
 
 
-def test_a_page_of_rare_rows_looks_at_few_blocks(console, finished):
-    chain = Ledger.open(finished).chain("Copying")
-    assert chain.head.seq < LOOKED_AT, "one page looks through a short chain"
-    assert console.answer("splits")["next"] is None
-
-
 def test_bytes_that_are_divided_and_then_read_count_once(tmp_path, serve):
     path = tmp_path / "a.txt"
     path.write_text("twelve bytes\n")
 
-    def divided(dag: Dag, conf: Config) -> None:
+    def divided(dag, conf):
         found = dag.add_operator("Found", Items[FileInfo](items=[FileInfo(path=str(path))]))
         splitter, reader = dag.add_operator("Splitter", FileSplitterBase()), dag.add_operator("Reader", LineReader())
         writer = dag.add_operator("Writer", PartWriter(file_path=str(tmp_path / "out")))

@@ -22,9 +22,8 @@ def long(tmp_path_factory):
     return RunFolder(str(finished))
 
 
-def blocks_read(folder: RunFolder) -> int:
+def blocks_read(folder):
     with folder.windows() as chain:
-        assert chain is not None
         return chain.log.blocks_read
 
 
@@ -53,7 +52,6 @@ def test_a_page_of_rare_rows_looks_at_few_blocks_and_names_the_next_page(long):
     page = splits(long, None, 10)
     assert page["rows"] == []
     with long.windows() as chain:
-        assert chain is not None
         assert page["next"] == chain.head.seq + 1 - LOOKED_AT
     assert blocks_read(long) - before <= LOOKED_AT
     assert splits(long, page["next"], 10)["next"] is None
@@ -61,14 +59,10 @@ def test_a_page_of_rare_rows_looks_at_few_blocks_and_names_the_next_page(long):
 
 def test_a_window_is_found_with_few_reads(long):
     with long.windows() as chain:
-        assert chain is not None
         for window in (1, 2, 1000):
             before, seq = chain.log.blocks_read, block_of(chain, window)
-            assert seq is not None
             assert chain.log.blocks_read - before < 60
-            found = window_at(chain, seq)
-            assert found is not None
-            assert found.checkpoint.window == window
+            assert window_at(chain, seq).checkpoint.window == window
         assert block_of(chain, 10**6) is None
 
 

@@ -23,7 +23,6 @@ from pydantic import SecretStr
 from dagkit import *
 from dagkit_operators import Items, PartWriter
 
-
 class Login(Operator):
     input = InputPort[str]()
     output = OutputPort[str]()
@@ -46,7 +45,6 @@ class Login(Operator):
             return False
         return any(each.encode() in content for each in secrets)
 
-
 class App(StreamingApplication):
     def populate_dag(self, dag, conf):
         dag.add_operator("Items", Items(items=("a", "b"))) >> dag.add_operator("Login", Login(
@@ -58,29 +56,29 @@ dt.operator.Login.prop.user = ${env:PLANTED}
 dt.operator.Login.prop.password = ${file:planted.txt}
 dt.operator.Login.prop.token = planted-in-a-property-file
 """
-COMMANDS = [
-    *(f"{verb} keeping.py -c keeping.properties" for verb in ("config", "explain", "graph", "plan", "validate")),
-    *(
-        f"{verb} app"
-        for verb in ("items", "ledger show", "ledger verify", "logs", "scale explain", "status", "work ls")
-    ),
-]
+ON_PLACE = ("items", "ledger show", "ledger verify", "logs", "scale explain", "status", "work ls")
+COMMANDS = [f"{verb} keeping.py -c keeping.properties" for verb in ("config", "explain", "graph", "plan", "validate")]
+COMMANDS += [f"{verb} app" for verb in ON_PLACE]
 ANSWERS = "overview windows windows/1 decisions splits items given-up series work files configuration graph graph.svg"
 
 
-def run(folder: Path, *words: str) -> str:
+@pytest.fixture(autouse=True)
+def _application(tmp_path):
+    for name, text in {"keeping.py": APP, "keeping.properties": PROPERTIES, "planted.txt": PLANTED[1]}.items():
+        (tmp_path / name).write_text(text)
+
+
+def run(folder, command):
     """What a command prints."""
-    done = run_program(
-        [sys.executable, "-m", "dagkit.cli", *words],
-        cwd=folder,
-        env={**os.environ, "PLANTED": PLANTED[0], "PYTHONPATH": str(ROOT)},
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    own = {**os.environ, "PLANTED": PLANTED[0], "PYTHONPATH": str(ROOT)}
+    done = run_program([sys.executable, "-m", "dagkit.cli", *command.split()], cwd=folder, env=own)
     return done.stdout + done.stderr
 
 
-def secrets_in(content: str | bytes) -> list[str]:
+LAUNCH = "launch keeping.py -c keeping.properties --once --reference --path"
+
+
+def secrets_in(content):
     text = content if isinstance(content, bytes) else content.encode()
     return [secret for secret in PLANTED if secret.encode() in text]
 
@@ -88,15 +86,7 @@ def secrets_in(content: str | bytes) -> list[str]:
 @pytest.mark.trial
 @pytest.mark.slow
 def test_planted_secrets_are_nowhere(tmp_path, serve):
-    (tmp_path / "keeping.py").write_text(APP)
-    (tmp_path / "keeping.properties").write_text(PROPERTIES)
-    (tmp_path / "planted.txt").write_text(PLANTED[1])
-    launched = run(
-        tmp_path, "launch", "keeping.py", "-c", "keeping.properties", "--once", "--reference", "--path", "app"
-    )
-    found = {"launch": secrets_in(launched)}
-    for command in COMMANDS:
-        found[command] = secrets_in(run(tmp_path, *command.split()))
+    found = {command: secrets_in(run(tmp_path, command)) for command in (f"{LAUNCH} app", *COMMANDS)}
     for place in ("app", "out"):
         for path in (tmp_path / place).rglob("*"):
             found[str(path)] = secrets_in(path.read_bytes()) if path.is_file() else []
@@ -113,15 +103,11 @@ def test_planted_secrets_are_nowhere(tmp_path, serve):
 @pytest.mark.slow
 def test_what_a_launch_makes_is_writable_by_its_user_alone(tmp_path):
     """Under a usual umask; a stricter one is respected."""
-    (tmp_path / "keeping.py").write_text(APP)
-    (tmp_path / "keeping.properties").write_text(PROPERTIES)
-    (tmp_path / "planted.txt").write_text(PLANTED[1])
-    for mask, forbidden in ((0o022, 0o022), (0o077, 0o077)):
+    for mask in (0o022, 0o077):
         app = tmp_path / f"app-{mask:o}"
         before = os.umask(mask)
         try:
-            run(tmp_path, *f"launch keeping.py -c keeping.properties --once --reference --path {app}".split())
+            run(tmp_path, f"{LAUNCH} {app}")
         finally:
             os.umask(before)
-        made = [app, *app.rglob("*")]
-        assert [path for path in made if path.lstat().st_mode & forbidden] == []
+        assert [path for path in (app, *app.rglob("*")) if path.lstat().st_mode & mask] == []

@@ -1,6 +1,5 @@
 """The console of a running application: its page moves, and its button stops the run, with the token only."""
 
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -18,8 +17,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 ENDLESS = """
-from dagkit import Config, Dag, InputOperator, InputPort, Operator, OutputPort, State
-
+from dagkit import InputOperator, InputPort, Operator, OutputPort, State
 
 class Count(InputOperator):
     kind = "console.count/1"
@@ -30,7 +28,6 @@ class Count(InputOperator):
         self.sent += 1
         self.output.emit(self.sent)
 
-
 class Sum(Operator):
     kind = "console.sum/1"
     input = InputPort(int)
@@ -39,8 +36,7 @@ class Sum(Operator):
     def process(self, item: int) -> None:
         self.total += item
 
-
-def populate_dag(dag: Dag, conf: Config) -> None:
+def populate_dag(dag, conf) -> None:
     dag.add_operator("Count", Count()) >> dag.add_operator("Sum", Sum())
 """
 
@@ -51,24 +47,20 @@ def run(tmp_path):
     (tmp_path / "endless.py").write_text(ENDLESS)
     launched = []
 
-    def launch(*options: str) -> tuple[subprocess.Popen[str], Served]:
+    def launch(*options):
         command = [sys.executable, "-m", "dagkit.cli", "launch", "endless.py", "--reference", "--path", "run", *options]
+        own = {"PYTHONPATH": f"{ROOT}:{ROOT / 'operators'}", "HOME": str(tmp_path), **PATIENT}
         process = subprocess.Popen(  # noqa: S603 - this very Python
-            command,
-            cwd=tmp_path,
-            env={"PYTHONPATH": f"{ROOT}:{ROOT / 'operators'}", "HOME": str(tmp_path), **PATIENT},
-            stderr=subprocess.PIPE,
-            text=True,
+            command, cwd=tmp_path, env=own, stderr=subprocess.PIPE, text=True
         )
         launched.append(process)
-        assert process.stderr is not None
         with killed_after(process):
             line = next(line for line in process.stderr if line.startswith("console: "))
         return process, Served(line.removeprefix("console: ").strip())
 
     yield launch
     for process in launched:
-        process.send_signal(signal.SIGKILL)
+        process.kill()
         process.communicate(timeout=within(30))
 
 
@@ -100,13 +92,11 @@ def test_the_button_stops_the_run_and_the_page_shows_that(run, open_page, tmp_pa
     process.communicate(timeout=within(30))
     assert process.returncode == 0
     status = read_status(Ledger.open(tmp_path / "run").store)
-    assert status is not None
     assert status.state == "stopped"
 
 
-@pytest.mark.gate(1)
-@pytest.mark.parametrize("allowed", [True, False])
-def test_nothing_stops_the_run_without_the_token_or_the_permission(run, allowed):
+@pytest.mark.parametrize("allowed", [True, pytest.param(False, marks=pytest.mark.trial)])
+def test_nothing_stops_the_run_but_the_token_with_the_permission(run, allowed):
     process, console = run("--console", *(["--allow-control"] if allowed else []))
     page = {"Origin": f"http://{console.address}", "Content-Type": "application/json"}
     for headers in ({}, page, {**page, "Cookie": "dagkit_console=x"}, {"Authorization": "Bearer x"}):
@@ -117,10 +107,7 @@ def test_nothing_stops_the_run_without_the_token_or_the_permission(run, allowed)
     assert process.poll() is None
     if not allowed:
         assert console.request("/api/v1/stop", method="POST").status == 403
-
-
-def test_a_script_with_the_token_stops_the_run(run):
-    process, console = run("--console", "--allow-control")
+        return
     while (answer := console.request("/api/v1/stop", method="POST")).status == 409:
         assert process.poll() is None, "the run has not begun yet"
     assert answer.status == 202

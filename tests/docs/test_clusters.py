@@ -22,7 +22,7 @@ SETTINGS_OF_SPARK = [
 """The class files that hold the names of Spark's settings, with their jars."""
 
 
-def of(name: str) -> str:
+def of(name):
     (text,) = (fence.text for fence in FENCES if fence.file_name == name)
     return text
 
@@ -72,7 +72,7 @@ def test_spark_knows_every_setting():
     assert [name for name in sorted(whole) if name.encode() not in constants] == []
 
 
-def _class_file(jar: str, name: str) -> bytes:
+def _class_file(jar, name):
     (path,) = (spark_home() / "jars").glob(f"{jar}_*.jar")
     with zipfile.ZipFile(path) as archive:
         return archive.read(f"org/apache/spark/{name}.class")

@@ -1,24 +1,21 @@
 """What README and docs show is true: every program runs, and prints what the page says it prints."""
 
-from pathlib import Path
-
 import pytest
-from _pytest.mark import ParameterSet
 
-from tests.docs.fences import ROOT, Fence, documents, fences_in
+from tests.docs.fences import ROOT, documents, fences_in
 from tests.docs.running import SERVICES, lengthen_windows
 
 SHOWN = [document for document in documents() if document.name != "errors.md" and fences_in(document)]
 
 
-def _case(document: Path) -> ParameterSet:
+def _case(document):
     """The document, marked by the services whose addresses it shows."""
     text = document.read_text(encoding="utf-8")
     marks = [pytest.mark.service(name) for address, (name, _) in SERVICES.items() if address in text]
     return pytest.param(document, marks=marks, id=document.relative_to(ROOT).as_posix())
 
 
-def _is_run(fence: Fence) -> bool:
+def _is_run(fence):
     return fence.language == "python" and fence.role == ""
 
 

@@ -14,23 +14,16 @@ PAGE = DOCUMENT.read_text(encoding="utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
-def column_of(table: str) -> list[list[str]]:
+def column_of(table):
     """What stands in backquotes in the first cell of each row, where the first column is called so."""
     rows = PAGE.partition(f"| {table} |")[2].splitlines()[2:]
     ended = next(number for number, row in enumerate(rows) if not row.strip().startswith("|"))
     return [re.findall(r"`([^`]+)`", row.split("|")[1]) for row in rows[:ended]]
 
 
-def test_every_extra_is_listed():
-    told = [name for names in column_of("Extra") for name in names]
-    assert sorted(told) == sorted(PROJECT["optional-dependencies"])
-
-
-def test_the_least_python_is_named():
+def test_every_extra_the_least_python_and_what_workers_must_have_is_listed():
+    assert sorted(name for names in column_of("Extra") for name in names) == sorted(PROJECT["optional-dependencies"])
     assert f"| Python {PROJECT['requires-python'].removeprefix('>=')} or later |" in PAGE
-
-
-def test_what_workers_must_have_comes_first_and_all_of_it_is_what_dagkit_depends_on():
     always, *others = column_of("Package")
     assert sorted(always) == sorted(NEEDED)
     depends_on = {requirement.partition(">")[0] for requirement in PROJECT["dependencies"]}
@@ -43,6 +36,6 @@ def test_what_the_version_prints_is_shown():
     assert _without_numbers(told) == _without_numbers(shown)
 
 
-def _without_numbers(text: str) -> list[str]:
+def _without_numbers(text):
     """Line by line, without what differs between machines."""
     return [re.sub(r"\d+(\.\w+)*| (in C|by numpy).*", "…", line) for line in text.splitlines()]

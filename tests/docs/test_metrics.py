@@ -10,7 +10,7 @@ from tests.observers.test_lines import HAPPENINGS
 PAGE = (ROOT / "docs/metrics.md").read_text(encoding="utf-8")
 
 
-def rows_below(heading: str, table: str) -> list[list[str]]:
+def rows_below(heading, table):
     """The cells of the table under a heading whose first column is called so."""
     section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     lines = section.partition(f"| {table} |")[2].splitlines()[2:]

@@ -9,7 +9,7 @@ import pytest
 from dagkit.errors import RUN_CODES, ApplicationFaults, DagkitError, RunFailure
 from dagkit.ledger import LedgerError
 from dagkit.ranges import RangeFault
-from tests.docs.fences import ROOT, Fence, fences_in
+from tests.docs.fences import ROOT, fences_in
 from tests.exceptions import exceptions
 from tests.lint.errors_page import is_cause
 from tests.processes import run_program
@@ -125,5 +125,5 @@ def test_on_spark_the_cause_gives_its_code_and_the_cure_succeeds(code, tmp_path)
     assert answer.stdout.split() == [code, "cured"]
 
 
-def _under(code: str) -> list[Fence]:
+def _under(code):
     return [fence for fence in FENCES if fence.heading == code]

@@ -115,7 +115,7 @@ DEFECTS = {
     "Beam": {
         "D1: a cut within the first delimiter loses a record": (
             "operators/reading/test_line_cases.py::test_lines[a cut within the length of a delimiter]"
-        ),
+        )
     },
 }
 BAD_INPUT = {

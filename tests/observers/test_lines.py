@@ -2,54 +2,41 @@
 
 import json
 import logging
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 
 from dagkit.api.stats import OperatorStats, PortStats, WorkProgress
 from dagkit.engine.facts import Scaled
-from dagkit.engine.reports.run_events import (
-    Committed,
-    Draining,
-    Ended,
-    Failed,
-    Found,
-    Measured,
-    PlanDiffers,
-    Reshaped,
-    Resumed,
-    RunEvent,
-    SlotAtWork,
-    Started,
-    Starting,
-    Working,
-)
+from dagkit.engine.reports import run_events as events
 from dagkit.observers.lines import EVENTS, Lines
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 STATS = OperatorStats(
     1, (PortStats("input", 3),), (PortStats("output", 2),), cpu_nanos=1_500_000, busy_millis=2.5, positions=9
 )
-HAPPENINGS: Mapping[str, tuple[RunEvent, Mapping[str, Any]]] = {
-    "starting": (Starting("starting Spark"), {"step": "starting Spark", "spark_page": None}),
+NOON_TEXT = "2026-01-01T12:00:00.000Z"
+COUNTS = {"partitions": 2, "in": {"input": 6}, "out": {"output": 4}, "positions": 18}
+MEASURED = {"op": {**COUNTS, "busy_millis": 5.0, "cpu_millis": 3.0}}
+HAPPENINGS = {
+    "starting": (events.Starting("starting Spark"), {"step": "starting Spark", "spark_page": None}),
     "plan_differs": (
-        PlanDiffers(2, NOON, ("operator in is gone",)),
-        {"window": 2, "last_launch": "2026-01-01T12:00:00.000Z", "changes": ["operator in is gone"]},
+        events.PlanDiffers(2, NOON, ("operator in is gone",)),
+        {"window": 2, "last_launch": NOON_TEXT, "changes": ["operator in is gone"]},
     ),
-    "resumed": (Resumed("App", 2, 5, promised=False), {"window": 2, "waiting": 5, "promised": False}),
+    "resumed": (events.Resumed("App", 2, 5, promised=False), {"window": 2, "waiting": 5, "promised": False}),
     "found": (
-        Found("in", 1, 10, 0, {"offset": 10}),
+        events.Found("in", 1, 10, 0, {"offset": 10}),
         {"operator": "in", "blocks": 1, "positions": 10, "items": 0, "amounts": {"offset": 10}},
     ),
-    "started": (Started(3, 4, 5.0), {"window": 3, "blocks": 4, "lasts_millis": 5.0}),
+    "started": (events.Started(3, 4, 5.0), {"window": 3, "blocks": 4, "lasts_millis": 5.0}),
     "failed": (
-        Failed(3, "op", "ValueError: no", again=True),
+        events.Failed(3, "op", "ValueError: no", again=True),
         {"window": 3, "operator": "op", "message": "ValueError: no", "again": True},
     ),
     "committed": (
-        Committed(3, 1.5, 10, 1, 8, 0, 0, {"op": [WorkProgress("a", 4, 6)]}, NOON, 7, {"byte": 10}, {}),
+        events.Committed(3, 1.5, 10, 1, 8, 0, 0, {"op": [WorkProgress("a", 4, 6)]}, NOON, 7, {"byte": 10}, {}),
         {
             "window": 3,
             "millis": 1.5,
@@ -59,34 +46,25 @@ HAPPENINGS: Mapping[str, tuple[RunEvent, Mapping[str, Any]]] = {
             "waiting": 0,
             "waiting_positions": 0,
             "underway": {"op": [{"source": "a", "completed": 4, "remaining": 6}]},
-            "visible": "2026-01-01T12:00:00.000Z",
+            "visible": NOON_TEXT,
             "block": 7,
             "read": {"byte": 10},
             "pending": {},
         },
     ),
     "measured": (
-        Measured(3, NOON, NOON, NOON + timedelta(seconds=1), {"op": [STATS, STATS]}, {"op": {"dropped": 1}}),
+        events.Measured(3, NOON, NOON, NOON + timedelta(seconds=1), {"op": [STATS, STATS]}, {"op": {"dropped": 1}}),
         {
             "window": 3,
-            "began": "2026-01-01T12:00:00.000Z",
+            "began": NOON_TEXT,
             "committed": "2026-01-01T12:00:01.000Z",
-            "operators": {
-                "op": {
-                    "partitions": 2,
-                    "in": {"input": 6},
-                    "out": {"output": 4},
-                    "positions": 18,
-                    "busy_millis": 5.0,
-                    "cpu_millis": 3.0,
-                }
-            },
+            "operators": MEASURED,
             "metrics": {"op": {"dropped": 1}},
             "facts": [],
         },
     ),
     "reshaped": (
-        Reshaped(4, Scaled(operator="op", at=NOON, before=1, after=2, policy="drain", rule="much waits")),
+        events.Reshaped(4, Scaled(operator="op", at=NOON, before=1, after=2, policy="drain", rule="much waits")),
         {
             "window": 4,
             "fact": "scaled",
@@ -100,22 +78,11 @@ HAPPENINGS: Mapping[str, tuple[RunEvent, Mapping[str, Any]]] = {
         },
     ),
     "working": (
-        Working([SlotAtWork(3, "op", 1, "a", NOON, 0.25)]),
-        {
-            "work": [
-                {
-                    "window_id": 3,
-                    "operator": "op",
-                    "slot": 1,
-                    "source": "a",
-                    "since": "2026-01-01T12:00:00.000Z",
-                    "fraction": 0.25,
-                }
-            ]
-        },
+        events.Working([events.SlotAtWork(3, "op", 1, "a", NOON, 0.25)]),
+        {"work": [{"window_id": 3, "operator": "op", "slot": 1, "source": "a", "since": NOON_TEXT, "fraction": 0.25}]},
     ),
-    "draining": (Draining(3), {"window": 3}),
-    "ended": (Ended(4), {"window": 4}),
+    "draining": (events.Draining(3), {"window": 3}),
+    "ended": (events.Ended(4), {"window": 4}),
 }
 
 
@@ -142,32 +109,27 @@ def test_a_happening_is_one_line_of_these_keys(event, lines, written):
 
 
 def test_there_is_an_event_for_whatever_may_happen():
-    assert set(EVENTS) == set(get_args(RunEvent))
+    assert set(EVENTS) == set(get_args(events.RunEvent))
     assert {EVENTS[type(happening)] for happening, _ in HAPPENINGS.values()} == set(EVENTS.values())
 
 
 def test_every_line_after_the_first_names_the_application(lines, written):
-    lines(Resumed("App", 0, 0, promised=False))
-    lines(Ended(1))
+    lines(events.Resumed("App", 0, 0, promised=False))
+    lines(events.Ended(1))
     assert [json.loads(line)["app"] for line in written] == ["App", "App"]
 
 
-def test_what_is_logged_meanwhile_is_a_line_and_nothing_else(lines, written):
-    heard = logging.NullHandler()
-    root = logging.getLogger()
-    root.addHandler(heard)
-    try:
-        with lines.with_logs():
-            try:
-                int("no")
-            except ValueError:
-                logging.getLogger("dagkit.engine").exception("it came to %s", "nothing")
-            assert heard not in root.handlers
-        assert heard in root.handlers
-    finally:
-        root.removeHandler(heard)
-    line = json.loads(written[0])
+def test_what_is_logged_meanwhile_is_a_line_and_nothing_else(lines, written, monkeypatch):
+    heard, root = logging.NullHandler(), logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [heard])
+    with lines.with_logs():
+        try:
+            int("no")
+        except ValueError:
+            logging.getLogger("dagkit.engine").exception("it came to %s", "nothing")
+        assert heard not in root.handlers
+    assert root.handlers == [heard]
+    (line,) = map(json.loads, written)
     assert (line["event"], line["level"], line["logger"]) == ("logged", "error", "dagkit.engine")
     assert line["message"] == "it came to nothing"
     assert line["exception"].endswith("ValueError: invalid literal for int() with base 10: 'no'")
-    assert len(written) == 1

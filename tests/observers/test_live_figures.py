@@ -50,14 +50,10 @@ def test_the_figures_are_shown_each_second_and_at_the_end(run):
     assert "window 3 committed" in shown[-1]
 
 
-def test_outside_of_a_notebook_nothing_is_shown_and_ipython_is_not_imported(run):
+def test_outside_of_a_notebook_nothing_is_shown_and_ipython_is_not_imported(run, monkeypatch):
     before = "IPython" in sys.modules
-    assert list(in_notebook(run)) == []
-    assert ("IPython" in sys.modules) is before
-
-
-def test_nothing_is_shown_while_another_thread_imports_ipython(run, monkeypatch):
-    monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))  # it has nothing in it at first
+    assert (list(in_notebook(run)), "IPython" in sys.modules) == ([], before)
+    monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))  # another thread has begun to import it
     assert [*in_notebook(run)] == []
 
 

@@ -1,9 +1,7 @@
 """Windows as traces."""
 
-from collections.abc import Sequence
-
 import pytest
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
@@ -25,9 +23,8 @@ def spans(exported):
     return Spans(provider)
 
 
-def inside(spans: Sequence[ReadableSpan], outer: ReadableSpan) -> list[ReadableSpan]:
+def inside(spans, outer):
     """The spans whose parent this is, as they began."""
-    assert outer.context is not None
     mine = [one for one in spans if one.parent is not None and one.parent.span_id == outer.context.span_id]
     return sorted(mine, key=lambda one: (one.start_time or 0, one.name))
 

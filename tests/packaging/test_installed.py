@@ -3,12 +3,11 @@
 import json
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.docs.fences import Fence, fences_in
+from tests.docs.fences import fences_in
 from tests.packaging.building import ROOT, Place, run
 from tests.patience import LONG_WINDOWS
 from tests.processes import run_program
@@ -26,7 +25,7 @@ def bare(place, tmp_path):
     return Place(place.python, tmp_path)
 
 
-def typed(bare: Place, line: str) -> subprocess.CompletedProcess[str]:
+def typed(bare, line):
     """Type a line into a shell whose PATH has the commands of the environment only."""
     kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TMPDIR") if name in os.environ}
     environment = {**kept, "PATH": str(bare.python.parent), "HOME": str(bare.folder), "NO_COLOR": "1", "COLUMNS": "120"}
@@ -34,7 +33,7 @@ def typed(bare: Place, line: str) -> subprocess.CompletedProcess[str]:
     return run_program(["/bin/sh", "-c", line], cwd=bare.folder, env=environment, check=False, seconds=600)
 
 
-def shown(bare: Place, fence: Fence) -> str:
+def shown(bare, fence):
     """A console fence as it reads when its commands are typed."""
     wanted = int(fence.info.rpartition(" ")[2]) if "exits" in fence.info else 0
     text = ""
@@ -63,20 +62,15 @@ def test_what_the_first_pages_show_happens(bare):
     assert ran > 4
 
 
-def test_a_picture_needs_no_dot(bare):
-    answer = typed(bare, "dagkit graph apps/word_count -o graph.svg")
-    assert answer.returncode == 0, answer.stderr
-    assert (bare.folder / "graph.svg").read_text().startswith("<svg")
-
-
-def test_one_command_after_the_installation_ingests_a_first_file(bare):
+def test_one_command_after_the_installation_ingests_a_first_file_and_one_draws_it_without_dot(bare):
     command = "dagkit new words --launch"
     assert f"`{command}`" in (ROOT / "README.md").read_text(encoding="utf-8")
-    answer = typed(bare, command)
+    answer = typed(bare, f"{command} && dagkit graph apps/word_count -o graph.svg")
     assert answer.returncode == 0, answer.stderr
     assert "Words: 1 window, 47 B read, 46 B written to 1 file" in answer.stdout
     (written,) = (bare.folder / "words" / "output").iterdir()
     assert written.read_text() == "a first line\na second line, after a blank one\n"
+    assert (bare.folder / "graph.svg").read_text().startswith("<svg")
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +83,6 @@ def extended(place):
 APPLICATION = """\
 from dagkit import StreamingApplication
 from dagkit_operators import Items, PartWriter
-
 
 class Loud(StreamingApplication):
     def populate_dag(self, dag, conf):
@@ -114,14 +107,16 @@ def test_extensions_of_another_distribution_are_found(extended, tmp_path):
     assert "acme-one" in place.run("python", "-c", program)
 
 
+WRONG = [
+    ("dagkit launch loud.py --observer acmee", 2, "did you mean 'acme'?"),
+    ("dagkit launch loud.py --observer mute", 2, "cannot be called"),
+    ("dagkit gret", 2, "did you mean 'greet'?"),
+    ("dagkit number", 1, "is no command of click"),
+]
+
+
 def test_what_no_distribution_brings_is_wrong_usage(extended, tmp_path):
-    place = Place(extended.python, tmp_path)
     (tmp_path / "loud.py").write_text(APPLICATION)
-    wrong = typed(place, "dagkit launch loud.py --observer acmee")
-    assert (wrong.returncode, "did you mean 'acme'?" in wrong.stderr) == (2, True), wrong.stderr
-    wrong = typed(place, "dagkit launch loud.py --observer mute")
-    assert (wrong.returncode, "cannot be called" in wrong.stderr) == (2, True), wrong.stderr
-    wrong = typed(place, "dagkit gret")
-    assert (wrong.returncode, "did you mean 'greet'?" in wrong.stderr) == (2, True), wrong.stderr
-    wrong = typed(place, "dagkit number")
-    assert (wrong.returncode, "is no command of click" in wrong.stderr) == (1, True), wrong.stderr
+    for line, code, problem in WRONG:
+        wrong = typed(Place(extended.python, tmp_path), line)
+        assert (wrong.returncode, problem in wrong.stderr) == (code, True), wrong.stderr

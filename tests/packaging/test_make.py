@@ -1,7 +1,6 @@
 """`make run` installs what running takes, and no more."""
 
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +10,7 @@ from tests.processes import run_program
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
 
 
-def recipe_of(target: str, environment: Path) -> str:
+def recipe_of(target, environment):
     """The commands that make would run for a target in an empty environment."""
     command = ["make", "--no-print-directory", "-n", target, f"VENV={environment}"]
     return run_program(command, cwd=ROOT, seconds=600).stdout

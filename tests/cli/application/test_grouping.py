@@ -20,8 +20,7 @@ def test_a_group_without_a_command_calls_the_usual_one(dagkit, short, long):
 
 
 def test_a_misspelt_command_of_a_group_is_not_taken_for_an_application(dagkit):
-    answer = dagkit("files", "list", "app.py")
-    assert (answer.code, "Did you mean 'ls'" in answer.err) == (2, True)
+    dagkit("files", "list", "app.py").fails(2, "Did you mean 'ls'")
 
 
 @pytest.mark.parametrize("arguments", [(), ("launch",), ("files", "ls")], ids=" ".join)

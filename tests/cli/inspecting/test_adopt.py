@@ -11,32 +11,27 @@ from tests.inventory.checkpoints import Checkpoint
 pytestmark = pytest.mark.slow
 
 APP = """
-from dagkit import Dag
 from dagkit_operators import FileSplitterInput, LineReader, PartWriter
 
-
-def populate_dag(dag: Dag, conf) -> None:
+def populate_dag(dag, conf) -> None:
     found = FileSplitterInput(scanner={"files": ["in"], SCANNER}, SPLITTER)
     found, reader = dag.add_operator("Found", found), dag.add_operator("Reader", LineReader())
     found >> reader >> dag.add_operator("Writer", PartWriter(file_path="out"))
 """
 
 MATCHING = """
-from dagkit import Dag
 from dagkit_operators import Items, MatchFiles, PartWriter, ReadFiles
 
-
-def populate_dag(dag: Dag, conf) -> None:
-    match = dag.add_operator("Match", MatchFiles())
-    read = dag.add_operator("Read", ReadFiles())
-    patterns = dag.add_operator("Patterns", Items(items=("in/*",)))
-    patterns >> match >> read >> dag.add_operator("Writer", PartWriter(file_path="out"))
+def populate_dag(dag, conf) -> None:
+    patterns, match = dag.add_operator("Patterns", Items(items=("in/*",))), dag.add_operator("Match", MatchFiles())
+    writer = dag.add_operator("Writer", PartWriter(file_path="out"))
+    patterns >> match >> dag.add_operator("Read", ReadFiles()) >> writer
 """
 
 
 @pytest.fixture
 def app(write):
-    def written(scanner: str = "", splitter: str = "") -> None:
+    def written(scanner="", splitter=""):
         write("app.py", APP.replace("SCANNER", scanner).replace("SPLITTER", splitter))
 
     written()
@@ -50,31 +45,34 @@ def checkpoint(folder):
 
 @pytest.fixture
 def adopt(dagkit, app):
-    def call(*options: str):
-        return dagkit("ledger", "adopt", "app.py", "--from-spark", "checkpoint", "--path", "place", *options)
+    """Adopt the files of the checkpoint; refused for a reason, if one is given."""
+
+    def call(*options, refused=""):
+        answer = dagkit("ledger", "adopt", "app.py", "--from-spark", "checkpoint", "--path", "place", *options)
+        if refused:
+            answer.fails(7, refused, "[adoption-refused]")
+        return answer
 
     return call
 
 
 @pytest.fixture
-def launched(dagkit):
+def launched(launch):
     """Launch the application; return all lines that it has written so far."""
 
-    def launch() -> list[str]:
-        answer = dagkit("launch", "app.py", "--once", "--reference", "--no-sync", "--path", "place")
-        assert answer.code == 0, answer.err
+    def launched():
+        launch("--path", "place")
         return sorted(line for path in Path("out").glob("*") for line in path.read_text().splitlines())
 
-    return launch
+    return launched
 
 
 @pytest.fixture
 def put(write):
     """Write an input file of one line, which is its name; it was changed some time ago."""
 
-    def put(name: str, text: str = "", ago_millis: int = 60_000) -> Path:
-        path = write(f"in/{name}", f"{text or name}\n")
-        time_ns = 1_700_000_000_000_000_000 - ago_millis * 1_000_000
+    def put(name, text="", ago_millis=60_000):
+        path, time_ns = write(f"in/{name}", f"{text or name}\n"), 1_700_000_000_000_000_000 - ago_millis * 1_000_000
         os.utime(path, ns=(time_ns, time_ns))
         return path
 
@@ -86,25 +84,16 @@ def test_an_application_reads_only_what_spark_has_not_read(adopt, dagkit, put, l
     put("new")
     answer = adopt("--json")
     assert (answer.code, answer.err) == (0, "")
-    body = answer.document
-    assert [Path(path).name for path in body["adopted"]] == ["a b", "c", "é+#?%"]
-    assert [Path(path).name for path in body["unread"]] == ["new"]
-    assert launched() == ["new"]
-    assert launched() == ["new"]
+    body, record = answer.document, answer.document["record"]
+    names = {key: [Path(path).name for path in body[key]] for key in ("adopted", "unread")}
+    assert names == {"adopted": ["a b", "c", "é+#?%"], "unread": ["new"]}
+    assert (launched(), launched()) == (["new"], ["new"])
     blocks = dagkit("ledger", "show", "place", "Found", "--last", "9", "--json").document["blocks"]
     extras = [block["content"]["event"]["extra"] for block in blocks if "extra" in block["content"]["event"]]
-    assert extras == [{"dagkit.adopted/files": body["record"]}]
-    assert body["record"] == {
-        "checkpoint": str(checkpoint.folder),
-        "query": "the-query",
-        "source": 0,
-        "batch": 1,
-        "files": 3,
-        "hash": body["record"]["hash"],
-        "in_flight": None,
-        "changed": None,
-    }
-    assert body["record"]["hash"] in dagkit("ledger", "show", "place", "Found").out
+    assert extras == [{"dagkit.adopted/files": record}]
+    query = {"checkpoint": str(checkpoint.folder), "query": "the-query", "source": 0, "batch": 1}
+    assert record == {**query, "files": 3, "hash": record["hash"], "in_flight": None, "changed": None}
+    assert record["hash"] in dagkit("ledger", "show", "place", "Found").out
     assert dagkit("ledger", "verify", "place", "--complete").code == 0
 
 
@@ -112,63 +101,44 @@ def test_a_dry_run_writes_nothing(adopt, put, launched, checkpoint):
     checkpoint.read([put("a")])
     put("b")
     answer = adopt("--dry-run")
-    assert answer.code == 0
-    first, *others = answer.out.splitlines()
-    assert first == "Found would count 1 file as read"
-    assert others[-1] == "a launch reads: 1 file"
+    first, *_, last = answer.out.splitlines()
+    assert (answer.code, first, last) == (0, "Found would count 1 file as read", "a launch reads: 1 file")
     assert not Path("place").exists()
     assert launched() == ["a", "b"]
 
 
-def test_adopting_twice_changes_nothing(adopt, dagkit, put, launched, checkpoint):
-    checkpoint.read([put("a")])
-    put("b")
+def test_adopting_twice_changes_nothing_and_a_query_that_was_continued_is_adopted_again(
+    adopt, dagkit, put, launched, checkpoint
+):
+    first = put("a")
+    checkpoint.read([first])
     assert adopt().code == 0
     blocks = dagkit("ledger", "ls", "place", "--json").document
     again = adopt()
     assert (again.code, again.out.splitlines()[0]) == (0, "Found counts 1 file as read, as before")
     assert dagkit("ledger", "ls", "place", "--json").document == blocks
-    assert launched() == ["b"]
-    assert adopt().code == 0  # nothing overlaps
-
-
-def test_a_query_that_was_continued_is_adopted_again_if_nothing_overlaps(adopt, put, launched, checkpoint):
-    first = put("a")
-    checkpoint.read([first])
-    assert adopt().code == 0
     checkpoint.read([first], [put("b")])
     put("c")
     assert adopt().code == 0
     assert launched() == ["c"]
+    assert adopt().code == 0  # nothing overlaps
 
 
 def test_files_that_both_have_read_are_refused(adopt, put, launched, checkpoint):
     first = put("a")
     assert launched() == ["a"]
     checkpoint.read([first])
-    answer = adopt()
-    assert answer.code != 0
-    assert "Found has found files that Spark has read, too" in answer.err
-    assert "[adoption-refused]" in answer.err
+    adopt(refused="Found has found files that Spark has read, too")
 
 
-def test_a_micro_batch_in_flight_is_refused_until_it_is_decided(adopt, put, launched, checkpoint):
-    checkpoint.read([put("a")], [put("b")])
-    (checkpoint.folder / "commits/1").unlink()
-    refused = adopt()
-    assert "micro-batch 1 of the query has not ended" in refused.err
-    assert "[adoption-refused]" in refused.err
-    assert refused.code != 0
-    assert adopt("--in-flight", "unread").code == 0
-    assert launched() == ["b"]
-
-
-def test_a_micro_batch_in_flight_may_count_as_read(adopt, put, launched, checkpoint):
+@pytest.mark.parametrize("said", ["read", "unread"])
+def test_a_micro_batch_in_flight_is_refused_until_it_is_decided(adopt, put, launched, checkpoint, said):
     checkpoint.read([put("a")], [put("b")])
     (checkpoint.folder / "commits/1").unlink()
     put("c")
-    assert adopt("--in-flight", "read").code == 0
-    assert launched() == ["c"]
+    adopt(refused="micro-batch 1 of the query has not ended")
+    assert adopt("--in-flight", said).code == 0
+    assert launched() == (["c"] if said == "read" else ["b", "c"])
 
 
 @pytest.mark.parametrize("said", ["read", "unread"])
@@ -176,25 +146,20 @@ def test_files_that_changed_are_refused_until_they_are_decided(adopt, put, launc
     checkpoint.read([put("a"), put("b")])
     put("a", "a\nand more", ago_millis=5)
     put("c")
-    refused = adopt()
-    assert "they have changed since: " in refused.err
-    assert "/in/a" in refused.err
-    assert "[adoption-refused]" in refused.err
+    assert "/in/a" in adopt(refused="they have changed since: ").err
     answer = adopt("--changed", said)
-    assert answer.code == 0
-    assert ("changed since Spark listed it" in answer.out) is (said == "unread")
+    assert (answer.code, "changed since Spark listed it" in answer.out) == (0, said == "unread")
     assert launched() == (["c"] if said == "read" else ["a", "and more", "c"])
 
 
-def test_another_folder_is_refused(adopt, put, launched, checkpoint, folder):
-    other = folder / "other/a"
-    other.parent.mkdir()
-    other.write_text("a\n")
-    checkpoint.read([other])
-    put("b")
+def test_another_folder_and_an_operator_that_remembers_nothing_are_refused(adopt, app, put, write, checkpoint):
+    checkpoint.read([write("other/a", "a\n")])
+    read = put("b")
     answer = adopt()
-    assert "finds none of the 1 files that Spark has read" in answer.err
-    assert answer.code != 0
+    assert (answer.code != 0, "finds none of the 1 files that Spark has read" in answer.err) == (True, True)
+    checkpoint.read([read])
+    app(splitter="window_data_manager='noop'")
+    adopt(refused="window_data_manager is 'noop'")
 
 
 def test_files_that_are_gone_or_too_old_are_counted(adopt, put, launched, checkpoint):
@@ -222,38 +187,21 @@ def test_renamed_files_and_copies_of_what_spark_has_read_are_known(adopt, app, p
     assert launched() == ["c"]
 
 
-def test_an_operator_that_remembers_nothing_is_refused(adopt, app, put, checkpoint):
-    app(splitter="window_data_manager='noop'")
-    checkpoint.read([put("a")])
-    answer = adopt()
-    assert "window_data_manager is 'noop'" in answer.err
-    assert "[adoption-refused]" in answer.err
-
-
 def test_the_operator_must_be_able(adopt, put, checkpoint, dagkit):
     checkpoint.read([put("a")])
-    answer = adopt("--operator", "Reader")
-    assert (answer.code, "Reader cannot take over files that Spark has read" in answer.err) == (7, True)
-    assert "[adoption-refused]" in answer.err
-    answer = adopt("--operator", "Finder")
-    assert (answer.code, "there is no operator Finder; name one with --operator: Found" in answer.err) == (2, True)
+    adopt("--operator", "Reader", refused="Reader cannot take over files that Spark has read")
+    adopt("--operator", "Finder").fails(2, "there is no operator Finder; name one with --operator: Found")
     adopt()
-    answer = dagkit("ledger", "adopt", "place", "--from-spark", "checkpoint")
-    assert (answer.code, "name the application" in answer.err) == (2, True)
+    dagkit("ledger", "adopt", "place", "--from-spark", "checkpoint").fails(2, "name the application")
 
 
-@pytest.mark.parametrize("options", [(), ("--operator", "Match")])
-def test_an_application_whose_files_are_found_in_its_graph_is_refused(adopt, put, checkpoint, write, options):
+def test_an_application_whose_files_are_found_in_its_graph_is_refused_and_what_is_no_checkpoint(
+    adopt, put, checkpoint, write
+):
+    assert "[checkpoint-unreadable]" in adopt().err
     write("app.py", MATCHING)
     checkpoint.read([put("a")])
-    answer = adopt(*options)
-    assert "only an input operator can remember files before the first launch" in answer.err
-    assert "FileSplitterInput in the place of MatchFiles" in answer.err
-    assert "[adoption-refused]" in answer.err
-    assert not Path("place").exists()
-
-
-def test_what_is_no_checkpoint_is_refused(adopt, put):
-    answer = adopt()
-    assert "[checkpoint-unreadable]" in answer.err
+    for options in ((), ("--operator", "Match")):
+        answer = adopt(*options, refused="only an input operator can remember files before the first launch")
+        assert "FileSplitterInput in the place of MatchFiles" in answer.err
     assert not Path("place").exists()

@@ -8,72 +8,83 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-APP = """
-from dagkit import Dag
-from dagkit_operators import FileSplitterInput, LineReader, Map, MatchFiles, Items, ReadFiles, PartWriter, RecordWriter
+HEAD = """
+from dagkit import State
+from dagkit_operators import *
 
-
-def populate_dag(dag: Dag, conf) -> None:
-    scanner = {"files": ["in"], SCANNER}
-    splitter = dag.add_operator("Splitter", FileSplitterInput(scanner=scanner, block_size=4))
-    reader = dag.add_operator("Reader", LineReader(min_readers=1, max_readers=1))
-    writer = dag.add_operator("Writer", RecordWriter(file_path="out"))
-    dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
-    dag.add_stream("lines", reader.messages, writer.input)
+def populate_dag(dag, conf) -> None:
 """
-MATCHING = """
-from dagkit import Dag
-from dagkit_operators import MatchFiles, Items, ReadFiles, PartWriter
-
-
-def populate_dag(dag: Dag, conf) -> None:
+APP = f"""{HEAD}
+    splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={{"files": ["in"], SCANNER}}, block_size=4))
+    reader = dag.add_operator("Reader", LineReader(min_readers=1, max_readers=1))
+    splitter >> reader >> dag.add_operator("Writer", RecordWriter(file_path="out"))
+"""
+MATCHING = f"""{HEAD}
     patterns = dag.add_operator("Patterns", Items(items=["in/*.txt"]))
     match, read = dag.add_operator("Match", MatchFiles()), dag.add_operator("Read", ReadFiles())
     patterns >> match >> read >> dag.add_operator("Writer", PartWriter(file_path="out"))
 """
 
 REMOTE = MATCHING.replace('"in/*.txt"', '"memory://explained/**/*.txt"')
-ARRIVING = """
-from dagkit import Dag
-from dagkit_operators import FileInfo, FileSplitterBase, Items, LineReader, Map, RecordWriter
-
-
+ARRIVING = f"""
 def checked(line: str) -> str:
     assert line != "bad"
     return line
 
-
-def populate_dag(dag: Dag, conf) -> None:
+{HEAD}
     names = dag.add_operator("Names", Items[str](items=NAMES))
     infos = names >> dag.add_operator("Infos", Map[str, FileInfo](FileInfo))
     splitter = dag.add_operator("Splitter", FileSplitterBase(block_size=4, blocks_threshold=2))
     reader, check = dag.add_operator("Reader", LineReader()), dag.add_operator("Check", Map(checked))
     infos >> splitter >> reader >> check >> dag.add_operator("Writer", RecordWriter(file_path="out"))
 """
+LISTED = f"""
+from dagkit_operators import AbstractFileSplitter, FileInfo
+from dagkit import State
+
+class Listed(AbstractFileSplitter):
+    done = State(False)
+
+    def get_file_info(self) -> FileInfo | None:
+        if not self.done:
+            self.done = True
+            return FileInfo("in/a.txt")
+
+{HEAD}
+    reader = dag.add_operator("Reader", LineReader())
+    dag.add_operator("Splitter", Listed()) >> reader >> dag.add_operator("Writer", PartWriter(file_path="out"))
+"""
+CONTINUOUSLY = MATCHING.replace("MatchFiles()", "MatchFiles(continuously=True, interval_millis=0)")
 
 
 @pytest.fixture
 def files(dagkit, write):
     """Write an application, and return `dagkit files` for it."""
 
-    def of(source: str, **scanner: object):
+    def of(source, **scanner):
         write("app.py", source.replace("SCANNER", ", ".join(f"'{key}': {value!r}" for key, value in scanner.items())))
         return lambda command, *options: dagkit("files", command, "app.py", "--path", "place", *options)
 
     return of
 
 
-def launch(dagkit) -> None:
-    answer = dagkit("launch", "app.py", "--once", "--reference", "--no-sync", "--path", "place")
-    assert answer.code == 0, answer.err
+@pytest.fixture
+def put(write):
+    """Write files of one line each, in the folder `in`."""
+    return lambda **lines: [write(f"in/{name}.txt", f"{line}\n") for name, line in lines.items()]
 
 
-def states(answer) -> dict[str, tuple[str, str]]:
+@pytest.fixture
+def launch(launch):
+    return lambda: launch("--path", "place")
+
+
+def states(answer):
     here = f"{Path('in').absolute()}/"
     return {file["path"].removeprefix(here): (file["state"], file["reason"]) for file in answer.document["files"]}
 
 
-def test_ls_lists_every_file_with_its_state_and_the_rule(dagkit, files, write):
+def test_ls_lists_every_file_with_its_state_and_the_rule(dagkit, launch, files, write):
     ls = files(
         APP,
         recursive=False,
@@ -97,7 +108,7 @@ def test_ls_lists_every_file_with_its_state_and_the_rule(dagkit, files, write):
         "sub/c.txt": ("ignored", "it is in a folder inside the folder (recursive)"),
     }
     assert states(ls("ls", "--json", "--state", "new")) == {"seen.txt": ("new", "")}  # before the first launch
-    launch(dagkit)
+    launch()
     write("in/new.txt.done", "")
     write("in/wrong.txt", "END1\n")
     write("in/wrong.txt.done", "")
@@ -115,7 +126,7 @@ def test_ls_lists_every_file_with_its_state_and_the_rule(dagkit, files, write):
     assert ls("ls", "--like", "(").code == 2
 
 
-def test_ls_ends_after_so_many_files_and_says_whether_there_are_more(dagkit, files, write, monkeypatch):
+def test_ls_ends_after_so_many_files_and_says_whether_there_are_more(dagkit, launch, files, write, monkeypatch):
     monkeypatch.setattr("dagkit.cli.inspecting.files._MOST", 2)
     ls = files(APP)
     for name in "abc":
@@ -128,12 +139,12 @@ def test_ls_ends_after_so_many_files_and_says_whether_there_are_more(dagkit, fil
     assert more not in ls("ls", "--state", "gone", "--limit", "1").err
 
 
-@pytest.mark.parametrize("source", [APP, MATCHING], ids=["FileSplitterInput", "MatchFiles"])
-def test_ls_marks_a_file_that_is_read_again(source, dagkit, files, write, caplog):
-    ls = files(source.replace("MatchFiles()", "MatchFiles(continuously=True, interval_millis=0)"))
+@pytest.mark.parametrize("source", [APP, CONTINUOUSLY], ids=["FileSplitterInput", "MatchFiles"])
+def test_ls_marks_a_file_that_is_read_again(source, launch, files, write, caplog):
+    ls = files(source)
     for name in ("grown.txt", "same.txt"):
         write(f"in/{name}", "one\n")
-    launch(dagkit)
+    launch()
     write("in/grown.txt", "one\ntwo\n")
     write("in/new.txt", "new\n")
     assert states(ls("ls", "--json")) == {
@@ -142,20 +153,19 @@ def test_ls_marks_a_file_that_is_read_again(source, dagkit, files, write, caplog
         "same.txt": ("seen", ""),
     }
     assert "3 files, 1 of which were read before and are read again as a whole" in ls("ls").err
-    answer = dagkit("launch", "app.py", "--once", "--reference", "--no-sync", "--path", "place")
-    assert answer.code == 0, answer.err
+    launch()
     assert "in/grown.txt was read before and has changed; as each such file, it is read again" in caplog.text
     assert {state for state, _ in states(ls("ls", "--json")).values()} == {"seen"}
     lines = sorted(line for path in Path("out").rglob("*") if path.is_file() for line in path.read_text().splitlines())
     assert lines == ["new", "one", "one", "one", "two"]
 
 
-def test_markers_are_ignored_and_known_content_is(dagkit, files, write):
+def test_markers_and_known_content_are_ignored(launch, files, write, put):
     ls = files(APP, marker_file="_SUCCESS", skip_known_content=True)
-    write("in/a.txt", "one\n")
+    put(a="one")
     write("in/_SUCCESS", "")
-    launch(dagkit)
-    write("in/b.txt", "one\n")
+    launch()
+    put(b="one")
     assert states(ls("ls", "--json")) == {
         "a.txt": ("seen", ""),
         "b.txt": ("ignored", "its content was read before (skip_known_content)"),
@@ -163,60 +173,33 @@ def test_markers_are_ignored_and_known_content_is(dagkit, files, write):
     }
 
 
-def test_renamed_files_are_ignored_where_asked(dagkit, files, write):
+def test_files_that_are_gone_are_listed_from_the_ledger_and_renamed_ones_are_ignored_where_asked(
+    dagkit, launch, files, put
+):
     ls = files(APP, renamed="skip")
-    write("in/a.txt", "one\n")
-    launch(dagkit)
+    put(a="one")
+    launch()
     Path("in/a.txt").rename("in/b.txt")
-    assert states(ls("ls", "--json")) == {
-        "a.txt": ("gone", ""),
-        "b.txt": ("ignored", "it was read under another name (renamed)"),
-    }
-
-
-def test_files_that_are_gone_are_listed_from_the_ledger(dagkit, files, write):
-    ls = files(APP)
-    write("in/a.txt", "one\n")
-    launch(dagkit)
-    Path("in/a.txt").unlink()
-    assert states(ls("ls", "--json")) == {"a.txt": ("gone", "")}
+    renamed = ("ignored", "it was read under another name (renamed)")
+    assert states(ls("ls", "--json")) == {"a.txt": ("gone", ""), "b.txt": renamed}
     answer = dagkit("files", "ls", "place")
-    assert answer.out == "seen         Splitter  in/a.txt\n"
-    assert "give the application" in answer.err
+    assert (answer.out, "give the application" in answer.err) == ("seen         Splitter  in/a.txt\n", True)
 
 
-def test_files_of_an_operator_that_does_not_list_them_are_seen(dagkit, files, write):
-    ls = files("""
-from dagkit import State
-from dagkit_operators import AbstractFileSplitter, FileInfo, LineReader, PartWriter
-
-
-class Listed(AbstractFileSplitter):
-    done = State(False)
-
-    def get_file_info(self) -> FileInfo | None:
-        if self.done:
-            return None
-        self.done = True
-        return FileInfo("in/a.txt")
-
-
-def populate_dag(dag, conf) -> None:
-    reader = dag.add_operator("Reader", LineReader())
-    dag.add_operator("Splitter", Listed()) >> reader >> dag.add_operator("Writer", PartWriter(file_path="out"))
-""")
-    write("in/a.txt", "one\n")
-    launch(dagkit)
+def test_files_of_an_operator_that_does_not_list_them_are_seen(launch, files, put):
+    ls = files(LISTED)
+    put(a="one")
+    launch()
     assert states(ls("ls", "--json")) == {"a.txt": ("seen", "")}
 
 
-def test_explain_names_blocks_windows_rows_and_outputs(dagkit, files, write):
+def test_explain_names_blocks_windows_rows_and_outputs(dagkit, launch, files, write):
     explain = files(APP)
     write("in/ä.txt", "one\ntwo\nsix\n")
-    launch(dagkit)
+    launch()
     write("in/ä.txt", "seven\n")
-    launch(dagkit)
-    launch(dagkit)
+    launch()
+    launch()
     path, out = Path("in").absolute() / "ä.txt", Path("out").absolute()
     document = explain("explain", "in/ä.txt", "--json").document
     assert (document["path"], document["now"]) == (str(path), [{"finder": "Splitter", "state": "seen", "reason": ""}])
@@ -237,22 +220,23 @@ def test_explain_names_blocks_windows_rows_and_outputs(dagkit, files, write):
     assert lines[-1].startswith("    which wrote to ")
 
 
-def test_rows_are_not_reported_of_a_window_that_read_other_files_too(dagkit, files, write):
+def test_rows_are_not_reported_of_a_window_that_read_other_files_too(launch, files, put):
     explain = files(APP)
-    write("in/a.txt", "one\n")
-    write("in/b.txt", "two\n")
-    launch(dagkit)
+    put(a="one", b="two")
+    launch()
     (reading,) = explain("explain", "in/a.txt", "--json").document["readings"]
     assert [(window["bytes"], window["rows"]) for window in reading["windows"]] == [(4, None)]
+    lines = explain("explain", "elsewhere").out.splitlines()[1:]
+    assert lines == ["no operator finds a file there now", "the ledger does not name it"]
 
 
-def test_a_file_that_an_operator_in_the_graph_matched_is_explained(dagkit, files, write):
+def test_a_file_that_an_operator_in_the_graph_matched_is_explained(dagkit, launch, files, write):
     of = files(MATCHING)
     write("in/a.txt", "one\ntwo\n")
     write("in/empty.txt", "")
     write("in/b.log", "x\n")
     assert states(of("ls", "--json", "--state", "new")) == {"a.txt": ("new", "")}
-    launch(dagkit)
+    launch()
     write("in/c.txt", "new\n")
     assert states(of("ls", "--json")) == {
         "a.txt": ("seen", ""),
@@ -278,9 +262,9 @@ def bucket():
 
 @pytest.mark.usefixtures("bucket")
 @pytest.mark.parametrize("source", [APP.replace('"in"', '"memory://explained"'), REMOTE], ids=["splitter", "match"])
-def test_a_remote_file_is_explained(source, dagkit, files):
+def test_a_remote_file_is_explained(source, dagkit, launch, files):
     of, path = files(source), "memory://explained/a.txt"
-    launch(dagkit)
+    launch()
     document = of("explain", path, "--json").document
     assert [(now["state"], now["reason"]) for now in document["now"]] == [("seen", "")]
     (reading,) = document["readings"]
@@ -291,13 +275,13 @@ def test_a_remote_file_is_explained(source, dagkit, files):
     assert {file["state"] for file in of("ls", "--json").document["files"]} == {"seen"}
 
 
-def test_files_that_arrive_at_a_splitter_in_the_graph_are_listed_and_explained(dagkit, files, write):
+def test_files_that_arrive_at_a_splitter_in_the_graph_are_listed_and_explained(dagkit, launch, files, write):
     write("in/a@b", "one\ntwo\nsix\n")
     write("in/gone", "x\n")
     here = Path("in").absolute()
     of = files(ARRIVING.replace("NAMES", repr([f"{here}/a@b", "in/gone"])))
     assert of("ls", "--json").document["files"] == []
-    launch(dagkit)
+    launch()
     Path("in/gone").unlink()
     assert states(of("ls", "--json")) == {"a@b": ("seen", ""), "gone": ("gone", "")}
     assert {file["finder"] for file in of("ls", "--json").document["files"]} == {"Splitter"}
@@ -316,7 +300,7 @@ def test_files_that_arrive_at_a_splitter_in_the_graph_are_listed_and_explained(d
     assert "Splitter passed it on" in text
 
 
-def test_a_file_that_a_splitter_in_the_graph_has_not_begun_is_pending(dagkit, files, write):
+def test_a_file_that_a_splitter_in_the_graph_has_not_begun_is_pending(dagkit, launch, files, write):
     here = Path("in").absolute()
     of = files(ARRIVING.replace("NAMES", repr([f"{here}/{number}" for number in range(4)])))
     for number, line in enumerate(("one", "two", "bad", "six")):
@@ -327,7 +311,7 @@ def test_a_file_that_a_splitter_in_the_graph_has_not_begun_is_pending(dagkit, fi
 
 
 @pytest.mark.parametrize("source", [APP, MATCHING], ids=["FileSplitterInput", "MatchFiles"])
-def test_what_is_no_regular_file_is_listed_with_its_kind(source, dagkit, files, write):
+def test_what_is_no_regular_file_is_listed_with_its_kind(source, dagkit, launch, files, write):
     of = files(source)
     write("in/a.txt", "one\n")
     os.mkfifo("in/fifo.txt")
@@ -336,48 +320,32 @@ def test_what_is_no_regular_file_is_listed_with_its_kind(source, dagkit, files, 
     kinds = {"fifo.txt": "a FIFO", "zero.txt": "a character device", "link.txt": "a link that leads to no file"}
     ignored = {name: ("ignored", f"it is {kind}, and only regular files are read") for name, kind in kinds.items()}
     assert states(of("ls", "--json")) == ignored | {"a.txt": ("new", "")}
-    launch(dagkit)
+    launch()
     for name, (_, reason) in ignored.items():
         (now,) = of("explain", f"in/{name}", "--json").document["now"]
         assert now["reason"] == reason
 
 
-def test_a_file_that_no_operator_finds(dagkit, files, write):
-    explain = files(APP)
-    write("in/a.txt", "one\n")
-    launch(dagkit)
-    lines = explain("explain", "elsewhere").out.splitlines()[1:]
-    assert lines == ["no operator finds a file there now", "the ledger does not name it"]
+@pytest.mark.parametrize(("source", "finder"), [(APP, "Splitter"), (CONTINUOUSLY, "Match")], ids=["splitter", "match"])
+def test_a_forgotten_file_is_read_again_by_the_next_launch_once(source, finder, launch, files, put):
+    of = files(source)
+    put(a="one", b="two")
+    launch()
+    document = of("forget", "in/a.txt", "--at-launch", "--json").document
+    assert (document["operator"], document["path"]) == (finder, str(Path("in").absolute() / "a.txt"))
+    launch()
+    launch()
+    a, b = (of("explain", f"in/{name}.txt", "--json").document for name in "ab")
+    assert [state["state"] for state in a["now"]] == ["seen"]
+    assert [sum(len(reading["windows"]) for reading in read["readings"]) for read in (a, b)] == [2, 1]
 
 
-def reads(answer) -> int:
-    """How many windows read a file."""
-    return sum(len(reading["windows"]) for reading in answer.document["readings"])
-
-
-@pytest.mark.parametrize("source", [APP, MATCHING], ids=["FileSplitterInput", "MatchFiles"])
-def test_a_forgotten_file_is_read_again_by_the_next_launch_once(source, dagkit, files, write):
-    of = files(source.replace("MatchFiles()", "MatchFiles(continuously=True, interval_millis=0)"))
-    finder = "Splitter" if source == APP else "Match"
-    write("in/a.txt", "one\n")
-    write("in/b.txt", "two\n")
-    launch(dagkit)
-    answer = of("forget", "in/a.txt", "--at-launch", "--json")
-    path = str(Path("in").absolute() / "a.txt")
-    assert (answer.document["operator"], answer.document["path"]) == (finder, path)
-    launch(dagkit)
-    launch(dagkit)
-    document = of("explain", "in/a.txt", "--json").document
-    assert [state["state"] for state in document["now"]] == ["seen"]
-    assert [reads(of("explain", f"in/{name}.txt", "--json")) for name in "ab"] == [2, 1]
-
-
-def test_forget_names_the_file_that_no_operator_knows(dagkit, files, write):
+def test_forget_names_the_file_that_no_operator_knows(launch, files, put):
     of = files(APP)
-    write("in/a.txt", "one\n")
-    launch(dagkit)
-    write("in/new.txt", "two\n")
+    put(a="one")
+    launch()
+    put(new="two")
     answer = of("forget", "in/new.txt", "--at-launch")
-    assert answer.code == 2
     printed = "".join(answer.err.split())  # the message is folded to the width of the terminal, wherever a path ends
-    assert f"nooperatorisknowntoknow{Path('in').absolute()}/new.txt;nameonewith--operator" in printed
+    unknown = f"nooperatorisknowntoknow{Path('in').absolute()}/new.txt;nameonewith--operator"
+    assert (answer.code, unknown in printed) == (2, True)

@@ -7,20 +7,8 @@ import pytest
 pytestmark = pytest.mark.slow
 
 APP = """
-from dagkit import Dag
-from dagkit_operators import FileSplitterInput, LineReader, RecordWriter
-
-
-def populate_dag(dag: Dag, conf) -> None:
-    splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}))
-    writer = dag.add_operator("Writer", RecordWriter(file_path="out"))
-    splitter >> dag.add_operator("Reader", LineReader()) >> writer
-"""
-
-IN_FOLDERS = """
-from dagkit import Dag, InputPort, Operator, OutputFiles
-from dagkit_operators import FileSplitterInput, LineReader, Record
-
+from dagkit import InputPort, Operator, OutputFiles
+from dagkit_operators import FileSplitterInput, LineReader, Record, RecordWriter
 
 class Folders(Operator):
     kind = "test.folders/1"
@@ -30,19 +18,18 @@ class Folders(Operator):
     def process(self, item):
         self.files.open(f"{item.block_id}/rows", block=item.block_id).write(item.value.encode())
 
-
-def populate_dag(dag: Dag, conf) -> None:
+def populate_dag(dag, conf) -> None:
     splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}))
-    splitter >> dag.add_operator("Reader", LineReader()) >> dag.add_operator("Writer", Folders())
+    splitter >> dag.add_operator("Reader", LineReader()) >> dag.add_operator("Writer", RecordWriter(file_path="out"))
 """
 
 
 @pytest.fixture
-def replay(dagkit, write):
+def replay(dagkit, write, launch):
     """Run an application and return `dagkit replay` for it."""
     write("app.py", APP)
     write("in/a.txt", "one\ntwo\n")
-    assert dagkit("launch", "app.py", "--once", "--reference", "--no-sync", "--path", "place").code == 0
+    launch("--path", "place")
     return lambda *arguments: dagkit("replay", "app.py", *arguments, "--path", "place")
 
 
@@ -52,38 +39,27 @@ CHANGED = ("-D", "dt.operator.Writer.prop.record_separator=!\n")
 def test_equal_output_gives_zero(replay):
     answer = replay("--file", "in/a.txt")
     assert (answer.code, answer.out) == (0, "window 1, Writer out/0: 2 rows, all the same\n")
+    for options in ((), ("--window", "1", "--file", "in/a.txt"), ("--file", "in/b.txt")):
+        assert replay(*options).code == 2
 
 
-@pytest.mark.parametrize("command", [("replay", "--window", "1"), ("trace", "out/0:1")])
-def test_a_ledger_of_another_application_is_refused(dagkit, replay, command):
-    verb, *rest = command
-    named = ("-D", "dt.attr.APPLICATION_NAME=Another")
-    answer = dagkit(verb, "app.py", *rest, *named, "--path", "place")
+@pytest.mark.parametrize("command", ["replay app.py --window 1", "trace app.py out/0:1"])
+@pytest.mark.usefixtures("replay")
+def test_a_ledger_of_another_application_is_refused(dagkit, command):
+    answer = dagkit(*command.split(), "-D", "dt.attr.APPLICATION_NAME=Another", "--path", "place")
     assert (answer.code, answer.err.partition("\n")[0].rpartition(" ")[2]) == (7, "[application-mismatched]")
 
 
 def test_a_difference_is_shown_up_to_the_limit_and_gives_ten(replay):
     answer = replay("--window", "1", *CHANGED)
     first, *lines = answer.out.splitlines()
-    assert answer.code == 10
     assert first.endswith("out/0: 0 rows the same, 2 only in the output, 2 only in the replay")
-    assert lines == ["@@ -1,2 +1,2 @@", "-one", "-two", "+one!", "+two!"]
+    assert (answer.code, lines) == (10, ["@@ -1,2 +1,2 @@", "-one", "-two", "+one!", "+two!"])
     limited = replay("--window", "1", *CHANGED, "--limit", "2")
     assert limited.out.splitlines()[1:] == ["@@ -1,2 +1,2 @@", "-one", "… 3 lines more"]
-
-
-def test_the_document_has_the_numbers_of_rows(replay):
     (one,) = replay("--window", "1", *CHANGED, "--json", "--limit", "0").document["outputs"]
-    assert one == {
-        "window": 1,
-        "operator": "Writer",
-        "file": str(Path("out/0").absolute()),
-        "equal": False,
-        "same": 0,
-        "before": 2,
-        "now": 2,
-        "difference": [],
-    }
+    place = {"window": 1, "operator": "Writer", "file": str(Path("out/0").absolute())}
+    assert one == {**place, "equal": False, "same": 0, "before": 2, "now": 2, "difference": []}
 
 
 def test_what_it_writes_is_kept_in_a_new_folder(replay):
@@ -93,16 +69,11 @@ def test_what_it_writes_is_kept_in_a_new_folder(replay):
     assert replay("--window", "1", "--into", "kept").code == 2
 
 
-def test_files_of_one_name_in_several_folders_are_kept_apart(dagkit, write):
-    write("app.py", IN_FOLDERS)
+def test_files_of_one_name_in_several_folders_are_kept_apart(dagkit, write, launch):
+    write("app.py", APP.replace('RecordWriter(file_path="out"))', "Folders())"))
     for name in "ab":
         write(f"in/{name}.txt", f"{name}\n")
-    assert dagkit("launch", "app.py", "--once", "--reference", "--no-sync", "--path", "place").code == 0
+    launch("--path", "place")
     assert dagkit("replay", "app.py", "--window", "1", "--into", "kept", "--path", "place").code == 0
     kept = {str(path.relative_to("kept/1/Writer")): path.read_text() for path in Path("kept").rglob("rows")}
     assert kept == {"0/rows": "a", "1/rows": "b"}
-
-
-@pytest.mark.parametrize("options", [(), ("--window", "1", "--file", "in/a.txt"), ("--file", "in/b.txt")])
-def test_a_window_or_a_file_that_was_read_is_needed(replay, options):
-    assert replay(*options).code == 2

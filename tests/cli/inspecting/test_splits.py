@@ -1,8 +1,5 @@
 """`dagkit splits`: every split in a ledger, and the pending work."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from dagkit.api.running import Until
@@ -25,10 +22,11 @@ def place(tmp_path):
 
 
 def test_every_split_is_reported_with_its_window_its_place_and_its_reason(dagkit, place):
+    """A slot stops where the next one begins: the splits of a block follow one another."""
     document = dagkit("splits", place, "--json").document
-    assert document["schema"] == "dagkit.splits/1"
     splits = document["splits"]
     kept = [fact for entry in history(Ledger.open(place)) for fact in entry.checkpoint.facts if isinstance(fact, Split)]
+    assert document["schema"] == "dagkit.splits/1"
     assert len(splits) == len(kept) >= 4
     first = splits[0]
     assert (first["window"], first["slot"], first["block"], first["source"]) == (1, 0, 0, "numbers")
@@ -36,21 +34,17 @@ def test_every_split_is_reported_with_its_window_its_place_and_its_reason(dagkit
     # on a slow machine the scheduler splits blocks too, by the time that it measured, for a reason of its own
     assert first["why"] == "its window was over"
     assert all(split["why"] for split in splits)
-
-
-def test_what_was_split_off_is_what_is_split_next(dagkit, place):
-    """A slot stops where the next one begins: the splits of a block follow one another."""
-    of_first = [split for split in dagkit("splits", place, "--json").document["splits"] if split["block"] == 0]
+    of_first = [split for split in splits if split["block"] == 0]
     assert [split["start"] for split in of_first] == [0, *(split["at"] for split in of_first[:-1])]
-
-
-def test_splits_for_people(dagkit, place):
     header, *rows = dagkit("splits", place).out.splitlines()
     assert header.split() == ["window", "slot", "block", "from", "split", "at", "to", "why", "source"]
-    splits = dagkit("splits", place, "--json").document["splits"]
-    assert "its window was over" in rows[0]
     assert all(split["why"] in row for split, row in zip(splits, rows, strict=True))
+
+
+def test_where_nothing_was_split_or_waits_or_there_is_no_ledger_it_says_so(dagkit, place, tmp_path):
     assert dagkit("splits", place, "--source", "letters").out == "nothing was split\n"
+    assert dagkit("splits", place, "--waiting").out == "no pending work\n"
+    assert dagkit("splits", str(tmp_path / "nowhere")).code == 6
 
 
 def test_what_waits_is_reported_with_what_it_is_expected_to_take(dagkit, tmp_path):
@@ -59,6 +53,7 @@ def test_what_waits_is_reported_with_what_it_is_expected_to_take(dagkit, tmp_pat
     document = dagkit("splits", desk.place, "--waiting", "--json").document
     rest, *others = document["waiting"]
     assert document["schema"] == "dagkit.waiting/1"
+    assert all(each["element"] for each in document["waiting"]), "the ledger has no name for it"
     assert (rest["start"] + rest["positions"], rest["end"], rest["done_positions"]) == (40, 40, rest["start"])
     rate = rest["done_millis"] / rest["done_positions"]
     assert rest["expected_millis"] == pytest.approx(rate * rest["positions"], rel=0.01)
@@ -68,43 +63,23 @@ def test_what_waits_is_reported_with_what_it_is_expected_to_take(dagkit, tmp_pat
     assert f"{rest['done_positions']} in " in first
 
 
-def test_an_element_that_waits_is_reported_by_itself_where_the_ledger_has_no_name_for_it(dagkit, tmp_path):
-    desk = Desk(tmp_path, numbers_collected(RANGES, readers=1, waits_every=5), backend=Hurried)
-    desk.run(windows=1)
-    document = dagkit("splits", desk.place, "--waiting", "--json").document
-    assert all(each["element"] for each in document["waiting"])
-
-
-def test_nothing_waits_at_the_end(dagkit, place):
-    assert dagkit("splits", place, "--waiting").out == "no pending work\n"
-
-
-def test_where_there_is_no_ledger_it_says_so(dagkit, tmp_path):
-    assert dagkit("splits", str(tmp_path / "nowhere")).code == 6
-
-
-def shards(home: Path, *, windows: int | None, kind: Any = ShardReader) -> str:
+def shards(home, *, windows, kind=ShardReader):
     """The folder of an application that reads four rows one by one, each in a window, and two other rows."""
     desk = Desk(home, numbers_of_names(((("x", 4),), (("y", 2),)), kind=kind), until=Until.IDLE, backend=Hurried)
     desk.run(windows=windows)
     return desk.place
 
 
-def test_a_split_of_shares_is_printed_in_percent(dagkit, tmp_path):
+def test_shares_that_were_split_and_that_wait_are_printed_in_percent(dagkit, tmp_path):
     place = shards(tmp_path, windows=1)
     assert dagkit("splits", place).out.splitlines()[1].split()[3:9] == ["0.0", "%", "25.0", "%", "100.0", "%"]
     (split,) = dagkit("splits", place, "--json").document["splits"]
     assert (split["start_share"], split["at_share"], split["end_share"]) == (0.0, 0.25, 1.0)
-
-
-def test_shares_that_wait_are_printed_in_percent(dagkit, tmp_path):
-    place = shards(tmp_path, windows=1)
-    _, rest = dagkit("splits", place, "--waiting").out.splitlines()
-    assert rest.startswith("25.0 %  100.0 %  25.0 % in ")
+    assert dagkit("splits", place, "--waiting").out.splitlines()[1].startswith("25.0 %  100.0 %  25.0 % in ")
     (row,) = dagkit("splits", place, "--waiting", "--json").document["waiting"]
-    shares = [row[name] for name in ("start_share", "end_share", "share", "done_share")]
-    assert shares == [0.25, 1.0, 0.75, 0.25]
-    assert row["positions"] is None
+    shares = [row[name] for name in ("start_share", "end_share", "share", "done_share", "positions")]
+    assert shares == [0.25, 1.0, 0.75, 0.25, None]
+    assert '["x",4][25.0 %, 100.0 %) is pending' in dagkit("ledger", "verify", place, "--complete").err
 
 
 def test_positions_have_no_shares(dagkit, tmp_path):
@@ -131,8 +106,3 @@ def test_shares_are_verified_as_elements(dagkit, tmp_path, *, kind, windows, don
     (proven,) = dagkit("ledger", "verify", place, "--json").document["proven"]
     assert (proven["elements"], proven["waiting_elements"]) == (done, waiting)
     assert (proven["positions"] > 0) is (kind is CountFn)
-
-
-def test_shares_that_wait_are_named_in_percent(dagkit, tmp_path):
-    answer = dagkit("ledger", "verify", shards(tmp_path, windows=1), "--complete")
-    assert '["x",4][25.0 %, 100.0 %) is pending' in answer.err

@@ -12,14 +12,13 @@ from dagkit.observers import run_log
 from tests.engine.changes.test_requests import multiplied
 
 TIMES = {"dt.attr.APPLICATION_NAME": "Times"}
-REFERENCE = Machine("reference")
 
 
-def launched(**options: object) -> None:
-    launch(multiplied(), TIMES, until="once", machine=REFERENCE, path="app", **options)
+def launched(conf=TIMES, **options):
+    launch(multiplied(), conf, until="once", machine=Machine("reference"), path="app", **options)
 
 
-def events(text: str) -> list[str]:
+def events(text):
     return [json.loads(line)["event"] for line in text.splitlines()]
 
 
@@ -31,27 +30,20 @@ def test_the_log_has_the_events_of_all_launches(dagkit, folder):
     assert events(dagkit("logs", "app", "-n", "1", "--json").out) == ["ended"]
 
 
-def test_a_line_is_shown_as_text(dagkit, folder):
+def test_a_line_is_shown_as_text_and_what_no_driver_wrote_as_it_is(dagkit, folder):
     launched()
     (line,) = dagkit("logs", "app", "-n", "1").out.splitlines()
-    assert line.split()[1:3] == ["info", "ended"]
-    assert line.split()[3].startswith("window=")
-
-
-def test_lines_that_no_driver_wrote_are_shown_as_they_are(dagkit, folder):
-    launched()
+    assert (line.split()[1:3], line.split()[3][:7]) == (["info", "ended"], "window=")
+    assert events(dagkit("logs", "app", "-f", "-n", "1", "--json").out) == ["ended"], "following ends, too"
     lines = [b'{"ts": 1, "level": "info", "event": "ended"}', b"[]", b'{"event": "en', b"\xff\x1b[2J", b"[" * 9999]
     with (folder / "app" / "logs" / "driver.log").open("ab") as log:
-        log.write(b"\n".join(lines))
-    shown = dagkit("logs", "app", "-n", "5")
-    assert shown.code == 0
+        log.write(b"\n".join([*lines, b'{"ts": "20']))
+    shown = dagkit("logs", "app", "-n", "6")
     expected = [line.decode(errors="backslashreplace").replace("\x1b", r"\u001b") for line in lines]
-    assert shown.out.splitlines() == expected
-
-
-def test_following_ends_with_the_application(dagkit, folder):
-    launched()
-    assert events(dagkit("logs", "app", "-f", "-n", "1", "--json").out) == ["ended"]
+    assert (shown.code, shown.out.splitlines()) == (0, [*expected, '{"ts": "20'])
+    for file in (folder / "app" / "logs").iterdir():
+        file.unlink()
+    dagkit("logs", "app").fails(6, "app holds no log [application-missing]")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full: use Linux")
@@ -69,14 +61,7 @@ def test_a_failure_and_the_warnings_before_it_are_kept(dagkit, folder, caplog):
         logging.getLogger("dagkit.test").warning("%s is late", "it")
 
     with pytest.raises(OperatorFailed):
-        launch(
-            multiplied(),
-            {**TIMES, "dt.operator.times.prop.factor": "-1"},
-            until="once",
-            machine=REFERENCE,
-            path="app",
-            observers=[warn],
-        )
+        launched({**TIMES, "dt.operator.times.prop.factor": "-1"}, observers=[warn])
     text = dagkit("logs", "app").out
     assert " warning logged it is late logger=" not in text
     assert " warning logged it is late" in text
@@ -88,13 +73,6 @@ def test_the_log_is_divided_into_files_and_read_as_one(dagkit, folder, monkeypat
     launched()
     assert len(list((folder / "app" / "logs").iterdir())) > 1
     assert events(dagkit("logs", "app", "--json").out)[-1] == "ended"
-
-
-def test_a_broken_line_is_shown_as_it_is(dagkit, folder):
-    launched()
-    with (folder / "app" / "logs" / "driver.log").open("a") as log:
-        log.write('{"ts": "20')
-    assert dagkit("logs", "app", "-n", "1").out == '{"ts": "20\n'
 
 
 def test_warnings_still_reach_stderr_where_no_logging_is_set_up(process, folder):
@@ -110,11 +88,3 @@ launch(multiplied(), until="once", machine=Machine("reference"), path="app",
     )
     answer = process(python=("warns.py",))
     assert set(answer.err.splitlines()) == {"late"}
-
-
-def test_without_a_log_the_command_says_where_one_is_kept(dagkit, folder):
-    launched()
-    for file in (folder / "app" / "logs").iterdir():
-        file.unlink()
-    answer = dagkit("logs", "app")
-    assert (answer.code, "app holds no log [application-missing]" in answer.err) == (6, True)

@@ -5,10 +5,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import click
 import pytest
@@ -38,30 +36,22 @@ from tests.processes import limited, run_program
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
+def run_times(looks=((1,), (2,), (3,), (4,)), **options):
+    launch(multiplied(looks), {"dt.attr.APPLICATION_NAME": "Times"}, machine=Machine("reference"), **options)
+
+
 class Running:
     """An application that runs in a thread of this process, until it is asked to stop."""
 
-    def __init__(self, folder: Path, looks: Sequence[tuple[int, ...]] = ((1,), (2,), (3,), (4,))) -> None:
-        self.folder = folder
-        self.looks = looks
-        self.begun = threading.Event()
-        self.thread = threading.Thread(target=self._run, daemon=True)
+    def __init__(self, folder, looks=((1,), (2,), (3,), (4,))):
+        self.folder, self.begun = folder, threading.Event()
+        options = {"path": folder, "observers": [lambda _: self.begun.set()]}
+        self.thread = threading.Thread(target=run_times, args=(looks,), kwargs=options, daemon=True)
 
-    def _run(self) -> None:
-        launch(
-            multiplied(self.looks),
-            {"dt.attr.APPLICATION_NAME": "Times"},
-            machine=Machine("reference"),
-            path=self.folder,
-            observers=[lambda _: self.begun.set()],
-        )
-
-    def stop(self) -> None:
+    def stop(self):
         """Ask it to stop, and wait until it has."""
         store = LocalStore(self.folder)
-        status = read_status(store)
-        assert status is not None
-        ask(store, StopRun(launch=status.driver.launch), datetime.now(UTC))
+        ask(store, StopRun(launch=read_status(store).driver.launch), datetime.now(UTC))
         self.thread.join(within(30))
 
 
@@ -70,7 +60,7 @@ def running(tmp_path):
     yield from until_stopped(Running(tmp_path / "app"))
 
 
-def until_stopped(run: Running) -> Iterator[Running]:
+def until_stopped(run):
     """Start the application, yield it, and stop it."""
     run.thread.start()
     assert run.begun.wait(within(30))
@@ -79,92 +69,54 @@ def until_stopped(run: Running) -> Iterator[Running]:
         run.stop()
 
 
-def test_a_running_application_is_stopped_and_the_command_waits_for_its_end(dagkit, running):
-    answer = dagkit("stop", str(running.folder))
-    running.thread.join(within(30))
-    assert answer.out.startswith("Times stopped after window ")
-    again = dagkit("stop", str(running.folder))
-    assert (again.code, again.err.partition("\n")[0]) == (
-        8,
-        "Times is not running; its last launch: stopped [request-unanswered]",
-    )
-
-
-def test_the_status_names_the_process_and_the_state(dagkit, running):
-    answer = dagkit("status", str(running.folder))
-    assert answer.out.startswith("Times: ")
-    assert f"; process {os.getpid()} of " in answer.out
-    document = dagkit("status", str(running.folder), "--json").document
+def test_a_running_application_is_shown_and_stopped_and_the_command_waits_for_its_end(dagkit, running):
+    place = str(running.folder)
+    answer, document = dagkit("status", place), dagkit("status", place, "--json").document
+    assert (answer.out[:7], f"; process {os.getpid()} of " in answer.out) == ("Times: ", True)
     assert (document["schema"], document["presence"]) == ("dagkit.status/1", "here")
     assert document["driver"]["pid"] == os.getpid()
+    shown = dagkit("top", place, "--count", "2", "--every", "0.2", "--json").out
+    assert shown.count('"schema": "dagkit.status/1"') == 2
+    answer = dagkit("stop", place)
+    running.thread.join(within(30))
+    assert answer.out.startswith("Times stopped after window ")
+    dagkit("stop", place).fails(8, "Times is not running; its last launch: stopped [request-unanswered]")
+    assert dagkit("top", place).out.count("Times: stopped; process ") == 1
 
 
 def test_a_request_to_stop_is_not_for_a_later_launch(tmp_path):
-    launch(multiplied(), until="once", machine=Machine("reference"), path=tmp_path / "app")
+    run_times(until="once", path=tmp_path / "app")
     store = Ledger.open(tmp_path / "app").store
-    before = read_status(store)
-    assert before is not None
-    late = ask(store, StopRun(launch=before.driver.launch), datetime.now(UTC))
-    launch(multiplied(), until="once", machine=Machine("reference"), path=tmp_path / "app")
-    status, reply = read_status(store), reply_to(store, late)
-    assert status is not None
-    assert reply is not None
-    assert (status.state, reply.done) == ("stopped", False)
+    late = ask(store, StopRun(launch=read_status(store).driver.launch), datetime.now(UTC))
+    run_times(until="once", path=tmp_path / "app")
+    assert (read_status(store).state, reply_to(store, late).done) == ("stopped", False)
 
 
 def test_applications_are_listed_with_their_states(dagkit, folder):
-    launch(multiplied(), {"dt.attr.APPLICATION_NAME": "Times"}, until="once", machine=Machine("reference"))
+    run_times(until="once")
     Ledger.create(folder / ".dagkit" / "Old")
     (folder / ".dagkit" / "no application").mkdir()
     header, *rows = [line.split() for line in dagkit("ls").out.splitlines()]
     assert header == ["application", "state", "window", "pending", "since", "folder"]
-    assert [(row[0], row[1], row[-1]) for row in rows] == [
-        ("Old", "unknown", ".dagkit/Old"),
-        ("Times", "stopped", ".dagkit/Times"),
+    listed = [("Old", "unknown", ".dagkit/Old"), ("Times", "stopped", ".dagkit/Times")]
+    assert [(row[0], row[1], row[-1]) for row in rows] == listed
+    assert [each["path"] for each in dagkit("ls", "--json").document["applications"]] == [
+        place for _, _, place in listed
     ]
-    listed = dagkit("ls", "--json").document["applications"]
-    assert [each["path"] for each in listed] == [".dagkit/Old", ".dagkit/Times"]
     assert dagkit("ls", ".dagkit/Times").out.splitlines()[1].split()[0] == "Times"
 
 
-def test_without_a_status_the_command_says_what_to_do(dagkit, folder):
+def test_without_a_status_the_command_says_what_to_do_or_which_folder_is_meant(dagkit, folder):
     Ledger.create(folder / "app")
-    answer = dagkit("status", "app")
-    assert (answer.code, answer.err.partition("\n")[0].rpartition("/")[2]) == (
-        6,
-        "app has no status: no launch has written one [application-missing]",
-    )
-
-
-def test_for_the_name_of_an_application_its_folder_is_suggested(dagkit, folder):
+    dagkit("status", "app").fails(6, "app has no status: no launch has written one [application-missing]")
     Ledger.create(folder / ".dagkit" / "Times")
-    answer = dagkit("status", "Times")
-    assert (answer.code, answer.err) == (
-        6,
-        "there is no file or folder 'Times' [application-missing]\n  help: did you mean .dagkit/Times?\n",
-    )
-
-
-def test_an_application_that_was_launched_in_another_folder_is_suggested(dagkit, folder):
+    missing = "there is no file or folder 'Times' [application-missing]\n  help: did you mean .dagkit/Times?\n"
+    dagkit("status", "Times").fails(6, missing)
     dagkit("new", "words", "--launch")
-    assert "words/.dagkit/Words" in dagkit("ls", "words").out
-    assert "words/.dagkit/Words" in dagkit("ls", "words/.dagkit").out
-    answer = dagkit("status", "words")
-    assert answer.code == 6
-    assert answer.err == (
-        "Words was launched in another folder: .dagkit/Words does not exist here [application-missing]\n"
-        "  help: did you mean words/.dagkit/Words?\n"
-    )
-
-
-def test_top_ends_with_the_application_and_prints_a_block_each_time(dagkit, folder):
-    launch(multiplied(), {"dt.attr.APPLICATION_NAME": "Times"}, until="once", machine=Machine("reference"), path="app")
-    assert dagkit("top", "app").out.count("Times: stopped; process ") == 1
-
-
-def test_top_shows_the_figures_as_often_as_it_is_asked(dagkit, running):
-    shown = dagkit("top", str(running.folder), "--count", "2", "--every", "0.2", "--json").out
-    assert shown.count('"schema": "dagkit.status/1"') == 2
+    for place in ("words", "words/.dagkit"):
+        assert "words/.dagkit/Words" in dagkit("ls", place).out
+    elsewhere = "Words was launched in another folder: .dagkit/Words does not exist here [application-missing]\n"
+    dagkit("status", "words").fails(6, f"{elsewhere}  help: did you mean words/.dagkit/Words?\n")
 
 
 KILLED = """
@@ -179,31 +131,19 @@ launch(multiplied(), {"dt.attr.APPLICATION_NAME": "Times"}, machine=Machine("ref
 
 @pytest.mark.slow
 def test_a_killed_application_is_listed_as_killed_and_blocks_no_launch(dagkit, folder):
-    path = os.pathsep.join(filter(None, sys.path))
+    own = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with limited(
-        subprocess.Popen(  # noqa: S603 - this very Python
-            [sys.executable, "-c", KILLED], stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
-        ),
+        subprocess.Popen([sys.executable, "-c", KILLED], stdout=subprocess.PIPE, text=True, env=own),  # noqa: S603
         50,
     ) as driver:
-        assert driver.stdout is not None
         assert any(line.startswith("Committed") for line in driver.stdout)
-        refused = dagkit("launch", "missing.py", "--reference")
-        assert refused.code == 6
         answer = dagkit("kill", "app")
         assert answer.out.startswith(f"Times: process {driver.pid} was killed; the next launch resumes after window ")
     assert dagkit("status", "app").out.startswith("Times: killed; process ")
     assert dagkit("kill", "app").code == 8
     assert answer.out.endswith(f" window {newest_checkpoint(Ledger.open('app')).window}\n")
-    launched = launch(
-        multiplied(),
-        {"dt.attr.APPLICATION_NAME": "Times"},
-        until="once",
-        machine=Machine("reference"),
-        path="app",
-    )
+    run_times(until="once", path="app")
     assert dagkit("status", "app").out.startswith("Times: stopped; process ")
-    assert launched.window_id >= 1
 
 
 KILLS_ITSELF = KILLED.replace("import sys", "import os, signal").replace(
@@ -215,10 +155,8 @@ KILLS_ITSELF = KILLED.replace("import sys", "import os, signal").replace(
 
 @pytest.mark.slow
 def test_of_a_killed_driver_the_status_says_since_when_and_what_the_ledger_holds(dagkit, folder):
-    path = os.pathsep.join(filter(None, sys.path))
-    killed = run_program(
-        [sys.executable, "-c", KILLS_ITSELF], check=False, env={**os.environ, "PYTHONPATH": path}, seconds=50
-    )
+    own = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    killed = run_program([sys.executable, "-c", KILLS_ITSELF], check=False, env=own, seconds=50)
     assert killed.returncode == -signal.SIGKILL
     (last,) = [entry for entry in history(Ledger.open("app")) if entry.checkpoint.window == 2]
     lines = dagkit("status", "app").out.splitlines()
@@ -231,37 +169,24 @@ def test_of_a_killed_driver_the_status_says_since_when_and_what_the_ledger_holds
     document = dagkit("status", "app", "--json").document
     assert (document["presence"], document["shown_state"], document["last_window"]) == ("gone", "killed", 2)
     assert datetime.fromisoformat(document["last_sign"]) >= last.committed
-    (listed,) = dagkit("ls", "app", "--json").document["applications"]
-    assert listed["last_window"] == 2
+    assert [listed["last_window"] for listed in dagkit("ls", "app", "--json").document["applications"]] == [2]
     assert dagkit("ls", "app").out.splitlines()[1].split()[:3] == ["Times", "killed", "2"]
 
 
-def test_of_a_silent_driver_the_status_says_where_to_look(dagkit, folder):
-    store = Ledger.create(folder / "app").store
-    store.replace(STATUS, first_snapshot(host="etl-1").model_dump_json().encode())
+def test_a_driver_of_another_host_is_not_killed_and_shown_as_silent_if_it_fell_silent(dagkit, folder):
+    store, elsewhere = Ledger.create(folder / "app").store, first_snapshot(host="etl-1")
+    store.replace(STATUS, elsewhere.model_dump_json().encode())
+    seen = SeenRun.of(store, NOON + 2 * RECENT)
+    assert (seen.state, seen.runs) == ("silent", False)
     lines = dagkit("status", "app").out.splitlines()
-    pid = first_snapshot().driver.pid
     assert lines[3].startswith("not running: its last sign of life is of ")
     assert lines[4:6] == [
-        f"process {pid} may be cut off from the folder, and still run on etl-1",
+        f"process {elsewhere.driver.pid} may be cut off from the folder, and still run on etl-1",
         "help: end it there if it runs, and launch again: the next launch begins again, and no record is lost",
     ]
-
-
-def test_an_application_of_another_host_is_not_killed(dagkit, folder):
-    store = Ledger.create(folder / "app").store
-    elsewhere = first_snapshot(host="etl-1").model_copy(update={"at": datetime.now(UTC)})
-    store.replace(STATUS, elsewhere.model_dump_json().encode())
-    answer = dagkit("kill", "app")
-    assert (answer.code, answer.err.startswith("App runs on etl-1, not on this host, ")) == (2, True)
-
-
-def test_a_driver_of_another_host_that_fell_silent_is_shown_as_silent(folder):
-    store = Ledger.create(folder / "app").store
-    store.replace(STATUS, first_snapshot(host="etl-1").model_dump_json().encode())
-    seen = SeenRun.of(store, NOON + 2 * RECENT)
-    assert seen is not None
-    assert (seen.state, seen.runs) == ("silent", False)
+    now = elsewhere.model_copy(update={"at": datetime.now(UTC)})
+    store.replace(STATUS, now.model_dump_json().encode())
+    dagkit("kill", "app").fails(2, "App runs on etl-1, not on this host, ")
 
 
 def test_the_figures_of_a_run_are_lines_and_a_table():
@@ -289,11 +214,8 @@ def test_of_an_error_of_several_lines_the_first_is_shown():
     assert shown.endswith(" in window 1: Loud failed: IndexError; `dagkit logs` prints the rest")
 
 
-@pytest.mark.parametrize(("alias", "command"), ALIASES.items())
-def test_other_names_lead_to_the_same_command(alias, command):
+def test_other_names_lead_to_the_same_command_and_are_not_in_the_list_of_commands():
     context = click.Context(main)
-    assert main.get_command(context, alias) is main.get_command(context, command)
-
-
-def test_other_names_are_not_in_the_list_of_commands():
-    assert not ALIASES.keys() & set(main.list_commands(click.Context(main)))
+    for alias, command in ALIASES.items():
+        assert main.get_command(context, alias) is main.get_command(context, command)
+    assert not ALIASES.keys() & set(main.list_commands(context))

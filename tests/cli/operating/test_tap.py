@@ -17,11 +17,18 @@ def running(tmp_path):
     yield from until_stopped(Running(tmp_path / "app", [(number,) for number in range(3600)]))
 
 
-def test_items_are_shown_until_the_limit(dagkit, running):
-    answer = dagkit("tap", str(running.folder), "script", "--limit", "1")
-    assert (answer.code, answer.err) == (0, "")
-    assert answer.out.startswith("window ")
+def test_items_are_shown_until_the_limit_and_none_of_an_application_that_does_not_run(dagkit, running):
+    place = str(running.folder)
+    answer = dagkit("tap", place, "script", "--limit", "1")
+    assert (answer.code, answer.err, answer.out[:7]) == (0, "", "window ")
     assert answer.out.rstrip().partition(": ")[2].isdecimal()
+    document = json.loads(dagkit("tap", place, "times", "--limit", "1", "--json").out)
+    assert document["window"] > 0
+    assert [one["operator"] for one in document["items"]] == ["times"]
+    dagkit("tap", place, "tims").fails(3, "there is no stream 'tims' [request-refused]")
+    dagkit("stop", place)
+    running.thread.join(within(30))
+    assert dagkit("tap", place, "times").code == 8
 
 
 @pytest.mark.trial
@@ -32,20 +39,3 @@ def test_items_are_shown_until_the_application_ends(dagkit, running):
     join(stopping, seconds=50)
     assert (answer.code, answer.err) == (0, "the application has ended\n")
     assert answer.out.startswith("window ")
-
-
-def test_the_document_names_the_window(dagkit, running):
-    document = json.loads(dagkit("tap", str(running.folder), "times", "--limit", "1", "--json").out)
-    assert document["window"] > 0
-    assert [one["operator"] for one in document["items"]] == ["times"]
-
-
-def test_an_unknown_stream_is_refused(dagkit, running):
-    answer = dagkit("tap", str(running.folder), "tims")
-    assert (answer.code, answer.err.splitlines()[0]) == (3, "there is no stream 'tims' [request-refused]")
-
-
-def test_an_application_that_does_not_run_has_no_items(dagkit, running):
-    dagkit("stop", str(running.folder))
-    running.thread.join(within(30))
-    assert dagkit("tap", str(running.folder), "times").code == 8

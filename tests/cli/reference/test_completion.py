@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -25,13 +24,13 @@ _TO_START, _TO_END = b"\x01", b"\x05"
 class Shell:
     """An interactive bash with the completion of dagkit."""
 
-    def __init__(self, terminal: int) -> None:
+    def __init__(self, terminal):
         self._terminal = terminal
         self._printed = b""
         for line in ("bind 'set bell-style none' 'set enable-bracketed-paste off'", 'eval "$(dagkit completion bash)"'):
             os.write(terminal, line.encode() + b"\n")
 
-    def completed(self, begun: str) -> str:
+    def completed(self, begun):
         """The line after the Tab key."""
         # the quotes within the words keep them out of the echo of what is typed
         os.write(self._terminal, begun.encode() + b"\t" + _TO_START + b"echo 'beg''in' " + _TO_END + b" 'en''d'\n")
@@ -50,40 +49,33 @@ def shell(folder):
     assert bash is not None, "the tests need bash"
     ours, theirs = pty.openpty()
     search = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    with subprocess.Popen(  # noqa: S603 - a shell without files of the user
-        [bash, "--norc", "--noprofile", "-i"],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        cwd=folder,
-        env={"PATH": search, "HOME": str(folder), "TERM": "dumb", "PS1": "", "HISTFILE": ""},
-        start_new_session=True,
-    ) as process:
+    own = {"PATH": search, "HOME": str(folder), "TERM": "dumb", "PS1": "", "HISTFILE": ""}
+    streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+    command = [bash, "--norc", "--noprofile", "-i"]  # a shell without files of the user
+    with subprocess.Popen(command, cwd=folder, env=own, start_new_session=True, **streams) as process:  # noqa: S603
         os.close(theirs)
         try:
             yield Shell(ours)
         finally:
-            with suppress(ProcessLookupError):
-                process.kill()
+            process.kill()
             os.close(ours)
 
 
-def test_commands_and_options_are_completed(shell):
-    assert shell.completed("dagkit valid") == "dagkit validate"
-    assert shell.completed("dagkit launch --metrics-p") == "dagkit launch --metrics-port"
-    assert shell.completed("dagkit ledger veri") == "dagkit ledger verify"
-    assert shell.completed("dagkit launch --log js") == "dagkit launch --log json"
+COMPLETED = {
+    "valid": "validate",
+    "launch --metrics-p": "launch --metrics-port",
+    "ledger veri": "ledger verify",
+    "launch --log js": "launch --log json",
+    "status Line": "status .dagkit/LineFilter",
+    "status ": "status .dagkit/LineFilter",
+    "items .dagkit/L": "items .dagkit/LineFilter",
+    "launch wor": "launch word_count.py",
+    "status wor": "status word_count.py",
+}
 
 
-def test_launched_applications_are_completed_by_name_and_by_folder(shell, folder):
+def test_commands_options_launched_applications_and_files_are_completed(shell, folder, write):
     Ledger.create(folder / ".dagkit" / "LineFilter")
     (folder / ".dagkit" / "LineNothing").mkdir()
-    assert shell.completed("dagkit status Line") == "dagkit status .dagkit/LineFilter"
-    assert shell.completed("dagkit status ") == "dagkit status .dagkit/LineFilter"
-    assert shell.completed("dagkit items .dagkit/L") == "dagkit items .dagkit/LineFilter"
-
-
-def test_files_are_completed_where_no_application_fits(shell, write):
     write("word_count.py", "")
-    assert shell.completed("dagkit launch wor") == "dagkit launch word_count.py"
-    assert shell.completed("dagkit status wor") == "dagkit status word_count.py"
+    assert {begun: shell.completed(f"dagkit {begun}").removeprefix("dagkit ") for begun in COMPLETED} == COMPLETED

@@ -47,27 +47,17 @@ def test_the_console_of_a_folder_answers_until_it_is_interrupted(ran, folder, nu
             console.kill()
 
 
-def test_a_folder_without_a_ledger_is_refused(dagkit):
-    refused = dagkit("console", "nowhere")
-    assert (refused.code, "application-missing" in refused.err) == (6, True)
-    assert "give the folder that it runs in, which holds a ledger" in refused.err
+def test_without_a_ledger_and_with_wrong_options_there_is_no_console(dagkit, word_count):
+    folder = "give the folder that it runs in, which holds a ledger"
+    dagkit("console", "nowhere").fails(6, "application-missing", folder)
+    dagkit("console", word_count).fails(6, "chain-missing")
+    for wrong in ("--console=70000", "--console=x", "--allow-control"):
+        assert dagkit("launch", wrong, word_count).code == 2
 
 
-def test_an_application_that_was_never_launched_is_refused(dagkit, word_count):
-    refused = dagkit("console", word_count)
-    assert (refused.code, "chain-missing" in refused.err) == (6, True)
-
-
-def test_a_launch_with_a_console_prints_its_address(dagkit, word_count, write):
-    write("input/a.txt", "one two two\n")
+def test_a_launch_with_a_console_prints_its_address(dagkit, word_count):
     launched = dagkit("launch", "--console", word_count, "--once", "--reference")
-    assert launched.code == 0
-    assert ADDRESS.search(launched.err)
-
-
-@pytest.mark.parametrize("given", ["--console=70000", "--console=x", "--allow-control"])
-def test_wrong_options_of_the_console_are_wrong_usage(dagkit, word_count, given):
-    assert dagkit("launch", given, word_count).code == 2
+    assert (launched.code, bool(ADDRESS.search(launched.err))) == (0, True)
 
 
 def test_a_taken_port_is_one_sentence_before_anything_runs(dagkit, ran, word_count):

@@ -40,7 +40,7 @@ print("the summary")
 """
 
 
-def launched(folder: Path, *, stdout: int | None = None) -> str:
+def launched(folder, *, stdout=None):
     """What the program shows on a terminal, with `^` for each line that is taken back."""
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'operators'}", "TERM": "xterm", "COLUMNS": "120"}
     shown = on_terminal([sys.executable, "-c", ON_A_TERMINAL], folder, environment, stdout=stdout)
@@ -68,30 +68,25 @@ def test_results_in_a_file_are_not_shown_on_the_terminal(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("output", "backend", "term", "is_terminal"),
+    ("output", "backend", "term", "is_terminal", "is_shown"),
     [
-        (Output(), "spark", "xterm", False),
-        (Output(), "spark", "dumb", True),
-        (Output(), "spark", None, True),
-        (Output(), "reference", "xterm", True),
-        (Output(verbosity=1), "spark", "xterm", True),
-        (Output(verbosity=-1), "spark", "xterm", True),
-        (Output(as_json=True), "spark", "xterm", True),
-        (Output(report=lambda *_, **__: None), "spark", "xterm", True),
+        (Output(), "spark", "xterm", True, True),
+        (Output(), "spark", "xterm", False, False),
+        (Output(), "spark", "dumb", True, False),
+        (Output(), "spark", None, True, False),
+        (Output(), "reference", "xterm", True, False),
+        (Output(verbosity=1), "spark", "xterm", True, False),
+        (Output(verbosity=-1), "spark", "xterm", True, False),
+        (Output(as_json=True), "spark", "xterm", True, False),
+        (Output(report=lambda *_, **__: None), "spark", "xterm", True, False),
     ],
 )
-def test_a_table_is_not_shown(monkeypatch, output, backend, term, is_terminal):
+def test_a_table_is_shown_on_a_terminal(monkeypatch, *, output, backend, term, is_terminal, is_shown):
     monkeypatch.setattr(live_table, "is_terminal", lambda _: is_terminal)
     monkeypatch.delenv("TERM", raising=False)
     if term is not None:
         monkeypatch.setenv("TERM", term)
-    assert not live_table.has_live_table(output, backend)
-
-
-def test_a_table_is_shown_on_a_terminal(monkeypatch):
-    monkeypatch.setattr(live_table, "is_terminal", lambda _: True)
-    monkeypatch.setenv("TERM", "xterm")
-    assert live_table.has_live_table(Output(), "spark")
+    assert live_table.has_live_table(output, backend) is is_shown
 
 
 def test_a_table_replaces_the_lines_about_windows(capsys, monkeypatch):
@@ -114,7 +109,7 @@ def test_the_own_terminal_shows_the_step_of_the_start_and_then_the_figures():
     run = RunPicture(SetClock(), first_snapshot(), compile_application(numbers_collected(((9,),))).plan)
     first = run.snapshot()
 
-    def seen() -> str:
+    def seen():
         return own_picture(run.snapshot().model_copy(update={"at": first.since + timedelta(seconds=4)}))
 
     assert seen() == "App: starting, launched 4 s ago"

@@ -1,9 +1,7 @@
 """A launch without permission for a file or folder names it with a code; after permission is given, nothing is lost."""
 
-import subprocess
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
@@ -26,7 +24,7 @@ os.execv(sys.executable, [sys.executable, "-m", "dagkit.cli", *sys.argv[1:]])
 """
 
 
-def launched(folder: Path) -> subprocess.CompletedProcess[str]:
+def launched(folder):
     """Launch the application in a process that obeys permissions, also if root runs the tests."""
     command: Sequence[str] = ("launch", "app.py", "--reference", "--once", "-q")
     return run_program([sys.executable, "-c", OBEYING, *command], cwd=folder, check=False, seconds=50)

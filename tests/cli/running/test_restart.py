@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dagkit.engine.reports.run_events import Committed, Observer
+from dagkit.engine.reports.run_events import Committed
 from dagkit.launching import Machine, launch
 from tests.engine.cast import numbers_collected
 from tests.launching.test_restarting import KILLED
@@ -16,16 +16,9 @@ from tests.processes import run_program
 pytestmark = pytest.mark.slow
 
 
-def run_numbers(looks: tuple[tuple[int, ...], ...], *observers: Observer) -> None:
-    launch(
-        numbers_collected(looks),
-        {"dt.attr.APPLICATION_NAME": "Numbers"},
-        until="once",
-        machine=Machine("reference"),
-        path="app",
-        durable=False,
-        observers=observers,
-    )
+def run_numbers(looks, *observers):
+    options = {"machine": Machine("reference"), "path": "app", "durable": False, "observers": observers}
+    launch(numbers_collected(looks), {"dt.attr.APPLICATION_NAME": "Numbers"}, until="once", **options)
 
 
 @pytest.fixture
@@ -35,21 +28,22 @@ def place(tmp_path):
     return str(tmp_path / "app")
 
 
-def test_it_says_what_it_will_do_and_does_it(dagkit, place):
+def test_it_says_what_it_will_do_and_does_it_but_not_without_yes(dagkit, place):
+    answer = dagkit("restart", place, "--from", "1")
+    assert (answer.code, answer.err.splitlines()[-1]) == (2, "nothing was changed: --yes restarts without asking")
+    assert [path.name for path in Path(place).parent.glob("app*")] == ["app"]
     answer = dagkit("restart", place, "--from", "1", "--yes")
     assert answer.err.splitlines() == [
         "Numbers will resume after window 1: what windows 2 to 3 processed is processed again",
         "  its folder is renamed to app.TIME and kept",
     ]
     assert answer.out.startswith("Numbers resumes after window 1; the earlier run is in ")
-    again = dagkit("restart", place, "--from", "1", "--yes")
-    assert (again.code, again.err.partition("\n")[0]) == (3, "window 1 is the last one [restart-refused]")
+    dagkit("restart", place, "--from", "1", "--yes").fails(3, "window 1 is the last one [restart-refused]\n")
 
 
 PARTS = """
 from dagkit import Dag, InputOperator, OutputPort, State
 from dagkit_operators import Map, PartWriter
-
 
 class Numbers(InputOperator):
     kind = "test.restarted-numbers/1"
@@ -60,7 +54,6 @@ class Numbers(InputOperator):
         if self.sent < 3:
             self.sent += 1
             self.output.emit(self.sent)
-
 
 def populate_dag(dag: Dag, conf) -> None:
     writer = PartWriter(file_path="out", file_name="{window}/{partition}-{number}", rotation_windows=1)
@@ -94,30 +87,17 @@ def test_the_command_that_the_message_names_finishes_a_killed_restart(dagkit, wr
     assert states == {(False, False), (True, True), (False, True)}
 
 
-def test_without_a_terminal_and_without_yes_it_changes_nothing(dagkit, place):
-    answer = dagkit("restart", place, "--from", "1")
-    assert (answer.code, answer.err.splitlines()[-1]) == (2, "nothing was changed: --yes restarts without asking")
-    assert [path.name for path in Path(place).parent.glob("app*")] == ["app"]
-
-
 def test_the_document_names_both_folders(dagkit, place):
     document = dagkit("restart", place, "--from", "2", "--yes", "--json").document
     assert Path(document.pop("kept")).is_dir()
-    assert document == {
-        "schema": "dagkit.restart/1",
-        "application": "Numbers",
-        "place": place,
-        "window": 2,
-        "last": 3,
-        "withdrawn": [],
-        "missing": [],
-    }
+    windows = {"window": 2, "last": 3, "withdrawn": [], "missing": []}
+    assert document == {"schema": "dagkit.restart/1", "application": "Numbers", "place": place, **windows}
 
 
 def test_a_running_application_is_not_restarted(dagkit, tmp_path):
     codes = []
 
-    def restart_it(event: object) -> None:
+    def restart_it(event):
         if isinstance(event, Committed):
             codes.append(dagkit("restart", str(tmp_path / "app"), "--from", "1", "--yes").code)
 

@@ -11,7 +11,6 @@ from dagkit import *
 from dagkit.errors import InputUnreadable
 from dagkit_operators import Items
 
-
 class Refusing(Operator):
     input = InputPort[str]()
     password: SecretStr = SecretStr("hunter2")
@@ -21,7 +20,6 @@ class Refusing(Operator):
 
     def teardown(self) -> None:
         raise OSError("cannot log hunter2 out")
-
 
 class App(StreamingApplication):
     def populate_dag(self, dag, conf):
@@ -44,15 +42,11 @@ def test_a_failed_launch_prints_no_secret(dagkit, options):
     assert "hunter2" not in answer.out + answer.err
 
 
-def test_each_field_of_the_document_is_masked(dagkit):
+def test_each_field_of_the_document_and_lines_of_the_log_are_masked(dagkit):
     document = dagkit(*LAUNCH, "--json").document
     assert document["problem"] == "Refusing cannot read ftp://**********@host"
     assert document["help"] == "let ftp://**********@host be read"
-
-
-def test_lines_of_the_log_are_masked(dagkit):
     lines = [json.loads(line) for line in dagkit(*LAUNCH, "--log", "json").err.splitlines()]
-    logged = [line for line in lines if line["event"] == "logged"]
-    assert ["OSError: cannot log ********** out" in line["exception"] for line in logged] == [True]
-    (stopped,) = (line for line in lines if line["event"] == "stopped")
-    assert stopped["help"] == "let ftp://**********@host be read"
+    (logged,), (stopped,) = ([line for line in lines if line["event"] == event] for event in ("logged", "stopped"))
+    assert "OSError: cannot log ********** out" in logged["exception"]
+    assert stopped["help"] == document["help"]

@@ -13,21 +13,17 @@ import pytest
 
 from tests.cli.conftest import ROOT
 from tests.patience import PATIENT, within
-from tests.processes import next_line, run_program
+from tests.processes import below, next_line
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 WITHIN = within(120)
 
 APP = """
-import os
-import sys
+import os, sys
 from dataclasses import replace
-
-from dagkit import Config, Dag, InputPort, OperatorContext, OutputPort, RowOperator, StatelessPartitioner
-from dagkit import StreamingApplication
+from dagkit import InputPort, OperatorContext, OutputPort, RowOperator, StatelessPartitioner
 from dagkit_operators import FileSplitterInput, LineReader, Record, RecordWriter
-
 
 class Show(RowOperator):
     kind = "test.show/1"
@@ -40,17 +36,11 @@ class Show(RowOperator):
         prepared = "dagkit_operators.sql.reader" in sys.modules, "DAGKIT_KEPT_JAVA" in os.environ
         yield replace(item, value=f"{item.value} SUFFIX {len(seen)} {prepared}")
 
-
-class Shown(StreamingApplication):
-    def populate_dag(self, dag: Dag, conf: Config) -> None:
-        splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}))
-        reader = dag.add_operator("Reader", LineReader())
-        show = dag.add_operator("Show", Show())
-        writer = dag.add_operator("Writer", RecordWriter(file_path="out"))
-        dag.set_operator_attribute(show, OperatorContext.PARTITIONER, StatelessPartitioner(SLOTS))
-        dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
-        dag.add_stream("lines", reader.messages, show.input)
-        dag.add_stream("shown", show.output, writer.input)
+def populate_dag(dag, conf) -> None:
+    splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}))
+    show = dag.add_operator("Show", Show())
+    dag.set_operator_attribute(show, OperatorContext.PARTITIONER, StatelessPartitioner(SLOTS))
+    splitter >> dag.add_operator("Reader", LineReader()) >> show >> dag.add_operator("W", RecordWriter(file_path="out"))
 """
 
 
@@ -61,32 +51,26 @@ class Folder:
     started: list["subprocess.Popen[str]"] = field(default_factory=list)
     edits: int = 0
 
-    def dagkit(self, *arguments: str) -> "subprocess.Popen[str]":
+    def dagkit(self, *arguments):
+        path = os.pathsep.join([str(ROOT), str(ROOT / "operators")])
+        own = {"PATH": os.environ["PATH"], "HOME": str(Path.home()), "PYTHONPATH": path}
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         process = subprocess.Popen(  # noqa: S603 - this very Python
             [sys.executable, "-m", "dagkit.cli", *arguments],
             cwd=self.path,
-            env={
-                "PATH": os.environ["PATH"],
-                "HOME": str(Path.home()),
-                "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "operators")]),
-                "XDG_RUNTIME_DIR": self.runtime,
-                **PATIENT,
-            },
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+            env={**own, "XDG_RUNTIME_DIR": self.runtime, **PATIENT},
+            **streams,
         )
         self.started.append(process)
         return process
 
-    def launched(self, *options: str) -> tuple[int, str]:
+    def launched(self, *options):
         """The exit code of a launch, and its messages."""
         process = self.dagkit("launch", "app.py", "--once", "-v", *options)
         _, err = process.communicate(timeout=WITHIN)
         return process.returncode, err
 
-    def edited(self, suffix: str, new_file: str = "", before: str = "", slots: str = "1") -> None:
+    def edited(self, suffix, new_file="", before="", slots="1"):
         """Let the application append another suffix, and do this before, for one more file."""
         code = APP.replace("SUFFIX", suffix).replace("seen.append", f"{before}seen.append").replace("SLOTS", slots)
         (self.path / "app.py").write_text(code)
@@ -96,7 +80,7 @@ class Folder:
         if new_file:
             (self.path / "in" / f"{new_file}.txt").write_text("line\n")
 
-    def held(self, suffix: str) -> "subprocess.Popen[str]":
+    def held(self, suffix):
         """A launch that does not end by itself, and of which a worker waits for the file `gate`."""
         for name in ("reached", "gate"):
             if not (self.path / name).exists():
@@ -108,7 +92,7 @@ class Folder:
         os.close(reached)
         return launch
 
-    def written(self) -> list[str]:
+    def written(self):
         return sorted(line for file in (self.path / "out").rglob("*") for line in file.read_text().splitlines())
 
 
@@ -165,7 +149,7 @@ def test_launches_share_spark_and_nothing_else(folder):
 
     # kill -9 of the warm driver in the middle of a launch: the launch ends, and so does every process of the driver
     stopped = folder.held("four")
-    started = [os.pidfd_open(process) for process in descendants(driver.pid)]
+    started = [os.pidfd_open(process) for process in below(driver.pid)]
     driver.send_signal(signal.SIGKILL)
     _, err = stopped.communicate(timeout=WITHIN)
     assert (stopped.returncode, "its Java process has ended [spark-ended]" in err) == (9, True), err
@@ -175,14 +159,3 @@ def test_launches_share_spark_and_nothing_else(folder):
     folder.edited("five")
     assert folder.launched("--reference")[0] == 0
     assert folder.written() == sorted(["line five 1 (False, False)", *written])
-
-
-def descendants(process: int) -> list[int]:
-    """The processes that a process has started, and that these have."""
-    listed = run_program(["ps", "-eo", "pid=,ppid="], seconds=120)
-    parents = {int(child): int(parent) for child, parent in map(str.split, listed.stdout.splitlines())}
-    found, new = [], {process}
-    while new:
-        new = {child for child, parent in parents.items() if parent in new}
-        found += new
-    return found

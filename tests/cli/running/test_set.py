@@ -1,14 +1,11 @@
 """`dagkit set` and `dagkit scale set`: a running application is asked, and answers."""
 
 import threading
-from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
 from dagkit.api.running import Until
-from dagkit.engine.run.loop import Loop
 from dagkit.launching import launch
 from dagkit.machine import Machine
 from tests.engine.cast import Desk
@@ -25,7 +22,7 @@ def populate_dag(dag: Dag, conf: Config) -> None:
 
 
 @contextmanager
-def running(home: Path) -> Iterator[Loop]:
+def running(home):
     """An application that runs in its own thread until the block ends."""
     desk = Desk(home, multiplied(), until=Until.STOPPED)
     loop = desk.loop()
@@ -40,30 +37,31 @@ def running(home: Path) -> Iterator[Loop]:
 
 
 def test_a_property_is_set_in_an_application_that_runs(dagkit, tmp_path):
+    path = str(tmp_path / "app")
     with running(tmp_path) as loop:
-        answer = dagkit("set", str(tmp_path / "app"), "times", "factor", "10")
+        answer = dagkit("set", path, "times", "factor", "10")
         assert answer.out.startswith("times.factor is 10 from window ")
         assert answer.out.endswith(" on (before: 1)\n")
         assert loop.run_state.program.operators["times"][0].factor == 10
-        refused = dagkit("set", str(tmp_path / "app"), "times", "faktor", "10")
-        assert refused.code == 3
-        assert "did you mean 'factor'?" in refused.err
+        assert dagkit("set", path, "times", "Fac_Tor", "10").out.startswith("times.factor is 10 from window ")
+        assert dagkit("set", path, "times", "FACTOR", "11", "--json").document["name"] == "factor"
+        refused = dagkit("set", path, "times", "faktor", "10")
+        refused.fails(3, "did you mean 'factor'?")
         assert refused.err.splitlines()[0].count("[") == 1, "it has one code"
 
 
-def test_what_was_set_is_named_as_its_class_spells_it(dagkit, tmp_path):
-    path = str(tmp_path / "app")
-    with running(tmp_path):
-        assert dagkit("set", path, "times", "Fac_Tor", "10").out.startswith("times.factor is 10 from window ")
-        assert dagkit("set", path, "times", "FACTOR", "11", "--json").document["name"] == "factor"
+VERBS = [("set", "app", "times", "factor", "10"), ("scale", "set", "app", "times", "3")]
 
 
-@pytest.mark.parametrize("verb", [("set", "app", "times", "factor", "10"), ("scale", "set", "app", "times", "3")])
+def asked(place, verb):
+    """The arguments of a request to an application in a place."""
+    return [str(place) if part == "app" else part for part in verb]
+
+
+@pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("seconds", ["1e400", "inf", "nan", "1e9", "-1"])
 def test_a_wait_has_an_end(dagkit, tmp_path, verb, seconds):
-    answer = dagkit(*(str(tmp_path / part) if part == "app" else part for part in verb), "--wait", seconds)
-    assert answer.code == 2
-    assert "Invalid value for '--wait'" in answer.err
+    dagkit(*asked(tmp_path / "app", verb), "--wait", seconds).fails(2, "Invalid value for '--wait'")
 
 
 def test_partitions_that_follow_from_what_is_set_are_reported_as_well(dagkit, tmp_path):
@@ -81,39 +79,17 @@ def test_a_count_is_set_in_an_application_that_runs(dagkit, tmp_path):
         document = dagkit("scale", "set", str(tmp_path / "app"), "times", "3", "--json").document
         assert (document["operator"], document["before"], document["after"]) == ("times", 1, 3)
         assert len(loop.run_state.program.operators["times"]) == 3
-        refused = dagkit("scale", "set", str(tmp_path / "app"), "script", "3")
-        assert refused.code == 3
-        assert "script runs once, on the driver" in refused.err
+        dagkit("scale", "set", str(tmp_path / "app"), "script", "3").fails(3, "script runs once, on the driver")
 
 
-def test_without_an_answer_the_request_is_withdrawn(dagkit, tmp_path):
-    Desk(tmp_path, multiplied()).run()
-    answer = dagkit("set", str(tmp_path / "app"), "times", "factor", "10", "--wait", "0")
-    assert answer.code == 8
-    assert "no running driver answered within 0 s, and nothing was changed" in answer.err
-    assert list((tmp_path / "app" / "requests").iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    "verb",
-    [
-        ("set", "app", "times", "factor", "10"),
-        ("scale", "set", "app", "times", "3"),
-    ],
-)
-def test_an_application_that_has_ended_is_not_waited_for(dagkit, tmp_path, verb):
+@pytest.mark.parametrize("verb", VERBS)
+def test_an_application_that_has_ended_or_is_not_there_is_not_waited_for(dagkit, tmp_path, verb):
     launch(multiplied(), path=tmp_path / "app", until="once", machine=Machine("reference"))
-    path = str(tmp_path / "app")
-    answer = dagkit(*(path if part == "app" else part for part in verb), "--wait", "1")
-    assert answer.code == 8
-    assert " is not running; its last launch: stopped [request-unanswered]\n" in answer.err
+    ended = dagkit(*asked(tmp_path / "app", verb), "--wait", "1")
+    ended.fails(8, " is not running; its last launch: stopped [request-unanswered]\n")
     assert not (tmp_path / "app" / "requests").exists()
-
-
-def test_what_is_neither_an_application_nor_its_folder_is_reported_so(dagkit, tmp_path):
-    answer = dagkit("set", str(tmp_path / "nowhere"), "times", "factor", "10")
-    assert answer.code == 6
-    assert "APP is a file, a folder with app.py" in answer.err
+    answer = dagkit(*asked("nowhere", verb))
+    answer.fails(6, "APP is a file, a folder with app.py")
     assert answer.err.endswith("; or give the folder that it runs in, which holds a ledger\n")
 
 
@@ -123,19 +99,15 @@ def test_given_the_application_a_value_is_tried_before_anybody_is_asked(dagkit, 
     given = ("--path", str(tmp_path / "app"), "--wait", "0")
     assert dagkit("set", app, "times", "factor", "2", *given).code == 8
     wrong = dagkit("set", app, "times", "factor", "many", *given)
-    assert wrong.code == 3
-    assert "times.factor cannot be 'many'" in wrong.err
+    wrong.fails(3, "times.factor cannot be 'many'")
     assert wrong.err.splitlines()[0].endswith(" was not changed: 1 problem")
 
 
-def test_a_plain_secret_is_not_sent(dagkit, tmp_path):
+def test_without_an_answer_the_request_is_withdrawn_and_a_plain_secret_is_not_sent(dagkit, tmp_path):
     Desk(tmp_path, multiplied()).run()
-    answer = dagkit("set", str(tmp_path / "app"), "times", "password", "sesame", "--wait", "0")
-    assert answer.code == 3
-    assert "times.password is a secret" in answer.err
+    place = ("set", str(tmp_path / "app"), "times")
+    dagkit(*place, "password", "sesame", "--wait", "0").fails(3, "times.password is a secret")
     assert not (tmp_path / "app" / "requests").exists()
-
-
-@pytest.mark.parametrize("arguments", [("set", "nowhere", "a", "b", "1"), ("scale", "set", "nowhere", "a", "1")])
-def test_without_a_ledger_no_request_is_made(dagkit, arguments):
-    assert dagkit(*arguments).code == 6
+    unanswered = "no running driver answered within 0 s, and nothing was changed"
+    dagkit(*place, "factor", "10", "--wait", "0").fails(8, unanswered)
+    assert list((tmp_path / "app" / "requests").iterdir()) == []

@@ -3,13 +3,11 @@
 import json
 import os
 import re
-from typing import Any
 
 import pytest
 
 from dagkit.cli.terminal.output import Output
 from dagkit.errors import DagkitError, printable
-from tests.cli.conftest import Answer
 
 NAME = "a\x1b]0;\x07\nforged: all is lost\r\x9b31m\u202e.txt"
 SHOWN = r"a\u001b]0;\u0007\nforged: all is lost\r\u009b31m\u202e.txt"
@@ -30,17 +28,11 @@ def populate_dag(dag: Dag, conf) -> None:
 """
 
 
-def check(answer: Answer) -> str:
+def check(answer):
     """All that was printed, without a control character."""
     printed = answer.out + answer.err
     assert not CONTROLS.findall(printed), repr(printed)
     return printed
-
-
-def json_of(answer: Answer) -> Any:
-    """The document that was printed, without a control character."""
-    check(answer)
-    return answer.document
 
 
 @pytest.fixture
@@ -64,10 +56,14 @@ def test_the_name_of_a_file_on_which_a_launch_fails_is_escaped(dagkit, applicati
 def test_names_in_a_ledger_are_escaped(dagkit, application, folder):
     check(dagkit(*LAUNCH, "-v"))
     assert SHOWN in check(dagkit("splits", "home", "--waiting"))
-    assert json.dumps(NAME)[1:-1] in json.dumps(json_of(dagkit("splits", "home", "--waiting", "--json")))
+    answer = dagkit("splits", "home", "--waiting", "--json")
+    check(answer)
+    assert json.dumps(NAME)[1:-1] in json.dumps(answer.document)
     for verb in ("ls", "show", "verify"):
         check(dagkit("ledger", verb, "home"))
-        json_of(dagkit("ledger", verb, "home", "--json"))
+        answer = dagkit("ledger", verb, "home", "--json")
+        check(answer)
+        assert answer.document
 
 
 @pytest.mark.parametrize("verb", ["validate", "plan", "explain", "config", "graph"])
@@ -83,15 +79,12 @@ def test_names_in_warnings_are_escaped(process, application, folder):
     assert rf"{SHOWN}/b\n\u001b is a FIFO, and is skipped" in check(answer)
 
 
-def test_words_of_others_are_escaped_and_keep_their_lines(capsys):
+def test_words_of_others_are_escaped_and_keep_their_lines_and_our_colours_stay(capsys, monkeypatch):
     Output().failure(DagkitError("one\x1b[1m\n\ttwo\x07"))
     Output().message("three\x08")
     Output().result("four\x7f")
     printed = capsys.readouterr()
     assert (printed.err, printed.out) == ("one\\u001b[1m\n\ttwo\\u0007\nthree\\u0008\n", "four\\u007f\n")
-
-
-def test_colours_of_ours_stay(capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     Output().failure(DagkitError("it is so [port-taken]\n  help: x\x1b[1m"))
     assert capsys.readouterr().err == "it is so \x1b[2m[port-taken]\x1b[0m\n\x1b[36m  help:\x1b[0m x\\u001b[1m\n"

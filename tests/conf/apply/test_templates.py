@@ -65,37 +65,23 @@ def test_a_template_may_hold_more_than_an_operator_has():
     assert settings.unmatched() == []
 
 
+USED, FITS_ALL = {"dt.operator.operator1.template": "t"}, {"dt.template.t.matchIdRegExp": ".*"}
+NOT_USED = "write operator.NAME.template=t, or give it a matchIdRegExp that fits an operator"
+NO_PROPERTY = "operator1 has no property 'blokSize'"
+NO_MATCH = "template 't' matches no operator by this pattern"
+
+
 @pytest.mark.parametrize(
     ("values", "problem", "help_"),
     [
-        (
-            {"dt.template.t.blockSize": "7"},
-            "dt.template.t.blockSize: no operator uses template 't'",
-            "write operator.NAME.template=t, or give it a matchIdRegExp that fits an operator",
-        ),
-        (
-            {"dt.template.t.matchIdRegExp": "writer"},
-            "dt.template.t.matchIdRegExp: template 't' matches no operator by this pattern",
-            "operators here: 'operator1'",
-        ),
-        (
-            {"dt.template.t.matchIdRegExp": "(", "dt.operator.operator1.template": "t"},
-            "dt.template.t.matchIdRegExp: '(' is not a pattern: missing ): (",
-            HELP,
-        ),
-        (
-            {"dt.operator.operator1.template": "tt", "dt.template.t.matchIdRegExp": ".*"},
-            "dt.operator.operator1.template: there is no template 'tt'",
-            "did you mean 't'?",
-        ),
-        (
-            {"dt.template.t.matchIdRegExp": ".*", "dt.template.t.blokSize": "7"},
-            "dt.template.t.blokSize: operator1 has no property 'blokSize'",
-            "did you mean 'block_size'?",
-        ),
+        ({"dt.template.t.blockSize": "7"}, "no operator uses template 't'", NOT_USED),
+        ({"dt.template.t.matchIdRegExp": "writer"}, NO_MATCH, "operators here: 'operator1'"),
+        ({"dt.template.t.matchIdRegExp": "("} | USED, "'(' is not a pattern: missing ): (", HELP),
+        ({"dt.operator.operator1.template": "tt"} | FITS_ALL, "there is no template 'tt'", "did you mean 't'?"),
+        ({"dt.template.t.blokSize": "7"} | FITS_ALL, NO_PROPERTY, "did you mean 'block_size'?"),
     ],
     ids=["not used", "no operator matches", "no pattern", "no such template", "no such property"],
 )
 def test_a_template_that_does_nothing_is_reported(values, problem, help_):
-    _, settings = configured(values)
-    assert [(told.problem, told.help) for told in settings.unmatched()] == [(problem, help_)]
+    (fault,) = configured(values)[1].unmatched()
+    assert (fault.problem, fault.help) == (f"{next(iter(values))}: {problem}", help_)

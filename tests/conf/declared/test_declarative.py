@@ -16,7 +16,7 @@ from dagkit.conf.declared.declarative import declared_application
 from dagkit.conf.sources.references import MASK
 from dagkit.errors import ApplicationFaults, ApplicationNotFound
 from dagkit.plan.parse import write_plan
-from tests.conf.samples import Bean, Colour, Feed, Reader, Scanner, Span, config, long_enough
+from tests.conf.samples import Bean, Codec, Colour, Feed, Reader, Scanner, Span, config, long_enough
 
 FEED, READER = "tests.conf.samples.Feed", "tests.conf.samples.Reader"
 
@@ -25,35 +25,23 @@ AS_JSON = f"""{{
   "description": "an example",
   "attributes": {{"STREAMING_WINDOW_SIZE_MILLIS": 1000}},
   "operators": [
-    {{
-      "name": "feed",
-      "class": "{FEED}"
-    }},
-    {{
-      "name": "reader",
+    {{"name": "feed", "class": "{FEED}"}},
+    {{"name": "reader",
       "class": "{READER}",
       "properties": {{"@class": "{READER}", "blockSize": "7", "scanner": {{"scanIntervalMillis": 9}}}},
-      "attributes": {{
-        "MEMORY_MB": 64,
-        "STATS_LISTENERS": [{{"tests.conf.samples.Listener": {{"threshold": 222}}}}]
-      }},
+      "attributes": {{"MEMORY_MB": 64, "STATS_LISTENERS": [{{"tests.conf.samples.Listener": {{"threshold": 222}}}}]}},
       "ports": [
         {{"name": "lines", "attributes": {{"STREAM_CODEC": {{"tests.conf.samples.Codec": {{}}}}}}}},
         {{"name": "output", "attributes": {{"UNIFIER_LIMIT": 8}}}}
-      ]
-    }}
+      ]}}
   ],
   "streams": [
-    {{
-      "name": "lines",
-      "locality": "CONTAINER_LOCAL",
+    {{"name": "lines", "locality": "CONTAINER_LOCAL", "schema": {{"class": "tests.conf.samples.Bean"}},
       "source": {{"operatorName": "feed", "portName": "output"}},
       "sinks": [
         {{"operatorName": "reader", "portName": "lines"}},
         {{"operatorName": "reader", "portName": "side"}}
-      ],
-      "schema": {{"class": "tests.conf.samples.Bean"}}
-    }}
+      ]}}
   ]
 }}"""
 
@@ -103,12 +91,9 @@ def example(request, declare):
     return declare(AS_JSON if request.param.endswith(".json") else AS_KEYS, request.param)
 
 
-def test_a_declaration_is_an_application(example):
+def test_a_declaration_is_an_application_that_draws_its_operators_and_streams(example):
     assert isinstance(example, StreamingApplication)
     assert example.application_name == "Declared"
-
-
-def test_it_draws_its_operators_and_streams(example):
     dag = drawn(example)
     assert dag.faults == []
     assert [(p.name, type(p.component)) for p in dag.placements] == [("feed", Feed), ("reader", Reader)]
@@ -120,10 +105,7 @@ def test_it_draws_its_operators_and_streams(example):
 
 @pytest.mark.parametrize(
     ("name", "text", "operators", "ends"),
-    [
-        ("declared.json", AS_JSON, [6, 10], [28, 30, 31]),
-        ("declared.properties", AS_KEYS, [3, 4], [11, 12, 12]),
-    ],
+    [("declared.json", AS_JSON, [6, 7], [18, 20, 21]), ("declared.properties", AS_KEYS, [3, 4], [11, 12, 12])],
 )
 def test_it_draws_with_the_lines_of_its_file(declare, name, text, operators, ends):
     dag = drawn(declare(text, name))
@@ -141,9 +123,8 @@ def test_what_it_sets_is_reported_when_it_is_configured(example):
     assert found[OperatorContext.MEMORY_MB].value == 64
     assert found[OperatorContext.STATS_LISTENERS].value[0].threshold == 222
     lines = settings.port_attributes("reader", "lines", output=False).values
-    assert type(lines[PortContext.STREAM_CODEC].value).__name__ == "Codec"
-    output = settings.port_attributes("reader", "output", output=True).values
-    assert output[PortContext.UNIFIER_LIMIT].value == 8
+    assert isinstance(lines[PortContext.STREAM_CODEC].value, Codec)
+    assert settings.port_attributes("reader", "output", output=True).values[PortContext.UNIFIER_LIMIT].value == 8
     assert settings.stream("lines").schema.value is Bean
     assert [f.value for f in settings.application_attributes().values.values()][-1] == 1000
     assert settings.unmatched() == []
@@ -157,35 +138,22 @@ def test_configuration_is_stronger(example, key):
     assert settings.configure("reader", drawn(example).operator("reader")).component.block_size == 99
 
 
-def test_it_compiles_with_its_settings(declare):
-    plan = compile_application(declare(PLANNED)).plan
-    assert plan.application == "Declared"
-    assert plan.by_name["reader"].count == 3
-    assert plan.by_name["reader"].properties["block_size"] == 7
-
-
+PORTS = {
+    "source": {"operatorName": "feed", "portName": "output"},
+    "sinks": [{"operatorName": "reader", "portName": "lines"}],
+}
+SET = {"properties": {"blockSize": 7}, "attributes": {"PARTITIONER": "StatelessPartitioner:3"}}
 PLANNED = {
     "displayName": "Declared",
-    "operators": [
-        {"name": "feed", "class": FEED},
-        {
-            "name": "reader",
-            "class": READER,
-            "properties": {"blockSize": 7},
-            "attributes": {"PARTITIONER": "StatelessPartitioner:3"},
-        },
-    ],
-    "streams": [
-        {
-            "name": "lines",
-            "source": {"operatorName": "feed", "portName": "output"},
-            "sinks": [{"operatorName": "reader", "portName": "lines"}],
-        }
-    ],
+    "operators": [{"name": "feed", "class": FEED}, {"name": "reader", "class": READER, **SET}],
+    "streams": [{"name": "lines", **PORTS}],
 }
 
 
-# -- plans -----------------------------------------------------------------------------------------------------------
+def test_it_compiles_with_its_settings(declare):
+    plan = compile_application(declare(PLANNED)).plan
+    reader = plan.by_name["reader"]
+    assert (plan.application, reader.count, reader.properties["block_size"]) == ("Declared", 3, 7)
 
 
 class Settled(StreamingApplication):
@@ -194,34 +162,33 @@ class Settled(StreamingApplication):
     name = "Settled"
 
     def populate_dag(self, dag: Dag, conf: Config) -> None:
-        feed = dag.add_operator("feed", Feed())
-        reader = dag.add_operator(
-            "reader",
-            Reader(
-                block_size=7,
-                text="x",
-                scanner=Scanner(files=("a", "b")),
-                spare=Scanner(recursive=False),
-                span=Span(1, 2),
-                tags={"a": 1},
-                scanners={"s": Scanner()},
-                names=("x",),
-                numbers=[1],
-                distinct=frozenset({"d"}),
-                keep=long_enough,
-                payload=Bean,
-                colour=Colour.GREEN,
-                path=Path("p"),
-                level=2,
-                either=Scanner(),
-                extras={"k": [1, {"l": None}]},
-            ),
-        )
+        feed, reader = dag.add_operator("feed", Feed()), dag.add_operator("reader", Reader(**EVERY_PROPERTY))
         dag.add_stream("lines", feed.output, reader.lines).set_locality(Locality.CONTAINER_LOCAL)
         dag.set_operator_attribute(reader, OperatorContext.PARTITIONER, StatelessPartitioner(2))
         dag.set_operator_attribute(reader, OperatorContext.MEMORY_MB, 64)
         dag.set_input_port_attribute(reader.lines, PortContext.QUEUE_CAPACITY, 2048)
         dag.set_input_port_attribute(reader.lines, PortContext.TUPLE_CLASS, str)
+
+
+EVERY_PROPERTY = {
+    "block_size": 7,
+    "text": "x",
+    "span": Span(1, 2),
+    "tags": {"a": 1},
+    "scanners": {"s": Scanner()},
+    "scanner": Scanner(files=("a", "b")),
+    "spare": Scanner(recursive=False),
+    "either": Scanner(),
+    "level": 2,
+    "names": ("x",),
+    "numbers": [1],
+    "distinct": frozenset({"d"}),
+    "keep": long_enough,
+    "payload": Bean,
+    "colour": Colour.GREEN,
+    "path": Path("p"),
+    "extras": {"k": [1, {"l": None}]},
+}
 
 
 def test_a_plan_is_an_application_whose_plan_it_is(declare):
@@ -252,36 +219,24 @@ def test_only_plans_may_say_what_plans_say(declare, schema, faults):
     assert len(drawn(declare({**PLANNED, "stages": [], **schema})).faults) == faults
 
 
-def test_a_secret_that_the_plan_hides_must_be_given_again(declare):
+def test_a_secret_that_the_plan_hides_must_be_given_again_and_a_reference_is_resolved(declare, monkeypatch):
     plan = json.loads(json.dumps(PLANNED))
     plan["operators"][1]["properties"] |= {"password": MASK}
-    assert told(drawn(declare(plan)).faults) == [
-        ("property-invalid", "declared.json:1", "password of 'reader' is a secret that the plan does not show")
-    ]
-
-
-def test_a_secret_by_reference_is_resolved_and_shown_as_the_reference(declare, monkeypatch):
+    hidden = "password of 'reader' is a secret that the plan does not show"
+    assert told(drawn(declare(plan)).faults) == [("property-invalid", "declared.json:1", hidden)]
     monkeypatch.setenv("READER_PW", "hidden")
-    plan = json.loads(json.dumps(PLANNED))
-    plan["operators"][1]["properties"]["text"] = "${env:READER_PW}"
+    plan["operators"][1]["properties"] = {"text": "${env:READER_PW}"}
     settings = Settings(Config()).of("Declared")
     settings.configure_application(declare(plan))
     configured = settings.configure("reader", Reader())
-    assert configured.component.text == "hidden"
-    assert configured.origins["text"].shown == "${env:READER_PW}"
+    assert (configured.component.text, configured.origins["text"].shown) == ("hidden", "${env:READER_PW}")
 
 
-def test_an_unresolved_reference_is_reported(declare, monkeypatch):
-    monkeypatch.delenv("READER_PW", raising=False)
+def test_an_unresolved_reference_is_reported(declare):
     application = declare(AS_KEYS.replace("interval = 9", ""), "declared.properties")
+    key, problem = "operator.reader.prop.scanner.scanIntervalMillis", "${interval} has no value"
     faults = Settings(Config()).of("Declared").configure_application(application).diagnostics
-    assert told(faults) == [
-        (
-            "reference-unresolved",
-            "declared.properties:6",
-            "operator.reader.prop.scanner.scanIntervalMillis: ${interval} has no value",
-        )
-    ]
+    assert told(faults) == [("reference-unresolved", "declared.properties:6", f"{key}: {problem}")]
 
 
 def test_what_show_logical_plan_prints_is_an_application(declare):
@@ -290,120 +245,82 @@ def test_what_show_logical_plan_prints_is_an_application(declare):
     assert [p.name for p in drawn(application).placements] == ["feed", "reader"]
 
 
-def test_without_a_name_it_is_called_like_its_file(declare):
+def test_without_a_name_it_is_called_like_its_file_or_the_folder_of_its_app(declare, tmp_path):
     assert declare({"operators": []}, "word-count.json").application_name == "word-count"
-
-
-def test_a_declared_application_called_app_is_named_like_its_folder(declare, tmp_path):
     assert declare({"operators": []}, "app.json").application_name == tmp_path.name
 
 
-# -- faults ----------------------------------------------------------------------------------------------------------
+STUBBORN = "Stubborn() raises TypeError: Stubborn.__init__() missing 1 required positional argument: 'argument'"
+ABSENT = "but there is no operator of that name"
+TWO_FEEDS = [
+    ("operator-duplicated", 7, "two operators are called 'feed'; the first is at declared.json:6"),
+    ("operator-unknown", 20, f"stream 'lines' names reader.lines, {ABSENT}"),
+    ("operator-unknown", 21, f"stream 'lines' names reader.side, {ABSENT}"),
+]
+NAMELESS = [
+    ("key-malformed", 6, "it has no 'name'"),
+    ("operator-unknown", 18, f"stream 'lines' names feed.output, {ABSENT}"),
+]
+SIED = "stream 'lines' names reader.sied, but it has no input of that name"
+LIMIT, SOURCE = '"attributes": {"UNIFIER_LIMIT": 8}', '{"operatorName": "feed", "portName": "output"}'
 
 
-STUBBORN = (
-    "operator 'feed': Stubborn() raises TypeError: "
-    "Stubborn.__init__() missing 1 required positional argument: 'argument'"
-)
+SETTLED, LOCALITY = "is set twice in the properties of 'reader'", "stream 'lines' cannot have the locality 'LOCAL'"
+UNFED = ("stream-unfed", 17, "a stream names 'feed.output', which is not a port")
+FED = ("operator-unknown", 18, f"stream 'lines' names fed.output, {ABSENT}")
 
 
 @pytest.mark.parametrize(
-    ("change", "faults"),
+    ("before", "after", "faults"),
     [
-        (('"feed",', '"feed", "clas": 1,'), [("key-unmatched", 7, "an operator has no field 'clas'")]),
-        (('"displayName"', '"displayNam"'), [("key-unmatched", 2, "the application has no field 'displayNam'")]),
-        (
-            (f'"{FEED}"', '"tests.conf.samples.Fed"'),
-            [("class-not-found", 6, "operator 'feed': tests.conf.samples has no 'Fed'")],
-        ),
-        (
-            (f'"{FEED}"', '"tests.conf.samples.Bean"'),
-            [("class-not-found", 6, "operator 'feed': Bean is neither an operator nor a module")],
-        ),
-        (
-            (f'"{FEED}"', '"tests.conf.samples.Stubborn"'),
-            [
-                (
-                    "populate-failed",
-                    6,
-                    STUBBORN,
-                )
-            ],
-        ),
-        ((f'"{FEED}"', '"Unifier"'), [("class-not-found", 6, "operator 'feed': Unifier is abstract")]),
-        (
-            ('"name": "feed",', ""),
-            [
-                ("key-malformed", 6, "it has no 'name'"),
-                ("operator-unknown", 28, "stream 'lines' names feed.output, but there is no operator of that name"),
-            ],
-        ),
-        (
-            ('"feed", "portName": "output"', '"fed", "portName": "output"'),
-            [("operator-unknown", 28, "stream 'lines' names fed.output, but there is no operator of that name")],
-        ),
-        (
-            ('"portName": "side"', '"portName": "sied"'),
-            [("port-unknown", 31, "stream 'lines' names reader.sied, but it has no input of that name")],
-        ),
-        (
-            ('"CONTAINER_LOCAL"', '"LOCAL"'),
-            [("locality-invalid", 27, "stream 'lines' cannot have the locality 'LOCAL'")],
-        ),
-        (
-            ('"reader",', '"feed",'),
-            [
-                ("operator-duplicated", 10, "two operators are called 'feed'; the first is at declared.json:6"),
-                (
-                    "operator-unknown",
-                    30,
-                    "stream 'lines' names reader.lines, but there is no operator of that name",
-                ),
-                ("operator-unknown", 31, "stream 'lines' names reader.side, but there is no operator of that name"),
-            ],
-        ),
-        (
-            ('"blockSize": "7"', '"blockSize": "7", "blockSize": "8"'),
-            [("key-duplicated", 13, "'blockSize' is set twice in the properties of 'reader'")],
-        ),
-        (('"streams": [', '"streams": ['), []),
-        (
-            ('{"name": "output", "attributes": {"UNIFIER_LIMIT": 8}}', '{"name": "output", "atributes": {}}'),
-            [("key-unmatched", 20, "a port has no field 'atributes'")],
-        ),
-        (
-            ('"source": {"operatorName": "feed", "portName": "output"}', '"source": "feed.output"'),
-            [("stream-unfed", 25, "a stream names 'feed.output', which is not a port")],
-        ),
+        ('"feed",', '"feed", "clas": 1,', [("key-unmatched", 6, "an operator has no field 'clas'")]),
+        ('"displayName"', '"displayNam"', [("key-unmatched", 2, "the application has no field 'displayNam'")]),
+        ('"name": "feed",', "", NAMELESS),
+        ('"reader",', '"feed",', TWO_FEEDS),
+        (SOURCE, SOURCE.replace("feed", "fed"), [FED]),
+        (SOURCE, '"feed.output"', [UNFED]),
+        ('"portName": "side"', '"portName": "sied"', [("port-unknown", 21, SIED)]),
+        ('"CONTAINER_LOCAL"', '"LOCAL"', [("locality-invalid", 17, LOCALITY)]),
+        ('"7"', '"7", "blockSize": "8"', [("key-duplicated", 9, f"'blockSize' {SETTLED}")]),
+        (LIMIT, '"atributes": {}', [("key-unmatched", 13, "a port has no field 'atributes'")]),
     ],
 )
-def test_faults_of_a_declaration_are_reported_by_line(declare, change, faults):
-    before, after = change
+def test_faults_of_a_declaration_are_reported_by_line(declare, before, after, faults):
     assert before in AS_JSON
     dag = drawn(declare(AS_JSON.replace(before, after, 1)))
     assert told(dag.faults) == [(code, f"declared.json:{line}", problem) for code, line, problem in faults]
 
 
 @pytest.mark.parametrize(
-    ("line", "fault"),
+    ("name", "code", "problem"),
     [
-        ("stream.lines.template = x", ("key-unmatched", "stream 'lines' has a template")),
-        ("stream.more.source = feed", ("key-malformed", "stream 'more' names 'feed', which is not operator.port")),
-        (
-            "operator.reader.block_size = 8",
-            ("key-duplicated", "operator.reader.block_size is set twice; the first is at declared.properties:5"),
-        ),
-        ("operator.reader.text", ("key-required", "operator.reader.text has no value here")),
-        ("stream.lines.sorce = x", ("key-malformed", "stream.lines.sorce: a stream has no 'sorce'")),
-        (
-            "operator.other.classname = Nothing42",
-            ("class-not-found", "operator 'other': there is no class 'Nothing42'"),
-        ),
+        ("tests.conf.samples.Fed", "class-not-found", "tests.conf.samples has no 'Fed'"),
+        ("tests.conf.samples.Bean", "class-not-found", "Bean is neither an operator nor a module"),
+        ("tests.conf.samples.Stubborn", "populate-failed", STUBBORN),
+        ("Unifier", "class-not-found", "Unifier is abstract"),
     ],
 )
-def test_faults_of_keys_are_reported_by_line(declare, line, fault):
+def test_a_class_that_makes_no_operator_is_reported_by_line(declare, name, code, problem):
+    dag = drawn(declare(AS_JSON.replace(f'"{FEED}"', f'"{name}"', 1)))
+    assert told(dag.faults) == [(code, "declared.json:6", f"operator 'feed': {problem}")]
+
+
+TWICE = "operator.reader.block_size is set twice; the first is at declared.properties:5"
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "problem"),
+    [
+        ("stream.lines.template = x", "key-unmatched", "stream 'lines' has a template"),
+        ("stream.more.source = feed", "key-malformed", "stream 'more' names 'feed', which is not operator.port"),
+        ("operator.reader.block_size = 8", "key-duplicated", TWICE),
+        ("operator.reader.text", "key-required", "operator.reader.text has no value here"),
+        ("stream.lines.sorce = x", "key-malformed", "stream.lines.sorce: a stream has no 'sorce'"),
+        ("operator.o.classname = Nothing42", "class-not-found", "operator 'o': there is no class 'Nothing42'"),
+    ],
+)
+def test_faults_of_keys_are_reported_by_line(declare, line, code, problem):
     dag = drawn(declare(AS_KEYS + line, "declared.properties"))
-    code, problem = fault
     assert told(dag.faults) == [(code, "declared.properties:16", problem)]
 
 
@@ -412,24 +329,23 @@ def test_a_property_that_no_operator_has_is_reported_with_its_line(declare):
     settings = Settings(Config()).of("Declared")
     settings.configure_application(application)
     settings.configure("reader", Reader())
-    assert ("property-unknown", "declared.json:13") in [(f.code, str(f.where)) for f in settings.unmatched()]
+    assert ("property-unknown", "declared.json:9") in [(f.code, str(f.where)) for f in settings.unmatched()]
+
+
+NOTHING = "it declares no operators"
 
 
 @pytest.mark.parametrize(
     ("name", "text", "problem"),
     [
-        ("a.json", "{", "a.json:1: it is not JSON"),
-        ("a.json", "[]", "a.json:1: it declares no operators"),
-        ("a.json", '{"streams": []}', "a.json:1: it declares no operators"),
-        ("a.properties", "a = \\u1", "a.properties:1: '.*' is not an escape"),
+        ("a.json", "{", "it is not JSON"),
+        ("a.json", "[]", NOTHING),
+        ("a.json", '{"streams": []}', NOTHING),
+        ("a.properties", "a = \\u1", "'.*' is not an escape"),
     ],
 )
-def test_a_file_that_declares_nothing(declare, name, text, problem):
-    with pytest.raises(ApplicationFaults, match=problem):
+def test_a_file_that_declares_nothing_or_is_not_there(declare, name, text, problem):
+    with pytest.raises(ApplicationFaults, match=f"{name}:1: {problem}"):
         declare(text, name)
-
-
-def test_a_file_that_is_not_there(declare):
-    declare(PLANNED)
-    with pytest.raises(ApplicationNotFound, match=r"did you mean 'declared\.json'"):
-        declared_application(Path("declard.json"))
+    with pytest.raises(ApplicationNotFound, match=f"did you mean '{name}'"):
+        declared_application(Path(f"a{name}"))

@@ -9,38 +9,26 @@ from hypothesis import strategies as st
 from dagkit.conf.formats.located_json import JsonObject, read_json
 from dagkit.conf.formats.written import ParseError
 
-TEXT = """{
-  "a": [
-    {"b": 1},
-    {
-      "c": {"b": 2}, "c": 3
-    }
-  ]
-}"""
+TEXT = b'{\n  "a": [\n    {"b": 1},\n    {\n      "c": {"b": 2}, "c": 3\n    }\n  ]\n}'
 
 
-def test_objects_know_their_lines():
-    document = read_json(TEXT.encode())
+def test_objects_know_their_lines_and_which_keys_were_given_twice():
+    document = read_json(TEXT)
     first, second = document["a"]
     assert (document.line, first.line, second.line) == (1, 3, 4)
     assert (document.line_of("a"), second.line_of("c"), second.line_of("not there")) == (2, 5, 4)
-
-
-def test_a_key_that_is_given_twice_is_remembered():
-    document = read_json(TEXT.encode())
-    assert [one.twice for one in (document, *document["a"])] == [(), (), ("c",)]
+    assert (document.twice, first.twice, second.twice) == ((), (), ("c",))
 
 
 @pytest.mark.parametrize(
     ("data", "problem", "line"),
     [
-        (b'{\n"a": }', "it is not JSON: expecting value", 2),
-        (b'{"a": 1}\n}', "it is not JSON: extra data", 2),
-        (b"", "it is not JSON: expecting value", 1),
-        (b'{\n"a": "\xe9"}', "byte 0xE9 on this line is not UTF-8", 2),
-        (b"[" * 100_000, "it is nested too deeply", None),
+        pytest.param(b'{\n"a": }', "it is not JSON: expecting value", 2, id="a missing value"),
+        pytest.param(b'{"a": 1}\n}', "it is not JSON: extra data", 2, id="more than one value"),
+        pytest.param(b"", "it is not JSON: expecting value", 1, id="nothing"),
+        pytest.param(b'{\n"a": "\xe9"}', "byte 0xE9 on this line is not UTF-8", 2, id="bytes of another encoding"),
+        pytest.param(b"[" * 100_000, "it is nested too deeply", None, id="too deep"),
     ],
-    ids=["a missing value", "more than one value", "nothing", "bytes of another encoding", "too deep"],
 )
 def test_what_cannot_be_read(data, problem, line):
     with pytest.raises(ParseError, match=problem) as raised:

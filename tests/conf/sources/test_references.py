@@ -16,28 +16,16 @@ def resolve(text, values=None, environment=None):
 @pytest.mark.parametrize(
     ("text", "resolved"),
     [
-        ("foo ${xyz} bar ${zzz} baz", "foo 123 bar 456 baz"),
-        ("${inner}", "in 123"),
-        ("${number}", 7),
-        ("n = ${number}, ${flag}", "n = 7, true"),
-        ("${list}", ["123", "x"]),
-        ("$${xyz} ${xyz}", "${xyz} 123"),
-        ("$xyz {xyz} $", "$xyz {xyz} $"),
-        ("$${${xyz}} $${", "${123} ${"),
-        (["${xyz}", {"a": "${xyz}"}], ["123", {"a": "123"}]),
-        (True, True),
-    ],
-    ids=[
-        "Apex's own example",
-        "a reference may lead on",
-        "a reference alone keeps the type",
-        "inside a text it becomes text",
-        "a list is resolved part by part",
-        "two dollars are one",
-        "other dollars stay",
-        "what is escaped needs no end",
-        "values of TOML are resolved inside",
-        "what is no text stays",
+        pytest.param("foo ${xyz} bar ${zzz} baz", "foo 123 bar 456 baz", id="Apex's own example"),
+        pytest.param("${inner}", "in 123", id="a reference may lead on"),
+        pytest.param("${number}", 7, id="a reference alone keeps the type"),
+        pytest.param("n = ${number}, ${flag}", "n = 7, true", id="inside a text it becomes text"),
+        pytest.param("${list}", ["123", "x"], id="a list is resolved part by part"),
+        pytest.param("$${xyz} ${xyz}", "${xyz} 123", id="two dollars are one"),
+        pytest.param("$xyz {xyz} $", "$xyz {xyz} $", id="other dollars stay"),
+        pytest.param("$${${xyz}} $${", "${123} ${", id="what is escaped needs no end"),
+        pytest.param(["${xyz}", {"a": "${xyz}"}], ["123", {"a": "123"}], id="values of TOML are resolved inside"),
+        pytest.param(True, True, id="what is no text stays"),
     ],
 )
 def test_references(text, resolved):
@@ -48,34 +36,19 @@ def test_references(text, resolved):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("${xyy}", r"\$\{xyy\} has no value"),
-        ("${}", r"\$\{\} has no value"),
-        ("${a}", "the references form a circle: a -> b -> a"),
-        ("${self}", "the references form a circle: self -> self"),
-        ("{% 1 + 1 %}", "it contains a script in {% %}, and dagkit does not run scripts"),
+        pytest.param("${xyy}", r"\$\{xyy\} has no value", id="a name that is not there"),
+        pytest.param("${}", r"\$\{\} has no value", id="no name"),
+        pytest.param("${a}", "the references form a circle: a -> b -> a", id="a circle"),
+        pytest.param("${self}", "the references form a circle: self -> self", id="a circle of one"),
+        pytest.param("{% 1 + 1 %}", "it contains a script in {% %}, and dagkit does not run scripts", id="a script"),
         ("${env:NOT_THERE}", "the environment has no variable 'NOT_THERE'"),
         ("${file:/not/there}", "the file '/not/there' cannot be read: No such file or directory"),
-        ("${bomb}", "its references resolve to"),
+        pytest.param("${bomb}", "its references resolve to", id="references that unfold without end"),
         ("${${x}}", "the reference that begins at character 1 contains another reference, or a brace"),
         ("a ${xyz", "the reference that begins at character 3 is not closed"),
         ("${xyz} ${", "the reference that begins at character 8 is not closed"),
-        ("${env:}", r"\$\{env:\} names no variable"),
-        ("${chain2999}", "the chain of references is longer than 100"),
-    ],
-    ids=[
-        "a name that is not there",
-        "no name",
-        "a circle",
-        "a circle of one",
-        "a script",
-        "a variable that is not there",
-        "a file that is not there",
-        "references that unfold without end",
-        "a reference in a reference",
-        "a reference without an end",
-        "a reference without an end behind one with it",
-        "no variable",
-        "a long chain",
+        pytest.param("${env:}", r"\$\{env:\} names no variable", id="no variable"),
+        pytest.param("${chain2999}", "the chain of references is longer than 100", id="a long chain"),
     ],
 )
 def test_what_cannot_be_resolved(text, problem):
@@ -86,33 +59,31 @@ def test_what_cannot_be_resolved(text, problem):
         resolve(text, values)
 
 
-def test_a_missing_reference_suggests_a_near_name():
-    with pytest.raises(Unresolved) as raised:
-        resolve("${inputpath}", {"inputPath": "x"})
-    assert raised.value.help == "did you mean 'inputPath'?"
-
-
-def test_what_comes_from_the_environment_or_a_file_is_secret(tmp_path):
+def test_what_comes_from_the_environment_or_a_file_is_secret_and_what_it_goes_into(tmp_path):
     (tmp_path / "secret").write_text("from file\n")
-    assert resolve("${env:PW}", environment={"PW": "hidden"}) == ("hidden", True)
     assert resolve(f"${{file:{tmp_path}/secret}}") == ("from file", True)
-
-
-def test_what_a_secret_goes_into_is_secret():
     values = {"url": "db://me:${pw}@host", "pw": "${env:PW}", "dt.prop.password": "plain"}
     assert resolve("${url}", values, {"PW": "hidden"}) == ("db://me:hidden@host", True)
     assert resolve("x${dt.prop.password}", values) == ("xplain", True)
 
 
+def test_references_remember_the_keys_they_used_and_a_missing_one_suggests_a_near_name():
+    references = References({"a": "${inPath}", "inPath": "1", "c": "2"}, {})
+    references.resolve("${a}")
+    assert references.used == {"a", "inPath"}
+    with pytest.raises(Unresolved) as raised:
+        references.resolve("${inpath}")
+    assert raised.value.help == "did you mean 'inPath'?"
+
+
 @pytest.mark.parametrize(
     ("path", "reason"),
     [
-        ("/dev/zero", "it is not a regular file"),
-        ("pipe", "it is not a regular file"),
-        ("large", "it has more than 1048576 bytes"),
-        ("\0", "this is not a path: embedded null byte"),
+        pytest.param("/dev/zero", "it is not a regular file", id="a device without end"),
+        pytest.param("pipe", "it is not a regular file", id="a pipe without a writer"),
+        pytest.param("large", "it has more than 1048576 bytes", id="a file too large for a secret"),
+        pytest.param("\0", "this is not a path: embedded null byte", id="no path at all"),
     ],
-    ids=["a device without end", "a pipe without a writer", "a file too large for a secret", "no path at all"],
 )
 def test_a_secret_is_read_from_a_regular_file_of_moderate_size(path, reason, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -122,66 +93,30 @@ def test_a_secret_is_read_from_a_regular_file_of_moderate_size(path, reason, tmp
         resolve(f"${{file:{path}}}")
 
 
-def test_references_remember_the_keys_they_used():
-    references = References({"a": "${b}", "b": "1", "c": "2"}, {})
-    references.resolve("${a}")
-    assert references.used == {"a", "b"}
+SECRETS = """
+password dbPassword scanner.access_token attr.GATEWAY_PASSWORD clientSecret awsCredentials api_key accessKey dbpassword
+password2 passwords apikey apiKeys accesskey tokens access_tokens pwd passcode
+"""
+OTHERS = "tokenize keyed maxtokens secretary tokenizer maxTokens key primaryKey passengers"
 
 
-@pytest.mark.parametrize(
-    ("name", "secret"),
-    [
-        ("password", True),
-        ("dbPassword", True),
-        ("scanner.access_token", True),
-        ("attr.GATEWAY_PASSWORD", True),
-        ("clientSecret", True),
-        ("awsCredentials", True),
-        ("api_key", True),
-        ("accessKey", True),
-        ("dbpassword", True),
-        ("password2", True),
-        ("passwords", True),
-        ("apikey", True),
-        ("apiKeys", True),
-        ("accesskey", True),
-        ("tokens", True),
-        ("access_tokens", True),
-        ("pwd", True),
-        ("passcode", True),
-        ("tokenize", False),
-        ("keyed", False),
-        ("maxtokens", False),
-        ("secretary", False),
-        ("tokenizer", False),
-        ("maxTokens", False),
-        ("key", False),
-        ("primaryKey", False),
-        ("passengers", False),
-    ],
-)
-def test_secrets_are_known_by_name(name, secret):
-    assert is_secret_name(name) is secret
+@pytest.mark.parametrize("name", [*SECRETS.split(), *OTHERS.split()])
+def test_secrets_are_known_by_name(name):
+    assert is_secret_name(name) is (name in SECRETS.split())
 
 
-def test_a_sentence_that_quotes_a_secret_is_masked():
-    assert without_secret("'hunter2' is no number", "hunter2", "${env:PW}") == "'${env:PW}' is no number"
+HIDDEN = "the reason is not shown, since it would reveal the secret"
 
 
 @pytest.mark.parametrize(
     ("text", "raw", "shown", "told"),
     [
+        pytest.param("'hunter2' is no number", "hunter2", "${env:PW}", "'${env:PW}' is no number", id="a secret"),
         ("no class hunter.Two here", "hunter.Two:q", "${env:PW}:q", "no class ${env:PW} here"),
-        (
-            "no class Two here",
-            "hunter.Two:q",
-            "${env:PW}:q",
-            "the reason is not shown, since it would reveal the secret",
-        ),
-        ("no class Two here", "hunter.Two", MASK, "the reason is not shown, since it would reveal the secret"),
+        pytest.param("no class Two here", "hunter.Two:q", "${env:PW}:q", HIDDEN, id="a piece of a part"),
+        pytest.param("no class Two here", "hunter.Two", MASK, HIDDEN, id="a piece of the whole"),
         ("'q' is no x=y", "hunter.Two:q", "${env:PW}:q", "'q' is no x=y"),
     ],
-    ids=["a part that is secret", "a piece of a part", "a piece of the whole", "a part that all may see"],
 )
 def test_a_sentence_that_quotes_a_piece_of_a_secret_is_masked(text, raw, shown, told):
     assert without_secret(text, raw, shown) == told
@@ -190,26 +125,15 @@ def test_a_sentence_that_quotes_a_piece_of_a_secret_is_masked(text, raw, shown, 
 @pytest.mark.parametrize(
     ("key", "raw", "tainted", "shown"),
     [
-        ("dt.operator.db.password", "hunter2", False, MASK),
-        ("dt.operator.db.password", "", False, None),
-        ("dt.operator.db.password", 5, False, MASK),
-        ("dt.operator.db.password", "${vault}", False, "${vault}"),
-        ("dt.operator.db.url", "db://${vault}", True, "db://${vault}"),
-        ("dt.operator.db.url", "${env:URL}", False, "${env:URL}"),
-        ("dt.operator.db.url", "db://${host}", False, None),
-        ("dt.operator.password-checker.size", "5", False, None),
-        ("my.password", "hunter2", False, MASK),
-    ],
-    ids=[
-        "what has a secret's name is masked",
-        "an empty text hides nothing",
-        "a number may be a secret",
-        "a reference may be seen",
-        "also that to something secret",
-        "also one to the environment",
-        "what is no secret may be seen",
-        "an operator's name makes no secret",
-        "keys of other systems hide theirs",
+        pytest.param("dt.operator.db.password", "hunter2", False, MASK, id="what has a secret's name is masked"),
+        pytest.param("dt.operator.db.password", "", False, None, id="an empty text hides nothing"),
+        pytest.param("dt.operator.db.password", 5, False, MASK, id="a number may be a secret"),
+        pytest.param("dt.operator.db.password", "${vault}", False, "${vault}", id="a reference may be seen"),
+        pytest.param("dt.operator.db.url", "db://${vault}", True, "db://${vault}", id="also that to something secret"),
+        pytest.param("dt.operator.db.url", "${env:URL}", False, "${env:URL}", id="also one to the environment"),
+        pytest.param("dt.operator.db.url", "db://${host}", False, None, id="what is no secret may be seen"),
+        pytest.param("dt.operator.password-checker.size", "5", False, None, id="an operator's name makes no secret"),
+        pytest.param("my.password", "hunter2", False, MASK, id="keys of other systems hide theirs"),
     ],
 )
 def test_what_is_shown_instead(key, raw, tainted, shown):

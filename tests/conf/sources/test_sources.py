@@ -40,8 +40,6 @@ def told(faults):
     return [(fault.code, str(fault.where), fault.problem) for fault in faults]
 
 
-# -- order -----------------------------------------------------------------------------------------------------------
-
 LADDER = [
     ("site/site-default.properties", Source.SITE_DEFAULT),
     ("site/site.xml", Source.SITE),
@@ -52,22 +50,13 @@ LADDER = [
     ("mine.toml", Source.FILE),
 ]
 
-EVERYWHERE = {
-    "application": "Mine",
-    "folder": Path("app"),
-    "package_file": "small.xml",
-    "files": ["mine.toml"],
-    "home": Path("home"),
-    "installation": Path("site"),
-}
+FOLDERS = {"folder": Path("app"), "home": Path("home"), "installation": Path("site")}
+EVERYWHERE = {"application": "Mine", "package_file": "small.xml", "files": ["mine.toml"], **FOLDERS}
 
 
 def content(path, key, value):
-    return {
-        ".xml": xml(prop(key, value)),
-        ".properties": f"{key}={value}",
-        ".toml": f'"{key}" = "{value}"',
-    }[Path(path).suffix]
+    forms = {".xml": xml(prop(key, value)), ".properties": f"{key}={value}", ".toml": f'"{key}" = "{value}"'}
+    return forms[Path(path).suffix]
 
 
 @pytest.mark.parametrize(
@@ -86,114 +75,76 @@ def test_each_source_is_stronger_than_the_one_before(place, weak, strong):
 
 def test_the_environment_stands_between_files_and_the_command_line(place):
     place.write("mine.properties", "dt.attr.A=file\ndt.attr.B=file\ndt.attr.C=file")
-    conf, _ = place.load(
-        files=["mine.properties"],
-        environment={"DAGKIT_ATTR__A": "environment", "DAGKIT_ATTR__B": "environment", "HOME": "/", "DAGKIT_HOME": "x"},
-        definitions=[("dt.attr.A", "command line")],
-    )
-    assert [(e.key, e.value) for e in conf.entries][3:] == [
-        ("DAGKIT_ATTR__A", "environment"),
-        ("DAGKIT_ATTR__B", "environment"),
-        ("dt.attr.A", "command line"),
-    ]
+    variables = {"DAGKIT_ATTR__A": "environment", "DAGKIT_ATTR__B": "environment", "HOME": "/", "DAGKIT_HOME": "x"}
+    conf, _ = place.load(files=["mine.properties"], environment=variables, definitions=[("dt.attr.A", "command line")])
+    assert [(e.key, e.value) for e in conf.entries][3:] == [*list(variables.items())[:2], ("dt.attr.A", "command line")]
 
 
-def test_of_several_files_the_later_wins(place):
+def test_of_several_files_the_later_wins_and_a_value_knows_its_key_and_its_line(place):
     place.write("a.properties", "dt.x=a")
-    place.write("b.properties", "dt.x=b")
-    conf, faults = place.load(files=["a.properties", "b.properties"])
+    place.write("b.properties", "# why\ndt.x=b")
+    conf, faults = place.load(files=["a.properties", "b.properties"], definitions=[("dt.y", "c")])
     assert (conf["dt.x"], faults) == ("b", [])
+    assert [str(entry.origin) for entry in conf.entries][1:] == ["dt.x at b.properties:2", "dt.y at the command line"]
 
 
-def test_a_value_knows_its_key_and_its_line(place):
-    place.write("a.properties", "# why\ndt.x=a")
-    conf, _ = place.load(files=["a.properties"], definitions=[("dt.y", "b")])
-    assert [str(entry.origin) for entry in conf.entries] == ["dt.x at a.properties:2", "dt.y at the command line"]
-
-
-def test_files_that_were_not_named_may_be_absent(place):
-    conf, faults = place.load(application="Mine", folder=Path("app"), home=Path("home"), installation=Path("site"))
-    assert (len(conf), faults) == (0, [])
-
-
-def test_files_that_were_named_may_not(place):
+def test_files_that_were_not_named_may_be_absent_and_others_may_not(place):
+    for application in ("Mine", "A" * 5000):  # no file can have that name
+        conf, faults = place.load(application=application, **FOLDERS)
+        assert (len(conf), faults) == (0, [])
     _, faults = place.load(folder=Path("app"), package_file="smal.xml", files=["mine.xml"])
-    assert told(faults) == [
-        ("file-unreadable", "app/conf/smal.xml", "there is no such file"),
-        ("file-unreadable", "mine.xml", "there is no such file"),
-    ]
-
-
-# -- duplicates ------------------------------------------------------------------------------------------------------
+    missing = [("file-unreadable", path, "there is no such file") for path in ("app/conf/smal.xml", "mine.xml")]
+    assert told(faults) == missing
 
 
 @pytest.mark.parametrize(
     ("first", "second", "as_"),
     [
-        ("dt.attr.X", "dt.attr.X", ""),
-        ("dt.attr.X", "apex.attr.X", ", as dt.attr.X"),
+        pytest.param("dt.attr.X", "dt.attr.X", "", id="the very key"),
+        pytest.param("dt.attr.X", "apex.attr.X", ", as dt.attr.X", id="another prefix"),
         ("dt.operator.f.blockSize", "dt.operator.f.prop.block_size", ", as dt.operator.f.blockSize"),
-        ("dt.attr.X", "dt.application.*.attr.X", ", as dt.attr.X"),
+        pytest.param("dt.attr.X", "dt.application.*.attr.X", ", as dt.attr.X", id="the root is application.*"),
     ],
-    ids=["the very key", "another prefix", "another spelling", "the root is application.*"],
 )
 def test_a_key_may_stand_once_in_a_file(place, first, second, as_):
     place.write("a.properties", f"{first}=1\n{second}=2")
     _, faults = place.load(files=["a.properties"])
-    assert told(faults) == [
-        ("key-duplicated", "a.properties:2", f"{second} is set twice; the first is at a.properties:1{as_}")
-    ]
+    problem = f"{second} is set twice; the first is at a.properties:1{as_}"
+    assert told(faults) == [("key-duplicated", "a.properties:2", problem)]
     assert faults[0].severity is Severity.ERROR
 
 
-def test_the_same_value_twice_is_only_a_warning(place):
+def test_the_same_value_twice_is_only_a_warning_and_on_the_command_line_the_later_is_meant(place):
     place.write("a.properties", "dt.x=1\ndt.x=1")
-    _, faults = place.load(files=["a.properties"])
-    assert [(f.code, f.severity) for f in faults] == [("key-duplicated", Severity.WARNING)]
-
-
-def test_on_the_command_line_the_later_is_meant(place):
-    conf, faults = place.load(definitions=[("dt.x", "1"), ("dt.x", "2")])
-    assert conf["dt.x"] == "2"
-    assert [(f.code, f.severity) for f in faults] == [("key-duplicated", Severity.WARNING)]
+    for given in ({"files": ["a.properties"]}, {"definitions": [("dt.x", "2"), ("dt.x", "1")]}):
+        conf, faults = place.load(**given)
+        assert (conf["dt.x"], [(f.code, f.severity) for f in faults]) == ("1", [("key-duplicated", Severity.WARNING)])
 
 
 def test_two_files_of_one_place_are_one_place(place):
     place.write("app/properties.xml", xml(prop("dt.x", "1")))
     place.write("app/properties.toml", "dt.x = 2")
-    _, faults = place.load(folder=Path("app"))
-    assert told(faults) == [
-        ("key-duplicated", "app/properties.toml:1", "dt.x is set twice; the first is at app/properties.xml:2")
-    ]
+    problem = "dt.x is set twice; the first is at app/properties.xml:2"
+    assert told(place.load(folder=Path("app"))[1]) == [("key-duplicated", "app/properties.toml:1", problem)]
 
 
-def test_an_application_may_have_a_name_that_no_file_can_have(place):
-    assert place.load(application="A" * 5000, folder=Path("app"))[1] == []
+OWN = "home/.dagkit/site.properties"
 
 
-# -- final and required ----------------------------------------------------------------------------------------------
-
-
-def test_what_is_final_is_not_overridden_and_both_places_are_named(place):
+@pytest.mark.parametrize(
+    ("other", "given", "severity"),
+    [
+        ("mine.properties", {"files": ["mine.properties"]}, Severity.ERROR),
+        pytest.param(OWN, {"home": Path("home")}, Severity.WARNING, id="the user's own file"),
+    ],
+)
+def test_what_is_final_is_not_overridden_and_both_places_are_named(place, other, given, severity):
     place.write("app/properties.xml", xml(prop("dt.x", "1", final=True)))
-    place.write("mine.properties", "apex.x=2")
-    conf, faults = place.load(folder=Path("app"), files=["mine.properties"])
-    assert conf["dt.x"] == "1"
-    assert told(faults) == [
-        (
-            "key-final",
-            "mine.properties:1",
-            "apex.x is final at app/properties.xml:2, so the value here has no effect",
-        )
-    ]
-    assert faults[0].severity is Severity.ERROR
-
-
-def test_a_users_own_file_against_what_is_final_is_only_a_warning(place):
-    place.write("app/properties.xml", xml(prop("dt.x", "1", final=True)))
-    place.write("home/.dagkit/site.properties", "dt.x=2")
-    _, faults = place.load(folder=Path("app"), home=Path("home"))
-    assert [(f.code, f.severity) for f in faults] == [("key-final", Severity.WARNING)]
+    place.write(other, "apex.x=2")
+    conf, faults = place.load(folder=Path("app"), **given)
+    problem = "apex.x is final at app/properties.xml:2, so the value here has no effect"
+    assert (conf["dt.x"], faults[0].severity) == ("1", severity)
+    assert told(faults) == [("key-final", f"{other}:1", problem)]
 
 
 def test_a_variable_cannot_get_round_what_is_final(place):
@@ -222,11 +173,13 @@ def test_no_other_spelling_and_no_whole_or_part_gets_round_what_is_final(place, 
     assert list(config) == [f"dt.operator.{final}"]
 
 
-def test_finals_of_names_that_fold_alike_do_not_replace_each_other(place):
+def test_final_names_are_not_confused_with_names_that_fold_alike(place):
     keys = ["dt.operator.a-b.x", "dt.operator.a_b.x"]
     place.write("a.xml", xml(*(prop(key, "1", final=True) for key in keys)))
     _, faults = place.load(files=["a.xml"], definitions=[(key, "2") for key in keys])
     assert [f.code for f in faults] == ["key-final", "key-final"]
+    place.write("a.xml", xml(prop(keys[0], "1", final=True)))
+    assert place.load(files=["a.xml"], definitions=[(keys[1], "2")])[1] == []
 
 
 def test_what_is_required_of_one_operator_is_not_met_by_another_of_a_like_name(place):
@@ -237,22 +190,21 @@ def test_what_is_required_of_one_operator_is_not_met_by_another_of_a_like_name(p
     assert not faults
 
 
-def test_final_names_are_not_confused_with_names_that_fold_alike(place):
-    place.write("a.xml", xml(prop("dt.operator.Block-reader.x", "1", final=True)))
-    place.write("b.xml", xml(prop("dt.operator.Block_reader.x", "2")))
-    assert place.load(files=["a.xml", "b.xml"])[1] == []
-
-
-def test_a_property_without_a_value_must_be_given(place):
-    place.write("app/properties.xml", xml(prop("dt.operator.Block-reader.prop.blockSize")))
-    _, faults = place.load(folder=Path("app"))
-    assert told(faults) == [
-        (
-            "key-required",
-            "app/properties.xml:2",
-            "dt.operator.Block-reader.prop.blockSize has no value here, so the launch must set one",
-        )
-    ]
+@pytest.mark.parametrize(
+    ("given", "is_missing"),
+    [
+        pytest.param({}, True, id="nowhere"),
+        ({"definitions": [("apex.operator.Block-reader.block_size", "1")]}, False),
+        ({"environment": {"DAGKIT_OPERATOR__BLOCK_READER__PROP__BLOCK_SIZE": "1"}}, False),
+    ],
+)
+def test_a_property_without_a_value_must_be_given_in_any_source(place, given, is_missing):
+    key = "dt.operator.Block-reader.prop.blockSize"
+    place.write("mine.xml", xml(prop(key)))
+    _, faults = place.load(files=["mine.xml"], **given)
+    missing = ("key-required", "mine.xml:2", f"{key} has no value here, so the launch must set one")
+    assert told(faults) == [missing] * is_missing
+    assert [fault.help for fault in faults] == [f"write -D {key}=…, or set it in a file for --conf"] * is_missing
 
 
 def test_a_line_that_is_no_key_is_reported_as_that_and_not_as_one_that_the_launch_must_give(place):
@@ -263,88 +215,45 @@ def test_a_line_that_is_no_key_is_reported_as_that_and_not_as_one_that_the_launc
     assert (malformed.code, "-D" in malformed.help) == ("key-malformed", False)
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"definitions": [("apex.operator.Block-reader.block_size", "1")]},
-        {"environment": {"DAGKIT_OPERATOR__BLOCK_READER__PROP__BLOCK_SIZE": "1"}},
-    ],
-    ids=["on the command line, in another spelling", "in the environment"],
-)
-def test_any_source_may_give_it(place, given):
-    place.write("app/properties.xml", xml(prop("dt.operator.Block-reader.prop.blockSize")))
-    assert place.load(folder=Path("app"), **given)[1] == []
-
-
-# -- references ------------------------------------------------------------------------------------------------------
-
-
-def test_a_reference_reads_the_strongest_value(place):
-    place.write("a.properties", "dt.x=${where}/in\nwhere=/weak")
+def test_a_reference_reads_the_strongest_value_and_is_reported_with_its_line_without_one(place):
+    place.write("a.properties", "dt.x=${where}/in\ndt.y=${wher}\nwhere=/weak")
     conf, faults = place.load(files=["a.properties"], definitions=[("where", "/strong")])
-    assert (conf["dt.x"], faults) == ("/strong/in", [])
-
-
-def test_a_reference_to_one_of_our_keys_may_use_another_prefix(place):
-    conf, _ = place.load(definitions=[("dt.x", "${apex.y}"), ("dt.y", "1")])
-    assert conf["dt.x"] == "1"
-
-
-def test_a_key_that_a_reference_names_counts_as_asked_for(place):
-    conf, _ = place.load(definitions=[("dt.x", "${where}"), ("where", "1"), ("other", "2")])
-    assert conf.asked == {"where"}
-
-
-def test_an_unresolved_reference_is_reported_with_its_line(place):
-    place.write("a.properties", "\ndt.x=${wher}\nwhere=1")
-    _, faults = place.load(files=["a.properties"])
-    assert told(faults) == [("reference-unresolved", "a.properties:2", "dt.x: ${wher} has no value")]
+    assert conf["dt.x"] == "/strong/in"
+    assert told(faults) == [("reference-unresolved", "a.properties:2", "dt.y: ${wher} has no value")]
     assert faults[0].help == "did you mean 'where'?"
 
 
-def test_a_value_that_is_overridden_is_not_resolved(place):
-    place.write("a.properties", "dt.x=${env:NOT_HERE}")
-    assert place.load(files=["a.properties"], definitions=[("dt.x", "1")])[1] == []
+def test_a_key_that_a_reference_names_counts_as_asked_for_and_may_have_another_prefix(place):
+    conf, _ = place.load(definitions=[("dt.x", "${where}${apex.y}"), ("where", "1"), ("dt.y", "2"), ("other", "3")])
+    assert (conf["dt.x"], conf.asked & {"where", "other"}) == ("12", {"where"})
 
 
-def test_what_an_overridden_value_refers_to_counts_as_asked_for(place):
-    place.write("a.properties", "dt.x=${where}\nwhere=1")
+def test_a_value_that_is_overridden_is_not_resolved_and_its_references_count_as_asked_for(place):
+    place.write("a.properties", "dt.x=${where}${env:NOT_HERE}\nwhere=1")
     conf, faults = place.load(files=["a.properties"], definitions=[("dt.x", "2")])
-    assert (conf.asked, faults) == ({"where"}, [])
+    assert ("where" in conf.asked, faults) == (True, [])
 
 
 def test_secrets_are_shown_as_the_reference_that_gives_them(place):
-    conf, _ = place.load(
-        definitions=[("dt.operator.db.url", "db://${env:PW}"), ("dt.operator.db.password", "plain"), ("dt.x", "open")],
-        environment={"PW": "hidden"},
-    )
+    keys = {"db.url": "db://${env:PW}", "db.password": "plain", "x": "open", "token-counter.size": "1"}
+    definitions = [(f"dt.operator.{key}", value) for key, value in keys.items()]
+    conf, _ = place.load(definitions=definitions, environment={"PW": "hidden"})
     assert [(e.value, e.secret, e.shown, e.origin.shown) for e in conf.entries] == [
         ("db://hidden", True, "db://${env:PW}", "db://${env:PW}"),
         ("plain", True, "**********", "**********"),
         ("open", False, None, None),
+        ("1", False, None, None),
     ]
     assert "hidden" not in repr(conf.entries)
     assert "plain" not in repr(conf.entries)
 
 
-def test_an_operators_name_makes_no_secret(place):
-    conf, _ = place.load(definitions=[("dt.operator.token-counter.size", "1")])
-    assert not conf.entries[0].secret
-
-
 def test_what_apconf_names_lies_in_the_applications_folder(place):
+    beside = "--apconf names a file in the folder conf beside the application"
     place.write("app/app.py", "")
     (fault,) = place.load(folder=Path("app"), package_file="nofile.xml")[1]
-    assert fault.help == (
-        "--apconf names a file in the folder conf beside the application, which has none; --conf takes any path"
-    )
+    assert fault.help == f"{beside}, which has none; --conf takes any path"
     place.write("app/conf/small.xml", xml())
     place.write("app/conf/readme.txt", "")
     (fault,) = place.load(folder=Path("app"), package_file="nofile.xml")[1]
-    assert fault.help == "--apconf names a file in the folder conf beside the application: small.xml"
-
-
-def test_a_key_that_must_be_given_is_given_by_the_option_that_there_is(place):
-    place.write("mine.xml", xml(prop("dt.x")))
-    (fault,) = place.load(files=["mine.xml"])[1]
-    assert fault.help == "write -D dt.x=…, or set it in a file for --conf"
+    assert fault.help == f"{beside}: small.xml"

@@ -11,12 +11,15 @@ from dagkit.api.attributes import CONTEXTS, DagContext, Locality, OperatorContex
 from dagkit.api.partitioning import StatelessPartitioner
 from dagkit.conf.values.attribute_values import attribute_value
 from dagkit.conf.values.classes import ClassNotFound
-from tests.conf.samples import Bean, Codec, Largest, Listener, Point, point
+from tests.conf.samples import Bean, Codec, Largest, Point, point
 
-RULES = AffinityRulesSet(
-    affinity_rules=(AffinityRule(type=AffinityType.AFFINITY, locality=Locality.NODE_LOCAL, operators=("a", "b")),)
-)
+RULE = AffinityRule(type=AffinityType.AFFINITY, locality=Locality.NODE_LOCAL, operators=("a", "b"))
+RULES = AffinityRulesSet(affinity_rules=(RULE,))
 RULES_JSON = '{"affinityRules": [{"type": "AFFINITY", "locality": "NODE_LOCAL", "operatorsList": ["a", "b"]}]}'
+
+
+APEX_JSON = '{"com.datatorrent.common.partitioner.StatelessPartitioner": {"partitionCount": 2}}'
+PLAN_JSON = {"class": "dagkit.api.partitioning.StatelessPartitioner", "partition_count": 2}
 
 
 @pytest.mark.parametrize(
@@ -34,16 +37,8 @@ RULES_JSON = '{"affinityRules": [{"type": "AFFINITY", "locality": "NODE_LOCAL", 
         (OperatorContext.PROCESSING_MODE, ProcessingMode.AT_MOST_ONCE, ProcessingMode.AT_MOST_ONCE),
         (OperatorContext.PARTITIONER, "StatelessPartitioner:3", StatelessPartitioner(3)),
         (OperatorContext.PARTITIONER, StatelessPartitioner(2), StatelessPartitioner(2)),
-        (
-            OperatorContext.PARTITIONER,
-            '{"com.datatorrent.common.partitioner.StatelessPartitioner": {"partitionCount": 2}}',
-            StatelessPartitioner(2),
-        ),
-        (
-            OperatorContext.PARTITIONER,
-            {"class": "dagkit.api.partitioning.StatelessPartitioner", "partition_count": 2},
-            StatelessPartitioner(2),
-        ),
+        (OperatorContext.PARTITIONER, APEX_JSON, StatelessPartitioner(2)),
+        (OperatorContext.PARTITIONER, PLAN_JSON, StatelessPartitioner(2)),
         (PortContext.TUPLE_CLASS, "tests.conf.samples.Bean", Bean),
         (PortContext.TUPLE_CLASS, Bean, Bean),
         (PortContext.TUPLE_CLASS, {"$class": "tests.conf.samples.Bean"}, Bean),
@@ -60,30 +55,16 @@ def test_values_that_an_attribute_takes(attribute, raw, value):
     assert type(attribute_value(attribute, raw)) is type(value)
 
 
-def test_listeners_are_several():
-    listeners = attribute_value(
-        OperatorContext.STATS_LISTENERS, "tests.conf.samples.Listener:a,tests.conf.samples.Listener:b:threshold=7"
-    )
-    assert [(one.name, one.threshold) for one in listeners] == [("a", 0), ("b", 7)]
+LISTENER, BEAN = "tests.conf.samples.Listener", "tests.conf.samples.Bean"
 
 
-def test_a_listener_in_json_as_apex_writes_it():
-    (listener,) = attribute_value(
-        OperatorContext.STATS_LISTENERS, [{"tests.conf.samples.Listener": {"threshold": 222}}]
-    )
-    assert isinstance(listener, Listener)
-    assert listener.threshold == 222
-
-
-def test_an_aggregator_of_metrics_by_its_class():
+def test_objects_are_made_by_their_classes():
+    text, as_in_apex = f"{LISTENER}:a,{LISTENER}:b:threshold=7", [{LISTENER: {"threshold": 222}}]
+    for raw, made in ((text, [("a", 0), ("b", 7)]), (as_in_apex, [("", 222)])):
+        listeners = attribute_value(OperatorContext.STATS_LISTENERS, raw)
+        assert [(one.name, one.threshold) for one in listeners] == made
     assert isinstance(attribute_value(OperatorContext.METRICS_AGGREGATOR, "tests.conf.samples.Largest"), Largest)
-
-
-def test_a_codec_in_json():
     assert isinstance(attribute_value(PortContext.STREAM_CODEC, {"tests.conf.samples.Codec": {}}), Codec)
-
-
-def test_a_plain_class_name_is_looked_up_beside_the_application():
     assert attribute_value(PortContext.TUPLE_CLASS, "Bean", home="tests.conf.samples") is Bean
 
 
@@ -99,16 +80,12 @@ def test_a_plain_class_name_is_looked_up_beside_the_application():
         (OperatorContext.STATELESS, 1, "it must be true or false"),
         (OperatorContext.PROCESSING_MODE, "ONCE", "it must be one of AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE"),
         (OperatorContext.JVM_OPTIONS, [1], "it must be text"),
-        (OperatorContext.PARTITIONER, "tests.conf.samples.Bean", "it must be a Partitioner, and Bean is not one"),
+        (OperatorContext.PARTITIONER, BEAN, "it must be a Partitioner, and Bean is not one"),
         (OperatorContext.PARTITIONER, StatelessPartitioner, "it must be an object, not the class"),
         (OperatorContext.PARTITIONER, "{}", "it must be JSON that names a class"),
         (OperatorContext.PARTITIONER, "[]", "it must be one Partitioner, not 0"),
         (OperatorContext.PARTITIONER, "{", "it must be JSON"),
-        (
-            OperatorContext.METRICS_AGGREGATOR,
-            "tests.conf.samples.Bean",
-            "it must be a MetricsAggregator, and Bean is not one",
-        ),
+        (OperatorContext.METRICS_AGGREGATOR, BEAN, "it must be a MetricsAggregator, and Bean is not one"),
         (OperatorContext.PARTITIONER, "4", "it must be the class of a Partitioner, as in StatelessPartitioner:4"),
         (OperatorContext.PARTITIONER, 4, "it must be the class of a Partitioner, as in StatelessPartitioner:4"),
         (OperatorContext.STATS_LISTENERS, [5], "it must be a StatsListener, and int is not one"),

@@ -14,40 +14,27 @@ from tests.conf import samples
 @pytest.mark.parametrize(
     ("name", "found"),
     [
-        ("tests.conf.samples.Bean", samples.Bean),
-        ("tests.conf.samples:Bean", samples.Bean),
-        ("StatelessPartitioner", StatelessPartitioner),
+        pytest.param("tests.conf.samples.Bean", samples.Bean, id="a dotted path"),
+        pytest.param("tests.conf.samples:Bean", samples.Bean, id="a module and a class"),
+        pytest.param("StatelessPartitioner", StatelessPartitioner, id="a class of dagkit by its simple name"),
         ("com.datatorrent.common.partitioner.StatelessPartitioner", StatelessPartitioner),
-        ("com.datatorrent.api.Operator$DelayOperator", DelayOperator),
-        ("str", str),
-        ("java.lang.String", str),
-        (" int ", int),
-    ],
-    ids=[
-        "a dotted path",
-        "a module and a class",
-        "a class of dagkit by its simple name",
-        "a class of Apex by its Java name",
-        "an inner class of Java",
-        "a class of Python itself",
-        "a class of Java itself",
-        "blanks around it",
+        pytest.param("com.datatorrent.api.Operator$DelayOperator", DelayOperator, id="an inner class of Java"),
+        pytest.param("str", str, id="a class of Python itself"),
+        pytest.param("java.lang.String", str, id="a class of Java itself"),
+        pytest.param(" int ", int, id="blanks around it"),
     ],
 )
 def test_classes_are_found(name, found):
     assert find_class(name) is found
 
 
-def test_a_plain_name_is_looked_up_beside_the_application_first():
+def test_a_library_of_operators_is_searched_after_the_module_of_the_application(monkeypatch):
     assert find_class("Reader", home="tests.conf.samples") is samples.Reader
-
-
-def test_a_library_of_operators_is_searched(monkeypatch):
     library = ModuleType("dagkit_operators")
     library.__file__, library.LineReader = None, samples.Reader
     monkeypatch.setitem(sys.modules, "dagkit_operators", library)
-    assert find_class("com.datatorrent.lib.io.fs.LineReader") is samples.Reader
-    assert find_class("LineReader") is samples.Reader
+    for name in ("com.datatorrent.lib.io.fs.LineReader", "LineReader"):
+        assert find_class(name) is samples.Reader
 
 
 @pytest.mark.parametrize(
@@ -58,15 +45,7 @@ def test_a_library_of_operators_is_searched(monkeypatch):
         ("tests.conf.samples:Beam", "tests.conf.samples has no 'Beam'", "did you mean 'Bean'?"),
         ("tests.conf.smples:Bean", "there is no module 'tests.conf.smples'", "check its spelling and the Python path"),
         ("tests.conf.samples.long_enough", "is not a class, but a function", "name a class"),
-        ("", "there is no class ''", "write it as package.module:Class"),
-    ],
-    ids=[
-        "a misspelt name",
-        "an unknown class",
-        "a module without it",
-        "no such module",
-        "a function",
-        "no name",
+        pytest.param("", "there is no class ''", "write it as package.module:Class", id="no name"),
     ],
 )
 def test_what_is_not_found_says_what_to_try(name, problem, help_):
@@ -80,9 +59,8 @@ def test_what_is_not_found_says_what_to_try(name, problem, help_):
     [
         ("import not_there_at_all", "'broken' needs the module 'not_there_at_all'"),
         ("1 / 0", "'broken' cannot be imported: ZeroDivisionError: division by zero"),
-        ("def (", "'broken' cannot be imported: SyntaxError"),
+        pytest.param("def (", "'broken' cannot be imported: SyntaxError", id="a module that is no Python"),
     ],
-    ids=["a module that lacks another", "a module that raises", "a module that is no Python"],
 )
 def test_a_module_that_breaks_is_not_a_module_that_is_missing(tmp_path, monkeypatch, code, problem):
     (tmp_path / "broken.py").write_text(code)

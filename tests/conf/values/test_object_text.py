@@ -25,32 +25,18 @@ BEAN = "tests.conf.samples.Bean"
 @pytest.mark.parametrize(
     ("text", "constructed", "int_val", "string_val"),
     [
-        (f"{BEAN}", None, -1, "unset"),
-        (f"{BEAN}:ctor", "ctor", -1, "unset"),
-        (f"{BEAN}:ctor:intVal=10:stringVal=strVal", "ctor", 10, "strVal"),
-        (f"{BEAN}:ctor:", "ctor", -1, "unset"),
-        (f"{BEAN}:", None, -1, "unset"),
-        (f"{BEAN}: ", " ", -1, "unset"),
-        (f"{BEAN}::", None, -1, "unset"),
-        (f"{BEAN}::intVal=1", None, 1, "unset"),
-        (f"{BEAN}::intVal=1:stringVal=", None, 1, ""),
-        (f"{BEAN}: :intVal=1", " ", 1, "unset"),
+        pytest.param(f"{BEAN}", None, -1, "unset", id="a class alone is made without arguments"),
+        pytest.param(f"{BEAN}:ctor", "ctor", -1, "unset", id="what follows is the argument"),
+        pytest.param(f"{BEAN}:ctor:intVal=10:stringVal=strVal", "ctor", 10, "strVal", id="then properties"),
+        pytest.param(f"{BEAN}:ctor:", "ctor", -1, "unset", id="no properties after an argument"),
+        pytest.param(f"{BEAN}:", None, -1, "unset", id="an empty argument is none"),
+        pytest.param(f"{BEAN}: ", " ", -1, "unset", id="a blank is an argument"),
+        pytest.param(f"{BEAN}::", None, -1, "unset", id="nothing after two colons"),
+        pytest.param(f"{BEAN}::intVal=1", None, 1, "unset", id="properties without an argument"),
+        pytest.param(f"{BEAN}::intVal=1:stringVal=", None, 1, "", id="a property may be empty"),
+        pytest.param(f"{BEAN}: :intVal=1", " ", 1, "unset", id="a blank and a property"),
         ("tests.conf.samples:Bean:ctor:int_val=10", "ctor", 10, "unset"),
         (f"{BEAN}:s3\\://bucket:string_val=a\\:b=c", "s3://bucket", -1, "a:b=c"),
-    ],
-    ids=[
-        "a class alone is made without arguments",
-        "what follows is the argument",
-        "then properties",
-        "no properties after an argument",
-        "an empty argument is none",
-        "a blank is an argument",
-        "nothing after two colons",
-        "properties without an argument",
-        "a property may be empty",
-        "a blank and a property",
-        "the first colon may stand inside the name",
-        "a colon in a value has a backslash",
     ],
 )
 def test_the_grammar_of_objects(text, constructed, int_val, string_val):
@@ -62,27 +48,15 @@ def test_the_grammar_of_objects(text, constructed, int_val, string_val):
     ("text", "problem"),
     [
         ("tests.conf.samples.Bean::intVal", "'intVal' is not property=value"),
-        ("tests.conf.samples.Bean::intVal=ten", "it must be a whole number"),
+        pytest.param("tests.conf.samples.Bean::intVal=ten", "it must be a whole number", id="a value of another type"),
         ("tests.conf.samples.Bean::intVall=1", "Bean has no property 'intVall'; did you mean 'int_val'"),
         ("tests.conf.samples.Reader:x", "Reader takes no argument"),
         ("tests.conf.samples.Point", "Point cannot be made without an argument"),
         ("tests.conf.samples.Reader::blockSize=x", "Reader refuses it: block_size: input should be a valid integer"),
         ("StatelessPartitioner:0", "StatelessPartitioner refuses it: partition_count: input should be greater than 0"),
-        ("Partitioner", "Partitioner is abstract"),
-        (":x", "it must have the name of a class"),
-        ("", "it must have the name of a class"),
-    ],
-    ids=[
-        "a property without a value",
-        "a value of another type",
-        "a property that is not there",
-        "an argument that the class does not take",
-        "an argument that is missing",
-        "a value that a component refuses",
-        "a value that a model refuses",
-        "a class that cannot be made",
-        "no class",
-        "no text",
+        pytest.param("Partitioner", "Partitioner is abstract", id="a class that cannot be made"),
+        pytest.param(":x", "it must have the name of a class", id="no class"),
+        pytest.param("", "it must have the name of a class", id="no text"),
     ],
 )
 def test_what_cannot_be_made(text, problem):
@@ -97,34 +71,23 @@ def test_a_class_that_is_not_there_is_its_own_fault():
 
 def test_a_list_of_objects():
     assert parse_objects("a.B:1 , c.D::x=1\\,2") == [Recipe("a.B", "1"), Recipe("c.D", None, (("x", "1,2"),))]
+    made = make(Conversion(), parse_object("com.datatorrent.common.partitioner.StatelessPartitioner:3"), Partitioner)
+    assert made == StatelessPartitioner(3)
 
 
 @pytest.mark.parametrize(
     ("data", "recipe"),
     [
-        ({"@class": "a.B", "x": 1}, Recipe("a.B", None, (("x", 1),))),
-        ({"class": "a.B", "x": 1}, Recipe("a.B", None, (("x", 1),))),
-        ({"a.B": {"x": 1}}, Recipe("a.B", None, (("x", 1),))),
-        ({"a.Outer$Inner": {}}, Recipe("a.Outer$Inner")),
-        ({"x": {"y": 1}}, None),
-        ({"x": 1}, None),
-    ],
-    ids=[
-        "as Apex dumps it",
-        "as plans hold it",
-        "as Apex reads it",
-        "an inner class",
-        "an object inside is no class",
-        "no class at all",
+        pytest.param({"@class": "a.B", "x": 1}, Recipe("a.B", None, (("x", 1),)), id="as Apex dumps it"),
+        pytest.param({"class": "a.B", "x": 1}, Recipe("a.B", None, (("x", 1),)), id="as plans hold it"),
+        pytest.param({"a.B": {"x": 1}}, Recipe("a.B", None, (("x", 1),)), id="as Apex reads it"),
+        pytest.param({"a.Outer$Inner": {}}, Recipe("a.Outer$Inner"), id="an inner class"),
+        pytest.param({"x": {"y": 1}}, None, id="an object inside is no class"),
+        pytest.param({"x": 1}, None, id="no class at all"),
     ],
 )
 def test_objects_in_json(data, recipe):
     assert object_in_json(data) == recipe
-
-
-def test_a_partitioner_as_apex_writes_it():
-    made = make(Conversion(), parse_object("com.datatorrent.common.partitioner.StatelessPartitioner:3"), Partitioner)
-    assert made == StatelessPartitioner(3)
 
 
 PARTS = st.text(st.characters(codec="utf-8", exclude_characters="\\")).map(str.strip).filter(bool)

