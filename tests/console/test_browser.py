@@ -90,8 +90,8 @@ def test_a_narrow_screen_needs_no_scrolling_sideways(console, open_page):
 
 
 def test_a_graph_of_a_thousand_operators_is_folded_and_a_part_of_it_opens(serve, open_page, tmp_path):
-    store = Ledger.create(str(tmp_path), durable=False).store
-    LaunchRecord.of(compile_application(samples.layered(40, 25)), "0", datetime.now(UTC)).write(store)
+    store, layered = Ledger.create(str(tmp_path), durable=False).store, compile_application(samples.layered(40, 25))
+    LaunchRecord.of(layered, layered.plan, "0", datetime.now(UTC)).write(store)
     with serve(tmp_path) as url:
         page = open_page(url)
         show(page, "graph")

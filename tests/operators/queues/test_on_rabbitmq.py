@@ -113,9 +113,8 @@ def test_equal_messages_without_an_id_are_all_read_wherever_a_run_stops(broker):
 
 
 def test_different_messages_without_an_id_survive_kills(broker, trials):
-    check(
-        broker.url, "unnamed-kills", killed(broker, "unnamed-kills", range(1, trials + 1), "reference", message_id=None)
-    )
+    queue = "unnamed-kills"
+    check(broker.url, queue, killed(broker, queue, range(1, trials + 1), "reference", message_id=None))
 
 
 def test_brokers_that_are_killed_lose_no_message_and_double_none(tmp_path, trials):

@@ -99,7 +99,7 @@ def test_a_path_that_is_sent_again_in_another_message_is_read_again(queue):
 def test_equal_messages_without_an_id_are_different_messages(queue):
     send(MEMORY, queue, files(1) * 10, message_id=None)
     ingest(queue)
-    assert lines_in("output") == sorted(expected(1) * 10)
+    assert lines_in("output") == sorted(lines_of(1) * 10)
     assert left(MEMORY, queue) == 0
 
 
