@@ -66,7 +66,10 @@ class ExternalSystem(Protocol):
 
 
 class Unavailable(RunFailure):
-    """Raised by an `ExternalSystem` that cannot be reached or has no room now. The run waits, and connects again."""
+    """Raised by an `ExternalSystem` that cannot be reached or has no room now. The run waits, and connects again.
+
+    An input operator raises it in `emit_tuples` if its source does not answer: the run looks again later.
+    """
 
     code = "system-unavailable"
     usual_help = "start it again or make room there; then launch again: what is committed is delivered first"

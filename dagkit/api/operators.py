@@ -176,7 +176,11 @@ class InputOperator(Operator):
     """
 
     def emit_tuples(self) -> None:
-        """Called once in each look, to emit the available items. Raise `Shutdown` to end the input for good."""
+        """Called once in each look, to emit the available items.
+
+        Raise `Shutdown` to end the input for good. Raise `Unavailable` if the source does not answer: what this look
+        emitted and changed in the state is undone, and the engine looks again after a pause, until the source answers.
+        """
 
     def handle_idle_time(self) -> None:
         """Called in a look in which `emit_tuples` emitted nothing. It may emit items, too."""

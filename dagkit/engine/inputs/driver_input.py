@@ -9,9 +9,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from dagkit.api.controls import Stamped
+from dagkit.api.external import Unavailable
 from dagkit.api.files import why_not_forgotten
 from dagkit.api.metrics import metrics_of, start_over
 from dagkit.api.operators import InputOperator
+from dagkit.api.outage import Outage
 from dagkit.api.ports import output_ports
 from dagkit.api.running import Context, Until
 from dagkit.api.work import is_sourced
@@ -22,7 +24,7 @@ from dagkit.engine.inputs.background import Background
 from dagkit.engine.program.program import Program, Target
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import WorkItem
-from dagkit.engine.worker.instances import SavedState, bind_output, live, of_items, saved
+from dagkit.engine.worker.instances import SavedState, bind_output, live, of_items, restore, saved
 from dagkit.engine.worker.lifecycle import Life, look
 from dagkit.engine.worker.outbox import Outbox, Sent
 from dagkit.engine.worker.protocol import Figures
@@ -53,6 +55,7 @@ class DriverInput:
         self.ended = ended
         self.next_look: datetime | None = None
         self.in_vain = False
+        self._outage = Outage(name)
         self._finalizer = BundleFinalizer()
         """What it registered in the present look."""
         self._finalizers: dict[int, BundleFinalizer] = {}
@@ -101,7 +104,12 @@ class DriverInput:
         begun_before = self._background.begun
         began, cpu_nanos = time.monotonic(), time.thread_time_ns()
         with self._named(window_id):
-            self.ended |= look(self.operator, self._life, window_id, lambda: bool(self._emitted))
+            try:
+                self.ended |= look(self.operator, self._life, window_id, lambda: bool(self._emitted))
+            except Unavailable as away:
+                self._look_later(away)
+                return Discovery(self.name, ())
+            self._outage.is_over()
             again = self.operator.looks_again_in_millis()
             metrics = metrics_of(self.operator)
             watermark = self.operator.current_watermark() if self.operator.estimates_watermark else None
@@ -116,6 +124,12 @@ class DriverInput:
             self.next_look = self._now() + timedelta(milliseconds=spin_millis if again is None else again)
         emitted, self._emitted = tuple(self._emitted), []  # a million blocks are not held until the next look
         return Discovery(self.name, emitted)
+
+    def _look_later(self, away: Unavailable) -> None:
+        """Undo a look whose source is away, and look again after a pause. No launch ends before."""
+        restore(self.operator, self.recorded)
+        self._emitted, self.in_vain = [], False
+        self.next_look = self._now() + timedelta(seconds=self._outage.failed(away.problem))
 
     def figures(self, window_id: int) -> Figures:
         """Return the figures for a committed window; drop those of earlier windows."""

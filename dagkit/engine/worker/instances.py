@@ -89,6 +89,15 @@ def live(
     return operator
 
 
+def restore(operator: Operator, saved: SavedState) -> None:
+    """Give a live operator an earlier state, which may be used elsewhere."""
+    values = Declared.values_of(operator)
+    for name, declared in declared_state(type(operator)).items():
+        values.pop(name, None)
+        if name in saved:
+            values[name] = _restored(operator, name, declared, copied(saved[name]))
+
+
 def incomplete_keys(configured: Operator, saved: SavedState) -> Iterator[str]:
     """The keys of the files that slots write together, and that this operator will adopt."""
     given = [files.incomplete for files in output_files(type(configured)).values() if files.incomplete is not None]
