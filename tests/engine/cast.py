@@ -27,6 +27,7 @@ from dagkit import (
 from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.compiler import compile_application
+from dagkit.engine.points import Point
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.run.run_state import RunSettings, RunState
@@ -265,6 +266,23 @@ class Desk:
     def troubles(self) -> list[str]:
         """Faults of the ledger, and leftovers."""
         return [*self.faults(), *self.leftovers()]
+
+
+def blocks_after_polls(desk: Desk, *counts: int) -> list[dict[str, int]]:
+    """The blocks of an endless application after so many windows have begun; those that find nothing count, too."""
+    begun, blocks = 0, []
+
+    def probe(point, window_id):
+        nonlocal begun
+        begun += point is Point.PLANNED
+        if len(blocks) < len(counts) and begun == counts[len(blocks)]:
+            blocks.append(desk.blocks())
+        if begun == counts[-1]:
+            loop.stop()
+
+    loop = desk.loop(probe=probe)
+    loop.run()
+    return blocks
 
 
 def files_in(folder: Path) -> list[Path]:

@@ -7,11 +7,10 @@ import pytest
 
 from dagkit import InputPort, OperatorContext, OutputPort, SplittableOperator
 from dagkit.api.running import Until
-from dagkit.engine.points import Point
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange
 from dagkit.testing import FakeClock
 from dagkit_operators import FileSplitterInput, Items, LineReader, Map, MatchFiles, RecordWriter, TailFiles, Watch
-from tests.engine.cast import Collect, Desk
+from tests.engine.cast import Collect, Desk, blocks_after_polls
 
 SECONDS = 600
 
@@ -103,15 +102,5 @@ def test_polls_that_are_due_beside_each_other_add_no_block(tmp_path):
             >> writer
         )
 
-    desk, blocks, windows = Desk(tmp_path, graph, until=Until.STOPPED), [], []
-
-    def probe(point, window_id):
-        windows.extend([window_id] if point is Point.PLANNED else [])
-        if len(windows) == 50 and not blocks:
-            blocks.append(desk.blocks())
-        if len(windows) == 300:
-            loop.stop()
-
-    loop = desk.loop(probe=probe)
-    loop.run()
-    assert [desk.blocks()] == blocks
+    first, last = blocks_after_polls(Desk(tmp_path, graph, until=Until.STOPPED), 50, 300)
+    assert first == last

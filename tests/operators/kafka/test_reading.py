@@ -15,10 +15,18 @@ from dagkit.engine.points import Point
 from dagkit.ledger.audit.verify import verify
 from dagkit.testing import Alone, FakeClock
 from dagkit.testing.crashes import CrashAfter
-from dagkit_operators import AggregateByTime, KafkaMessage, KafkaReader, KafkaSplitter, Map, TumblingWindows
+from dagkit_operators import (
+    AggregateByTime,
+    KafkaMessage,
+    KafkaReader,
+    KafkaSplitter,
+    Map,
+    RecordWriter,
+    TumblingWindows,
+)
 from dagkit_operators.kafka import consumers, topics
 from dagkit_operators.kafka.faults import OffsetsRemoved
-from tests.engine.cast import Collect, Desk, Hurried, arrived
+from tests.engine.cast import Collect, Desk, Hurried, arrived, blocks_after_polls
 from tests.engine.poison_cast import die, killed, set_aside
 from tests.operators.kafka.topics_cast import login, transact
 from tests.operators.looking import look_for_long, looks
@@ -530,3 +538,17 @@ def test_a_message_that_kills_its_worker_is_set_aside_with_its_topic_partition_a
     assert [str(span).partition("[")[2] for span in proof.aside] == ["20, 21)"]
     assert f"{topic}-1" in str(proof.aside[0]) or f"{topic}/1" in str(proof.aside[0])
     assert desk.faults() == []
+
+
+def test_idle_partitions_of_an_endless_reader_add_no_block(kafka, tmp_path):
+    topic = kafka.topic(3)
+
+    def graph(dag, conf):
+        splitter = KafkaSplitter(bootstrap_servers=kafka.address, topics=[topic], endless=True)
+        reader = dag.add_operator("reader", KafkaReader(bootstrap_servers=kafka.address, poll_millis=5))
+        texts, writer = Map(lambda message: message.place), RecordWriter(file_path=str(tmp_path / "out"))
+        chained = dag.add_operator("splitter", splitter) >> reader >> dag.add_operator("texts", texts)
+        chained >> dag.add_operator("writer", writer)
+
+    first, last = blocks_after_polls(Desk(tmp_path, graph, until=Until.STOPPED), 10, 40)
+    assert first == last
