@@ -86,6 +86,7 @@ class OutputFiles(Service[Files]):
         directory: Callable[[Any], Any],
         *,
         of_blocks: bool = True,
+        has_lines: bool = True,
         examples: Callable[[Any], Iterable[str]] = lambda _: ("file",),
         content: Callable[[Any, bytes], bytes] = lambda _, piece: piece,
         incomplete: Callable[[Any], Iterable[str]] | None = None,
@@ -98,6 +99,8 @@ class OutputFiles(Service[Files]):
         self.incomplete = incomplete
         """Gives the keys of the files that it will adopt, from its state. An operator that calls `adopt` declares this:
         a launch removes files of `write_at` that no operator will adopt."""
+        self.has_lines = has_lines
+        """Whether the files are text, of which `dagkit trace` finds the origin of a line."""
         self.of_blocks = of_blocks
         """Whether a file may belong to a block. Such a file holds the results of the block, in the block's order."""
 

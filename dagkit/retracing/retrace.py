@@ -97,6 +97,9 @@ def _located(program: Program, found: WrittenFile, file: str, line: int) -> tupl
     """
     if not found.parts:
         raise LineUnknown(f"the ledger names no file {shown(file)}")
+    first = program.operators.get(found.parts[0].operator)
+    if first is not None and not all(files.has_lines for files in output_files(type(first[0])).values()):
+        raise LineUnknown(f"{shown(file)} has no lines: {type(first[0]).__name__} writes columns")
     try:
         with opened(file) as stream:
             whole: bytes = stream.read()

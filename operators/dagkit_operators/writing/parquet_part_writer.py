@@ -38,7 +38,10 @@ class ParquetPartWriter(Operator, Generic[T]):
     input = InputPort[T]()
     finished_parts = OutputPort(FinishedPart)
     files = OutputFiles(
-        lambda writer: writer.file_path, of_blocks=False, examples=lambda writer: writer.example_names()
+        lambda writer: writer.file_path,
+        of_blocks=False,
+        has_lines=False,
+        examples=lambda writer: writer.example_names(),
     )
 
     file_path: FolderPath = Field(default=...)

@@ -476,3 +476,16 @@ def test_an_application_or_a_file_that_changed_is_reported(traced, write):
     write("app.py", app)
     write("out/0", "one pear\ntwo pear\nthree pear\n")
     assert "was changed after" in " ".join(answer("out/0:1").err.split())
+
+
+def test_a_file_of_columns_has_no_lines(traced, write):
+    write("in/a", "one\ntwo\n")
+    write("rows.py", "from dataclasses import dataclass\n\n\n@dataclass\nclass Row:\n    text: str\n")
+    trace = traced(
+        """from rows import Row
+to_row = dag.add_operator("ToRow", Map(lambda line: Row(line)))
+reader >> to_row >> dag.add_operator("Writer", ParquetPartWriter(file_path="out", record_type=Row))"""
+    )
+    answer = trace(f"{output()}:1")
+    assert answer.code == 2
+    assert "part-00000-00000.parquet has no lines: ParquetPartWriter writes columns" in answer.err
