@@ -103,7 +103,10 @@ class InFlightWindows:
 
     @property
     def polls(self) -> bool:
-        """Whether a window only polls."""
+        """Whether a window only polls.
+
+        Windows are committed in order, so another poll beside it would be committed even if both find nothing.
+        """
         return any(window.asks for window in self._windows)
 
     @property

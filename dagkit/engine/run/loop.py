@@ -176,9 +176,8 @@ class Loop:
         """Return the present state for the decision."""
         now, slots = self.run_state.clock.now(), self.run_state.summary.slots
         begun_after = self.run_state.checkpoint.window + len(self.run_state.in_flight)
-        # Windows are committed in order, so a poll beside another one would be committed even if both find nothing.
-        polls = not self.run_state.in_flight.polls
-        waiting, found = self.run_state.pending_work.ready(now, polls=polls), len(self.run_state.driver_inputs.found)
+        waiting, next_due = self.run_state.pending_work.ready(now, polls=not self.run_state.in_flight.polls)
+        found = len(self.run_state.driver_inputs.found)
         advanced, next_idle = (False, None) if waiting or found else self.run_state.advance()
         return LoopState(
             until=self.run_state.settings.until,
@@ -192,7 +191,7 @@ class Loop:
             completed=self.run_state.in_flight.has_completed,
             overlap=self.run_state.overlap,
             waiting=waiting,
-            next_due=self.run_state.pending_work.next_due(polls=polls),
+            next_due=next_due,
             plenty=self.run_state.pending_work.plenty(
                 slots, self.run_state.changing.plan.capacity(slots), self.run_state.in_flight.ahead
             ),

@@ -45,17 +45,16 @@ class PendingWork:
         """Remove the part of each item that `part_of` returns, and return these parts."""
         return [*self.queue.removed(part_of), *self._later.removed(part_of)]
 
-    def ready(self, now: datetime, *, polls: bool = True) -> int:
-        """How many items can be processed now, with or without those whose last poll found nothing."""
+    def ready(self, now: datetime, *, polls: bool = True) -> tuple[int, datetime | None]:
+        """How many items can be processed now, and when the first deferred item that this launch waits for is due.
+
+        Without `polls`, items whose last poll found nothing are left out.
+        """
         queued = len(self.queue) if polls else len(self.queue) - self.queue.polls
-        return queued + sum(item.due is not None and item.due <= now for item in self._deferred(polls=polls))
-
-    def next_due(self, *, polls: bool = True) -> datetime | None:
-        """When the first deferred item that this launch waits for is due; None if there is none."""
-        return next_due(self._deferred(polls=polls))
-
-    def _deferred(self, *, polls: bool) -> list[WorkItem]:
-        return [item for item in self.queue.deferred if self._later.asks_again(item) and (polls or not item.in_vain)]
+        deferred = [
+            item for item in self.queue.deferred if self._later.asks_again(item) and (polls or not item.in_vain)
+        ]
+        return queued + sum(item.due is not None and item.due <= now for item in deferred), next_due(deferred)
 
     def plenty(self, slots: Mapping[Address, int], capacity: int, ahead: int) -> int:
         """How many items are enough for the next windows: work for the longest window, if its duration is known.
