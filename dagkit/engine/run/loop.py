@@ -177,7 +177,7 @@ class Loop:
         now, slots = self.run_state.clock.now(), self.run_state.summary.slots
         begun_after = self.run_state.checkpoint.window + len(self.run_state.in_flight)
         waiting, next_due = self.run_state.pending_work.ready(now, polls=not self.run_state.in_flight.polls)
-        found = len(self.run_state.driver_inputs.found)
+        found = self.run_state.driver_inputs.found
         advanced, next_idle = (False, None) if waiting or found else self.run_state.advance()
         return LoopState(
             until=self.run_state.settings.until,
@@ -195,7 +195,7 @@ class Loop:
             plenty=self.run_state.pending_work.plenty(
                 slots, self.run_state.changing.plan.capacity(slots), self.run_state.in_flight.ahead
             ),
-            found=found,
+            found=len(found),
             promised=self.run_state.promise is not None,
             has_delayed_items=bool(self.run_state.held) and not self.run_state.in_flight,
             begun=any(begun_after % count for count in self.run_state.summary.counts),
@@ -203,9 +203,7 @@ class Loop:
             busy=self.run_state.driver_inputs.busy,  # first: `next_look` omits busy inputs, and work may end in between
             next_look=self.run_state.driver_inputs.next_look,
             looked_in_vain=self.run_state.driver_inputs.looked_in_vain,
-            undrained=self._has_ends()
-            and not self.run_state.checkpoint.drained
-            and self.run_state.checkpoint.window > 0,
+            undrained=self._is_undrained(),
             next_beat=self.run_state.beat,
             next_wake=min((at for at in (self.run_state.next_wake, next_idle) if at is not None), default=None),
             watermark_advanced=advanced,
@@ -394,6 +392,8 @@ class Loop:
 
     # ---- questions
 
-    def _has_ends(self) -> bool:
+    def _is_undrained(self) -> bool:
         """Whether an operator or an unfinished file waits for the notice that input is drained."""
-        return self.run_state.summary.drains or any(part.element_id is None for part in self.run_state.checkpoint.files)
+        last = self.run_state.checkpoint
+        waits = self.run_state.summary.drains or any(part.element_id is None for part in last.files)
+        return waits and not last.drained and last.window > 0

@@ -72,7 +72,7 @@ class RolledFiles(Operator):
         content=lambda writer, piece: decompressed(piece, writer.compression),
     )
 
-    finished_parts = OutputPort(FinishedPart)
+    finished_parts = OutputPort(FinishedPart, main=True)
 
     file_path: FolderPath = Field(default=...)
     """The directory that the files are written to: a path or a URL."""
