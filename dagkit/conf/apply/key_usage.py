@@ -1,9 +1,12 @@
 """Records of applying a configuration: the names that exist, and the keys that matched."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from dagkit.api.configuration import Source
 from dagkit.conf.grammar.matching import Rule
 from dagkit.conf.grammar.names import NamePattern
+from dagkit.conf.grammar.property_keys import AttributeRef
 from dagkit.conf.values.properties import Unknown
 
 
@@ -22,6 +25,10 @@ class KeyUsage:
     """The keys in the sections of other applications."""
     used: set[int] = field(default_factory=set)
     """The positions of the keys that set something."""
+    won: set[int] = field(default_factory=set)
+    """The positions of the keys that decided a value."""
+    beaten: dict[int, Rule] = field(default_factory=dict)
+    """The key that decided instead, by the position of a key that set the same."""
     unknown: dict[int, Unknown] = field(default_factory=dict)
     """Why a property is unknown to the last component that its key matched."""
     secrets: dict[str, bool] = field(default_factory=dict)
@@ -34,6 +41,27 @@ class KeyUsage:
 
     def use(self, rule: Rule) -> None:
         self.used.add(rule.position)
+
+    def contest(self, rules: Sequence[Rule]) -> None:
+        """Note which of these keys, the strongest last, decides each value."""
+        deciding = {_target(rule): rule for rule in rules}
+        for rule in rules:
+            winner = deciding[_target(rule)]
+            if winner is rule:
+                self.won.add(rule.position)
+            else:
+                self.beaten[rule.position] = winner
+
+    def overridden(self) -> list[tuple[Rule, Rule]]:
+        """The keys of the command line that decide nothing, each with a narrower key of a file that does instead."""
+        asked = [rule for rule in self.rules if rule.origin.source is Source.COMMAND_LINE]
+        return [
+            (rule, self.beaten[rule.position])
+            for rule in asked
+            if rule.position in self.beaten
+            and rule.position not in self.won
+            and self.beaten[rule.position].origin.source < Source.COMMAND_LINE
+        ]
 
     def note_type(self, rule: Rule, *, secret: bool) -> None:
         key = str(rule.origin.key)
@@ -51,3 +79,9 @@ class KeyUsage:
     def fitting(self, pattern: NamePattern | None) -> dict[str, type | None]:
         """The operators that a key's name fits."""
         return {name: cls for name, cls in self.operators.items() if pattern is None or pattern.fit(name)}
+
+
+def _target(rule: Rule) -> str:
+    """What a key sets, without the section that it is in."""
+    sets = rule.address.sets
+    return sets.name if isinstance(sets, AttributeRef) else str(sets)

@@ -222,6 +222,7 @@ class ApplicationSettings:
         return self._valued(self._attributes[Scope.OPERATOR].ranked(name), Scope.OPERATOR, name)
 
     def _configured(self, component: ComponentT, rules: Sequence[Rule], owner: str) -> Configured[ComponentT]:
+        self.usage.contest(rules)
         by_path: dict[int, Rule] = {}
         given: list[Given] = []
         for rule in rules:
@@ -295,6 +296,7 @@ class ApplicationSettings:
 
     def _valued(self, rules: Sequence[Rule], scope: Scope, bearer: str) -> Attributes:
         """The value of each attribute, converted from its strongest rule."""
+        self.usage.contest(rules)
         winners: dict[str, Rule] = {}
         for rule in rules:
             assert isinstance(rule.address.sets, AttributeRef), "only attributes are set here"

@@ -75,7 +75,20 @@ def unmatched(
         if canonical(rule.origin.key or "") not in own:
             faults += reader.faults_of(rule)
     severity = Severity.WARNING if allow_unknown else Severity.ERROR
-    return [replace(diagnostic, severity=severity) for diagnostic in faults]
+    return [
+        *(replace(diagnostic, severity=severity) for diagnostic in faults),
+        *(_overridden(*contest) for contest in usage.overridden()),
+    ]
+
+
+def _overridden(rule: Rule, winner: Rule) -> Diagnostic:
+    return Diagnostic(
+        "key-unmatched",
+        f"{rule.origin.key} of the command line decides nothing: {winner.origin.key} is narrower",
+        f"pass -D {winner.origin.key}=…: a narrower key wins, whatever its source",
+        winner.origin.where,
+        Severity.WARNING,
+    )
 
 
 def _malformed(entry: Entry, fault: Malformed) -> Diagnostic:

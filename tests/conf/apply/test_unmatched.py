@@ -243,3 +243,20 @@ def test_a_template_that_is_not_there_is_answered_with_those_that_are():
 )
 def test_where_no_name_is_near_what_there_is_is_listed(key, value, help_):
     assert [told_help for _, _, told_help in told(f"dt.{key}", value)] == [help_]
+
+
+@pytest.mark.parametrize(
+    ("asked", "in_file", "is_reported"),
+    [
+        ("dt.operator.*.blockSize", "dt.operator.Block-reader.blockSize", False),  # another reader has it
+        ("dt.testprop1", "dt.application.Pipeline.testprop1", True),
+        ("dt.attr.MEMORY_MB", "dt.operator.Block-reader.attr.MEMORY_MB", False),  # others have it
+        ("dt.operator.Block-reader.blockSize", "dt.operator.*.blockSize", False),
+        ("dt.operator.Block-reader.blockSize", "dt.operator.Block-reader.blockSize", False),
+    ],
+)
+def test_a_key_of_the_command_line_that_decides_nothing_is_reported(asked, in_file, is_reported):
+    faults = run(Config([*entries({in_file: "1"}, Source.FILE), *entries({asked: "2"}, Source.COMMAND_LINE)]))
+    problem = f"{asked} of the command line decides nothing: {in_file} is narrower"
+    expected = [("key-unmatched", problem, Severity.WARNING)] if is_reported else []
+    assert [(fault.code, fault.problem, fault.severity) for fault in faults] == expected
