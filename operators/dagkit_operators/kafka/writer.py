@@ -7,6 +7,7 @@ from pydantic import Field, NonNegativeFloat, PositiveInt, PrivateAttr
 from typing_extensions import TypeVar
 
 from dagkit import Arrowed, Batch, Column, Constant, ExternalOutput, InputPort
+from dagkit.errors import clipped
 from dagkit_operators.kafka.client import KafkaClient
 from dagkit_operators.kafka.entries import OpenEntry, Outgoing, columns_of, columns_without_headers
 from dagkit_operators.kafka.messages import Headers, KafkaMessage
@@ -198,6 +199,6 @@ def _content(what: str, made: Any) -> bytes | None:
         return made
     if not isinstance(made, str):
         raise TypeError(
-            f"the {what} {made!r:.60} is neither text nor bytes; set `{what}` to a function that makes either"
+            f"the {what} {clipped(made, 60)} is neither text nor bytes; set `{what}` to a function that makes either"
         )
     return as_bytes(made)

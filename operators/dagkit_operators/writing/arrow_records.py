@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dagkit import Batch
+from dagkit.errors import clipped
 from dagkit_operators.formats.record_types import arrow_type, checked_fields_of, fields_of
 from dagkit_operators.formats.rows import Rows
 from dagkit_operators.values.processed import processed_column, processed_value
@@ -77,7 +78,9 @@ class ArrowRecords:
             self._add(pa.Table.from_batches([value]) if isinstance(value, pa.RecordBatch) else value)
             return
         if self._record_type is None:
-            raise TypeError(f"{value!r:.60} is no Arrow record batch or table; set record_type to the class of records")
+            raise TypeError(
+                f"{clipped(value, 60)} is no Arrow record batch or table; set record_type to the class of records"
+            )
         self._values.append(value)
         if len(self._values) >= self._rows:
             self.flush()

@@ -8,6 +8,7 @@ from pydantic import Field, NonNegativeInt, field_validator
 from typing_extensions import TypeVar
 
 from dagkit import Batch, InputPort, Lines
+from dagkit.errors import clipped
 from dagkit_operators.values.processed import processed_column, processed_value
 from dagkit_operators.writing.compressing import ENDINGS
 from dagkit_operators.writing.content import as_bytes, may_be_text
@@ -96,7 +97,9 @@ class PartWriter(RolledFiles, Generic[T]):
     def _bytes(self, item: Any) -> bytes:
         made = processed_value(item, None) if self.format is None else self.format(item)
         if not isinstance(made, str | bytes):
-            raise TypeError(f"{made!r:.60} is neither text nor bytes; set format to a function that makes either of it")
+            raise TypeError(
+                f"{clipped(made, 60)} is neither text nor bytes; set format to a function that makes either of it"
+            )
         return as_bytes(made) + self.record_separator.encode()
 
     def _part_name(self, name: str, part: OpenPart) -> str:  # noqa: ARG002 - there is one file
