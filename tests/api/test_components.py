@@ -46,7 +46,7 @@ class Sample(Operator):
         ({"name": "a", "inner": {"depth": 0}}, [("inner.depth", "input should be greater than 0", False)]),
         ({"name": "a", "even": 1}, [("even", "must be even", False)]),
         ({"name": "a", "label": "a"}, [("", "name and label must differ", False)]),
-        ({"name": "a", "cuont": 1}, [("cuont", "extra inputs are not permitted", False)]),
+        ({"name": "a", "cuont": 1}, [("cuont", "there is no such property; did you mean 'count'?", False)]),
         (
             {"count": "x", "even": 3},
             [
@@ -114,3 +114,11 @@ def test_what_begins_with_an_underscore_is_assigned_without_a_declaration(name):
     sample = Sample(name=name)
     sample._total = 1
     assert sample._total == 1
+
+
+def test_a_component_that_cannot_run_shows_why_when_it_is_printed():
+    assert repr(Sample(name="a", cuont=0)).endswith(
+        " cannot run: cuont: there is no such property; did you mean 'count'?>"
+    )
+    assert "cannot run: count: input should be greater than 0" in repr(Sample(name="a", count=0))
+    assert "cannot run" not in repr(Sample(name="a"))

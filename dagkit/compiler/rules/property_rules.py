@@ -32,7 +32,7 @@ def property_faults(
             continue  # its parts were set and do not fit together: setting them reported why
         origin = _origin_of(fault, known)
         where = (origin.where if origin else None) or placed
-        if "extra inputs" in fault.message:
+        if fault.unknown:
             help_ = meant_property(type(component), fault.path)
             yield Diagnostic("property-unknown", f"{name} has no property {fault.path!r}", help_, where)
             continue
