@@ -97,7 +97,7 @@ class ArrowRecords:
                 f"{clipped(value, 60)} is no Arrow record batch or table; set record_type to the class of records"
             )
         for name in self._texts:
-            text = _field(value, name)
+            text = field_of(value, name)
             if isinstance(text, str) and not text.isascii():  # checked while the place of the record is known
                 _check_text(name, text)
         self._values.append(value)
@@ -122,7 +122,7 @@ def _column(records: Sequence[Any], field: "pa.Field") -> "pa.Array":
     import pyarrow as pa  # noqa: PLC0415 - as above
 
     def made(some: Sequence[Any]) -> pa.Array:
-        return pa.array([_field(record, field.name) for record in some], type=field.type, from_pandas=False)
+        return pa.array([field_of(record, field.name) for record in some], type=field.type, from_pandas=False)
 
     try:
         return made(records)
@@ -136,5 +136,6 @@ def _column(records: Sequence[Any], field: "pa.Field") -> "pa.Array":
         raise
 
 
-def _field(record: Any, name: str) -> Any:
+def field_of(record: Any, name: str) -> Any:
+    """A field of a record, or a value of a dict."""
     return record[name] if isinstance(record, dict) else getattr(record, name)

@@ -29,7 +29,7 @@ class RecordTyped(Operator):
 
     def implied_properties(self, received: Mapping[str, Any]) -> Mapping[str, Any]:
         value = _value_of(received.get("input", Any))
-        return {"record_type": value} if self.record_type is None and _has_fields(value) else {}
+        return {"record_type": value} if self.record_type is None and has_fields(value) else {}
 
     def refused_payload(self, port: str, payload: Any) -> str | None:  # noqa: ARG002 - there is one input
         value = _value_of(payload)
@@ -50,7 +50,8 @@ def _members(payload: Any) -> tuple[Any, ...]:
     return get_args(payload) if get_origin(payload) in (Union, UnionType) else (payload,)
 
 
-def _has_fields(payload: Any) -> bool:
+def has_fields(payload: Any) -> bool:
+    """Whether a type is a class of records: a dataclass, a pydantic model, a TypedDict or a NamedTuple."""
     try:
         return bool(fields_of(payload))
     except TypeError:
