@@ -13,7 +13,7 @@ MASK = "**********"
 
 @dataclass(frozen=True, slots=True)
 class SecretByName:
-    """Annotates the type of values of a mapping. The name of a value, such as `sasl.password`, tells a secret.
+    """Annotates the type of values of a mapping. A value is secret if its name is that of a secret, as `sasl.password`.
 
     A `SecretStr` is a secret under any name.
     """
