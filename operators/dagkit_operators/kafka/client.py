@@ -23,7 +23,7 @@ _DECIDED: Mapping[str, str] = {
     "enable.auto.commit": "the ledger has the offsets",
     "enable.auto.offset.store": "the ledger has the offsets",
     "enable.partition.eof": "the KafkaReader needs it",
-    "transactional.id": "the KafkaWriter has one of its own",
+    "transactional.id": "the KafkaWriter makes it; set `transactional_id_prefix` of the writer",
 }
 """Settings that the operators make, each with what to do instead: other values would lose or double messages."""
 

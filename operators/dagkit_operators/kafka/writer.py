@@ -38,7 +38,9 @@ class KafkaWriter(KafkaClient, Rejecting, Generic[T]):
     kind = "kafka.writer/1"
     input = InputPort[T]()
     staged = ExternalOutput(
-        lambda writer: TransactionalTopic(writer.client_settings(), writer.topic, writer.windows_topic),
+        lambda writer: TransactionalTopic(
+            writer.client_settings(), writer.topic, writer.windows_topic, writer.transactional_id_prefix
+        ),
         waits_seconds=lambda writer: writer.waits_seconds,
     )
 
@@ -53,6 +55,11 @@ class KafkaWriter(KafkaClient, Rejecting, Generic[T]):
     """
     windows_topic: str = "dagkit-windows"
     """The topic with the last window of each writer. It is created if it is missing; keep it as long as the topic."""
+    transactional_id_prefix: str = ""
+    """What transactional IDs begin with, for the rights of Kafka that are granted by prefix.
+
+    A launch with another prefix does not fence one that still runs with the former: let that one end before.
+    """
     largest_message: PositiveInt = 1_000_000
     """The most bytes of a message: a larger one is rejected. The topic's `max.message.bytes` must not be smaller."""
     waits_seconds: NonNegativeFloat | None = None

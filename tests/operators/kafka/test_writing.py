@@ -10,11 +10,12 @@ from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.points import Point
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import Items, KafkaMessage, KafkaReader, KafkaSplitter, KafkaWriter, Map
+from dagkit_operators.kafka.client import confluent
 from dagkit_operators.kafka.entries import OpenEntry, Outgoing, columns_in, columns_of, messages_in
 from dagkit_operators.kafka.topics import Topics, Unanswered
 from dagkit_operators.kafka.windows import last_window
 from tests.engine.cast import Collect, Desk, Digits, Draw, Hurried, Ranges, arrived
-from tests.services.broker import Broker
+from tests.services.broker import Broker, done
 from tests.services.losing_commits import LosingCommits
 
 pytestmark = pytest.mark.slow
@@ -281,3 +282,17 @@ def test_a_right_that_is_taken_while_it_runs_ends_the_launch_and_loses_nothing(k
 def test_an_item_that_is_no_text_is_refused(kafka, tmp_path):
     with pytest.raises(OperatorFailed, match="the value 0 is neither text nor bytes; set `value`"):
         Desk(tmp_path, written(kafka, kafka.topic(), value=None)).run()
+
+
+def test_transactional_ids_begin_with_a_prefix_for_which_rights_are_granted(kafka, tmp_path):
+    topic, admin = kafka.topic(), confluent().admin
+    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "alice"}
+    given = {"bootstrap_servers": kafka.login_address, "settings": {**login, "sasl.password": "alice-secret"}}
+    prefixed, operation, deny = admin.ResourcePatternType.PREFIXED, admin.AclOperation.ALL, admin.AclPermissionType.DENY
+    rule = (admin.ResourceType.TRANSACTIONAL_ID, "team-b.", prefixed, "User:alice", "*", operation, deny)
+    done(kafka.admin.create_acls([admin.AclBinding(*rule)]))
+    with pytest.raises(OperatorFailed) as raised:
+        Desk(tmp_path / "b", written(kafka, topic, **given, transactional_id_prefix="team-b.")).run()
+    assert raised.value.code == "kafka-refused"
+    Desk(tmp_path / "a", written(kafka, topic, **given, transactional_id_prefix="team-a.")).run()
+    assert numbers(kafka, topic) == EXPECTED
