@@ -324,3 +324,11 @@ def test_a_declaration_that_cannot_be_read_is_its_authors_fault(dagkit, write):
     assert (answer.code, answer.out) == (3, "")
     assert "small.json" in answer.err
     assert "[file-unreadable]" in answer.err
+
+
+def test_another_folder_is_suggested_only_if_its_name_is_similar(dagkit, write, folder):
+    write("w/app.py", "")
+    missing = dagkit("validate", str(folder / "nowhere"))
+    assert "help: APP is a file, a folder with app.py, or module:Class" in missing.err
+    write("nowhen/app.py", "")
+    assert f"help: did you mean '{folder}/nowhen'?" in dagkit("validate", str(folder / "nowhere")).err

@@ -381,3 +381,10 @@ def test_forget_names_the_file_that_no_operator_knows(dagkit, files, write):
     assert answer.code == 2
     printed = "".join(answer.err.split())  # the message is folded to the width of the terminal, wherever a path ends
     assert f"nooperatorisknowntoknow{Path('in').absolute()}/new.txt;nameonewith--operator" in printed
+
+
+def test_a_file_that_follows_the_application_leads_to_explain(dagkit, write):
+    write("app.py", APP)
+    answer = dagkit("files", "app.py", "in/a.txt")
+    assert answer.code == 2
+    assert "`dagkit files explain APP|PATH in/a.txt` shows what became of a file" in answer.err
