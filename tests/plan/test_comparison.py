@@ -95,6 +95,17 @@ CHANGES: dict[str, tuple[Plan, list[str]]] = {
         _ports(INPUT.model_copy(update={"payload": "Word"}), OUTPUT),
         ["operator keep: input input carries Word instead of Line"],
     ),
+    "the payload of a stream and of its ports": (
+        plan(
+            operators=(READ, operator("keep", ports=(INPUT.model_copy(update={"payload": "Word"}), OUTPUT))),
+            streams=(stream("read", "keep", payload="Word"),),
+        ),
+        ["stream read carries Word instead of Line"],
+    ),
+    "another class of another kind": (
+        _keep(kind="test.other/1", class_="test.Other"),
+        [f"operator keep: kind {operator('keep').kind} becomes test.other/1"],
+    ),
     "a port's connection": (
         _ports(INPUT.model_copy(update={"connected": False}), OUTPUT),
         ["operator keep: input input is no longer connected"],
