@@ -49,7 +49,7 @@ HAPPENINGS: Mapping[str, tuple[RunEvent, Mapping[str, Any]]] = {
         {"window": 3, "operator": "op", "message": "ValueError: no", "again": True},
     ),
     "committed": (
-        Committed(3, 1.5, 10, 1, 8, 0, 0, {"op": [WorkProgress("a", 4, 6)]}, NOON, 7, {"byte": 10}, {}),
+        Committed(3, 1.5, 10, 1, 8, 0, 0, {"op": [WorkProgress("a", 4, 6)]}, NOON, 7, {"byte": 10}, {}, 2),
         {
             "window": 3,
             "millis": 1.5,
@@ -63,6 +63,7 @@ HAPPENINGS: Mapping[str, tuple[RunEvent, Mapping[str, Any]]] = {
             "block": 7,
             "read": {"byte": 10},
             "pending": {},
+            "received": 2,
         },
     ),
     "measured": (
