@@ -52,8 +52,9 @@ _ENDED = frozenset(
 class TransactionalTopic:
     """A topic to which each window is written in one transaction, with its number in the topic of windows.
 
-    The transactional ID is the name of the writer, after a prefix. So a new driver fences the producer of an older one, and Kafka ends
-    the transaction that the older one left: it is committed or aborted before the number of the last window is read.
+    The transactional ID is the name of the writer, after a prefix. So a new driver fences the producer of an older one,
+    and Kafka ends the transaction that the older one left: it is committed or aborted before the number of the last
+    window is read.
     """
 
     def __init__(self, settings: Mapping[str, Any], topic: str, windows_topic: str, id_prefix: str = "") -> None:

@@ -10,7 +10,22 @@ from dagkit import Dag, InputPort, Operator, OutputPort
 from dagkit.compiler import compile_application
 from dagkit.errors import ApplicationFaults
 from dagkit.testing import Alone
-from dagkit_operators import CountByKey, DeltaWriter, Items, Map, ParquetPartWriter, PartWriter, Record, SumByKey
+from dagkit_operators import (
+    AvroReader,
+    CountByKey,
+    CsvReader,
+    DeltaWriter,
+    FileSplitterInput,
+    Filter,
+    Items,
+    JsonLinesReader,
+    Map,
+    ParquetPartWriter,
+    ParquetReader,
+    PartWriter,
+    Record,
+    SumByKey,
+)
 from dagkit_operators.writing.content import may_be_text
 
 
@@ -143,3 +158,28 @@ def test_a_long_value_in_a_message_ends_in_an_ellipsis():
     at_work = Alone(ParquetPartWriter(file_path="out"))
     with pytest.raises(TypeError, match=r"^'x{58}… is no Arrow record batch or table; set record_type"):
         at_work.send("x" * 100)
+
+
+@pytest.mark.parametrize("reader", [CsvReader, JsonLinesReader, ParquetReader, AvroReader])
+def test_a_reader_of_records_sends_the_type_of_its_context(reader):
+    def populate_dag(dag: Dag, conf: object) -> None:
+        find = dag.add_operator("Find", FileSplitterInput(scanner={"files": ["in"]}))
+        read = dag.add_operator("Read", reader(reader_context={"record_type": Order}))
+        find.blocks_metadata_output >> read
+        kept = read.messages >> dag.add_operator("Keep", Filter(bool))
+        kept >> dag.add_operator("Write", ParquetPartWriter(file_path="out"))
+
+    graph = compile_application(populate_dag).graph
+    assert graph.by_name["Write"].operator.record_type is Order
+
+
+@pytest.mark.parametrize("context", [{}, {"record_type": Order, "sends": "batches"}])
+def test_a_reader_without_a_type_or_with_batches_sends_what_is_not_known(context):
+    def populate_dag(dag: Dag, conf: object) -> None:
+        find = dag.add_operator("Find", FileSplitterInput(scanner={"files": ["in"]}))
+        read = dag.add_operator("Read", CsvReader(reader_context=context))
+        find.blocks_metadata_output >> read
+        read.messages >> dag.add_operator("Write", ParquetPartWriter(file_path="out"))
+
+    plan = compile_application(populate_dag).plan
+    assert {stream.payload for stream in plan.streams} == {"Block", "Record[Any]"}
