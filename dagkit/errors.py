@@ -478,6 +478,12 @@ _MOST_NAMED = 12
 """The most known names that a message lists."""
 
 
+def clipped(value: object, most: int = 80) -> str:
+    """The value as Python writes it. What goes beyond `most` characters becomes an ellipsis."""
+    text = repr(value)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
     """The most similar known name as a question; if none is similar, `otherwise` or a list of the known names."""
     candidates = list(dict.fromkeys(known))

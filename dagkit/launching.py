@@ -274,9 +274,10 @@ def _backend(
 
         yield ReferenceBackend(compilation)
         return
-    from dagkit.backends.spark import SparkBackend, web_page  # noqa: PLC0415 - as above
+    from dagkit.backends.spark import SparkBackend, has_kept_java, web_page  # noqa: PLC0415 - as above
 
-    publish(Starting(f"starting Spark at {machine.shown}"))
+    how = "using the Spark that a warm driver keeps" if has_kept_java() else "starting Spark"
+    publish(Starting(f"{how} at {machine.shown}"))
     with machine.session() as session:
         publish(Starting("sending code to Spark's workers", web_page(session)))
         with contextlib.closing(SparkBackend(compilation, session)) as backend:

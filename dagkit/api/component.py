@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
 from dagkit.api.declared import Assignable, PerInstance
 from dagkit.api.ports import InputPort, OutputPort
+from dagkit.errors import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +25,13 @@ class Fault:
     """Empty if each property is valid by itself, and the combination of them is not."""
     message: str
     missing: bool = False
+    unknown: bool = False
+    """Whether there is no such property."""
     value: Any = field(default=None, compare=False)
     """The given value, or the default."""
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
 
 
 class Component(BaseModel):
@@ -65,7 +71,9 @@ class Component(BaseModel):
         except ValidationError as invalid:
             self._keep_unvalidated(given)
             errors = invalid.errors(include_url=False)
-            self._faults = tuple(_fault(error) for error in errors if error["type"] != "default_factory_not_called")
+            self._faults = tuple(
+                _fault(type(self), error) for error in errors if error["type"] != "default_factory_not_called"
+            )
         self._given = given
 
     def _keep_unvalidated(self, given: Mapping[str, Any]) -> None:
@@ -122,6 +130,11 @@ class Component(BaseModel):
         """The hash of the class, because the values of properties need not be hashable."""
         return hash(type(self))
 
+    def __repr__(self) -> str:
+        """The component as Python writes it, with its faults: building one never raises."""
+        shown = super().__repr__()
+        return f"<{shown} cannot run: {'; '.join(map(str, self._faults))}>" if self.is_made and self._faults else shown
+
     @property
     def is_made(self) -> bool:
         """Whether `Component.__init__` ran. The `__init__` of a subclass may have failed to call it."""
@@ -172,9 +185,12 @@ def _private_default(attribute: Any) -> Any:
     return None if getattr(attribute, "default_factory_takes_validated_data", False) else attribute.default_factory()
 
 
-def _fault(error: Any) -> Fault:
+def _fault(kind: type[Component], error: Any) -> Fault:
     path = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "extra_forbidden":
+        meant = f"; {did_you_mean(path, kind.model_fields)}" if len(error["loc"]) == 1 else ""
+        return Fault(path, f"there is no such property{meant}", unknown=True, value=error["input"])
     message = error["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
     if message == error["msg"]:
         message = message[:1].lower() + message[1:]
-    return Fault(path, message, error["type"] == "missing", error["input"])
+    return Fault(path, message, error["type"] == "missing", value=error["input"])

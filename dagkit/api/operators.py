@@ -96,6 +96,14 @@ class Operator(Component):
         """
         return None
 
+    def implied_properties(self, received: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG002 - for overrides
+        """Values of properties that are not set and follow from the types of the items at the inputs.
+
+        `received` is the type at each connected input: the type that the stream sends, or if that is unknown, the type
+        that the author wrote, as in `ParquetPartWriter[Sale]`. The compiler sets these values.
+        """
+        return {}
+
     def windows_joined(self) -> int | None:
         """In how many windows, counting its own, an item can meet items of other inputs; None: in any, or never.
 

@@ -2,13 +2,25 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 from urllib.parse import unquote
 
 from pydantic import BaseModel, Secret, SecretBytes, SecretStr
 
 MASK = "**********"
+
+
+@dataclass(frozen=True, slots=True)
+class SecretByName:
+    """Annotates the type of values of a mapping. A value is secret if its name is that of a secret, as `sasl.password`.
+
+    A `SecretStr` is a secret under any name.
+    """
+
+    also: tuple[str, ...] = ()
+    """Names of secrets that are not recognized as such."""
+
 
 _URL = re.compile(r"[A-Za-z][\w+.-]*://(?:(?P<user>[^/?#]*)@)?[^?#]*(?:\?(?P<query>[^#]*))?")
 _SHORTEST = 8

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from inspect import isclass
 from math import isfinite
 from typing import Annotated, Any, ClassVar, Generic, Protocol, Self, cast, runtime_checkable
 
@@ -163,8 +164,11 @@ class SplittableOperator(Operator, Generic[T, R]):
     Set it to False if they only number steps, such as scans of a folder.
     """
 
-    position_unit: ClassVar[str] = BYTE
-    """The noun for one position, in which reports count what was read and what waits, such as `offset`."""
+    position_unit: ClassVar[str] = ""
+    """The noun for one position, in which reports count what was read and what waits, such as `offset`.
+
+    By default, `byte` if the elements are blocks of files, else `position`.
+    """
 
     restriction_type: ClassVar[Any] = OffsetRange
     """The type of restrictions, if it is the author's own. Ranges of offsets and of byte keys need not be declared.
@@ -294,7 +298,10 @@ def work_port(operator: SplittableOperator[Any, Any]) -> str:
 
 def unit_of(operator: object) -> str:
     """The unit in which reports count the positions of an operator, or of a module, which has none of its own."""
-    return operator.position_unit if isinstance(operator, SplittableOperator) else BYTE
+    if not isinstance(operator, SplittableOperator):
+        return BYTE
+    payload = input_ports(type(operator))[work_port(operator)].payload
+    return operator.position_unit or (BYTE if isclass(payload) and issubclass(payload, Block) else "position")
 
 
 __all__ = [

@@ -1,10 +1,13 @@
-"""Inferring payloads: find the types of each operator's type variables, from its class, inputs and functions."""
+"""Inferring payloads: find the types of each operator's type variables, from its class, inputs and functions.
+
+Properties that follow from these types are set, too.
+"""
 
 from dataclasses import replace
 
 from dagkit.api.operators import Operator
 from dagkit.graph import Graph
-from dagkit.schema import arguments_of_class, bind
+from dagkit.schema import arguments_of_class, bind, is_known
 
 
 def infer(graph: Graph) -> Graph:
@@ -27,6 +30,14 @@ def infer(graph: Graph) -> Graph:
                 bind(sending.payload, sent, bindings)
         if bindings:
             nodes[name] = replace(node, bindings=bindings)
+        if known is not None and received:
+            taken = {
+                port: sent if is_known(sent) else nodes[name].payload(node.input_ports[port])
+                for port, sent in received.items()
+            }
+            implied = known.implied_properties(taken)
+            if implied:
+                nodes[name] = replace(nodes[name], operator=known.configured(implied))
     return graph.with_nodes(nodes)
 
 

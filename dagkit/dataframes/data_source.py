@@ -7,6 +7,10 @@ spark.read.format("dagkit").load("path/of/the/application")
 spark.readStream.format("dagkit").option("ledger", "path/of/its/ledger").load("path/of/a/folder")
 """
 
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
@@ -14,10 +18,26 @@ from pyspark.sql.types import StructType
 from dagkit.dataframes.found_stream import FoundStream
 from dagkit.dataframes.source_options import batch_options, stream_options
 from dagkit.dataframes.written_files import WrittenFiles, schema_of
+from dagkit.errors import RunFailure
 
+P = ParamSpec("P")
+R = TypeVar("R")
 FORMAT = "dagkit"
 STREAMED = "value STRING"
 """The columns of a stream for which the query declares no schema: lines of text."""
+
+
+def _briefly(method: Callable[P, R]) -> Callable[P, R]:
+    """Let a failure begin here: Spark prints its traceback, and what is to be done stands below that."""
+
+    @wraps(method)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return method(*args, **kwargs)
+        except RunFailure as failure:
+            raise failure.with_traceback(None) from None
+
+    return called
 
 
 class DagkitSource(DataSource):
@@ -27,13 +47,16 @@ class DagkitSource(DataSource):
     def name(cls) -> str:
         return FORMAT
 
+    @_briefly
     def schema(self) -> StructType | str:
         """The columns of an application's files; those of a stream are declared by the query, else `value`."""
         return STREAMED if "ledger" in self.options else schema_of(batch_options(self.options))
 
+    @_briefly
     def reader(self, schema: StructType) -> DataSourceReader:
         return WrittenFiles(batch_options(self.options), schema)
 
+    @_briefly
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark calls it so
         return FoundStream(stream_options(self.options), schema)
 

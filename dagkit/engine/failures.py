@@ -143,7 +143,8 @@ def failure_of(
     cause = error if isinstance(error, RunFailure) else None
     if cause is None or cause.caused_by_author:
         raised = error if cause is None else error.__cause__ or error  # the author's code raised the cause of a failure
-        lines = "".join(_from_the_author_on(raised).format())
+        explains = raised is not cause or _authors_frame(raised) is not None  # the library's own lines explain nothing
+        lines = "".join(_from_the_author_on(raised).format()) if explains else ""
         failure = replace(failure, traceback=lines, record="".join(map(shown_record, record_of(error))))
     failure = _masked(failure, secrets_in(instance, is_secret_name))
     return InputRefused(failure, cause) if isinstance(cause, InputUnreadable) else OperatorFailed(failure, cause)
@@ -202,11 +203,22 @@ class CodecFailed(RunFailure):
 def _from_the_author_on(error: BaseException) -> traceback.TracebackException:
     """Return the traceback from the author's first frame on, or from the operator library's if no author's code ran."""
     lines = traceback.TracebackException.from_exception(error)
-    ran = [frame.f_globals.get("__name__", "").partition(".")[0] for frame, _ in traceback.walk_tb(error.__traceback__)]
-    authors = (index for index, package in enumerate(ran) if package not in ("dagkit", "dagkit_operators"))
-    others = (index for index, package in enumerate(ran) if package != "dagkit")
-    del lines.stack[: next(authors, next(others, 0))]
+    authors = _authors_frame(error)
+    others = (index for index, package in enumerate(_packages(error)) if package != "dagkit")
+    del lines.stack[: next(others, 0) if authors is None else authors]
     return lines
+
+
+def _authors_frame(error: BaseException) -> int | None:
+    """Return the index of the first frame of the author's code in the traceback; None if none of it ran."""
+    packages = enumerate(_packages(error))
+    return next((index for index, package in packages if package not in ("dagkit", "dagkit_operators")), None)
+
+
+def _packages(error: BaseException) -> list[str]:
+    """Return the package of each frame of the traceback."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return [frame.f_globals.get("__name__", "").partition(".")[0] for frame, _ in frames]
 
 
 def spot_of(element: Any, offset: int | None) -> Spot:

@@ -41,8 +41,12 @@ def _changes(old: Plan, new: Plan) -> Iterator[Change]:
     yield from _stages_changed(old, new)
 
 
+_Carried = frozenset[tuple[str, str, str, str]]
+"""Changes of payloads that streams report: each with an operator and a port, and the payloads before and after."""
+
+
 def _operators_changed(old: Plan, new: Plan) -> Iterator[Change]:
-    renamed = _renamed(old, new)
+    renamed, carried = _renamed(old, new), _carried(old, new)
     for name in _gone(old.by_name, new.by_name):
         if name not in renamed:
             yield Change("operator", name, f"operator {name} is gone")
@@ -52,9 +56,19 @@ def _operators_changed(old: Plan, new: Plan) -> Iterator[Change]:
             yield Change("operator", name, f"operator {name} is new ({new.by_name[name].kind})")
         else:
             yield Change("operator", name, f"operator {before} is now called {name}")
-            yield from _operator_changed(old.by_name[before], new.by_name[name])
+            yield from _operator_changed(old.by_name[before], new.by_name[name], carried)
     for name in _both(old.by_name, new.by_name):
-        yield from _operator_changed(old.by_name[name], new.by_name[name])
+        yield from _operator_changed(old.by_name[name], new.by_name[name], carried)
+
+
+def _carried(old: Plan, new: Plan) -> _Carried:
+    before = {stream.name: stream.payload for stream in old.streams}
+    return frozenset(
+        (end.operator, end.port, before[stream.name], stream.payload)
+        for stream in new.streams
+        if stream.name in before
+        for end in (stream.source, *stream.sinks)
+    )
 
 
 def _renamed(old: Plan, new: Plan) -> dict[str, str]:
@@ -73,13 +87,13 @@ def _essence(operator: PlannedOperator) -> tuple[Any, ...]:
     return operator.kind, operator.properties, [(port.name, port.connected) for port in operator.ports]
 
 
-def _operator_changed(old: PlannedOperator, new: PlannedOperator) -> Iterator[Change]:
+def _operator_changed(old: PlannedOperator, new: PlannedOperator, carried: _Carried) -> Iterator[Change]:
     def changed(text: str) -> Change:
         return Change("operator", new.name, f"operator {new.name}: {text}")
 
     if old.kind != new.kind:
         yield changed(f"kind {old.kind} becomes {new.kind}")
-    if old.class_ != new.class_:
+    elif old.class_ != new.class_:  # another kind is another class
         yield changed(f"class {old.class_} becomes {new.class_}")
     if old.role is not new.role:
         yield changed(f"role {old.role} becomes {new.role}")
@@ -89,7 +103,7 @@ def _operator_changed(old: PlannedOperator, new: PlannedOperator) -> Iterator[Ch
     if old.parallel_with != new.parallel_with:
         mirrored = f"mirrors {new.parallel_with}" if new.parallel_with else f"no longer mirrors {old.parallel_with}"
     is_explained = bool(mirrored) and _was_made_parallel(old, new)  # the sentence on the attribute then says so
-    yield from map(changed, _ports_changed(old, new, f", so it {mirrored}" if is_explained else ""))
+    yield from map(changed, _ports_changed(old, new, f", so it {mirrored}" if is_explained else "", carried))
     if old.count != new.count:
         why = "" if is_explained and new.why.source == "parallel" else f" ({new.why.text})"
         yield Change("partitions", new.name, f"{new.name} runs as {new.count} instead of {old.count}{why}")
@@ -118,7 +132,7 @@ def _was_made_parallel(old: PlannedOperator, new: PlannedOperator) -> bool:
     return any(before[name] != after[name] for name in _both(before, after))
 
 
-def _ports_changed(old: PlannedOperator, new: PlannedOperator, so: str) -> Iterator[str]:
+def _ports_changed(old: PlannedOperator, new: PlannedOperator, so: str, carried: _Carried) -> Iterator[str]:
     before, after = ({(port.type, port.name): port for port in o.ports} for o in (old, new))
     yield from (f"{kind} {name} is gone" for kind, name in _gone(before, after))
     yield from (f"{kind} {name} is new" for kind, name in _come(before, after))
@@ -126,7 +140,7 @@ def _ports_changed(old: PlannedOperator, new: PlannedOperator, so: str) -> Itera
         yield "its ports stand in another order"
     for kind, name in _both(before, after):
         was, now = before[kind, name], after[kind, name]
-        if was.payload != now.payload:
+        if was.payload != now.payload and (new.name, name, was.payload, now.payload) not in carried:
             yield f"{kind} {name} carries {now.payload} instead of {was.payload}"
         if was.connected != now.connected:
             yield f"{kind} {name} is {'now' if now.connected else 'no longer'} connected"

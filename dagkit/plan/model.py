@@ -4,6 +4,7 @@ Operators and streams have the same JSON form as in declarative applications (`c
 the logical half of a plan is itself an application that can be launched.
 """
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import cached_property
@@ -85,6 +86,11 @@ class PlannedPartition(_Value):
     def _without_what_it_shares(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         data: dict[str, Any] = write(self)
         return data if self.properties else {name: value for name, value in data.items() if name != "properties"}
+
+
+def known_payload(payload: str) -> str:
+    """The payload for readers; empty if it is a type variable, such as T: then nothing is known about the items."""
+    return "" if re.fullmatch(r"[A-Z](_co|_contra)?", payload) else payload
 
 
 class PlannedPort(_Value):

@@ -16,6 +16,7 @@ from dagkit.plan.model import (
     PlannedUnifier,
     Routing,
     Stage,
+    known_payload,
 )
 from dagkit.plan.model import Role as PlannedRole
 from dagkit.render.picture import (
@@ -99,7 +100,7 @@ def _frame(stage: Stage) -> Group:
 def _operator_box(operator: PlannedOperator) -> Box:
     lanes = _lanes(operator.partitions)
     ports = tuple(
-        Port(port.name, Side.IN if port.type == "input" else Side.OUT, port.payload)
+        Port(port.name, Side.IN if port.type == "input" else Side.OUT, known_payload(port.payload))
         for port in operator.ports
         if port.connected
     )
@@ -206,7 +207,7 @@ def _wires(
             stream=stream.name,
             tails=(End(tail, stream.source.port if source else ""),),
             heads=tuple(heads),
-            payload=stream.payload if source else "",
+            payload=known_payload(stream.payload) if source else "",
             notes=(stream.locality.replace("_", " ").lower(),) if source and stream.locality else (),
         )
 

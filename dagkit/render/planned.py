@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from dagkit.plan.model import Plan, PlannedOperator, PlannedStream, Routing
+from dagkit.plan.model import Plan, PlannedOperator, PlannedStream, Routing, known_payload
 from dagkit.render.physical import ROLES
 from dagkit.render.picture import (
     Box,
@@ -53,7 +53,7 @@ def _box(operator: PlannedOperator, frames: Mapping[str, Group]) -> Box:
         subtitle=operator.class_.rpartition(".")[2],
         role=ROLES[operator.role],
         ports=tuple(
-            Port(port.name, Side.IN if port.type == "input" else Side.OUT, port.payload, port.connected)
+            Port(port.name, Side.IN if port.type == "input" else Side.OUT, known_payload(port.payload), port.connected)
             for port in operator.ports
             if port.connected
         ),
@@ -69,7 +69,7 @@ def _wire(stream: PlannedStream) -> Wire:
         heads=tuple(
             Head(sink.operator, sink.port, _kind(sink.routing, parallel=sink.parallel)) for sink in stream.sinks
         ),
-        payload=stream.payload,
+        payload=known_payload(stream.payload),
     )
 
 

@@ -124,7 +124,7 @@ class Alone(Generic[OperatorT]):
     ) -> None:
         if isinstance(operator, type):
             raise TypeError(f"{operator.__name__} is a class, not an operator: pass {operator.__name__}(…)")
-        faults = [f"{fault.path}: {fault.message}" for fault in operator.faults]
+        faults = [str(fault) for fault in operator.faults]
         assert not faults, f"{type(operator).__name__} cannot run: {'; '.join(faults)}"
         self.operator: OperatorT = live(operator, state or {})  # type: ignore[assignment] # an instance of the same class
         self.files: dict[str, MemoryFiles] = {name: MemoryFiles(now) for name in output_files(type(operator))}

@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from dagkit_operators.tables.delta import DeltaWriter
     from dagkit_operators.tables.iceberg import IcebergWriter
     from dagkit_operators.values.expressions import Expression, value
+    from dagkit_operators.writing.csv_part_writer import CsvPartWriter
     from dagkit_operators.writing.file_merger import FileMerger, MergedFile
     from dagkit_operators.writing.file_output import FileOutput
     from dagkit_operators.writing.parquet_part_writer import ParquetPartWriter
@@ -104,6 +105,7 @@ __all__ = [
     "CompressionBroken",
     "CountByKey",
     "CsvContext",
+    "CsvPartWriter",
     "CsvReader",
     "Deduplicate",
     "DeltaWriter",
@@ -213,6 +215,7 @@ _HOMES = {
     "CompressionBroken": "compression.codec",
     "CountByKey": "keyed.count",
     "CsvContext": "formats.csv",
+    "CsvPartWriter": "writing.csv_part_writer",
     "CsvReader": "formats.readers",
     "Deduplicate": "keyed.deduplicate",
     "DeltaWriter": "tables.delta",

@@ -39,6 +39,7 @@ class Sample(Operator):
 
 
 NO_NAME, ABOVE_0 = ("name", "field required", True), "input should be greater than 0"
+NO_CUONT = ("cuont", "there is no such property; did you mean 'count'?", False)
 NO_COUNT = ("count", "input should be a valid integer, unable to parse string as an integer", False)
 
 
@@ -50,7 +51,7 @@ NO_COUNT = ("count", "input should be a valid integer, unable to parse string as
     ("a bound of a nested model", {"name": "a", "inner": {"depth": 0}}, [("inner.depth", ABOVE_0, False)]),
     ("a validator refuses a property", {"name": "a", "even": 1}, [("even", "must be even", False)]),
     ("or all together", {"name": "a", "label": "a"}, [("", "name and label must differ", False)]),
-    ("none of this name", {"name": "a", "cuont": 1}, [("cuont", "extra inputs are not permitted", False)]),
+    ("none of this name", {"name": "a", "cuont": 1}, [NO_CUONT]),
     ("all, in their order", {"count": "x", "even": 3}, [NO_NAME, NO_COUNT, ("even", "must be even", False)]),
 )
 def test_a_component_says_what_is_wrong_with_it(given, faults):
@@ -96,3 +97,11 @@ def test_what_begins_with_an_underscore_is_assigned_without_a_declaration(given)
     sample = Sample(**given)
     sample._total = 1
     assert sample._total == 1
+
+
+def test_a_component_that_cannot_run_shows_why_when_it_is_printed():
+    assert repr(Sample(name="a", cuont=0)).endswith(
+        " cannot run: cuont: there is no such property; did you mean 'count'?>"
+    )
+    assert "cannot run: count: input should be greater than 0" in repr(Sample(name="a", count=0))
+    assert "cannot run" not in repr(Sample(name="a"))

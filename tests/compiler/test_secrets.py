@@ -1,11 +1,14 @@
 """A secret is used, and never shown."""
 
+from typing import Self
+
 import pytest
-from pydantic import BaseModel, field_validator
+from pydantic import BaseModel, field_validator, model_validator
 
 from dagkit import Config, InputOperator
 from dagkit.api.configuration import Entry, Origin, Source
 from dagkit.compiler import compile_application
+from dagkit.errors import ApplicationFaults
 from dagkit.plan import write_plan
 from tests.compiler.cast import faults, problems
 
@@ -65,3 +68,33 @@ def test_a_url_that_is_refused_is_shown_without_its_user_and_its_query(url, show
     assert problems(lambda dag, conf: dag.add_operator("mail", Refusing(url=url))) == [
         f"mail.url cannot be {shown}: it is refused"
     ]
+
+
+class Bound(InputOperator):
+    phrase: str = ""
+    least: int = 0
+    most: int = 9
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.least > self.most:
+            raise ValueError(f"least is {self.least}, and most is {self.most}; the phrase is {self.phrase}")
+        return self
+
+
+@pytest.mark.parametrize(
+    ("of_phrase", "problem"),
+    [
+        ("hunter2", "mail is wrong: least is 10, and most is 9; the phrase is ${env:PHRASE}"),
+        ("", "mail is wrong: least is 10, and most is 9; the phrase is "),
+    ],
+    ids=["with a secret", "without one"],
+)
+def test_a_contradiction_is_explained_without_the_secret_beside_it(of_phrase, problem):
+    def draw(dag, conf):
+        dag.add_operator("mail", Bound(least=10))
+
+    with pytest.raises(ApplicationFaults) as raised:
+        compile_application(draw, configured("phrase") if of_phrase else None)
+    (fault,) = raised.value.diagnostics
+    assert fault.problem == problem

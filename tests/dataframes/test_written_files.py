@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from traceback import format_exception
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from pyspark.sql.types import StructType
 
 from dagkit import Config, Dag
 from dagkit.dataframes import file_contents, written_files
+from dagkit.dataframes.data_source import DagkitSource
 from dagkit.dataframes.file_contents import RowUnfit
 from dagkit.dataframes.source_options import OptionsInvalid, batch_options
 from dagkit.dataframes.written_files import OutputUnproven, WrittenFiles, schema_of
@@ -105,6 +107,14 @@ def test_of_several_operators_one_must_be_chosen(application):
         list(rows(application))
     with pytest.raises(OptionsInvalid, match="no operator Txt has completed a file"):
         list(rows(application, operator="Txt"))
+
+
+def test_the_failure_that_spark_prints_has_no_frames_above_what_is_to_be_done(application):
+    with pytest.raises(OptionsInvalid, match="choose one") as raised:
+        DagkitSource({"path": str(application)}).schema()
+    printed = "".join(format_exception(raised.value))
+    assert "schema_of" not in printed
+    assert printed.count('File "') == 2, "the caller's, and one of the data source"
 
 
 def test_a_folder_without_a_ledger_is_refused(tmp_path):

@@ -36,7 +36,7 @@ HAPPENINGS = {
         {"window": 3, "operator": "op", "message": "ValueError: no", "again": True},
     ),
     "committed": (
-        events.Committed(3, 1.5, 10, 1, 8, 0, 0, {"op": [WorkProgress("a", 4, 6)]}, NOON, 7, {"byte": 10}, {}),
+        events.Committed(3, 1.5, 10, 1, 8, 0, 0, {"op": [WorkProgress("a", 4, 6)]}, NOON, 7, {"byte": 10}, {}, 2),
         {
             "window": 3,
             "millis": 1.5,
@@ -50,6 +50,7 @@ HAPPENINGS = {
             "block": 7,
             "read": {"byte": 10},
             "pending": {},
+            "received": 2,
         },
     ),
     "measured": (

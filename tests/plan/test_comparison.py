@@ -98,6 +98,17 @@ CHANGES: dict[str, tuple[Plan, list[str]]] = {
     "a port more": (_ports(INPUT, OUTPUT, PORT_MORE), ["operator keep: output rejected is new"]),
     "a port's payload": (_input(payload="Word"), ["operator keep: input input carries Word instead of Line"]),
     "a port's connection": (_input(connected=False), ["operator keep: input input is no longer connected"]),
+    "the payload of a stream and of its ports": (
+        plan(
+            operators=(READ, operator("keep", ports=(INPUT.model_copy(update={"payload": "Word"}), OUTPUT))),
+            streams=(stream("read", "keep", payload="Word"),),
+        ),
+        ["stream read carries Word instead of Line"],
+    ),
+    "another class of another kind": (
+        _keep(kind="test.other/1", class_="test.Other"),
+        [f"operator keep: kind {operator('keep').kind} becomes test.other/1"],
+    ),
     "a port's attribute": (
         _ports(INPUT, OUTPUT.model_copy(update={"attributes": {"UNIFIER_LIMIT": 3}})),
         ["operator keep: output output: attribute UNIFIER_LIMIT changes from 2 to 3"],

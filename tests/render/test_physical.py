@@ -93,3 +93,13 @@ def test_a_unifier_that_alike_sinks_share_feeds_each_of_them():
     )
     last = [box.name for box in picture.boxes if box.role is Role.UNIFIER][-1]
     assert {head for tail, head in heads(picture, "words") if tail == last} == {"count", "other"}
+
+
+@pytest.mark.parametrize(
+    ("payload", "shown"), [("T", ""), ("T_co", ""), ("Record[str]", "Record[str]"), ("Tea", "Tea")]
+)
+def test_items_of_which_nothing_is_known_have_no_label(payload, shown):
+    plan = samples.line_filter_plan()
+    streams = tuple(stream.model_copy(update={"payload": payload}) for stream in plan.streams)
+    picture = physical(plan.model_copy(update={"streams": streams}))
+    assert {wire.payload for wire, _, _ in picture.edges()} == {shown}

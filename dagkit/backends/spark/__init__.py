@@ -7,6 +7,7 @@ from dagkit.deferred_names import deferred
 _HOMES = {
     "SparkBackend": "backend",
     "SparkFailed": "spark_errors",
+    "has_kept_java": "session",
     "local_session": "session",
     "running_session": "session",
     "session_at": "session",
@@ -20,6 +21,7 @@ _HOMES = {
 __all__ = [
     "SparkBackend",
     "SparkFailed",
+    "has_kept_java",
     "local_session",
     "running_session",
     "session_at",

@@ -118,6 +118,11 @@ def _connect_to_java() -> None:
     SparkContext._ensure_initialized()  # noqa: SLF001 - nothing public connects to it without a context
 
 
+def has_kept_java() -> bool:
+    """Whether a warm driver keeps Spark running for this process: a session begins at once."""
+    return bool(_kept)
+
+
 def session_at(
     address: str, settings: Mapping[str, str] = MappingProxyType({}), *, recording: Path | None = None
 ) -> SparkSession:

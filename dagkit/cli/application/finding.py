@@ -13,7 +13,7 @@ from dagkit.api.application import FunctionApplication, StreamingApplication, na
 from dagkit.api.traces import shown_path
 from dagkit.cli.application.importing import authored, importable, imported, module_of
 from dagkit.conf.declared.declarative import ENDINGS, declared_application
-from dagkit.errors import ApplicationNotFound, Where, did_you_mean
+from dagkit.errors import ApplicationNotFound, Where, did_you_mean, near
 from dagkit.urls import is_url
 
 FUNCTION = "populate_dag"
@@ -56,8 +56,8 @@ class Place:
         if len(found) == 1:
             return found[0]
         if not found:
-            near = did_you_mean(str(name), (n for c in self.candidates for n in c.names))
-            found, problem = list(self.candidates), f"{self.shown} holds no application {name!r}; {near}"
+            meant = did_you_mean(str(name), (n for c in self.candidates for n in c.names))
+            found, problem = list(self.candidates), f"{self.shown} holds no application {name!r}; {meant}"
         raise ApplicationNotFound(_listed(problem, found), f"choose one with --app, as in --app {found[0].name}")
 
     def _named(self, name: str) -> list[Candidate]:
@@ -103,8 +103,10 @@ def _referred(target: str, path: Path) -> Iterator[Place]:
                 yield _member(module, name, file, target)
             return
     if file.endswith(".py") or not _is_reference(target):
-        near = did_you_mean(str(path), [str(path.parent / name) for name in _names_in(path.parent)], _FORMS)
-        raise ApplicationNotFound(f"there is no file or folder {str(path if file.endswith('.py') else target)!r}", near)
+        meant = near(path.name, _names_in(path.parent))
+        instead = _FORMS if meant is None else f"did you mean {str(path.parent / meant)!r}?"
+        problem = f"there is no file or folder {str(path if file.endswith('.py') else target)!r}"
+        raise ApplicationNotFound(problem, instead)
     with importable(Path.cwd()):
         yield _member(imported(file), name, file, target)
 

@@ -18,6 +18,7 @@ from dagkit.cli.terminal.output import Output
 from dagkit.compiler import Compilation
 from dagkit.compiler.application_folder import application_path
 from dagkit.engine.restart_mark import unfinished_restart
+from dagkit.engine.run.launch_record import is_kept
 from dagkit.errors import ApplicationNotFound, printable
 from dagkit.urls import absolute
 
@@ -80,6 +81,26 @@ def launched_here(_: click.Context, __: click.Parameter, incomplete: str) -> lis
 
 app_or_path = click.argument("target", metavar="APP|PATH", shell_complete=launched_here)
 """Add APP|PATH, which the command receives as `target`."""
+
+
+def _only_here(_: click.Context, __: click.Parameter, given: str | None) -> str:
+    """The target, or the only application that was launched here if none is given."""
+    if given is not None:
+        return given
+    found = sorted(
+        str(place) for place in Path(HOME).glob("*") if holds_a_ledger(str(place)) and not is_kept(place.name)
+    )
+    if not found:
+        raise click.UsageError(f"Missing argument 'APP|PATH': no application was launched here, below {HOME}.")
+    if len(found) > 1:
+        raise click.UsageError(f"Missing argument 'APP|PATH'; launched here: {', '.join(map(printable, found))}.")
+    return found[0]
+
+
+app_or_path_or_only = click.argument(
+    "target", metavar="[APP|PATH]", required=False, callback=_only_here, shell_complete=launched_here
+)
+"""Add APP|PATH, which the command receives as `target`; by default the only application that was launched here."""
 
 
 def of_application(command: Callable[..., Any]) -> Callable[..., Any]:

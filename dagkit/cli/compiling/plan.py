@@ -12,7 +12,7 @@ from dagkit.cli.terminal.pages import as_json, heading, paragraph, section
 from dagkit.errors import Diagnostic
 from dagkit.observers.amounts import counted
 from dagkit.plan import Plan, fingerprint, write_plan
-from dagkit.plan.model import PlannedOperator, Stage
+from dagkit.plan.model import PlannedOperator, Stage, known_payload
 
 
 @click.command()
@@ -84,7 +84,7 @@ def _streams(plan: Plan) -> Iterator[tuple[object, ...]]:
         for place, sink in enumerate(stream.sinks):
             first = (stream.name, stream.source) if place == 0 else ("", "")
             near = f", {stream.locality}" if stream.locality and place == 0 else ""
-            yield *first, sink, stream.payload if place == 0 else "", f"{sink.routing}{near}"
+            yield *first, sink, (known_payload(stream.payload) or "Any") if place == 0 else "", f"{sink.routing}{near}"
 
 
 def _unifiers(plan: Plan) -> Iterator[tuple[object, ...]]:

@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 import rich_click as click
 
-from dagkit.cli.application.located import app_or_path, located
+from dagkit.cli.application.located import app_or_path_or_only, located
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.operating.run_views import seen_at
 from dagkit.cli.terminal.output import Output
@@ -24,7 +24,7 @@ _ALWAYS = ("ts", "level", "logger", "app", "event", "message")
 
 
 @click.command()
-@app_or_path
+@app_or_path_or_only
 @click.option("--path", metavar="FOLDER", help="The application's folder, if APP is launched with --path.")
 @click.option("-n", "--lines", metavar="N", type=WholeNumber(min=0), default=100, help="The last lines; default 100.")
 @click.option("-f", "--follow", is_flag=True, help="Print new lines as they come, until the application ends.")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import rich_click as click
 
-from dagkit.cli.application.located import app_or_path, located
+from dagkit.cli.application.located import app_or_path_or_only, located
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.operating.run_views import document, seen_at
 from dagkit.cli.terminal.output import Output
@@ -12,7 +12,7 @@ from dagkit.observers.run_text import picture
 
 
 @click.command()
-@app_or_path
+@app_or_path_or_only
 @click.option("--path", metavar="FOLDER", help="The application's folder, if APP is launched with --path.")
 @configured
 @spoken

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import rich_click as click
 
-from dagkit.cli.application.located import app_or_path, located
+from dagkit.cli.application.located import app_or_path_or_only, located
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.operating.run_views import document, seen_at
 from dagkit.cli.terminal.output import Output, is_terminal
@@ -18,7 +18,7 @@ from dagkit.observers.run_text import picture
 
 
 @click.command()
-@app_or_path
+@app_or_path_or_only
 @click.option("--path", metavar="FOLDER", help="The application's folder, if APP is launched with --path.")
 @click.option("--every", metavar="SECONDS", type=click.FloatRange(min=0.2), default=1.0, help="Default 1.")
 @click.option("--count", metavar="N", type=WholeNumber(min=1), help="End after showing the figures N times.")

@@ -187,9 +187,8 @@ class Progress:
         waiting = f"{counted(committed.waiting, 'element')} pending, {in_units(committed.pending)}"
         pending = f"; {waiting}{_left(committed)}"
         line = (
-            f"window {committed.window_id}: {in_units(committed.read)} read, {in_bytes(committed.written)} "
-            f"written in {committed.millis / 1000:.1f} s{pending if committed.waiting else ''}"
-            f"{_underway(committed.underway)}"
+            f"window {committed.window_id}: {_done(committed)} in {committed.millis / 1000:.1f} s"
+            f"{pending if committed.waiting else ''}{_underway(committed.underway)}"
         )
         if self.output.verbose or now - self._printed >= _SECONDS_BETWEEN:
             self._printed = now
@@ -212,6 +211,14 @@ def _differences(event: PlanDiffers) -> str:
             ),
         ]
     )
+
+
+def _done(committed: Committed) -> str:
+    """What a window did. One without input runs for what is due: a file, a watermark, or deferred work."""
+    if committed.received == 0 and not committed.positions and not committed.written:
+        due = f"{counted(committed.files, 'file')} completed" if committed.files else "only work that was due"
+        return f"no input, {due}"
+    return f"{in_units(committed.read)} read, {in_bytes(committed.written)} written"
 
 
 def _left(committed: Committed) -> str:

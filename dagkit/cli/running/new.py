@@ -1,5 +1,6 @@
 """`dagkit new`: a folder with an application, its property file and a test that passes."""
 
+import ast
 import contextlib
 import re
 import shutil
@@ -11,7 +12,7 @@ from pathlib import Path
 import rich_click as click
 
 from dagkit.cli.application.options import spoken
-from dagkit.cli.terminal.output import Output, ResultUnwritable, WrongUsage
+from dagkit.cli.terminal.output import Output, ResultUnwritable, WrongUsage, shown_from
 from dagkit.errors import did_you_mean, printable
 
 APPLICATION = '''\
@@ -80,16 +81,31 @@ SAMPLES: Mapping[str, tuple[str, str]] = {
 """The examples that can be launched at once, with a first input; the others read what takes a program to make."""
 
 
+_NO_NAME = ""
+"""The value of --example without a name."""
+
+
 @click.command()
-@click.argument("folder", metavar="FOLDER")
-@click.option("--example", metavar="NAME", help="Copy this example of dagkit, such as word_count.")
+@click.argument("folder", metavar="FOLDER", required=False)
+@click.option(
+    "--example",
+    metavar="NAME",
+    is_flag=False,
+    flag_value=_NO_NAME,
+    help="Copy this example of dagkit, such as word_count; without NAME, list the examples.",
+)
 @click.option("--launch", "launches", is_flag=True, help="Also launch it once, in plain Python.")
 @spoken
-def new(*, folder: str, example: str | None, launches: bool, output: Output) -> None:
+def new(*, folder: str | None, example: str | None, launches: bool, output: Output) -> None:
     """Make a folder with an application, its property file and a test that passes.
 
     FOLDER must not exist; the application is named after it.
     """
+    if example == _NO_NAME:
+        _list_examples(output)
+        return
+    if folder is None:
+        raise click.UsageError("Missing argument 'FOLDER'.")
     place = Path(folder)
     if launches and output.as_json:
         raise click.UsageError("--launch does not go with --json")
@@ -121,7 +137,7 @@ def _launch(place: Path, options: Sequence[str]) -> None:
     """Launch the new application in its folder, on what its input holds."""
     from dagkit.cli.running.launch import launch  # noqa: PLC0415 - most calls do not launch
 
-    with contextlib.chdir(place):
+    with shown_from(Path.cwd()), contextlib.chdir(place):
         launch.main(
             ["app.py", "--once", "--reference", *options], parent=click.get_current_context(), standalone_mode=False
         )
@@ -153,6 +169,21 @@ def examples() -> dict[str, Path]:
     package = Path(sys.modules["dagkit"].__path__[0])
     homes = [home for home in (package / "examples", package.parent / "apps") if home.is_dir()]
     return {app.parent.name: app.parent for home in homes[:1] for app in sorted(home.glob("*/app.py"))}
+
+
+def _list_examples(output: Output) -> None:
+    """Print the names of the examples, with the first line of what each says about itself."""
+    described = {name: _description(folder / "app.py") for name, folder in examples().items()}
+    if output.as_json:
+        output.document("dagkit.examples/1", {"examples": described})
+        return
+    width = max(map(len, described), default=0)
+    output.result("\n".join(f"{name:{width}}  {text}" for name, text in described.items()))
+
+
+def _description(app: Path) -> str:
+    text = ast.get_docstring(ast.parse(app.read_text(encoding="utf-8"))) or ""
+    return text.partition("\n")[0]
 
 
 def _example(name: str) -> Path:

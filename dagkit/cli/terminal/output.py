@@ -9,6 +9,8 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from copy import copy
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -227,9 +229,27 @@ def shown_path(path: Path) -> str:
     return str(absolute.relative_to(Path.cwd())) if absolute.is_relative_to(Path.cwd()) else str(absolute)
 
 
+_shown_from: ContextVar[Path | None] = ContextVar("shown_from", default=None)
+
+
+@contextmanager
+def shown_from(folder: Path) -> Iterator[None]:
+    """Show places relative to this folder, in which the user is, also if the working directory changes."""
+    before = _shown_from.set(folder)
+    try:
+        yield
+    finally:
+        _shown_from.reset(before)
+
+
 def shown_place(place: str) -> str:
-    """A path or a URL in a message: relative if it lies below the working directory, control characters escaped."""
-    return printable(place if is_url(place) else shown_path(Path(place)))
+    """A path or a URL in a message: relative if it lies below the user's folder, control characters escaped."""
+    folder = _shown_from.get()
+    if is_url(place):
+        return printable(place)
+    if folder is not None and Path(place).absolute().is_relative_to(folder):
+        return printable(str(Path(place).absolute().relative_to(folder)))
+    return printable(shown_path(Path(place)))
 
 
 def shown_value(value: Any) -> str:

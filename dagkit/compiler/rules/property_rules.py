@@ -1,12 +1,12 @@
 """Laws of properties: every operator is configured as its class requires, and its kind identifies its class."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from dagkit.api.adapters import Typed, adapter_of
 from dagkit.api.component import Component, Fault
 from dagkit.api.configuration import Origin
 from dagkit.api.operators import Operator
-from dagkit.api.secrets import without_credentials
+from dagkit.api.secrets import secrets_in, without_credentials
 from dagkit.api.state import declared_state
 from dagkit.conf.sources.references import MASK, without_secret
 from dagkit.conf.values.property_types import meant_property, model_in
@@ -32,7 +32,7 @@ def property_faults(
             continue  # its parts were set and do not fit together: setting them reported why
         origin = _origin_of(fault, known)
         where = (origin.where if origin else None) or placed
-        if "extra inputs" in fault.message:
+        if fault.unknown:
             help_ = meant_property(type(component), fault.path)
             yield Diagnostic("property-unknown", f"{name} has no property {fault.path!r}", help_, where)
             continue
@@ -94,7 +94,7 @@ def _problem(name: str, component: Component, fault: Fault, known: dict[str, Ori
     top = fault.path.split(".")[0]
     secrets = [o for path, o in known.items() if o.shown is not None and (not top or path.split(".")[0] == top)]
     if not fault.path:
-        return f"{name} is wrong: {fault.message if not secrets else 'its properties contradict each other'}"
+        return f"{name} is wrong: {_without_secrets(fault.message, component, known)}"
     if not secrets and keeps_secret(component, fault.path):
         return f"{name}.{fault.path} cannot be {MASK}: {without_secret(fault.message, fault.value, MASK)}"
     if not secrets:
@@ -102,6 +102,23 @@ def _problem(name: str, component: Component, fault: Fault, known: dict[str, Ori
     exact = known.get(fault.path)
     shown = exact.shown if exact is not None and exact.shown is not None else "what was set"
     return f"{name}.{fault.path} cannot be {shown}: {without_secret(fault.message, fault.value, shown)}"
+
+
+def _without_secrets(message: str, component: Component, known: dict[str, Origin]) -> str:
+    """The message without the secrets that configuration set."""
+    for path, origin in known.items():
+        for secret in _texts_at(component, path) if origin.shown is not None else ():
+            message = without_secret(message, secret, origin.shown)
+    return message
+
+
+def _texts_at(component: Component, path: str) -> Iterable[str]:
+    """The text that configuration set at a path; if the path leads to none, all texts of the property."""
+    name, _, below = path.partition(".")
+    value = component.given.get(name)
+    if below and isinstance(value, Mapping) and below in value:
+        value = value[below]
+    return secrets_in(value, lambda _: True)
 
 
 def _shown(value: object) -> str:

@@ -1,6 +1,6 @@
 """Walk from a component along the steps of a property's path, as far as types are known."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -35,7 +35,8 @@ def _below(wanted: Any, held: Any, step: Step) -> Place:
         if found is not None:
             return Place(found.name, found.wanted, getattr(held, found.name, None))
     arguments = get_args(plain(wanted))
-    return Place(step, arguments[-1] if arguments else None, None)
+    part = held.get(text) if isinstance(held, Mapping) else None
+    return Place(step, arguments[-1] if arguments else None, part)
 
 
 def as_declared(component: BaseModel, path: PropertyPath) -> PropertyPath:

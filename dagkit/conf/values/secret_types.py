@@ -6,7 +6,9 @@ from typing import Any, get_args, get_type_hints
 
 from pydantic import BaseModel, Secret, SecretBytes, SecretStr
 
-from dagkit.conf.grammar.property_keys import PropertyPath
+from dagkit.api.secrets import SecretByName
+from dagkit.conf.grammar.property_keys import MapKey, PropertyPath
+from dagkit.conf.sources.references import is_secret_name
 from dagkit.conf.values.property_types import class_in, is_union, plain
 from dagkit.conf.values.property_walk import walk
 
@@ -17,6 +19,10 @@ def keeps_secret(component: BaseModel, path: PropertyPath | str) -> bool:
     """Whether the value at the path is a secret by its type, or may contain one. False if there is no such property."""
     steps = path.split(".") if isinstance(path, str) else path.steps
     *_, last = walk(component, steps)
+    for note in getattr(last.wanted, "__metadata__", ()):
+        if isinstance(note, SecretByName):
+            name = last.step.text if isinstance(last.step, MapKey) else str(last.step)
+            return is_secret_name(name) or name in note.also or isinstance(last.held, _SECRETS)
     return may_hold_secret(last.wanted) or may_hold_secret(type(last.held))
 
 

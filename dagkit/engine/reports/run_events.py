@@ -91,6 +91,8 @@ class Committed:
     """The positions that were read, by their unit."""
     pending: Mapping[str, int] = field(default_factory=dict)
     """The positions that wait, by their unit."""
+    received: int | None = None
+    """The items that operators received, together; None if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ PATH/launched.json    the record of the last launch
 import itertools
 import logging
 import os
+import re
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -99,3 +100,8 @@ def kept_place(place: str, now: datetime) -> str:
     second, moment = f"{place}.{now:%Y%m%dT%H%M%S}", f"{place}.{now:%Y%m%dT%H%M%S.%f}"
     names = itertools.chain((second, moment), (f"{moment}-{number}" for number in itertools.count(2)))
     return next(name for name in names if not os.path.lexists(name))
+
+
+def is_kept(name: str) -> bool:
+    """Whether a folder has a name that `kept_place` gave: it holds an earlier run."""
+    return re.search(r"\.\d{8}T\d{6}(\.\d{6}(-\d+)?)?$", name) is not None

@@ -104,6 +104,7 @@ class EventPublisher:
                 block=block,
                 read=self._by_unit((name, each.read) for one in answer.reports for name, each in one.figures.items()),
                 pending=self._by_unit((into.operator, length) for into, (_, length) in queue.lengths().items()),
+                received=sum(sum(each.taken.values()) for one in answer.reports for each in one.figures.values()),
             )
         )
 

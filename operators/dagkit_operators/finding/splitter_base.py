@@ -31,6 +31,7 @@ class FileSplitterBase(AsksForReceipts, SplitsFiles, SplittableOperator[FileInfo
     """
 
     kind = "files.splitter.base/1"
+    position_unit = "byte"
     reads_positions = False
     input = InputPort(FileInfo, main=True)
     missing = OutputPort(FileInfo)

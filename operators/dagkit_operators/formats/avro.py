@@ -7,11 +7,11 @@ claimed as a whole; it belongs to the range in which it starts.
 
 import io
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic
 
 from pydantic import PositiveInt
 
-from dagkit import Block, Listed, OutputPort
+from dagkit import Block, Listed
 from dagkit.errors import RunFailure
 from dagkit.urls import shown
 from dagkit_operators.compression.codec import CompressionBroken
@@ -20,10 +20,10 @@ from dagkit_operators.contexts.reader_context import Broken, Tracker
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.filesystem.snapshot import FileChanged
 from dagkit_operators.formats.record_types import checked_maker_of
+from dagkit_operators.formats.records_reader import RecordsReader, V
 from dagkit_operators.formats.selection import names_in, selected
 from dagkit_operators.formats.tabular import NUMBER, ColumnsMismatched, Made, TabularContext
-from dagkit_operators.payloads import Record, Rejected
-from dagkit_operators.reading.block_reader import BlockReader
+from dagkit_operators.payloads import Rejected
 
 MARKER = 16
 """Bytes of the marker between data blocks."""
@@ -263,14 +263,13 @@ class _Raw(io.RawIOBase):
         return got
 
 
-class AvroReader(BlockReader[Any]):
+class AvroReader(RecordsReader[V], Generic[V]):
     """Reads blocks of Avro container files, and sends each Avro record as a record.
 
     A data block of the file is claimed as a whole, so its records come together. The file's header names the codec.
     """
 
     kind = "files.avro-reader/1"
-    messages = OutputPort[Record[Any]](main=True)
 
     reader_context: AvroReaderContext = AvroReaderContext()
     """How data blocks are read."""

@@ -2,13 +2,16 @@
 
 import logging
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from dagkit import Operator
+from dagkit.api.secrets import SecretByName
+from dagkit.errors import did_you_mean
 from dagkit_operators.kafka.faults import KafkaRefused
 from dagkit_operators.libraries import library
+from dagkit_operators.native.librdkafka import setting_names
 
 _SECRET_SETTINGS = ("ssl.key.pem", "sasl.oauthbearer.config")
 """Settings that are secret although their names do not say so."""
@@ -20,7 +23,7 @@ _DECIDED: Mapping[str, str] = {
     "enable.auto.commit": "the ledger has the offsets",
     "enable.auto.offset.store": "the ledger has the offsets",
     "enable.partition.eof": "the KafkaReader needs it",
-    "transactional.id": "the KafkaWriter has one of its own",
+    "transactional.id": "the KafkaWriter makes it; set `transactional_id_prefix` of the writer",
 }
 """Settings that the operators make, each with what to do instead: other values would lose or double messages."""
 
@@ -49,7 +52,7 @@ class KafkaClient(Operator):
 
     bootstrap_servers: str = Field(default=...)
     """The addresses of some brokers, such as `one.example:9092,two.example:9092`."""
-    settings: Mapping[str, str | int | float | bool | SecretStr] = {}
+    settings: Mapping[str, Annotated[str | int | float | bool | SecretStr, SecretByName(_SECRET_SETTINGS)]] = {}
     """Further settings of the client by their librdkafka names, such as `security.protocol` or `sasl.username`.
 
     The values of names such as `sasl.password` are secret: no message and no plan shows them. Settings that the
@@ -63,10 +66,14 @@ class KafkaClient(Operator):
         return {**settings, **hidden}
 
     @model_validator(mode="after")
-    def _makes_some_settings_itself(self) -> Self:
+    def _leaves_known_settings(self) -> Self:
         for name in self.settings:
             if name in _DECIDED:
                 raise ValueError(f"the setting {name} cannot be changed: {_DECIDED[name]}")
+            known = setting_names()
+            if known and name not in known:
+                meant = did_you_mean(name, sorted(known), "librdkafka's CONFIGURATION.md lists them")
+                raise ValueError(f"the client library has no setting {name}; {meant}")
         return self
 
     def client_settings(self, **defaults: Any) -> dict[str, Any]:
@@ -93,7 +100,8 @@ def made(kind: str, settings: Mapping[str, Any], failures: "Failures") -> Any:
     try:
         return maker({**settings, "error_cb": failures.note}, logger=_quiet)
     except clients.KafkaException as wrong:
-        raise KafkaRefused(f"the client library refuses its settings: {text_of(wrong.args[0])}") from wrong
+        problem = f"the client library refuses its settings: {text_of(wrong.args[0])}"
+        raise KafkaRefused(problem, "correct that setting in the property `settings`") from wrong
 
 
 class Failures:

@@ -52,15 +52,17 @@ _ENDED = frozenset(
 class TransactionalTopic:
     """A topic to which each window is written in one transaction, with its number in the topic of windows.
 
-    The transactional ID is the name of the writer. So a new driver fences the producer of an older one, and Kafka ends
-    the transaction that the older one left: it is committed or aborted before the number of the last window is read.
+    The transactional ID is the name of the writer, after a prefix. So a new driver fences the producer of an older one,
+    and Kafka ends the transaction that the older one left: it is committed or aborted before the number of the last
+    window is read.
     """
 
-    def __init__(self, settings: Mapping[str, Any], topic: str, windows_topic: str) -> None:
+    def __init__(self, settings: Mapping[str, Any], topic: str, windows_topic: str, id_prefix: str = "") -> None:
         self._settings = settings
         self._address = str(settings["bootstrap.servers"])
         self._topic = topic
         self._windows_topic = windows_topic
+        self._id_prefix = id_prefix
         self._failures = Failures()
         self._producer: Any = None
         self._sender: TopicSender | None = None
@@ -82,9 +84,8 @@ class TransactionalTopic:
                     did_you_mean(self._topic, there, "create it, or correct the property `topic`"),
                 )
             create_missing(topics, self._windows_topic)
-            self._producer = made(
-                "Producer", {**DEFAULTS, **self._settings, "transactional.id": writer}, self._failures
-            )
+            identified = {"transactional.id": f"{self._id_prefix}{writer}"}
+            self._producer = made("Producer", {**DEFAULTS, **self._settings, **identified}, self._failures)
             self._producer.init_transactions(patient(ANSWER_SECONDS))
             functions, handle = native(), handle_of(self._producer)
             if functions is not None and handle is not None:

@@ -7,6 +7,7 @@ from pydantic import Field, NonNegativeFloat, PositiveInt, PrivateAttr
 from typing_extensions import TypeVar
 
 from dagkit import Arrowed, Batch, Column, Constant, ExternalOutput, InputPort
+from dagkit.errors import clipped
 from dagkit_operators.kafka.client import KafkaClient
 from dagkit_operators.kafka.entries import OpenEntry, Outgoing, columns_of, columns_without_headers
 from dagkit_operators.kafka.messages import Headers, KafkaMessage
@@ -37,7 +38,9 @@ class KafkaWriter(KafkaClient, Rejecting, Generic[T]):
     kind = "kafka.writer/1"
     input = InputPort[T]()
     staged = ExternalOutput(
-        lambda writer: TransactionalTopic(writer.client_settings(), writer.topic, writer.windows_topic),
+        lambda writer: TransactionalTopic(
+            writer.client_settings(), writer.topic, writer.windows_topic, writer.transactional_id_prefix
+        ),
         waits_seconds=lambda writer: writer.waits_seconds,
     )
 
@@ -52,6 +55,11 @@ class KafkaWriter(KafkaClient, Rejecting, Generic[T]):
     """
     windows_topic: str = "dagkit-windows"
     """The topic with the last window of each writer. It is created if it is missing; keep it as long as the topic."""
+    transactional_id_prefix: str = ""
+    """What transactional IDs begin with, for the rights of Kafka that are granted by prefix.
+
+    A launch with another prefix does not fence one that still runs with the former: let that one end before.
+    """
     largest_message: PositiveInt = 1_000_000
     """The most bytes of a message: a larger one is rejected. The topic's `max.message.bytes` must not be smaller."""
     waits_seconds: NonNegativeFloat | None = None
@@ -198,6 +206,6 @@ def _content(what: str, made: Any) -> bytes | None:
         return made
     if not isinstance(made, str):
         raise TypeError(
-            f"the {what} {made!r:.60} is neither text nor bytes; set `{what}` to a function that makes either"
+            f"the {what} {clipped(made, 60)} is neither text nor bytes; set `{what}` to a function that makes either"
         )
     return as_bytes(made)

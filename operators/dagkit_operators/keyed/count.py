@@ -8,6 +8,7 @@ from pydantic import PrivateAttr
 from typing_extensions import TypeVar
 
 from dagkit import Batch, InputPort, KeyedState, Operator, OutputPort, Unifier
+from dagkit.errors import clipped
 from dagkit_operators.payloads import Record
 from dagkit_operators.values.keys import Key, first_of, key_of, keys_of, routed_by, sorted_by_key
 from dagkit_operators.values.processed import processed_column, processed_value
@@ -95,7 +96,7 @@ class SumByKey(Operator, Generic[K]):
                 key, number = pair
                 self.in_window[key] += number
         except (TypeError, ValueError) as refused:
-            problem = f"{pair!r:.80} is no pair of a key and a number ({refused})"
+            problem = f"{clipped(pair)} is no pair of a key and a number ({refused})"
             raise TypeError(f"{problem}: send pairs, as Map(lambda item: (item, 1)) does") from refused
 
     def drained(self) -> None:

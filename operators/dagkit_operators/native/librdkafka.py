@@ -6,8 +6,9 @@ assignments and transactions. Only messages pass by it, so its handle of librdka
 
 import ctypes
 import os
+import tempfile
 from collections.abc import Iterator, Sequence
-from ctypes import POINTER, Structure, addressof, byref, c_char_p, c_int32, c_int64, c_size_t, c_void_p
+from ctypes import POINTER, Structure, addressof, byref, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -109,6 +110,28 @@ def native() -> Native | None:
         return Native(compiled, ctypes.CDLL(cimpl.__file__))
     except (OSError, AttributeError):  # the library is linked into confluent-kafka
         return None
+
+
+@cache
+def setting_names() -> frozenset[str]:
+    """The names of all settings that librdkafka has, from the table that it prints; empty if it cannot be asked."""
+    try:
+        from confluent_kafka import cimpl  # noqa: PLC0415 - an extra
+
+        library, of_files = ctypes.CDLL(cimpl.__file__), ctypes.CDLL(None)
+        show = _declared(library.rd_kafka_conf_properties_show, None, c_void_p)
+        open_file = _declared(of_files.fdopen, c_void_p, c_int, c_char_p)
+        close_file = _declared(of_files.fclose, c_int, c_void_p)
+    except (ImportError, OSError, AttributeError, TypeError):
+        return frozenset()
+    with tempfile.TemporaryFile() as printed:
+        file = open_file(os.dup(printed.fileno()), b"w")
+        show(file)
+        close_file(file)
+        printed.seek(0)
+        lines = printed.read().decode().splitlines()
+    named = (line.split("|", 1)[0].strip() for line in lines if "|" in line)
+    return frozenset(name for name in named if name != "Property" and not name.startswith("-"))
 
 
 def handle_of(client: Any) -> int | None:

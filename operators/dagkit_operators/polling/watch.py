@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, Generic
@@ -67,6 +67,10 @@ class Watch(TimedElements, SplittableOperator[T, Watched], Generic[T, V]):
     """Whether the function returns `Polled` with watermarks, which replace those from `event_time`."""
 
     _context: Context | None = PrivateAttr(default=None)
+
+    def __init__(self, function: Callable[[T], Iterable[V] | Polled[V]] | None = None, /, **properties: Any) -> None:
+        given: dict[str, Any] = {} if function is None else {"function": function}
+        super().__init__(**given, **properties)
 
     def setup(self, context: Context) -> None:
         self._context = context

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 from dagkit import Column, Listed
-from dagkit.errors import RunFailure
+from dagkit.errors import RunFailure, clipped
 from dagkit.schema.columns import TEXT_ERRORS
 from dagkit.urls import shown
 from dagkit_operators.payloads import Rejected
@@ -22,7 +22,7 @@ class LineRejected(RunFailure):
     def __init__(self, rejected: Rejected) -> None:
         self.rejected = rejected
         where = _line_at(rejected.start)
-        super().__init__(f"{shown(rejected.path)}: {where} is rejected: {rejected.reason}: {rejected.text!r:.80}")
+        super().__init__(f"{shown(rejected.path)}: {where} is rejected: {rejected.reason}: {clipped(rejected.text)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,8 @@ class Conversion:
                 rejected.append(index)
             except Exception as error:
                 index = len(items) + len(rejected)
-                line = (
-                    f"{_line_at(_start(column, starts(), index))} of {shown(self.path)}: {as_text(given[index])!r:.80}"
-                )
+                text = clipped(as_text(given[index]))
+                line = f"{_line_at(_start(column, starts(), index))} of {shown(self.path)}: {text}"
                 error.add_note(f"of {line}; only a ValueError rejects a record, any other exception fails the run")
                 raise
         dropped = [] if self.drop is None else [index for index, item in enumerate(items) if item is None]

@@ -25,6 +25,7 @@ class ReadFiles(TextForm[T], SplittableOperator[FileInfo], Generic[T]):
     """
 
     kind = "files.read/1"
+    position_unit = "byte"
     stateless = True
     files = InputPort(FileInfo, main=True)
     messages = OutputPort[T](main=True)

@@ -10,6 +10,7 @@ from pydantic import model_validator
 from typing_extensions import TypeVar
 
 from dagkit import Arrowed, Batch, Column, Constant, InputPort, Listed, OutputPort, Rows
+from dagkit.errors import clipped
 from dagkit_operators.contexts.line_columns import made_of, picked_of
 from dagkit_operators.payloads import VALUE, Record
 from dagkit_operators.records.rejecting import ItemsOf, RejectingRowOperator
@@ -176,7 +177,9 @@ def as_column(made: Any) -> Column:
 
 def _no_text(made: Iterable[Any]) -> Iterable[Any]:
     if isinstance(made, str | bytes):
-        raise TypeError(f"the function made {made!r:.60}, whose letters would be sent; give [text] to send the text")
+        raise TypeError(
+            f"the function made {clipped(made, 60)}, whose letters would be sent; give [text] to send the text"
+        )
     return made
 
 

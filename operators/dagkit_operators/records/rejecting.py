@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 from dagkit import Batch, Column, Constant, Operator, OutputPort, RowOperator
-from dagkit.errors import RunFailure
+from dagkit.errors import RunFailure, clipped
 from dagkit.urls import shown
 from dagkit_operators.payloads import Rejected
 from dagkit_operators.reading.conversion import as_text
@@ -24,7 +24,9 @@ class ItemRejected(RunFailure):
         self.rejected = rejected
         # no position: an item that is tried again alone does not know it, and must give the same message
         place = place or shown(rejected.path)
-        super().__init__(f"the item {rejected.text!r:.80}{f' of {place}' * bool(place)} is rejected: {rejected.reason}")
+        super().__init__(
+            f"the item {clipped(rejected.text)}{f' of {place}' * bool(place)} is rejected: {rejected.reason}"
+        )
 
 
 class Rejecting(Operator):

@@ -116,7 +116,12 @@ class Connection:
 
     def rollback(self) -> None:
         with self.failing():
-            self._connection.rollback()
+            try:
+                self._connection.rollback()
+            except library("adbc_driver_manager", "sql").Error as error:
+                if "no transaction is active" not in str(error):
+                    raise
+                self._cursor.execute("BEGIN")  # a trigger of SQLite rolled back, and the driver began none again
 
     def insert(
         self, table: str, batches: "pa.RecordBatchReader | pa.Table", *, mode: str = "append", temporary: bool = False

@@ -41,9 +41,15 @@ _BY_TEXT = (
         Kind.REFUSED,
         r"readonly database|failed to open|unable to open|failed: FATAL:|no password supplied|is not a database",
     ),
-    (Kind.ROWS, r"constraint failed|datatype mismatch"),
+    (Kind.ROWS, r"constraint failed|datatype mismatch|failed to execute: (?s:.)*query was: INSERT"),
 )
-"""By the text of an error without SQLSTATE: those of SQLite, and those of a connection to PostgreSQL."""
+"""By the text of an error without SQLSTATE: those of SQLite, and those of a connection to PostgreSQL.
+
+SQLite has compiled a statement before it executes it. What fails then, such as a trigger with a text of its own, is
+about a row.
+"""
+_INTEGRITY = 8
+"""The status of ADBC for a constraint, and for the trigger of an INSERT that SQLite does not do in bulk."""
 _IO = 10
 """The status of ADBC for a failed connection."""
 
@@ -52,6 +58,8 @@ def kind_of(error: Any) -> Kind:
     """What can be done about an error of an ADBC driver."""
     if error.sqlstate:
         return next(kind for kind, states in _BY_STATE if error.sqlstate.startswith(states))
+    if error.status_code == _INTEGRITY:
+        return Kind.ROWS
     for kind, pattern in _BY_TEXT:
         if re.search(pattern, str(error)):
             return kind
@@ -61,7 +69,7 @@ def kind_of(error: Any) -> Kind:
 def text_of(error: Exception) -> str:
     """The text of an error in one line, without what the driver adds."""
     text = re.sub(
-        r"^[A-Z_]+: |\[libpq\] |\. SQLSTATE: \w+$|^failed to execute: |PGRES_FATAL_ERROR ERROR: +"
+        r"^([A-Z_]+: )?(failed to execute: )?|\[libpq\] |\. SQLSTATE: \w+$|PGRES_FATAL_ERROR ERROR: +"
         r"|(\[SQLite\] )?Failed to prepare query: (ERROR: +)?",
         "",
         str(error),

@@ -1,6 +1,6 @@
 """Reading the rows of queries."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -50,6 +50,9 @@ class SqlReader(SqlClient, FollowsBacklog, SplittableOperator[SqlQuery], Generic
     @classmethod
     def _has_columns(cls, record_type: type | None) -> type | None:
         return check_columns(record_type)
+
+    def sent_payload(self, port: str, received: Mapping[str, Any]) -> Any:  # noqa: ARG002 - as declared
+        return self.record_type if port == "records" else None
 
     def setup(self, context: Context) -> None:
         self._home = context.home

@@ -5,12 +5,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic
 
-from pydantic import NonNegativeFloat, PositiveInt, PrivateAttr, field_validator
+from pydantic import NonNegativeFloat, PositiveInt, PrivateAttr
 from typing_extensions import TypeVar
 
-from dagkit import Batch, Entries, InputPort, Operator, StagedWindow
+from dagkit import Batch, Entries, InputPort, StagedWindow
+from dagkit.errors import clipped
 from dagkit_operators.tables.faults import RowRefused, TableMismatched
-from dagkit_operators.writing.arrow_records import ArrowRecords, check_columns, schema_of
+from dagkit_operators.writing.arrow_records import ArrowRecords, schema_of
+from dagkit_operators.writing.record_typed import RecordTyped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,22 +22,15 @@ _BYTES_TOGETHER = 1 << 26
 """The bytes of the rows that are added at once: so much of a window the driver has in memory."""
 
 
-class StagesRows(Operator, Generic[T]):
+class StagesRows(RecordTyped, Generic[T]):
     """Stages records, or Arrow record batches and tables. A subclass declares `staged`, its external output."""
 
     input = InputPort[T]()
 
-    record_type: type | None = None
-    """A dataclass, pydantic model, TypedDict or NamedTuple, whose fields are the columns; None: items are of Arrow."""
     batch_rows: PositiveInt = 1 << 14
     """The most records that are gathered before they are staged."""
 
     _records: ArrowRecords | None = PrivateAttr(default=None)
-
-    @field_validator("record_type")
-    @classmethod
-    def _has_columns(cls, record_type: type | None) -> type | None:
-        return check_columns(record_type)
 
     @property
     def schema_known(self) -> "pa.Schema | None":
@@ -199,7 +194,7 @@ def fitted(rows: "pa.Table", table: str, there: "pa.Schema") -> "pa.Table":
 
 def row_refused(table: str, rows: "pa.Table", index: int, reason: str) -> RowRefused:
     """The failure that shows one of some rows."""
-    return RowRefused(table, f"{rows.slice(index, 1).to_pylist()[0]!r:.200}", reason)
+    return RowRefused(table, f"{clipped(rows.slice(index, 1).to_pylist()[0], 200)}", reason)
 
 
 def _first_unfit(values: "pa.ChunkedArray", wanted: "pa.DataType") -> int:

@@ -4,6 +4,8 @@ from datetime import UTC, datetime, timedelta
 from math import isfinite
 from typing import Any, Final, Literal
 
+from dagkit.errors import clipped
+
 Unit = Literal["s", "ms", "us", "ns"]
 """The unit of event times that are numbers since 1970."""
 
@@ -26,12 +28,14 @@ def micros_of(time: Any, unit: Unit = "s") -> int:
         try:
             return _of_datetime(datetime.fromisoformat(time))
         except ValueError:
-            raise ValueError(f"the event time {time!r:.40} has not the form of ISO 8601") from None
+            raise ValueError(f"the event time {clipped(time, 40)} has not the form of ISO 8601") from None
     if isinstance(time, bool) or not isinstance(time, int | float) or not isfinite(time):
-        raise ValueError(f"the event time {time!r:.40} is no time")
+        raise ValueError(f"the event time {clipped(time, 40)} is no time")
     micros = int(time // 1000) if unit == "ns" else round(time * _MICROS[unit])
     if not _FIRST <= micros <= _LAST:
-        raise ValueError(f"the event time {time!r:.40} is not between the years 1 and 9999, in {unit} since 1970")
+        raise ValueError(
+            f"the event time {clipped(time, 40)} is not between the years 1 and 9999, in {unit} since 1970"
+        )
     return micros
 
 

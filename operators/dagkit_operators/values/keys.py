@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from dagkit import Batch, Column, Listed
 from dagkit.api.streams import BatchKey
+from dagkit.errors import clipped
 from dagkit_operators.payloads import Record
 from dagkit_operators.values.expressions import Expression, field_of
 from dagkit_operators.values.inlined import making
@@ -73,7 +74,7 @@ def second_of(pair: Any) -> Any:
 def _part(pair: Any, index: int) -> Any:
     if not isinstance(pair, Sequence) or isinstance(pair, str | bytes) or len(pair) <= index:
         raise TypeError(
-            f"{pair!r:.80} is no pair of a key and a value: send pairs, as Map(lambda item: (item, 1)) does, "
+            f"{clipped(pair)} is no pair of a key and a value: send pairs, as Map(lambda item: (item, 1)) does, "
             "or set the operator's key, if it has one"
         )
     return pair[index]

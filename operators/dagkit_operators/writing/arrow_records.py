@@ -1,9 +1,11 @@
 """Items as Arrow tables, for operators that write columns."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dagkit import Batch
+from dagkit.errors import RunFailure, clipped
 from dagkit_operators.formats.record_types import arrow_type, checked_fields_of, fields_of
 from dagkit_operators.formats.rows import Rows
 from dagkit_operators.values.processed import processed_column, processed_value
@@ -28,6 +30,22 @@ def schema_of(record_type: type) -> "pa.Schema":
     return pa.schema([pa.field(name, arrow_type(field.hint), field.is_optional) for name, field in fields])
 
 
+class TextUnwritable(RunFailure):
+    """A text has bytes that are not UTF-8, which no column of text can hold."""
+
+    code = "text-undecodable"
+    usual_help: ClassVar[str] = (
+        'set undecodable="reject" at the reader, which then sends such lines to `rejected`, or encoding to that of the '
+        "file"
+    )
+    caused_by_author: ClassVar[bool] = True
+
+    def __init__(self, column: str, text: str) -> None:
+        self.column = column
+        self.text = text
+        super().__init__(f"the column {column} cannot hold {clipped(text)}, which has bytes that are not UTF-8")
+
+
 class ArrowRecords:
     """Turns records into tables. Record batches and tables of Arrow pass as they are."""
 
@@ -37,6 +55,8 @@ class ArrowRecords:
         """The most records that it gathers."""
         self._add = add
         """Called with each table."""
+        self._texts: Sequence[str] = () if record_type is None else _texts_of(record_type)
+        """The fields that are text."""
         self._values: list[Any] = []
         """Records that are in no table yet."""
 
@@ -63,11 +83,7 @@ class ArrowRecords:
             assert self._record_type is not None, "without a record type, items are of Arrow"
             schema, values = schema_of(self._record_type), self._values
             self._values = []
-            columns = [
-                pa.array([_field(value, field.name) for value in values], type=field.type, from_pandas=False)
-                for field in schema
-            ]
-            self._add(pa.Table.from_arrays(columns, schema=schema))
+            self._add(pa.Table.from_arrays([_column(values, field) for field in schema], schema=schema))
 
     def _take(self, value: Any) -> None:
         import pyarrow as pa  # noqa: PLC0415 - as above
@@ -77,11 +93,49 @@ class ArrowRecords:
             self._add(pa.Table.from_batches([value]) if isinstance(value, pa.RecordBatch) else value)
             return
         if self._record_type is None:
-            raise TypeError(f"{value!r:.60} is no Arrow record batch or table; set record_type to the class of records")
+            raise TypeError(
+                f"{clipped(value, 60)} is no Arrow record batch or table; set record_type to the class of records"
+            )
+        for name in self._texts:
+            text = field_of(value, name)
+            if isinstance(text, str) and not text.isascii():  # checked while the place of the record is known
+                _check_text(name, text)
         self._values.append(value)
         if len(self._values) >= self._rows:
             self.flush()
 
 
-def _field(record: Any, name: str) -> Any:
+@lru_cache(maxsize=256)
+def _texts_of(record_type: type) -> Sequence[str]:
+    return tuple(name for name, field in fields_of(record_type).items() if field.hint is str)
+
+
+def _check_text(column: str, text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise TextUnwritable(column, text) from None
+
+
+def _column(records: Sequence[Any], field: "pa.Field") -> "pa.Array":
+    """One field of records. Raise TypeError that shows the first record whose value the column cannot hold."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    def made(some: Sequence[Any]) -> pa.Array:
+        return pa.array([field_of(record, field.name) for record in some], type=field.type, from_pandas=False)
+
+    try:
+        return made(records)
+    except (ValueError, TypeError, OverflowError):
+        for record in records:
+            try:
+                made([record])
+            except (ValueError, TypeError, OverflowError) as error:
+                problem = f"the column {field.name} is of type {field.type}, and cannot hold that of {clipped(record)}"
+                raise TypeError(f"{problem}: {error}") from error
+        raise
+
+
+def field_of(record: Any, name: str) -> Any:
+    """A field of a record, or a value of a dict."""
     return record[name] if isinstance(record, dict) else getattr(record, name)

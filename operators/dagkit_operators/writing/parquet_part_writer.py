@@ -7,11 +7,12 @@ from urllib.parse import quote
 from pydantic import Field, PositiveInt, PrivateAttr, field_validator, model_validator
 from typing_extensions import TypeVar
 
-from dagkit import Batch, Context, InputPort, Operator, OutputFiles, OutputPort, State
+from dagkit import Batch, Context, InputPort, OutputFiles, OutputPort, State
 from dagkit.urls import name_fault
-from dagkit_operators.writing.arrow_records import ArrowRecords, check_columns, schema_of
+from dagkit_operators.writing.arrow_records import ArrowRecords, schema_of
 from dagkit_operators.writing.content import FolderPath
 from dagkit_operators.writing.part_writer import check_part_names
+from dagkit_operators.writing.record_typed import RecordTyped
 from dagkit_operators.writing.rolled import FinishedPart
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """Stands in the name of a folder for rows without a value."""
 
 
-class ParquetPartWriter(Operator, Generic[T]):
+class ParquetPartWriter(RecordTyped, Generic[T]):
     """Writes records, or Arrow record batches and tables, to a sequence of Parquet files for each partition.
 
     A file is finished at the end of the window that began it, or before that when it reaches a limit. It is never
@@ -48,8 +49,6 @@ class ParquetPartWriter(Operator, Generic[T]):
     """The directory that the files are written to: a path or a URL."""
     file_name: str = "part-{partition:05}-{number:05}.parquet"
     """The pattern of file names, with the values that it may have in `PartWriter`."""
-    record_type: type | None = None
-    """A dataclass, pydantic model, TypedDict or NamedTuple, whose fields are the columns; None: items are of Arrow."""
     partition_by: tuple[str, ...] = ()
     """The columns whose values name the folders of files, as Hive names them; files do not contain these columns."""
     max_count: PositiveInt | None = None
@@ -74,11 +73,6 @@ class ParquetPartWriter(Operator, Generic[T]):
     @classmethod
     def _distinguishes_parts(cls, pattern: str) -> str:
         return check_part_names(pattern)
-
-    @field_validator("record_type")
-    @classmethod
-    def _has_columns(cls, record_type: type | None) -> type | None:
-        return check_columns(record_type)
 
     @model_validator(mode="after")
     def _has_the_columns_of_folders(self) -> Self:

@@ -8,6 +8,7 @@ from pydantic import Field, NonNegativeInt, field_validator
 from typing_extensions import TypeVar
 
 from dagkit import Batch, InputPort, Lines
+from dagkit.errors import clipped
 from dagkit_operators.values.processed import processed_column, processed_value
 from dagkit_operators.writing.compressing import ENDINGS
 from dagkit_operators.writing.content import as_bytes, may_be_text
@@ -24,7 +25,7 @@ VISIBLE_MILLIS = 60_000
 """A minute: who starts an application sees its first file soon, and a partition makes at most 1440 files a day."""
 _NAMED = ("partition", "number", "window")
 """The values that file names may contain."""
-_ONLY = ""
+ONLY = ""
 """The name of the file that each partition has."""
 _TRIED = (1, 2, 11)
 """Sample numbers that reveal ambiguous names: without a separator, 1 and 11 give the same name as 11 and 1."""
@@ -46,14 +47,11 @@ def check_part_names(pattern: str) -> str:
     return pattern
 
 
-class PartWriter(RolledFiles, Generic[T]):
-    """Writes items to a sequence of files for each partition; a file becomes visible when it is finished.
+class NumberedParts(RolledFiles):
+    """Writes a sequence of files for each partition; a file becomes visible when it is finished.
 
     `RolledFiles` describes when that is. In a launch that runs until it is stopped, it is after a minute at the latest.
     """
-
-    kind = "files.part-writer/2"
-    input = InputPort[T]()
 
     file_name: str = "part-{partition:05}-{number:05}"
     """The pattern of file names. `{partition}` is the partition's number, `{number}` the file's number in it,
@@ -61,10 +59,6 @@ class PartWriter(RolledFiles, Generic[T]):
     """
     visible_millis: NonNegativeInt = Field(default=VISIBLE_MILLIS)
     """The time after which a file is finished in a launch that runs until it is stopped; 0: no limit."""
-    format: Callable[[Any], str | bytes] | None = None
-    """Converts an item to text or bytes; None: items are text or bytes already, or records of them."""
-    record_separator: str = "\n"
-    """The text after each item."""
 
     @field_validator("file_name")
     @classmethod
@@ -74,6 +68,27 @@ class PartWriter(RolledFiles, Generic[T]):
     def example_names(self) -> Sequence[str]:
         return (self.file_name.format(partition=0, number=0, window=1) + ENDINGS[self.compression],)
 
+    def _write_items(self, contents: Sequence[bytes]) -> None:
+        self._write(ONLY, b"".join(contents), len(contents), lambda: list(accumulate(map(len, contents))))
+
+    def _part_name(self, name: str, part: OpenPart) -> str:  # noqa: ARG002 - there is one file
+        return self.file_name.format(partition=self._partition, number=part.number, window=part.begun)
+
+
+class PartWriter(NumberedParts, Generic[T]):
+    """Writes items to a sequence of files for each partition; a file becomes visible when it is finished.
+
+    `RolledFiles` describes when that is. In a launch that runs until it is stopped, it is after a minute at the latest.
+    """
+
+    kind = "files.part-writer/2"
+    input = InputPort[T]()
+
+    format: Callable[[Any], str | bytes] | None = None
+    """Converts an item to text or bytes; None: items are text or bytes already, or records of them."""
+    record_separator: str = "\n"
+    """The text after each item."""
+
     def refused_payload(self, port: str, payload: Any) -> str | None:  # noqa: ARG002 - there is one input
         if self.format is not None or may_be_text(payload):
             return None
@@ -81,26 +96,24 @@ class PartWriter(RolledFiles, Generic[T]):
 
     def process(self, item: T) -> None:
         content = self._bytes(item)
-        self._write(_ONLY, content, 1, lambda: [len(content)])
+        self._write(ONLY, content, 1, lambda: [len(content)])
 
     def process_batch(self, batch: Batch[T]) -> None:
         if not len(batch):
             return
         column = None if self.format is not None else processed_column(batch, None)
         if isinstance(column, Lines) and column.delimiter == self.record_separator.encode():
-            self._write(_ONLY, column.content, len(column), lambda: _ends(column))
+            self._write(ONLY, column.content, len(column), lambda: _ends(column))
             return
-        contents = [self._bytes(item) for item in (batch.items() if column is None else column.values())]
-        self._write(_ONLY, b"".join(contents), len(contents), lambda: list(accumulate(map(len, contents))))
+        self._write_items([self._bytes(item) for item in (batch.items() if column is None else column.values())])
 
     def _bytes(self, item: Any) -> bytes:
         made = processed_value(item, None) if self.format is None else self.format(item)
         if not isinstance(made, str | bytes):
-            raise TypeError(f"{made!r:.60} is neither text nor bytes; set format to a function that makes either of it")
+            raise TypeError(
+                f"{clipped(made, 60)} is neither text nor bytes; set format to a function that makes either of it"
+            )
         return as_bytes(made) + self.record_separator.encode()
-
-    def _part_name(self, name: str, part: OpenPart) -> str:  # noqa: ARG002 - there is one file
-        return self.file_name.format(partition=self._partition, number=part.number, window=part.begun)
 
 
 def _ends(lines: Lines) -> "npt.NDArray[np.int64]":

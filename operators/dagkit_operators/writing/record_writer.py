@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from dagkit import Batch, InputPort, Operator, OutputFiles
+from dagkit.errors import clipped
 from dagkit_operators.payloads import Record
 from dagkit_operators.writing.content import FolderPath, as_bytes, joined
 
@@ -46,6 +47,6 @@ class RecordWriter(Operator):
 
 def _unwritable(record: Record[Any]) -> str:
     return (
-        f"record {record.value!r:.60} of block {record.block_id:x} is neither text nor bytes; "
+        f"record {clipped(record.value, 60)} of block {record.block_id:x} is neither text nor bytes; "
         "make either of it before it is written, with a Map"
     )

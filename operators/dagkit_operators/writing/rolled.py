@@ -110,6 +110,10 @@ class RolledFiles(Operator):
         """Examples of the names of parts, with which the compiler checks that no input reads them."""
         return (f"file{ENDINGS[self.compression]}",)
 
+    def _beginning(self) -> bytes:
+        """What each part begins with, such as a header."""
+        return b""
+
     def _part_name(self, name: str, part: OpenPart) -> str:
         """The name of a part of a file, without the ending of the compression."""
         raise NotImplementedError
@@ -164,7 +168,8 @@ class RolledFiles(Operator):
         while index < len(ends):
             last = len(ends)
             if self.max_length is not None:
-                last = min(last, bisect_right(ends, place + self.max_length - part.length, index) + 1)
+                length = part.length or len(self._beginning())
+                last = min(last, bisect_right(ends, place + self.max_length - length, index) + 1)
             if self.max_count is not None:
                 last = min(last, index + self.max_count - part.count)
             end = int(ends[last - 1])
@@ -176,6 +181,7 @@ class RolledFiles(Operator):
     def _add(self, name: str, part: OpenPart, content: memoryview, count: int) -> None:
         if not part.count:
             part.begun, part.begun_at = self._window, self.files.began
+            content = memoryview(self._beginning() + content) if self._beginning() else content
         sink = self._compressed.get(name)
         if sink is None:
             file = self.files.open(self._name(name, part))

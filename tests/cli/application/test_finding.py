@@ -245,3 +245,11 @@ def test_a_faulty_declaration_is_its_authors_fault(dagkit, write):
     dagkit("validate", "small.json").fails(3, "small.json:", "did you mean 'lines'?")
     write("small.json", '{"operators": [')
     dagkit("validate", "small.json").fails(3, "small.json", "[file-unreadable]")
+
+
+def test_another_folder_is_suggested_only_if_its_name_is_similar(dagkit, write, folder):
+    write("w/app.py", "")
+    missing = dagkit("validate", str(folder / "nowhere"))
+    assert "help: APP is a file, a folder with app.py, or module:Class" in missing.err
+    write("nowhen/app.py", "")
+    assert f"help: did you mean '{folder}/nowhen'?" in dagkit("validate", str(folder / "nowhere")).err

@@ -349,3 +349,10 @@ def test_forget_names_the_file_that_no_operator_knows(launch, files, put):
     printed = "".join(answer.err.split())  # the message is folded to the width of the terminal, wherever a path ends
     unknown = f"nooperatorisknowntoknow{Path('in').absolute()}/new.txt;nameonewith--operator"
     assert (answer.code, unknown in printed) == (2, True)
+
+
+def test_a_file_that_follows_the_application_leads_to_explain(dagkit, files):
+    files(APP)
+    answer = dagkit("files", "app.py", "in/a.txt")
+    assert answer.code == 2
+    assert "`dagkit files explain APP|PATH in/a.txt` shows what became of a file" in answer.err

@@ -1,5 +1,6 @@
 """Commands on running applications: they read what the driver writes, and ask it through its folder."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -30,7 +31,7 @@ from tests.engine.cast import numbers_collected
 from tests.engine.changes.test_requests import multiplied
 from tests.engine.reports.launches import SetClock, first_snapshot
 from tests.engine.reports.test_run_picture import AT_WORK, WINDOW
-from tests.patience import within
+from tests.patience import LONG_WINDOWS, within
 from tests.processes import limited, run_program
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -219,3 +220,32 @@ def test_other_names_lead_to_the_same_command_and_are_not_in_the_list_of_command
     for alias, command in ALIASES.items():
         assert main.get_command(context, alias) is main.get_command(context, command)
     assert not ALIASES.keys() & set(main.list_commands(context))
+
+
+@pytest.fixture
+def launched(dagkit, folder):
+    """A folder in which one application was launched, twice."""
+    dagkit("new", "words", "--launch", **LONG_WINDOWS)
+    with contextlib.chdir(folder / "words"):
+        dagkit("launch", "app.py", "--once", "--reference", "--fresh", **LONG_WINDOWS)
+        yield folder / "words"
+
+
+@pytest.mark.parametrize("command", ["status", "logs", "top --count 1"])
+def test_the_only_application_need_not_be_named(dagkit, launched, command):
+    assert len(list((launched / ".dagkit").iterdir())) == 2, "the earlier run is kept, and is no application"
+    assert dagkit(*command.split()).out == dagkit(*command.split(), ".dagkit/Words").out != ""
+
+
+def test_of_several_applications_one_is_to_be_named(dagkit, launched):
+    dagkit("new", "more")
+    dagkit("launch", "more", "--once", "--reference")
+    answer = dagkit("status")
+    assert (answer.code, "launched here: .dagkit/More, .dagkit/Words." in answer.err) == (2, True)
+    assert dagkit("status", "more").out.startswith("More: ")
+
+
+def test_without_an_application_one_is_to_be_named(dagkit, folder):
+    answer = dagkit("status")
+    assert answer.code == 2
+    assert "Missing argument 'APP|PATH': no application was launched here, below .dagkit." in answer.err

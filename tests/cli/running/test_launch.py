@@ -153,6 +153,20 @@ def test_a_line_of_progress_says_how_long_the_pending_work_takes(capsys, unit, r
 
 
 @pytest.mark.parametrize(
+    ("received", "files", "done"),
+    [
+        (0, 1, "no input, 1 file completed"),
+        (0, 0, "no input, only work that was due"),
+        (3, 0, "0 B read, 0 B written"),
+        (None, 0, "0 B read, 0 B written"),
+    ],
+)
+def test_a_window_without_input_says_why_it_ran(capsys, received, files, done):
+    Progress(Output(verbosity=1), {}, {})(Committed(3, 5000.0, 0, files, 0, 0, 0, received=received))
+    assert capsys.readouterr().err == f"window 3: {done} in 5.0 s\n"
+
+
+@pytest.mark.parametrize(
     ("verbosity", "printed"), [(0, ""), (1, "at work: Reader a.txt 40% for 5 s, b for 5 s; Other c for 5 s\n")]
 )
 def test_a_line_of_progress_names_what_slots_process_if_no_line_came_for_long(capsys, verbosity, printed):

@@ -80,3 +80,23 @@ def test_nothing_is_overwritten_and_nothing_guessed(dagkit, folder, arguments, p
     answer = dagkit("new", *arguments.split())
     assert (answer.code, problem in answer.err) == (2, True)
     assert [entry.name for entry in folder.iterdir()] == ["there"]
+
+
+def test_the_commands_that_a_launch_prints_work_where_the_user_is(dagkit, folder):
+    answer = dagkit("new", "words", "--launch", **LONG_WINDOWS)
+    assert "output: words/output (Writer)\nledger: dagkit ledger show words/.dagkit/Words\n" in answer.out
+    assert dagkit("ledger", "show", "words/.dagkit/Words").code == 0
+
+
+@pytest.mark.parametrize("arguments", [("--example",), ("words", "--example")], ids=" ".join)
+def test_the_examples_are_listed_if_none_is_named(dagkit, folder, arguments):
+    answer = dagkit("new", *arguments)
+    assert answer.code == 0
+    assert [line.split()[0] for line in answer.out.splitlines()] == list(examples())
+    assert "word_count      Counts the words of text files" in answer.out
+    assert list(folder.iterdir()) == []
+
+
+def test_a_folder_is_needed_to_make_one(dagkit):
+    answer = dagkit("new")
+    assert (answer.code, "Missing argument 'FOLDER'." in answer.err) == (2, True)

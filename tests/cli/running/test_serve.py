@@ -116,6 +116,9 @@ def test_a_launch_runs_on_the_spark_of_the_warm_driver(folder):
     folder.edited("first", "first", slots="2")
     code, err = folder.launched("--cores", "2")
     assert (code, "the warm driver" in err) == (0, False), err
+    assert ("using the Spark that a warm driver keeps at local[2]" in err, "starting Spark" in err) == (True, False), (
+        err
+    )
     status, _ = folder.dagkit("serve", "--status").communicate(timeout=WITHIN)
     assert status == f"warm driver: process {driver.pid}, local[2], waiting, launches: 1\n"
     assert folder.written() == ["line first 1 (True, False)"]

@@ -342,9 +342,10 @@ def test_refused_credentials_end_the_launch_and_the_password_is_not_shown(kafka,
     assert "wrong-secret" not in str(raised.value)
 
 
-def test_a_setting_that_does_not_exist_is_named(kafka, tmp_path):
-    with refused("kafka-refused", 'No such configuration property: "sasl.pasword"'):
-        Desk(tmp_path, collected(kafka, "any", settings={"sasl.pasword": "x"})).run()
+def test_a_setting_that_the_client_refuses_is_named_and_its_property(kafka, tmp_path):
+    with refused("kafka-refused", 'Invalid value "SLS" for configuration property "security.protocol"') as raised:
+        Desk(tmp_path, collected(kafka, "any", settings={"security.protocol": "SLS"})).run()
+    assert raised.value.help == "correct that setting in the property `settings`"
 
 
 def test_ranges_that_were_removed_completely_can_be_skipped(kafka, tmp_path):

@@ -8,11 +8,13 @@ from dagkit import OperatorContext, StatelessPartitioner
 from dagkit.engine.points import Point
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import Items, KafkaReader, KafkaSplitter, KafkaWriter, Map
+from dagkit_operators.kafka.client import confluent
 from dagkit_operators.kafka.topics import Topics, Unanswered
 from dagkit_operators.kafka.windows import last_window
 from tests.engine.cast import Collect, Desk, Digits, Hurried, Ranges, arrived
 from tests.operators.kafka.topics_cast import login
 from tests.operators.ways import placed, refused, when
+from tests.services.broker import done
 from tests.services.losing_commits import LosingCommits
 
 pytestmark = pytest.mark.slow
@@ -180,4 +182,17 @@ def test_a_right_that_is_taken_while_it_runs_ends_the_launch_and_loses_nothing(k
     assert numbers(kafka, topic) == list(range(20)), "the first window is there, and nothing of the second"
     kafka.allow(topic)
     desk.run()
+    assert numbers(kafka, topic) == EXPECTED
+
+
+def test_transactional_ids_begin_with_a_prefix_for_which_rights_are_granted(kafka, tmp_path):
+    topic, admin = kafka.topic(), confluent().admin
+    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "alice"}
+    given = {"bootstrap_servers": kafka.login_address, "settings": {**login, "sasl.password": "alice-secret"}}
+    prefixed, operation, deny = admin.ResourcePatternType.PREFIXED, admin.AclOperation.ALL, admin.AclPermissionType.DENY
+    rule = (admin.ResourceType.TRANSACTIONAL_ID, "team-b.", prefixed, "User:alice", "*", operation, deny)
+    done(kafka.admin.create_acls([admin.AclBinding(*rule)]))
+    with refused("kafka-refused"):
+        Desk(tmp_path / "b", written(kafka, topic, **given, transactional_id_prefix="team-b.")).run()
+    Desk(tmp_path / "a", written(kafka, topic, **given, transactional_id_prefix="team-a.")).run()
     assert numbers(kafka, topic) == EXPECTED

@@ -241,3 +241,8 @@ def test_the_watermark_is_that_of_the_slowest_element(tmp_path, given):
 
     loop = desk_of(tmp_path, draw).run()
     assert loop.checkpoint.event_times.sent["collect"] == START + timedelta(minutes=5)
+
+
+def test_the_function_may_be_given_without_its_name():
+    feed = Feed(["a"])
+    assert Watch(feed).function is feed

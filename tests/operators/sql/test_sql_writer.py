@@ -134,6 +134,23 @@ def test_a_row_that_the_table_refuses_is_named(tmp_path, database):
     assert database.rows(NUMBERS) == ALL
 
 
+@pytest.mark.parametrize("key", [(), ("number",)], ids=["inserted in bulk", "updated by a key"])
+@pytest.mark.parametrize("action", ["ABORT", "FAIL", "ROLLBACK"])
+def test_a_row_that_a_trigger_refuses_is_named(tmp_path, sqlite, action, key):
+    sqlite.rows("CREATE TABLE numbers (number BIGINT PRIMARY KEY, text TEXT)")
+    sqlite.rows(
+        "CREATE TRIGGER small BEFORE INSERT ON numbers WHEN new.number > 10 "
+        f"BEGIN SELECT RAISE({action}, 'it is too large'); END"
+    )
+    desk = desk_of(tmp_path, sqlite, looks=((16,),), key=key)
+    with refused("row-refused", re.escape("numbers refuses {'number': 11, 'text': 'row 11'}: it is too large")):
+        desk.run()
+    assert sqlite.rows(NUMBERS) == []
+    sqlite.rows("DROP TRIGGER small")
+    desk.run()
+    assert sqlite.rows(NUMBERS) == ALL
+
+
 def test_a_row_that_is_refused_because_of_an_earlier_one_is_named(tmp_path, database, monkeypatch):
     monkeypatch.setattr(windows, "_ROWS_TOGETHER", 2)
     database.rows("CREATE TABLE numbers (number BIGINT PRIMARY KEY, text TEXT)")

@@ -13,10 +13,20 @@ from pydantic import BaseModel
 
 from dagkit import Config, Until
 from dagkit.compiler import compile_application
+from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.points import Point
 from dagkit.errors import ApplicationFaults
 from dagkit.testing import Alone, CrashAfter, FakeClock
-from dagkit_operators import FileSplitterInput, FinishedPart, Items, Map, ParquetPartWriter, ParquetReader, Record
+from dagkit_operators import (
+    FileSplitterInput,
+    FinishedPart,
+    Items,
+    LineReader,
+    Map,
+    ParquetPartWriter,
+    ParquetReader,
+    Record,
+)
 from dagkit_operators.writing import parquet_part_writer
 from tests.engine.cast import Desk
 from tests.operators.ways import after_windows, chain
@@ -190,3 +200,35 @@ def test_a_value_that_readers_would_take_for_none_is_refused(name):
 def test_the_columns_of_folders_are_checked_when_the_application_is_compiled(partition_by, problem):
     (fault,) = writer(record_type=Fruit, partition_by=partition_by).faults
     assert problem in fault.message
+
+
+def named(text: str) -> Fruit:
+    return Fruit(text, 1)
+
+
+def test_a_line_that_is_not_utf8_is_reported_with_its_file_byte_column_and_remedy(tmp_path):
+    def draw(dag, conf):
+        find = dag.add_operator("find", FileSplitterInput(scanner={"files": [str(tmp_path / "in")]}))
+        read = dag.add_operator("read", LineReader())
+        find.blocks_metadata_output >> read
+        fruits = read.messages >> dag.add_operator("fruits", Map(named))
+        fruits >> dag.add_operator("write", ParquetPartWriter(file_path=str(tmp_path / "out")))
+
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/names.txt").write_bytes("pear\npêche\n".encode("latin-1"))
+    with pytest.raises(OperatorFailed) as raised:
+        Desk(tmp_path, draw).run()
+    failure = raised.value
+    assert failure.code == "text-undecodable"
+    assert (failure.scene.position, failure.failure.traceback) == (5, "")
+    assert "in/names.txt, byte 5" in failure.problem
+    assert r"the column name cannot hold 'p\udceache', which has bytes that are not UTF-8" in failure.problem
+    assert failure.help is not None
+    assert 'undecodable="reject"' in failure.help
+
+
+def test_a_value_of_another_type_is_reported_with_its_column_and_record():
+    at_work = Alone(writer(record_type=Fruit))
+    problem = r"the column count is of type int64, and cannot hold that of Fruit\(name='pear', count='two'\)"
+    with pytest.raises(TypeError, match=problem), at_work.window():
+        at_work.send(Fruit("apple", 1), Fruit("pear", "two"))

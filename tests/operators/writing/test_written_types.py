@@ -3,11 +3,28 @@
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from dagkit.compiler import compile_application
 from dagkit.errors import ApplicationFaults
-from dagkit_operators import CountByKey, Items, Map, PartWriter, Record, SumByKey
+from dagkit.testing import Alone
+from dagkit_operators import (
+    AvroReader,
+    CountByKey,
+    CsvReader,
+    DeltaWriter,
+    FileSplitterInput,
+    Filter,
+    Items,
+    JsonLinesReader,
+    Map,
+    ParquetPartWriter,
+    ParquetReader,
+    PartWriter,
+    Record,
+    SumByKey,
+)
 from dagkit_operators.writing.content import may_be_text
 from tests.operators.ways import chain
 
@@ -15,6 +32,17 @@ from tests.operators.ways import chain
 @dataclass(frozen=True)
 class Order:
     number: int
+
+
+@dataclass(frozen=True)
+class Line:
+    number: int
+    text: str | None = None
+
+
+@dataclass(frozen=True)
+class Odd:
+    thing: object
 
 
 TEXTS = [str, bytes, Any, object, Record[str], Record[bytes], Record[Any], str | None, int | bytes, Map.output.payload]
@@ -43,3 +71,88 @@ def test_pairs_need_a_format():
 def test_counts_need_a_format():
     with pytest.raises(ApplicationFaults, match="set format to a function"):
         compile_application(chain(Items=LETTERS, Count=CountByKey(), Write=PartWriter(file_path="out")))
+
+
+def written(writer, *, of=None, on_the_way=()):
+    """The compiled application of a writer of columns behind items of a type."""
+
+    def populate_dag(dag, conf):
+        stream = dag.add_operator("Items", Items[of or int](items=()))
+        for number, operator in enumerate(on_the_way):
+            stream = stream >> dag.add_operator(f"Step {number}", operator)
+        stream >> dag.add_operator("Write", writer)
+
+    return compile_application(populate_dag).graph.by_name["Write"].operator
+
+
+def order(number: int) -> Order:
+    return Order(number)
+
+
+@pytest.mark.parametrize(
+    ("of", "on_the_way", "writer"),
+    [
+        (Order, (), ParquetPartWriter(file_path="out")),
+        (Record[Order], (), ParquetPartWriter(file_path="out")),
+        (int, (Map(order),), ParquetPartWriter(file_path="out")),
+        (int, (Map(lambda number: Order(number + 1)),), ParquetPartWriter[Order](file_path="out")),
+        (Order, (), DeltaWriter(uri="orders")),
+    ],
+    ids=["items", "values of records", "what a function returns", "what the author wrote", "rows of a table"],
+)
+def test_the_fields_of_the_items_are_the_columns_of_a_writer_without_a_record_type(of, on_the_way, writer):
+    assert written(writer, of=of, on_the_way=on_the_way).record_type is Order
+
+
+def test_a_record_type_that_is_set_stays():
+    assert written(ParquetPartWriter(file_path="out", record_type=Line), of=Order).record_type is Line
+
+
+@pytest.mark.parametrize("of", [str, dict[str, Any], Record[str]])
+def test_items_without_fields_need_a_record_type(of):
+    with pytest.raises(ApplicationFaults) as raised:
+        written(ParquetPartWriter(file_path="out"), of=of)
+    (fault,) = raised.value.diagnostics
+    assert fault.code == "port-type-mismatch"
+    assert "has no fields that could be columns: set record_type to a class that has" in fault.help
+
+
+def test_a_field_of_the_stream_without_a_column_is_a_fault_of_the_writer():
+    with pytest.raises(ApplicationFaults, match="the field thing has a type without an Arrow column"):
+        written(ParquetPartWriter(file_path="out"), of=Odd)
+
+
+@pytest.mark.parametrize("of", [pa.Table, pa.RecordBatch, Any])
+def test_tables_of_arrow_and_unknown_items_need_no_record_type(of):
+    assert written(ParquetPartWriter(file_path="out"), of=of).record_type is None
+
+
+def test_a_long_value_in_a_message_ends_in_an_ellipsis():
+    at_work = Alone(ParquetPartWriter(file_path="out"))
+    with pytest.raises(TypeError, match=r"^'x{58}… is no Arrow record batch or table; set record_type"):
+        at_work.send("x" * 100)
+
+
+@pytest.mark.parametrize("reader", [CsvReader, JsonLinesReader, ParquetReader, AvroReader])
+def test_a_reader_of_records_sends_the_type_of_its_context(reader):
+    def populate_dag(dag, conf):
+        find = dag.add_operator("Find", FileSplitterInput(scanner={"files": ["in"]}))
+        read = dag.add_operator("Read", reader(reader_context={"record_type": Order}))
+        find.blocks_metadata_output >> read
+        kept = read.messages >> dag.add_operator("Keep", Filter(bool))
+        kept >> dag.add_operator("Write", ParquetPartWriter(file_path="out"))
+
+    graph = compile_application(populate_dag).graph
+    assert graph.by_name["Write"].operator.record_type is Order
+
+
+@pytest.mark.parametrize("context", [{}, {"record_type": Order, "sends": "batches"}])
+def test_a_reader_without_a_type_or_with_batches_sends_what_is_not_known(context):
+    def populate_dag(dag, conf):
+        find = dag.add_operator("Find", FileSplitterInput(scanner={"files": ["in"]}))
+        read = dag.add_operator("Read", CsvReader(reader_context=context))
+        find.blocks_metadata_output >> read
+        read.messages >> dag.add_operator("Write", ParquetPartWriter(file_path="out"))
+
+    plan = compile_application(populate_dag).plan
+    assert {stream.payload for stream in plan.streams} == {"Block", "Record[Any]"}

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import rich_click as click
 
@@ -37,7 +38,7 @@ def files() -> None:
     """
 
 
-@files.command()
+@files.command(context_settings={"allow_extra_args": True})
 @of_application
 @click.option("--state", "wanted", type=click.Choice(_STATES), multiple=True, help="Only this state; repeatable.")
 @click.option("--operator", metavar="NAME", help="Only the files of this operator.")
@@ -58,6 +59,10 @@ def ls(
     limit: int | None,
 ) -> None:
     """List input files with their states: seen, new, pending, ignored, quarantined or gone."""
+    context: Any = click.get_current_context()
+    if extra := context.args:
+        instead = f"`dagkit files explain APP|PATH {extra[0]}` shows what became of a file, and --like lists some"
+        raise click.UsageError(f"it lists the files of one application, and got {printable(extra[0])!r} too: {instead}")
     why_not = None if like is None else refusal(like)
     if why_not is not None:
         raise click.UsageError(f"--like is no regular expression: {why_not}")

@@ -1,0 +1,160 @@
+"""CSV files hold every record once, begin with a header, and are read back as they were written."""
+
+import csv
+import datetime as dt
+import gzip
+import io
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dagkit import Batch, Block, Config, Dag
+from dagkit.api.running import Until
+from dagkit.engine.points import Point
+from dagkit.testing import Alone, CrashAfter, FakeClock
+from dagkit_operators import CsvPartWriter, CsvReader, Items, Map, Record
+from tests.engine.cast import Desk
+from tests.examples import examples
+
+
+@dataclass(frozen=True)
+class Fruit:
+    name: str
+    count: int | None = None
+
+
+def writer(**properties: Any) -> Alone[CsvPartWriter]:
+    return Alone(CsvPartWriter(file_path="output", file_name="{partition}.{number}", **properties))
+
+
+def written_by(at_work, *items) -> bytes:
+    with at_work.window():
+        at_work.send(*items)
+    (content,) = at_work.written().values()
+    return content
+
+
+def test_values_that_need_quotes_have_them():
+    fruits = [Fruit('a "b"', 1), Fruit("a,b"), Fruit("a\nb"), Fruit("a\rb"), Fruit(""), Fruit(" a ")]
+    expected = b'name,count\n"a ""b""",1\n"a,b",\n"a\nb",\n"a\rb",\n"",\n a ,\n'
+    assert written_by(writer(record_type=Fruit), *fruits) == expected
+
+
+def test_a_dialect_has_its_own_characters():
+    dialect = writer(
+        record_type=Fruit, separator=";", quote="'", quotes_all=True, null_value="NULL", record_separator="\r\n"
+    )
+    assert written_by(dialect, Fruit("it's"), Fruit("NULL", 3)) == b"'name';'count'\r\n'it''s';NULL\r\n'NULL';'3'\r\n"
+
+
+def test_each_type_has_one_form():
+    at_work = writer(columns=("a", "b", "c", "d", "e"), header=False)
+    values = {"a": True, "b": 0.1, "c": Decimal("1.50"), "d": dt.time(1, 2, 3), "e": b"caf\xe9"}
+    assert written_by(at_work, values) == b"true,0.1,1.50,01:02:03,caf\xe9\n"
+
+
+def test_a_row_of_one_missing_value_is_no_empty_line():
+    assert written_by(writer(columns=("count",), header=False), {"count": None}) == b'""\n'
+
+
+def test_each_file_has_a_header_and_counts_only_records():
+    at_work = writer(record_type=Fruit, max_count=2, compression="gzip")
+    for names in ("ab", "", "c"):
+        with at_work.window():
+            at_work.send(*(Record(0, Fruit(name, 1)) for name in names))
+        at_work = at_work.restarted()
+    contents = {name: gzip.decompress(content) for name, content in at_work.written().items()}
+    assert contents == {"0.0.gz": b"name,count\na,1\nb,1\n", "0.1.gz": b"name,count\nc,1\n"}
+    assert at_work.files["files"].finished == {"0.0.gz"}
+
+
+def test_a_file_that_continues_after_a_restart_has_one_header():
+    at_work = writer(record_type=Fruit)
+    for name in "ab":
+        with at_work.window():
+            at_work.send(Fruit(name, 1))
+        at_work = at_work.restarted()
+    assert at_work.written() == {"0.0": b"name,count\na,1\nb,1\n"}
+
+
+def test_records_with_other_columns_begin_a_file():
+    at_work = writer()
+    with at_work.window():
+        at_work.send(pa.table({"a": [1, 2]}), pa.record_batch({"a": [3]}), pa.table({"b": ["x"]}))
+    assert at_work.written() == {"0.0": b"a\n1\n2\n3\n", "0.1": b"b\nx\n"}
+
+
+def test_columns_choose_and_order_the_fields():
+    assert written_by(writer(record_type=Fruit, columns=("count", "name")), Fruit("a", 1)) == b"count,name\n1,a\n"
+    (fault,) = CsvPartWriter(file_path="out", record_type=Fruit, columns=("colour",)).faults
+    assert "records have no field colour; they have name, count" in fault.message
+
+
+def test_a_field_of_many_values_is_a_fault():
+    @dataclass
+    class Basket:
+        fruits: list[Fruit]
+
+    (fault,) = CsvPartWriter(file_path="out", record_type=Basket).faults
+    assert "the field fruits is list[Fruit], which is no single value of a CSV row" in fault.message
+
+
+def test_a_value_without_a_text_names_its_column():
+    with pytest.raises(TypeError, match=r"the column a cannot hold \[1\]: it is no text, number, time or truth value"):
+        writer(columns=("a",)).send({"a": [1]})
+
+
+@settings(max_examples=examples(80))
+@given(
+    rows=st.lists(st.tuples(st.text(), st.none() | st.integers(-9, 9)), max_size=8),
+    limit=st.none() | st.integers(1, 40),
+    cuts=st.lists(st.integers(0, 8), max_size=3),
+)
+def test_many_at_once_are_written_as_one_by_one_and_python_reads_them(rows, limit, cuts):
+    fruits = [Fruit(name.replace("\x00", "0"), count) for name, count in rows]
+    one_by_one, at_once = (writer(record_type=Fruit, max_length=limit) for _ in range(2))
+    one_by_one.send(*fruits)
+    bounds = [0, *sorted(min(cut, len(fruits)) for cut in cuts), len(fruits)]
+    for start, stop in pairwise(bounds):
+        at_once.send_batch(Batch.of(fruits[start:stop]))
+    assert at_once.written() == one_by_one.written()
+    read = [
+        row
+        for content in at_once.written().values()
+        for row in list(csv.reader(io.StringIO(content.decode("utf-8", "surrogateescape"), newline="")))[1:]
+    ]
+    assert read == [[fruit.name, "" if fruit.count is None else str(fruit.count)] for fruit in fruits]
+
+
+def test_the_reader_reads_the_records_again(tmp_path):
+    fruits = [Fruit('a "b"', 1), Fruit("a,\nb"), Fruit("ü", -3)]
+    path = tmp_path / "fruits.csv"
+    path.write_bytes(written_by(writer(record_type=Fruit), *fruits))
+    reading = Alone(CsvReader(reader_context={"record_type": Fruit, "quoted_newlines": True}))
+    reading.work(Block(0, str(path), 0, path.stat().st_size, last=True))
+    assert [record.value for record in reading.sent("messages")] == fruits
+
+
+def fruit(number: int) -> Fruit:
+    return Fruit(f"{number},", number or None)
+
+
+@pytest.mark.slow
+def test_a_launch_that_crashes_writes_each_record_once_and_takes_the_type_of_the_stream(tmp_path):
+    def draw(dag: Dag, conf: Config) -> None:
+        numbers = dag.add_operator("numbers", Items[int](items=tuple(range(40))))
+        write = CsvPartWriter(file_path="out", max_count=7)
+        numbers >> dag.add_operator("fruits", Map(fruit)) >> dag.add_operator("write", write)
+
+    desk = Desk(tmp_path, draw, until=Until.IDLE, clock=FakeClock())
+    desk.crash(CrashAfter(Point.STAGED, 1), CrashAfter(Point.APPENDED, 1), CrashAfter(Point.HALF_FINISHED, 1))
+    desk.run()
+    found = [list(csv.reader(io.StringIO(content.decode()))) for content in desk.outputs().values()]
+    assert all(rows[0] == ["name", "count"] and len(rows) <= 8 for rows in found)
+    assert sorted(int(count or 0) for rows in found for _, count in rows[1:]) == list(range(40))
