@@ -1,14 +1,21 @@
 r"""Regular expressions from users, matched in linear time by RE2.
 
-Patterns of names and of files come from property files and command lines. Python's own matcher may try
-exponentially many ways and cannot be interrupted: it would hang the driver. RE2 is linear: it has no lookahead or
-lookbehind, no backreferences and no possessive quantifiers. `\w`, `\d`, `\s` and `\b` match ASCII only.
+Patterns of names and of files come from property files and command lines, and those of expressions meet values that
+their author has never seen. Python's own matcher may try exponentially many ways and cannot be interrupted: it would
+hang the driver or a worker. RE2 is linear: it has no lookahead or lookbehind, no backreferences and no possessive
+quantifiers. `\w`, `\d`, `\s` and `\b` match ASCII only.
 """
 
+import re
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 HELP = "use the RE2 syntax, without lookahead, lookbehind and backreferences: https://github.com/google/re2/wiki/Syntax"
+
+_FLAGS: Final = {re.IGNORECASE: "i", re.MULTILINE: "m", re.DOTALL: "s"}
+"""The flags of Python's patterns that RE2 has, and its letters for them."""
+_SURROGATES: Final = re.compile("[\ud800-\udfff]")
 
 
 def is_whole(pattern: str, name: str) -> bool:
@@ -39,13 +46,48 @@ def refusal(pattern: str) -> str | None:
     return found if isinstance(found, str) else None
 
 
+def whole_matcher(pattern: str | bytes, flags: int = 0) -> Callable[[Any], bool]:
+    """Return a function that reports whether a pattern matches a whole text, or bytes if the pattern is of bytes.
+
+    `flags` are those of Python's `re`. Bytes of a text that could not be decoded are matched as U+FFFD. Raise
+    ValueError if RE2 refuses the pattern or lacks a flag, TypeError if it is neither text nor bytes.
+    """
+    if not isinstance(pattern, str | bytes):
+        raise TypeError(f"a pattern is a text, bytes or a compiled pattern, not {pattern!r}")
+    letters = "".join(letter for flag, letter in _FLAGS.items() if flags & flag)
+    lacking = re.RegexFlag(flags) & ~(re.IGNORECASE | re.MULTILINE | re.DOTALL | re.ASCII | re.UNICODE)
+    if lacking:
+        raise ValueError(f"pattern {pattern!r}: RE2 has no flag {lacking!r}; {HELP}")
+    begin = f"(?{letters})" if letters else ""
+    found = _compiled(begin + pattern if isinstance(pattern, str) else begin.encode() + pattern)
+    if isinstance(found, str):
+        raise ValueError(f"pattern {pattern!r}: {found}; {HELP}")  # noqa: TRY004 - a reason, not a type
+    kind, fullmatch = type(pattern), found.fullmatch
+
+    def is_matched(text: Any) -> bool:
+        if not isinstance(text, kind):
+            raise TypeError(f"the pattern {pattern!r} cannot match {text!r:.80}, which is no {kind.__name__}")
+        return fullmatch(_encoded(text) if isinstance(text, str) else text) is not None
+
+    return is_matched
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return _SURROGATES.sub("\ufffd", text).encode()
+
+
 @cache
-def _compiled(pattern: str) -> Any:
-    """The compiled pattern, or the reason why RE2 refuses it."""
+def _compiled(pattern: str | bytes) -> Any:
+    """The compiled pattern, or the reason why RE2 refuses it. Patterns of bytes match each byte as one character."""
     import re2  # noqa: PLC0415 - most workers match no pattern and need not load it
 
     options = re2.Options()
     options.log_errors = False
+    if isinstance(pattern, bytes):
+        options.encoding = re2.Options.Encoding.LATIN1
     try:
         return re2.compile(pattern, options)
     except re2.error as refused:

@@ -5,9 +5,10 @@ One thread decides, looks for work and writes the ledger. It works on the `RunSt
 `listeners`), files (`outputs`), the ledger (`journal`) and observers (`publisher`). Module `commit` commits windows.
 """
 
+import logging
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 from dagkit.api.stats import Backlog
@@ -53,6 +54,10 @@ from dagkit.engine.worker.protocol import WindowTask
 from dagkit.errors import DagkitError
 from dagkit.ledger import SequenceTaken
 
+LONGEST_AFTER_STOP = timedelta(seconds=5)
+"""How much longer than its length a window may run in the driver after a request to stop."""
+_log = logging.getLogger(__name__)
+
 
 class Loop:
     """One run of an application."""
@@ -64,6 +69,8 @@ class Loop:
         self._stopping = Stopping.NOT
         self._is_draining = False
         """Whether observers were informed that the run stops."""
+        self._abandons_at: datetime | None = None
+        """When the windows in flight are abandoned, since the run is to stop; None: never."""
         self.last_window = last_window
         """The last window that may run; None: no limit."""
         if last_window is None and run.settings.windows is not None:
@@ -97,6 +104,8 @@ class Loop:
                 self._begin()
                 while not isinstance(action := self._next(), Stop):
                     self._perform(action)
+                if self.run_state.in_flight:
+                    self._abandon_windows()
                 self.run_state.deliveries.log_left()
                 self.run_state.driver_inputs.end(self.run_state.checkpoint.window + 1)
                 self.run_state.publisher.publish(Ended(self.run_state.checkpoint.window))
@@ -124,7 +133,10 @@ class Loop:
         return failure_of(error, name, self.run_state.next_window, instance=instance)
 
     def stop(self) -> None:
-        """Stop after the windows in flight; callable from any thread and from a signal handler."""
+        """Stop after the windows in flight; callable from any thread and from a signal handler.
+
+        Windows that run in the driver are abandoned if they take too long, and run again at the next launch.
+        """
         self._stopping = Stopping.AFTER_WINDOW
         self.run_state.woken.set()
 
@@ -139,6 +151,9 @@ class Loop:
         self.read_requests()
         if self._stopping is not Stopping.NOT and not self._is_draining:
             self._is_draining = True
+            if self.run_state.settings.runs_in_driver:
+                length = timedelta(milliseconds=self.run_state.summary.millis)
+                self._abandons_at = self.run_state.clock.now() + length + LONGEST_AFTER_STOP
             self.run_state.publisher.publish(Draining(self.run_state.checkpoint.window))
         action = next_action(self.outlook())
         if self.run_state.promise is None and self._asks_listeners(action):
@@ -183,6 +198,7 @@ class Loop:
             until=self.run_state.settings.until,
             now=now,
             stopping=self._stopping,
+            abandons_at=self._abandons_at,
             windows_left=None if self.last_window is None else self.last_window - begun_after,
             unfinished=self.run_state.is_unfinished,
             delivers=self.run_state.delivers,
@@ -389,6 +405,18 @@ class Loop:
             if not self.run_state.in_flight.has_completed:
                 self.run_state.publisher.working(self.run_state.backend.running(), self.run_state.clock.now())
         self.run_state.woken.clear()
+
+    def _abandon_windows(self) -> None:
+        """Abandon the windows in flight, as a crash would: the next launch runs them again."""
+        window_id = self.run_state.checkpoint.window + 1
+        _log.warning(
+            "window %d did not end within %d s of the request to stop and was abandoned; the next launch runs it "
+            "again, and no record is lost",
+            window_id,
+            LONGEST_AFTER_STOP.total_seconds(),
+        )
+        self.run_state.backend.close()
+        self.run_state.in_flight.abandon()
 
     # ---- questions
 

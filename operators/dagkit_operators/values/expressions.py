@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dagkit import Arrowed, Column, Lines, Listed
 from dagkit.errors import did_you_mean
+from dagkit.patterns import whole_matcher
 from dagkit.schema.columns import kept_of
 from dagkit_operators.native.bytewise import begin_with, kept_by_beginning
 from dagkit_operators.values.masks import mask_by_value, mask_of
@@ -51,9 +52,14 @@ class Expression:
         return Expression("contains", self, text)
 
     def matches(self, pattern: "str | re.Pattern[str]") -> "Expression":
-        """Whether the whole text matches this pattern of Python's `re`."""
-        compiled = re.compile(pattern)
-        return Expression("matches", self, compiled.pattern, compiled.flags & ~re.UNICODE)
+        """Whether the whole text matches this pattern, in linear time.
+
+        It is a pattern of RE2, or of Python's `re` if RE2 accepts it, too: see `dagkit.patterns`. Raise ValueError if
+        RE2 refuses it.
+        """
+        if isinstance(pattern, re.Pattern):
+            return Expression("matches", self, pattern.pattern, pattern.flags & ~re.UNICODE)
+        return Expression("matches", self, pattern, 0)
 
     def length(self) -> "Expression":
         """The number of characters of the text, or of values of the collection."""
@@ -190,8 +196,7 @@ def _function_of(operation: str, operands: Sequence[Any]) -> Callable[[Any], Any
         case "or", (Expression() as one, Expression() as other):
             return lambda item: bool(one(item) or other(item))
         case "matches", (Expression() as text, pattern, flags):
-            fullmatch = re.compile(pattern, flags).fullmatch
-            return _after(text, lambda item: fullmatch(item) is not None)
+            return _after(text, whole_matcher(pattern, flags))
         case (("upper" | "lower" | "strip"), (Expression() as text,)):
             return _after(text, operator.methodcaller(operation))
         case (("==" | "!="), (Expression() as one, (str() | bytes()) as constant)):

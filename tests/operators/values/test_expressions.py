@@ -19,6 +19,7 @@ from tests.operators.ways import lines
 ALPHABET = [b"a", b"A", b".", b"|", b"\r", b"\xc3\xa4", b"\xc3", b"\xa4", b"\xff", b"\xe2\x82\xac", b"\xce\xa3", b" "]
 LINE = st.lists(st.sampled_from(ALPHABET), max_size=5).map(b"".join)
 TEXT = st.text("aA.|\r\nä\udcc3\udca4\udcff€Σ ", max_size=3)
+VALID_TEXT = st.text("aA.|\r\nä€Σ ", max_size=3)
 NUMBERS = st.integers(-1, 6)
 
 
@@ -27,7 +28,7 @@ OF_TEXTS = [Expression.starts_with, Expression.ends_with, Expression.contains, o
 ASKED = st.one_of(
     *(st.builds(ask, TEXTS, TEXT) for ask in OF_TEXTS),
     *(st.builds(ask, TEXTS.map(Expression.length), NUMBERS) for ask in (op.gt, op.eq)),
-    st.builds(lambda of, text: of.matches(re.escape(text) + ".*"), TEXTS, TEXT),
+    st.builds(lambda of, text: of.matches(re.escape(text) + ".*"), TEXTS, VALID_TEXT),
 )
 CLAIMS = st.recursive(
     ASKED,
@@ -230,3 +231,37 @@ def test_nothing_is_decoded_where_bytes_suffice(text, monkeypatch):
     monkeypatch.setattr(Lines, "values", lambda self: decoded.append(len(self)) or values(self))
     value.starts_with(text).mask(lines(b"a", b"\xff", delimiter=b"\r\n"))
     assert bool(decoded) == bool(set(text) & {"\udcff", "\r", "\n"})
+
+
+def test_a_pattern_is_matched_in_linear_time():
+    """With a matcher that tries one way after the other, this test does not end."""
+    assert not value.matches("(a+)+b")("a" * 300)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "item", "is_matched"),
+    [
+        (b"\xff.", b"\xff\xe4", True),
+        (re.compile(b"A.", re.IGNORECASE), b"ab", True),
+        (".b", "\udcffb", True),
+        (r"\w", "ä", False),
+        (r"\pL", "ä", True),
+    ],
+    ids=["bytes", "bytes of a compiled pattern", "a byte that is no text", "classes are ASCII", "any letter"],
+)
+def test_what_a_pattern_matches(pattern, item, is_matched):
+    assert value.matches(pattern)(item) is is_matched
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: value.matches("(?=a)"), ValueError, "pattern '(?=a)': invalid perl operator: (?=; use the RE2 syntax"),
+        (lambda: value.matches(re.compile("a", re.VERBOSE)), ValueError, "RE2 has no flag re.VERBOSE"),
+        (lambda: value.matches(5), TypeError, "a pattern is a text, bytes or a compiled pattern, not 5"),
+        (lambda: value.matches("a")(b"a"), TypeError, "the pattern 'a' cannot match b'a', which is no str"),
+    ],
+)
+def test_a_pattern_that_cannot_be_matched_is_refused(make, error, words):
+    with pytest.raises(error, match=re.escape(words)):
+        make()
