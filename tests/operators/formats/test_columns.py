@@ -181,7 +181,7 @@ def test_a_missing_value_is_neither_equal_nor_less(tmp_path):
     ("context", "content"),
     [
         (JsonLinesContext(record_type=Trip), JSON[:-1]),
-        (JsonLinesContext(), b'{"a": 1}\n\n[2]\n"x"\n'),
+        (JsonLinesContext(), b'{"a": 1}\n\n{"a": [2]}\n{}\n'),
         (CsvContext(record_type=Trip), CSV),
         (CsvContext(record_type=TripModel), CSV),
         (CsvContext(quoted_newlines=True), b'a,b\n1,"x\n2,y"\n\n"""\n",z\r\n3,4'),
@@ -342,8 +342,10 @@ def test_only_the_bad_line_is_rejected_with_its_place(*, context, before, line, 
 
 
 def test_a_bad_line_of_untyped_json_is_rejected_with_its_place(tmp_path):
-    records, ((first, _), (second, _)) = read(JsonLinesContext(), b'{"a": 1}\n{"a"}\n3\n' + b"[" * 100_000, tmp_path)
-    assert (records, first, second) == ([{"a": 1}, 3], 9, 17)
+    records, ((first, _), (second, _)) = read(
+        JsonLinesContext(), b'{"a": 1}\n{"a"}\n{"b": 3}\n' + b"[" * 100_000, tmp_path
+    )
+    assert (records, first, second) == ([{"a": 1}, {"b": 3}], 9, 24)
 
 
 @pytest.mark.parametrize("bad", [2, 3, 5])
@@ -650,3 +652,10 @@ def test_a_quote_that_is_open_at_the_end_of_a_file_rejects_its_row(tmp_path):
     lines = CsvContext(quoted_newlines=False)
     reason = "a quote is open at the end; set quoted_newlines if values contain newlines"
     assert read(lines, content, tmp_path) == ([{"a": "1", "b": "2"}, {"a": "5", "b": "6"}], [(8, reason)])
+
+
+def test_a_json_line_that_is_no_object_is_rejected_also_without_types(tmp_path):
+    content = b'{"a": 1}\nnull\n5\n[1, 2]\n"x"\n{"a": null}\n'
+    records, rejected = read(JsonLinesContext(), content, tmp_path)
+    assert records == [{"a": 1}, {"a": None}]
+    assert rejected == [(place, "the line is not a JSON object") for place in (9, 14, 16, 23)]
