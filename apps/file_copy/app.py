@@ -2,7 +2,8 @@
 
 A copied file becomes visible as a whole, once all of it is written. If its source changes, it is copied again, and the
 copy replaces the earlier one. `target` then contains what `cp -r source target` would have copied to an existing
-directory. With `checksums`, lists have the CRC-32 of each file.
+directory. With `checksums`, lists have the CRC-32 of each file. As in lists of `sha256sum`, a line
+begins with a backslash if newlines and backslashes in the path are escaped by one.
 
 Symbolic links are followed, unlike by `cp -r`: instead of a link to a file there is a copy of the file. A directory is
 copied once, under its own name if it has one below `source`; links that lead nowhere are left out.

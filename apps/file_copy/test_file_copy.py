@@ -171,3 +171,11 @@ def test_a_crash_while_a_copy_is_replaced_leaves_the_new_copy(point, source, tmp
         copy(probe=CrashAfter(point, last.checkpoint.window + 1))
     copy()
     assert found_in(tmp_path / "output" / "input") == found_in(source)
+
+
+def test_a_newline_in_a_name_breaks_no_list_of_checksums(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "input").mkdir()
+    (tmp_path / "input" / "a\n00000000  b\\c").write_bytes(b"abc")
+    copied("--reference", *CHECKSUMS)
+    assert list(listed()) == ["\\352441c2  input/a\\n00000000  b\\\\c"]

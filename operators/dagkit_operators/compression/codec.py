@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast, get_args
 
 from dagkit import Block
 from dagkit.errors import RunFailure
@@ -11,6 +11,8 @@ from dagkit_operators.filesystem.access import reading_from, sampled
 
 Compression = Literal["auto", "none", "gzip", "deflate", "bzip2", "xz", "zstd", "lz4"]
 Codec = Literal["gzip", "deflate", "bzip2", "xz", "zstd", "lz4"]
+Unread = Literal["zip", "tar", "7z", "rar", "compress", "lzip", "brotli", "snappy"]
+"""A format that is recognised and not read: an archive, or a file compressed otherwise."""
 
 ENDINGS: dict[str, Codec] = {
     ".gz": "gzip",
@@ -22,7 +24,10 @@ ENDINGS: dict[str, Codec] = {
     ".lz4": "lz4",
 }
 """The codec for each file name extension."""
-_ANY_ENDING = tuple(ENDINGS)
+UNREAD_ENDINGS: dict[str, Unread] = {".br": "brotli"}
+"""The format that is not read for each file name extension, where files have no beginning of their own."""
+_BY_ENDING: Mapping[str, Codec | Unread] = {**ENDINGS, **UNREAD_ENDINGS}
+_ANY_ENDING = tuple(_BY_ENDING)
 MAGIC: Mapping[bytes, Codec] = {
     b"\x1f\x8b\x08": "gzip",
     b"\xfd7zXZ\x00": "xz",
@@ -31,7 +36,21 @@ MAGIC: Mapping[bytes, Codec] = {
     **{b"BZh%d\x31\x41\x59\x26\x53\x59" % level: "bzip2" for level in range(1, 10)},
 }
 """The codec for each beginning of a file. Deflate streams and `.lzma` files have no beginning of their own."""
-_LONGEST = max(map(len, MAGIC))
+UNREAD_MAGIC: Mapping[bytes, Unread] = {
+    b"PK\x03\x04": "zip",
+    b"PK\x05\x06": "zip",
+    b"7z\xbc\xaf\x27\x1c": "7z",
+    b"Rar!\x1a\x07": "rar",
+    b"\x1f\x9d": "compress",
+    b"LZIP\x01": "lzip",
+    b"\xff\x06\x00\x00sNaPpY": "snappy",
+}
+"""The format that is not read for each beginning of a file."""
+_BY_MAGIC: Mapping[bytes, Codec | Unread] = {**MAGIC, **UNREAD_MAGIC}
+_ANY_MAGIC = tuple(_BY_MAGIC)
+_TAR, _TAR_PLACE = b"ustar", 257
+"""What a tar archive has within its first header."""
+_LONGEST = _TAR_PLACE + len(_TAR)
 REMEMBERED = 4096
 """The number of files of which a process remembers what they begin with."""
 
@@ -56,6 +75,22 @@ class CompressionBroken(RunFailure):
         )
 
 
+class FormatUnread(CompressionBroken):
+    """A file is an archive, or compressed in a way that is not supported: its bytes are no records."""
+
+    usual_help: ClassVar[str] = (
+        "unpack it, or compress it with gzip, bzip2, xz, zstd or lz4; to read its bytes as they are, set the property "
+        "compression to none"
+    )
+
+    def __init__(self, path: str, unread: Unread) -> None:
+        self.path = path
+        self.codec = unread
+        super(CompressionBroken, self).__init__(
+            f"{shown(path)} is a {unread} file, and files of that format are not read"
+        )
+
+
 class CompressedBlock(RunFailure):
     """A block is a part of a compressed file, and decompression cannot start there."""
 
@@ -69,19 +104,24 @@ class CompressedBlock(RunFailure):
         super().__init__(f"block {block.block_id:x} of {shown(block.path)} cannot be read: {why}")
 
 
-def codec_of(path: str, compression: Compression) -> Codec | None:
-    """The codec of a file by its name; None if it has none of the endings, or if `compression` is `none`."""
+def codec_of(path: str, compression: Compression) -> Codec | Unread | None:
+    """The codec of a file by its name, or its format that is not read.
+
+    None if it has none of the endings, or if `compression` is `none`.
+    """
     if compression == "auto":
         if not path.lower().endswith(_ANY_ENDING):
             return None
-        return next((codec for ending, codec in ENDINGS.items() if path.lower().endswith(ending)), None)
+        return next((codec for ending, codec in _BY_ENDING.items() if path.lower().endswith(ending)), None)
     return None if compression == "none" else compression
 
 
 def codec_at(
     path: str, length: int, modified_millis: int | None, compression: Compression, filesystem: Any = None
-) -> Codec | None:
-    """The codec of a file by its name, else by its first bytes; None if it is not compressed, or is gone.
+) -> Codec | Unread | None:
+    """The codec of a file, or its format that is not read, by its name, else by its first bytes.
+
+    None if it is not compressed, or is gone.
 
     A process opens a file of the same length and time of change only once for this, unless it is one of a given Arrow
     filesystem.
@@ -99,17 +139,26 @@ def codec_at(
 
 
 @lru_cache(REMEMBERED)
-def _remembered(path: str, length: int, modified_millis: int) -> Codec | None:  # noqa: ARG001 - they distinguish versions
+def _remembered(path: str, length: int, modified_millis: int) -> Codec | Unread | None:  # noqa: ARG001 - they distinguish versions
     return _codec_by_beginning(path)
 
 
-def _codec_by_beginning(path: str, filesystem: Any = None) -> Codec | None:
+def _codec_by_beginning(path: str, filesystem: Any = None) -> Codec | Unread | None:
     return codec_of_content(next(sampled(path, [0], _LONGEST, filesystem)))
 
 
-def codec_of_content(beginning: bytes | bytearray) -> Codec | None:
-    """The codec of a file by its first bytes; None if it begins like no compressed file."""
-    return next((codec for magic, codec in MAGIC.items() if beginning.startswith(magic)), None)
+def codec_of_content(beginning: bytes | bytearray) -> Codec | Unread | None:
+    """The codec by the first bytes, or the format that is not read; None if they begin like neither."""
+    if beginning.startswith(_ANY_MAGIC):
+        return next(codec for magic, codec in _BY_MAGIC.items() if beginning.startswith(magic))
+    return "tar" if beginning.startswith(_TAR, _TAR_PLACE) else None
+
+
+def readable(path: str, codec: Codec | Unread | None) -> Codec | None:
+    """The codec by which a file is read. Raise FormatUnread if there is none."""
+    if codec in get_args(Unread):
+        raise FormatUnread(path, cast("Unread", codec))
+    return cast("Codec | None", codec)
 
 
 __all__ = [
@@ -119,7 +168,10 @@ __all__ = [
     "CompressedBlock",
     "Compression",
     "CompressionBroken",
+    "FormatUnread",
+    "Unread",
     "codec_at",
     "codec_of",
     "codec_of_content",
+    "readable",
 ]

@@ -5,7 +5,7 @@ from typing import Any
 
 from dagkit import Block
 from dagkit.ranges import OFFSET_INFINITY
-from dagkit_operators.compression.codec import Codec, CompressedBlock, Compression, codec_at, codec_of
+from dagkit_operators.compression.codec import Codec, CompressedBlock, Compression, Unread, codec_at, codec_of, readable
 from dagkit_operators.compression.decompressed import Decompressed
 from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.filesystem.access import Found, Seekable
@@ -29,14 +29,17 @@ def facts_of(length: int, modified_millis: int, content_length: int | None) -> d
     }
 
 
-def found_codec(found: Found, compression: Compression, block_size: int) -> Codec | None:
-    """The codec of a file that is to be divided into blocks. A file that has only one block is not opened for it."""
+def found_codec(found: Found, compression: Compression, block_size: int) -> Codec | Unread | None:
+    """The codec of a file that is to be divided into blocks, or its format that is not read.
+
+    A file that has only one block is not opened for it.
+    """
     if found.length <= block_size:
         return codec_of(found.path, compression)
     return codec_at(found.path, found.length, found.modified_millis, compression)
 
 
-def content_length_of(found: Found, codec: Codec | None, indexes: IndexFolder) -> int | None:
+def content_length_of(found: Found, codec: Codec | Unread | None, indexes: IndexFolder) -> int | None:
     """The length of the content of a file that has an index; None without an index."""
     place = indexes.place_of(found.path, found.length) if codec == "gzip" else None
     index = None if place is None else indexes.load(place)
@@ -53,7 +56,7 @@ def codec_of_block(block: Block, compression: Compression, filesystem: Any = Non
 
     The path belongs to the Arrow filesystem, if one is given; otherwise it is local or a URL.
 
-    Raise CompressedBlock if decompression cannot start at the block.
+    Raise CompressedBlock if decompression cannot start at the block, and FormatUnread for a format that is not read.
     """
     facts = block.facts or {}
     divided_as: Codec | None = facts.get(COMPRESSION)
@@ -65,8 +68,11 @@ def codec_of_block(block: Block, compression: Compression, filesystem: Any = Non
         return divided_as
     length = facts.get("length", block.end if block.last or block.end == OFFSET_INFINITY else None)
     if block.start == 0 and block.end == length:
-        return codec_at(block.path, length, facts.get("modified_millis"), compression, filesystem)
-    codec = codec_of(block.path, compression)  # a file whose name does not say it was opened before it was divided
+        codec = codec_at(block.path, length, facts.get("modified_millis"), compression, filesystem)
+        return readable(block.path, codec)
+    codec = readable(
+        block.path, codec_of(block.path, compression)
+    )  # a file whose name does not say it was opened before it was divided
     if codec is not None:
         raise CompressedBlock(block, f"it is a part of a {codec} file, which can only be read from its beginning")
     return None

@@ -25,12 +25,12 @@ class LineTooLong(RunFailure):
     code = "line-too-long"
     usual_help: ClassVar[str] = "raise the property longest_line, or set the delimiter that ends the lines"
 
-    def __init__(self, start: int, longest: int, path: str = "") -> None:
+    def __init__(self, start: int, longest: int, path: str = "", help: str = "") -> None:  # noqa: A002 - as in RunFailure
         self.start = start
         self.longest = longest
         self.path = path
         of_file = f"{printable(path)}: " if path else ""
-        super().__init__(f"{of_file}the line at byte {start} is longer than {longest} bytes")
+        super().__init__(f"{of_file}the line at byte {start} is longer than {longest} bytes", help)
 
 
 def delimiter_of(text: str | bytes) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any
 from dagkit import Operator
 from dagkit.errors import InputUnreadable
 from dagkit.urls import absolute
-from dagkit_operators.compression.codec import CompressionBroken, codec_at
+from dagkit_operators.compression.codec import CompressionBroken, codec_at, readable
 from dagkit_operators.compression.decompressed import Decompressed
 from dagkit_operators.filesystem.access import Found, Seekable, looked_up, opened, reading_from
 from dagkit_operators.filesystem.settled import settles_in_millis
@@ -176,7 +176,7 @@ def bytes_of_file(found: Found) -> Iterator[bytes]:
 def content_of_file(found: Found) -> Iterator[bytes]:
     """The content of a file, decompressed. Raise CompressionBroken if that is impossible."""
     with reading_from(found.path):
-        codec = codec_at(found.path, found.length, found.modified_millis, "auto")
+        codec = readable(found.path, codec_at(found.path, found.length, found.modified_millis, "auto"))
     with reading_from(found.path), opened(found.path) as stream:
         yield from _chunks(stream if codec is None else Decompressed(stream, codec, found.path))
 

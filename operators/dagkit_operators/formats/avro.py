@@ -25,6 +25,8 @@ from dagkit_operators.formats.selection import names_in, selected
 from dagkit_operators.formats.tabular import NUMBER, ColumnsMismatched, Made, TabularContext
 from dagkit_operators.payloads import Rejected
 
+_MAGIC = b"Obj\x01"
+"""The beginning of a container file: its last byte is the version of the format, of which there is one."""
 MARKER = 16
 """Bytes of the marker between data blocks."""
 
@@ -174,6 +176,10 @@ def _headed(source: "io.BufferedReader[_Raw]", path: str) -> tuple[Iterator[Any]
     """
     import fastavro  # noqa: PLC0415 - loaded only when Avro is read
 
+    source.seek(0)
+    begun = source.read(len(_MAGIC))
+    if begun != _MAGIC[: len(begun)]:  # fastavro checks no more than the marker that the schema names
+        raise AvroBroken(path, 0, f"it begins with {begun!r} instead of {_MAGIC!r}")
     source.seek(0)
     try:
         reading = fastavro.block_reader(source)

@@ -1,28 +1,33 @@
 """Reading CSV: columns by the names in the header of each file."""
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import field_validator, model_validator
 
 from dagkit import Block
 from dagkit.ranges import OffsetRange, OffsetRestrictionTracker
-from dagkit_operators.contexts.encodings import UTF_8, encoding_of
+from dagkit_operators.contexts.chunk import Chunk
+from dagkit_operators.contexts.encodings import UTF_8, Encoding, encoding_of, in_order_of
+from dagkit_operators.contexts.line_columns import starts_of
 from dagkit_operators.contexts.lines import LineTooLong
 from dagkit_operators.contexts.portions import in_portions
 from dagkit_operators.contexts.reader_context import Tracker
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.formats.line_format import LineFormat, RowRefused, one_batch
 from dagkit_operators.formats.parts import Part
-from dagkit_operators.formats.quoted import Quoted
+from dagkit_operators.formats.quoted import Marks, Quoted, RowStarts, remembered
 from dagkit_operators.formats.record_types import reason_of
-from dagkit_operators.formats.tabular import ColumnsMismatched, as_text
+from dagkit_operators.formats.tabular import ColumnsMismatched
 from dagkit_operators.payloads import VALUE, Rejected
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_MARK = b"\xef\xbb\xbf"
+"""A byte order mark in UTF-8."""
 HEADER_CHUNK = 16 << 10
 """Bytes that are read at a time to find the header."""
 
@@ -31,8 +36,8 @@ class CsvContext(LineFormat):
     """Reads CSV: values between separators, quoted where necessary, with quotes doubled within quotes.
 
     Files are in UTF-8 unless `encoding` is set. Values have the types of `record_type` or `types`; other columns are
-    text. Empty lines are skipped. A row is a line unless `quoted_newlines` is set; a quote that is open at the end of a
-    line rejects it, so no row is lost silently.
+    text. Empty lines are skipped. Quoted values may contain newlines. A row with a quote elsewhere than around a value
+    is rejected, since where its values end is a guess.
     """
 
     separator: str = ","
@@ -43,13 +48,17 @@ class CsvContext(LineFormat):
     """Whether the first row of a file names its columns; if not, `record_type`, `types` or `columns` do, in order."""
     null_values: tuple[str, ...] = ("",)
     """Texts that stand for a missing value; in a text column only if its field may be None."""
-    quoted_newlines: bool = False
-    """Whether quoted values may contain newlines. A block then scans the file from its beginning for quotes."""
+    quoted_newlines: bool = True
+    """Whether quoted values may contain newlines. Each process then scans a file for quotes, up to what it reads.
+
+    False: no file has such values. A row is a line then, found without a scan. If a file has them nevertheless, lines
+    within a value that look like rows are read as rows.
+    """
 
     _names: tuple[tuple[str, str], list[str]] | None = None
     """The columns of the file that was read last, with its path and version."""
-    _reached: tuple[str, int] | None = None
-    """The path of the file that was read last, and where the next row starts."""
+    _known: tuple[Hashable, RowStarts] | None = None
+    """The file that was read last, and where its rows start, if nothing distinguishes its versions."""
 
     @field_validator("separator", "quote")
     @classmethod
@@ -62,15 +71,19 @@ class CsvContext(LineFormat):
     def _options_agree(self) -> Self:
         if not self.separator or self.separator == self.quote:
             raise ValueError(f"the separator is {self.separator!r}, and the quote {self.quote!r}; they are to differ")
-        if self.quoted_newlines and not self.quote:
-            raise ValueError("quoted_newlines is set, and quote is empty; set quote")
-        if self.quoted_newlines and encoding_of(self.encoding, "\n").name != UTF_8:
-            raise ValueError(
-                f"quoted_newlines is set, and encoding is {self.encoding!r}; only UTF-8 is searched for quotes"
-            )
+        if self._searches_quotes:
+            try:
+                encoding_of(self.encoding, self.separator + self.quote)  # neither may be part of a character
+            except ValueError as fault:
+                raise ValueError(f"{fault}; set quoted_newlines to False if no value contains a newline") from None
         if not (self.header or self._declared_names):
             raise ValueError("header is False, so columns have no names; set types, columns or record_type")
         return self
+
+    @property
+    def _searches_quotes(self) -> bool:
+        """Whether quotes are searched for, to find where rows end."""
+        return self.quoted_newlines and bool(self.quote)
 
     @property
     def blank(self) -> bytes:
@@ -82,7 +95,7 @@ class CsvContext(LineFormat):
         return list(dict.fromkeys([*self.fields, *self.types])) or list(self.columns)
 
     def parts(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Part | Rejected]:
-        if self.quoted_newlines:
+        if self._searches_quotes:
             return self._quoted_parts(stream, block, tracker)
         return super().parts(stream, block, tracker)
 
@@ -99,7 +112,7 @@ class CsvContext(LineFormat):
         return self._names[1]
 
     def _header(self, stream: Seekable, block: Block) -> list[str]:
-        row = self._first_quoted_row(stream, block) if self.quoted_newlines else self._first_line(stream, block)
+        row = self._first_quoted_row(stream, block) if self._searches_quotes else self._first_line(stream, block)
         names = self._values_of(row.removeprefix("\ufeff").rstrip("\r\n"), block.path)
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
@@ -119,12 +132,15 @@ class CsvContext(LineFormat):
         )
 
     def _first_quoted_row(self, stream: Seekable, block: Block) -> str:
-        quoted = Quoted(stream, self.quote, HEADER_CHUNK, self.longest_line)
-        try:
-            content = b"".join(chunk.data.tobytes() for chunk in quoted.chunks(0, 1, None))
-        except LineTooLong as fault:
-            raise LineTooLong(fault.start, fault.longest, block.path) from None
-        return as_text(content)
+        quoted = self._quoted(stream, RowStarts(), HEADER_CHUNK)
+        with _of_file(block.path):
+            content = b"".join(chunk.data.tobytes() for chunk in quoted.chunks(0, 1))
+        return quoted.encoding.decoded(content)
+
+    def _quoted(self, stream: Seekable, known: RowStarts, size: int) -> Quoted:
+        encoding = in_order_of(encoding_of(self.encoding, "\n"), stream)
+        marks = Marks.of(encoding, self.separator, self.quote)
+        return Quoted(stream, encoding, marks, known, size, self.longest_line)
 
     def _values_of(self, header: str, path: str) -> list[str]:
         """The values of the header. Raise ColumnsMismatched if it is no row."""
@@ -159,11 +175,8 @@ class CsvContext(LineFormat):
         import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
         import pyarrow.csv as pa_csv  # noqa: PLC0415
 
-        data = part.data.data
-        last = part[len(part) - 1]
-        if self.quote and self.quote.encode() in last and self._is_open(last):
-            raise RowRefused("a quote is open at the end; set quoted_newlines if values contain newlines")
-        content = data.tobytes()
+        self._check_quotes(part)
+        content = part.data.data.tobytes()
         if len(part) > 1 and content.count(b"\r") != content.count(b"\r\n"):
             raise RowRefused("a carriage return ends no row")
         reading = pa_csv.ReadOptions(use_threads=False, block_size=len(content) + 1, column_names=schema.names)
@@ -197,33 +210,28 @@ class CsvContext(LineFormat):
                 batch = batch.set_column(index, name, pc.if_else(missing, pa.scalar(None, pa.string()), column))
         return batch
 
-    def _is_open(self, line: bytes) -> bool:
-        """Whether a quote is open at the end of a line."""
-        quote, separator = ord(self.quote), ord(self.separator)
-        is_open, begins, index = False, True, 0
-        while index < len(line):
-            byte = line[index]
-            if is_open and byte == quote:
-                doubled = line[index + 1 : index + 2] == bytes([quote])
-                is_open, index = doubled, index + doubled
-            elif byte == quote and begins:
-                is_open = True
-            begins = not is_open and byte == separator
-            index += 1
-        return is_open
+    def _check_quotes(self, part: Part) -> None:
+        """Raise RowRefused for rows with a quote that neither begins nor ends a value, and is not doubled in one."""
+        if not self.quote:
+            return
+        marks = Marks.of(Encoding(UTF_8), self.separator, self.quote)
+        quotes = marks.quotes_in(part.data)
+        if not len(quotes):
+            return
+        first = len(_MARK) if part.data[: len(_MARK)].tobytes() == _MARK else 0
+        if not marks.are_strict(part.data, quotes, first):
+            raise RowRefused("a quote is within a value: double it there, or set quote to '' if no value is quoted")
+        if len(quotes) % 2:
+            hint = "" if self.quoted_newlines else "; set quoted_newlines if values contain newlines"
+            raise RowRefused(f"a quote is open at the end{hint}")
 
-    def _quoted_parts(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Part]:
+    def _quoted_parts(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Part | Rejected]:
         """The rows that the tracker grants; a newline within quotes ends no row."""
-        quoted = Quoted(stream, self.quote, self.chunk_size, self.longest_line)
-        start = tracker.current_restriction().start
-        reached, self._reached = self._reached, None
-        after = reached[1] if reached is not None and reached[0] == block.source and reached[1] >= start else None
-        first, is_inside = (start, quoted.begins_inside(start)) if after is None else (after, None)
-        reading = quoted.chunks(first, block.end, is_inside)
-        skips = self.header
-        try:
-            for chunk in in_portions(reading):
-                after = chunk.base + len(chunk.data)
+        quoted = self._quoted(stream, self._row_starts(block), self.chunk_size)
+        with _of_file(block.path):
+            first = quoted.row_at(tracker.current_restriction().start)
+            skips = self.header
+            for chunk in in_portions(() if first is None else quoted.chunks(first, block.end)):
                 if chunk.base == 0 and skips:
                     skips = False
                     if len(chunk) == 1:
@@ -231,11 +239,49 @@ class CsvContext(LineFormat):
                     chunk = chunk.parted(1)[1]  # noqa: PLW2901 - without the header
                 granted = tracker.claim_many(chunk)
                 if granted:
-                    yield Part.of_chunk(chunk if granted == len(chunk) else chunk.up_to(granted))
+                    yield from _as_utf_8(chunk if granted == len(chunk) else chunk.up_to(granted), quoted, block)
                 if granted < len(chunk):
                     return
-        except LineTooLong as fault:
-            raise LineTooLong(fault.start, fault.longest, block.path) from None
         tracker.try_claim(block.end)
-        if after is not None and after >= block.end:
-            self._reached = block.source, after
+
+    def _row_starts(self, block: Block) -> RowStarts:
+        """Where rows of a file start. A process remembers this of a file whose time of change is known."""
+        facts = block.facts or {}
+        version = block.source, facts.get("length"), facts.get("modified_millis")
+        key = *version, self.separator, self.quote, self.encoding
+        if facts.get("modified_millis") is not None:
+            return remembered(key)
+        if self._known is None or self._known[0] != key:
+            self._known = key, RowStarts()
+        return self._known[1]
+
+
+def _as_utf_8(chunk: Chunk, quoted: Quoted, block: Block) -> Iterator[Part | Rejected]:
+    """The rows of a chunk, and those that are no text in the encoding of the file."""
+    encoding = quoted.encoding
+    if encoding.name == UTF_8:
+        yield Part.of_chunk(chunk)
+        return
+    import numpy as np  # noqa: PLC0415 - not loaded when only compiling
+
+    texts, starts = [], []
+    for start, row in zip(starts_of(chunk), Part.of_chunk(chunk), strict=True):
+        fault = encoding.fault_in(row)
+        if fault is None:
+            texts.append(encoding.decoded(row).encode())
+            starts.append(start)
+        else:
+            text = encoding.decoded(row).rstrip("\r\n")
+            yield Rejected(block.path, start, text, f"it is not {encoding.name}: {fault}")
+    if texts:
+        yield Part(np.frombuffer(b"".join(texts), np.uint8), np.cumsum([0, *map(len, texts)]), lambda: starts)
+
+
+@contextmanager
+def _of_file(path: str) -> Iterator[None]:
+    """Name the file of a row that is too long."""
+    try:
+        yield
+    except LineTooLong as fault:
+        help_ = "raise the property longest_line; if a quote in that row closes nothing, correct the file"
+        raise LineTooLong(fault.start, fault.longest, path, help_) from None

@@ -1,4 +1,4 @@
-"""Reading JSON lines: each line is an object, or any value if no types are declared."""
+"""Reading JSON lines: each line is an object."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -108,10 +108,10 @@ class JsonLinesContext(LineFormat):
 
     def _projected(self, row: Any) -> Any:
         """The columns of a record."""
-        if not self.wanted:
-            return row
         if not isinstance(row, dict):
             raise ValueError("the line is not a JSON object")  # noqa: TRY004 - the line is refused
+        if not self.wanted:
+            return row
         if self.record_type is not None and self.maker().validated is not None:
             return row
         missing = [name for name, field in self.fields.items() if not field.is_optional and row.get(name) is None]

@@ -1,18 +1,127 @@
-"""Rows whose quoted values may contain newlines: a newline ends a row unless an odd number of quotes precedes it."""
+"""Rows whose quoted values may contain newlines.
 
-from collections.abc import Iterator
+Only a quote at the beginning of a value opens it, and only a quote that is not doubled closes it. So what a newline is
+depends on all quotes before it, and a file is scanned from its beginning, or from a row whose start is known.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal
 
 from dagkit_operators.contexts.chunk import Chunk
+from dagkit_operators.contexts.encodings import Encoding
 from dagkit_operators.contexts.lines import LineTooLong, filled
 from dagkit_operators.filesystem.access import Seekable
+from dagkit_operators.native.bytewise import offsets_of
 
 if TYPE_CHECKING:  # compiling alone does not load numpy
-    from dagkit_operators.native.bytewise import Bytes, Places
+    import numpy as np
+    import numpy.typing as npt
+
+    from dagkit_operators.native.bytewise import Places
+
+    Units = npt.NDArray[np.unsignedinteger[Any]]
 
 SCANNED = 4 << 20
 """Bytes that are scanned for quotes at a time."""
+REMEMBERED = 64
+"""The number of files of which a process remembers where rows start."""
+
+
+class RowStarts:
+    """Positions of a file at which rows start, in order: one for each piece that was scanned or read."""
+
+    def __init__(self) -> None:
+        self._places = [0]
+
+    def add(self, place: int) -> None:
+        """Note that a row starts there."""
+        index = bisect_left(self._places, place)
+        if index == len(self._places) or self._places[index] != place:
+            self._places.insert(index, place)
+
+    def before(self, place: int) -> int:
+        """The last known start of a row at or before a position."""
+        return self._places[bisect_right(self._places, place) - 1]
+
+
+@lru_cache(REMEMBERED)
+def remembered(version: Hashable) -> RowStarts:  # noqa: ARG001 - it distinguishes files
+    """Where rows of a version of a file start, as far as this process knows."""
+    return RowStarts()
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """The characters that matter for where rows end, as numbers of units of the encoding."""
+
+    separator: int
+    quote: int
+    newline: int
+    carriage_return: int
+
+    @classmethod
+    def of(cls, encoding: Encoding, separator: str, quote: str) -> "Marks":
+        """The units of these characters in an encoding."""
+        order: Literal["big", "little"] = "big" if encoding.name.endswith("-be") else "little"
+        codes = [character.encode(encoding.name) for character in (separator, quote, "\n", "\r")]
+        return cls(*(int.from_bytes(code, order) for code in codes))
+
+    def quotes_in(self, units: "Units") -> "Places":
+        """Where the quotes are."""
+        return _places(units, self.quote)
+
+    def are_strict(self, units: "Units", quotes: "Places", first: int) -> bool:
+        """Whether each quote that opens a value begins it, and each one that closes a value ends it.
+
+        The units start with a row, whose first value begins at `first`.
+        """
+        import numpy as np  # noqa: PLC0415 - not loaded when only compiling
+
+        opening, closing = quotes[0::2], quotes[1::2]
+        before = units[np.maximum(opening - 1, 0)]
+        begins = (before == self.separator) | (before == self.newline) | (before == self.quote) | (opening == first)
+        begins[:1] &= (before[:1] != self.quote) | (opening[:1] == first)  # no value was closed before the first quote
+        after = units[np.minimum(closing + 1, len(units) - 1)]
+        ends = (after == self.separator) | (after == self.newline) | (after == self.carriage_return)
+        ends |= (after == self.quote) | (closing == len(units) - 1)
+        return bool(begins.all() and ends.all())
+
+    def row_ends(self, units: "Units", first: int) -> "Places":
+        """The ends of rows, after their newlines. A quote within a value that is not quoted has no meaning."""
+        import numpy as np  # noqa: PLC0415 - not loaded when only compiling
+
+        newlines, quotes = _places(units, self.newline), self.quotes_in(units)
+        if not len(quotes):
+            return newlines + 1
+        if self.are_strict(units, quotes, first):
+            ends_row = np.searchsorted(quotes, newlines) % 2 == 0
+        else:
+            opened, closed = self._quoted_values(units, quotes, first)
+            within = np.searchsorted(opened, newlines) - 1
+            ends_row = (within < 0) | (newlines > closed[np.maximum(within, 0)])
+        ends: Places = newlines[ends_row] + 1
+        return ends
+
+    def _quoted_values(self, units: "Units", quotes: "Places", first: int) -> "tuple[Places, Places]":
+        """Where the quoted values begin and end, one after the other; slow, for content with quotes elsewhere."""
+        import numpy as np  # noqa: PLC0415 - not loaded when only compiling
+
+        before = units[np.maximum(quotes - 1, 0)]
+        begins = ((before == self.separator) | (before == self.newline) | (quotes == first)).tolist()
+        places = [*quotes.tolist(), len(units)]
+        opened, closed, index = [], [], 0
+        while index < len(quotes):
+            if begins[index]:
+                opened.append(places[index])
+                index += 1
+                while index + 1 < len(quotes) and places[index + 1] == places[index] + 1:
+                    index += 2  # a doubled quote
+                closed.append(places[index])
+            index += 1
+        return np.array(opened or [len(units)]), np.array(closed or [len(units)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,73 +129,85 @@ class Quoted:
     """How quoted rows are found in a stream."""
 
     stream: Seekable
-    quote: str
+    encoding: Encoding
+    """With the byte order of the file."""
+    marks: Marks
+    known: RowStarts
     size: int
     """Bytes that are read at a time."""
     longest: int
     """The most bytes of a row."""
 
-    def begins_inside(self, start: int) -> bool | None:
-        """Whether a position lies within quotes. None if a row starts there. Scans the file from its beginning."""
-        buffer = memoryview(bytearray(min(SCANNED, max(1, start))))
-        self.stream.seek(0)
-        quotes = place = 0
-        last = b"\n"
-        while place < start:
-            count = filled(self.stream, buffer[: start - place])
-            if not count:
-                break
-            seen = buffer[:count].tobytes()
-            quotes += seen.count(self.quote.encode())
-            last = seen[-1:]
-            place += count
-        is_inside = quotes % 2 == 1
-        return None if last == b"\n" and not is_inside else is_inside
+    def row_at(self, start: int) -> int | None:
+        """The start of the first row that starts at or after a position; None if there is none.
 
-    def chunks(self, start: int, end: int, is_inside: bool | None) -> Iterator[Chunk]:  # noqa: FBT001 - of three values
-        """The rows that start in `[start, end)`; the last one is read to its end.
-
-        `is_inside`: whether the first byte lies within quotes, so that the rest of a row is skipped; None: it starts a
-        row.
+        Scans the file from the last known start of a row before it.
         """
         import numpy as np  # noqa: PLC0415 - not loaded when only compiling
 
+        place = self.known.before(start)
+        if place == start:
+            return start
+        for base, _, ends in self._rows(place, min(SCANNED, max(self.size, start - place))):
+            if base + int(ends[-1]) >= start:
+                return base + int(ends[np.searchsorted(ends, start - base)])
+        return None
+
+    def chunks(self, start: int, end: int) -> Iterator[Chunk]:
+        """The rows that start in `[start, end)`; the last one is read to its end. A row starts at `start`."""
+        import numpy as np  # noqa: PLC0415 - not loaded when only compiling
+
+        for base, content, ends in self._rows(start, self.size):
+            offsets = np.concatenate(([0], ends))
+            starting = int(np.searchsorted(offsets[:-1], end - base))
+            if starting:
+                data = np.frombuffer(content, np.uint8)[: int(offsets[starting])]
+                yield Chunk(data, base, "\n".encode(self.encoding.name), offsets[: starting + 1])
+            if base + int(ends[-1]) >= end:
+                return
+
+    def _rows(self, start: int, size: int) -> "Iterator[tuple[int, bytes, Places]]":
+        """Whole rows with the position of the first one, and their ends in these bytes. A row starts at `start`."""
+        import numpy as np  # noqa: PLC0415 - not loaded when only compiling
+
         self.stream.seek(start)
-        kept, base, skips, inside = b"", start, is_inside is not None, bool(is_inside)
-        while base < end:
-            content, ended = self._more(kept, base)
-            data = np.frombuffer(content, np.uint8)
-            ends = _ends(data, self.quote, inside=inside)
-            if ended and len(data) and (not len(ends) or ends[-1] != len(data)):
-                ends = np.append(ends, len(data))
+        kept, base, ended = b"", start, False
+        while not ended:
+            content, ended = self._more(kept, base, size)
+            ends = self._ends(content, base)
+            if ended and len(content) > (ends[-1] if len(ends) else 0):
+                ends = np.append(ends, len(content))
             if not len(ends):
-                if ended:
-                    return
                 kept = content
                 continue
-            offsets = np.concatenate(([0], ends))[int(skips) :]
-            starting = int(np.searchsorted(base + offsets[:-1], end))
-            if starting:
-                first, stop = int(offsets[0]), int(offsets[starting])
-                yield Chunk(data[first:stop], base + first, b"\n", offsets[: starting + 1] - first)
-            if starting < len(offsets) - 1 or ended:
-                return
-            kept, base, skips, inside = content[int(ends[-1]) :], base + int(ends[-1]), False, False
+            last = int(ends[-1])
+            self.known.add(base + last)
+            yield base, content, ends
+            kept, base = content[last:], base + last
 
-    def _more(self, kept: bytes, base: int) -> tuple[bytes, bool]:
+    def _ends(self, content: bytes, base: int) -> "Places":
+        """The ends of rows."""
+        import numpy as np  # noqa: PLC0415 - not loaded when only compiling
+
+        unit, mark = self.encoding.unit, self.encoding.mark
+        kind = np.dtype(f"{'>' if self.encoding.name.endswith('-be') else '<'}u{unit}")
+        units: Units = np.frombuffer(content, kind, len(content) // unit)
+        first = len(mark) // unit if base == 0 and mark and content.startswith(mark) else 0
+        return self.marks.row_ends(units, first).astype(np.int64) * unit
+
+    def _more(self, kept: bytes, base: int, size: int) -> tuple[bytes, bool]:
         """Bytes with those that follow, twice as many if no row ended in them; and whether the stream ended."""
         if len(kept) >= self.longest:
             raise LineTooLong(base, self.longest)
-        buffer = memoryview(bytearray(max(self.size, len(kept))))
+        buffer = memoryview(bytearray(max(size, len(kept))))
         count = filled(self.stream, buffer)
         return kept + buffer[:count].tobytes(), count < len(buffer)
 
 
-def _ends(data: "Bytes", quote: str, *, inside: bool) -> "Places":
-    """The ends of rows, after their newlines."""
+def _places(units: "Units", unit: int) -> "Places":
+    """The positions of a unit."""
     import numpy as np  # noqa: PLC0415 - not loaded when only compiling
 
-    quotes, newlines = np.flatnonzero(data == ord(quote)), np.flatnonzero(data == ord("\n"))
-    before = np.searchsorted(quotes, newlines) + inside
-    ends: Places = newlines[before % 2 == 0] + 1
-    return ends
+    if units.dtype == np.uint8:
+        return offsets_of(units, unit)[1:] - 1
+    return np.flatnonzero(units == unit)

@@ -25,6 +25,10 @@ class Expected:
     """Whether a later state of the file is copied already."""
 
 
+_ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r"})
+"""Characters of a path that would break a list with a line for each file."""
+
+
 @dataclass(frozen=True, slots=True)
 class MergedFile:
     """A file that is complete in the target."""
@@ -37,8 +41,12 @@ class MergedFile:
     """The CRC-32 of its content; None if it was not computed."""
 
     def __str__(self) -> str:
+        """A line of a list of checksums: as `sha256sum` does, it begins with a backslash if the path has escapes."""
         checksum = "" if self.checksum is None else f"{self.checksum:08x}  "
-        return f"{checksum}{local_path(self.relative_path)}"
+        path = local_path(self.relative_path)
+        escaped = path.translate(_ESCAPES)
+        mark = "\\" if escaped != path else ""
+        return f"{mark}{checksum}{escaped}"
 
 
 @dataclass(frozen=True, slots=True)

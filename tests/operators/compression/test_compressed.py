@@ -7,6 +7,8 @@ import lzma
 import os
 import pickle
 import re
+import tarfile
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -284,3 +286,45 @@ def test_damage_of_a_compressed_file_of_another_format_is_no_bad_record(tmp_path
     for wrong in (whole[:-3], whole[:100], whole[: len(whole) // 2]):
         with pytest.raises(CompressionBroken):
             read(AvroReader(), *blocks_of(written(tmp_path, wrong, "file.avro.gz")))
+
+
+def archived(pack):
+    sink = io.BytesIO()
+    pack(sink)
+    return sink.getvalue()
+
+
+def zipped(sink):
+    with zipfile.ZipFile(sink, "w") as archive:
+        archive.writestr("lines", CONTENT)
+
+
+def tarred(sink):
+    with tarfile.open(fileobj=sink, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("lines"))
+
+
+UNREAD = {
+    "zip": archived(zipped),
+    "tar": archived(tarred),
+    "7z": b"7z\xbc\xaf\x27\x1c\0\4\n1\n2\n",
+    "compress": b"\x1f\x9d\x90\n1\n2\n",
+    "snappy": b"\xff\x06\0\0sNaPpY\n1\n2\n",
+    "brotli": b"\x0b\x05\n1\n2\n",
+}
+
+
+@pytest.mark.parametrize("form", UNREAD)
+def test_bytes_of_a_format_that_is_not_read_never_pass_as_lines(form, tmp_path):
+    path = written(tmp_path, UNREAD[form], "file.br" if form == "brotli" else "file.txt")
+    for block_size in (4, None):
+        for block in blocks_of(path, block_size=block_size):
+            with pytest.raises(CompressionBroken, match=f"{path} is a {form} file, and files of that format are not"):
+                read(LineReader(), block)
+    with pytest.raises(CompressionBroken, match="unpack it, or compress it with gzip"):
+        read_file(found(path))
+    blocks = blocks_of(path, block_size=4)
+    assert b"".join(each.to_bytes() for each in read(FSSliceReader(), *blocks)) == UNREAD[form]
+    assert len(read_file(found(path), compression="none")) == UNREAD[form].count(b"\n") + (
+        not UNREAD[form].endswith(b"\n")
+    )

@@ -186,7 +186,10 @@ def test_a_file_that_ends_in_the_first_number_of_a_block_is_reported(tmp_path):
     assert (fault.place, fault.reason) == (place, "it ends too soon")
 
 
-@pytest.mark.parametrize("content", [b"one\ntwo\n", b"Obj\x01", b"Obj\x01\x04\x16avro.schema"])
+NO_AVRO = [b"one\ntwo\n", b"Obj\x01", b"Obj\x01\x04\x16avro.schema", b"Obj\x02" + avro(some(20))[4:]]
+
+
+@pytest.mark.parametrize("content", NO_AVRO)
 def test_what_is_no_avro_file_is_reported(content, tmp_path):
     assert "this is no Avro container file" in str(broken(content, tmp_path))
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -180,7 +181,7 @@ def test_a_missing_value_is_neither_equal_nor_less(tmp_path):
     ("context", "content"),
     [
         (JsonLinesContext(record_type=Trip), JSON[:-1]),
-        (JsonLinesContext(), b'{"a": 1}\n\n[2]\n"x"\n'),
+        (JsonLinesContext(), b'{"a": 1}\n\n{"a": [2]}\n{}\n'),
         (CsvContext(record_type=Trip), CSV),
         (CsvContext(record_type=TripModel), CSV),
         (CsvContext(quoted_newlines=True), b'a,b\n1,"x\n2,y"\n\n"""\n",z\r\n3,4'),
@@ -270,10 +271,9 @@ NO_CONDITION = "is no condition|tests a record as a whole"
         (CsvContext, {"record_type": int}, "int has no fields; use a dataclass"),
         (CsvContext, {"record_type": Trip, "columns": ("id",)}, "columns differ from the fields of Trip"),
         (CsvContext, {"header": False}, "columns have no names"),
-        (CsvContext, {"quote": "", "quoted_newlines": True}, "quoted_newlines is set, and quote is empty"),
         (CsvContext, {"encoding": "rot-unknown"}, "the encoding 'rot-unknown' cannot be used"),
         (CsvContext, {"encoding": "utf-7"}, "cannot be read from the middle of a file"),
-        (CsvContext, {"encoding": "utf-16", "quoted_newlines": True}, "only UTF-8 is searched for quotes"),
+        (CsvContext, {"encoding": "gbk", "separator": ";"}, "set quoted_newlines to False if no value contains"),
     ],
 )
 def test_properties_that_cannot_be_used_are_faults(kind, properties, words):
@@ -317,7 +317,9 @@ BAD_CSV = [
     (b"5,a,1,2", "Expected 3 columns, got 4"),
     (b",a,1", "no value for id"),
     (b"5,\xff,1", "invalid UTF8"),
-    (b'5,"a,1', "a quote is open at the end; set quoted_newlines"),
+    (b'5,a",1', "a quote is within a value: double it there"),
+    (b'5,"a"b,1', "a quote is within a value: double it there"),
+    (b'5, "a",1', "a quote is within a value: double it there"),
     (b"5,a\r,1", "the line holds 2 records"),
 ]
 
@@ -340,8 +342,10 @@ def test_only_the_bad_line_is_rejected_with_its_place(*, context, before, line, 
 
 
 def test_a_bad_line_of_untyped_json_is_rejected_with_its_place(tmp_path):
-    records, ((first, _), (second, _)) = read(JsonLinesContext(), b'{"a": 1}\n{"a"}\n3\n' + b"[" * 100_000, tmp_path)
-    assert (records, first, second) == ([{"a": 1}, 3], 9, 17)
+    records, ((first, _), (second, _)) = read(
+        JsonLinesContext(), b'{"a": 1}\n{"a"}\n{"b": 3}\n' + b"[" * 100_000, tmp_path
+    )
+    assert (records, first, second) == ([{"a": 1}, {"b": 3}], 9, 24)
 
 
 @pytest.mark.parametrize("bad", [2, 3, 5])
@@ -437,11 +441,38 @@ def test_consecutive_blocks_give_the_same_rows(size, tmp_path):
     assert read_in_blocks(content, size, tmp_path) == [{"a": a, "b": b} for a, b in rows]
 
 
-def test_consecutive_blocks_scan_for_quotes_once(tmp_path, monkeypatch):
-    scanned = []
-    monkeypatch.setattr("dagkit_operators.formats.quoted.Quoted.begins_inside", lambda _, start: scanned.append(start))
-    assert read_in_blocks(b"a,b\n" + b'"x\n",y\n' * 10, 37, tmp_path) == [{"a": "x\n", "b": "y"}] * 10
-    assert scanned == [0]
+def test_blocks_that_do_not_follow_each_other_scan_for_quotes_once(tmp_path):
+    rows = b"a,b\n" + b'"x\n",y\n' * 100_000
+    block = block_of(tmp_path, rows)
+    count = 0
+
+    class CountingReader(CsvReader):
+        def setup_stream(self, block):
+            return counted(super().setup_stream(block))
+
+    class Counted:
+        def __init__(self, stream):
+            self.seek, self._stream = stream.seek, stream
+
+        def readinto(self, buffer):
+            nonlocal count
+            got = self._stream.readinto(buffer)
+            count += got
+            return got
+
+    @contextmanager
+    def counted(opening):
+        with opening as stream:
+            yield Counted(stream)
+
+    reader = Alone(CountingReader(chunk_size=1000))
+    facts, sent = {"length": len(rows), "modified_millis": Path(block.path).stat().st_mtime_ns // 1_000_000}, 0
+    starts = range(0, len(rows), 40_000)
+    for start in (*starts[::2], *starts[1::2]):
+        reader.work(Block(0, block.path, start, min(start + 40_000, len(rows)), facts=facts))
+        sent += len(values(reader))
+    assert sent == 100_000
+    assert count < 4 * len(rows)
 
 
 def test_a_quote_that_is_never_closed_is_an_error_with_its_place(tmp_path):
@@ -591,3 +622,40 @@ def test_a_row_that_is_no_text_in_its_encoding_is_rejected_with_its_place(kind, 
     records, ((start, reason),) = read(context, content, tmp_path)
     assert (records, start) == ([{"n": "a"}, {"n": "c"}], place)
     assert reason.startswith("it is not utf-16-le: ")
+
+
+MULTILINE = ['1,"first', "second,x,y", 'third line",3']
+
+
+def test_lines_within_a_quoted_value_are_no_rows_by_default(tmp_path):
+    content = "a,b,c\n" + "\n".join(MULTILINE) + "\n4,5,6\n"
+    rows = [{"a": "1", "b": "first\nsecond,x,y\nthird line", "c": "3"}, {"a": "4", "b": "5", "c": "6"}]
+    for encoding in ["utf-8", "utf-16", "utf-32-be", "cp1252", "gbk"]:
+        encoded = content.encode(encoding)
+        for edges in ((), (len(encoded) // 2,), range(1, len(encoded))):
+            assert read(CsvContext(encoding=encoding), encoded, tmp_path, *edges) == (rows, [])
+
+
+@pytest.mark.parametrize("quoted_newlines", [True, False])
+def test_a_row_with_a_stray_quote_is_rejected_and_the_others_are_read(quoted_newlines, tmp_path):
+    content = b'a,b,c\n1,5" pipe,2\n3,"4","x"\n5,"6"" "pipe,7\n"8",line",9\n10,"""","11"\n'
+    rows = [{"a": "3", "b": "4", "c": "x"}, {"a": "10", "b": '"', "c": "11"}]
+    for edges in ((), range(1, len(content))):
+        records, rejected = read(CsvContext(quoted_newlines=quoted_newlines), content, tmp_path, *edges)
+        assert records == rows
+        assert [content[start : start + 5] for start, _ in rejected] == [b'1,5" ', b'5,"6"', b'"8",l']
+
+
+def test_a_quote_that_is_open_at_the_end_of_a_file_rejects_its_row(tmp_path):
+    content = b'a,b\n1,2\n3,"4\n5,6\n'
+    assert read(CsvContext(), content, tmp_path) == ([{"a": "1", "b": "2"}], [(8, "a quote is open at the end")])
+    lines = CsvContext(quoted_newlines=False)
+    reason = "a quote is open at the end; set quoted_newlines if values contain newlines"
+    assert read(lines, content, tmp_path) == ([{"a": "1", "b": "2"}, {"a": "5", "b": "6"}], [(8, reason)])
+
+
+def test_a_json_line_that_is_no_object_is_rejected_also_without_types(tmp_path):
+    content = b'{"a": 1}\nnull\n5\n[1, 2]\n"x"\n{"a": null}\n'
+    records, rejected = read(JsonLinesContext(), content, tmp_path)
+    assert records == [{"a": 1}, {"a": None}]
+    assert rejected == [(place, "the line is not a JSON object") for place in (9, 14, 16, 23)]
