@@ -132,3 +132,6 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
     "SingleMetricAggregator": _is("MetricsAggregator", "dagkit.MetricsAggregator"),
 }
 """The counterparts, by the simple names of the classes of Apex. docs/coming-from-apex.md has a row for each."""
+
+PROPERTIES: Mapping[str, str] = {"bufferSize": "chunk_size", "overflowBufferSize": "longest_line"}
+"""The properties that have the place of those of Apex whose names are unlike."""

@@ -9,7 +9,9 @@ import dagkit
 import dagkit_operators
 from dagkit.cli import main
 from dagkit.conf.values.classes import ClassNotFound, find_class
+from dagkit.conf.values.property_types import meant_property
 from dagkit.names_of_apex import COUNTERPARTS, NamedAsInApex, hint
+from dagkit_operators import DirectoryScanner, LineReader, ReadAheadLineReaderContext
 
 LINES = (
     "its counterpart is LineReader, or BlockReader[T], with reader_context=LineReaderContext(): "
@@ -63,3 +65,13 @@ def test_dagkit_describe_says_what_to_describe(name):
     answer = CliRunner().invoke(main, ["describe", name])
     assert answer.exit_code != 0
     assert LINES in answer.output
+
+
+@pytest.mark.parametrize(
+    ("name", "counterpart"),
+    [("bufferSize", "chunk_size"), ("buffer_size", "chunk_size"), ("overflowBufferSize", "longest_line")],
+)
+def test_a_property_of_apex_is_reported_with_its_counterpart(name, counterpart):
+    for owner in (LineReader, ReadAheadLineReaderContext):
+        assert meant_property(owner, name) == f"its counterpart is {counterpart!r}"
+    assert "known here" in meant_property(DirectoryScanner, name)

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ImportString, PydanticSchemaGenerationError, Typ
 
 from dagkit.conf.grammar.names import bare
 from dagkit.errors import did_you_mean
+from dagkit.names_of_apex import PROPERTIES
 
 IMPORT: Any = ImportString
 """Annotated as Any, since type checkers read it as the type of the imported object."""
@@ -86,7 +87,13 @@ def model_in(owner: type[BaseModel], name: str) -> type[BaseModel] | None:
 
 
 def meant_property(owner: type[BaseModel], name: str, otherwise: str = "") -> str:
-    """What to write instead of a property that does not exist: the part of that name, or the most similar property."""
+    """What to write instead of a property that does not exist.
+
+    That is its counterpart if Apex has it, else the part of that name, or the most similar property.
+    """
+    counterpart = next((own for apex, own in PROPERTIES.items() if bare(apex) == bare(name)), None)
+    if counterpart in owner.model_fields:
+        return f"its counterpart is {counterpart!r}"
     for field in owner.model_fields:
         whole = model_in(owner, field)
         if whole is not None and name in whole.model_fields:

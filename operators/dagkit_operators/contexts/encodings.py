@@ -85,6 +85,15 @@ class Encoding:
         return self.fault_in(content) is None
 
 
+def foreign_mark_of(begin: bytes) -> str | None:
+    """The encoding of whose byte order mark these bytes are the beginning of a file; None for UTF-8 and no mark.
+
+    No text in UTF-8 begins with the mark of another encoding.
+    """
+    of_wide = sorted(_UNITS, key=_UNITS.__getitem__, reverse=True)  # a mark of UTF-32 begins with one of UTF-16
+    return next((name for name in of_wide if name in _MARKS and begin.startswith(_MARKS[name])), None)
+
+
 def encoding_of(name: str, delimiter: str) -> Encoding:
     """The encoding of a name. Raise ValueError if its files cannot be read in blocks, with lines of this delimiter."""
     try:

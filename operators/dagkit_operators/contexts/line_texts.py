@@ -6,7 +6,7 @@ from typing import Literal, Protocol
 
 from dagkit import Batch, Block, Column, Listed
 from dagkit_operators.contexts.chunk import Chunk
-from dagkit_operators.contexts.encodings import MARKED, UTF_8, Encoding, TextUndecodable
+from dagkit_operators.contexts.encodings import MARKED, UTF_8, Encoding, TextUndecodable, foreign_mark_of
 from dagkit_operators.contexts.line_columns import (
     CopiedLines,
     ReadLines,
@@ -53,11 +53,20 @@ class LineTexts:
         self._skips_mark = form.skip_byte_order_mark or form.encoding.replace("_", "-").lower() in MARKED
 
     def of(self, chunk: Chunk) -> Iterator[Batch[Record[str]] | Rejected]:
-        """The lines of a chunk."""
+        """The lines of a chunk. Raise TextUndecodable if the file begins with the mark of another encoding."""
+        if chunk.base == 0 and self._encoding.name == UTF_8:
+            self._check_mark(chunk.data[:4].tobytes())
         if not self._keeps and not self._encoding.is_text(chunk.data.tobytes()):
             yield from self._checked(chunk)
         else:
             yield records_of(self._block, self._column(chunk))
+
+    def _check_mark(self, begin: bytes) -> None:
+        """Raise TextUndecodable for the mark of UTF-16 or UTF-32: ASCII text in these would pass as lines with NULs."""
+        name = foreign_mark_of(begin)
+        if name is not None:
+            reason = f"it begins with the byte order mark of {name.removesuffix('-le').removesuffix('-be')}"
+            raise TextUndecodable(self._block.path, 0, UTF_8, reason)
 
     def _column(self, chunk: Chunk) -> Column:
         """The values of lines: over the bytes that were read, or, where they differ from these, over a copy."""

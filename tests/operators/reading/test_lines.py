@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from dagkit import Lines
-from dagkit_operators import value
+from dagkit_operators import JsonLinesReader, LineReader, value
 from dagkit_operators.contexts.chunk import Chunk
+from dagkit_operators.contexts.encodings import TextUndecodable
 from dagkit_operators.contexts.line_columns import ReadLines
 from dagkit_operators.contexts.lines import chunks, delimiter_of
 from dagkit_operators.contexts.portions import CLAIM_SECONDS, FIRST_CLAIM, GROWTH, QUICK_SECONDS, in_portions
+from tests.operators.reading.cast import block_of, read
 
 
 def test_the_places_of_lines_are_places_in_the_file_and_a_chunk_can_be_cut_after_any_line():
@@ -130,3 +132,14 @@ def test_lines_that_get_quicker_are_claimed_more_and_more_at_a_time():
 
 def test_what_took_one_slow_claim_is_soon_forgotten():
     assert len(portions_of([1.0] + [QUICK_SECONDS / 2] * LINES)) <= 5
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_a_file_of_wider_units_is_not_read_as_utf_8(encoding, tmp_path):
+    """Its lines would have NULs between their characters."""
+    for end in ("\n", "\n" * 50_000):
+        block = block_of(tmp_path, f"one{end}".encode(encoding))
+        for reader in (LineReader(), LineReader(undecodable="reject"), JsonLinesReader()):
+            with pytest.raises(TextUndecodable, match=f"it begins with the byte order mark of {encoding}"):
+                read(reader, block)
+        assert read(LineReader(encoding=encoding), block)[0] == "one"
