@@ -349,3 +349,21 @@ def test_forget_names_the_file_that_no_operator_knows(launch, files, put):
     printed = "".join(answer.err.split())  # the message is folded to the width of the terminal, wherever a path ends
     unknown = f"nooperatorisknowntoknow{Path('in').absolute()}/new.txt;nameonewith--operator"
     assert (answer.code, unknown in printed) == (2, True)
+
+
+@pytest.mark.parametrize("source", [APP, MATCHING], ids=["blocks", "files found in the graph"])
+def test_a_file_that_was_set_aside_is_quarantined_until_it_is_given_up(source, dagkit, launch, files, put):
+    put(a="one", b="two lines")
+    for reader in ("LineReader(", "ReadFiles("):
+        source = source.replace(reader, f"{reader}on_bad_file='quarantine', longest_line=4, chunk_size=4, ")
+    ls = files(source)
+    launch()
+    bad = str(Path("in/b.txt").absolute())
+    reason = f"set aside: LineTooLong: {bad}: the line at byte 0 is longer than 4 bytes"
+    expected = {"a.txt": ("seen", ""), "b.txt": ("quarantined", reason)}
+    assert states(ls("ls", "--json")) == expected
+    assert states(dagkit("files", "ls", "place", "--json")) == expected
+    assert [now["reason"] for now in ls("explain", "in/b.txt", "--json").document["now"]] == [reason]
+    dagkit("work", "give-up", "app.py", bad, "--path", "place", "--at-launch")
+    launch()
+    assert states(ls("ls", "--json"))["b.txt"] == ("seen", "")
