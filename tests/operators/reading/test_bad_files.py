@@ -4,6 +4,7 @@ import gzip
 import os
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ from dagkit_operators import (
 from dagkit_operators.filesystem.bad_files import is_bad_file
 from tests.engine.cast import Collect, Desk, Hurried, arrived, chain, on_both
 from tests.engine.poison_cast import aside, ask_of
+from tests.operators.filesystem.test_access import without_rights
 
 ZIPPED = gzip.compress(b"7\n8\n9\n", mtime=0)
 DAMAGED = ZIPPED[:-8] + bytes(4) + ZIPPED[-4:]
@@ -199,6 +201,28 @@ def test_the_output_file_of_a_block_that_was_set_aside_is_written_by_a_retry(tmp
     desk.run()
     assert sorted(desk.outputs().values()) == [b"1\n2\n", b"3\n4\n", b"7\n8\n9\n"]
     assert desk.troubles() == []
+
+
+@pytest.fixture
+def shared_folder():
+    """A folder that all users may write to, as those of pytest are not."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder)
+        path.chmod(0o777)
+        yield path
+
+
+def test_a_file_that_may_not_be_read_is_set_aside_and_retried_when_it_may(shared_folder):
+    """Also if it is so long that the splitter would open it to see how it is compressed."""
+    desk = desk_of(shared_folder, LineReader(on_bad_file="quarantine"), block_size=4)
+    put(shared_folder, "a", b"1\n2\n")
+    path = put(shared_folder, "b", b"3\n4\n5\n6\n")
+    with without_rights(path):
+        assert values(desk.run()) == ["1", "2"]
+        assert places(desk) == [("b", 0, 8)]
+        ask_of(desk, Retry(by="ada"))
+    assert values(desk.run()) == ["1", "2", "3", "4", "5", "6"]
+    assert (places(desk), desk.faults()) == ([], [])
 
 
 @pytest.mark.parametrize(
