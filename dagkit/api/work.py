@@ -274,6 +274,21 @@ class SplittableOperator(Operator, Generic[T, R]):
         """
         return None
 
+    def sets_aside(self, error: Exception) -> bool:  # noqa: ARG002 - for overrides
+        """Whether an element at which this operator raised `error` is set aside, instead of ending the run.
+
+        The window is then processed again without the source of the element. The ledger records what is set aside and
+        why; `dagkit work retry` puts it back. Called for work with an end, after all attempts have failed. By default,
+        False.
+        """
+        return False
+
+    def refuse_retry(self, element: T) -> None:
+        """Raise a RunFailure if an element that was set aside must not be put back, because it would be read twice.
+
+        Called on the driver, without `setup`, when a user requests a retry. By default, nothing is refused.
+        """
+
     @abstractmethod
     def process(self, element: T, tracker: RestrictionTracker[R, Any]) -> Iterator[Any] | None:
         """Claim a position, work on it once the claim is granted, and so on; return at the first refused claim.

@@ -28,6 +28,10 @@ class Address(str):
         return core_schema.no_info_after_validator_function(cls, core_schema.str_schema())
 
 
+SourceKey = tuple[Address, str]
+"""An input, and a source whose work it has, as the ledger names it."""
+
+
 def operator_of_state(name: str) -> str:
     """The operator that kept state belongs to: its key is the operator, or an address followed by what it is of."""
     return name.partition(".")[0]

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from dagkit.api.secrets import MASK, secrets_in
 from dagkit.api.work import is_placed
+from dagkit.engine.address import SourceKey
 from dagkit.engine.entrances import record_of
 from dagkit.errors import InputUnreadable, RunCode, RunFailure, Scene, printable
 from dagkit.schema.batch import Batch
@@ -33,6 +34,8 @@ class Failure:
     """The record, shortened, if known."""
     source: str | None = None
     position: int | None = None
+    aside: SourceKey | None = None
+    """The source that is to be set aside instead of ending the run; None: the run ends."""
 
     def __str__(self) -> str:
         place = f" at {self.place}" if self.place else ""
@@ -135,6 +138,7 @@ def failure_of(
     *,
     spot: Spot = Spot(),
     instance: object = None,
+    aside: SourceKey | None = None,
 ) -> OperatorFailed:
     """Return the failure for an exception of operator code, with the author's traceback if their code caused it.
 
@@ -143,7 +147,9 @@ def failure_of(
     from dagkit.conf.sources.references import is_secret_name  # noqa: PLC0415 - workers load it only after a failure
 
     message = _message_of(error)
-    failure = Failure(operator, window_id, slot, message, spot.place, source=spot.source, position=spot.position)
+    failure = Failure(
+        operator, window_id, slot, message, spot.place, source=spot.source, position=spot.position, aside=aside
+    )
     cause = error if isinstance(error, RunFailure) else None
     if cause is None or cause.caused_by_author:
         raised = error if cause is None else error.__cause__ or error  # the author's code raised the cause of a failure

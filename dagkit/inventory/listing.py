@@ -1,7 +1,7 @@
 """The input files that exist, with what operators would do with each, and those that the ledger names."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from dagkit.engine.checkpoint.journal import stored_in
 from dagkit.engine.history.history import newest_checkpoint
 from dagkit.engine.program.program import Program
 from dagkit.engine.worker.instances import SavedState, live
-from dagkit.inventory.arrivals import Arrival, arrivals, is_there
+from dagkit.inventory.arrivals import Arrival, arrivals, is_there, path_of
 from dagkit.inventory.hashes import Hashes
 from dagkit.inventory.readings import path_in, slices
 from dagkit.ledger import DatasetKind, Ledger
@@ -41,6 +41,10 @@ def listed(compilation: Compilation, ledger: Ledger, home: str = "") -> Iterator
 
     Of an operator that does not say which files exist, as an author's own splitter, all that were found are listed.
     """
+    yield from _with_aside(ledger, _listed_now(compilation, ledger, home))
+
+
+def _listed_now(compilation: Compilation, ledger: Ledger, home: str) -> Iterator[ListedFile]:
     finders = places(compilation)
     found = {name: Hashes() for name in finders}
     """The paths that each operator finds now."""
@@ -60,12 +64,24 @@ def listed(compilation: Compilation, ledger: Ledger, home: str = "") -> Iterator
 
 def recorded(ledger: Ledger) -> Iterator[ListedFile]:
     """The files that operators found, as the ledger records them: those of each input operator once, in order."""
+    yield from _with_aside(ledger, _recorded(ledger))
+
+
+def _recorded(ledger: Ledger) -> Iterator[ListedFile]:
     there = Hashes()
     for file in _from_roots(ledger):
         if there.add((file.finder, file.path)):
             there.add(file.path)
             yield file
     yield from (_listed(arrival, is_gone=False) for arrival in arrivals(ledger) if arrival.path not in there)
+
+
+def _with_aside(ledger: Ledger, files: Iterable[ListedFile]) -> Iterator[ListedFile]:
+    """The files, of which those are quarantined that were found before, and of which work is set aside."""
+    reasons = {path_of(each.item.name): each.reason for each in newest_checkpoint(ledger).aside}
+    for file in files:
+        is_aside = file.path in reasons and file.state in ("seen", "gone")
+        yield replace(file, state="quarantined", reason=f"set aside: {reasons[file.path]}") if is_aside else file
 
 
 def _listed(arrival: Arrival, *, is_gone: bool) -> ListedFile:
@@ -91,7 +107,7 @@ def states_at(compilation: Compilation, ledger: Ledger, path: str) -> list[Liste
     found = [ListedFile(name, at.path, at.state, at.reason) for name, at in states(compilation, ledger, path=path)]
     if not found and is_there(path):
         found = [_listed(arrival, is_gone=False) for arrival in arrivals(ledger, compilation) if arrival.path == path]
-    return found
+    return list(_with_aside(ledger, found))
 
 
 def states(

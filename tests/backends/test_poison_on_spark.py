@@ -1,5 +1,7 @@
 """On Spark, a record that ends its Python worker is found by halves, and set aside; the rest is processed once."""
 
+import gzip
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,9 @@ from dagkit.engine.run.launch_marker import RUNNING
 from dagkit.launching import launch
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
-from tests.engine.poison_cast import ON_POISON, TIMEOUT, poisoned
+from dagkit_operators import FileSplitterInput, LineReader
+from tests.engine.cast import Collect, chain, files_given
+from tests.engine.poison_cast import ON_POISON, TIMEOUT, PoisonedLines, poisoned
 
 pytestmark = pytest.mark.spark
 
@@ -62,3 +66,23 @@ def test_on_a_connect_server_a_record_is_found_and_retried_by_a_corrected_operat
     ask(Ledger.open(tmp_path).store, Retry(by="ada"), datetime.now(UTC))
     launch(poisoned(looks), conf, spark=connected, until="once", path=tmp_path)
     assert collected_and_aside(tmp_path) == ([0, 1, 2, 3], [])
+
+
+def test_a_file_that_cannot_be_read_is_set_aside_and_retried(spark, tmp_path):
+    zipped, path = gzip.compress(b"3\n4\n", mtime=0), tmp_path / "in" / "b.gz"
+    files_given(tmp_path, "1\n2\n")
+    path.write_bytes(zipped[:-8] + bytes(4) + zipped[-4:])
+    os.utime(path, (1_000_000_000, 1_000_000_000))
+    splitter = FileSplitterInput(scanner={"files": [str(tmp_path / "in")]})
+    draw = chain(
+        splitter=splitter, reader=LineReader(on_bad_file="quarantine"), lines=PoisonedLines(), collect=Collect()
+    )
+    launch(draw, {}, spark=spark, until="once", path=tmp_path / "app")
+    collected, (aside,) = collected_and_aside(tmp_path / "app")
+    assert (collected, aside.item.source) == (["1", "2"], str(path))
+    assert "cannot be read as gzip" in aside.reason
+    path.write_bytes(zipped)
+    os.utime(path, (1_000_000_000, 1_000_000_000))
+    ask(Ledger.open(tmp_path / "app").store, Retry(by="ada"), datetime.now(UTC))
+    launch(draw, {}, spark=spark, until="once", path=tmp_path / "app")
+    assert collected_and_aside(tmp_path / "app") == (["1", "2", "3", "4"], [])

@@ -172,7 +172,9 @@ class _Window:
             spot = spot_of(partition.origin.element, partition.origin.offset)
             instance = partition.operator if failed == name else None
             window_id = self.task.window_id
-            raise failure_of(error, failed, window_id, index, spot=spot, instance=instance) from error
+            reading = partition.reading if failed == name else None
+            aside = None if reading is None else reading.elements.set_aside_for(reading.item, error)
+            raise failure_of(error, failed, window_id, index, spot=spot, instance=instance, aside=aside) from error
         partition.millis = (time.monotonic() - began) * 1000
         partition.cpu_nanos = time.thread_time_ns() - cpu_nanos
 

@@ -104,6 +104,8 @@ class PlainReading:
         if self.task.leaves is Leaving.ALL:
             self.left += mine
             mine = []
+        self.left += [each for each in mine if (each.into, each.source) in self.task.without]
+        mine = [each for each in mine if (each.into, each.source) not in self.task.without]
         bounded = sorted((each for each in mine if each.has_end), key=lambda each: (each.number, each.start))
         endless = sorted(
             (each for each in mine if not each.has_end), key=lambda each: (each.turn, each.number, each.start)
@@ -116,6 +118,11 @@ class PlainReading:
                 self.left.append(each)
             else:
                 self._work_on(each, _turn_of(until, 1 if each.has_end else 1 + len(self._waiting)))
+
+    @property
+    def item(self) -> WorkItem | None:
+        """The item that is processed; None between two items."""
+        return None if self.element is None else self._each
 
     def _next(self) -> WorkItem | None:
         """The next item, if need be one that an earlier partition gave."""
@@ -207,6 +214,7 @@ class PlainReading:
     def _work_on(self, each: WorkItem, ends: float | None) -> None:
         element, operator = self.elements.back(each), self.operator
         name = self.elements.into.operator
+        self.element, self._each = element, each
         tracker = self.elements.tracker(each, element)
         with code_of(name):
             times = operator.watermark(element, each.reached)

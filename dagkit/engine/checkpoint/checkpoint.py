@@ -80,7 +80,10 @@ class Checkpoint(_Value):
     receipted: tuple[Receipt, ...] = ()
     """The receipts that are due with this window; they are written after its files are in place."""
     read: tuple[tuple[int, int], ...] = ()
-    """The numbers of the blocks that were read to their end, as half-open ranges: their files are complete."""
+    """The numbers of the blocks that were read to their end, as half-open ranges: their files are complete.
+
+    A block of which nothing was written when its rest was set aside is none: a retry may still write its files.
+    """
     event_times: EventTimes = EventTimes()
     """The watermarks of all operators."""
     watermarks: Mapping[str, datetime | None] = {}

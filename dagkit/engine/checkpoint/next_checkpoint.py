@@ -38,7 +38,8 @@ def next_checkpoint(
     decided = outcome.decided
     worked_on = elements_of([*all_in(outcome.consumed.allocation), *decided.ended])
     parts = outcome.answer.parts
-    open_elements = waiting.elements_among(worked_on | elements_of([*before.files, *parts]))
+    written = elements_of([*before.files, *parts])
+    open_elements = waiting.elements_among(worked_on | written)
     refuse_late(before, worked_on, parts)
     refuse_shared(before.files, parts, outcome.program.operators)
     whole, still_open = settled([*before.files, *parts], open_elements, last=outcome.last)
@@ -55,7 +56,7 @@ def next_checkpoint(
         finished=tuple(whole),
         receipts=receipts,
         receipted=receipted,
-        read=with_numbers(before.read, worked_on - open_elements),
+        read=with_numbers(before.read, worked_on - open_elements - (elements_of(decided.aside) - written)),
         event_times=event_times_after(before, outcome, waiting, inputs),
         drained=outcome.last,
         ended=tuple(sorted(inputs.ended)),

@@ -20,6 +20,7 @@ from dagkit.engine.run.in_flight import InFlightWindow
 from dagkit.engine.run.notify import queues_of
 from dagkit.engine.run.run_state import RunState
 from dagkit.engine.run.searching import is_halving, last_failure, leaves_next, may_locate, search_after
+from dagkit.engine.run.setting_aside import leaves_unreadable, set_unreadable_aside
 from dagkit.engine.work.item import Number, WorkItem
 from dagkit.engine.work.split import Allocation, all_in, split_at_the_end
 from dagkit.engine.worker.finalizers import call_back
@@ -50,6 +51,8 @@ class Committer:
         if not window.promised:
             self._run.journal.promise(window.upto, window.promise)
         search = None
+        if window.unreadable:
+            answer = set_unreadable_aside(self._run, window, answer)
         if self._run.search is not None or window.assignment.leaves is Leaving.ALL:
             answer, search = search_after(self._run, window, answer)
         outcome = self._outcome(window, answer, search)
@@ -182,7 +185,9 @@ class Committer:
         again = window.failed(error, self._run.program) and not is_halving(self._run, window)
         self._run.publisher.started(window)
         leaves = window.assignment.leaves
-        if not again and isinstance(error, OperatorFailed) and may_locate(self._run, window, error):
+        if not again and leaves_unreadable(self._run, window, error):
+            again, window.failures = True, 0
+        elif not again and isinstance(error, OperatorFailed) and may_locate(self._run, window, error):
             again, window.unlocated = True, error
         error = error if again else last_failure(window, error)
         try:
@@ -195,11 +200,14 @@ class Committer:
         if leaves is not window.assignment.leaves:
             window.failures = 0
             isolated = True
+        if leaves is Leaving.ALL:
+            window.unreadable.clear()
         staging = self._run.new_staging(window.window_id)
         assignment = replace(
             window.assignment,
             staging=staging,
             leaves=leaves,
+            without=frozenset(window.unreadable),
             isolated=isolated,
             movable=frozenset(),
             locates=() if window.unlocated is None else (window.unlocated.failure.operator,),

@@ -14,6 +14,7 @@ from threading import Thread
 from typing import Self
 
 from dagkit.api.attributes import OperatorContext
+from dagkit.engine.address import SourceKey
 from dagkit.engine.checkpoint.outcome import ConsumedWork
 from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.program.program import Program
@@ -55,6 +56,8 @@ class InFlightWindow:
     """The last failure."""
     unlocated: OperatorFailed | None = None
     """The failure whose record the present attempt is to locate."""
+    unreadable: dict[SourceKey, str] = field(default_factory=dict)
+    """Why sources cannot be read that are set aside with the window."""
     is_published: bool = False
     """Whether its start has been published to observers."""
     answer: "Future[Answer]" = field(init=False)

@@ -4,26 +4,19 @@ One that ends its worker is found by halves. One on which an operator raises beh
 attempt: items take their origins along only in such an attempt, or if an output names them.
 """
 
-import logging
 from collections.abc import Sequence
-from dataclasses import replace
 
-from dagkit.engine.aside.decided import decided_of
 from dagkit.engine.aside.search import Search
-from dagkit.engine.failures import OperatorFailed, RecordFatal, Spot, WindowLost, WorkerDied, spot_of
+from dagkit.engine.failures import OperatorFailed, RecordFatal, WindowLost, WorkerDied
 from dagkit.engine.run.in_flight import InFlightWindow
 from dagkit.engine.run.run_state import RunState
+from dagkit.engine.run.setting_aside import MOST_ASIDE, set_aside, spot
 from dagkit.engine.work.cost import CostEstimate
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.schedule import WindowSchedule
 from dagkit.engine.work.split import all_in
 from dagkit.engine.worker.protocol import Answer, Leaving
 from dagkit.scaling.policy import LONGEST_MILLIS
-
-MOST_ASIDE = 1000
-"""How much work may be set aside at a time: each checkpoint lists it."""
-
-_logger = logging.getLogger(__name__)
 
 
 def next_half(run: RunState, search: Search) -> WindowSchedule:
@@ -95,35 +88,12 @@ def search_after(run: RunState, window: InFlightWindow, answer: Answer) -> tuple
 
 
 def _set_aside(run: RunState, window: InFlightWindow, work: Sequence[WorkItem], answer: Answer) -> Answer:
-    """Record that a window sets its work aside, and return its answer without this work."""
     assert window.cause is not None, "a failure led to this attempt"
-    reason, now = _reason(window.cause), run.clock.now()
-    run.decided = run.decided.setting_aside(work, reason, window.window_id, now)
-    run.facts += [decided_of(item, "set-aside", reason, now) for item in work]
-    for item in work:
-        _logger.warning(
-            "%s: %s is set aside: %s; `dagkit work retry` puts it back",
-            item.into.operator,
-            _spot(run, item).place,
-            reason,
-        )
-    ends = {item.end_key for item in work}
-    reports = (
-        replace(report, left=tuple(item for item in report.left if item.end_key not in ends))
-        for report in answer.reports
-    )
-    return replace(answer, reports=tuple(reports))
+    return set_aside(run, window.window_id, work, _reason(window.cause), answer)
 
 
 def _fatal(run: RunState, window: InFlightWindow, item: WorkItem, error: OperatorFailed | WindowLost) -> RecordFatal:
-    return RecordFatal(item.into.operator, _spot(run, item), item.name, window.window_id, _reason(error))
-
-
-def _spot(run: RunState, item: WorkItem) -> Spot:
-    """The position of an item, in words and as the ledger knows it."""
-    elements = run.summary.elements[item.into]
-    offset = None if item.is_shares else item.start
-    return replace(spot_of(elements.back(item), offset), source=item.name, position=offset)
+    return RecordFatal(item.into.operator, spot(run, item), item.name, window.window_id, _reason(error))
 
 
 def _reason(error: OperatorFailed | WindowLost) -> str:

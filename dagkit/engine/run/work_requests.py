@@ -5,10 +5,12 @@ from collections.abc import Iterable, Sequence
 from dagkit.api.files import output_files
 from dagkit.engine.aside.decided import WorkAside, decided_of
 from dagkit.engine.changes.requests import GiveUp, OnWork, Refused
+from dagkit.engine.checkpoint.next_checkpoint import is_among
 from dagkit.engine.facts import Decided, Decision
 from dagkit.engine.history.history import is_named
 from dagkit.engine.run.run_state import RunState
 from dagkit.engine.work.item import PromisedItem, WindowPromise, WorkItem
+from dagkit.errors import RunFailure
 from dagkit.ranges import OFFSET_INFINITY
 
 
@@ -22,6 +24,7 @@ def perform_on_work(run: RunState, asks: OnWork) -> Sequence[Decided]:
         raise Refused("no such work was set aside", "`dagkit work ls` lists the work that was set aside")
     for each in aside:
         _refuse_complete(run, each.item)
+        _refuse_read_again(run, each.item)
     _retry(run, aside)
     return _facts(run, asks, [*retried, *(each.item for each in aside)])
 
@@ -45,11 +48,21 @@ def _refuse_complete(run: RunState, item: WorkItem) -> None:
     """Refuse to retry a part of a block whose output files are complete: its records would replace the files."""
     after = run.program.after(item.into.operator)
     declared = [each for name in after for each in output_files(type(run.program.operators[name][0])).values()]
-    if item.element_id is not None and any(each.of_blocks for each in declared):
+    is_complete = item.element_id is not None and is_among(item.element_id, run.checkpoint.read)
+    if is_complete and any(each.of_blocks for each in declared):
         raise Refused(
             f"the output files of block {item.element_id} are complete without this work",
             "process it in another application, then give it up here",
         )
+
+
+def _refuse_read_again(run: RunState, item: WorkItem) -> None:
+    """Refuse to retry an element that its operator will get again, as a file that has changed since."""
+    elements = run.summary.elements[item.into]
+    try:
+        elements.operator.refuse_retry(elements.back(item))
+    except RunFailure as failure:
+        raise Refused(failure.problem, failure.help) from failure
 
 
 def _given_up(run: RunState, asks: GiveUp, aside: Sequence[WorkAside]) -> Sequence[Decided]:

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from dagkit.api.operators import Operator
 from dagkit.api.work import SplittableOperator, is_placed, is_sourced, work_port
-from dagkit.engine.address import Address
+from dagkit.engine.address import Address, SourceKey
 from dagkit.engine.codec import JsonCodec
 from dagkit.engine.entrances import code_of, made_by
 from dagkit.engine.program.program import Program
@@ -183,6 +183,12 @@ class Elements:
         if not self.operator.sources_grow or item.source is None:
             return ""
         return item.source if rest is None or rest.start > item.start else None
+
+    def set_aside_for(self, item: WorkItem | None, error: Exception) -> SourceKey | None:
+        """Return the source of an item if its operator, which raised `error`, sets it aside; None: the run ends."""
+        if item is None or item.source is None or not item.has_end or not self.operator.sets_aside(error):
+            return None
+        return item.into, item.source
 
     def halved(self, item: WorkItem, element: Any, tracker: RestrictionTracker[Any, Any]) -> Pieces | None:
         """Divide an item that is processed. Half of the unclaimed work is the second piece. None if impossible."""

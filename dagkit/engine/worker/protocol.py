@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dagkit.api.stats import WorkProgress
-from dagkit.engine.address import Address
+from dagkit.engine.address import Address, SourceKey
 from dagkit.engine.board.board_messages import BoardPlace
 from dagkit.engine.board.handover import Handover, SlotStanding
 from dagkit.engine.files.staging import Part, StagingPlace
@@ -59,6 +59,8 @@ class WindowTask:
     application_path: str = ""
     """The application's folder, which contains its ledger."""
     leaves: Leaving = Leaving.NOTHING
+    without: frozenset[SourceKey] = frozenset()
+    """The sources whose work the attempt leaves too, because their operator cannot read them and sets them aside."""
     isolated: bool = False
     """Whether the attempt may end its process, so that it must not run in that of the driver."""
     timeout_millis: int | None = None

@@ -65,6 +65,8 @@ class Reading:
         self.stretches: list[Stretch] = []
         self.element: Any = None
         """The element being processed, for failure messages."""
+        self._item: WorkItem | None = None
+        """That of the last element."""
         self.order = 0
         """Where the element starts, if it belongs to a block: its output belongs there in the block's files."""
         self.rows = 0
@@ -117,8 +119,20 @@ class Reading:
         tracker = self._tracker
         return self.begun, self.rows, None if tracker is None else tracker.current_progress()
 
+    @property
+    def item(self) -> WorkItem | None:
+        """The item that is processed; None between two items."""
+        return None if self.element is None else self._item
+
     def _begun(self, new: list[WorkItem]) -> list[WorkItem]:
         """The work that this attempt begins; it leaves the rest."""
+        work = self._of_leaving(new)
+        if not self._assignment.without:
+            return work
+        self.left += [each for each in work if (each.into, each.source) in self._assignment.without]
+        return [each for each in work if (each.into, each.source) not in self._assignment.without]
+
+    def _of_leaving(self, new: list[WorkItem]) -> list[WorkItem]:
         match self._assignment.leaves:
             case Leaving.ALL:
                 self.left += [*self._given, *new]
@@ -200,7 +214,7 @@ class Reading:
     ) -> Generator[None, None, tuple[WorkItem, WorkItem | None, Deferred[Any] | None, Sequence[OffsetRange]]]:
         """Process an item. Return it without what was handed over, its rest, why that was deferred, and gaps."""
         name = self.elements.into.operator
-        self.element, self.rows = element, 0
+        self.element, self._item, self.rows = element, each, 0
         self.begun += 1
         made = self._made_whole(each, in_hand)
         if made is not None:

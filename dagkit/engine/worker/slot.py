@@ -271,8 +271,9 @@ class SlotRun:
         name = operator_of(error)
         if name is None:
             return error
-        instance = self.operators.get(name)
-        failed = failure_of(error, name, self.window_id, self.slot, spot=self._spot(), instance=instance)
+        instance, reading = self.operators.get(name), self.readings.get(name)
+        aside = None if reading is None else reading.elements.set_aside_for(reading.item, error)
+        failed = failure_of(error, name, self.window_id, self.slot, spot=self._spot(), instance=instance, aside=aside)
         if failed.failure.record and not failed.failure.place and self.program.reads:
             failed.help += "; `dagkit launch --reference` names the file and the byte where such a record was read"
         return failed

@@ -8,6 +8,7 @@ from dagkit import Block
 from dagkit.errors import RunFailure
 from dagkit.urls import shown
 from dagkit_operators.filesystem.access import reading_from, sampled
+from dagkit_operators.filesystem.bad_files import BadFile
 
 Compression = Literal["auto", "none", "gzip", "deflate", "bzip2", "xz", "zstd", "lz4"]
 Codec = Literal["gzip", "deflate", "bzip2", "xz", "zstd", "lz4"]
@@ -55,7 +56,7 @@ REMEMBERED = 4096
 """The number of files of which a process remembers what they begin with."""
 
 
-class CompressionBroken(RunFailure):
+class CompressionBroken(BadFile):
     """A file is not valid for its codec, or is truncated."""
 
     code = "compression-broken"

@@ -4,12 +4,12 @@ import codecs
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dagkit.errors import RunFailure
 from dagkit.schema.columns import TEXT_ERRORS
 from dagkit.urls import shown
 from dagkit_operators.contexts.chunk import Chunk
 from dagkit_operators.contexts.lines import filled
 from dagkit_operators.filesystem.access import Seekable
+from dagkit_operators.filesystem.bad_files import BadFile
 
 UTF_8 = "utf-8"
 _UNITS = {"utf-16": 2, "utf-16-le": 2, "utf-16-be": 2, "utf-32": 4, "utf-32-le": 4, "utf-32-be": 4}
@@ -32,7 +32,7 @@ _LEAST_LATER_BYTE = 0x30
 """The least value of a byte within a character of these encodings: a delimiter of lower bytes is always itself."""
 
 
-class TextUndecodable(RunFailure):
+class TextUndecodable(BadFile):
     """A line has bytes that are no text in its encoding, and `undecodable` is `fail`."""
 
     code = "text-undecodable"

@@ -6,9 +6,10 @@ Lines are read in chunks into a reused buffer. If a line is longer than the buff
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
-from dagkit.errors import RunFailure, printable
+from dagkit.errors import printable
 from dagkit_operators.contexts.chunk import FIRST_SEARCH, Chunk, run_before
 from dagkit_operators.filesystem.access import Seekable
+from dagkit_operators.filesystem.bad_files import BadFile
 
 if TYPE_CHECKING:  # compiling alone does not load numpy
     from dagkit_operators.native.bytewise import Bytes
@@ -19,7 +20,7 @@ LONGEST_LINE = 1 << 30
 """The most bytes of a line; a longer one raises LineTooLong."""
 
 
-class LineTooLong(RunFailure):
+class LineTooLong(BadFile):
     """A line is longer than `longest_line`; the problem names where it starts."""
 
     code = "line-too-long"

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from dagkit import Block
-from dagkit.errors import RunFailure
 from dagkit.ranges import OFFSET_INFINITY
 from dagkit.urls import is_url, local_path, shown
 from dagkit_operators.filesystem.access import (
@@ -21,11 +20,12 @@ from dagkit_operators.filesystem.access import (
     reading_from,
     to_read,
 )
+from dagkit_operators.filesystem.bad_files import BadFile
 
 _log = logging.getLogger(__name__)
 
 
-class FileChanged(RunFailure):
+class FileChanged(BadFile):
     """The file differs from what the splitter saw, and its blocks cannot be read."""
 
     code = "file-changed"
@@ -80,6 +80,20 @@ def whole_content(block: Block) -> bytearray | None:
         return None
     finally:
         os.close(file)
+
+
+def is_changed(block: Block, filesystem: Any = None) -> bool:
+    """Whether the file of a block exists, and differs from what the splitter saw: by length, time or version.
+
+    The path belongs to the Arrow filesystem, if one is given; otherwise it is local or a URL.
+    """
+    facts = block.facts or {}
+    with reading_from(block.path):
+        now = looked_up(block.path) if filesystem is None else looked_up_in(filesystem, block.path, block.path)
+    if now is None:
+        return False
+    was = _file_length(block), facts.get("modified_millis"), facts.get("version", now.version)
+    return (now.length, now.modified_millis, now.version) != was
 
 
 def grown(block: Block, filesystem: Any = None) -> Found | None:

@@ -11,11 +11,13 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, PositiveInt, PrivateAttr
 
 from dagkit import Block, Context, InputOperator, Operator, OutputPort, State, auto_metric
+from dagkit.errors import InputUnreadable
 from dagkit.urls import absolute, name_as_text, plain, shown
 from dagkit_operators.compression.codec import Compression
 from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.compression.opening import FOUND_AGAIN, content_length_of, facts_of, found_codec
 from dagkit_operators.filesystem.access import Found, directory_at, looked_up
+from dagkit_operators.filesystem.bad_files import is_bad_file
 from dagkit_operators.filesystem.block_sizes import block_size_of
 from dagkit_operators.payloads import FileInfo, FileMetadata
 
@@ -193,7 +195,14 @@ class SplitsFiles(Operator):
         """
         offset = 0 if status.is_directory else self.get_data_offset(status)
         is_compressible = not status.is_directory and not offset  # what begins with other data is no compressed file
-        codec = found_codec(status, self.compression, self._size_for(status.path)) if is_compressible else None
+        codec, is_readable = None, True
+        if is_compressible:
+            try:
+                codec = found_codec(status, self.compression, self._size_for(status.path))
+            except InputUnreadable as error:
+                if not is_bad_file(error):
+                    raise
+                is_readable = False  # so it is one block, whose reader raises this, or finds out how it is compressed
         content_length = content_length_of(status, codec, self._indexes)
         cut = Cut(
             status.path,
@@ -205,7 +214,7 @@ class SplitsFiles(Operator):
             self.sequential_file_read,
             offset,
             content_length,
-            is_whole=codec is not None and content_length is None,
+            is_whole=not is_readable or (codec is not None and content_length is None),
             is_found_again=self.finds_again or is_found_again,
             receipt=receipt,
         )

@@ -12,12 +12,12 @@ from typing import Any, ClassVar, Generic
 from pydantic import PositiveInt
 
 from dagkit import Block, Listed
-from dagkit.errors import RunFailure
 from dagkit.urls import shown
 from dagkit_operators.compression.codec import CompressionBroken
 from dagkit_operators.contexts.lines import CHUNK_SIZE
 from dagkit_operators.contexts.reader_context import Broken, Tracker
 from dagkit_operators.filesystem.access import Seekable
+from dagkit_operators.filesystem.bad_files import BadFile
 from dagkit_operators.filesystem.snapshot import FileChanged
 from dagkit_operators.formats.record_types import checked_maker_of
 from dagkit_operators.formats.records_reader import RecordsReader, V
@@ -31,7 +31,7 @@ MARKER = 16
 """Bytes of the marker between data blocks."""
 
 
-class AvroBroken(RunFailure):
+class AvroBroken(BadFile):
     """The bytes at a position of a file are not valid Avro."""
 
     code = "avro-broken"

@@ -14,6 +14,7 @@ from dagkit.urls import shown
 from dagkit_operators.contexts.lines import filled
 from dagkit_operators.contexts.reader_context import Broken, Tracker
 from dagkit_operators.filesystem.access import Seekable
+from dagkit_operators.filesystem.bad_files import BadFile
 from dagkit_operators.formats.record_types import reason_of
 from dagkit_operators.formats.selection import arrow_of, is_shown_by_statistics
 from dagkit_operators.formats.tabular import ColumnsMismatched, Made, Places, TabularContext
@@ -31,7 +32,7 @@ WHOLE = 8 << 20
 """Bytes that are read at a time of a stream whose length is unknown."""
 
 
-class ParquetBroken(RunFailure):
+class ParquetBroken(BadFile):
     """A file is no Parquet file, or a row group of it cannot be read."""
 
     code = "parquet-broken"

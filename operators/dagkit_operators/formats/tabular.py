@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import field_validator, model_validator
 
 from dagkit import Batch, Block, Column, Listed
-from dagkit.errors import RunFailure, did_you_mean
+from dagkit.errors import did_you_mean
 from dagkit.schema.columns import TEXT_ERRORS
 from dagkit.urls import shown
 from dagkit_operators.contexts.reader_context import Broken, ReaderContext, records_of
+from dagkit_operators.filesystem.bad_files import BadFile
 from dagkit_operators.formats.record_types import FieldType, Maker, arrow_type, checked_fields_of, maker_of
 from dagkit_operators.formats.rows import Rows
 from dagkit_operators.formats.selection import check_where, is_arrow, names_in, selected
@@ -24,7 +25,7 @@ NUMBER = "dagkit row number"
 """The name of the column that numbers the rows while some are dropped."""
 
 
-class ColumnsMismatched(RunFailure):
+class ColumnsMismatched(BadFile):
     """A file lacks columns that are to be read, or a column has another type."""
 
     code = "columns-mismatched"

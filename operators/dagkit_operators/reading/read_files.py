@@ -6,6 +6,7 @@ from typing import Any, Generic
 from pydantic import PositiveInt
 
 from dagkit import Batch, Block, InputPort, OutputPort, SplittableOperator
+from dagkit.errors import InputUnreadable
 from dagkit.ranges import OffsetRange
 from dagkit_operators.compression.opening import FOUND_AGAIN, facts_of
 from dagkit_operators.contexts.line_contexts import ReadAheadLineReaderContext
@@ -41,7 +42,11 @@ class ReadFiles(TextForm[T], SplittableOperator[FileInfo], Generic[T]):
         return OffsetRange(0, self.block_of(element).end)
 
     def split(self, element: FileInfo, restriction: OffsetRange) -> Iterable[OffsetRange]:
-        if self.is_read_whole(self.block_of(element)):
+        try:
+            is_whole = self.is_read_whole(self.block_of(element))
+        except InputUnreadable:  # `process` raises it, when the file has joined the work that can be set aside
+            return [restriction]
+        if is_whole:
             return [restriction]
         return self.context_for(element.path).parts_of(restriction, self.part_size)
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import Any, Generic, Self, cast
+from typing import Any, Generic, Literal, Self, cast
 
 from pydantic import Field, PositiveInt, PrivateAttr, model_validator
 from typing_extensions import TypeVar
@@ -20,9 +20,10 @@ from dagkit_operators.compression.opening import FOUND_AGAIN, codec_of_block, co
 from dagkit_operators.contexts.lines import CHUNK_SIZE
 from dagkit_operators.contexts.reader_context import Broken, ReaderContext, Tracker, records_of, unsplittable
 from dagkit_operators.filesystem.access import Found, Seekable
+from dagkit_operators.filesystem.bad_files import is_bad_file
 from dagkit_operators.filesystem.block_sizes import block_size_of
 from dagkit_operators.filesystem.settled import settles_in_millis
-from dagkit_operators.filesystem.snapshot import grown, open_snapshot
+from dagkit_operators.filesystem.snapshot import FileChanged, grown, is_changed, open_snapshot
 from dagkit_operators.payloads import VALUE, Record, Rejected
 from dagkit_operators.reading.conversion import Conversion, LineRejected
 from dagkit_operators.reading.open_stream import OpenStream
@@ -51,6 +52,12 @@ class Reader(TimedFiles, Generic[T]):
     chunk_size: PositiveInt = CHUNK_SIZE
     """Bytes that are read and sent at a time."""
 
+    on_bad_file: Literal["stop", "quarantine"] = "stop"
+    """What to do with a file that cannot be read: stop the run, or set the rest of the file aside and continue.
+
+    Such a file is damaged, unreadable or gone, has a line that is too long or no text, or other columns. `dagkit work
+    ls` lists what is set aside, and `dagkit work retry` puts it back.
+    """
     compression: Compression = "auto"
     """How files are compressed; `auto`: by the file name extension, else by the first bytes; `none`: not at all.
 
@@ -82,6 +89,18 @@ class Reader(TimedFiles, Generic[T]):
             object.__setattr__(made, "__pydantic_fields_set__", set(context.model_fields_set))
             self.__dict__.update({"reader_context": made, **{name: getattr(made, name) for name in shared}})
         return self
+
+    def sets_aside(self, error: Exception) -> bool:
+        return self.on_bad_file == "quarantine" and is_bad_file(error)
+
+    def refuse_retry(self, element: Any) -> None:
+        """Raise FileChanged if the file of an element has changed: it is found again, and read as a whole."""
+        block = self.block_of(element)
+        if FOUND_AGAIN in (block.facts or {}) and is_changed(block, self.get_fs_instance()):
+            raise FileChanged(
+                f"{shown(block.path)} has changed since it was found, and is read as a whole when it is found again",
+                "give up what is set aside of it with `dagkit work give-up`",
+            )
 
     def setup(self, context: Context) -> None:
         self._indexes = IndexFolder(context.application_path)

@@ -59,6 +59,8 @@ class TailFiles(ReadFiles[T], Generic[T]):
             raise ValueError("collapse_line_ends is True, and a run of line ends may still grow; leave it away")
         if encoding_of(self.encoding, self.delimiter).unit > 1:
             raise ValueError(f"encoding is {self.encoding!r}, and a file that grows may end within a character of it")
+        if self.on_bad_file == "quarantine":
+            raise ValueError("on_bad_file is 'quarantine', and the rest of a file that grows has no end; connect lost")
         return self
 
     def initial_restriction(self, element: FileInfo) -> OffsetRange:  # noqa: ARG002 - unbounded for every file

@@ -356,3 +356,21 @@ def test_a_file_that_follows_the_application_leads_to_explain(dagkit, files):
     answer = dagkit("files", "app.py", "in/a.txt")
     assert answer.code == 2
     assert "`dagkit files explain APP|PATH in/a.txt` shows what became of a file" in answer.err
+
+
+@pytest.mark.parametrize("source", [APP, MATCHING], ids=["blocks", "files found in the graph"])
+def test_a_file_that_was_set_aside_is_quarantined_until_it_is_given_up(source, dagkit, launch, files, put):
+    put(a="one", b="two lines")
+    for reader in ("LineReader(", "ReadFiles("):
+        source = source.replace(reader, f"{reader}on_bad_file='quarantine', longest_line=4, chunk_size=4, ")
+    ls = files(source)
+    launch()
+    bad = str(Path("in/b.txt").absolute())
+    reason = f"set aside: LineTooLong: {bad}: the line at byte 0 is longer than 4 bytes"
+    expected = {"a.txt": ("seen", ""), "b.txt": ("quarantined", reason)}
+    assert states(ls("ls", "--json")) == expected
+    assert states(dagkit("files", "ls", "place", "--json")) == expected
+    assert [now["reason"] for now in ls("explain", "in/b.txt", "--json").document["now"]] == [reason]
+    dagkit("work", "give-up", "app.py", bad, "--path", "place", "--at-launch")
+    launch()
+    assert states(ls("ls", "--json"))["b.txt"] == ("seen", "")

@@ -181,6 +181,7 @@ WITHIN = "cannot be read from the middle of a file"
         (LineReader, {"encoding": "latin-1", "escape": "\\"}, "only lines in UTF-8 have escapes"),
         (LineReader, {"encoding": "utf-16", "collapse_line_ends": True}, "has several bytes"),
         (TailFiles, {"encoding": "utf-16"}, "may end within a character"),
+        (TailFiles, {"on_bad_file": "quarantine"}, "the rest of a file that grows has no end; connect lost"),
         (TailFiles, {"collapse_line_ends": True}, "is True, and a run of line ends may still grow; leave it away"),
     ],
 )

@@ -1,0 +1,88 @@
+"""Sets work aside when a window is committed: records that were searched for, and sources that cannot be read.
+
+An operator that cannot read an element, and sets such elements aside, fails its window. The window is processed again
+without the source of the element, so nothing is committed of what the failed attempt had read of it.
+"""
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from dagkit.engine.address import SourceKey
+from dagkit.engine.aside.decided import decided_of
+from dagkit.engine.failures import OperatorFailed, Spot, WindowLost, spot_of
+from dagkit.engine.run.in_flight import InFlightWindow
+from dagkit.engine.run.run_state import RunState
+from dagkit.engine.work.item import WorkItem
+from dagkit.engine.worker.protocol import Answer, Leaving
+
+MOST_ASIDE = 1000
+"""How much work may be set aside at a time: each checkpoint lists it."""
+
+_logger = logging.getLogger(__name__)
+
+
+def leaves_unreadable(run: RunState, window: InFlightWindow, error: OperatorFailed | WindowLost) -> bool:
+    """Whether the next attempt at a window leaves the source at which it failed, which is then set aside."""
+    source = error.failure.aside if isinstance(error, OperatorFailed) else None
+    if source is None or source in window.unreadable or window.assignment.leaves is Leaving.ALL:
+        return False
+    if len(run.decided.all_aside) + len(window.unreadable) >= MOST_ASIDE:
+        return False
+    assert isinstance(error, OperatorFailed), "only its failure names a source"
+    window.unreadable[source] = error.failure.message
+    return True
+
+
+def set_unreadable_aside(run: RunState, window: InFlightWindow, answer: Answer) -> Answer:
+    """Set aside the sources that a window left, and return its answer without their work.
+
+    Of such a source, the work that waits for later windows is set aside, too. While other windows are in flight, it
+    remains in the queue, from whose places their work is counted, and fails there.
+    """
+    left: dict[SourceKey, list[WorkItem]] = {source: [] for source in window.unreadable}
+    for item in answer.left:
+        if item.source is not None and (item.into, item.source) in left:
+            left[item.into, item.source].append(item)
+    if not run.in_flight:
+
+        def unreadable(item: WorkItem) -> WorkItem | None:
+            return item if item.has_end and (item.into, item.source) in window.unreadable else None
+
+        for item in run.pending_work.removed(unreadable):
+            assert item.source is not None, "it was found by its source"
+            left[item.into, item.source].append(item)
+    for source, work in left.items():
+        answer = set_aside(run, window.window_id, work, window.unreadable[source], answer)
+    return answer
+
+
+def set_aside(run: RunState, window_id: int, work: Sequence[WorkItem], reason: str, answer: Answer) -> Answer:
+    """Record that a window sets work aside, and return its answer without this work."""
+    now = run.clock.now()
+    run.decided = run.decided.setting_aside(work, reason, window_id, now)
+    run.facts += [decided_of(item, "set-aside", reason, now) for item in work]
+    for item in work:
+        _logger.warning(
+            "%s: %s is set aside: %s; `dagkit work retry` puts it back",
+            item.into.operator,
+            spot(run, item).place,
+            reason,
+        )
+    return _without(answer, work)
+
+
+def spot(run: RunState, item: WorkItem) -> Spot:
+    """Return the position of an item, in words and as the ledger knows it."""
+    elements = run.summary.elements[item.into]
+    offset = None if item.is_shares else item.start
+    return replace(spot_of(elements.back(item), offset), source=item.name, position=offset)
+
+
+def _without(answer: Answer, work: Iterable[WorkItem]) -> Answer:
+    ends = {item.end_key for item in work}
+    reports = (
+        replace(report, left=tuple(item for item in report.left if item.end_key not in ends))
+        for report in answer.reports
+    )
+    return replace(answer, reports=tuple(reports))
