@@ -20,6 +20,7 @@ from typing import Any
 
 from dagkit.api.application import HOME
 from dagkit.api.configuration import Config
+from dagkit.api.metrics import warnings_of
 from dagkit.api.running import Until
 from dagkit.clock import SystemClock, Timer
 from dagkit.compiler import Compilation, compile_application
@@ -261,7 +262,8 @@ def _picture(compilation: Compilation, machine: Machine, place: str, until: Unti
         since=now,
         at=now,
     )
-    return RunPicture(clock, first, compilation.plan)
+    warnings = {node.name: warnings_of(type(node.operator)) for node in compilation.graph.nodes}
+    return RunPicture(clock, first, compilation.plan, {name: texts for name, texts in warnings.items() if texts})
 
 
 @contextlib.contextmanager

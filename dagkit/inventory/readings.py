@@ -63,7 +63,8 @@ class Reading:
     blocks: list[BlockRead] = field(default_factory=list)
     windows: list[WindowRead] = field(default_factory=list)
     pending: int | None = 0
-    """How many positions wait after the last window that names the file; None if work without an end waits."""
+    """How many positions no committed window has read, as the last one that names the file leaves them, or all if none
+    names it; None if work without an end waits."""
 
 
 def readings(ledger: Ledger, path: str) -> list[Reading]:
@@ -124,7 +125,10 @@ def _found(ledger: Ledger, path: str) -> Iterator[Reading]:
                 new = Reading(row["source"], name, record.block.system_time, record.seq)
                 blocks = readings.setdefault(row["source"], new).blocks
                 blocks.append(BlockRead(_element_in(row).get("block_id"), row["start"], row.get("end")))
-        yield from readings.values()
+        for reading in readings.values():
+            is_endless = any(block.end is None for block in reading.blocks)
+            reading.pending = None if is_endless else sum((block.end or 0) - block.start for block in reading.blocks)
+            yield reading
 
 
 @dataclass(slots=True)

@@ -54,6 +54,7 @@ def _summary(seen: SeenRun) -> Iterator[str]:
     now = seen.snapshot
     yield _windows(seen)
     yield f"this launch: {figures_of(now)}"
+    yield from left_out(now)
     if now.pending_elements:
         left = f", about {in_time(now.eta_seconds)} left" if now.eta_seconds and seen.runs else ""
         yield f"pending: {counted(now.pending_elements, 'element')}, {in_units(now.pending)}{left}"
@@ -87,6 +88,13 @@ def _departure(seen: SeenRun) -> Iterator[str]:
     else:
         yield f"process {driver.pid} may be cut off from the folder, and still run on {driver.host}"
         yield f"help: end it there if it runs, and launch again: the next launch {after}, and no record is lost"
+
+
+def left_out(now: RunSnapshot) -> Iterator[str]:
+    """A line for each metric that counts what an operator left out."""
+    for name, counts in now.left_out.items():
+        for metric, count in counts.items():
+            yield f"{printable(name)}: {count:,} left out ({metric})"
 
 
 def visibility(visible: datetime, now: datetime) -> str:

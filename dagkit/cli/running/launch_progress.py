@@ -26,7 +26,7 @@ from dagkit.engine.reports.run_events import (
 from dagkit.errors import printable
 from dagkit.launching import Launched
 from dagkit.observers.amounts import counted, in_bytes, in_time, in_units
-from dagkit.observers.run_text import incomplete_files, visibility
+from dagkit.observers.run_text import incomplete_files, left_out, visibility
 from dagkit.observers.slots_at_work import slots_at_work
 from dagkit.urls import shown
 
@@ -105,7 +105,7 @@ class Progress:
                 self.totals.millis = (time.monotonic() - self._began) * 1000
 
     def summary(self, launched: Launched) -> str:
-        """The summary of the launch: two lines, and one for each operator that found no file or wrote some.
+        """The summary of the launch: two lines, and lines for operators that found no file, left out input, or wrote.
 
         One more states that files are not complete.
         """
@@ -122,10 +122,13 @@ class Progress:
             )
         place = shlex.quote(shown_place(launched.application_path))
         nothing = [_found_nothing(name, searched) for name, searched in self._without_files.items()]
+        left = [] if launched.status is None else left_out(launched.status)
         written = _written(launched.outputs) if totals.files or launched.incomplete else []
         if launched.incomplete:
             written.append(incomplete_files(launched.incomplete, "--once"))
-        return "\n".join([f"{launched.application}: {done}", *nothing, *written, f"ledger: dagkit ledger show {place}"])
+        return "\n".join(
+            [f"{launched.application}: {done}", *nothing, *left, *written, f"ledger: dagkit ledger show {place}"]
+        )
 
     def _note_start(self, event: Starting | PlanDiffers | Resumed) -> None:
         """Print a step of the start."""

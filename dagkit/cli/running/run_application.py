@@ -93,6 +93,7 @@ def run(asked: Asked, output: Output, machine: Machine, wanted: Wanted) -> None:
     if output.as_json:
         body = asdict(replace(launched, status=None))
         del body["status"]
+        body["left_out"] = {} if launched.status is None else launched.status.left_out
         output.document("dagkit.launch/1", {**body, **asdict(progress.totals)})
     else:
         output.result(progress.summary(launched))

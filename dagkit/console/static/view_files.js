@@ -39,7 +39,7 @@ async function explain(main, path) {
 function reading(read, index) {
   const facts = [
     read.found && `Found by ${read.finder} at ${moment(read.found)}, in block ${count(read.found_by)} of its chain.`,
-    read.taken_by ? `Given to window ${count(read.taken_by)}.` : "No window has taken it yet.",
+    read.taken_by ? `Given to window ${count(read.taken_by)}.` : "No committed window has taken it yet; one that runs may read it.",
     read.pending === null ? "Work without an end waits." : read.pending ? `${bytes(read.pending)} wait.` : "All of it was read.",
   ];
   return section(`Reading ${index + 1}`, h("p", { class: "path quiet" }, read.source), h("p", {}, facts.filter(Boolean).join(" ")),
@@ -49,7 +49,7 @@ function reading(read, index) {
       ["Read", (row) => bytes(row.bytes), "number"],
       ["Items", (row) => count(row.rows), "number"],
       ["Wrote to", (row) => row.outputs.join(", "), "path"],
-    ], read.windows, "No window has read it."),
+    ], read.windows, "No committed window has read it."),
     h("details", {}, h("summary", {}, `Blocks: ${count(read.blocks.length)}`), table("Blocks", [
       ["Block", (row) => count(row.number), "number"],
       ["From", (row) => count(row.start), "number"],

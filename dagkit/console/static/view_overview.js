@@ -58,13 +58,15 @@ function summed({ overview: known, status }) {
   const pending = ["Waiting", amounts(byUnit(status.operators, waiting)), counted(status.pending_elements, "element")];
   const read = amounts(byUnit(status.operators, (each) => each.positions));
   const written = ["Written", bytes(totals.written), counted(totals.files, "file")];
+  const left = Object.entries(status.left_out ?? {}).flatMap(([name, counts]) =>
+    Object.entries(counts).map(([metric, number]) => ["Left out", count(number), `${metric} of ${name}`]));
   if (isLive(status)) {
     return section("Run", figures([
       windows, ...running,
       ["Reading", `${amounts(byUnit(status.operators, (each) => each.positions_per_second))}/s`, `${read} so far`],
       pending,
       ["Time left", duration(status.eta_seconds), "at the present rate"],
-      written,
+      written, ...left,
       ["Windows", count(totals.windows), `since ${moment(status.since)}`],
       driver, ...spark,
     ]));
@@ -73,7 +75,7 @@ function summed({ overview: known, status }) {
     windows,
     ["Windows", count(totals.windows), `since ${moment(status.since)}`],
     ["Read", read, `${counted(totals.elements_found, "element")} found`],
-    written, pending,
+    written, pending, ...left,
     ["Took", duration((new Date(status.at) - new Date(status.since)) / 1000), known.version && `dagkit ${known.version}`],
     driver,
     ["Folder", h("span", { class: "path" }, known.path)],

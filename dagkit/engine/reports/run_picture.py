@@ -1,5 +1,6 @@
 """An observer that keeps the present picture of a run."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
@@ -35,8 +36,10 @@ from dagkit.engine.reports.snapshot import (
     StageFigures,
 )
 from dagkit.engine.reports.statistics import AVERAGED, Lately
-from dagkit.errors import DagkitError
+from dagkit.errors import DagkitError, printable
 from dagkit.plan import Plan
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -109,6 +112,8 @@ class RunPicture:
     first: RunSnapshot
     """What is known before the run begins."""
     plan: Plan
+    warnings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """The metrics that count what an operator leaves out, with their warnings, by operator."""
     _now: RunSnapshot = field(init=False)
     """Replaced as a whole, so that another thread reads one state of it."""
     _operators: Mapping[str, _OperatorPicture] = field(init=False)
@@ -239,7 +244,21 @@ class RunPicture:
             positions_per_second=rate,
             eta_seconds=_eta(self._now.pending_positions, rate),
             user_metrics={**self._now.user_metrics, **shown},
+            left_out=self._left_out(event.metrics),
         )
+
+    def _left_out(self, metrics: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, int]]:
+        """The totals with what a window left out. The first window that leaves something out is warned of."""
+        totals = {name: dict(counts) for name, counts in self._now.left_out.items()}
+        for name, warnings in self.warnings.items():
+            values = metrics.get(name, {})
+            for metric, warning in warnings.items():
+                if count := values.get(metric, 0):
+                    counts = totals.setdefault(name, {})
+                    if metric not in counts:
+                        _logger.warning("%s: %s", name, printable(warning.format_map(values)))
+                    counts[metric] = counts.get(metric, 0) + count
+        return totals
 
     def _scaled(self, fact: Scaled) -> None:
         if fact.operator in self._operators:

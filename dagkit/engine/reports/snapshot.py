@@ -153,6 +153,8 @@ class RunSnapshot(_Part):
     """The servers that do not answer the driver's process, each in a sentence; first those away for longest."""
     user_metrics: Mapping[str, Mapping[str, float | int | str | None]] = {}
     """The metrics that operators declare, by operator; only those that are numbers or texts."""
+    left_out: Mapping[str, Mapping[str, int]] = {}
+    """What operators left out in this launch, as they count it, by operator and metric; without zeros."""
     error: RunError | None = None
 
     @property

@@ -57,6 +57,15 @@ class Broken(NamedTuple):
     """What the reader raises if its output `rejected` is not connected."""
 
 
+class Ignored(NamedTuple):
+    """Fields of records that were not read, since the type of the records does not name them."""
+
+    values: int
+    """How many values they had in the records; a null is none."""
+    names: Sequence[str]
+    """Some of the fields."""
+
+
 class ReaderContext(_Of[T], BaseModel, ABC):
     """Reads the records of a block. The type parameter is the type of a record."""
 
@@ -78,19 +87,19 @@ class ReaderContext(_Of[T], BaseModel, ABC):
     @abstractmethod
     def batches(
         self, stream: Seekable, block: Block, tracker: Tracker
-    ) -> Iterator[Batch[Record[T]] | Rejected | Broken]:
+    ) -> Iterator[Batch[Record[T]] | Rejected | Broken | Ignored]:
         """Yield the records of the range that the tracker grants, claimed, and what is rejected between them.
 
         A batch is valid until the next one is requested. The last claim, at the end of the block, marks all of it as
         read. The reader of the block decides what happens to a `Rejected`, and raises the failure of a `Broken`
-        unless it can reject these bytes.
+        unless it can reject these bytes; it counts what was `Ignored`.
         """
 
     def batches_of(
         self,
         content: bytearray,  # noqa: ARG002 - for overrides
         block: Block,  # noqa: ARG002 - as above
-    ) -> Iterator[Batch[Record[T]] | Rejected | Broken] | None:
+    ) -> Iterator[Batch[Record[T]] | Rejected | Broken | Ignored] | None:
         """Yield the records of a small file whose whole content is given, as `batches` does; None if it cannot."""
         return None
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from pydantic import model_validator
 
 from dagkit import Block, Listed
+from dagkit_operators.contexts.reader_context import Ignored
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.formats.line_format import LineFormat, RowRefused, one_batch
 from dagkit_operators.formats.parts import Part
-from dagkit_operators.formats.record_types import reason_of
+from dagkit_operators.formats.record_types import names_read, reason_of
 from dagkit_operators.formats.tabular import Made, Places, as_text
-from dagkit_operators.native.json_members import columns_of
+from dagkit_operators.native.json_members import columns_of, others_of
 from dagkit_operators.payloads import Rejected
 
 if TYPE_CHECKING:
@@ -29,8 +30,9 @@ class NotObjects(RowRefused):
 class JsonLinesContext(LineFormat):
     """Reads JSON lines: one object a line, in UTF-8 unless `encoding` is set. Empty lines are skipped.
 
-    With a `record_type` or `types`, many lines are parsed at once, and other fields of the objects are ignored.
-    Without, or if a field has a type that Arrow lacks, each line is parsed by Python.
+    With a `record_type` or `types`, many lines are parsed at once. Other fields of the objects are not read, and the
+    reader counts their values, unless `columns` selects the fields. Without types, or if a field has a type that Arrow
+    lacks, each line is parsed by Python.
     """
 
     @model_validator(mode="after")
@@ -56,13 +58,14 @@ class JsonLinesContext(LineFormat):
         declared = self.declared()
         return pa.schema([(name, declared[name]) for name in self.needed([*declared], "")] if self.is_typed else [])
 
-    def batch_of(self, part: Part, schema: "pa.Schema") -> "pa.RecordBatch":
+    def batch_of(self, part: Part, schema: "pa.Schema") -> "tuple[pa.RecordBatch, Ignored | None]":
         import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
         import pyarrow.json as pa_json  # noqa: PLC0415
 
-        batch = columns_of(part.data, len(part), schema)
-        if batch is not None:
-            return one_batch(pa.Table.from_batches([batch]), len(part))
+        read = columns_of(part.data, len(part), schema)
+        if read is not None:
+            batch, others = read
+            return one_batch(pa.Table.from_batches([batch]), len(part)), self._ignored(*others)
         if not _are_objects(part):
             raise NotObjects("the line is not a JSON object")
         options = pa_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
@@ -71,14 +74,30 @@ class JsonLinesContext(LineFormat):
             table = pa_json.read_json(pa.BufferReader(part.data), reading, options)
         except pa.ArrowException as fault:
             raise RowRefused(reason_of(fault).removesuffix(" in row 0")) from None
-        return one_batch(table, len(part))
+        return one_batch(table, len(part)), self._others(part, schema)
+
+    def _others(self, part: Part, schema: "pa.Schema") -> Ignored | None:
+        """The fields of objects that Arrow has parsed, other than those of a schema."""
+        if self.columns:
+            return None
+        others = others_of(part.data, schema.names)
+        if others is not None:
+            return self._ignored(*others)
+        known = set(schema.names)
+        members = [member for line in part for member in json.loads(line, object_pairs_hook=list)]
+        names = [name for name, member in members if name not in known and member is not None]
+        return self._ignored(len(names), names)
+
+    def _ignored(self, values: int, names: Sequence[str]) -> Ignored | None:
+        """Fields that were not read, unless `columns` says that no other ones are to be read."""
+        return Ignored(values, [*dict.fromkeys(names)]) if values and not self.columns else None
 
     def parsed(self, block: Block, part: Part, schema: "pa.Schema") -> Iterator[Made]:
         if not len(schema):
             yield from self._by_python(block, part)
             return
         try:
-            batch = self.batch_of(part, schema)
+            batch, ignored = self.batch_of(part, schema)
         except NotObjects:
             for one in _trimmed(part, self.blank):
                 yield from super().parsed(block, one, schema)
@@ -86,25 +105,34 @@ class JsonLinesContext(LineFormat):
             yield from self._one_by_one(block, part, schema, str(fault))
         else:
             yield from self.made(block, batch, Places(part.starts, part))
+            if ignored is not None:
+                yield ignored
 
     def _by_python(self, block: Block, part: Part) -> Iterator[Made]:
         """The records of lines, each parsed by itself."""
-        maker, starts = self.maker(), part.starts()
+        maker, starts, known = self.maker(), part.starts(), names_read(self.record_type)
         records: list[Any] = []
+        others: list[str] = []
         places: list[int] = []
         for start, line in zip(starts, part, strict=True):
             if not line.strip(self.blank):
                 continue
             try:
-                row = self._projected(json.loads(line.removeprefix(_MARK) if start == 0 else line))
+                whole = json.loads(line.removeprefix(_MARK) if start == 0 else line)
+                row = self._projected(whole)
                 record = row if maker.validated is None else maker.validated(row)
             except (ValueError, RecursionError) as fault:
                 yield Rejected(block.path, start, as_text(line), reason_of(fault))
             else:
                 records.append(record)
                 places.append(start)
+                if known is not None and isinstance(whole, dict):
+                    others += [name for name in whole.keys() - known if whole[name] is not None]
         if records:
             yield self.records(block, Listed(records, lambda: places))
+        ignored = self._ignored(len(others), sorted(others))
+        if ignored is not None:
+            yield ignored
 
     def _projected(self, row: Any) -> Any:
         """The columns of a record."""

@@ -10,7 +10,7 @@ from dagkit import Block
 from dagkit_operators.contexts.encodings import UTF_8, encoding_of
 from dagkit_operators.contexts.line_contexts import ReadAheadLineReaderContext
 from dagkit_operators.contexts.lines import LONGEST_LINE
-from dagkit_operators.contexts.reader_context import Tracker
+from dagkit_operators.contexts.reader_context import Ignored, Tracker
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.formats.parts import Part
 from dagkit_operators.formats.record_types import reason_of
@@ -81,11 +81,13 @@ class LineFormat(TabularContext):
     def parsed(self, block: Block, part: Part, schema: "pa.Schema") -> Iterator[Made]:
         """The records of rows, and the rows that make none."""
         try:
-            batch = self.batch_of(part, schema)
+            batch, ignored = self.batch_of(part, schema)
         except RowRefused as fault:
             yield from self._one_by_one(block, part, schema, str(fault))
         else:
             yield from self.made(block, batch, Places(part.starts, part))
+            if ignored is not None:
+                yield ignored
 
     def _one_by_one(self, block: Block, part: Part, schema: "pa.Schema", reason: str) -> Iterator[Made]:
         """Find the rows that cannot be parsed by halving, since Arrow reports no positions."""
@@ -101,8 +103,8 @@ class LineFormat(TabularContext):
         """The columns that are read of a file, with their types."""
 
     @abstractmethod
-    def batch_of(self, part: Part, schema: "pa.Schema") -> "pa.RecordBatch":
-        """Parse rows. Raise RowRefused unless each of them makes exactly one."""
+    def batch_of(self, part: Part, schema: "pa.Schema") -> "tuple[pa.RecordBatch, Ignored | None]":
+        """Parse rows, and count the fields that are not read. Raise RowRefused unless each row makes one record."""
 
 
 def one_batch(table: "pa.Table", rows: int) -> "pa.RecordBatch":

@@ -57,6 +57,19 @@ def fields_of(record_type: type) -> Mapping[str, FieldType]:
     return {name: _field_type(hints[name]) for name in names}
 
 
+@lru_cache(maxsize=256)
+def names_read(record_type: type | None) -> frozenset[str] | None:
+    """The names under which a record type looks for its fields; None if it takes every name, as dicts do."""
+    if record_type is None:
+        return None
+    names = set(fields_of(record_type))
+    for field in getattr(record_type, "model_fields", {}).values():
+        aliases = [field.alias, *getattr(field.validation_alias, "choices", [field.validation_alias])]
+        names |= {getattr(alias, "path", [alias])[0] for alias in aliases if alias is not None}
+    keeps_others = getattr(record_type, "model_config", {}).get("extra") == "allow"
+    return None if keeps_others else frozenset(names)
+
+
 def checked_fields_of(record_type: type | None) -> Mapping[str, FieldType]:
     """The fields of a property's record type; empty without one. Raise ValueError if the class has none."""
     try:

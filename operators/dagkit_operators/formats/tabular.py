@@ -10,7 +10,7 @@ from dagkit import Batch, Block, Column, Listed
 from dagkit.errors import did_you_mean
 from dagkit.schema.columns import TEXT_ERRORS
 from dagkit.urls import shown
-from dagkit_operators.contexts.reader_context import Broken, ReaderContext, records_of
+from dagkit_operators.contexts.reader_context import Broken, Ignored, ReaderContext, records_of
 from dagkit_operators.filesystem.bad_files import BadFile
 from dagkit_operators.formats.record_types import FieldType, Maker, arrow_type, checked_fields_of, maker_of
 from dagkit_operators.formats.rows import Rows
@@ -20,7 +20,7 @@ from dagkit_operators.payloads import Record, Rejected
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Made = Batch[Record[Any]] | Rejected | Broken
+Made = Batch[Record[Any]] | Rejected | Broken | Ignored
 NUMBER = "dagkit row number"
 """The name of the column that numbers the rows while some are dropped."""
 

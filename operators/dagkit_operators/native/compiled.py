@@ -7,7 +7,6 @@ from ctypes import c_char_p, c_int32, c_int64, c_uint8, c_uint32, c_void_p
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from dagkit.native_libraries import content_of, library_at, other_platform, own_platform
 
@@ -64,19 +63,20 @@ def opened(path: Path) -> Compiled | None:
 
 
 @cache
-def json_members() -> Callable[..., int] | None:
-    """The function of `json_members.c` of this installation, if it has it."""
+def json_members() -> ctypes.CDLL | None:
+    """The functions of `json_members.c` of this installation, if it has them."""
     return members_in(JSON_LIBRARY)
 
 
-def members_in(path: Path) -> Callable[..., int] | None:
-    """The function of a library; None unless it loads here and was compiled from the `json_members.c` here."""
-    members: Any = getattr(_loaded(path, JSON_SOURCE), "dagkit_members", None)
-    if members is not None:
-        members.argtypes = c_void_p, c_int64, c_int64, c_void_p, c_int64
-        members.restype = c_int32
-    found: Callable[..., int] | None = members
-    return found
+def members_in(path: Path) -> ctypes.CDLL | None:
+    """The functions of a library; None unless it loads here and was compiled from the `json_members.c` here."""
+    library = _loaded(path, JSON_SOURCE)
+    if library is not None:
+        library.dagkit_members.argtypes = c_void_p, c_int64, c_int64, c_void_p, c_int64, c_void_p
+        library.dagkit_members.restype = c_int32
+        library.dagkit_others.argtypes = c_void_p, c_int64, c_void_p, c_int64, c_void_p
+        library.dagkit_others.restype = c_int32
+    return library
 
 
 @cache

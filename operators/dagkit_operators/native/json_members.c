@@ -1,7 +1,7 @@
 /* Copies the values of some members of JSON objects, one object a line, to a column for each member.
 
    All members are checked as strictly as a parser checks them. Whatever is not plain JSON of a common form is left to a
-   parser. */
+   parser. Members that no column is named after are counted, also in what a parser has read. */
 
 #include <stdint.h>
 #include <string.h>
@@ -18,6 +18,7 @@ const uint32_t dagkit_source = SOURCE;
 
 #define DEEPEST 32 /* values within values */
 #define LONGEST 64 /* characters of a number */
+#define MOST_NAMES 8 /* of members without a column */
 
 typedef const uint8_t *place; /* the functions return the place after what they read; NULL: leave it to the parser */
 
@@ -198,8 +199,29 @@ static int copied(struct column *column, int64_t line, place at, place after, in
     return 1;
 }
 
+/* The members that no column is named after: how many have a value, and the first different names. */
+struct others {
+    int64_t count;
+    int64_t names;
+    place name[MOST_NAMES];
+    int64_t length[MOST_NAMES];
+};
+
+static void note_other(struct others *others, place name, int64_t length)
+{
+    others->count++;
+    if (others->names == MOST_NAMES)
+        return;
+    for (int64_t index = 0; index < others->names; index++)
+        if (others->length[index] == length && !memcmp(others->name[index], name, length))
+            return;
+    others->name[others->names] = name;
+    others->length[others->names++] = length;
+}
+
 /* From the start of an object to after it. */
-static place after_object(place at, place end, int64_t line, struct column *columns, int64_t count)
+static place after_object(
+    place at, place end, int64_t line, struct column *columns, int64_t count, struct others *others)
 {
     if (at == end || *at != '{')
         return NULL;
@@ -211,7 +233,8 @@ static place after_object(place at, place end, int64_t line, struct column *colu
         int escapes = 0;
         if (at == end || *at != '"' || !(at = after_text(name, end, &escapes)) || escapes)
             return NULL;
-        struct column *column = named(columns, count, name, at - name - 1);
+        const int64_t length = at - name - 1;
+        struct column *column = named(columns, count, name, length);
         at = after_blanks(at, end);
         if (at == end || *at != ':')
             return NULL;
@@ -222,6 +245,8 @@ static place after_object(place at, place end, int64_t line, struct column *colu
             at = after_value(value, end, 0);
         if (!at || (column && !copied(column, line, value, at, escapes)))
             return NULL;
+        if (!column && *value != 'n')
+            note_other(others, name, length);
         at = after_blanks(at, end);
         if (at == end)
             return NULL;
@@ -233,7 +258,8 @@ static place after_object(place at, place end, int64_t line, struct column *colu
 }
 
 /* Fills the columns from so many objects, each with a line end. Returns 0 if the bytes are left to a parser. */
-int32_t dagkit_members(place at, int64_t length, int64_t lines, struct column *columns, int64_t count)
+int32_t dagkit_members(
+    place at, int64_t length, int64_t lines, struct column *columns, int64_t count, struct others *others)
 {
     const place end = at + length;
     for (int64_t column = 0; column < count; column++)
@@ -241,7 +267,7 @@ int32_t dagkit_members(place at, int64_t length, int64_t lines, struct column *c
     for (int64_t line = 0; line < lines; line++) {
         for (int64_t column = 0; column < count; column++)
             columns[column].starts[line + 1] = -1;
-        if (!(at = after_object(at, end, line, columns, count)))
+        if (!(at = after_object(at, end, line, columns, count, others)))
             return 0;
         for (int64_t column = 0; column < count; column++)
             if (columns[column].starts[line + 1] < 0) {
@@ -254,4 +280,86 @@ int32_t dagkit_members(place at, int64_t length, int64_t lines, struct column *c
             return 0;
     }
     return at == end;
+}
+
+/* From after the first quote to after the last one, of a text that a parser has accepted. */
+static place after_accepted_text(place at, place end, int *escapes)
+{
+    for (;; at += 2) {
+#if defined(__SSE2__)
+        const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\');
+        for (; end - at >= 16; at += 16) {
+            const __m128i held = _mm_loadu_si128((const __m128i *)at);
+            const int bits = _mm_movemask_epi8(_mm_or_si128(_mm_cmpeq_epi8(held, quote), _mm_cmpeq_epi8(held, backslash)));
+            if (bits) {
+                at += __builtin_ctz((unsigned)bits);
+                break;
+            }
+        }
+#endif
+        while (at < end && *at != '"' && *at != '\\')
+            at++;
+        if (at < end && *at == '"')
+            return at + 1;
+        if (end - at < 2)
+            return NULL;
+        *escapes = 1;
+    }
+}
+
+/* From after a bracket or a brace to after the one that closes it, in JSON that a parser has accepted. */
+static place after_accepted_values(place at, place end)
+{
+    int escapes = 0;
+    for (int64_t depth = 1; depth; at++) {
+        if (at == end)
+            return NULL;
+        if (*at == '"') {
+            if (!(at = after_accepted_text(at + 1, end, &escapes)))
+                return NULL;
+            at--;
+        } else if (*at == '{' || *at == '[')
+            depth++;
+        else if (*at == '}' || *at == ']')
+            depth--;
+    }
+    return at;
+}
+
+/* Counts the members that no column is named after, of objects that a parser has accepted. Returns 0 if only a parser can
+   find them, as names with escapes. */
+int32_t dagkit_others(place at, int64_t length, struct column *columns, int64_t count, struct others *others)
+{
+    const place end = at + length;
+    while ((at = memchr(at, '{', end - at))) { /* of a line */
+        at = after_blanks(at + 1, end);
+        while (at < end && *at == '"') {
+            const place name = at + 1;
+            int escapes = 0;
+            if (!(at = after_accepted_text(name, end, &escapes)) || escapes)
+                return 0;
+            const int64_t name_length = at - name - 1;
+            at = after_blanks(at, end);
+            if (at == end || *at != ':')
+                return 0;
+            at = after_blanks(at + 1, end);
+            if (at < end && *at != 'n' && !named(columns, count, name, name_length))
+                note_other(others, name, name_length);
+            if (at < end && *at == '"')
+                at = after_accepted_text(at + 1, end, &escapes);
+            else if (at < end && (*at == '{' || *at == '['))
+                at = after_accepted_values(at + 1, end);
+            else
+                while (at < end && *at != ',' && *at != '}')
+                    at++;
+            if (!at)
+                return 0;
+            at = after_blanks(at, end);
+            if (at < end && *at == ',')
+                at = after_blanks(at + 1, end);
+        }
+        if (at == end || *at++ != '}')
+            return 0;
+    }
+    return 1;
 }

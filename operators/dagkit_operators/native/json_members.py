@@ -1,7 +1,8 @@
 """Columns of members of JSON objects, in compiled C. Without it, and for other JSON, a parser is necessary."""
 
-from ctypes import Structure, addressof, c_char_p, c_int64, c_void_p
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from ctypes import Structure, addressof, c_char_p, c_int64, c_void_p, string_at
+from typing import TYPE_CHECKING, NamedTuple
 
 from dagkit_operators.native.compiled import json_members
 
@@ -12,6 +13,8 @@ if TYPE_CHECKING:  # Arrow is not loaded when only compiling
 
 MOST = 2**31 - 1
 """The most bytes that are read at a time: Arrow's 32-bit offsets address them."""
+MOST_NAMES = 8
+"""The most names of other members, as in `json_members.c`."""
 
 
 class _Column(Structure):
@@ -27,8 +30,49 @@ class _Column(Structure):
     )
 
 
-def columns_of(data: "Bytes", lines: int, schema: "pa.Schema") -> "pa.RecordBatch | None":
-    """The members that a schema names, of JSON objects, one a line. A missing one is null.
+class _Others(Structure):
+    """The members that no column is named after, as `json_members.c` declares them."""
+
+    _fields_ = (
+        ("count", c_int64),
+        ("names", c_int64),
+        ("name", c_void_p * MOST_NAMES),
+        ("length", c_int64 * MOST_NAMES),
+    )
+
+
+class Others(NamedTuple):
+    """The members that no column is named after."""
+
+    values: int
+    """How many values they have; a null is none."""
+    names: Sequence[str]
+    """The first different names."""
+
+    @classmethod
+    def of(cls, found: _Others) -> "Others":
+        """What C found in bytes that still exist: the names are read there."""
+        places = zip(found.name[: found.names], found.length[: found.names], strict=True)
+        return cls(found.count, [string_at(*place).decode(errors="replace") for place in places])
+
+
+def others_of(data: "Bytes", names: Sequence[str]) -> Others | None:
+    """The members not named, of JSON objects that a parser has accepted; None if a parser must find them."""
+    import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
+
+    library = json_members()
+    if library is None:
+        return None
+    columns, others, source = (_Column * len(names))(), _Others(), pa.py_buffer(data)
+    for column, name in zip(columns, names, strict=True):
+        column.name = text = name.encode(errors="surrogateescape")
+        column.length = len(text)
+    found = library.dagkit_others(source.address, len(data), addressof(columns), len(columns), addressof(others))
+    return Others.of(others) if found else None
+
+
+def columns_of(data: "Bytes", lines: int, schema: "pa.Schema") -> "tuple[pa.RecordBatch, Others] | None":
+    """The members that a schema names, of JSON objects, one a line, and the others. A missing one is null.
 
     None unless all are JSON of a common form with values of these types. That does not mean that they are broken.
     """
@@ -36,8 +80,8 @@ def columns_of(data: "Bytes", lines: int, schema: "pa.Schema") -> "pa.RecordBatc
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.compute as pc  # noqa: PLC0415
 
-    members, kinds = json_members(), [_kind_of(field.type) for field in schema]
-    if members is None or not all(kinds) or len(data) > MOST:
+    library, kinds = json_members(), [_kind_of(field.type) for field in schema]
+    if library is None or not all(kinds) or len(data) > MOST:
         return None
     columns, texts = (_Column * len(kinds))(), []
     for column, name, kind in zip(columns, schema.names, kinds, strict=True):
@@ -47,8 +91,9 @@ def columns_of(data: "Bytes", lines: int, schema: "pa.Schema") -> "pa.RecordBatc
         column.length, column.kind = len(text), ord(kind)
         column.texts, column.starts, column.known = (buffer.address for buffer in buffers)
         texts.append((made, buffers))
-    source = pa.py_buffer(data)
-    if not members(source.address, len(data), lines, addressof(columns), len(columns)):
+    source, others = pa.py_buffer(data), _Others()
+    places = addressof(columns), len(columns), addressof(others)
+    if not library.dagkit_members(source.address, len(data), lines, *places):
         return None
     arrays = []
     for field, ((_, _, known), buffers) in zip(schema, texts, strict=True):
@@ -58,7 +103,7 @@ def columns_of(data: "Bytes", lines: int, schema: "pa.Schema") -> "pa.RecordBatc
             arrays.append(values if field.type == pa.string() else pc.cast(values, field.type))
         except pa.ArrowInvalid:  # a number that the type cannot hold
             return None
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema), Others.of(others)
 
 
 def _kind_of(kind: "pa.DataType") -> str:

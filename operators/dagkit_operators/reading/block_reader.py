@@ -10,7 +10,7 @@ from dagkit import Batch, Block, InputPort, OutputPort, SplittableOperator, auto
 from dagkit.ranges import OffsetRange, SequentialRestrictionTracker
 from dagkit_operators.compression.codec import codec_of, codec_of_content
 from dagkit_operators.compression.opening import is_of_content
-from dagkit_operators.contexts.reader_context import Broken, Tracker
+from dagkit_operators.contexts.reader_context import Broken, Ignored, Tracker
 from dagkit_operators.filesystem.snapshot import whole_content
 from dagkit_operators.following import FollowsBacklog
 from dagkit_operators.payloads import VALUE, Record, Rejected
@@ -72,7 +72,7 @@ class BlockReader(FollowsBacklog, Reader[T], SplittableOperator[Block], Generic[
         return None if made is None else self._sent_whole(element, made)
 
     def _sent_whole(
-        self, element: Block, made: Iterator[Batch[Record[T]] | Rejected | Broken]
+        self, element: Block, made: Iterator[Batch[Record[T]] | Rejected | Broken | Ignored]
     ) -> Iterator[Batch[Record[T]]]:
         for batch in self.converted(element, made):
             yield self.timed(element.path, batch, batch.column(VALUE))

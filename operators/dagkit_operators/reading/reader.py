@@ -3,7 +3,7 @@
 import hashlib
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any, Generic, Literal, Self, cast
@@ -18,7 +18,7 @@ from dagkit_operators.compression.codec import Codec, Compression, CompressionBr
 from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.compression.opening import FOUND_AGAIN, codec_of_block, content_of, facts_of, is_of_content
 from dagkit_operators.contexts.lines import CHUNK_SIZE
-from dagkit_operators.contexts.reader_context import Broken, ReaderContext, Tracker, records_of, unsplittable
+from dagkit_operators.contexts.reader_context import Broken, Ignored, ReaderContext, Tracker, records_of, unsplittable
 from dagkit_operators.filesystem.access import Found, Seekable
 from dagkit_operators.filesystem.bad_files import is_bad_file
 from dagkit_operators.filesystem.block_sizes import block_size_of
@@ -31,6 +31,14 @@ from dagkit_operators.reading.timed_files import TimedFiles
 
 T = TypeVar("T", default=Any)
 _log = logging.getLogger(__name__)
+MOST_NAMES = 8
+"""The most ignored fields that a metric names."""
+
+
+def first_names(lists: Sequence[str]) -> str:
+    """The first different names of several lists, whose names are separated by commas."""
+    names = [*dict.fromkeys(name for names in lists for name in names.split(", ") if name)]
+    return ", ".join([*names[:MOST_NAMES], *["…"] * (len(names) > MOST_NAMES)])
 
 
 class Reader(TimedFiles, Generic[T]):
@@ -46,6 +54,15 @@ class Reader(TimedFiles, Generic[T]):
     rejected = OutputPort(Rejected)
     records_dropped = auto_metric(0)
     """Records of which a conversion made None, and which were dropped."""
+    fields_ignored = auto_metric(
+        0,
+        warning="{fields_ignored:,} values were not read, since the type of the records does not name their fields: "
+        "{names_ignored}\n  help: add the fields to record_type or types to read them; to leave out all other fields, "
+        "without a count, set columns",
+    )
+    """Values in records whose fields the type of the records does not name; a null is no value."""
+    names_ignored = auto_metric("", aggregators=[first_names])
+    """Some of these fields."""
 
     reader_context: ReaderContext[Any] = Field(default=...)
     """How the bytes of a block become records."""
@@ -250,7 +267,7 @@ class Reader(TimedFiles, Generic[T]):
             yield stream if codec is None else content_of(stream, block, codec, self._indexes, self.get_fs_instance())
 
     def converted(
-        self, block: Block, made: Iterable[Batch[Record[T]] | Rejected | Broken]
+        self, block: Block, made: Iterable[Batch[Record[T]] | Rejected | Broken | Ignored]
     ) -> Iterator[Batch[Record[T]]]:
         """Convert the records that a context made. What the context or the conversion rejects goes to `rejected`."""
         conversion = Conversion(block.path, self.convert_to_record, self.reject, self._drop)
@@ -261,6 +278,9 @@ class Reader(TimedFiles, Generic[T]):
                 if not self.rejected.is_connected:
                     raise one.failure
                 self.rejected.emit(one.rejected)
+            elif isinstance(one, Ignored):
+                self.fields_ignored += one.values
+                self.names_ignored = first_names([self.names_ignored, ", ".join(one.names)])
             elif self.converts:
                 column = one.column(VALUE)
                 yield records_of(block, conversion.of(column, self.reader_context.contents(column)))

@@ -269,7 +269,7 @@ def test_a_remote_file_is_explained(source, dagkit, launch, files):
     assert [(now["state"], now["reason"]) for now in document["now"]] == [("seen", "")]
     (reading,) = document["readings"]
     assert (sum(window["bytes"] for window in reading["windows"]), reading["taken_by"], reading["pending"]) == (8, 1, 0)
-    assert "  no window has taken it yet" not in of("explain", path).out.splitlines()
+    assert "no committed window has taken it" not in of("explain", path).out
     (recorded,) = dagkit("files", "explain", "place", path, "--json").document["readings"]
     assert recorded["source"] == reading["source"]
     assert {file["state"] for file in of("ls", "--json").document["files"]} == {"seen"}
@@ -374,3 +374,18 @@ def test_a_file_that_was_set_aside_is_quarantined_until_it_is_given_up(source, d
     dagkit("work", "give-up", "app.py", bad, "--path", "place", "--at-launch")
     launch()
     assert states(ls("ls", "--json"))["b.txt"] == ("seen", "")
+
+
+def test_a_file_waits_as_a_whole_until_a_window_that_read_it_is_committed(dagkit, write):
+    write(
+        "app.py",
+        f"""{HEAD}
+    splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={{"files": ["in"]}}, block_size=4))
+    splitter >> dag.add_operator("Reader", LineReader()) >> dag.add_operator("Check", Map(lambda record: 1 // 0))
+""",
+    )
+    write("in/a.txt", "one\ntwo\nthree\n")
+    assert dagkit("launch", "app.py", "--once", "--reference").code != 0
+    explained = dagkit("files", "explain", "app.py", "in/a.txt")
+    assert "  no committed window has taken it yet; one that runs may read it" in explained.out.splitlines()
+    assert "  14 bytes waits" in explained.out.splitlines()

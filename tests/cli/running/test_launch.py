@@ -291,3 +291,28 @@ def test_the_token_of_a_connect_server_is_neither_printed_nor_written(dagkit, wr
     written = [file.read_bytes() for file in folder.rglob("*") if file.is_file()]
     assert any(b"starting Spark at sc://127.0.0.1:" in content for content in written)
     assert not any(b"planted" in content for content in [(answer.out + answer.err).encode(), *written])
+
+
+LOADING = """
+from dagkit import *
+from dagkit_operators import FileSplitterInput, JsonLinesContext, JsonLinesReader
+
+class App(StreamingApplication):
+    def populate_dag(self, dag, conf):
+        splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}, block_size=20))
+        splitter >> dag.add_operator("Reader", JsonLinesReader(reader_context=JsonLinesContext(types={"id": "int64"})))
+"""
+
+
+def test_fields_that_no_type_names_are_warned_of_once_and_counted_in_the_summary(dagkit, write, caplog):
+    write("loading.py", LOADING)
+    write("in/a.jsonl", '{"id": 1, "city": "Rome"}\n{"id": 2, "zip": 5}\n{"id": 3}\n')
+    first = dagkit("launch", "loading.py", "--once", "--reference")
+    assert "\nReader: 2 left out (fields_ignored)\n" in first.out
+    (warning,) = [record.getMessage() for record in caplog.records if "does not name" in record.getMessage()]
+    assert warning.startswith(
+        "Reader: 2 values were not read, since the type of the records does not name their fields:"
+    )
+    assert "city, zip" in warning
+    assert "2 left out (fields_ignored)" in dagkit("status", "loading.py").out
+    assert dagkit("launch", "loading.py", "--once", "--reference", "--json").document["left_out"] == {}

@@ -659,3 +659,37 @@ def test_a_json_line_that_is_no_object_is_rejected_also_without_types(tmp_path):
     records, rejected = read(JsonLinesContext(), content, tmp_path)
     assert records == [{"a": 1}, {"a": None}]
     assert rejected == [(place, "the line is not a JSON object") for place in (9, 14, 16, 23)]
+
+
+@dataclass
+class Tagged:
+    id: int
+    of: dict[str, int]
+
+
+@pytest.mark.parametrize(
+    ("context", "first"),
+    [
+        (JsonLinesContext(record_type=TripRow), {"id": 1, "name": "a", "price": 2.5}),
+        (JsonLinesContext(record_type=TripRow), {"id": 1, "name": 'a"', "price": 2.5}),
+        (JsonLinesContext(types={"id": "int64"}, where=value.field("id") > 0), {"id": 1}),
+        (JsonLinesContext(record_type=Tagged), {"id": 1, "of": {"a": 1}}),
+    ],
+    ids=["in C", "by Arrow", "with types and a condition", "by Python"],
+)
+@pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "not compiled"])
+def test_values_of_fields_that_the_type_does_not_name_are_counted_by_window_and_named(
+    context, first, compiled, tmp_path, monkeypatch
+):
+    if not compiled:
+        monkeypatch.setattr("dagkit_operators.native.json_members.json_members", lambda: None)
+    rows = [{**first, "city": "Rome", "zip": None}, {**first, "zip": [{"city": 1}]}, first]
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    reader = Alone(JsonLinesReader(reader_context=context))
+    reader.work(Block(0, str(path), 0, path.stat().st_size))
+    assert len(reader.sent()) == 3
+    assert (reader.metrics["fields_ignored"], reader.metrics["names_ignored"]) == (2, "city, zip")
+    chosen = Alone(JsonLinesReader(reader_context=context.model_copy(update={"columns": ("id",), "record_type": None})))
+    chosen.work(Block(0, str(path), 0, path.stat().st_size))
+    assert chosen.metrics["fields_ignored"] == 0

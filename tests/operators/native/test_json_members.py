@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dagkit_operators.native import json_members
 from dagkit_operators.native.compiled import JSON_LIBRARY, JSON_SOURCE, members_in
-from dagkit_operators.native.json_members import columns_of
+from dagkit_operators.native.json_members import columns_of, others_of
 from hatch_build import MISSING, can_compile, compile_library
 
 pytestmark = pytest.mark.skipif(not can_compile(), reason=MISSING)
@@ -32,7 +32,8 @@ def _way(request, tmp_path_factory):
 
 
 def read(text: bytes, schema: pa.Schema = SCHEMA) -> pa.RecordBatch | None:
-    return columns_of(np.frombuffer(text, np.uint8), len(text.splitlines()), schema)
+    found = columns_of(np.frombuffer(text, np.uint8), len(text.splitlines()), schema)
+    return None if found is None else found[0]
 
 
 def by_arrow(text: bytes) -> pa.Table:
@@ -164,6 +165,7 @@ def test_no_byte_behind_the_end_is_read(rows, cut):
     held = np.frombuffer((ctypes.c_char * len(text)).from_address(base + mmap.PAGESIZE - len(text)), np.uint8)
     here, there = columns_of(held, len(rows), SCHEMA), columns_of(np.frombuffer(text, np.uint8), len(rows), SCHEMA)
     assert (here is None) == (there is None)
+    assert (others_of(held, "ab") is None) == (others_of(np.frombuffer(text, np.uint8), "ab") is None)
 
 
 def test_only_what_was_compiled_of_this_very_text_is_used(tmp_path):
@@ -172,3 +174,17 @@ def test_only_what_was_compiled_of_this_very_text_is_used(tmp_path):
     assert compile_library(tmp_path / "other.c", tmp_path / "other.so") is None
     assert members_in(tmp_path / "other.so") is None
     assert members_in(tmp_path / "absent.so") is None
+
+
+@given(
+    st.lists(st.dictionaries(st.text("ab\n", max_size=3), VALUES, max_size=4), min_size=1, max_size=3), st.booleans()
+)
+def test_members_without_a_column_are_counted_as_a_parser_finds_them(rows, spaced):
+    """Also by Python, if names have escapes."""
+    text = "".join(json.dumps(row, separators=(" , ", " : ") if spaced else (",", ":")) + "\n" for row in rows)
+    names = [name for row in rows for name, value in row.items() if value is not None and name not in ("a", "b")]
+    others = others_of(np.frombuffer(text.encode(), np.uint8), ["a", "b"])
+    if others is None:
+        assert any("\n" in name for row in rows for name in row)
+    else:
+        assert others == (len(names), [*dict.fromkeys(names)][:8])

@@ -142,7 +142,11 @@ def _lines_of(read: list[Reading]) -> Iterator[str]:
             by = f" by {printable(reading.finder)}" if reading.finder else ""
             where = f"window {reading.found_in[0]}" if reading.found_in else f"entry {reading.found_by} of its chain"
             yield f"  found{by} at {at}, in {where}"
-        yield f"  given to window {reading.taken_by}" if reading.taken_by else "  no window has taken it yet"
+        yield (
+            f"  given to window {reading.taken_by}"
+            if reading.taken_by
+            else "  no committed window has taken it yet; one that runs may read it"
+        )
         for block in reading.blocks:
             yield f"  block {block.number}: bytes {block.start}-{'' if block.end is None else block.end}"
         for window in reading.windows:
