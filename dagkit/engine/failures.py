@@ -92,6 +92,10 @@ class WindowLost(RunFailure):
     usual_help: ClassVar[str] = "launch again to resume after the last committed window"
 
 
+class WindowAbandoned(BaseException):
+    """Ends a window that runs in the driver between two records, when the driver ends. No operator catches it."""
+
+
 class WorkerDied(WindowLost):
     """The process that ran a part of a window ended: killed by a signal, out of memory, or stopped after a timeout."""
 

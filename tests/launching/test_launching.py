@@ -6,21 +6,23 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
-from dagkit import Config, Dag, DagContext, Until
+from dagkit import Config, Dag, DagContext, InputOperator, InputPort, Operator, OutputPort, Until
 from dagkit.clock import SystemClock
 from dagkit.engine.points import Point
-from dagkit.engine.reports.run_events import Committed, Ended, Resumed, RunEvent
+from dagkit.engine.reports.run_events import Committed, Draining, Ended, Resumed, RunEvent
 from dagkit.engine.reports.status_file import DriverRuns, read_status
 from dagkit.errors import DagkitError
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger, SequenceTaken
-from dagkit.testing import Crash, CrashAfter
+from dagkit.testing import Crash, CrashAfter, FakeClock
 from dagkit_operators import PartWriter
 from tests.launching.cast import LAST, Numbers, summed, summing
 from tests.patience import within
@@ -105,7 +107,7 @@ class Last(Operator):
     seen = State[list[int]](list)
     def process(self, item):
         self.seen.append(item)
-        time.sleep(60 if item > 3 and "lingers" in sys.argv else 0.02)
+        time.sleep(36000 if item > 3 and "lingers" in sys.argv else 0.02)
 
 def draw(dag, conf):
     dag.add_operator("Ticks", Ticks()) >> dag.add_operator("Last", Last())
@@ -324,3 +326,42 @@ def test_files_that_a_launch_leaves_incomplete_are_counted(tmp_path, monkeypatch
     assert "; 1 file is not complete, so not visible; the next launch continues it, and one with " in repr(stopped)
     done = launch(writing, until="once", machine=REFERENCE, path="app", durable=False)
     assert (done.incomplete, len(list(Path("out").iterdir())), "complete" in repr(done)) == (0, 1, False)
+
+
+class Pair(InputOperator):
+    """Sends two numbers in each window."""
+
+    output = OutputPort(int)
+
+    def emit_tuples(self) -> None:
+        self.output.emit(1)
+        self.output.emit(2)
+
+
+class Lingers(Operator):
+    """Interrupts the driver at each number, and is not done with the number before the launch has ended."""
+
+    input = InputPort(int)
+    received: ClassVar[list[int]] = []
+    has_ended: ClassVar[threading.Event] = threading.Event()
+
+    def process(self, item: int) -> None:
+        self.received.append(item)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        assert self.has_ended.wait(within(30))
+
+
+def test_an_interrupt_ends_a_launch_on_the_reference_between_two_records_if_its_window_takes_too_long():
+    clock = FakeClock()
+
+    def draw(dag: Dag, conf: Config) -> None:
+        dag.add_operator("Pair", Pair()) >> dag.add_operator("Lingers", Lingers())
+
+    def observe(event: RunEvent) -> None:
+        if isinstance(event, Draining):
+            clock.advance(seconds=60)
+        elif isinstance(event, Ended):
+            Lingers.has_ended.set()
+
+    launched = launch(draw, machine=REFERENCE, clock=clock, observers=[observe])
+    assert (Lingers.received, launched.window_id) == ([1], 0)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from threading import Event
 from typing import Any
 
 from dagkit.api.controls import Stamped, controls_in
@@ -28,7 +29,7 @@ from dagkit.engine.aside.watchdog import ended_without_progress
 from dagkit.engine.board.handover import SlotStanding
 from dagkit.engine.delivery.entries import serve_outputs
 from dagkit.engine.entrances import code_of, noting_item, operator_of
-from dagkit.engine.failures import failure_of, shown_record, spot_of
+from dagkit.engine.failures import WindowAbandoned, failure_of, shown_record, spot_of
 from dagkit.engine.files.publish import put_in_place
 from dagkit.engine.files.staging import Part, Staging
 from dagkit.engine.program.lower import keying_of, numbered, program_of
@@ -59,6 +60,7 @@ class ReferenceBackend:
     ) -> None:
         self.watch = watch
         """Called after each window with the items of each connected output; not for a window in a child process."""
+        self._closed = Event()
         self._board = board
         """Makes the board of a window; None: partitions hand no work over."""
         self.load(compilation)
@@ -79,7 +81,7 @@ class ReferenceBackend:
     def run(self, task: WindowTask) -> Answer:
         """Run one window in the thread of the caller, or in a child process if it may end its process."""
         board = None if self._board is None else self._board()
-        window = _Window(self.fused, self.program, task, board)
+        window = _Window(self.fused, self.program, task, board, self._closed)
         if not task.isolated:
             answer = window.run(self.order)
             if self.watch is not None:
@@ -96,14 +98,19 @@ class ReferenceBackend:
         put_in_place(files, application_path, durable=durable)
 
     def close(self) -> None:
-        """Do nothing: nothing runs between two windows."""
+        """End a window that runs in this process before its next record: its run raises WindowAbandoned."""
+        self._closed.set()
 
 
 class _Window:
     """One window that runs."""
 
-    def __init__(self, fused: Fused, program: Program, task: WindowTask, board: PlainBoard | None) -> None:
+    def __init__(
+        self, fused: Fused, program: Program, task: WindowTask, board: PlainBoard | None, closed: Event
+    ) -> None:
         self.board = board
+        self.closed = closed
+        """Set when the window is abandoned."""
         self.fused = fused
         self.program = program
         self.task = task
@@ -143,7 +150,8 @@ class _Window:
         stages = output_files(type(configured)) or external_outputs(type(configured))
         place = self.task.staging if stages else None
         staging = None if place is None else Staging(place, index)
-        partition = OnePartition.started(name, configured, kept, led, staging, types=self.program.types.get(name))
+        types = self.program.types.get(name)
+        partition = OnePartition.started(name, configured, kept, led, staging, types=types, closed=self.closed)
         serve_outputs(staging, name, partition.operator)
         return partition
 
@@ -153,6 +161,9 @@ class _Window:
         began, cpu_nanos = time.monotonic(), time.thread_time_ns()
         try:
             self._run(self.fused.graph.by_name[name], index, partition)
+        except WindowAbandoned:
+            partition.abandon(self.task.window_id)
+            raise
         except Exception as error:
             partition.abandon(self.task.window_id)
             failed = operator_of(error)

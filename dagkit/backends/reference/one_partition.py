@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby, repeat
+from threading import Event
 from typing import Any, NamedTuple
 
 from dagkit.api.controls import Delivery, Stamped
@@ -16,6 +17,7 @@ from dagkit.api.running import Context
 from dagkit.api.state import KeyedState, declared_state
 from dagkit.backends.reference.plain_reading import PlainReading
 from dagkit.engine.entrances import code_of, failing_among, note
+from dagkit.engine.failures import WindowAbandoned
 from dagkit.engine.files.staging import Staging
 from dagkit.engine.program.program import Keying
 from dagkit.engine.worker.finalizers import ReportedFinalizer
@@ -84,6 +86,8 @@ class OnePartition:
     panes: dict[str, SavedState] = field(default_factory=dict)
     moves: int = 0
     """How often it turned to another item."""
+    closed: Event = field(default_factory=Event)
+    """Set when its window is abandoned."""
     open: ExitStack = field(default_factory=ExitStack)
     """The calls that are due at the end: `deactivate` and `teardown`."""
 
@@ -97,9 +101,10 @@ class OnePartition:
         staging: Staging | None = None,
         *,
         types: Bindings | None = None,
+        closed: Event | None = None,
     ) -> "OnePartition":
         """Return a partition with a new instance. It keeps the items of connected outputs and drops those of others."""
-        partition = cls(name, live(configured, kept, types), staging)
+        partition = cls(name, live(configured, kept, types), staging, closed=closed or Event())
         partition.operator._services["item_origin"] = partition._item_origin  # noqa: SLF001 - served as by the engine
         for port in output_ports(type(configured)):
             partition.sent[port] = []
@@ -127,6 +132,7 @@ class OnePartition:
         operator._control_sinks[port] = self.controls[port].append  # noqa: SLF001
 
     def _sent_something(self) -> None:
+        self._end_if_abandoned()
         if self.reading is not None:
             self.reading.take_turn()
 
@@ -230,7 +236,13 @@ class OnePartition:
         declared = declared_state(type(self.operator))
         return [getattr(self.operator, name) for name, kind in declared.items() if isinstance(kind, KeyedState)]
 
+    def _end_if_abandoned(self) -> None:
+        """Raise WindowAbandoned if the window is abandoned; called between two records."""
+        if self.closed.is_set():
+            raise WindowAbandoned
+
     def _at(self, origin: Origin) -> None:
+        self._end_if_abandoned()
         self.taking = origin
         self.moves += 1
         if self.staging is not None:

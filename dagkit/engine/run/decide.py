@@ -12,7 +12,7 @@ class Stopping(Enum):
 
     NOT = auto()
     AFTER_WINDOW = auto()
-    """The loop first commits the windows in flight."""
+    """The loop first commits the windows in flight, unless they take too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,8 @@ class LoopState:
     until: Until
     now: datetime
     stopping: Stopping = Stopping.NOT
+    abandons_at: datetime | None = None
+    """When a run that is to stop abandons the windows in flight, which run again at the next launch; None: never."""
     windows_left: int | None = None
     """How many more windows may begin; None: no limit."""
     unfinished: bool = False
@@ -117,7 +119,11 @@ class Sleep:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """End the run: everything is committed and in place, except what an unavailable system is to take."""
+    """End the run.
+
+    Everything is committed and in place, except what an unavailable system is to take, and the windows in flight that
+    a run abandons because they did not end after the request to stop.
+    """
 
 
 Action = Finish | Commit | Look | Start | Change | Await | Sleep | Stop
@@ -130,7 +136,8 @@ def next_action(outlook: LoopState) -> Action:
     if outlook.completed:
         return Commit()
     if outlook.stopping is not Stopping.NOT:
-        return Await() if outlook.in_flight else Stop()
+        is_over = outlook.abandons_at is not None and outlook.abandons_at <= outlook.now
+        return Await(outlook.abandons_at) if outlook.in_flight and not is_over else Stop()
     if _is_full(outlook):
         return Await()
     if outlook.windows_left == 0:

@@ -1,10 +1,16 @@
-"""Windows in flight. Each has its own thread, which waits for the backend and touches nothing else."""
+"""Windows in flight. Each has its own thread, which waits for the backend and touches nothing else.
+
+The threads are daemons, so that the end of an interrupted driver does not wait for an operator: one record may take
+hours, and the code that processes it cannot be interrupted.
+"""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
+from queue import SimpleQueue
+from threading import Thread
 from typing import Self
 
 from dagkit.api.attributes import OperatorContext
@@ -18,6 +24,9 @@ from dagkit.engine.worker.protocol import Answer, Backend, Sample, WindowTask
 
 ATTEMPTS_AT_LOST_WINDOWS = 2
 """How often the engine retries a window that was lost with a machine and not by an operator's failure."""
+
+LONGEST_ABANDONED_SECONDS = 2.0
+"""How long the end of an interrupted driver waits for a thread: its operator may be about to end its record."""
 
 
 @dataclass
@@ -69,7 +78,7 @@ class InFlightWindow:
 
 
 class InFlightWindows:
-    """The windows in flight, oldest first. Leaving the context waits for all of them."""
+    """The windows in flight, oldest first. Leaving the context waits for all of them, unless they are abandoned."""
 
     def __init__(self, backend: Backend, most: int, completed: Callable[[], object]) -> None:
         self._backend = backend
@@ -77,13 +86,19 @@ class InFlightWindows:
         self._completed = completed
         """Called when a window has ended, on any thread."""
         self._windows: deque[InFlightWindow] = deque()
+        self._submitted: SimpleQueue[InFlightWindow | None] = SimpleQueue()
+        self._threads: list[Thread] = []
+        self._are_abandoned = False
 
     def __enter__(self) -> Self:
-        self._threads = ThreadPoolExecutor(self._most, thread_name_prefix="window")
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._threads.shutdown()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        is_interrupted = self._are_abandoned or (kind is not None and issubclass(kind, SystemExit | KeyboardInterrupt))
+        for _thread in self._threads:
+            self._submitted.put(None)
+        for thread in self._threads:
+            thread.join(LONGEST_ABANDONED_SECONDS if is_interrupted else None)
 
     def __len__(self) -> int:
         return len(self._windows)
@@ -131,6 +146,29 @@ class InFlightWindows:
         """Remove and return the oldest window."""
         return self._windows.popleft()
 
+    def abandon(self) -> None:
+        """Forget all windows, whose threads may still run."""
+        self._windows.clear()
+        self._are_abandoned = True
+
     def _start(self, window: InFlightWindow) -> None:
-        window.answer = self._threads.submit(self._backend.run, window.assignment)
+        window.answer = Future()
         window.answer.add_done_callback(lambda _: self._completed())
+        if len(self._threads) < self._most:
+            self._threads.append(Thread(target=self._run, name=f"window-{len(self._threads)}", daemon=True))
+            self._threads[-1].start()
+        self._submitted.put(window)
+
+    def _run(self) -> None:
+        """Run submitted windows, one after the other."""
+        while (window := self._submitted.get()) is not None:
+            self._run_one(window)
+            del window  # a thread that waits keeps nothing
+
+    def _run_one(self, window: InFlightWindow) -> None:
+        try:
+            answer = self._backend.run(window.assignment)
+        except BaseException as error:  # noqa: BLE001 - the loop raises it
+            window.answer.set_exception(error)
+        else:
+            window.answer.set_result(answer)

@@ -5,9 +5,10 @@ One thread decides, looks for work and writes the ledger. It works on the `RunSt
 `listeners`), files (`outputs`), the ledger (`journal`) and observers (`publisher`). Module `commit` commits windows.
 """
 
+import logging
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 from dagkit.api.stats import Backlog
@@ -53,6 +54,10 @@ from dagkit.engine.worker.protocol import WindowTask
 from dagkit.errors import DagkitError
 from dagkit.ledger import SequenceTaken
 
+LONGEST_AFTER_STOP = timedelta(seconds=5)
+"""How much longer than its length a window may run in the driver after a request to stop."""
+_log = logging.getLogger(__name__)
+
 
 class Loop:
     """One run of an application."""
@@ -64,6 +69,8 @@ class Loop:
         self._stopping = Stopping.NOT
         self._is_draining = False
         """Whether observers were informed that the run stops."""
+        self._abandons_at: datetime | None = None
+        """When the windows in flight are abandoned, since the run is to stop; None: never."""
         self.last_window = last_window
         """The last window that may run; None: no limit."""
         if last_window is None and run.settings.windows is not None:
@@ -97,6 +104,8 @@ class Loop:
                 self._begin()
                 while not isinstance(action := self._next(), Stop):
                     self._perform(action)
+                if self.run_state.in_flight:
+                    self._abandon_windows()
                 self.run_state.deliveries.log_left()
                 self.run_state.driver_inputs.end(self.run_state.checkpoint.window + 1)
                 self.run_state.publisher.publish(Ended(self.run_state.checkpoint.window))
@@ -124,7 +133,10 @@ class Loop:
         return failure_of(error, name, self.run_state.next_window, instance=instance)
 
     def stop(self) -> None:
-        """Stop after the windows in flight; callable from any thread and from a signal handler."""
+        """Stop after the windows in flight; callable from any thread and from a signal handler.
+
+        Windows that run in the driver are abandoned if they take too long, and run again at the next launch.
+        """
         self._stopping = Stopping.AFTER_WINDOW
         self.run_state.woken.set()
 
@@ -139,6 +151,9 @@ class Loop:
         self.read_requests()
         if self._stopping is not Stopping.NOT and not self._is_draining:
             self._is_draining = True
+            if self.run_state.settings.runs_in_driver:
+                length = timedelta(milliseconds=self.run_state.summary.millis)
+                self._abandons_at = self.run_state.clock.now() + length + LONGEST_AFTER_STOP
             self.run_state.publisher.publish(Draining(self.run_state.checkpoint.window))
         action = next_action(self.outlook())
         if self.run_state.promise is None and self._asks_listeners(action):
@@ -174,7 +189,7 @@ class Loop:
 
     def outlook(self) -> LoopState:
         """Return the present state for the decision."""
-        now, slots = self.run_state.clock.now(), self.run_state.summary.slots
+        now = self.run_state.clock.now()
         begun_after = self.run_state.checkpoint.window + len(self.run_state.in_flight)
         # Windows are committed in order, so a poll beside another one would be committed even if both find nothing.
         polls = not self.run_state.in_flight.polls
@@ -184,6 +199,7 @@ class Loop:
             until=self.run_state.settings.until,
             now=now,
             stopping=self._stopping,
+            abandons_at=self._abandons_at,
             windows_left=None if self.last_window is None else self.last_window - begun_after,
             unfinished=self.run_state.is_unfinished,
             delivers=self.run_state.delivers,
@@ -193,9 +209,7 @@ class Loop:
             overlap=self.run_state.overlap,
             waiting=waiting,
             next_due=self.run_state.pending_work.next_due(polls=polls),
-            plenty=self.run_state.pending_work.plenty(
-                slots, self.run_state.changing.plan.capacity(slots), self.run_state.in_flight.ahead
-            ),
+            plenty=self._plenty(),
             found=found,
             promised=self.run_state.promise is not None,
             has_delayed_items=bool(self.run_state.held) and not self.run_state.in_flight,
@@ -204,9 +218,7 @@ class Loop:
             busy=self.run_state.driver_inputs.busy,  # first: `next_look` omits busy inputs, and work may end in between
             next_look=self.run_state.driver_inputs.next_look,
             looked_in_vain=self.run_state.driver_inputs.looked_in_vain,
-            undrained=self._has_ends()
-            and not self.run_state.checkpoint.drained
-            and self.run_state.checkpoint.window > 0,
+            undrained=self._is_undrained(),
             next_beat=self.run_state.beat,
             next_wake=min((at for at in (self.run_state.next_wake, next_idle) if at is not None), default=None),
             watermark_advanced=advanced,
@@ -393,7 +405,30 @@ class Loop:
                 self.run_state.publisher.working(self.run_state.backend.running(), self.run_state.clock.now())
         self.run_state.woken.clear()
 
+    def _abandon_windows(self) -> None:
+        """Abandon the windows in flight, as a crash would: the next launch runs them again."""
+        window_id = self.run_state.checkpoint.window + 1
+        _log.warning(
+            "window %d did not end within %d s of the request to stop and was abandoned; the next launch runs it "
+            "again, and no record is lost",
+            window_id,
+            LONGEST_AFTER_STOP.total_seconds(),
+        )
+        self.run_state.backend.close()
+        self.run_state.in_flight.abandon()
+
     # ---- questions
+
+    def _plenty(self) -> int:
+        """The queue length from which on inputs need not look for more."""
+        slots = self.run_state.summary.slots
+        capacity = self.run_state.changing.plan.capacity(slots)
+        return self.run_state.pending_work.plenty(slots, capacity, self.run_state.in_flight.ahead)
+
+    def _is_undrained(self) -> bool:
+        """Whether operators are to be notified that input is drained, when it is."""
+        checkpoint = self.run_state.checkpoint
+        return self._has_ends() and not checkpoint.drained and checkpoint.window > 0
 
     def _has_ends(self) -> bool:
         """Whether an operator or an unfinished file waits for the notice that input is drained."""
