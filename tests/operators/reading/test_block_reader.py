@@ -65,12 +65,12 @@ def test_a_block_that_is_split_after_every_chunk_is_read_once_and_each_range_fol
     while left is not None:
         block, left = left, reader.work(left, split_after=1)
         parts.append(block if left is None else block.part(block.start, left.start))
-        assert reader.metrics == {"bytes_read": parts[-1].end, "records_dropped": 0}
+        assert reader.metrics == {"bytes_read": parts[-1].end, "records_dropped": 0, "records_rejected": 0}
     assert len(parts) >= 3
     assert reader.sent("blocks_metadata_output") == parts
     assert values(reader) == ["aa", "b", "", "ccc"]
     with reader.window():
-        assert reader.metrics == {"bytes_read": 0, "records_dropped": 0}
+        assert reader.metrics == {"bytes_read": 0, "records_dropped": 0, "records_rejected": 0}
 
 
 def test_nothing_more_is_read_of_what_was_split_off():
