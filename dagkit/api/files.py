@@ -206,6 +206,14 @@ class CorrectsReceipts(Protocol):
         """
 
 
+@runtime_checkable
+class CountsUnsent(Protocol):
+    """A reader that counts the records that it read and did not send."""
+
+    def unsent_records(self) -> tuple[int, int]:
+        """How many records of the element that was processed last were rejected, and dropped; 0 if asked again."""
+
+
 def example_files(operator: Any) -> Mapping[str, Sequence[str]]:
     """Examples of paths of the files that are written for an operator, by the folder that holds them."""
     found: dict[str, list[str]] = {}

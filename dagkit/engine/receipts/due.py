@@ -6,8 +6,9 @@ window after which no item of the file waits, its last one was found, and no out
 incomplete. A file that a reader left to a later reading gets none.
 """
 
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
@@ -39,8 +40,11 @@ class WindowRead:
 class _Worked:
     """The elements of one file that a window read, and the items that it sent for it."""
 
-    rows: dict[str, int]
-    elements: set[int | None]
+    rows: Counter[str] = field(default_factory=Counter)
+    """How many items each reader sent."""
+    rejected: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
+    elements: set[int | None] = field(default_factory=set)
     instead: Mapping[str, Any] | None = None
     """What the receipt states instead of what the file was found with; empty: the file was left."""
 
@@ -86,8 +90,10 @@ def _worked_in(window: WindowRead) -> dict[str, _Worked]:
             operator = Address(into).operator
             for source, work in record.files.items():
                 if work.element_ids:
-                    of_file = worked.setdefault(source, _Worked({}, set()))
-                    of_file.rows[operator] = of_file.rows.get(operator, 0) + work.rows
+                    of_file = worked.setdefault(source, _Worked())
+                    of_file.rows[operator] += work.rows
+                    of_file.rejected[operator] += work.rejected
+                    of_file.dropped[operator] += work.dropped
                     of_file.elements |= work.element_ids
                     of_file.instead = instead_of(of_file.instead, work.instead)
     return worked
@@ -95,13 +101,19 @@ def _worked_in(window: WindowRead) -> dict[str, _Worked]:
 
 def _updated(receipt: Receipt, window_id: int, worked: _Worked, parts: Iterable[Part]) -> Receipt:
     """A receipt after a window that read the file. Pieces of files of other blocks hold nothing of it."""
-    names = sorted({*receipt.rows, *worked.rows})
-    counted = {name: receipt.rows.get(name, 0) + worked.rows.get(name, 0) for name in names}
+    counted = {
+        "rows": _sum(receipt.rows, worked.rows),
+        "rejected": _sum(receipt.rejected, worked.rejected),
+        "dropped": _sum(receipt.dropped, worked.dropped),
+    }
     written = (part.file for part in parts if part.part and part.element_id in worked.elements)
     outputs = tuple(sorted({*receipt.outputs, *written}))
     windows = (receipt.windows[0] if receipt.windows else window_id, window_id)
     instead = worked.instead or {}
     is_left = receipt.is_left or (worked.instead is not None and not instead)
-    return receipt.model_copy(
-        update={"rows": counted, "outputs": outputs, "windows": windows, "is_left": is_left, **instead}
-    )
+    return receipt.model_copy(update={**counted, "outputs": outputs, "windows": windows, "is_left": is_left, **instead})
+
+
+def _sum(before: Mapping[str, int], worked: Mapping[str, int]) -> dict[str, int]:
+    """The counts of each reader after a window."""
+    return {name: before.get(name, 0) + worked.get(name, 0) for name in sorted({*before, *worked})}

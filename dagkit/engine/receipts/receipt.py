@@ -36,6 +36,10 @@ class Receipt(BaseModel):
     modified_millis: int
     rows: Mapping[str, int] = {}
     """How many items each reader sent for it."""
+    rejected: Mapping[str, int] = {}
+    """How many of its records each reader rejected."""
+    dropped: Mapping[str, int] = {}
+    """How many of its records each reader dropped, as its conversion asks."""
     outputs: tuple[str, ...] = ()
     """The output files to which its windows wrote: all of its output is in these."""
     windows: tuple[int, ...] = ()

@@ -189,7 +189,7 @@ class Loop:
 
     def outlook(self) -> LoopState:
         """Return the present state for the decision."""
-        now, slots = self.run_state.clock.now(), self.run_state.summary.slots
+        now = self.run_state.clock.now()
         begun_after = self.run_state.checkpoint.window + len(self.run_state.in_flight)
         waiting, next_due = self.run_state.pending_work.ready(now, polls=not self.run_state.in_flight.polls)
         found = self.run_state.driver_inputs.found
@@ -208,9 +208,7 @@ class Loop:
             overlap=self.run_state.overlap,
             waiting=waiting,
             next_due=next_due,
-            plenty=self.run_state.pending_work.plenty(
-                slots, self.run_state.changing.plan.capacity(slots), self.run_state.in_flight.ahead
-            ),
+            plenty=self._plenty(),
             found=len(found),
             promised=self.run_state.promise is not None,
             has_delayed_items=bool(self.run_state.held) and not self.run_state.in_flight,
@@ -419,6 +417,12 @@ class Loop:
         self.run_state.in_flight.abandon()
 
     # ---- questions
+
+    def _plenty(self) -> int:
+        """The queue length from which on inputs need not look for more."""
+        slots = self.run_state.summary.slots
+        capacity = self.run_state.changing.plan.capacity(slots)
+        return self.run_state.pending_work.plenty(slots, capacity, self.run_state.in_flight.ahead)
 
     def _is_undrained(self) -> bool:
         """Whether an operator or an unfinished file waits for the notice that input is drained."""

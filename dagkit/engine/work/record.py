@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeGuard
 
-from dagkit.api.files import CorrectsReceipts
+from dagkit.api.files import CorrectsReceipts, CountsUnsent
 from dagkit.api.operators import Operator
 from dagkit.engine.work.item import Number, WorkItem
 from dagkit.ranges import OffsetRange
@@ -38,6 +38,9 @@ class FileWork:
     """The elements of it that were worked on; empty if there were none."""
     rows: int = 0
     """How many items were sent for it."""
+    rejected: int = 0
+    dropped: int = 0
+    """How many of its records were not sent, because they are invalid or because the reader is to drop them."""
     instead: Mapping[str, Any] | None = None
     """What its receipt states instead of what it was found with, as in `CorrectsReceipts`."""
 
@@ -107,6 +110,9 @@ class Recorder:
         if source is not None:
             file = self._files[source]
             file.rows += rows
+            if _counts_unsent(operator):
+                rejected, dropped = operator.unsent_records()
+                file.rejected, file.dropped = file.rejected + rejected, file.dropped + dropped
             file.element_ids |= {None, item.element_id}
             file.instead = instead_of(file.instead, operator.read_instead()) if _corrects(operator) else file.instead
         if item.source is None or stop == item.start:
@@ -159,6 +165,10 @@ def instead_of(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
 
 def _corrects(operator: Operator | None) -> TypeGuard[CorrectsReceipts]:
     return isinstance(operator, CorrectsReceipts)
+
+
+def _counts_unsent(operator: Operator | None) -> TypeGuard[CountsUnsent]:
+    return isinstance(operator, CountsUnsent)
 
 
 class _Joined:

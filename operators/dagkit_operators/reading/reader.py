@@ -63,6 +63,8 @@ class Reader(TimedFiles, Generic[T]):
     """Values in records whose fields the type of the records does not name; a null is no value."""
     names_ignored = auto_metric("", aggregators=[first_names])
     """Some of these fields."""
+    records_rejected = auto_metric(0)
+    """Records that were sent to `rejected`."""
 
     reader_context: ReaderContext[Any] = Field(default=...)
     """How the bytes of a block become records."""
@@ -86,6 +88,8 @@ class Reader(TimedFiles, Generic[T]):
     _stream: OpenStream = PrivateAttr(default_factory=OpenStream)
     _instead: Mapping[str, Any] | None = PrivateAttr(default=None)
     """What the receipt of the file that was read last states instead of what it was found with."""
+    _unsent: tuple[int, int] = PrivateAttr(default=(0, 0))
+    """How many records were rejected and dropped since the last answer of `unsent_records`."""
 
     @model_validator(mode="after")
     def _shares_properties_with_its_context(self) -> Self:
@@ -161,6 +165,7 @@ class Reader(TimedFiles, Generic[T]):
 
         If the block was read to its end, its stream stays open for the next block of the file until the window ends.
         """
+        self._unsent = (0, 0)
         is_whole = self.is_read_whole(block)
         now = self._completed(block) if is_whole or self.reader_context.shows_its_end else None
         if now is not None:
@@ -199,6 +204,10 @@ class Reader(TimedFiles, Generic[T]):
     def read_instead(self) -> Mapping[str, Any] | None:
         instead, self._instead = self._instead, None
         return instead
+
+    def unsent_records(self) -> tuple[int, int]:
+        unsent, self._unsent = self._unsent, (0, 0)
+        return unsent
 
     def _completed(self, block: Block) -> Found | None:
         """The file of a block as it is now, if it was found while it was cut off, and has grown since; else None.
@@ -277,7 +286,7 @@ class Reader(TimedFiles, Generic[T]):
             elif isinstance(one, Broken):
                 if not self.rejected.is_connected:
                     raise one.failure
-                self.rejected.emit(one.rejected)
+                self._send_rejected(one.rejected)
             elif isinstance(one, Ignored):
                 self.fields_ignored += one.values
                 self.names_ignored = first_names([self.names_ignored, ", ".join(one.names)])
@@ -291,10 +300,16 @@ class Reader(TimedFiles, Generic[T]):
         """Send a record to `rejected`. Raise LineRejected if that output is not connected."""
         if not self.rejected.is_connected:
             raise LineRejected(rejected) from fault
+        self._send_rejected(rejected)
+
+    def _send_rejected(self, rejected: Rejected) -> None:
+        self.records_rejected += 1
+        self._unsent = self._unsent[0] + 1, self._unsent[1]
         self.rejected.emit(rejected)
 
     def _drop(self, count: int) -> None:
         self.records_dropped += count
+        self._unsent = self._unsent[0], self._unsent[1] + count
 
     def block_of(self, element: Any) -> Block:
         """The block that an element describes; here, the element is one."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from dagkit import Dag
 from dagkit.api.running import Until
 from dagkit.engine.changes.requests import GiveUp, Retry, ask
 from dagkit.engine.points import Point
@@ -166,3 +167,35 @@ def test_without_receipts_nothing_is_recorded_for_them(tmp_path):
     desk = Desk(home, draw, clock=FakeClock())
     assert "receipts" not in desk.run().checkpoint.as_json()
     assert not (Path(desk.place) / "receipts").exists()
+
+
+class Choosing(LineReader):
+    """Rejects lines that begin with an exclamation mark, and drops empty ones."""
+
+    def convert_to_record(self, content: bytes) -> str | None:
+        if content.startswith(b"!"):
+            raise ValueError("an exclamation mark")
+        return content.decode() or None
+
+
+def test_a_receipt_accounts_for_rows_that_were_sent_rejected_and_dropped(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text("one\n!two\n\nthree\n\n")
+
+    def draw(dag: Dag, conf: object) -> None:
+        scanner = {"files": [str(tmp_path / "in")]}
+        splitter = FileSplitterInput(scanner=scanner, block_size=5, receipts=str(tmp_path / "receipts"))
+        reader = dag.add_operator("reader", Choosing(min_readers=2, max_readers=2))
+        dag.add_stream(
+            "blocks", dag.add_operator("splitter", splitter).blocks_metadata_output, reader.blocks_metadata_input
+        )
+        dag.add_stream(
+            "lines", reader.messages, dag.add_operator("lines", PartWriter(file_path=str(tmp_path / "out"))).input
+        )
+        rejected = PartWriter(file_path=str(tmp_path / "rejected"), format=str)
+        dag.add_stream("rejected", reader.rejected, dag.add_operator("rejected", rejected).input)
+
+    Desk(tmp_path, draw, until=Until.IDLE, clock=FakeClock()).run()
+    (receipt,) = receipts(tmp_path).values()
+    accounts = [receipt[name] for name in ("rows", "rejected", "dropped")]
+    assert accounts == [{"reader": 2}, {"reader": 1}, {"reader": 2}]
