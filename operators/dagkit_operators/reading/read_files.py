@@ -1,6 +1,6 @@
 """Reading files whose names arrive on an input port."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic
 
 from pydantic import PositiveInt
@@ -15,6 +15,7 @@ from dagkit_operators.payloads import BLOCK_SIZE, VALUE, FileInfo, Record
 from dagkit_operators.reading.conversion import Conversion
 from dagkit_operators.reading.reader import T
 from dagkit_operators.reading.text_format import TextForm
+from dagkit_operators.values.processed import returned_by
 
 
 class ReadFiles(TextForm[T], SplittableOperator[FileInfo], Generic[T]):
@@ -37,6 +38,14 @@ class ReadFiles(TextForm[T], SplittableOperator[FileInfo], Generic[T]):
     """Makes an item of a record, and raises ValueError if the record is invalid; None: the records are sent."""
     part_size: PositiveInt = BLOCK_SIZE
     """Bytes of the parts into which a file is divided at first."""
+
+    def sent_payload(self, port: str, received: Mapping[str, Any]) -> Any:  # noqa: ARG002 - what the files hold
+        if port != "messages" or self.converts:
+            return None
+        if self.parse is not None:
+            return returned_by(self.parse)
+        reads = self.reader_context.reads
+        return None if reads is Any else reads
 
     def initial_restriction(self, element: FileInfo) -> OffsetRange:
         return OffsetRange(0, self.block_of(element).end)

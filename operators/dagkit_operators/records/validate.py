@@ -1,6 +1,6 @@
 """Validating items against a type: a pydantic model, a dataclass, or any other type that pydantic validates."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Generic
@@ -13,7 +13,7 @@ from dagkit_operators.contexts.line_columns import picked_of
 from dagkit_operators.payloads import VALUE, Record
 from dagkit_operators.records.rejecting import ItemsOf, RejectingRowOperator
 from dagkit_operators.values.masks import only
-from dagkit_operators.values.processed import column_of, processed_field, processed_value
+from dagkit_operators.values.processed import column_of, processed_field, processed_value, with_value
 
 S = TypeVar("S", default=Any)
 T = TypeVar("T", default=Any)
@@ -39,6 +39,9 @@ class Validate(RejectingRowOperator, Generic[S, T]):
 
     def __init__(self, model: type[T] | None = None, /, **properties: Any) -> None:
         super().__init__(**({} if model is None else {"model": model}), **properties)
+
+    def sent_payload(self, port: str, received: Mapping[str, Any]) -> Any:
+        return with_value(received.get("input"), self.model, self.on) if port == "output" else None
 
     def process(self, item: Any) -> Iterator[Any]:
         value = processed_value(item, self.on)

@@ -1,11 +1,27 @@
 """Two folders are joined whole, in whichever windows and launches their files are found."""
 
+from dataclasses import dataclass
+
 import pytest
 
 from dagkit.compiler import compile_application
 from dagkit.engine.points import Point
+from dagkit.launching import Machine, launch
 from dagkit.testing.crashes import CrashAfter
-from dagkit_operators import FileSplitterInput, Join, LeftJoin, LineReader, OuterJoin, PartWriter, Record
+from dagkit_operators import (
+    Deduplicate,
+    FileSplitterInput,
+    Items,
+    Join,
+    LeftJoin,
+    LineReader,
+    MatchFiles,
+    OuterJoin,
+    PartWriter,
+    ReadFiles,
+    Record,
+    Validate,
+)
 from tests.engine.cast import Desk
 from tests.operators.ways import in_partitions
 
@@ -91,3 +107,38 @@ def test_a_join_within_windows_is_reported_before_it_runs(tmp_path):
     assert note.code == "windows-apart"
     assert note.problem.endswith("and Read customers and Read orders may send them in other windows")
     assert compile_application(folders_joined(tmp_path)).notes == ()
+
+
+@dataclass(frozen=True)
+class Order:
+    number: int
+    customer: str
+
+
+@dataclass(frozen=True)
+class Customer:
+    name: str
+    city: str
+
+
+def test_a_join_keeps_items_of_the_types_that_were_validated(tmp_path):
+    (tmp_path / "orders").write_text('{"number": 1, "customer": "Ann"}\n' * 2)
+    (tmp_path / "customers").write_text('{"name": "Ann", "city": "Rome"}\n')
+
+    def draw(dag, conf):
+        orders, customers = (
+            dag.add_operator(name, Items(items=[str(tmp_path / name)]))
+            >> dag.add_operator(f"Match{name}", MatchFiles())
+            >> dag.add_operator(f"Read{name}", ReadFiles())
+            for name in ("orders", "customers")
+        )
+        unique = dag.add_operator("Unique", Deduplicate(key="number"))
+        join = dag.add_operator("Join", LeftJoin(left_key="customer", right_key="name"))
+        orders >> dag.add_operator("Order", Validate(Order)) >> unique
+        dag.add_stream("left", unique.output, join.left)
+        dag.add_stream("right", (customers >> dag.add_operator("Customer", Validate(Customer))).output, join.right)
+        join >> dag.add_operator("Out", PartWriter(file_path=str(tmp_path / "out"), format="{}".format))
+
+    launch(draw, until="once", machine=Machine("reference"), path=tmp_path / "app", durable=False)
+    (line,) = [line for part in (tmp_path / "out").iterdir() for line in part.read_text().splitlines()]
+    assert line == str((Order(1, "Ann"), Customer("Ann", "Rome")))
