@@ -105,7 +105,7 @@ def test_files_come_once_the_oldest_first(tree):
     assert alone.deferred == Deferred(OffsetRange(1, OFFSET_INFINITY), NEXT_LAUNCH)
     files = alone.sent()
     assert [Path(file.path).name for file in files] == ["a.log", "b.log", "a.log", "c.log"]
-    assert files[1] == FileInfo(str(tree / "b.log"), 6, 1000, 1, identity_of(tree / "b.log"))
+    assert files[1] == FileInfo(str(tree / "b.log"), 6, 1000, 1, identity_of(tree / "b.log"), is_found_again=True)
     alone.work(f"{tree}/[ab]*.log")
     assert alone.sent() == []
 
