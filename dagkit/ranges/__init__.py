@@ -26,6 +26,7 @@ from dagkit.ranges.range_errors import (
     WorkUnclaimed,
 )
 from dagkit.ranges.restriction import (
+    NEXT_LAUNCH,
     Deferred,
     OffsetRestrictionTracker,
     RestrictionTracker,
@@ -51,6 +52,7 @@ from dagkit.ranges.watermark import (
 
 __all__ = [
     "END_OF_TIME",
+    "NEXT_LAUNCH",
     "NO_KEYS",
     "OFFSET_INFINITY",
     "OFFSET_UNKNOWN",

@@ -13,7 +13,7 @@ primary. Another call processes the rest, the residual.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
 from dagkit.ranges.cursor import P, Run
@@ -29,6 +29,10 @@ class SplitRestriction(NamedTuple, Generic[R]):
 
     primary: R
     residual: R
+
+
+NEXT_LAUNCH = datetime(9999, 1, 1, tzinfo=UTC)
+"""The instant to which an operator defers work that only a later launch resumes: no launch waits for it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from pydantic import NonNegativeInt, PrivateAttr
 
 from dagkit import Context, InputPort, OutputPort, SplittableOperator, State, auto_metric
 from dagkit.api.files import READ_BEFORE, FileState
-from dagkit.ranges import OFFSET_INFINITY, OffsetRange, RestrictionTracker
+from dagkit.ranges import NEXT_LAUNCH, OFFSET_INFINITY, OffsetRange, RestrictionTracker
 from dagkit.urls import absolute, shown
 from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.compression.opening import content_length_of, found_codec
@@ -38,7 +38,9 @@ def _only(path: str | None, files: Iterator[Found]) -> Iterator[Found]:
 
 
 class MatchFiles(AsksForReceipts, SplittableOperator[str]):
-    """Finds the files that match patterns, and sends each once; with `continuously`, also files that appear later.
+    """Finds the files that match patterns, and sends each once.
+
+    Each launch scans a pattern once; with `continuously`, repeatedly. So a later launch sends new and changed files.
 
     A pattern is the path or URL of a file, of a folder with all its content, or one with `*`, `?`, `[]` or `**`. Files
     are sent in the order of their last change, and by path if that is equal. An empty file is skipped until it has
@@ -62,7 +64,7 @@ class MatchFiles(AsksForReceipts, SplittableOperator[str]):
     """Files that were sent before, and have grown since or were overwritten in their place: each is sent again."""
 
     continuously: bool = False
-    """Whether a pattern is scanned repeatedly for as long as the application runs."""
+    """Whether a pattern is scanned repeatedly for as long as the application runs, and not once by each launch."""
     interval_millis: NonNegativeInt = 5000
     """The time between two scans."""
     overwritten_by: Literal["time", "ends"] = "time"
@@ -136,8 +138,6 @@ class MatchFiles(AsksForReceipts, SplittableOperator[str]):
         file = looked_up(path)
         if file is None:
             return f"there is no file {shown(path)}"
-        if not self.continuously and not self.completeness.waits:
-            return f"no scan would find {shown(path)} again: patterns are scanned once (continuously)"
         known = self._identities()
         earlier = set(known.identify(file).earlier)
         if not earlier:
@@ -146,9 +146,8 @@ class MatchFiles(AsksForReceipts, SplittableOperator[str]):
         return ""
 
     def initial_restriction(self, element: str) -> OffsetRange:  # noqa: ARG002 - the same for every pattern
-        """The numbers of the scans to do. As long as files are pending, the pattern is scanned again."""
-        may_wait = self.continuously or self.completeness.waits or self.receipts is not None
-        return OffsetRange(0, OFFSET_INFINITY if may_wait else 1)
+        """The numbers of the scans to do: one by each launch at least."""
+        return OffsetRange(0, OFFSET_INFINITY)
 
     def process(self, element: str, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[FileInfo]:
         look = tracker.current_restriction().start
@@ -161,10 +160,8 @@ class MatchFiles(AsksForReceipts, SplittableOperator[str]):
                 file.log()
                 self.quarantined.emit(file.quarantined)
             yield from found
-        if self.continuously or waits:
-            tracker.defer_remainder(timedelta(milliseconds=self.interval_millis))
-        else:
-            tracker.try_claim(OFFSET_INFINITY)
+        again = self.continuously or waits
+        tracker.defer_remainder(timedelta(milliseconds=self.interval_millis) if again else NEXT_LAUNCH)
 
     def _new(self, pattern: str, place: str, *, first: bool) -> tuple[list[FileInfo], list[Refused], bool]:
         """The files that were not known before, those that are to be quarantined, and whether others are pending."""
@@ -247,7 +244,7 @@ class MatchFiles(AsksForReceipts, SplittableOperator[str]):
             identity,
             content_length=content_length,
             receipt=receipt,
-            is_found_again=self.continuously and self._sends_grown,
+            is_found_again=self._sends_grown,
         )
 
     def sends_grown(self, *, followed: bool) -> bool:

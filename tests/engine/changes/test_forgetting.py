@@ -152,8 +152,8 @@ def test_a_tailed_file_that_ended_is_read_once_more(desk):
 
 
 @pytest.mark.parametrize("drawn", [partial(matching, continuously=False)], ids=["once"])
-def test_patterns_that_are_scanned_once_find_no_file_again(desk):
+def test_a_launch_that_scans_patterns_once_finds_a_forgotten_file(desk):
     desk.run()
     asked = forget(desk)
-    assert lines(desk.run()) == ["a", "b"]
-    assert "patterns are scanned once (continuously)" in answer(desk, asked).refused
+    assert lines(desk.run()) == ["a", "a", "b"]
+    assert answer(desk, asked).done

@@ -21,7 +21,7 @@ from dagkit.engine.reports.run_events import Committed, Measured, RunEvent
 from dagkit.engine.worker.instances import live
 from dagkit.errors import InputUnreadable
 from dagkit.ledger import ExecuteTransform
-from dagkit.ranges import OFFSET_INFINITY, Deferred, OffsetRange
+from dagkit.ranges import NEXT_LAUNCH, OFFSET_INFINITY, Deferred, OffsetRange
 from dagkit.testing import Alone, FakeClock
 from dagkit_operators import FileInfo, Items, MatchFiles, ReadFiles
 from dagkit_operators.filesystem.access import Found
@@ -102,10 +102,10 @@ def test_patterns_of_urls_mean_files(tmp_path):
 def test_files_come_once_the_oldest_first(tree):
     alone = Alone(MatchFiles())
     assert alone.work(f"{tree}/**/[abc].log") is None
-    assert alone.deferred is None
+    assert alone.deferred == Deferred(OffsetRange(1, OFFSET_INFINITY), NEXT_LAUNCH)
     files = alone.sent()
     assert [Path(file.path).name for file in files] == ["a.log", "b.log", "a.log", "c.log"]
-    assert files[1] == FileInfo(str(tree / "b.log"), 6, 1000, 1, identity_of(tree / "b.log"))
+    assert files[1] == FileInfo(str(tree / "b.log"), 6, 1000, 1, identity_of(tree / "b.log"), is_found_again=True)
     alone.work(f"{tree}/[ab]*.log")
     assert alone.sent() == []
 
@@ -137,22 +137,20 @@ def test_a_further_look_that_finds_nothing_was_in_vain_and_no_look_is_a_byte_tha
     assert sum(each.positions for each in told if isinstance(each, Committed)) == read["read"]
 
 
-def test_a_pattern_that_was_looked_at_once_is_done_and_one_more_element_of_it_finds_what_came(tree, tmp_path):
-    given = [f"{tree}/?.log"]
+@pytest.mark.parametrize("until", [Until.ONCE, Until.IDLE])
+def test_each_launch_scans_a_pattern_once_and_finds_what_is_new_and_what_has_grown(until, tree, tmp_path):
+    def draw(dag: Dag, conf: object) -> None:
+        match = dag.add_operator("patterns", Items(items=(f"{tree}/?.log",))) >> dag.add_operator("match", MatchFiles())
+        collected(dag, match, lambda file: f"{Path(file.path).name} {file.length}")
 
-    def launched(*, continuously: bool) -> list[str]:
-        def draw(dag: Dag, conf: object) -> None:
-            patterns = dag.add_operator("patterns", Items(items=tuple(given)))
-            match = patterns >> dag.add_operator("match", MatchFiles(continuously=continuously))
-            collected(dag, match, lambda file: Path(file.path).name)
+    def launched() -> list[str]:
+        return arrived(Desk(tmp_path / "home", draw, until=until, clock=FakeClock()).run(windows=9))
 
-        return arrived(Desk(tmp_path / "home", draw, until=Until.IDLE, clock=FakeClock()).run(windows=9))
-
-    assert launched(continuously=False) == ["a.log", "b.log"]
+    assert [launched(), launched()] == [["a.log 6", "b.log 6"], ["a.log 6", "b.log 6"]]
     (tree / "e.log").write_text("e\n")
-    assert launched(continuously=True) == ["a.log", "b.log"]
-    given.append(given[0])
-    assert launched(continuously=True) == ["a.log", "b.log", "e.log"]
+    with (tree / "a.log").open("a") as grown:
+        grown.write("more\n")
+    assert sorted(launched()) == ["a.log 11", "a.log 6", "b.log 6", "e.log 2"]
 
 
 def test_an_empty_file_is_passed_over_until_it_holds_something(tree):
