@@ -151,6 +151,8 @@ def launch_compiled(
     a session that dagkit opened starts again, resume in another session.
     """
     compilation.check_it_can_run()
+    if until is Until.STOPPED and windows is None:
+        _warn_of_late_outputs(compilation)
     place, version = absolute(str(path or application_path(compilation))), sys.modules["dagkit"].__version__
     with _signals() as interrupts, contextlib.ExitStack() as shown_status:
         finish_restart(place)
@@ -211,6 +213,21 @@ def _check_outputs(compilation: Compilation, *, durable: bool) -> None:
 _OPTIONS = {
     name for name, option in signature(launch_compiled).parameters.items() if option.kind == option.KEYWORD_ONLY
 }
+
+
+def _warn_of_late_outputs(compilation: Compilation) -> None:
+    """Warn of connected outputs that send nothing while the inputs of a launch that runs until it is stopped go on."""
+    for node in compilation.graph.nodes:
+        for port in node.output_ports.values():
+            if port.when_drained and compilation.graph.streams_from(node.name, port.name):
+                _log.warning(
+                    "%s.%s sends only after all input is processed, and this launch runs until it is stopped: until "
+                    "its inputs end, nothing is sent, also when it is stopped\n"
+                    "  help: connect an output that sends in each window; or stop this launch, and launch with --drain "
+                    '(until="drained") to send it',
+                    node.name,
+                    port.name,
+                )
 
 
 def _record(state: RunState, compilation: Compilation, version: str, store: Store) -> None:

@@ -131,6 +131,7 @@ class OutputPort(_Port[T]):
         unified_by: str | None = None,
         controls: Sequence[type[Control]] = (),
         names_origins: bool = False,
+        when_drained: bool = False,
     ) -> None:
         super().__init__(payload, optional=optional, schema_required=schema_required, main=main)
         self.unifier = unifier
@@ -144,6 +145,8 @@ class OutputPort(_Port[T]):
 
         If the port is connected, the origins of items are taken along on all streams that lead to the operator.
         """
+        self.when_drained = when_drained
+        """Whether it sends only from `drained`. If it is connected, a launch that runs until it is stopped warns."""
 
     def unifier_in(self, operator: Any) -> Callable[[], Any] | None:
         """The function that creates the unifier behind this port of an operator; None if it declares none."""

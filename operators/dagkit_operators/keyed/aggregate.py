@@ -131,7 +131,7 @@ class Aggregate(Aggregating[T, K, V], Generic[T, K, V]):
     input = InputPort[T](keyed_by="routing_key")
     aggregates = OutputPort[tuple[K, V]](unified_by="merging", main=True)
     totals = OutputPort[tuple[K, V]]()
-    finals = OutputPort[tuple[K, V]](unified_by="merging")
+    finals = OutputPort[tuple[K, V]](unified_by="merging", when_drained=True)
 
     in_window = KeyedState[Any, Any](lambda: None)
     """The partial result of each key; empty between application windows."""

@@ -77,7 +77,7 @@ class SumByKey(Operator, Generic[K]):
     input = InputPort[tuple[K, int] | Record[tuple[K, int]]](key=routed_by(first_of))
     sums = OutputPort[tuple[K, int]](unifier=AddUp)
     totals = OutputPort[tuple[K, int]](main=True)
-    finals = OutputPort[tuple[K, int]]()
+    finals = OutputPort[tuple[K, int]](when_drained=True)
 
     in_window = KeyedState[Any, int](int)
     """Empty between application windows."""
