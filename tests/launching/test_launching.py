@@ -373,9 +373,9 @@ def test_a_launch_until_it_is_stopped_warns_of_outputs_that_send_only_when_all_i
         items >> sums
         sums.finals >> dag.add_operator("Writer", PartWriter(file_path=str(tmp_path / "out"), format=str))
 
-    launch(finals, until="stopped", path=tmp_path / "stopped", machine=Machine("reference"))
+    launch(finals, until="stopped", windows=1, path=tmp_path / "stopped", machine=REFERENCE)
     (warning,) = {record.getMessage() for record in caplog.records if "sends only after" in record.getMessage()}
     assert warning.startswith("Sums.finals sends only after all input is processed")
     caplog.clear()
-    launch(finals, until="once", path=tmp_path / "once", machine=Machine("reference"))
+    launch(finals, until="once", path=tmp_path / "once", machine=REFERENCE)
     assert "sends only after" not in caplog.text
