@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import pytest
 
-from dagkit import Config, Dag, DagContext, InputOperator, InputPort, Operator, OutputPort, Until
+from dagkit import Config, Dag, DagContext, InputOperator, InputPort, Operator, OutputPort, Shutdown, Until
 from dagkit.clock import SystemClock
 from dagkit.engine.points import Point
 from dagkit.engine.reports.run_events import Committed, Draining, Ended, Resumed, RunEvent
@@ -23,7 +23,7 @@ from dagkit.errors import DagkitError
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger, SequenceTaken
 from dagkit.testing import Crash, CrashAfter, FakeClock
-from dagkit_operators import Items, PartWriter, SumByKey
+from dagkit_operators import PartWriter, SumByKey
 from tests.launching.cast import LAST, Numbers, summed, summing
 from tests.patience import within
 from tests.processes import next_line, run_program
@@ -367,13 +367,23 @@ def test_an_interrupt_ends_a_launch_on_the_reference_between_two_records_if_its_
     assert (Lingers.received, launched.window_id) == ([1], 0)
 
 
+class OnePair(InputOperator):
+    """Sends a pair, and ends."""
+
+    output = OutputPort[tuple[str, int]]()
+
+    def emit_tuples(self) -> None:
+        self.output.emit(("a", 1))
+        raise Shutdown
+
+
 def test_a_launch_until_it_is_stopped_warns_of_outputs_that_send_only_when_all_is_processed(tmp_path, caplog):
     def finals(dag: Dag, conf: Config) -> None:
-        items, sums = dag.add_operator("Items", Items(items=(("a", 1),))), dag.add_operator("Sums", SumByKey())
+        items, sums = dag.add_operator("Items", OnePair()), dag.add_operator("Sums", SumByKey())
         items >> sums
         sums.finals >> dag.add_operator("Writer", PartWriter(file_path=str(tmp_path / "out"), format=str))
 
-    launch(finals, until="stopped", windows=1, path=tmp_path / "stopped", machine=REFERENCE)
+    launch(finals, until="stopped", path=tmp_path / "stopped", machine=REFERENCE)
     (warning,) = {record.getMessage() for record in caplog.records if "sends only after" in record.getMessage()}
     assert warning.startswith("Sums.finals sends only after all input is processed")
     caplog.clear()
