@@ -30,10 +30,14 @@ class Numbers(InputOperator):
         raise Shutdown
 
 class Sink(Operator):
+    """Its state lets no window, and no look, begin beside another window."""
+
     input = InputPort(int)
+    received = State(0)
     largest = auto_metric(0, aggregators=[max])
 
     def process(self, item: int) -> None:
+        self.received += 1
         self.largest = max(self.largest, item)
 
 def populate_dag(dag, conf):
