@@ -9,6 +9,7 @@ import pytest
 from dagkit.errors import RUN_CODES, ApplicationFaults, DagkitError, RunFailure
 from dagkit.ledger import LedgerError
 from dagkit.ranges import RangeFault
+from dagkit_operators.filesystem.bad_files import BadFile
 from tests.docs.fences import ROOT, fences_in
 from tests.exceptions import exceptions
 from tests.lint.errors_page import is_cause
@@ -17,7 +18,7 @@ from tests.processes import run_program
 PAGE = ROOT / "docs/errors.md"
 FENCES = fences_in(PAGE)
 SHARED = [fence for fence in FENCES if fence.role == "shared"]
-BASES = (DagkitError, RunFailure, RangeFault)
+BASES = (BadFile, DagkitError, RunFailure, RangeFault)
 """Nothing raises these themselves."""
 ON_SPARK = {"codec-failed", "session-mismatched", "spark-failed", "spark-ended", "spark-incomplete", "worker-failed"}
 """Codes whose programs start or kill a Spark, and run in a process of their own."""
@@ -40,6 +41,7 @@ WITHOUT_CODE: Mapping[str, str] = {
     # dagkit catches these where it raises them, and reports failures with codes
     "api.tagged.Unwritable": "item-unwritable, state-unwritable",
     "retracing.window_again.NotFoundAgain": "the reason in the answer of `dagkit trace`; replay-refused",
+    "engine.failures.WindowAbandoned": "the loop has forgotten the window, which runs again at the next launch",
     "backends.spark.forms.NoForm": "such items are pickled",
     "backends.spark.master._Closing": "ends a thread that waits for a port",
     "backends.spark.task._FailedAbove": "the task above reports its own failure",
@@ -83,7 +85,10 @@ def test_every_exception_has_a_code_of_its_own_and_every_code_an_exception():
     assert {kind.code for kind in kinds} == set(RUN_CODES)
     owners = {code: {k for k in kinds if k.code == code and "code" in vars(k)} for code in RUN_CODES}
     shared = {code: {kind.__name__ for kind in owned} for code, owned in owners.items() if len(owned) != 1}
-    assert shared == {"input-unreadable": {"InputUnreadable", "InputRefused"}}
+    assert shared == {
+        "input-unreadable": {"InputUnreadable", "InputRefused"},
+        "text-undecodable": {"TextUndecodable", "TextUnwritable"},
+    }
 
 
 def test_every_exception_without_a_code_is_listed_with_the_reason():

@@ -61,6 +61,7 @@ class ReferenceBackend:
         self.watch = watch
         """Called after each window with the items of each connected output; not for a window in a child process."""
         self._closed = Event()
+        """Set when the window that runs is abandoned."""
         self._board = board
         """Makes the board of a window; None: partitions hand no work over."""
         self.load(compilation)
@@ -98,8 +99,12 @@ class ReferenceBackend:
         put_in_place(files, application_path, durable=durable)
 
     def close(self) -> None:
-        """End a window that runs in this process before its next record: its run raises WindowAbandoned."""
+        """End a window that runs in this process before its next record: its run raises WindowAbandoned.
+
+        A later run may use the backend again.
+        """
         self._closed.set()
+        self._closed = Event()
 
 
 class _Window:

@@ -160,10 +160,10 @@ class InFlightWindows:
     def _start(self, window: InFlightWindow) -> None:
         window.answer = Future()
         window.answer.add_done_callback(lambda _: self._completed())
+        self._submitted.put(window)  # first, so that a new thread begins with it at once
         if len(self._threads) < self._most:
             self._threads.append(Thread(target=self._run, name=f"window-{len(self._threads)}", daemon=True))
             self._threads[-1].start()
-        self._submitted.put(window)
 
     def _run(self) -> None:
         """Run submitted windows, one after the other."""
