@@ -173,10 +173,10 @@ def test_a_bad_file_that_was_found_in_the_same_window_is_set_aside(backend, tmp_
     assert desk.crash(*PLACES) >= 3
     assert sorted(arrived(desk.run())) == ["1", "2", "3", "4"]
     assert (len(aside(desk)), desk.faults()) == (1, [])
-    put(tmp_path, "b.gz", ZIPPED)
-    ask_of(desk, Retry(by="ada"))
+    put(tmp_path, "b.gz", ZIPPED, seconds=1_000_000_001)
+    ask_of(desk, Retry(by="ada"))  # it is refused: the next launch finds the repaired file
     assert sorted(arrived(desk.run())) == ["1", "2", "3", "4", "7", "8", "9"]
-    assert (aside(desk), desk.faults()) == ((), [])
+    assert (len(aside(desk)), desk.faults()) == (1, [])
 
 
 def test_a_file_that_is_gone_is_set_aside(tmp_path):
