@@ -80,22 +80,19 @@ def live(
     """
     operator = configured.configured({})
     operator._types = arguments_of_class(type(configured)) if types is None else types  # noqa: SLF001 - set here only
-    declared = declared_state(type(operator))
-    for name, value in saved.items():
-        if name in declared:
-            is_copied = not takes_saved and not isinstance(declared[name], KeyedState)
-            mine = copied(value) if is_copied else value
-            Declared.values_of(operator)[name] = _restored(operator, name, declared[name], mine)
+    restore(operator, saved, takes_saved=takes_saved)
     return operator
 
 
-def restore(operator: Operator, saved: SavedState) -> None:
-    """Give a live operator an earlier state, which may be used elsewhere."""
+def restore(operator: Operator, saved: SavedState, *, takes_saved: bool = False) -> None:
+    """Replace the state of an operator by a saved one; `takes_saved` is as in `live`."""
     values = Declared.values_of(operator)
     for name, declared in declared_state(type(operator)).items():
         values.pop(name, None)
         if name in saved:
-            values[name] = _restored(operator, name, declared, copied(saved[name]))
+            is_copied = not takes_saved and not isinstance(declared, KeyedState)
+            mine = copied(saved[name]) if is_copied else saved[name]
+            values[name] = _restored(operator, name, declared, mine)
 
 
 def incomplete_keys(configured: Operator, saved: SavedState) -> Iterator[str]:
