@@ -274,25 +274,14 @@ KNOWN = [
 AT = ("dt.", "dt.application.app1.", "dt.application.*.")
 
 
-@pytest.mark.parametrize(
-    ("key", "bearers"),
-    [
-        ("dt.attr.CHECKPOINT_WINDOW_COUNT", "application"),
-        ("dt.application.app1.attr.CHECKPOINT_WINDOW_COUNT", "application"),
-        (f"dt.attr.{OPERATOR_REF}CHECKPOINT_WINDOW_COUNT", "operator"),
-        (f"dt.application.app1.attr.{OPERATOR_REF}CHECKPOINT_WINDOW_COUNT", "operator"),
-        ("dt.attr.com.datatorrent.api.Context.DAGContext.CHECKPOINT_WINDOW_COUNT", "application"),
-        ("dt.operator.*.attr.CHECKPOINT_WINDOW_COUNT", "operator"),
-        ("dt.attr.MEMORY_MB", "operator"),
-        ("dt.attr.QUEUE_CAPACITY", "input output"),
-        ("dt.application.app1.attr.QUEUE_CAPACITY", "input output"),
-        ("dt.operator.operator1.attr.QUEUE_CAPACITY", "input output"),
-        ("dt.operator.operator1.port.*.attr.QUEUE_CAPACITY", "input output"),
-        ("dt.operator.operator1.inputport.*.attr.QUEUE_CAPACITY", "input"),
-        ("dt.operator.operator1.outputport.*.attr.QUEUE_CAPACITY", "output"),
-        ("dt.attr.OperatorContext.CHECKPOINT_WINDOW_COUNT", "operator"),
-    ],
-)
+@pytest.mark.parametrize("at", AT)
+@pytest.mark.parametrize(("key", "bearers"), SEVERAL)
+def test_an_attribute_of_several_contexts(at, key, bearers):
+    """testRootLevelAmbiguousAttributeSimple and its thirty siblings."""
+    assert borne(f"{at}{key}", "true") == bearers
+
+
+@pytest.mark.parametrize(("key", "bearers"), KNOWN)
 def test_an_attribute_goes_where_it_is_known(key, bearers):
     assert borne(key, "5") == bearers
 
