@@ -26,7 +26,7 @@ BUILD = ROOT / "build"
 
 PARTS = {
     "Start": ["first-look", "tutorial", "files-end-to-end", "installing", "recipes"],
-    "Coming from": ["coming-from-apex", "coming-from-spark", "coming-from-beam", "coming-from-flink"],
+    "Coming from": ["coming-from-apex", "coming-from"],
     "Write": ["writing-operators", "operators", "testing", "file-policy", "properties"],
     "Connect": ["kafka", "queues", "dataframes", "tables", "time"],
     "Operate": ["cli", "clusters", "console", "reliability", "bad-records", "metrics", "ledger", "security", "errors"],
