@@ -28,8 +28,8 @@ PARTS = {
     "Start": ["first-look", "tutorial", "files-end-to-end", "installing", "recipes"],
     "Coming from": ["coming-from-apex", "coming-from"],
     "Write": ["writing-operators", "operators", "testing", "file-policy", "properties"],
-    "Connect": ["kafka", "queues", "dataframes", "tables", "time"],
-    "Operate": ["cli", "clusters", "console", "reliability", "bad-records", "metrics", "ledger", "security", "errors"],
+    "Connect": ["kafka", "tables", "time"],
+    "Operate": ["cli", "clusters", "console", "bad-records", "metrics", "ledger", "security", "errors"],
     "Reference": ["reference/api", "reference/commands", "reference/operators", "reference/attributes"],
     "Explain": ["architecture", "benchmarks", "open-ends", "decisions/index"],
 }
