@@ -17,11 +17,10 @@ from statistics import median
 from types import FrameType
 from typing import Any
 
-import networkx as nx
 from pydantic import BaseModel
 
 from dagkit.cli.group import main as dagkit
-from tests.architecture.layers import imports_in, layers_in, sources_under
+from tests.architecture.layers import cycles, import_graph, layers_in, sources_under
 
 ROOT = Path(__file__).parents[2]
 WIDE = 12
@@ -61,12 +60,11 @@ def _sizes(sources: Mapping[str, str]) -> Iterator[tuple[str, object]]:
 
 def _shape(sources: Mapping[str, str], trees: Mapping[str, ast.Module]) -> Iterator[tuple[str, object]]:
     yield "layers", len(layers_in((ROOT / "docs/architecture.md").read_text(encoding="utf-8")))
-    imports = _imports(sources)
+    imports = import_graph(sources)
     rooms = {(_room(a), _room(b)) for a, b in imports.edges if _room(a) and _room(b) and _room(a) != _room(b)}
     yield "rooms of the engine", len({room for arrow in rooms for room in arrow})
     yield "arrows between rooms of the engine", len(rooms)
-    cycles = [sorted(cycle) for cycle in nx.strongly_connected_components(imports) if len(cycle) > 1]
-    yield "cycles of modules", "; ".join(" ".join(cycle) for cycle in cycles) or 0
+    yield "cycles of modules", len(cycles(imports))
     wide = sorted(
         ((_width(node), f"{name}.{node.name}") for name, tree in trees.items() for node in _classes(tree)), reverse=True
     )
@@ -80,17 +78,6 @@ def _shape(sources: Mapping[str, str], trees: Mapping[str, ast.Module]) -> Itera
         "own-line comments",
         sum(line.lstrip().startswith("# ") for text in sources.values() for line in text.splitlines()),
     )
-
-
-def _imports(sources: Mapping[str, str]) -> "nx.DiGraph[str]":
-    packages = {name.rpartition(".")[0] for name in sources}
-    graph: nx.DiGraph[str] = nx.DiGraph()
-    for module, text in sources.items():
-        for imported in imports_in(module, text, is_package=module in packages):
-            name = imported.imported if imported.imported in sources else imported.imported.rpartition(".")[0]
-            if name in sources and name != module:
-                graph.add_edge(module, name)
-    return graph
 
 
 def _room(module: str) -> str | None:

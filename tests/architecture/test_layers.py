@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.layers import breaches, floor_of, imports_in, layers_in, sources_under
+from tests.architecture.layers import breaches, cycles, floor_of, import_graph, imports_in, layers_in, sources_under
 
 ROOT = Path(__file__).parents[2]
 LAYERS = layers_in((ROOT / "docs/architecture.md").read_text(encoding="utf-8"))
@@ -13,6 +13,13 @@ SOURCES = sources_under(ROOT)
 
 def test_every_import_points_up_the_list():
     assert breaches(SOURCES, LAYERS) == []
+
+
+def test_no_modules_import_one_another():
+    assert cycles(import_graph(SOURCES)) == []
+    assert cycles(import_graph({"a.b": "import a.c", "a.c": "def late():\n    from a.b import name"})) == [
+        ["a.b", "a.c"]
+    ]
 
 
 def test_every_module_stands_on_a_floor_or_only_holds_some():
