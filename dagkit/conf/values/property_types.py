@@ -9,7 +9,7 @@ from pydantic import BaseModel, ImportString, PydanticSchemaGenerationError, Typ
 
 from dagkit.conf.grammar.names import bare
 from dagkit.errors import did_you_mean
-from dagkit.names_of_apex import PROPERTIES
+from dagkit.names_of_apex import FORMER_PROPERTIES, PROPERTIES
 
 IMPORT: Any = ImportString
 """Annotated as Any, since type checkers read it as the type of the imported object."""
@@ -34,7 +34,8 @@ def fields_of(model: type[BaseModel]) -> dict[str, Field]:
         found = Field(name, alias if alias and not by_name else name, wanted)
         for spelling in filter(None, (alias, name)):
             fields[bare(spelling)] = found
-    return fields
+    former = {bare(name): fields[bare(now)] for name, now in FORMER_PROPERTIES.items() if now in model.model_fields}
+    return former | fields
 
 
 def field_named(model: type[BaseModel], name: str) -> Field | None:

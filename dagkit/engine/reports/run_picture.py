@@ -216,7 +216,9 @@ class RunPicture:
     def _committed(self, event: Committed) -> None:
         for name, operator in self._operators.items():
             operator.underway = tuple(event.underway.get(name, ()))
-        self._count(windows=1, positions=event.positions, written=event.written, files=event.files)
+        self._count(
+            windows=1, positions=event.positions, written=event.written, files=event.files, completed=event.completed
+        )
         self._set(
             window=event.window_id,
             block=event.block,

@@ -95,6 +95,9 @@ class RunTotals(_Part):
     written: int = 0
     """Bytes."""
     files: int = 0
+    """Files that were completed."""
+    completed: int = 0
+    """The bytes that these files hold, which earlier launches may have written."""
     elements_found: int = 0
     items_found: int = 0
 

@@ -11,6 +11,7 @@ from dagkit.engine.board.handover import SlotStanding
 from dagkit.engine.checkpoint.discoveries import Discovery
 from dagkit.engine.checkpoint.outcome import WindowOutcome
 from dagkit.engine.failures import OperatorFailed, WindowLost
+from dagkit.engine.files.staging import Part
 from dagkit.engine.reports.measuring import Measuring, aggregators_of
 from dagkit.engine.reports.run_events import (
     Committed,
@@ -83,19 +84,22 @@ class EventPublisher:
         window: InFlightWindow,
         answer: Answer,
         *,
-        files: int,
+        files: Mapping[str, Sequence[Part]],
         queue: WorkQueue,
         now: datetime,
         visible: datetime | None = None,
         block: int | None = None,
     ) -> None:
-        """Publish a committed window, which is this block of the ledger; `queue` is the queue after it."""
+        """Publish a committed window, which is this block of the ledger.
+
+        `files` are the pieces of the files that it completed, and `queue` is the queue after it.
+        """
         self.publish(
             Committed(
                 window_id=window.window_id,
                 millis=(now - window.began).total_seconds() * 1000,
                 positions=sum(report.positions for report in answer.reports),
-                files=files,
+                files=len(files),
                 written=sum(part.length for part in answer.parts),
                 waiting=len(queue),
                 waiting_positions=queue.positions,
@@ -105,6 +109,7 @@ class EventPublisher:
                 read=self._by_unit((name, each.read) for one in answer.reports for name, each in one.figures.items()),
                 pending=self._by_unit((into.operator, length) for into, (_, length) in queue.lengths().items()),
                 received=sum(sum(each.taken.values()) for one in answer.reports for each in one.figures.values()),
+                completed=sum(part.length for pieces in files.values() for part in pieces),
             )
         )
 

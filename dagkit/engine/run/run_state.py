@@ -83,9 +83,9 @@ class RunState:
         observers: Sequence[Observer] = (),
         probe: Probe | None = None,
     ) -> None:
-        self.backend = backend
-        self.settings = settings
+        self.backend, self.settings = backend, settings
         self.clock = clock or SystemClock()
+        self.launched = self.clock.now()
         self.publisher = EventPublisher(observers, compilation.graph)
         self.probe = probe or _not_probed
         self.woken = Woken()
@@ -98,7 +98,7 @@ class RunState:
             backend.load(plan.compilation)
         self.changing = Reconfiguration(plan, RequestInbox(ledger.store, self.clock.now, checkpoint.answered))
         self.marker = LaunchMarker(ledger.store)
-        self.listeners = StatsListeners(plan, self.clock.now())
+        self.listeners = StatsListeners(plan, self.launched)
         self.facts: list[Fact] = []
         """The decisions since the last commit."""
         self.beat: datetime | None = None

@@ -8,12 +8,13 @@ from concurrent.futures import Future
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import takewhile
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import Field, PrivateAttr
+from pydantic import BeforeValidator, Field, PrivateAttr
 
 from dagkit import Context, OutputPort, State, Until, auto_metric
 from dagkit.api.files import FileState
+from dagkit.names_of_apex import WINDOW_DATA_MANAGERS
 from dagkit.urls import absolute, plain, shown
 from dagkit_operators.filesystem.access import Found, looked_up
 from dagkit_operators.filesystem.events import FileEvents
@@ -63,6 +64,12 @@ class _Scanned(NamedTuple):
     """The files that contradict what is stated beside them."""
 
 
+def _manager(value: Any) -> Any:
+    """The value that stands for a class of Apex, such as `…WindowDataManager$NoopWindowDataManager`."""
+    simple = value.replace("$", ".").rpartition(".")[2] if isinstance(value, str) else ""
+    return WINDOW_DATA_MANAGERS.get(simple, value)
+
+
 class FileSplitterInput(AsksForReceipts, AbstractFileSplitter):
     """Finds new and changed files, and describes the blocks in which readers read them.
 
@@ -86,7 +93,7 @@ class FileSplitterInput(AsksForReceipts, AbstractFileSplitter):
 
     scanner: DirectoryScanner = Field(default=...)
     """Where and how to scan for files."""
-    window_data_manager: Literal["ledger", "noop"] = "ledger"
+    window_data_manager: Annotated[Literal["ledger", "noop"], BeforeValidator(_manager)] = "ledger"
     """What later launches know of files. `ledger`: a file is read once, whatever happens. `noop`: a launch reads all
     files that are there when it begins, also those that were read before; its own windows still read each file once."""
 

@@ -7,6 +7,8 @@ from typing import Any
 from dagkit.graph import Node, Settings
 from dagkit.plan.portable import portable_attributes, portable_properties
 
+DEFAULT = "default"
+
 
 @dataclass(frozen=True, slots=True)
 class Value:
@@ -14,6 +16,11 @@ class Value:
 
     value: Any
     origin: str
+
+    @property
+    def is_given(self) -> bool:
+        """Whether code or a key set it."""
+        return self.origin != DEFAULT
 
 
 def property_values(node: Node) -> dict[str, Value]:
@@ -36,4 +43,4 @@ def _who(node: Node, name: str) -> str:
     ]
     if by_keys:
         return ", ".join(by_keys)
-    return f"code at {node.where}" if name in node.operator.given else "default"
+    return f"code at {node.where}" if name in node.operator.given else DEFAULT
