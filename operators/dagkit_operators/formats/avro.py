@@ -19,11 +19,11 @@ from dagkit_operators.contexts.reader_context import Broken, Tracker
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.filesystem.bad_files import BadFile
 from dagkit_operators.filesystem.snapshot import FileChanged
-from dagkit_operators.formats.record_types import checked_maker_of
 from dagkit_operators.formats.records_reader import RecordsReader, V
 from dagkit_operators.formats.selection import names_in, selected
 from dagkit_operators.formats.tabular import NUMBER, ColumnsMismatched, Made, TabularContext
 from dagkit_operators.payloads import Rejected
+from dagkit_operators.values.record_types import checked_maker_of
 
 _MAGIC = b"Obj\x01"
 """The beginning of a container file: its last byte is the version of the format, of which there is one."""

@@ -19,9 +19,9 @@ from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.formats.line_format import LineFormat, RowRefused, one_batch
 from dagkit_operators.formats.parts import Part
 from dagkit_operators.formats.quoted import Marks, Quoted, RowStarts, remembered
-from dagkit_operators.formats.record_types import reason_of
 from dagkit_operators.formats.tabular import ColumnsMismatched
 from dagkit_operators.payloads import VALUE, Rejected
+from dagkit_operators.values.record_types import reason_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,10 +11,10 @@ from dagkit_operators.contexts.reader_context import Ignored
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.formats.line_format import LineFormat, RowRefused, one_batch
 from dagkit_operators.formats.parts import Part
-from dagkit_operators.formats.record_types import names_read, reason_of
 from dagkit_operators.formats.tabular import Made, Places, as_text
 from dagkit_operators.native.json_members import columns_of, others_of
 from dagkit_operators.payloads import Rejected
+from dagkit_operators.values.record_types import names_read, reason_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

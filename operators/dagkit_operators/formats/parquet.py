@@ -15,10 +15,10 @@ from dagkit_operators.contexts.lines import filled
 from dagkit_operators.contexts.reader_context import Broken, Tracker
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.filesystem.bad_files import BadFile
-from dagkit_operators.formats.record_types import reason_of
 from dagkit_operators.formats.selection import arrow_of, is_shown_by_statistics
 from dagkit_operators.formats.tabular import ColumnsMismatched, Made, Places, TabularContext
 from dagkit_operators.payloads import Rejected
+from dagkit_operators.values.record_types import reason_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

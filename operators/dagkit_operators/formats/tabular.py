@@ -12,10 +12,10 @@ from dagkit.schema.columns import TEXT_ERRORS
 from dagkit.urls import shown
 from dagkit_operators.contexts.reader_context import Broken, Ignored, ReaderContext, records_of
 from dagkit_operators.filesystem.bad_files import BadFile
-from dagkit_operators.formats.record_types import FieldType, Maker, arrow_type, checked_fields_of, maker_of
 from dagkit_operators.formats.rows import Rows
 from dagkit_operators.formats.selection import check_where, is_arrow, names_in, selected
 from dagkit_operators.payloads import Record, Rejected
+from dagkit_operators.values.record_types import FieldType, Maker, arrow_type, checked_fields_of, maker_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
