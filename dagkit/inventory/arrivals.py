@@ -82,10 +82,21 @@ def is_path(name: str) -> bool:
     return name.startswith(("/", "file:")) or (is_url(name) and name[0].isalpha())
 
 
+def is_folder(path: str) -> bool:
+    """Whether a path of this machine is a folder, or may be one in a folder that may not be read."""
+    try:
+        return not is_url(path) and Path(local_path(path)).is_dir()
+    except PermissionError:
+        return True
+
+
 def is_there(path: str) -> bool:
-    """Whether a file exists."""
+    """Whether a file exists, or may exist in a folder that may not be read."""
     if not is_url(path):
-        return Path(local_path(path)).exists()
+        try:
+            return Path(local_path(path)).exists()
+        except PermissionError:
+            return True
     filesystem, inner, _ = resolved(path)
     return bool(filesystem.get_file_info(inner).is_file)
 

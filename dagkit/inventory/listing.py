@@ -17,7 +17,7 @@ from dagkit.engine.checkpoint.journal import stored_in
 from dagkit.engine.history.history import newest_checkpoint
 from dagkit.engine.program.program import Program
 from dagkit.engine.worker.instances import SavedState, live
-from dagkit.inventory.arrivals import Arrival, arrivals, is_there, path_of
+from dagkit.inventory.arrivals import Arrival, arrivals, is_folder, is_there, path_of
 from dagkit.inventory.hashes import Hashes
 from dagkit.inventory.readings import path_in, slices
 from dagkit.ledger import DatasetKind, Ledger
@@ -48,15 +48,20 @@ def _listed_now(compilation: Compilation, ledger: Ledger, home: str) -> Iterator
     finders = places(compilation)
     found = {name: Hashes() for name in finders}
     """The paths that each operator finds now."""
+    unreadable: list[str] = []
+    """Folders that may not be read: their files cannot be listed, and need not be gone."""
     for name, state in states(compilation, ledger, home):
         if state.state != "ignored":
             found[name].add(state.path)
+        if state.state == "quarantined" and is_folder(state.path):
+            unreadable.append(f"{state.path}/")
         yield ListedFile(name, state.path, state.state, state.reason)
     gone = Hashes()
     for file in _from_roots(ledger):
         if file.path not in found.get(file.finder, ()) and gone.add((file.finder, file.path)):
             gone.add(file.path)
-            yield replace(file, state="gone") if file.finder in finders else file
+            is_gone = file.finder in finders and not file.path.startswith((*unreadable,))
+            yield replace(file, state="gone") if is_gone else file
     for arrival in arrivals(ledger, compilation):
         if arrival.path not in gone and not any(arrival.path in paths for paths in found.values()):
             yield _listed(arrival, is_gone=not is_there(arrival.path))
