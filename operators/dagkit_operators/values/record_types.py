@@ -6,7 +6,7 @@ import decimal
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import TYPE_CHECKING, Any, Final, Union, cast, get_args, get_origin, get_type_hints, is_typeddict
 
 from dagkit.schema.objects import objects_of, whole_by_fields
 
@@ -40,34 +40,52 @@ class FieldType:
 @lru_cache(maxsize=256)
 def fields_of(record_type: type) -> Mapping[str, FieldType]:
     """The fields of a dataclass, a pydantic model, a TypedDict or a NamedTuple. Raise TypeError for any other class."""
+    names, hints = names_of(record_type), get_type_hints(record_type)
+    return {name: _field_type(hints[name]) for name in names}
+
+
+def names_of(record_type: type) -> Sequence[str]:
+    """The names of the fields of a record type. Raise TypeError for a class of another kind."""
     from pydantic import BaseModel  # noqa: PLC0415 - beside the type that it tests
 
     if not isinstance(record_type, type):
         raise TypeError(f"{record_type!r} is not a class")  # is_typeddict accepts any object
     if issubclass(record_type, BaseModel):
-        names = list(record_type.model_fields)
-    elif dataclasses.is_dataclass(record_type):
-        names = [field.name for field in dataclasses.fields(record_type) if field.init]
-    elif is_typeddict(record_type) or (issubclass(record_type, tuple) and hasattr(record_type, "_fields")):
-        names = list(get_type_hints(record_type))
-    else:
-        kinds = "a dataclass, a pydantic model, a TypedDict or a NamedTuple"
-        raise TypeError(f"{record_type.__name__} has no fields; use {kinds}")
-    hints = get_type_hints(record_type)
-    return {name: _field_type(hints[name]) for name in names}
+        return list(record_type.model_fields)
+    if dataclasses.is_dataclass(record_type):
+        return [field.name for field in dataclasses.fields(record_type) if field.init]
+    if is_typeddict(record_type) or (issubclass(record_type, tuple) and hasattr(record_type, "_fields")):
+        return list(get_type_hints(record_type))
+    kinds = "a dataclass, a pydantic model, a TypedDict or a NamedTuple"
+    raise TypeError(f"{record_type.__name__} has no fields; use {kinds}")
 
 
 @lru_cache(maxsize=256)
 def names_read(record_type: type | None) -> frozenset[str] | None:
-    """The names under which a record type looks for its fields; None if it takes every name, as dicts do."""
-    if record_type is None:
+    """The names under which a record type looks for its fields; None if it takes every name, or leaves out the others.
+
+    A pydantic model leaves them out on purpose if its configuration sets `extra` to `ignore`.
+    """
+    from pydantic import RootModel  # noqa: PLC0415 - as above
+
+    if record_type is None or _extra(record_type) in ("allow", "ignore") or issubclass(record_type, RootModel):
         return None
-    names = set(fields_of(record_type))
+    names = set(names_of(record_type))
     for field in getattr(record_type, "model_fields", {}).values():
         aliases = [field.alias, *getattr(field.validation_alias, "choices", [field.validation_alias])]
         names |= {getattr(alias, "path", [alias])[0] for alias in aliases if alias is not None}
-    keeps_others = getattr(record_type, "model_config", {}).get("extra") == "allow"
-    return None if keeps_others else frozenset(names)
+    return frozenset(names)
+
+
+def leaves_others(record_type: type | None) -> bool:
+    """Whether a type is configured to ignore other fields than its own."""
+    return record_type is not None and _extra(record_type) == "ignore"
+
+
+def _extra(record_type: type) -> str | None:
+    """The configured treatment of other fields than those of a type, as pydantic names it; None: it is not set."""
+    config = getattr(record_type, "model_config", None) or getattr(record_type, "__pydantic_config__", {})
+    return cast("str | None", config.get("extra"))
 
 
 def checked_fields_of(record_type: type | None) -> Mapping[str, FieldType]:
