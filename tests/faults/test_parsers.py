@@ -32,11 +32,11 @@ from hypothesis import strategies as st
 from dagkit import Block, Dag, Operator
 from dagkit.backends.spark.master import Master
 from dagkit.compiler import compile_application
-from dagkit.conf.formats.hadoop import read_hadoop
-from dagkit.conf.formats.located_json import read_json as read_located_json
-from dagkit.conf.formats.property_files import read_properties, read_toml
-from dagkit.conf.formats.written import ParseError
+from dagkit.conf.declared.declared_json import read_json as read_located_json
 from dagkit.conf.grammar.property_keys import parse_key, parse_path
+from dagkit.conf.sources.hadoop import read_hadoop
+from dagkit.conf.sources.property_files import read_properties, read_toml
+from dagkit.conf.sources.written import ParseError
 from dagkit.conf.values.object_text import Unfit, parse_json, parse_objects
 from dagkit.engine.address import Address
 from dagkit.engine.board.board_messages import Hello, Idle, line_of, message_in
