@@ -51,8 +51,7 @@ from dagkit.engine.changes.requests import (
     reply_to,
 )
 from dagkit.engine.reports.driver_process import this_process
-from dagkit.engine.reports.folder_documents import bytes_of, document_in
-from dagkit.engine.reports.snapshot import RunSnapshot
+from dagkit.engine.reports.snapshot import RunSnapshot, bytes_of, document_in
 from dagkit.engine.run.launch_record import LaunchRecord
 from dagkit.errors import RUN_CODES, RunFailure
 from dagkit.inventory.spark_checkpoint import files_read
