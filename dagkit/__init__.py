@@ -31,7 +31,7 @@ def _draw_in_notebooks() -> None:
     from dagkit.api.dag import Dag  # noqa: PLC0415 - with the first name, which needs it, too
 
     def drawn(dag: Dag) -> Mapping[str, str]:
-        from dagkit.render.notebook import mimebundle  # noqa: PLC0415 - as above
+        from dagkit.render.formats import mimebundle  # noqa: PLC0415 - as above
 
         return mimebundle(dag)
 

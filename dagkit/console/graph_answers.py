@@ -8,19 +8,19 @@ from dagkit.engine.run.launch_record import LaunchRecord
 from dagkit.plan.model import Plan, PlannedOperator
 from dagkit.plan.placed_values import DEFAULT
 from dagkit.render import Picture, physical
-from dagkit.render.closed_frames import READABLE, by_stage, closed, in_parts
+from dagkit.render.folding import READABLE, by_stage, closed, in_parts
+from dagkit.render.logical import logical_of
 from dagkit.render.picture import PICTURE_SCHEMA, View
-from dagkit.render.planned import logical_of
 from dagkit.render.svg import svg
 
 
 def picture_of(plan: Plan, view: View, opened: Collection[str] = ()) -> Picture:
     """The picture of a plan; a large one is folded: by module, or by stage and step."""
     if view is View.PHYSICAL:
-        return closed(in_parts(physical(plan), plan), opened)
+        return closed(in_parts(physical(plan)), opened)
     logical = logical_of(plan)
     if len(closed(logical).boxes) > READABLE:
-        logical = in_parts(by_stage(logical, plan), plan)
+        logical = in_parts(by_stage(logical, plan))
     return closed(logical, opened)
 
 

@@ -79,7 +79,7 @@ def test_a_planted_breach_is_found(module, source):
         pytest.param("dagkit.compiler.fuse", "from dagkit.graph import Graph\nimport networkx as nx", id="up the list"),
         pytest.param("dagkit.compiler.fuse", "from dagkit.compiler.order import order", id="inside one package"),
         pytest.param("dagkit.backends.spark.run", "import pyspark", id="pyspark in its backend"),
-        ("dagkit", "def drawn():\n    from dagkit.render.notebook import mimebundle"),
+        ("dagkit", "def drawn():\n    from dagkit.render.formats import mimebundle"),
         pytest.param("dagkit_operators.records.filter", "from dagkit import InputPort", id="operators from the face"),
         ("apps.line_filter.app", "from dagkit import Dag\nfrom dagkit_operators import Filter"),
         ("dagkit.errors", "import difflib\nfrom collections.abc import Iterable"),

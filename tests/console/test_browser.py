@@ -8,7 +8,7 @@ import pytest
 from dagkit.compiler import compile_application
 from dagkit.engine.run.launch_record import LaunchRecord
 from dagkit.ledger import Ledger
-from dagkit.render.closed_frames import PARTS, READABLE
+from dagkit.render.folding import PARTS, READABLE
 from tests.console.conftest import FILES, serious_faults
 from tests.render import samples
 

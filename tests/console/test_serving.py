@@ -11,7 +11,7 @@ import pytest
 from dagkit.console import serving
 from dagkit.console.run_folder import RunFolder
 from dagkit.errors import AddressTaken, LibraryMissing
-from dagkit.render import palette
+from dagkit.render import content
 from tests.console.conftest import Served
 
 STATIC = Path(serving.__file__).parent / "static"
@@ -56,8 +56,8 @@ def test_the_page_names_nothing_on_other_servers_and_holds_no_code():
 
 def test_every_colour_of_a_drawing_has_one_in_the_page_for_light_and_dark():
     style = (STATIC / "console.css").read_text()
-    tints = [*palette.ROLES.values(), *palette.GROUPS.values()]
-    fills = {palette.INK, palette.MUTED, palette.FAINT, palette.AMISS, palette.GROUND, *(tint.fill for tint in tints)}
+    tints = [*content.ROLES.values(), *content.GROUPS.values()]
+    fills = {content.INK, content.MUTED, content.FAINT, content.AMISS, content.GROUND, *(tint.fill for tint in tints)}
     assert {fill for fill in fills if f'[fill="{fill}"]' not in style} == set()
 
 

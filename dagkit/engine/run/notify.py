@@ -12,7 +12,6 @@ from dagkit.engine.checkpoint.discoveries import Discovery
 from dagkit.engine.checkpoint.outcome import WindowOutcome
 from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.files.staging import Part
-from dagkit.engine.reports.measuring import Measuring, aggregators_of
 from dagkit.engine.reports.run_events import (
     Committed,
     Failed,
@@ -25,6 +24,7 @@ from dagkit.engine.reports.run_events import (
     Started,
     Working,
 )
+from dagkit.engine.reports.statistics import Measuring, aggregators_of
 from dagkit.engine.run.in_flight import InFlightWindow
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.queue import WorkQueue

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from xml.parsers.expat import ErrorString, ExpatError, ParserCreate
 
-from dagkit.conf.formats.written import ParseError, WrittenKey, wrong_bytes
+from dagkit.conf.sources.written import ParseError, WrittenKey, wrong_bytes
 from dagkit.errors import Where, did_you_mean
 
 _PROLOG = re.compile(r"\s*(<\?xml.*?\?>)?(?:\s+|<\?.*?\?>|<!--.*?-->)*", re.DOTALL)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit.conf.formats.located_json import JsonObject, read_json
-from dagkit.conf.formats.written import ParseError
+from dagkit.conf.declared.declared_json import JsonObject, read_json
+from dagkit.conf.sources.written import ParseError
 
 TEXT = b'{\n  "a": [\n    {"b": 1},\n    {\n      "c": {"b": 2}, "c": 3\n    }\n  ]\n}'
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit.conf.formats.property_files import read_file, read_properties
 from dagkit.conf.grammar.property_keys import parse_key
+from dagkit.conf.sources.property_files import read_file, read_properties
 from dagkit.errors import printable
 
 SEED = """<?xml version="1.0"?>

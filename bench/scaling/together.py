@@ -2,20 +2,27 @@
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from typing import Protocol
 
 from dagkit.engine.board.board import Ask, Board, Hand, Move
 from dagkit.engine.board.handover import LEAST_HANDED_MILLIS, Handover, Standing
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.protocol import Report
-from dagkit.simulation.world import Cost
 
 BEAT_MILLIS = 100.0
 """How often a slot reports its progress."""
 HANDED_MILLIS = 2.0
 """The time that a handover takes."""
+
+
+class Cost(Protocol):
+    """The cost of positions."""
+
+    def between(self, start: int, end: int) -> float: ...
+    def reached(self, start: int, millis: float) -> int: ...
 
 
 @dataclass
@@ -28,7 +35,7 @@ class SimulatedSlot:
     ends: float
     """When its time is over."""
     waiting: deque[WorkItem]
-    cost_of: Callable[[str], Cost]
+    cost: Cost
     slower: float
     claim: int
     item: WorkItem | None = None
@@ -52,8 +59,8 @@ class SimulatedSlot:
 
     def idle_from(self) -> float:
         """When it has no more work."""
-        rest = [] if self.item is None else [self._cost(self.item).between(self.at, self.item.end)]
-        rest += [self._cost(item).between(item.start, item.end) for item in self.waiting]
+        rest = [] if self.item is None else [self.cost.between(self.at, self.item.end)]
+        rest += [self.cost.between(item.start, item.end) for item in self.waiting]
         return self.now + sum(rest) * self.slower
 
     def standing(self) -> Standing:
@@ -61,7 +68,7 @@ class SimulatedSlot:
         if self.item is None or self.at == self.item.start:
             return Standing()
         amount = self.item.end - self.at + sum(item.length for item in self.waiting)
-        recent = self._cost(self.item).between(max(self.item.start, self.at - self.claim), self.at) * self.slower
+        recent = self.cost.between(max(self.item.start, self.at - self.claim), self.at) * self.slower
         usual = self.busy_millis / max(1, self.positions + self.at - self.item.start)
         each = max(usual, recent / min(self.claim, self.at - self.item.start))
         return Standing(str(self.item.source), 0.5, 1.0, amount * each)
@@ -86,7 +93,7 @@ class SimulatedSlot:
         """Return what it did. The rest is left."""
         if self.item is not None:
             done = self.at - self.item.start
-            millis = self._cost(self.item).between(self.item.start, self.at) * self.slower
+            millis = self.cost.between(self.item.start, self.at) * self.slower
             self.positions += done
             self.left.append(self.item.part(self.at, self.item.end).measured(done, millis, 0))
         self.left += self.waiting
@@ -101,14 +108,10 @@ class SimulatedSlot:
             is_linked=True,
         )
 
-    def _cost(self, item: WorkItem) -> Cost:
-        return self.cost_of(str(item.source))
-
     def _work(self, item: WorkItem, until: float) -> None:
-        cost = self._cost(item)
-        reached = cost.reached(self.at, max(0.0, until - self.now) / self.slower)
+        reached = self.cost.reached(self.at, max(0.0, until - self.now) / self.slower)
         stop = min(item.end, self.at + ((reached - self.at) // self.claim + 1) * self.claim)
-        takes = cost.between(self.at, stop) * self.slower
+        takes = self.cost.between(self.at, stop) * self.slower
         self.now += takes
         self.busy_millis += takes
         self.at = stop

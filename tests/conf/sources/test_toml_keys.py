@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit.conf.formats.toml_lines import toml_lines
+from dagkit.conf.sources.toml_keys import toml_lines
 
 
 @pytest.mark.parametrize(
