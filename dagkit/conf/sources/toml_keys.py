@@ -84,6 +84,8 @@ def toml_lines(text: str) -> dict[Path, int]:
 
     A statement is the fewest lines that the parser accepts: it refuses an unfinished array or text.
     """
+    # tomllib has no positions, and tomlkit keeps none. A value of 2000 lines that all hold a closing bracket is parsed
+    # for each of them, which takes two seconds; a scanner of our own would be a second grammar of TOML.
     lines: dict[Path, int] = {}
     table: Path = ()
     statement, first = "", 1

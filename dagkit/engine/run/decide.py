@@ -160,6 +160,10 @@ def _requested(outlook: LoopState) -> Action:
 
 def _runs_beside_delivery(outlook: LoopState) -> bool:
     """Whether to start the next window before a delivery, so that slots work meanwhile."""
+    # Otherwise slots read for 3.5 s while the driver waits, and then the driver sends for 3.5 s while the slots wait.
+    # The commit still follows the delivery before it, so one number for each writer is enough, and a crash leaves at
+    # most one delivery and one promised window. Rejected: a thread for deliveries, with which the loop would share all
+    # it owns; two windows beside a delivery, since the driver is the slower side then.
     if not outlook.delivers or outlook.in_flight or _is_full(replace(outlook, in_flight=1)):
         return False
     if outlook.stopping is not Stopping.NOT or outlook.windows_left == 0 or outlook.next_attempt is not None:

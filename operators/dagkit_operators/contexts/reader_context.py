@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Tracker = RestrictionTracker[OffsetRange, int]
+# Malhar never splits a block that is being read, so its contexts say nothing about splits. A context that cannot find
+# the next record from any position claims the last byte of each, so that all that is unclaimed begins with a record.
+# Rejected: reading such a block again from its start, once for each window that it spans. `apex_compat` does not choose
+# a context: it belongs to scaling already, and changed records would surprise those who set it.
 Splits = Literal["anywhere", "between records", "never"]
 
 

@@ -41,6 +41,10 @@ def _only(path: str | None, files: Iterator[Found]) -> Iterator[Found]:
     return (found for found in files if path in (None, found.path))
 
 
+# MatchFiles is not built on Watch, as in Beam. Watch knows an output by a digest of its key, and a file is recognised:
+# one may have several identities, which a scan replaces, and a scan also lists pending and quarantined files. A
+# restriction of Watch would carry all of this; what both share, deferring and watermarks of endless work, is in the
+# engine.
 class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
     """Finds the files that match patterns, and sends each once.
 
@@ -183,6 +187,9 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
                 file.log()
                 self.quarantined.emit(file.quarantined)
             yield from found
+        # Each launch scans each pattern, as FileSplitterInput does: scanned once for a ledger, a file that comes later
+        # would never be read. No launch waits for work until NEXT_LAUNCH, and a scan that finds nothing commits no
+        # window.
         again = self.continuously or waits
         tracker.defer_remainder(timedelta(milliseconds=self.interval_millis) if again else NEXT_LAUNCH)
 
