@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dagkit.api.configuration import Config, Entry
+from dagkit.api.secrets import MASK
 from dagkit.conf.grammar.property_keys import Address, parse_key
-from dagkit.conf.sources.references import MASK
 from dagkit.plan.portable import portable
 
 

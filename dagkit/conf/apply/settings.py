@@ -9,10 +9,10 @@ from dagkit.api.application import StreamingApplication
 from dagkit.api.attributes import BY_SCOPE, Attribute, DagContext, Locality, PortContext, Scope
 from dagkit.api.component import Component
 from dagkit.api.configuration import DEFAULT, Config, Entry, Origin, Setting
-from dagkit.conf.apply.templates import Templates
+from dagkit.api.secrets import MASK
 from dagkit.conf.apply.unmatched import KeyUsage, unmatched
 from dagkit.conf.declared.declaration import Declaration, DeclaredApplication
-from dagkit.conf.grammar.matching import ByName, Rank, Rule, Tier, in_order
+from dagkit.conf.grammar.matching import ByName, Rank, Rule, Templates, Tier, in_order
 from dagkit.conf.grammar.names import Fit
 from dagkit.conf.grammar.property_keys import (
     Address,
@@ -25,11 +25,11 @@ from dagkit.conf.grammar.property_keys import (
     parse_key,
     scopes_set_by,
 )
-from dagkit.conf.sources.references import MASK, References, Unresolved, shown_instead, without_secret
+from dagkit.conf.sources.references import References, Unresolved, shown_instead, without_secret
 from dagkit.conf.values.attribute_values import attribute_value
 from dagkit.conf.values.classes import ClassNotFound
 from dagkit.conf.values.conversion import Conversion
-from dagkit.conf.values.object_text import Unfit
+from dagkit.conf.values.object_making import Unfit
 from dagkit.conf.values.properties import Configured, with_properties
 from dagkit.errors import Code, Diagnostic
 

@@ -10,10 +10,10 @@ from dagkit.api.attributes import Locality, OperatorContext, PortContext
 from dagkit.api.configuration import Config, Source
 from dagkit.api.dag import Dag
 from dagkit.api.partitioning import StatelessPartitioner
+from dagkit.api.secrets import MASK
 from dagkit.compiler import compile_application
 from dagkit.conf.apply.settings import Settings
 from dagkit.conf.declared.declarative import declared_application
-from dagkit.conf.sources.references import MASK
 from dagkit.errors import ApplicationFaults, ApplicationNotFound
 from dagkit.plan.parse import write_plan
 from tests.conf.samples import Bean, Codec, Colour, Feed, Reader, Scanner, Span, config, long_enough
