@@ -223,7 +223,7 @@ def _resolved(given: Sequence[WrittenKey], environment: Mapping[str, str]) -> tu
             references.used |= names_referred(value)
         shown = shown_instead(written.address, written.key, written.value, tainted=tainted)
         origin = Origin(written.source, written.where, written.key, shown)
-        entries.append(Entry(written.key, value, origin, shown is not None, shown))
+        entries.append(Entry(written.key, value, origin))
     config = Config(entries)
     for key in references.used:
         _ = key in config  # mark keys that values refer to as used
