@@ -26,6 +26,7 @@ from dagkit.engine.reports.run_events import (
     RunEvent,
     Started,
     Starting,
+    Waiting,
     Working,
 )
 
@@ -41,6 +42,7 @@ EVENTS: Mapping[type, str] = {
     Committed: "committed",
     Measured: "measured",
     Reshaped: "reshaped",
+    Waiting: "waiting",
     Working: "working",
     Draining: "draining",
     Ended: "ended",
