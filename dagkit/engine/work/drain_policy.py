@@ -63,7 +63,7 @@ def renewed(work: Iterable[WorkItem]) -> list[WorkItem]:
     return [
         item
         if (item.has_end and not item.is_for_next_launch) or (item.due is None and item.idle_since is None)
-        else replace(item, due=None, idle_since=None)
+        else replace(item, due=None, idle_since=None, waits_for="")
         for item in work
     ]
 

@@ -82,6 +82,8 @@ class WorkItem:
     """When it was first deferred without progress; None if it made progress since, or if its source did not answer."""
     unanswered: Annotated[bool, Field(exclude_if=lambda unanswered: not unanswered)] = False
     """Whether it was deferred because its source did not answer."""
+    waits_for: Annotated[str, Field(exclude_if=lambda reason: not reason)] = ""
+    """Why it was deferred although there is input, if its operator gave a reason."""
 
     @property
     def key(self) -> ItemKey:
@@ -212,6 +214,7 @@ class WorkItem:
             self.not_before,
             self.idle_since,
             self.unanswered,
+            self.waits_for,
         )
 
 
