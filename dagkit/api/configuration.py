@@ -50,16 +50,21 @@ DEFAULT = Origin(Source.DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)
+class Setting:
+    """A value, such as that of an attribute, and where it was set."""
+
+    value: Any
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """A key and its value from one source."""
 
     key: str
     value: Any = field(repr=False)
-    """A text or a TOML value, after substitution. It is never shown if `secret` is True."""
+    """A text or a TOML value, after substitution. It is never shown if it is a secret: then its origin has a text."""
     origin: Origin
-    secret: bool = False
-    shown: str | None = None
-    """The text to print instead of a secret: the reference through which the secret was given."""
 
 
 class Config(Mapping[str, Any]):

@@ -1,14 +1,14 @@
 """The figures of a run as text, for terminals and notebooks."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from dagkit.engine.reports.seen_run import SeenRun
+from dagkit.engine.reports.run_events import SlotAtWork
 from dagkit.engine.reports.snapshot import OperatorFigures, RunSnapshot
+from dagkit.engine.reports.status_file import SeenRun
 from dagkit.errors import printable
 from dagkit.observers.amounts import counted, in_bytes, in_time, in_units
-from dagkit.observers.slots_at_work import slots_at_work
 
 _HEADER = ("operator", "partitions", "received/s", "sent/s", "read/s", "received", "sent", "pending", "busy")
 _MOST_NAMED = 3
@@ -54,12 +54,13 @@ def _summary(seen: SeenRun) -> Iterator[str]:
     now = seen.snapshot
     yield _windows(seen)
     yield f"this launch: {figures_of(now)}"
-    yield from left_out(now)
+    yield from counted_things(now)
     if now.pending_elements:
         left = f", about {in_time(now.eta_seconds)} left" if now.eta_seconds and seen.runs else ""
         yield f"pending: {counted(now.pending_elements, 'element')}, {in_units(now.pending)}{left}"
-    if seen.runs:
+    if seen.runs or now.is_over:
         yield from (f"waiting: {printable(sentence)}" for sentence in now.waits_for)
+    if seen.runs:
         yield from (f"at work: {text}" for text in slots_at_work(now.working, seen.at))
     for operator in now.operators:
         for work in operator.underway[:_MOST_NAMED]:
@@ -76,6 +77,19 @@ def _summary(seen: SeenRun) -> Iterator[str]:
         yield f"last error, {now.error.at.astimezone():%H:%M:%S}{window}: {printable(first)}{more}"
 
 
+def slots_at_work(working: Sequence[SlotAtWork], at: datetime) -> Iterator[str]:
+    """A text for each operator, as of `at`: `Reader a.txt 40% for 12 s, b.txt for 3 s`, what takes longest first."""
+    for operator in dict.fromkeys(work.operator for work in working):
+        its = [work for work in working if work.operator == operator]
+        named = ", ".join(_at_work(work, at) for work in its[:_MOST_NAMED])
+        yield f"{printable(operator)} {named}{', and more' if len(its) > _MOST_NAMED else ''}"
+
+
+def _at_work(work: SlotAtWork, at: datetime) -> str:
+    share = "" if work.fraction is None else f" {work.fraction:.0%}"
+    return f"{printable(work.source):.60}{share} for {in_time((at - work.since).total_seconds())}"
+
+
 def _departure(seen: SeenRun) -> Iterator[str]:
     """Since when a driver that did not write its end is gone, and what to do."""
     now, driver = seen.snapshot, seen.snapshot.driver
@@ -90,11 +104,12 @@ def _departure(seen: SeenRun) -> Iterator[str]:
         yield f"help: end it there if it runs, and launch again: the next launch {after}, and no record is lost"
 
 
-def left_out(now: RunSnapshot) -> Iterator[str]:
-    """A line for each metric that counts what an operator left out."""
-    for name, counts in now.left_out.items():
-        for metric, count in counts.items():
-            yield f"{printable(name)}: {count:,} left out ({metric})"
+def counted_things(now: RunSnapshot) -> Iterator[str]:
+    """A line for each metric that counts what an operator left out or read again."""
+    for done, totals in (("left out", now.left_out), ("read again as a whole", now.read_again)):
+        for name, counts in totals.items():
+            for metric, count in counts.items():
+                yield f"{printable(name)}: {count:,} {done} ({metric})"
 
 
 def visibility(visible: datetime, now: datetime) -> str:
@@ -119,7 +134,8 @@ def figures_of(now: RunSnapshot) -> str:
     """What a launch has done so far, in a part of a sentence."""
     totals = now.totals
     if now.state == "stopped" and not totals.windows:
-        return f"no new input since window {now.window}" if now.window else "no input found"
+        known = "no input found" if not now.waits_for else "no input read"
+        return f"no new input since window {now.window}" if now.window else known
     rate = f", {in_units(now.read_per_second)}/s" if now.read_per_second else ""
     return (
         f"{counted(totals.windows, 'window')}, {in_units(now.read)} read{rate}, "

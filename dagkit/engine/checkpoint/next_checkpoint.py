@@ -34,10 +34,8 @@ def next_checkpoint(
     changes: ChangesInForce,
 ) -> Checkpoint:
     """Return the checkpoint of a window. This is the only place that builds one after the first."""
-    waiting = waiting_after(outcome, remaining)
-    decided = outcome.decided
-    worked_on = elements_of([*all_in(outcome.consumed.allocation), *decided.ended])
-    parts = outcome.answer.parts
+    waiting, decided = waiting_after(outcome, remaining), outcome.decided
+    worked_on, parts = elements_of([*all_in(outcome.consumed.allocation), *decided.ended]), outcome.answer.parts
     written = elements_of([*before.files, *parts])
     open_elements = waiting.elements_among(worked_on | written)
     refuse_late(before, worked_on, parts)
@@ -46,6 +44,8 @@ def next_checkpoint(
     receipts, receipted = _receipts(before, outcome, waiting, still_open)
     return Checkpoint(
         window=outcome.window_id,
+        launched=outcome.launched,
+        began=outcome.began,
         work=work_recorded(outcome.consumed.given, outcome.answer.reports, waiting, decided, before.work),
         queue=waiting,
         search=outcome.search,

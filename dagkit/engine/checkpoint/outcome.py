@@ -53,6 +53,10 @@ class WindowOutcome:
     """The search that the next window continues."""
     flow: WatermarkFlow | None = None
     """The flow of watermarks; None if no operator estimates one."""
+    launched: datetime | None = None
+    """When the run began."""
+    began: datetime | None = None
+    """When the window began."""
     ended: datetime = START_OF_TIME
     """When the driver received the answer."""
 

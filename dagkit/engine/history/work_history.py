@@ -53,12 +53,17 @@ def listed_work(ledger: Ledger) -> Iterator[ListedWork]:
 
 
 def work_left(ledger: Ledger) -> Iterator[ListedWork]:
-    """Yield what waits, then what was set aside. Only the last window is read, and what none has taken yet."""
+    """Yield what waits, then what was set aside. Only the last window is read, and what none has taken yet.
+
+    What each launch repeats, as a scan of a pattern, does not wait between two launches.
+    """
     last = newest_checkpoint(ledger)
     for item in last.queue:
+        if item.is_for_next_launch:
+            continue
         is_suspect = last.search is not None and last.search.touches(item)
         yield ListedWork("suspect" if is_suspect else "pending", item.into.operator, _place_of(item))
-    yield from _only_found(ledger)
+    yield from untaken(ledger)
     for each in last.aside:
         yield ListedWork("set aside", each.item.into.operator, _place_of(each.item), each.window, each.reason)
 
@@ -73,7 +78,7 @@ def lost_in(checkpoint: Checkpoint) -> Iterator[ListedWork]:
             yield ListedWork("given up", fact.operator, _place(fact), checkpoint.window, fact.reason, fact.by)
 
 
-def _only_found(ledger: Ledger) -> Iterator[ListedWork]:
+def untaken(ledger: Ledger) -> Iterator[ListedWork]:
     """The blocks that input operators found, and that no window has taken yet."""
     for name in ledger.names():
         application = ledger.chain(name)

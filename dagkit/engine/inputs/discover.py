@@ -37,7 +37,14 @@ class DriverInputs:
     """All input operators of an application."""
 
     def __init__(
-        self, journal: Journal, until: Until, clock: Timer, wake: Callable[[], None], application_path: str = ""
+        self,
+        journal: Journal,
+        until: Until,
+        clock: Timer,
+        wake: Callable[[], None],
+        *,
+        application_path: str = "",
+        launched: datetime | None = None,
     ) -> None:
         self.found: deque[Discovery] = deque(journal.discoveries())
         """Discoveries that no window has taken yet, in order."""
@@ -47,6 +54,7 @@ class DriverInputs:
         self._until = until
         self._clock = clock
         self._application_path = application_path
+        self._launched = launched
         self._wake = wake
         """Called on another thread when work in the background has ended."""
         self._at_work: dict[str, DriverInput] = {}
@@ -104,7 +112,7 @@ class DriverInputs:
     def _lively(self, program: Program, name: str, state: SavedState, window_id: int, *, ended: bool) -> DriverInput:
         """Return a live input operator with its last state."""
         context = context_of(program, name, until=self._until, now=self._clock.now, window_id=window_id)
-        context = replace(context, application_path=self._application_path)
+        context = replace(context, application_path=self._application_path, launched=self._launched)
         known = self._at_work[name].watermark if name in self._at_work else self._journal.watermark_of(name)
         return DriverInput(program, name, state, ended=ended, context=context, wake=self._wake, watermark=known)
 
@@ -125,6 +133,11 @@ class DriverInputs:
     def looked_in_vain(self) -> bool:
         """Whether all inputs that have not ended have looked since the last work, and found nothing."""
         return all(driver_input.in_vain for driver_input in self._awake)
+
+    @property
+    def waits_for(self) -> Iterator[tuple[str, str]]:
+        """The input operators whose input is there and not sent yet, each with the reason."""
+        return ((name, one.operator.waits_for) for name, one in self._at_work.items() if one.operator.waits_for)
 
     def look(self, window_id: int, spin_millis: int) -> Iterator[Discovery]:
         """Let the inputs that are due look; the ledger records each discovery before it is returned."""

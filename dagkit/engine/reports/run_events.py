@@ -77,7 +77,7 @@ class Committed:
     files: int
     """How many files were completed."""
     written: int
-    """How many bytes were written."""
+    """How many bytes were written: pieces of files, which may be completed later, and entries of external systems."""
     waiting: int
     """How many blocks are pending now."""
     waiting_positions: int
@@ -93,6 +93,8 @@ class Committed:
     """The positions that wait, by their unit."""
     received: int | None = None
     """The items that operators received, together; None if it is unknown."""
+    completed: int = 0
+    """How many bytes the completed files hold, which earlier windows may have written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +177,14 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """The reasons why input that is there is not read yet have changed."""
+
+    reasons: Sequence[str]
+    """Each in a sentence that begins with its operator; none if there is no such input any more."""
+
+
+@dataclass(frozen=True, slots=True)
 class SlotAtWork:
     """The element that a slot processes."""
 
@@ -211,6 +221,7 @@ RunEvent = (
     | Measured
     | Reshaped
     | Working
+    | Waiting
     | Draining
     | Ended
 )

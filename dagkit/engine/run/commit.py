@@ -105,6 +105,8 @@ class Committer:
             decided=self._run.decided,
             search=search,
             flow=self._run.flow,
+            launched=self._run.launched,
+            began=window.began,
             ended=self._run.clock.now(),
         )
 
@@ -152,7 +154,7 @@ class Committer:
 
     def _publish(self, outcome: WindowOutcome, window: InFlightWindow, ended: datetime) -> None:
         """Publish a committed window and its measurements; its work was over at `ended`."""
-        files, queue = len(self._run.outputs.unplaced), self._run.queue
+        files, queue = self._run.outputs.unplaced, self._run.queue
         found, now = self._run.driver_inputs.figures(window.window_id), self._run.clock.now()
         self._run.publisher.committed(
             window,
@@ -260,7 +262,9 @@ def _with_due_times(answer: Answer, now: datetime) -> Answer:
 
 def _with_due_time(report: Report, now: datetime) -> Report:
     left = (
-        item if put_off is None else replace(item, due=put_off.due(now), idle_since=_idle_since(item, now))
+        item
+        if put_off is None
+        else replace(item, due=put_off.due(now), idle_since=_idle_since(item, now), waits_for=put_off.waits_for)
         for item in report.left
         for put_off in [report.put_off.get(item.end_key)]
     )

@@ -52,6 +52,10 @@ class InFlightWindow:
     samples: Sequence[Sample] = ()
     """Samples of what tapped input operators sent to it."""
     failures: int = 0
+    attempts: int = 0
+    """All failed attempts, also those that leave work."""
+    tries: int = 0
+    """How often an operator got the record on which it failed, in all attempts."""
     cause: OperatorFailed | WindowLost | None = None
     """The last failure."""
     unlocated: OperatorFailed | None = None
@@ -73,6 +77,8 @@ class InFlightWindow:
     def failed(self, error: OperatorFailed | WindowLost, program: Program) -> bool:
         """Count a failed attempt. Return whether the failure allows another one."""
         self.failures += 1
+        self.attempts += 1
+        self.tries += error.failure.tries if isinstance(error, OperatorFailed) else 1
         self.cause = error
         if isinstance(error, WindowLost):
             return self.failures <= ATTEMPTS_AT_LOST_WINDOWS

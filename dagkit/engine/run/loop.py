@@ -104,6 +104,8 @@ class Loop:
                 self._begin()
                 while not isinstance(action := self._next(), Stop):
                     self._perform(action)
+                    if isinstance(action, Look | Commit):
+                        self._report_waiting()
                 if self.run_state.in_flight:
                     self._abandon_windows()
                 self.run_state.deliveries.log_left()
@@ -237,9 +239,9 @@ class Loop:
         self.run_state.driver_inputs.begin(
             self.run_state.program, self.run_state.checkpoint.window + 1, self.run_state.checkpoint.ended
         )
-        waiting = len(self.run_state.queue) + sum(
-            len(discovery.emitted) for discovery in self.run_state.driver_inputs.found
-        )
+        scans = sum(item.is_for_next_launch for item in self.run_state.checkpoint.queue)  # each launch begins with them
+        found = sum(len(discovery.emitted) for discovery in self.run_state.driver_inputs.found)
+        waiting = len(self.run_state.queue) - scans + found
         promised = self.run_state.promise is not None
         self.run_state.publisher.publish(
             Resumed(self.run_state.program.application, self.run_state.checkpoint.window, waiting, promised)
@@ -303,6 +305,12 @@ class Loop:
                 ),
             )
 
+    def _report_waiting(self) -> None:
+        """Report why input that is there is not read yet, if that has changed."""
+        deferred = ((item.into.operator, item.waits_for) for item in self.run_state.queue.deferred if item.waits_for)
+        waiting = [*self.run_state.driver_inputs.waits_for, *deferred]
+        self.run_state.publisher.waiting([f"{name}: {reason}" for name, reason in dict.fromkeys(waiting)])
+
     def _start(self, *, last: bool) -> None:
         """Start the next window; if it is the oldest in flight, the ledger gets its promise first."""
         window_id, is_alone = self.run_state.next_window, not self.run_state.in_flight
@@ -364,6 +372,8 @@ class Loop:
             lasts_millis=share.lasts_millis if summary.slots else None,
             committed=self.run_state.checkpoint.window,
             last=last,
+            launched=self.run_state.launched,
+            began=self.run_state.clock.now(),
             home=self.run_state.settings.home,
             application_path=self.run_state.settings.application_path,
             staging=self.run_state.new_staging(window_id),

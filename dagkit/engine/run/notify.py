@@ -11,7 +11,7 @@ from dagkit.engine.board.handover import SlotStanding
 from dagkit.engine.checkpoint.discoveries import Discovery
 from dagkit.engine.checkpoint.outcome import WindowOutcome
 from dagkit.engine.failures import OperatorFailed, WindowLost
-from dagkit.engine.reports.measuring import Measuring, aggregators_of
+from dagkit.engine.files.staging import Part
 from dagkit.engine.reports.run_events import (
     Committed,
     Failed,
@@ -22,8 +22,10 @@ from dagkit.engine.reports.run_events import (
     RunEvent,
     SlotAtWork,
     Started,
+    Waiting,
     Working,
 )
+from dagkit.engine.reports.statistics import Measuring, aggregators_of
 from dagkit.engine.run.in_flight import InFlightWindow
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.queue import WorkQueue
@@ -42,6 +44,8 @@ class EventPublisher:
     def __init__(self, observers: Sequence[Observer], graph: Graph) -> None:
         self._observers = Observers(list(observers))
         self._measuring = Measuring(aggregators_of(graph))
+        self._waiting: Sequence[str] = []
+        """The reasons that were published last."""
         self._units = {node.name: unit_of(node.operator) for node in graph.nodes}
 
     def publish(self, event: RunEvent) -> None:
@@ -65,6 +69,12 @@ class EventPublisher:
         if longest:
             self.publish(Working([_at_work(one, now) for one in longest]))
 
+    def waiting(self, reasons: Sequence[str]) -> None:
+        """Publish why input that is there is not read yet, if that has changed."""
+        if reasons != self._waiting:
+            self._waiting = reasons
+            self.publish(Waiting(reasons))
+
     def failed(self, window: InFlightWindow, error: OperatorFailed | WindowLost, *, again: bool) -> None:
         """Publish a failed attempt at a window."""
         failure = error.failure if isinstance(error, OperatorFailed) else None
@@ -83,19 +93,22 @@ class EventPublisher:
         window: InFlightWindow,
         answer: Answer,
         *,
-        files: int,
+        files: Mapping[str, Sequence[Part]],
         queue: WorkQueue,
         now: datetime,
         visible: datetime | None = None,
         block: int | None = None,
     ) -> None:
-        """Publish a committed window, which is this block of the ledger; `queue` is the queue after it."""
+        """Publish a committed window, which is this block of the ledger.
+
+        `files` are the pieces of the files that it completed, and `queue` is the queue after it.
+        """
         self.publish(
             Committed(
                 window_id=window.window_id,
                 millis=(now - window.began).total_seconds() * 1000,
                 positions=sum(report.positions for report in answer.reports),
-                files=files,
+                files=len(files),
                 written=sum(part.length for part in answer.parts),
                 waiting=len(queue),
                 waiting_positions=queue.positions,
@@ -105,6 +118,7 @@ class EventPublisher:
                 read=self._by_unit((name, each.read) for one in answer.reports for name, each in one.figures.items()),
                 pending=self._by_unit((into.operator, length) for into, (_, length) in queue.lengths().items()),
                 received=sum(sum(each.taken.values()) for one in answer.reports for each in one.figures.values()),
+                completed=sum(part.length for pieces in files.values() for part in pieces),
             )
         )
 

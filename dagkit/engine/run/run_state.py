@@ -83,9 +83,9 @@ class RunState:
         observers: Sequence[Observer] = (),
         probe: Probe | None = None,
     ) -> None:
-        self.backend = backend
-        self.settings = settings
+        self.backend, self.settings = backend, settings
         self.clock = clock or SystemClock()
+        self.launched = self.clock.now()
         self.publisher = EventPublisher(observers, compilation.graph)
         self.probe = probe or _not_probed
         self.woken = Woken()
@@ -98,7 +98,7 @@ class RunState:
             backend.load(plan.compilation)
         self.changing = Reconfiguration(plan, RequestInbox(ledger.store, self.clock.now, checkpoint.answered))
         self.marker = LaunchMarker(ledger.store)
-        self.listeners = StatsListeners(plan, self.clock.now())
+        self.listeners = StatsListeners(plan, self.launched)
         self.facts: list[Fact] = []
         """The decisions since the last commit."""
         self.beat: datetime | None = None
@@ -114,6 +114,8 @@ class RunState:
     def _restore(self, checkpoint: Checkpoint) -> None:
         """Restore state, items, work and files from the checkpoint. Raise if the plan cannot take one of them."""
         program, settings = self.program, self.settings
+        self.launched = self.clock.now()
+        """When the launch began to run."""
         self.promise = self.journal.promised()
         """The window that was promised and not committed; None once it is started again."""
         refuse_stranded(program, checkpoint, self.promise[0].deal if self.promise else ())
@@ -123,7 +125,12 @@ class RunState:
         self.flow = WatermarkFlow.of(program)
         self.pending_work = PendingWork(checkpoint.queue, settings.until, self.summary.millis)
         self.driver_inputs = DriverInputs(
-            self.journal, settings.until, self.clock, self.woken.set, settings.application_path
+            self.journal,
+            settings.until,
+            self.clock,
+            self.woken.set,
+            application_path=settings.application_path,
+            launched=self.launched,
         )
         refuse_stranded_discoveries(program, self.driver_inputs.found)
         self.outputs = Outputs(checkpoint, settings.application_path, durable=settings.durable, home=settings.home)

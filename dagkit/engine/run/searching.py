@@ -61,10 +61,13 @@ def may_locate(run: RunState, window: InFlightWindow, error: OperatorFailed) -> 
 
 
 def last_failure(window: InFlightWindow, error: OperatorFailed | WindowLost) -> OperatorFailed | WindowLost:
-    """The failure that ends the run after an attempt to locate the record: the one with a place, else the first."""
-    if window.unlocated is None or (isinstance(error, OperatorFailed) and error.failure.place):
-        return error
-    return window.unlocated
+    """The failure that ends the run, with the number of tries.
+
+    After an attempt to locate the record, it is the one with a place, else the first.
+    """
+    if window.unlocated is not None and not (isinstance(error, OperatorFailed) and error.failure.place):
+        error = window.unlocated
+    return error.after(window.tries, window.attempts) if isinstance(error, OperatorFailed) else error
 
 
 def _is_searched(run: RunState, error: OperatorFailed | WindowLost) -> bool:

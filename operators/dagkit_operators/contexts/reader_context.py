@@ -25,6 +25,7 @@ from dagkit_operators.contexts.lines import CHUNK_SIZE, filled
 from dagkit_operators.contexts.trackers import BetweenRecordsTracker, RefusingTracker
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.payloads import Record, Rejected
+from dagkit_operators.values.ignored_fields import Ignored
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,15 +60,6 @@ class Broken(NamedTuple):
     rejected: Rejected
     failure: RunFailure
     """What the reader raises if its output `rejected` is not connected."""
-
-
-class Ignored(NamedTuple):
-    """Fields of records that were not read, since the type of the records does not name them."""
-
-    values: int
-    """How many values they had in the records; a null is none."""
-    names: Sequence[str]
-    """Some of the fields."""
 
 
 class ReaderContext(_Of[T], BaseModel, ABC):

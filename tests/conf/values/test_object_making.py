@@ -1,0 +1,105 @@
+"""Objects as text and as JSON."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagkit.api.partitioning import Partitioner, StatelessPartitioner
+from dagkit.conf.values.classes import ClassNotFound
+from dagkit.conf.values.conversion import Conversion
+from dagkit.conf.values.object_making import (
+    Recipe,
+    Unfit,
+    make,
+    object_in_json,
+    parse_json,
+    parse_object,
+    parse_objects,
+    split_list,
+)
+from tests.conf.samples import Bean
+
+BEAN = "tests.conf.samples.Bean"
+
+
+@pytest.mark.parametrize(
+    ("text", "constructed", "int_val", "string_val"),
+    [
+        pytest.param(f"{BEAN}", None, -1, "unset", id="a class alone is made without arguments"),
+        pytest.param(f"{BEAN}:ctor", "ctor", -1, "unset", id="what follows is the argument"),
+        pytest.param(f"{BEAN}:ctor:intVal=10:stringVal=strVal", "ctor", 10, "strVal", id="then properties"),
+        pytest.param(f"{BEAN}:ctor:", "ctor", -1, "unset", id="no properties after an argument"),
+        pytest.param(f"{BEAN}:", None, -1, "unset", id="an empty argument is none"),
+        pytest.param(f"{BEAN}: ", " ", -1, "unset", id="a blank is an argument"),
+        pytest.param(f"{BEAN}::", None, -1, "unset", id="nothing after two colons"),
+        pytest.param(f"{BEAN}::intVal=1", None, 1, "unset", id="properties without an argument"),
+        pytest.param(f"{BEAN}::intVal=1:stringVal=", None, 1, "", id="a property may be empty"),
+        pytest.param(f"{BEAN}: :intVal=1", " ", 1, "unset", id="a blank and a property"),
+        ("tests.conf.samples:Bean:ctor:int_val=10", "ctor", 10, "unset"),
+        (f"{BEAN}:s3\\://bucket:string_val=a\\:b=c", "s3://bucket", -1, "a:b=c"),
+    ],
+)
+def test_the_grammar_of_objects(text, constructed, int_val, string_val):
+    bean = make(Conversion(), parse_object(text), Bean)
+    assert (bean.constructed, bean.int_val, bean.string_val) == (constructed, int_val, string_val)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("tests.conf.samples.Bean::intVal", "'intVal' is not property=value"),
+        pytest.param("tests.conf.samples.Bean::intVal=ten", "it must be a whole number", id="a value of another type"),
+        ("tests.conf.samples.Bean::intVall=1", "Bean has no property 'intVall'; did you mean 'int_val'"),
+        ("tests.conf.samples.Reader:x", "Reader takes no argument"),
+        ("tests.conf.samples.Point", "Point cannot be made without an argument"),
+        ("tests.conf.samples.Reader::blockSize=x", "Reader refuses it: block_size: input should be a valid integer"),
+        ("StatelessPartitioner:0", "StatelessPartitioner refuses it: partition_count: input should be greater than 0"),
+        pytest.param("Partitioner", "Partitioner is abstract", id="a class that cannot be made"),
+        pytest.param(":x", "it must have the name of a class", id="no class"),
+        pytest.param("", "it must have the name of a class", id="no text"),
+    ],
+)
+def test_what_cannot_be_made(text, problem):
+    with pytest.raises(Unfit, match=problem):
+        make(Conversion(), parse_object(text), object)
+
+
+def test_a_class_that_is_not_there_is_its_own_fault():
+    with pytest.raises(ClassNotFound, match=r"there is no class 'com\.acme\.Nobody'"):
+        make(Conversion(), parse_object("com.acme.Nobody:x"), Bean)
+
+
+def test_a_list_of_objects():
+    assert parse_objects("a.B:1 , c.D::x=1\\,2") == [Recipe("a.B", "1"), Recipe("c.D", None, (("x", "1,2"),))]
+    made = make(Conversion(), parse_object("com.datatorrent.common.partitioner.StatelessPartitioner:3"), Partitioner)
+    assert made == StatelessPartitioner(3)
+
+
+@pytest.mark.parametrize(
+    ("data", "recipe"),
+    [
+        pytest.param({"@class": "a.B", "x": 1}, Recipe("a.B", None, (("x", 1),)), id="as Apex dumps it"),
+        pytest.param({"class": "a.B", "x": 1}, Recipe("a.B", None, (("x", 1),)), id="as plans hold it"),
+        pytest.param({"a.B": {"x": 1}}, Recipe("a.B", None, (("x", 1),)), id="as Apex reads it"),
+        pytest.param({"a.Outer$Inner": {}}, Recipe("a.Outer$Inner"), id="an inner class"),
+        pytest.param({"x": {"y": 1}}, None, id="an object inside is no class"),
+        pytest.param({"x": 1}, None, id="no class at all"),
+    ],
+)
+def test_objects_in_json(data, recipe):
+    assert object_in_json(data) == recipe
+
+
+PARTS = st.text(st.characters(codec="utf-8", exclude_characters="\\")).map(str.strip).filter(bool)
+
+
+@given(st.lists(PARTS))
+def test_a_list_is_split_where_no_backslash_stands(parts):
+    assert split_list(" , ".join(part.replace(",", "\\,") for part in parts)) == parts
+
+
+@pytest.mark.parametrize("depth", [101, 5000])
+def test_json_nests_to_a_bound(depth):
+    with pytest.raises(Unfit, match="it nests lists and objects deeper than 100"):
+        parse_json("[" * depth + "]" * depth)
+    assert parse_json("[" * 100 + "]" * 100)
