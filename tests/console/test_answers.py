@@ -86,7 +86,8 @@ def test_a_run_that_goes_on_is_seen_by_a_console_that_is_open(tmp_path, serve):
 
 def test_files_are_listed_searched_and_explained(console, finished):
     paths = [str(finished.parent / "in" / f"{file}.txt") for file in range(FILES)]
-    assert [row["path"] for row in console.answer("files")["rows"]] == paths
+    found = console.answer("files")["rows"]
+    assert [(row["path"], row["state"]) for row in found] == [(path, "read") for path in paths]
     page = console.answer("files?limit=1")
     assert console.answer(f"files?limit=1&after={page['next']}")["rows"][0]["path"] == paths[1]
     assert [row["path"] for row in console.answer("files?like=/2.txt")["rows"]] == paths[2:]
