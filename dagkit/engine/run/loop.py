@@ -237,9 +237,9 @@ class Loop:
         self.run_state.driver_inputs.begin(
             self.run_state.program, self.run_state.checkpoint.window + 1, self.run_state.checkpoint.ended
         )
-        waiting = len(self.run_state.queue) + sum(
-            len(discovery.emitted) for discovery in self.run_state.driver_inputs.found
-        )
+        scans = sum(item.is_for_next_launch for item in self.run_state.checkpoint.queue)  # each launch begins with them
+        found = sum(len(discovery.emitted) for discovery in self.run_state.driver_inputs.found)
+        waiting = len(self.run_state.queue) - scans + found
         promised = self.run_state.promise is not None
         self.run_state.publisher.publish(
             Resumed(self.run_state.program.application, self.run_state.checkpoint.window, waiting, promised)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from dagkit.engine.address import Address
 from dagkit.engine.facts import Split
-from dagkit.ranges import OFFSET_INFINITY, OFFSET_UNKNOWN
+from dagkit.ranges import NEXT_LAUNCH, OFFSET_INFINITY, OFFSET_UNKNOWN
 
 Number = tuple[int, ...]
 ItemKey = tuple[Address, str | None, Number]
@@ -121,6 +121,11 @@ class WorkItem:
     def has_end(self) -> bool:
         """Whether the work has an end."""
         return self.end < OFFSET_INFINITY
+
+    @property
+    def is_for_next_launch(self) -> bool:
+        """Whether nothing is left to do of it until another launch, as after a launch has scanned a pattern."""
+        return self.due == NEXT_LAUNCH
 
     @property
     def length(self) -> int:
