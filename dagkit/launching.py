@@ -20,7 +20,7 @@ from typing import Any
 
 from dagkit.api.application import HOME
 from dagkit.api.configuration import Config
-from dagkit.api.metrics import warnings_of
+from dagkit.api.metrics import left_out_by
 from dagkit.api.running import Until
 from dagkit.clock import SystemClock, Timer
 from dagkit.compiler import Compilation, compile_application
@@ -279,7 +279,7 @@ def _picture(compilation: Compilation, machine: Machine, place: str, until: Unti
         since=now,
         at=now,
     )
-    warnings = {node.name: warnings_of(type(node.operator)) for node in compilation.graph.nodes}
+    warnings = {node.name: left_out_by(type(node.operator)) for node in compilation.graph.nodes}
     return RunPicture(clock, first, compilation.plan, {name: texts for name, texts in warnings.items() if texts})
 
 

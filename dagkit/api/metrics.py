@@ -7,8 +7,9 @@
         @auto_metric
         def per_block(self) -> float: ...               # called at the end of each window
 
-A metric with a `warning` counts what an operator leaves out. The first window of a launch in which it is not 0 logs the
-warning, in which `{rejected}` is the value of that metric; the summary of the launch and the console have its total.
+A metric with `left_out=True` counts what an operator read and does not send. The ledger records it with each window;
+the summary of the launch and the console have its total. With a `warning`, the first window of a launch in which it is
+not 0 also logs the warning, in which `{rejected}` is the value of that metric.
 
 Each partition has its own values. For the operator, numbers of all partitions are added up, unless the metric has
 aggregators. Without aggregators, values that are not numbers are reported only by partition.
@@ -68,10 +69,13 @@ class MetricField(PerInstance[T], Assignable[T]):
 
     store = "_measured"
 
-    def __init__(self, start: T, aggregators: Sequence[Aggregator] | None, warning: str | None) -> None:
+    def __init__(
+        self, start: T, aggregators: Sequence[Aggregator] | None, warning: str | None, *, left_out: bool
+    ) -> None:
         self.start = start
         self.aggregators = aggregators
         self.warning = warning
+        self.left_out = left_out or warning is not None
 
     def fresh(self) -> T:
         return deepcopy(self.start)
@@ -83,24 +87,34 @@ def auto_metric(declared: DeclaredT, /) -> DeclaredT: ...
 def auto_metric(*, aggregators: Sequence[Aggregator]) -> Callable[[DeclaredT], DeclaredT]: ...
 @overload
 def auto_metric(
-    start: StartT, /, *, aggregators: Sequence[Aggregator] | None = None, warning: str | None = None
+    start: StartT,
+    /,
+    *,
+    aggregators: Sequence[Aggregator] | None = None,
+    warning: str | None = None,
+    left_out: bool = False,
 ) -> MetricField[StartT]: ...
 def auto_metric(
-    declared: Any = None, /, *, aggregators: Sequence[Aggregator] | None = None, warning: str | None = None
+    declared: Any = None,
+    /,
+    *,
+    aggregators: Sequence[Aggregator] | None = None,
+    warning: str | None = None,
+    left_out: bool = False,
 ) -> Any:
     """Declare a metric: a field with an initial value, or, as a decorator, a method or property.
 
     With several aggregators, the operator has one metric for each, such as `max-longest` and `avg-longest`. With one
     aggregator, the metric keeps its name.
 
-    A number with a `warning` counts what is left out: the warning is logged once in a launch, and may name metrics, as
-    in `"{rejected} lines are no numbers"`.
+    A number with `left_out` counts what is left out, and is recorded with each window. So does one with a `warning`,
+    which is logged once in a launch, and may name metrics, as in `"{rejected} lines are no numbers"`.
     """
     if declared is None:
         return lambda method: _marked(method, aggregators)
     if isinstance(declared, property) or callable(declared):
         return _marked(declared, aggregators)
-    return MetricField(declared, aggregators, warning)
+    return MetricField(declared, aggregators, warning, left_out=left_out)
 
 
 def _marked(method: Any, aggregators: Sequence[Aggregator] | None) -> Any:
@@ -118,7 +132,9 @@ class Metric:
     """None: numbers are added up."""
     is_method: bool = False
     warning: str | None = None
-    """Text for the case that it is not 0; None if it counts nothing that is left out."""
+    """Text for the case that it is not 0; None if there is nothing to warn of."""
+    left_out: bool = False
+    """Whether it counts what is left out."""
 
     def of(self, operator: Any) -> Any:
         """The current value. Raise MetricUnplain if it cannot be reported."""
@@ -152,15 +168,16 @@ def _metrics(component: type) -> Mapping[str, Metric]:
             function = value.fget if isinstance(value, property) else value
             if isinstance(value, MetricField):
                 aggregators = None if value.aggregators is None else tuple(value.aggregators)
-                found[name] = Metric(name, aggregators, warning=value.warning)
+                found[name] = Metric(name, aggregators, warning=value.warning, left_out=value.left_out)
             elif callable(function) and _MARK in getattr(function, "__dict__", {}):
                 found[name] = Metric(name, getattr(function, _MARK), is_method=not isinstance(value, property))
     return found
 
 
-def warnings_of(component: type) -> Mapping[str, str]:
-    """The warnings of metrics that count what an operator of this class leaves out, by metric."""
-    return {name: metric.warning for name, metric in declared_metrics(component).items() if metric.warning is not None}
+@lru_cache(maxsize=1024)
+def left_out_by(component: type) -> Mapping[str, str | None]:
+    """The metrics that count what an operator of this class leaves out, with their warnings."""
+    return {name: metric.warning for name, metric in declared_metrics(component).items() if metric.left_out}
 
 
 def metrics_of(operator: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator
 from datetime import datetime
 
+from dagkit.api.operators import DROPPED, REJECTED
 from dagkit.engine.reports.seen_run import SeenRun
 from dagkit.engine.reports.snapshot import OperatorFigures, RunSnapshot
 from dagkit.errors import printable
@@ -12,6 +13,8 @@ from dagkit.observers.slots_at_work import slots_at_work
 
 _HEADER = ("operator", "partitions", "received/s", "sent/s", "read/s", "received", "sent", "pending", "busy")
 _MOST_NAMED = 3
+_UNSENT = {REJECTED: "rejected", DROPPED: "dropped"}
+"""What became of records that were not sent, by the output or metric that counts them."""
 
 
 def picture(seen: SeenRun) -> str:
@@ -91,10 +94,10 @@ def _departure(seen: SeenRun) -> Iterator[str]:
 
 
 def left_out(now: RunSnapshot) -> Iterator[str]:
-    """A line for each metric that counts what an operator left out."""
+    """A line for each operator that rejected, dropped or left out something, with the counts."""
     for name, counts in now.left_out.items():
-        for metric, count in counts.items():
-            yield f"{printable(name)}: {count:,} left out ({metric})"
+        unsent = (f"{count:,} {_UNSENT.get(metric, f'left out ({metric})')}" for metric, count in counts.items())
+        yield f"{printable(name)}: {', '.join(unsent)}"
 
 
 def visibility(visible: datetime, now: datetime) -> str:

@@ -7,6 +7,8 @@ import { amount, amounts, bytes, byUnit, count, counted, duration, moment, perce
 import { headsOf, isLive } from "./view_graph.js";
 import { rowsOfWindows } from "./view_windows.js";
 
+const UNSENT = { rejected: "Rejected", records_dropped: "Dropped" };
+
 export const overview = { id: "overview", title: "Overview", open };
 
 async function open(main, run) {
@@ -59,7 +61,7 @@ function summed({ overview: known, status }) {
   const read = amounts(byUnit(status.operators, (each) => each.positions));
   const written = ["Written", bytes(totals.written), counted(totals.files, "file")];
   const left = Object.entries(status.left_out ?? {}).flatMap(([name, counts]) =>
-    Object.entries(counts).map(([metric, number]) => ["Left out", count(number), `${metric} of ${name}`]));
+    Object.entries(counts).map(([metric, number]) => [UNSENT[metric] ?? "Left out", count(number), UNSENT[metric] ? `by ${name}` : `${metric} of ${name}`]));
   if (isLive(status)) {
     return section("Run", figures([
       windows, ...running,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
+from dagkit.api.operators import REJECTED
 from dagkit.api.outage import present_outages
 from dagkit.api.stats import BYTE, OperatorStats, WorkProgress
 from dagkit.clock import Clock
@@ -112,7 +113,7 @@ class RunPicture:
     first: RunSnapshot
     """What is known before the run begins."""
     plan: Plan
-    warnings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    warnings: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
     """The metrics that count what an operator leaves out, with their warnings, by operator."""
     _now: RunSnapshot = field(init=False)
     """Replaced as a whole, so that another thread reads one state of it."""
@@ -244,20 +245,25 @@ class RunPicture:
             positions_per_second=rate,
             eta_seconds=_eta(self._now.pending_positions, rate),
             user_metrics={**self._now.user_metrics, **shown},
-            left_out=self._left_out(event.metrics),
+            left_out=self._left_out(event),
         )
 
-    def _left_out(self, metrics: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, int]]:
-        """The totals with what a window left out. The first window that leaves something out is warned of."""
+    def _left_out(self, window: Measured) -> Mapping[str, Mapping[str, int]]:
+        """The totals with what a window left out or rejected. The first one that leaves something out is warned of."""
         totals = {name: dict(counts) for name, counts in self._now.left_out.items()}
-        for name, warnings in self.warnings.items():
-            values = metrics.get(name, {})
-            for metric, warning in warnings.items():
-                if count := values.get(metric, 0):
+        for name, partitions in window.operators.items():
+            values, warnings = window.metrics.get(name, {}), self.warnings.get(name, {})
+            ports = (port for stats in partitions for port in stats.output_ports if port.port == REJECTED)
+            unsent = {metric: values.get(metric, 0) for metric in warnings}
+            unsent |= {REJECTED: sum(port.tuple_count for port in ports)}
+            for what, count in unsent.items():
+                if count:
                     counts = totals.setdefault(name, {})
-                    if metric not in counts:
-                        _logger.warning("%s: %s", name, printable(warning.format_map(values)))
-                    counts[metric] = counts.get(metric, 0) + count
+                    warning = None if what in counts else warnings.get(what)
+                    if warning is not None:
+                        texts = {of: printable(value) for of, value in values.items() if isinstance(value, str)}
+                        _logger.warning("%s: %s", name, warning.format_map({**values, **texts}))
+                    counts[what] = counts.get(what, 0) + count
         return totals
 
     def _scaled(self, fact: Scaled) -> None:

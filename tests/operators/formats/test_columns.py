@@ -731,3 +731,17 @@ def test_columns_that_the_type_does_not_name_are_counted_by_the_rows_of_their_fi
         alone = Alone(reader(reader_context=context.model_copy(update=chosen)))
         alone.work(block)
         assert alone.metrics["fields_ignored"] == (2 if "where" in chosen else 0)
+
+
+def test_rows_for_which_the_condition_does_not_hold_are_counted_as_dropped(tmp_path):
+    rows = [{"id": number} for number in range(6)]
+    path, where = tmp_path / "a", value.field("id") > 3
+    pa_parquet.write_table(pa.Table.from_pylist(rows), path, row_group_size=2)  # statistics exclude the first group
+    alone = Alone(ParquetReader(reader_context=ParquetContext(where=where)))
+    alone.work(Block(0, str(path), 0, path.stat().st_size, facts={"length": path.stat().st_size}))
+    assert (len(alone.sent()), alone.metrics["records_dropped"]) == (2, 4)
+    with path.open("wb") as sink:
+        fastavro.writer(sink, {"type": "record", "name": "row", "fields": [{"name": "id", "type": "long"}]}, rows)
+    alone = Alone(AvroReader(reader_context=AvroReaderContext(where=where)))
+    alone.work(Block(0, str(path), 0, path.stat().st_size, facts={"length": path.stat().st_size}))
+    assert (len(alone.sent()), alone.metrics["records_dropped"]) == (2, 4)
