@@ -23,6 +23,7 @@ from dagkit.engine.event_time.watermark_flow import WatermarkFlow
 from dagkit.engine.facts import Scaled
 from dagkit.engine.failures import OperatorFailed, failure_of
 from dagkit.engine.files.checks import make_output_folders
+from dagkit.engine.operator_output import log_in
 from dagkit.engine.points import Point
 from dagkit.engine.reports.run_events import Draining, Ended, Reshaped, Resumed
 from dagkit.engine.run.commit import Committer
@@ -376,6 +377,7 @@ class Loop:
             began=self.run_state.clock.now(),
             home=self.run_state.settings.home,
             application_path=self.run_state.settings.application_path,
+            log=log_in(self.run_state.settings.application_path),
             staging=self.run_state.new_staging(window_id),
             isolated=self._is_isolated(),
             movable=self._movable(share),
