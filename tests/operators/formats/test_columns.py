@@ -363,6 +363,16 @@ def test_a_byte_order_mark_and_blank_lines_are_skipped(tmp_path):
         assert read(context, mark + b'{"a": 1}\r\n \n\n {"a": 2} \n', tmp_path) == ([{"a": 1}, {"a": 2}], [])
 
 
+@pytest.mark.parametrize("chunk_size", [1, 100])
+def test_a_byte_order_mark_is_skipped_only_where_a_file_begins(chunk_size, tmp_path):
+    """Elsewhere it is a part of a value, wherever reading begins."""
+    context = CsvContext(header=False, columns=("a", "b"))
+    content = '\ufeff1,2\n\ufeff3,4\n\ufeff"5",6\n'.encode()
+    records, rejected = read(context, content, tmp_path, chunk_size=chunk_size)
+    assert records == [{"a": "1", "b": "2"}, {"a": "\ufeff3", "b": "4"}]
+    assert [(start, "within a value" in reason) for start, reason in rejected] == [(14, True)]
+
+
 @pytest.mark.parametrize(
     ("context", "content"),
     [
