@@ -37,7 +37,7 @@ from dagkit.engine.reports.snapshot import (
     StageFigures,
 )
 from dagkit.engine.reports.statistics import AVERAGED, Lately
-from dagkit.errors import DagkitError, printable
+from dagkit.errors import DagkitError
 from dagkit.plan import Plan
 
 _logger = logging.getLogger(__name__)
@@ -242,8 +242,7 @@ class RunPicture:
                     total = totals.setdefault(name, {})
                     warning = None if what in total else counting.get(what)
                     if warning is not None:
-                        texts = {of: printable(value) for of, value in values.items() if isinstance(value, str)}
-                        _logger.warning("%s: %s", name, warning.format_map({**values, **texts}))
+                        _warn(name, warning.format_map(values))
                     total[what] = total.get(what, 0) + count
         return totals
 
@@ -269,6 +268,15 @@ class RunPicture:
 
     def _set(self, **changed: Any) -> None:
         self._now = self._now.model_copy(update=changed)
+
+
+def _warn(operator: str, text: str) -> None:
+    """Log a warning that may have a line of help. Handlers escape line breaks in arguments, since data names fields."""
+    problem, _, help_ = text.partition("\n  help: ")
+    if help_:
+        _logger.warning("%s: %s\n  help: %s", operator, problem, help_)
+    else:
+        _logger.warning("%s: %s", operator, problem)
 
 
 def _eta(positions: int, rate: float) -> float | None:
