@@ -7,18 +7,14 @@ from itertools import chain
 from math import inf
 from typing import Any
 
-from dagkit.api.work import SplittableOperator
 from dagkit.engine.address import Address, operator_of_state
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.delays import kept
 from dagkit.engine.checkpoint.outcome import ChangesInForce, InputStatus, RemainingWork, State, WindowOutcome
-from dagkit.engine.checkpoint.row_account import row_account
 from dagkit.engine.checkpoint.work_records import work_recorded
 from dagkit.engine.event_time.event_times import EventTimes, Progress
 from dagkit.engine.files.staging import NAMED_BY_BLOCK, FileShared, Part, by_file, element_text
 from dagkit.engine.program.program import Program, Target
-from dagkit.engine.receipts.due import WindowRead, receipts_after
-from dagkit.engine.receipts.receipt import Receipt
 from dagkit.engine.work.item import ItemKey, WorkItem
 from dagkit.engine.work.split import Allocation, SlotResult, all_in
 from dagkit.engine.work.waiting import LaneView, Stretch, Waiting
@@ -32,8 +28,8 @@ def next_checkpoint(
     remaining: RemainingWork,
     inputs: InputStatus,
     changes: ChangesInForce,
-) -> Checkpoint:
-    """Return the checkpoint of a window. This is the only place that builds one after the first."""
+) -> dict[str, Any]:
+    """Return the fields of the checkpoint of a window that no part of the run computes."""
     waiting = waiting_after(outcome, remaining)
     decided = outcome.decided
     worked_on = elements_of([*all_in(outcome.consumed.allocation), *decided.ended])
@@ -43,29 +39,24 @@ def next_checkpoint(
     refuse_late(before, worked_on, parts)
     refuse_shared(before.files, parts, outcome.program.operators)
     whole, still_open = settled([*before.files, *parts], open_elements, last=outcome.last)
-    receipts, receipted = _receipts(before, outcome, waiting, still_open)
-    return Checkpoint(
-        window=outcome.window_id,
-        work=work_recorded(outcome.consumed.given, outcome.answer.reports, waiting, decided, before.work),
-        queue=waiting,
-        search=outcome.search,
-        aside=decided.all_aside,
-        state=outcome.state,
-        held=tuple(kept(outcome.program, sent) for sent in outcome.answer.delayed),
-        files=tuple(still_open),
-        finished=tuple(whole),
-        receipts=receipts,
-        receipted=receipted,
-        read=with_numbers(before.read, worked_on - open_elements - (elements_of(decided.aside) - written)),
-        event_times=event_times_after(before, outcome, waiting, inputs),
-        drained=outcome.last,
-        ended=tuple(sorted(inputs.ended)),
-        facts=tuple(outcome.facts),
-        rows=row_account(outcome.program, outcome.answer.reports),
-        partitions=changes.partitions,
-        altered=changes.altered,
-        answered=changes.answered,
-    )
+    return {
+        "work": work_recorded(outcome.consumed.given, outcome.answer.reports, waiting, decided, before.work),
+        "queue": waiting,
+        "search": outcome.search,
+        "aside": decided.all_aside,
+        "state": outcome.state,
+        "held": tuple(kept(outcome.program, sent) for sent in outcome.answer.delayed),
+        "files": tuple(still_open),
+        "finished": tuple(whole),
+        "read": with_numbers(before.read, worked_on - open_elements - (elements_of(decided.aside) - written)),
+        "event_times": event_times_after(before, outcome, waiting, inputs),
+        "drained": outcome.last,
+        "ended": tuple(sorted(inputs.ended)),
+        "facts": tuple(outcome.facts),
+        "partitions": changes.partitions,
+        "altered": changes.altered,
+        "answered": changes.answered,
+    }
 
 
 def event_times_after(before: Checkpoint, outcome: WindowOutcome, waiting: Waiting, inputs: InputStatus) -> EventTimes:
@@ -83,24 +74,6 @@ def event_times_after(before: Checkpoint, outcome: WindowOutcome, waiting: Waiti
         has_delayed_items=bool(outcome.answer.delayed),
     )
     return outcome.flow.after(before.event_times, progress)
-
-
-def _receipts(
-    before: Checkpoint, outcome: WindowOutcome, waiting: Waiting, still_open: Iterable[Part]
-) -> tuple[tuple[Receipt, ...], tuple[Receipt, ...]]:
-    """Return the open receipts after a window, and those that are due after it."""
-    given = [item for item in outcome.consumed.given if _is_read(outcome.program, item)]
-    read = WindowRead(outcome.window_id, given, outcome.answer)
-    if not before.receipts and all(item.receipt is None for item in read.found):
-        return (), ()
-    aside = {each.item.receipt_source for each in outcome.decided.all_aside}  # it may be retried
-    return receipts_after(before.receipts, read, waiting.receipt_sources | aside, {part.file for part in still_open})
-
-
-def _is_read(program: Program, item: WorkItem) -> bool:
-    """Whether the operator that processes an item reads positions of its source, instead of dividing it."""
-    operator = program.operators[item.into.operator][0]
-    return isinstance(operator, SplittableOperator) and operator.reads_positions
 
 
 def waiting_after(outcome: WindowOutcome, remaining: RemainingWork) -> Waiting:

@@ -1,6 +1,5 @@
 """Commit windows: one append to the ledger commits a window; then its files and external outputs become visible."""
 
-import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -10,7 +9,6 @@ from dagkit.engine.aside.search import Search
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.next_checkpoint import next_checkpoint, state_after, worked_in
 from dagkit.engine.checkpoint.outcome import InputStatus, RemainingWork, WindowOutcome
-from dagkit.engine.checkpoint.row_account import breaches
 from dagkit.engine.checkpoint.work_records import unreported
 from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.points import Point
@@ -18,6 +16,7 @@ from dagkit.engine.receipts.receipt import write_receipts
 from dagkit.engine.run.handovers import settle_handovers
 from dagkit.engine.run.in_flight import InFlightWindow
 from dagkit.engine.run.notify import queues_of
+from dagkit.engine.run.run_part import EndedWindow
 from dagkit.engine.run.run_state import RunState
 from dagkit.engine.run.searching import is_halving, last_failure, leaves_next, may_locate, search_after
 from dagkit.engine.run.setting_aside import leaves_unreadable, set_unreadable_aside
@@ -27,8 +26,6 @@ from dagkit.engine.worker.finalizers import call_back
 from dagkit.engine.worker.instances import incomplete_keys
 from dagkit.engine.worker.protocol import Answer, Leaving, Report
 from dagkit.errors import DagkitError
-
-_logger = logging.getLogger(__name__)
 
 
 class Committer:
@@ -56,7 +53,9 @@ class Committer:
         if self._run.search is not None or window.assignment.leaves is Leaving.ALL:
             answer, search = search_after(self._run, window, answer)
         outcome = self._outcome(window, answer, search)
-        checkpoint = self._checkpoint(outcome)
+        run = self._run
+        ended_window = EndedWindow(window, answer, run.program, run.checkpoint, outcome.ended)
+        checkpoint = self._checkpoint(outcome, ended_window)
         ended = self._run.clock.now()
         self._run.journal.commit(checkpoint, answer.parts)
         self._run.probe(Point.APPENDED, window.window_id)
@@ -64,8 +63,8 @@ class Committer:
         if window.assignment.taps:
             samples = [*window.samples, *answer.samples]
             self._run.changing.taps.committed(window.window_id, samples, self._run.masking.hide)
-        for breach in breaches(window.window_id, checkpoint.rows):
-            _logger.warning("%s", breach)
+        for part in self._run.parts:
+            part.committed(ended_window, checkpoint)
         self._publish(outcome, window, ended)
 
     def _answer(self, window: InFlightWindow) -> Answer | None:
@@ -108,7 +107,7 @@ class Committer:
             ended=self._run.clock.now(),
         )
 
-    def _checkpoint(self, outcome: WindowOutcome) -> Checkpoint:
+    def _checkpoint(self, outcome: WindowOutcome, ended: EndedWindow) -> Checkpoint:
         """Return the checkpoint of a window; raise if its files cannot be committed."""
         inputs = self._run.driver_inputs
         before = self._run.checkpoint.with_files(self._run.outputs.gathered(outcome.window_id))
@@ -116,7 +115,10 @@ class Committer:
         younger = {name for other in self._run.in_flight for name in other.upto}
         status = InputStatus(inputs.exhausted, inputs.behind | younger, inputs.watermarks)
         try:
-            checkpoint = next_checkpoint(before, outcome, remaining, status, self._run.changing.in_force)
+            saved = next_checkpoint(before, outcome, remaining, status, self._run.changing.in_force)
+            for part in self._run.parts:
+                saved |= part.after(ended, saved)
+            checkpoint = Checkpoint(window=outcome.window_id, **saved)
             self._run.outputs.check(checkpoint.finished, outcome.answer.parts)
         except DagkitError as error:
             self._run.journal.refuse_overtaken(error)

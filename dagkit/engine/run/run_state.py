@@ -30,9 +30,11 @@ from dagkit.engine.masking import Masking
 from dagkit.engine.points import Point, Probe
 from dagkit.engine.program.program import Program
 from dagkit.engine.reports.run_events import Observer
+from dagkit.engine.run.accounts import Receipts, RowAccounts
 from dagkit.engine.run.in_flight import InFlightWindows
 from dagkit.engine.run.launch_marker import LaunchMarker
 from dagkit.engine.run.notify import EventPublisher
+from dagkit.engine.run.run_part import RunPart
 from dagkit.engine.work.pending import PendingWork
 from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.work.summary import ProgramSummary
@@ -129,6 +131,7 @@ class RunState:
         self.outputs = Outputs(checkpoint, settings.application_path, durable=settings.durable, home=settings.home)
         self.deliveries = Deliveries(self.journal.chain.dataset_id, settings.application_path, self.clock)
         self.in_flight = InFlightWindows(self.backend, settings.overlap, self.woken.set)
+        self.parts: tuple[RunPart, ...] = (Receipts(), RowAccounts())
         if self.promise is None:
             self.pending_work.truncate(self.summary)
 

@@ -173,5 +173,5 @@ def test_what_the_older_window_left_of_a_block_waits_though_a_younger_one_has_it
     )
     allocated = [waiting(0, *bounds, into=TARGET) for bounds in younger]
     remaining = RemainingWork(younger=[ConsumedWork([given], {TARGET: [allocated]})])
-    checkpoint = next_checkpoint(Checkpoint(), outcome, remaining, InputStatus(), ChangesInForce())
-    assert [(each.start, each.end) for each in checkpoint.queue] == [(3, 10)]
+    fields = next_checkpoint(Checkpoint(), outcome, remaining, InputStatus(), ChangesInForce())
+    assert [(each.start, each.end) for each in fields["queue"]] == [(3, 10)]
