@@ -40,7 +40,8 @@ from dagkit.engine.reports.status_file import StatusFile, refuse_second
 from dagkit.engine.restart_mark import finish_restart
 from dagkit.engine.run.launch_record import LaunchRecord, differences
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.run.run_state import RunSettings, RunState, Woken
+from dagkit.engine.run.run_context import RunSettings, Woken
+from dagkit.engine.run.run_state import RunState
 from dagkit.engine.worker.protocol import Backend
 from dagkit.errors import did_you_mean
 from dagkit.ledger import Ledger
@@ -236,7 +237,7 @@ def _record(state: RunState, compilation: Compilation, version: str, store: Stor
     differing = differences(store, compilation.plan, state.checkpoint.window)
     if differing is not None:
         state.publisher.publish(differing)
-    resumed = state.changing.plan.compilation.plan
+    resumed = state.plan.compilation.plan
     LaunchRecord.of(compilation, resumed, version, state.clock.now()).write(store)
 
 

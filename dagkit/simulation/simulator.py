@@ -15,7 +15,6 @@ from random import Random
 from dagkit.api.stats import Backlog, Capacity
 from dagkit.api.work import Block
 from dagkit.engine.address import Address
-from dagkit.engine.checkpoint.next_checkpoint import worked_in
 from dagkit.engine.facts import Split
 from dagkit.engine.history.backlogs import Arrival
 from dagkit.engine.reports.capacity import ReadingSpeed, WindowCosts, capacity_of
@@ -209,7 +208,7 @@ class _Simulation:
             heapq.heappush(self.free, is_free)
         after = settle_handovers(self.windows, given.allocation, Answer(tuple(reports)))
         given = replace(given, allocation=after.allocation, handed=after.splits)
-        return given, worked_in(after.answer), is_free
+        return given, after.answer.results, is_free
 
     def _begins(self) -> float:
         """When the next slot begins: once a core is free."""

@@ -17,7 +17,8 @@ from dagkit.engine.facts import Split
 from dagkit.engine.history.history import history
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.run.run_state import RunSettings, RunState
+from dagkit.engine.run.run_context import RunSettings
+from dagkit.engine.run.run_state import RunState
 from dagkit.engine.work.split import HANDED
 from dagkit.engine.worker.protocol import WindowTask
 from dagkit.ledger import Ledger

@@ -9,16 +9,13 @@ from dagkit.api.stats import WorkProgress, by_unit
 from dagkit.api.work import unit_of
 from dagkit.engine.board.handover import SlotStanding
 from dagkit.engine.checkpoint.discoveries import Discovery
-from dagkit.engine.checkpoint.outcome import WindowOutcome
 from dagkit.engine.failures import OperatorFailed, WindowLost
-from dagkit.engine.reports.measuring import Measuring, aggregators_of
 from dagkit.engine.reports.run_events import (
     Committed,
     Failed,
     Found,
     Observer,
     Observers,
-    Queue,
     RunEvent,
     SlotAtWork,
     Started,
@@ -27,9 +24,7 @@ from dagkit.engine.reports.run_events import (
 from dagkit.engine.run.in_flight import InFlightWindow
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.queue import WorkQueue
-from dagkit.engine.work.split import all_in
-from dagkit.engine.work.summary import ProgramSummary
-from dagkit.engine.worker.protocol import Answer, Figures, Report
+from dagkit.engine.worker.protocol import Answer, Report
 from dagkit.graph import Graph
 
 MOST_UNDERWAY = 10
@@ -41,7 +36,6 @@ class EventPublisher:
 
     def __init__(self, observers: Sequence[Observer], graph: Graph) -> None:
         self._observers = Observers(list(observers))
-        self._measuring = Measuring(aggregators_of(graph))
         self._units = {node.name: unit_of(node.operator) for node in graph.nodes}
 
     def publish(self, event: RunEvent) -> None:
@@ -57,7 +51,7 @@ class EventPublisher:
         """Publish the start of a window; later calls for the same window do nothing."""
         if not window.is_published:
             window.is_published = True
-            self.publish(Started(window.window_id, len(all_in(window.round.allocation)), window.round.lasts_millis))
+            self.publish(Started(window.window_id, len(window.work), window.schedule.lasts_millis))
 
     def working(self, running: Iterable[SlotStanding], now: datetime) -> None:
         """Publish what slots process, if any reports it: the elements that take longest."""
@@ -112,30 +106,6 @@ class EventPublisher:
         """The sums of positions, given by operator, in each unit."""
         return by_unit((self._units[operator], count) for operator, count in positions)
 
-    def measured(
-        self,
-        window: InFlightWindow,
-        outcome: WindowOutcome,
-        *,
-        found: Mapping[str, Figures],
-        queues: Sequence[Queue],
-        ended: datetime,
-        committed: datetime,
-    ) -> None:
-        """Publish the measurements of a committed window; its work was over at `ended`."""
-        measured = self._measuring.after(
-            outcome.program,
-            outcome.window_id,
-            outcome.answer.reports,
-            found=found,
-            queues=queues,
-            facts=outcome.facts,
-            began=window.began,
-            ended=ended,
-            committed=committed,
-        )
-        self.publish(measured)
-
 
 def _at_work(one: SlotStanding, now: datetime) -> SlotAtWork:
     standing = one.standing
@@ -158,11 +128,3 @@ def underway_in(reports: Iterable[Report]) -> Mapping[str, Sequence[WorkProgress
 
 def _how_far(work: WorkProgress) -> float:
     return inf if work.fraction is None else work.fraction
-
-
-def queues_of(queue: WorkQueue, summary: ProgramSummary) -> list[Queue]:
-    """The length of the queue of each input."""
-    return [
-        Queue(*summary.addresses[into].into, *lengths, unit_of(summary.elements[into].operator))
-        for into, lengths in queue.lengths().items()
-    ]

@@ -23,7 +23,8 @@ from dagkit.engine.facts import Split
 from dagkit.engine.history.history import history
 from dagkit.engine.reports.run_events import Observer, RunEvent, SlotAtWork, Working
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.run.run_state import RunSettings, RunState
+from dagkit.engine.run.run_context import RunSettings
+from dagkit.engine.run.run_state import RunState
 from dagkit.engine.work.split import HANDED
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify

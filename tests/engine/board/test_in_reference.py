@@ -17,7 +17,8 @@ from dagkit.backends.reference.plain_board import PlainBoard
 from dagkit.compiler import compile_application
 from dagkit.engine.facts import Split
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.run.run_state import RunSettings, RunState
+from dagkit.engine.run.run_context import RunSettings
+from dagkit.engine.run.run_state import RunState
 from dagkit.engine.work.split import HANDED
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
