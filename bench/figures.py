@@ -28,7 +28,7 @@ from dagkit.compiler import compile_application
 from dagkit.engine.address import Address
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Program
-from dagkit.engine.reports.measuring import Measuring
+from dagkit.engine.reports.statistics import Measuring
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker import instances as live

@@ -29,8 +29,7 @@ from dagkit.backends.spark import SparkBackend, local_session
 from dagkit.compiler import compile_application
 from dagkit.engine.reports.run_events import Committed, RunEvent
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.run.run_context import RunSettings
-from dagkit.engine.run.run_state import RunState
+from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.ledger import ExecuteTransform, Ledger
 from dagkit.ranges import OffsetRange, RestrictionTracker
 

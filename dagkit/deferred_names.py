@@ -1,8 +1,20 @@
 """Names of a package whose modules are imported on first use, so that a process loads only what it uses."""
 
+import re
+import sys
 from collections.abc import Mapping
 from importlib import import_module
+from operator import itemgetter
 from typing import Any
+
+_NAME = re.compile(r"^from (\S+) import (\w+) as \2$", re.MULTILINE)
+
+
+def homes_of(package: str) -> Mapping[str, str]:
+    """The names that `__init__.pyi` of a package lists, each with the module that defines it."""
+    spec: Any = sys.modules[package].__spec__
+    listed = spec.loader.get_data(f"{spec.origin}i").decode()  # also from an archive
+    return {name: home for home, name in sorted(_NAME.findall(listed), key=itemgetter(1))}
 
 
 def deferred(package: str, homes: Mapping[str, str], name: str) -> Any:
@@ -17,4 +29,4 @@ def deferred(package: str, homes: Mapping[str, str], name: str) -> Any:
         if counterpart is not None:
             raise NamedAsInApex(name, package, counterpart)
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
-    return getattr(import_module(f"{package}.{homes[name]}"), name)
+    return getattr(import_module(homes[name]), name)

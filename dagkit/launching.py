@@ -40,8 +40,7 @@ from dagkit.engine.reports.status_file import StatusFile, refuse_second
 from dagkit.engine.restart_mark import finish_restart
 from dagkit.engine.run.launch_record import LaunchRecord, differences
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.run.run_context import RunSettings, Woken
-from dagkit.engine.run.run_state import RunState
+from dagkit.engine.run.run_state import RunSettings, RunState, Woken
 from dagkit.engine.worker.protocol import Backend
 from dagkit.errors import did_you_mean
 from dagkit.ledger import Ledger
@@ -192,9 +191,9 @@ def launch_compiled(
                     observers=everyone,
                     probe=probe,
                 )
+                loop = Loop(state, last_window=None if ended is None else ended.last_window)
                 if ended is None:
                     _record(state, compilation, version, ledger.store)
-                loop = Loop(state, last_window=None if ended is None else ended.last_window)
                 interrupts.end(loop)
                 return loop
 

@@ -53,15 +53,26 @@ def _is(use: str, *names: str) -> Counterpart:
 _LIBRARY = "dagkit_operators"
 _BLOCK_READER = _is("BlockReader", f"{_LIBRARY}.BlockReader")
 _BLOCK = _is("Block", "dagkit.Block")
-_MANAGER = "window_data_manager={!r} of FileSplitterInput"
-_LEDGER, _NOOP = _is(_MANAGER.format("ledger")), _is(_MANAGER.format("noop"))
 _PARTS = _is("PartWriter", f"{_LIBRARY}.PartWriter")
 _COPY = _is("FSSliceWriter and FileMerger, as in apps/file_copy", f"{_LIBRARY}.FSSliceWriter", f"{_LIBRARY}.FileMerger")
 _SLICES = _is("FileSplitterInput and FSSliceReader", f"{_LIBRARY}.FileSplitterInput", f"{_LIBRARY}.FSSliceReader")
 _METHODS = _is("its methods, which every operator may have, in snake case")
 _PORTS_IN, _PORTS_OUT = _is("InputPort", "dagkit.InputPort"), _is("OutputPort", "dagkit.OutputPort")
 
+WINDOW_DATA_MANAGERS: Mapping[str, str] = {
+    "WindowDataManager": "ledger",
+    "FSWindowDataManager": "ledger",
+    "NoopWindowDataManager": "noop",
+    "IdempotentStorageManager": "ledger",
+    "FSIdempotentStorageManager": "ledger",
+    "NoopIdempotentStorageManager": "noop",
+}
+"""The value of `window_data_manager` that stands for each class. Keys may name the class with its package."""
+
 COUNTERPARTS: Mapping[str, Counterpart] = {
+    **{
+        name: _is(f"window_data_manager={value!r} of FileSplitterInput") for name, value in WINDOW_DATA_MANAGERS.items()
+    },
     "AbstractBlockReader": _BLOCK_READER,
     "AbstractFSBlockReader": _BLOCK_READER,
     "AbstractFSReadAheadLineReader": _is(
@@ -87,12 +98,6 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
     "FileBlockMetadata": _BLOCK,
     "FileSplitter": _is("FileSplitterInput", f"{_LIBRARY}.FileSplitterInput"),
     "TimeBasedDirectoryScanner": _is("DirectoryScanner", f"{_LIBRARY}.DirectoryScanner"),
-    "WindowDataManager": _LEDGER,
-    "FSWindowDataManager": _LEDGER,
-    "NoopWindowDataManager": _NOOP,
-    "IdempotentStorageManager": _LEDGER,
-    "FSIdempotentStorageManager": _LEDGER,
-    "NoopIdempotentStorageManager": _NOOP,
     "AbstractFileInputOperator": _is(
         "MatchFiles and ReadFiles, or FileSplitterInput and LineReader",
         f"{_LIBRARY}.MatchFiles",
@@ -135,3 +140,6 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
 
 PROPERTIES: Mapping[str, str] = {"bufferSize": "chunk_size", "overflowBufferSize": "longest_line"}
 """The properties that have the place of those of Apex whose names are unlike."""
+
+FORMER_PROPERTIES: Mapping[str, str] = {"idempotentStorageManager": "window_data_manager"}
+"""The properties that Malhar gave another name later. Keys may use both names."""

@@ -26,6 +26,8 @@ def library_at(path: Path) -> ctypes.CDLL:
 
     Raise OSError if it is missing, does not load here, or was compiled for another platform.
     """
+    # Rejected: unpacking into a folder, which a killed worker leaves behind; compiling on workers, which rarely have a
+    # compiler; libraries for several platforms in one archive, which no build of ours makes.
     archive = _archive_of(path)
     if archive is None:
         return ctypes.CDLL(str(path))

@@ -22,8 +22,7 @@ from dagkit.engine.files.staging import Part, by_file
 from dagkit.engine.history.history import Entry, application_chain, history, newest_checkpoint
 from dagkit.engine.history.piece_places import PiecePlace, place_of
 from dagkit.engine.reports.driver_process import this_process
-from dagkit.engine.reports.folder_documents import bytes_of
-from dagkit.engine.reports.snapshot import RunSnapshot
+from dagkit.engine.reports.snapshot import RunSnapshot, bytes_of
 from dagkit.engine.reports.status_file import STATUS, refuse_second
 from dagkit.engine.restart_mark import (
     WITHDRAWN,

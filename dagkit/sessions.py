@@ -20,6 +20,10 @@ from dagkit.errors import RunFailure
 from dagkit.garbage import rarely_collected
 from dagkit.machine import Machine
 
+# A session of Connect cannot be got back, and without this a restarted server ended the launch. Rejected: another
+# session for the windows in flight, since the loop would have a second way to lose a window. A session that the user
+# made is not replaced: it may have views and settings that dagkit does not know. After each cut of more than 15 seconds
+# the windows in flight run again, even if the server still has their session.
 MOST_IN_VAIN = 3
 """After this many sessions in a row without a committed window, the launch ends: the window may be what ends them."""
 LONGEST_SECONDS = 600.0

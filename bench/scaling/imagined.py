@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from math import inf
 from statistics import mean
 
+from bench.scaling.trials import Machine, best_fixed, fixed, simulated
 from dagkit.scaling import ScalingSettings
-from dagkit.simulation import Arrival, World, best_fixed, fixed, following, simulated
+from dagkit.simulation import Arrival, following
 
 MIB = 1 << 20
 DRAWS = 3
@@ -38,17 +39,17 @@ def _phases(blocks: int, size: int, silence_millis: float, tick_millis: float) -
 
 
 HOUR = 3_600_000.0
-WORLDS: dict[str, tuple[World, int]] = {
+WORLDS: dict[str, tuple[Machine, int]] = {
     "2 cores, 500 blocks of 8 MiB": (
-        World(_phases(500, 8 * MIB, 600_000, 500), cores=((0, 2),), noise=0.1, ends_millis=900_000),
+        Machine(_phases(500, 8 * MIB, 600_000, 500), cores=((0, 2),), noise=0.1, ends_millis=900_000),
         8,
     ),
     "1000 slots, a million blocks of 64 MiB, noisy": (
-        World(_phases(10**6, 64 * MIB, HOUR, 1000), cores=((0, 1000),), noise=0.3, ends_millis=HOUR + 600_000),
+        Machine(_phases(10**6, 64 * MIB, HOUR, 1000), cores=((0, 1000),), noise=0.3, ends_millis=HOUR + 600_000),
         1000,
     ),
     "the same, slots come late: 10, 100 after 20 s, 1000 after 60 s": (
-        World(
+        Machine(
             _phases(10**6, 64 * MIB, HOUR, 1000),
             cores=((0, 10), (20_000, 100), (60_000, 1000)),
             most_cores=1000,

@@ -7,7 +7,7 @@ from statistics import median
 from bench._page import machine_in_words
 from bench.scaling.imagined import Imagined
 from bench.scaling.phases import Changed, Phases
-from dagkit.simulation.trials import ALL_UP_TO, STEP
+from bench.scaling.trials import ALL_UP_TO, STEP
 
 SIMULATED = (
     "Simulated by the engine's scheduler with two windows in flight, each burst with a trickle after it; of fixed "

@@ -62,6 +62,8 @@ def name_of_program() -> str:
     It is that of the file, as on the command line, so that programs do not share a ledger; without one, `interactive`.
     Up to November 2026 all were called `__main__`: where a ledger has that name, they still are, and resume in it.
     """
+    # A new name alone would begin a new ledger after an upgrade, and process everything again. Rejected: comparing
+    # plans to find the program to which a ledger belongs. A program that changed with the upgrade would begin again.
     if Path(HOME, "__main__").is_dir():
         return "__main__"
     main = sys.modules["__main__"]

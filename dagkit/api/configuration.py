@@ -50,6 +50,14 @@ DEFAULT = Origin(Source.DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)
+class Setting:
+    """A value, such as that of an attribute, and where it was set."""
+
+    value: Any
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """A key and its value from one source."""
 

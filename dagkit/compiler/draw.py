@@ -48,8 +48,9 @@ def where_of(author: StreamingApplication | Module) -> Where | None:
     """The line on which the author's `populate_dag` begins; for a declared application, the file that declares it."""
     if isinstance(author, DeclaredApplication):
         declared = author.declaration
-        wheres = [part.where for parts in (declared.operators, declared.streams, declared.settings) for part in parts]
-        return replace(wheres[0], line=None) if wheres else None
+        parts: list[Any] = [*declared.operators, *declared.streams, *(setting.origin for setting in declared.settings)]
+        where: Where | None = parts[0].where if parts else None
+        return None if where is None else replace(where, line=None)
     code: CodeType | None = getattr(_populate(author), "__code__", None)
     return Where(shown_path(code.co_filename), code.co_firstlineno) if code is not None else None
 

@@ -4,9 +4,10 @@ from collections import deque
 from dataclasses import replace
 
 from dagkit.api.attributes import OperatorContext, ProcessingMode
+from dagkit.api.configuration import Setting
 from dagkit.compiler.alike import merge_alike
 from dagkit.errors import Diagnostic, Severity
-from dagkit.graph import Graph, Node, Setting
+from dagkit.graph import Graph, Node
 
 
 def settle_modes(graph: Graph) -> tuple[Graph, list[Diagnostic]]:

@@ -167,6 +167,8 @@ def _mismatch(node: Node, head: str, wanted: int, got: int) -> Diagnostic:
 
 def keyable(graph: Graph, node: Node) -> tuple[str, ...]:
     """The connected inputs that may be keyed, in the order of the class: the order of wiring must not matter."""
+    # Apex keys the input that was wired first, so two programs that draw one graph in another order differ. Here equal
+    # graphs have equal plans and fingerprints. An author who reorders the ports of a class changes plans.
     return tuple(
         port
         for port in node.input_ports

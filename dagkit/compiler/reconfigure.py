@@ -7,20 +7,21 @@ from typing import Any
 
 from dagkit.api.attributes import BY_SCOPE, Attribute, DagContext, OperatorContext, Scope
 from dagkit.api.component import Component
-from dagkit.api.configuration import Origin, Source
+from dagkit.api.configuration import Origin, Setting, Source
 from dagkit.compiler.repartition import relowered
 from dagkit.compiler.rules import check
 from dagkit.compiler.steps import Compilation
+from dagkit.conf.grammar.matching import Rule
 from dagkit.conf.grammar.names import bare
 from dagkit.conf.grammar.property_keys import Address, Malformed, MapKey, PropertyPath, parse_path
 from dagkit.conf.sources.references import MASK, References, Unresolved, shown_instead, without_secret
 from dagkit.conf.values.attribute_values import attribute_value
 from dagkit.conf.values.classes import ClassNotFound
 from dagkit.conf.values.conversion import Conversion
-from dagkit.conf.values.properties import Given, with_properties
-from dagkit.conf.values.property_walk import as_declared
+from dagkit.conf.values.properties import with_properties
+from dagkit.conf.values.property_types import as_declared
 from dagkit.errors import ApplicationFaults, Code, Diagnostic, did_you_mean, errors_among
-from dagkit.graph import Node, Setting
+from dagkit.graph import Node
 from dagkit.plan.portable import portable_attributes, portable_properties
 
 CHANGEABLE: tuple[Attribute[Any], ...] = (
@@ -149,10 +150,10 @@ class _Change:
     def _with_property(self, node: Node) -> Node:
         assert not isinstance(self.address, Malformed), "malformed paths were refused before"
         assert isinstance(self.address.sets, PropertyPath), "what follows prop. is a property"
-        given = [Given(self.address.sets, self.raw, self.origin)]
-        configured = with_properties(node.operator, given, node.name, self._conversion())
+        rules = [Rule(self.address, self.raw, self.origin)]
+        configured = with_properties(node.operator, rules, node.name, self._conversion())
         self.faults += configured.diagnostics
-        self.faults += [one.diagnostic for one in configured.unknown]
+        self.faults += [fault for _, fault in configured.unknown]
         if not self.faults and self.shown is None and _holds_secret(configured.component, self.address.sets):
             self.faults.append(_secret(self.operator, self.name))
         origins = {**node.property_origins, **configured.origins}

@@ -6,12 +6,12 @@ from typing import Any
 
 from dagkit.api.application import Module, StreamingApplication
 from dagkit.api.attributes import DagContext, PortContext
-from dagkit.api.configuration import Config
+from dagkit.api.configuration import Config, Setting
 from dagkit.compiler.rules.property_rules import property_faults
-from dagkit.conf.apply.settings import Attributes, Found
+from dagkit.conf.apply.settings import Attributes
 from dagkit.conf.apply.settings import Settings as Keys
 from dagkit.errors import Diagnostic, Where
-from dagkit.graph import Graph, Node, Setting, Settings, Stream
+from dagkit.graph import Graph, Node, Settings, Stream
 
 
 class Resolver:
@@ -119,20 +119,19 @@ class Resolver:
     def _over(self, written: Settings, found: Attributes) -> dict[Any, Setting]:
         """The settings of code, overridden by those of configuration."""
         self.diagnostics += found.diagnostics
-        return {**written, **{a: Setting(f.value, f.origin) for a, f in found.values.items()}}
+        return {**written, **found.values}
 
 
 def _by_port(settings: Mapping[str, Settings]) -> dict[str, Settings]:
     return {port: of_port for port, of_port in settings.items() if of_port}
 
 
-def _placed(stream: Stream, locality: Found) -> Stream:
+def _placed(stream: Stream, locality: Setting) -> Stream:
     return replace(stream, locality=locality.value, locality_origin=locality.origin)
 
 
-def _set_schema(nodes: dict[str, Node], stream: Stream, schema: Found) -> None:
+def _set_schema(nodes: dict[str, Node], stream: Stream, setting: Setting) -> None:
     """Set TUPLE_CLASS on every port of the stream."""
-    setting = Setting(schema.value, schema.origin)
     for end in stream.sinks:
         node = nodes[end.node]
         nodes[end.node] = replace(node, inputs=_with_schema(node.inputs, end.port, setting))

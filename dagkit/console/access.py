@@ -4,11 +4,13 @@ Every request needs the token: in the cookie that the first one sets, or as `Aut
 request of a browser has it in its address, `/?token=TOKEN`, which the page then removes from the address bar.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from secrets import compare_digest
 from urllib.parse import urlsplit
 
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -33,6 +35,9 @@ HEADERS = {
 READING = frozenset({"GET", "HEAD"})
 LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
 
+_COOKIE = "Path=/; HttpOnly; SameSite=Strict"
+_COOKIE_SECONDS = 90 * 86_400
+"""How long a bookmark of the page works without the token in its address."""
 _NO_TOKEN = "open the address that dagkit printed: it contains the token"  # noqa: S105 - it is a sentence
 
 
@@ -48,9 +53,21 @@ class Refusal:
 class Access:
     """An ASGI application that passes on what may be answered, and refuses the rest."""
 
-    def __init__(self, app: ASGIApp, *, token: str, port: int, names: frozenset[str] = LOCAL_NAMES) -> None:
-        """Take the names under which the server may be called: requests under others come by DNS rebinding."""
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        token: str,
+        port: int,
+        names: frozenset[str] = LOCAL_NAMES,
+        opened: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Take the names under which the server may be called: requests under others come by DNS rebinding.
+
+        `opened` is called in a thread of its own when a browser opens the page.
+        """
         self._app = app
+        self._opened = opened
         self._token = token
         self._names = names
         self._cookie = f"dagkit_console_{port}"
@@ -69,9 +86,11 @@ class Access:
                 for name, value in HEADERS.items():
                     added[name] = value
                 if by_address and refusal is None:
-                    added["set-cookie"] = f"{self._cookie}={self._token}; Path=/; HttpOnly; SameSite=Strict"
+                    added["set-cookie"] = f"{self._cookie}={self._token}; Max-Age={_COOKIE_SECONDS}; {_COOKIE}"
             await send(message)
 
+        if refusal is None and scope["path"] == "/":
+            await run_in_threadpool(self._opened)
         await (self._app if refusal is None else _refused(refusal))(scope, receive, sending)
 
     def _refusal(self, method: str, headers: Headers, *, by_address: bool) -> Refusal | None:

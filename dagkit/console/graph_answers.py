@@ -4,21 +4,23 @@ from collections.abc import Collection
 from dataclasses import asdict, replace
 from functools import lru_cache
 
-from dagkit.plan.model import Plan
+from dagkit.engine.run.launch_record import LaunchRecord
+from dagkit.plan.model import Plan, PlannedOperator
+from dagkit.plan.placed_values import DEFAULT
 from dagkit.render import Picture, physical
-from dagkit.render.closed_frames import READABLE, by_stage, closed, in_parts
+from dagkit.render.folding import READABLE, by_stage, closed, in_parts
+from dagkit.render.logical import logical_of
 from dagkit.render.picture import PICTURE_SCHEMA, View
-from dagkit.render.planned import logical_of
 from dagkit.render.svg import svg
 
 
 def picture_of(plan: Plan, view: View, opened: Collection[str] = ()) -> Picture:
     """The picture of a plan; a large one is folded: by module, or by stage and step."""
     if view is View.PHYSICAL:
-        return closed(in_parts(physical(plan), plan), opened)
+        return closed(in_parts(physical(plan)), opened)
     logical = logical_of(plan)
     if len(closed(logical).boxes) > READABLE:
-        logical = in_parts(by_stage(logical, plan), plan)
+        logical = in_parts(by_stage(logical, plan))
     return closed(logical, opened)
 
 
@@ -31,6 +33,32 @@ def operator_of(plan: Plan, name: str) -> dict[str, object] | None:
     """An operator of a plan, with its properties and attributes, without secrets; None if there is none."""
     found = plan.by_name.get(name)
     return None if found is None else found.model_dump(mode="json", exclude={"partitions"}) | {"count": found.count}
+
+
+def values_of(launched: LaunchRecord) -> list[dict[str, object]]:
+    """The properties and attributes of each operator of a launch, with their origins: None if it did not record them.
+
+    A value that a run changed, as `dagkit set` does, has this as its origin.
+    """
+    before, origins = launched.authored.by_name, launched.origins
+
+    def origin(operator: PlannedOperator, name: str, value: object) -> str | None:
+        as_written = before.get(operator.name)
+        if as_written is None or {**as_written.properties, **as_written.attributes}.get(name) != value:
+            return "changed by a run"
+        return None if origins is None else origins.get(operator.name, {}).get(name, DEFAULT)
+
+    return [
+        {
+            "operator": operator.name,
+            "class": operator.class_,
+            "values": [
+                {"name": name, "value": value, "origin": origin(operator, name, value)}
+                for name, value in (*operator.properties.items(), *operator.attributes.items())
+            ],
+        }
+        for operator in launched.plan.operators
+    ]
 
 
 class Drawings:

@@ -88,7 +88,9 @@ class Interface:
 
     def _configuration(self, _: Request) -> Row:
         launched = self._folder.launched()
-        return {"entries": [] if launched is None else list(launched.configuration)}
+        if launched is None:
+            return {"entries": [], "operators": []}
+        return {"entries": list(launched.configuration), "operators": graph_answers.values_of(launched)}
 
     def _operator(self, request: Request) -> Row:
         name = request.query_params.get("name", "")

@@ -19,18 +19,23 @@ _ALIVE = ": alive\n\n"
 
 
 def live_events(folder: RunFolder, closing: threading.Event, request: Request) -> StreamingResponse:
-    """Send the status at once, then whenever the driver has written another one, until the server closes."""
+    """Send the status at once, then whenever the driver has written another one, the last time when the server closes.
+
+    A driver that serves its own console writes how it ended before its server closes.
+    """
 
     async def events() -> AsyncIterator[str]:
         sent = ""
-        while not closing.is_set() and not await request.is_disconnected():
+        while not await request.is_disconnected():
+            is_last = closing.is_set()
             status = await run_in_threadpool(_status_text, folder)
             yield f"event: status\ndata: {status}\n\n" if status != sent else _ALIVE
             sent = status
+            if is_last:
+                return
             for _ in range(round(LOOK_SECONDS / _STEP_SECONDS)):
-                if closing.is_set():
-                    return
-                await asyncio.sleep(_STEP_SECONDS)
+                if not closing.is_set():
+                    await asyncio.sleep(_STEP_SECONDS)
 
     return StreamingResponse(events(), media_type="text/event-stream")
 

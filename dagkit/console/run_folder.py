@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from dagkit.engine.history.history import application_chain
-from dagkit.engine.reports.seen_run import SeenRun
+from dagkit.engine.reports.status_file import SeenRun
 from dagkit.engine.run.launch_record import LAUNCHED, LaunchRecord, last_launch
 from dagkit.ledger import Chain, ChainNotFound, Ledger
 

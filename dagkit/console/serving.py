@@ -4,10 +4,11 @@ import secrets
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from dagkit.console.kept_address import ConsoleAddress, KeptAddress
 from dagkit.console.run_folder import RunFolder
 from dagkit.errors import AddressTaken, LibraryMissing
 
@@ -24,14 +25,15 @@ class Console:
 
     @contextmanager
     def served(self, port: int = 0, address: str = LOCAL) -> Iterator[str]:
-        """Serve the console within the block; yield the URL with its token. The system chooses the port for 0."""
+        """Serve the console within the block; yield the URL with its token.
+
+        For port 0 it takes the port of the folder's last console, or, if that is in use, one that the system chooses.
+        """
         uvicorn = _uvicorn()
-        try:
-            family = socket.AF_INET6 if ":" in address else socket.AF_INET
-            listening = socket.create_server((address, port), family=family)
-        except OSError as refused:
-            raise AddressTaken("the console", "--console=PORT or --port", address, port, refused) from refused
-        port, token, closing = listening.getsockname()[1], secrets.token_urlsafe(32), threading.Event()
+        before = KeptAddress(self.folder.place).read()
+        listening = _listening(address, port, None if before is None else before.port)
+        port, closing = listening.getsockname()[1], threading.Event()
+        token = secrets.token_urlsafe(32) if before is None else before.token
         server = uvicorn.Server(uvicorn.Config(self._app(token, port, address, closing), **_QUIET))
         thread = threading.Thread(target=server.run, args=([listening],), name="console", daemon=True)
         thread.start()
@@ -47,10 +49,26 @@ class Console:
         from dagkit.console.access import LOCAL_NAMES, Access  # noqa: PLC0415 - they import optional libraries
         from dagkit.console.interface import interface  # noqa: PLC0415 - as above
 
-        names = LOCAL_NAMES | {address.lower()}
+        kept, own = KeptAddress(self.folder.place), ConsoleAddress(token=token, port=port)
         return Access(
-            interface(self.folder, closing, allows_control=self.allows_control), token=token, port=port, names=names
+            interface(self.folder, closing, allows_control=self.allows_control),
+            token=token,
+            port=port,
+            names=LOCAL_NAMES | {address.lower()},
+            opened=lambda: kept.keep(own),
         )
+
+
+def _listening(address: str, port: int, last_port: int | None) -> socket.socket:
+    """Listen at a port; for port 0, at the last one if it is free. Raise `AddressTaken` if that is impossible."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    if port == 0 and last_port is not None:
+        with suppress(OSError):
+            return socket.create_server((address, last_port), family=family)
+    try:
+        return socket.create_server((address, port), family=family)
+    except OSError as refused:
+        raise AddressTaken("the console", "--console=PORT or --port", address, port, refused) from refused
 
 
 _QUIET = {

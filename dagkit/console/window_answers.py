@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from dagkit.api.stats import BYTE, by_unit
 from dagkit.console.run_folder import NOT_READ, RunFolder
 from dagkit.engine.address import Address
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
+from dagkit.engine.files.staging import by_file
 from dagkit.engine.history.window_pages import Window, block_of, stride, window_at, windows_between
 from dagkit.engine.run.launch_record import LaunchRecord
 from dagkit.ledger import Chain, Span
@@ -21,7 +23,7 @@ _AT_ONCE = 100
 POINTS = 256
 """The highest number of windows in a series, apart from the last ones."""
 LISTED = 200
-"""The highest number of ranges of work that the answer about one window lists."""
+"""The highest number of ranges of work, and of files, that the answer about one window lists."""
 
 Row = dict[str, Any]
 
@@ -64,6 +66,7 @@ def row_of(window: Window, units: Mapping[str, str]) -> Row:
         "window": checkpoint.window,
         "block": window.record.seq,
         "committed": window.committed.isoformat(),
+        "seconds": None if checkpoint.began is None else (window.committed - checkpoint.began).total_seconds(),
         "positions": sum(positions for _, positions in read),
         "read": by_unit(read),
         "waiting": len(waiting),
@@ -103,9 +106,12 @@ def one_window(folder: RunFolder, window_id: int) -> Row | None:
         "written": [
             {"operator": row["operator"], "file": row["file"], "bytes": row["length"]}
             for row in written[:LISTED]
-            if "file" in row
+            if row.get("length")  # a piece without bytes only completes its file
         ],
-        "finished": sorted({part.file for part in checkpoint.finished}),
+        "finished": [
+            {"file": file, "bytes": sum(piece.length for piece in pieces)}
+            for file, pieces in islice(sorted(by_file(checkpoint.finished).items()), LISTED)
+        ],
         "facts": [fact.model_dump(mode="json") for fact in checkpoint.facts],
     }
 
@@ -141,6 +147,7 @@ class Series:
         changing = sorted({name for point in points for name in point["partitions"]})
         return {
             "at": [point["at"] for point in points],
+            "launched": [point["launched"] for point in points],
             "window": [point["window"] for point in points],
             "waiting_positions": [point["waiting_positions"] for point in points],
             "waiting": [point["waiting"] for point in points],
@@ -166,9 +173,10 @@ class Series:
 
 
 def _point(window: Window, units: Mapping[str, str]) -> Row:
-    row = row_of(window, units)
+    row, launched = row_of(window, units), window.checkpoint.launched
     return {
         "at": window.committed.timestamp(),
+        "launched": None if launched is None else launched.timestamp(),
         **{name: row[name] for name in ("window", "waiting", "waiting_positions", "positions", "items")},
         "partitions": {name: len(given.keys) for name, given in window.checkpoint.partitions.items()},
     }

@@ -79,11 +79,11 @@ def given_up(folder: RunFolder, before: int | None, limit: int) -> Row:
 
 
 def files(folder: RunFolder, after: int, limit: int, like: str) -> Row:
-    """A page of the input files that the ledger names, in the order in which they were found."""
+    """A page of the input files that the ledger names, with what became of each, in the order of finding them."""
     ledger = folder.own_ledger()
     found = recorded(ledger) if ledger is not None else iter(())
     chosen = (file for file in found if like in file.path)
-    listed = [{"finder": file.finder, "path": file.path} for file in islice(chosen, after, after + limit + 1)]
+    listed = [asdict(file) for file in islice(chosen, after, after + limit + 1)]
     return {"rows": listed[:limit], "next": after + limit if len(listed) > limit else None}
 
 

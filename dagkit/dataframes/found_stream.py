@@ -28,6 +28,10 @@ from dagkit.dataframes.source_options import StreamOptions
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# Spark may ask for the elements between two offsets again, in another process and after days, and its checkpoint holds
+# small values only. Rejected: the list of elements as an offset, which Spark writes again for each batch; finding them
+# again by a scan, since the files have changed. The cost: two folders of state, and a new checkpoint with an old ledger
+# reads everything again.
 OFFSET = "elements"
 PARTITION_BYTES = 64 << 20
 

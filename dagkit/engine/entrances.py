@@ -88,6 +88,9 @@ def noting(operator: str, take: Callable[[Batch[Any]], None]) -> Callable[[Batch
     return take_or_note
 
 
+# A failure names the byte of its record, and to carry a position with each record would cost more than the operators
+# do. So the record is searched afterwards. The author's code sees the records before it twice; one that fails by chance
+# may not fail again, and then the failure names the block alone.
 def _failing_record(batch: Batch[Any], take: Callable[[Batch[Any]], None], error: Exception) -> Iterable[Any]:
     if isinstance(error, RunFailure) and not error.caused_by_author:  # dagkit failed, whatever the record is
         return ()

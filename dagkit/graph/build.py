@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from dagkit.api.attributes import Attribute, Scope
-from dagkit.api.configuration import Origin, Source
+from dagkit.api.configuration import Origin, Setting, Source
 from dagkit.api.dag import Assignment, Dag, Placement
 from dagkit.api.dag import Stream as DrawnStream
 from dagkit.api.ports import Inlet, MissingPort, Outlet
 from dagkit.errors import Diagnostic, Where
-from dagkit.graph.frozen import End, Graph, Node, Setting, Stream
+from dagkit.graph.frozen import End, Graph, Node, Stream
 
 
 def graph_of(dag: Dag, application: str, where: Where | None = None) -> tuple[Graph, list[Diagnostic]]:

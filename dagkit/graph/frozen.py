@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dagkit.api.application import Module
 from dagkit.api.attributes import Attribute, Locality
 from dagkit.api.component import Component
-from dagkit.api.configuration import DEFAULT, Origin
+from dagkit.api.configuration import DEFAULT, Origin, Setting
 from dagkit.api.operators import DelayOperator
 from dagkit.api.ports import InputPort, OutputPort, input_ports, output_ports
 from dagkit.errors import Where
@@ -21,14 +21,6 @@ T = TypeVar("T")
 
 SEPARATOR = "$"
 """Separates the name of a module from the name of an operator in it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """An attribute's value, and where it was set."""
-
-    value: Any
-    origin: Origin
 
 
 Settings = Mapping[Attribute[Any], Setting]

@@ -1,15 +1,16 @@
 """The files that arrived at operators in the middle of the graph, as the windows of a ledger name them."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from dagkit.api.work import SplittableOperator
 from dagkit.compiler import Compilation
 from dagkit.engine.address import Address
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.history.history import newest_checkpoint, own_windows
+from dagkit.engine.facts import Decided
+from dagkit.engine.history.history import own_windows
 from dagkit.ledger import Ledger
 from dagkit.urls import is_url, local_path, resolved
 
@@ -25,8 +26,6 @@ class Arrival:
 
     finder: str
     path: str
-    waits_for: str = ""
-    """The operator that has not begun with it; empty if it has."""
 
 
 def senders(compilation: Compilation, receiver: str) -> str:
@@ -45,29 +44,49 @@ def _finder(compilation: Compilation | None, receiver: str) -> str:
     return senders(compilation, receiver) if reads else receiver
 
 
-def arrivals(ledger: Ledger, compilation: Compilation | None = None) -> Iterator[Arrival]:
-    """Yield the files that arrived, each once. A window lists at most a thousand of those that it found and read.
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """What the windows of a ledger say of sources in passing."""
 
-    Without the application, each counts as found by its receiver.
+    receivers: Mapping[str, str]
+    """The operator at which each source arrived first that an operator in the middle of the graph sent, in order.
+
+    A window lists at most a thousand of those that it found and read.
     """
-    receivers: dict[str, str] = {}
-    """The operator at which each source arrived first."""
-    for window in own_windows(ledger, b'"found":[{'):  # most windows of most applications have none
-        for work in window.checkpoint.work.inputs or ():
-            for span in work.found:
-                receivers.setdefault(span.source, Address(work.input).operator)
-    waiting = _waiting(newest_checkpoint(ledger)) if receivers else {}
+    given_up: Mapping[str, str]
+    """Why work of a source will never be done, in words."""
+
+    @classmethod
+    def of(cls, ledger: Ledger) -> Self:
+        """Read all windows that say something of this; most windows of most applications do not."""
+        receivers: dict[str, str] = {}
+        given_up: dict[str, str] = {}
+        for window in own_windows(ledger, b'"found":[{', b'"given-up"'):
+            for work in window.checkpoint.work.inputs or ():
+                for span in work.found:
+                    receivers.setdefault(span.source, Address(work.input).operator)
+            for fact in window.checkpoint.facts:
+                if isinstance(fact, Decided) and fact.decision == "given-up":
+                    by = "" if fact.by is None else f"by {fact.by}"
+                    given_up[fact.source] = ": ".join(filter(None, (by, fact.reason)))
+        return cls(receivers, given_up)
+
+
+def arrivals(noted: Noted, compilation: Compilation | None = None) -> Iterator[Arrival]:
+    """Yield the files that arrived, each once. Without the application, each counts as found by its receiver."""
     known: set[str] = set()
     # paths that end like a version: only the longer name of the same file shows that this is none
-    for source in sorted(receivers, key=len, reverse=True):
+    for source in sorted(noted.receivers, key=len, reverse=True):
         path = source if source in known else path_of(source)
         if path not in known and is_path(path):
             known.add(path)
-            yield Arrival(_finder(compilation, receivers[source]), path, waiting.get(source, ""))
+            yield Arrival(_finder(compilation, noted.receivers[source]), path)
 
 
 def path_of(source: str) -> str:
-    """The path in the name of a source of the ledger, without an identity or a version."""
+    """The path in the name of a source of the ledger, without its finder, an identity or a version."""
+    if not is_path(source):
+        source = next((rest for rest in source.partition(": ")[2:] if is_path(rest)), source)
     if is_url(source):  # the identity of a remote file begins with its name
         names = (source[: mark.start()] for mark in re.finditer("@", source))
         name = next((name for name in names if source.startswith(name, len(name) + 1)), None)
@@ -82,15 +101,20 @@ def is_path(name: str) -> bool:
     return name.startswith(("/", "file:")) or (is_url(name) and name[0].isalpha())
 
 
+def is_folder(path: str) -> bool:
+    """Whether a path of this machine is a folder, or may be one in a folder that may not be read."""
+    try:
+        return not is_url(path) and Path(local_path(path)).is_dir()
+    except PermissionError:
+        return True
+
+
 def is_there(path: str) -> bool:
-    """Whether a file exists."""
+    """Whether a file exists, or may exist in a folder that may not be read."""
     if not is_url(path):
-        return Path(local_path(path)).exists()
+        try:
+            return Path(local_path(path)).exists()
+        except PermissionError:
+            return True
     filesystem, inner, _ = resolved(path)
     return bool(filesystem.get_file_info(inner).is_file)
-
-
-def _waiting(checkpoint: Checkpoint) -> dict[str, str]:
-    """The receivers of the files of which nothing was processed, by source."""
-    untouched = (item for item in checkpoint.queue if item.element_id is None and not item.start)
-    return {item.source: Address(item.into).operator for item in untouched if item.source is not None}

@@ -1,9 +1,9 @@
 """The input files that exist, with what operators would do with each, and those that the ledger names."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -17,13 +17,15 @@ from dagkit.engine.checkpoint.journal import stored_in
 from dagkit.engine.history.history import newest_checkpoint
 from dagkit.engine.program.program import Program
 from dagkit.engine.worker.instances import SavedState, live
-from dagkit.inventory.arrivals import Arrival, arrivals, is_there, path_of
+from dagkit.inventory.arrivals import arrivals, is_folder, is_there
 from dagkit.inventory.hashes import Hashes
+from dagkit.inventory.progress import Progress
 from dagkit.inventory.readings import path_in, slices
 from dagkit.ledger import DatasetKind, Ledger
 
-State = Literal["seen", "new", "pending", "ignored", "quarantined", "gone"]
-"""The states of `FileState`; and `gone`: the file was found before, and is not where it was."""
+State = Literal["new", "pending", "waiting", "read", "quarantined", "given-up", "ignored", "gone"]
+"""What operators would do with a file, as in `FileState`; of one that was found, what became of it, as in `Stage`, or
+`gone`: it is not where it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,57 +43,55 @@ def listed(compilation: Compilation, ledger: Ledger, home: str = "") -> Iterator
 
     Of an operator that does not say which files exist, as an author's own splitter, all that were found are listed.
     """
-    yield from _with_aside(ledger, _listed_now(compilation, ledger, home))
-
-
-def _listed_now(compilation: Compilation, ledger: Ledger, home: str) -> Iterator[ListedFile]:
-    finders = places(compilation)
+    finders, running = places(compilation), running_plan(compilation, ledger)
+    progress = Progress.of(ledger, running[1])
     found = {name: Hashes() for name in finders}
     """The paths that each operator finds now."""
-    for name, state in states(compilation, ledger, home):
+    unreadable: list[str] = []
+    """Folders that may not be read: their files cannot be listed, and need not be gone."""
+    for name, state in _states(running, ledger, home):
         if state.state != "ignored":
             found[name].add(state.path)
-        yield ListedFile(name, state.path, state.state, state.reason)
+        if state.state == "quarantined" and is_folder(state.path):
+            unreadable.append(f"{state.path}/")
+        yield _now(progress, name, state)
     gone = Hashes()
-    for file in _from_roots(ledger):
-        if file.path not in found.get(file.finder, ()) and gone.add((file.finder, file.path)):
-            gone.add(file.path)
-            yield replace(file, state="gone") if file.finder in finders else file
-    for arrival in arrivals(ledger, compilation):
+    for finder, path in _from_roots(ledger):
+        if path not in found.get(finder, ()) and gone.add((finder, path)):
+            gone.add(path)
+            yield _found(progress, finder, path, is_gone=finder in finders and not path.startswith((*unreadable,)))
+    for arrival in arrivals(progress.noted, compilation):
         if arrival.path not in gone and not any(arrival.path in paths for paths in found.values()):
-            yield _listed(arrival, is_gone=not is_there(arrival.path))
+            yield _found(progress, arrival.finder, arrival.path, is_gone=not is_there(arrival.path))
 
 
 def recorded(ledger: Ledger) -> Iterator[ListedFile]:
     """The files that operators found, as the ledger records them: those of each input operator once, in order."""
-    yield from _with_aside(ledger, _recorded(ledger))
+    there, progress = Hashes(), Progress.of(ledger, newest_checkpoint(ledger))
+    for finder, path in _from_roots(ledger):
+        if there.add((finder, path)):
+            there.add(path)
+            yield _found(progress, finder, path)
+    for arrival in arrivals(progress.noted):
+        if arrival.path not in there:
+            yield _found(progress, arrival.finder, arrival.path)
 
 
-def _recorded(ledger: Ledger) -> Iterator[ListedFile]:
-    there = Hashes()
-    for file in _from_roots(ledger):
-        if there.add((file.finder, file.path)):
-            there.add(file.path)
-            yield file
-    yield from (_listed(arrival, is_gone=False) for arrival in arrivals(ledger) if arrival.path not in there)
+def _now(progress: Progress, finder: str, file: FileState) -> ListedFile:
+    """A file that exists, with what its finder would do with it, or what became of it."""
+    if file.state == "seen":
+        return _found(progress, finder, file.path)
+    return ListedFile(finder, file.path, file.state, file.reason)
 
 
-def _with_aside(ledger: Ledger, files: Iterable[ListedFile]) -> Iterator[ListedFile]:
-    """The files, of which those are quarantined that were found before, and of which work is set aside."""
-    reasons = {path_of(each.item.name): each.reason for each in newest_checkpoint(ledger).aside}
-    for file in files:
-        is_aside = file.path in reasons and file.state in ("seen", "gone")
-        yield replace(file, state="quarantined", reason=f"set aside: {reasons[file.path]}") if is_aside else file
+def _found(progress: Progress, finder: str, path: str, *, is_gone: bool = False) -> ListedFile:
+    """A file that was found, with what became of it."""
+    stage, reason = progress.stage_of(path)
+    return ListedFile(finder, path, "gone" if is_gone and stage != "quarantined" else stage, reason)
 
 
-def _listed(arrival: Arrival, *, is_gone: bool) -> ListedFile:
-    if arrival.waits_for:
-        return ListedFile(arrival.finder, arrival.path, "pending", f"it waits for {arrival.waits_for}")
-    return ListedFile(arrival.finder, arrival.path, "gone" if is_gone else "seen")
-
-
-def _from_roots(ledger: Ledger) -> Iterator[ListedFile]:
-    """The files that input operators found, as their chains record them: one that was read again several times."""
+def _from_roots(ledger: Ledger) -> Iterator[tuple[str, str]]:
+    """The finders and paths of files, as chains record them: one that was read again several times."""
     last = ("", "")
     for name, chain, record in slices(ledger):
         rows = b",".join((chain.data(record) or b"").splitlines())
@@ -99,22 +99,30 @@ def _from_roots(ledger: Ledger) -> Iterator[ListedFile]:
             path = path_in(row)
             if path is not None and (name, path) != last:  # the blocks of a file follow each other
                 last = name, path
-                yield ListedFile(name, path, "seen")
+                yield last
 
 
 def states_at(compilation: Compilation, ledger: Ledger, path: str) -> list[ListedFile]:
     """What becomes of the file at a path now: for each operator that would find it, or where it arrived before."""
-    found = [ListedFile(name, at.path, at.state, at.reason) for name, at in states(compilation, ledger, path=path)]
+    running = running_plan(compilation, ledger)
+    progress = Progress.of(ledger, running[1])
+    found = [_now(progress, name, state) for name, state in _states(running, ledger, path=path)]
     if not found and is_there(path):
-        found = [_listed(arrival, is_gone=False) for arrival in arrivals(ledger, compilation) if arrival.path == path]
-    return list(_with_aside(ledger, found))
+        here = (arrival for arrival in arrivals(progress.noted, compilation) if arrival.path == path)
+        found = [_found(progress, arrival.finder, arrival.path) for arrival in here]
+    return found
 
 
-def states(
-    compilation: Compilation, ledger: Ledger, home: str = "", path: str | None = None
+def states(compilation: Compilation, ledger: Ledger, path: str) -> Iterator[tuple[str, FileState]]:
+    """What each operator that discovers files would do with the one at a path."""
+    return _states(running_plan(compilation, ledger), ledger, path=path)
+
+
+def _states(
+    running: tuple[RunningPlan, Checkpoint], ledger: Ledger, home: str = "", path: str | None = None
 ) -> Iterator[tuple[str, FileState]]:
-    """What each operator that discovers files would do with the files that exist, or with the one at a path."""
-    plan, checkpoint = running_plan(compilation, ledger)
+    """The same with all files that exist, or with the one at a path, given the plan and checkpoint that are running."""
+    plan, checkpoint = running
     graph, program = plan.configured.graph, plan.program
     for name, partitions in sorted(program.operators.items()):
         if not isinstance(partitions[0], ExplainsFiles):

@@ -65,6 +65,8 @@ class Reading:
     pending: int | None = 0
     """How many positions no committed window has read, as the last one that names the file leaves them, or all if none
     names it; None if work without an end waits."""
+    unread: int = 0
+    """How many positions do not wait, although no window read them: they are set aside, given up, or were not there."""
 
 
 def readings(ledger: Ledger, path: str) -> list[Reading]:
@@ -152,6 +154,8 @@ class _Noted:
                 reading.found = reading.found or window.committed
                 reading.found_in.append(checkpoint.window)
             reading.pending = _positions(self._left_after(work, source), source)
+            ended = (*(work.aside or ()), *(work.given_up or ()), *(work.skipped or ()))
+            reading.unread += (_positions(ended, source) or 0) - (_positions(work.retried or (), source) or 0)
             consumed = _positions(work.consumed, source)
             if consumed:
                 rows = checkpoint.rows.operators.get(reader)
@@ -187,6 +191,14 @@ def slices(ledger: Ledger) -> Iterator[tuple[str, Chain, Record]]:
             for record in chain.records():
                 if isinstance(record.block.event, AddData):
                     yield name, chain, record
+
+
+def sources_in(ledger: Ledger) -> Iterator[str]:
+    """The sources that root chains list, one for each block, in the order of each chain."""
+    for _, chain, record in slices(ledger):
+        for row in rows_of(chain.data(record) or b""):
+            if "source" in row:
+                yield row["source"]
 
 
 def path_in(row: Mapping[str, Any]) -> str | None:

@@ -1,14 +1,14 @@
 """The figures of a run as text, for terminals and notebooks."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from dagkit.engine.reports.seen_run import SeenRun
+from dagkit.engine.reports.run_events import SlotAtWork
 from dagkit.engine.reports.snapshot import OperatorFigures, RunSnapshot
+from dagkit.engine.reports.status_file import SeenRun
 from dagkit.errors import printable
 from dagkit.observers.amounts import counted, in_bytes, in_time, in_units
-from dagkit.observers.slots_at_work import slots_at_work
 
 _HEADER = ("operator", "partitions", "received/s", "sent/s", "read/s", "received", "sent", "pending", "busy")
 _MOST_NAMED = 3
@@ -74,6 +74,19 @@ def _summary(seen: SeenRun) -> Iterator[str]:
         first, _, rest = now.error.message.partition("\n")
         more = "; `dagkit logs` prints the rest" if rest else ""
         yield f"last error, {now.error.at.astimezone():%H:%M:%S}{window}: {printable(first)}{more}"
+
+
+def slots_at_work(working: Sequence[SlotAtWork], at: datetime) -> Iterator[str]:
+    """A text for each operator, as of `at`: `Reader a.txt 40% for 12 s, b.txt for 3 s`, what takes longest first."""
+    for operator in dict.fromkeys(work.operator for work in working):
+        its = [work for work in working if work.operator == operator]
+        named = ", ".join(_at_work(work, at) for work in its[:_MOST_NAMED])
+        yield f"{printable(operator)} {named}{', and more' if len(its) > _MOST_NAMED else ''}"
+
+
+def _at_work(work: SlotAtWork, at: datetime) -> str:
+    share = "" if work.fraction is None else f" {work.fraction:.0%}"
+    return f"{printable(work.source):.60}{share} for {in_time((at - work.since).total_seconds())}"
 
 
 def _departure(seen: SeenRun) -> Iterator[str]:

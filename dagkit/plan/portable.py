@@ -123,6 +123,9 @@ def _dataclass(value: Any) -> dict[str, Any]:
 
 def _function(value: Any) -> dict[str, str]:
     """A function by its name; a lambda or a local function also by a digest of its code."""
+    # The name of a lambda says nothing, and source text changes with a comment. So a change in the body of a named
+    # function does not show: give a changed one another name. Bytecode belongs to one version of Python, so plans with
+    # lambdas differ between versions.
     name = f"{value.__module__}:{value.__qualname__}"
     return {"$function": name, "digest": _digest(value)} if "<" in name else {"$function": name}
 

@@ -10,6 +10,9 @@ from dagkit.ranges.cursor import Cursor
 from dagkit.ranges.range_errors import PositionUnmeasured, RangeInvalid
 from dagkit.ranges.tracker import CursorRangeTracker
 
+# A float's infinity turns arrays of integers into floats, which loses offsets above 2**53, and has no form in JSON.
+# None needs a question before each comparison, and looks like a forgotten stop. So both are refused. The size of a
+# range without an end is a large number: code that plans by size asks `is_bounded` first.
 OFFSET_INFINITY: Final = 2**63 - 1
 """The stop of a range without an end. It is an integer, as all offsets are, so that it fits in a 64-bit column."""
 OFFSET_UNKNOWN: Final = OFFSET_INFINITY - 1

@@ -1,93 +1,93 @@
 """Writes a picture as DOT. Box i is node `ni`, so that names may contain any character.
 
-There are two dialects. `Tables` is the public one: HTML-like labels, which allow ports, lanes and two font sizes in one
-box. `dagkit.render.layout` has the other one, which uses Graphviz only to place boxes.
+Boxes are records, which every build of Graphviz can place and draw; only some know HTML-like labels. `dot` writes the
+text into them. `bare` writes boxes of a size that is computed here instead, for `dagkit.render.layout`, which takes
+only places from Graphviz: so a drawing is the same whichever engine placed it.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from html import escape
-from typing import Any, Protocol
+from typing import Any
 
-from dagkit.render.content import Run, Runs, Wording, Words, heading, plain
-from dagkit.render.direction import Direction, fitting_direction, wrapped
-from dagkit.render.palette import FONT, GROUND, GROUPS, INK, MUTED, ROLES, WIRES
-from dagkit.render.picture import Box, Group, Picture, Role, Side, WireKind
-from dagkit.render.wiring import Anchor, Hub, Link, turns, wiring
+from dagkit.render.content import FONT, GROUND, GROUPS, INK, MUTED, ROLES, WIRES, Runs, Wording, Words, heading, plain
+from dagkit.render.content import width as width_of
+from dagkit.render.picture import Box, Group, Picture, Side
+from dagkit.render.wiring import Anchor, Hub, Link, rows_of, turns, wiring
 
-_PAD = "&#160;"
-
+ROW = 17.0
+"""The height of a row in a box."""
+SIDE = 9.0
+"""The space between a box's border and its text."""
+LINE = 12.5
+"""The height of a line in a label."""
 CROWD = 250
 """Above this number of boxes, Graphviz gets fewer iterations."""
+
+_LETTER = 5.5
+"""The width of an `n` in points, which every Graphviz knows: labels of them reserve the place of a text."""
 
 Attributes = Mapping[str, str]
 
 
-class Dialect(Protocol):
-    """Describes the parts of a picture in one form of DOT."""
-
-    def graph(self) -> Attributes: ...
-    def box(self, box: Box) -> Attributes: ...
-    def hub(self, hub: Hub) -> Attributes: ...
-    def frame(self, group: Group) -> Attributes: ...
-    def link(self, link: Link, index: int) -> Attributes: ...
-    def row(self, box: Box, side: Side, anchor: Anchor) -> str | None: ...
+def dot(picture: Picture, *, dots_per_inch: int | None = None) -> str:
+    """The picture in DOT, for Graphviz and other tools."""
+    sharp = {"dpi": str(dots_per_inch)} if dots_per_inch else {}
+    title = {"label": escaped("".join(run.text for run in heading(picture))), "labelloc": "t", "labeljust": "l"}
+    return _Writer(picture, bare=False).written({"bgcolor": GROUND, "pad": "0.25", **sharp, **title})
 
 
-def dot(picture: Picture, direction: Direction | None = None, *, dots_per_inch: int | None = None) -> str:
-    """The picture in DOT; the default direction fits its shape."""
-    direction = direction or fitting_direction(picture)
-    return source(picture, Tables(picture, direction, dots_per_inch), direction)
+def bare(picture: Picture, turned_over: Collection[str | None] = ()) -> str:
+    """The picture in DOT without text; `turned_over` has the frames whose rows this Graphviz puts upside down."""
+    return _Writer(picture, bare=True, turned_over=turned_over).written({})
 
 
-def source(
-    picture: Picture, dialect: Dialect, direction: Direction, *, turned_over: Collection[str | None] = ()
-) -> str:
-    """The picture in DOT, in one dialect; `turned_over` has the frames whose rows this Graphviz puts upside down."""
-    import graphviz  # noqa: PLC0415 - only writing DOT needs graphviz
-
-    graph = graphviz.Digraph(
-        name="picture",
-        graph_attr={"rankdir": direction, **_patience(picture), **dialect.graph()},
-        node_attr={"fontname": FONT, "fontcolor": INK},
-        edge_attr={"fontname": FONT, "fontsize": "10", "fontcolor": MUTED, "arrowsize": "0.7"},
-    )
-    _Filling(picture, dialect, direction, turned_over).fill(graph)
-    return str(graph.source)
-
-
-class _Filling:
-    """Adds boxes, hubs and lines to a Digraph."""
-
-    def __init__(
-        self, picture: Picture, dialect: Dialect, direction: Direction, turned_over: Collection[str | None]
-    ) -> None:
+class _Writer:
+    def __init__(self, picture: Picture, *, bare: bool, turned_over: Collection[str | None] = ()) -> None:
         self.picture = picture
-        self.dialect = dialect
+        self.bare = bare
         self.turned_over = turned_over
+        self.wording = Wording(picture)
         self.wires = wiring(picture)
         self.ids = {box.name: f"n{index}" for index, box in enumerate(picture.boxes)}
-        self.rows = wrapped(picture) if direction == "LR" else {}
+        self.rows = rows_of(picture)
         self.turns = turns(self.wires, self.rows)
-        self.inward, self.outward, self.below = ("w", "e", "s") if direction == "LR" else ("n", "s", "e")
 
-    def fill(self, graph: Any) -> None:
-        self._frame(graph, None)
+    def written(self, attributes: Attributes) -> str:
+        import graphviz  # noqa: PLC0415 - only writing DOT needs graphviz
+
+        crowded = {"nslimit": "0.5", "nslimit1": "0.5", "mclimit": "0.1", "splines": "polyline"}
+        graph = graphviz.Digraph(
+            name="picture",
+            graph_attr={
+                "rankdir": "LR",
+                "fontname": FONT,
+                "fontsize": "11",
+                "fontcolor": INK,
+                "nodesep": "0.32",
+                "ranksep": "0.35",
+                **(crowded if len(self.picture.boxes) > CROWD else {}),
+                **attributes,
+            },
+            node_attr={"fontname": FONT, "fontcolor": INK, "shape": "record"},
+            edge_attr={"fontname": FONT, "fontsize": "10", "fontcolor": MUTED, "arrowsize": "0.7"},
+        )
+        self._fill_frame(graph, None)
         for index, link in enumerate(self.wires.links):
-            free = {"constraint": "false"} if index in self.turns else {}
-            graph.edge(*self._ends(link), **{"dir": _arrows(link), **self.dialect.link(link, index), **free})
+            graph.edge(*self._ends(link), **self._link(link, index))
+        return str(graph.source)
 
-    def _frame(self, within: Any, parent: str | None) -> None:
+    def _fill_frame(self, within: Any, parent: str | None) -> None:
         """The frames inside a frame, then its boxes and hubs."""
         for index, group in enumerate(self.picture.groups):
             if group.parent == parent:
                 with within.subgraph(name=f"cluster_{index}") as inside:
-                    inside.attr(**self.dialect.frame(group))
-                    self._frame(inside, group.name)
+                    inside.attr(**self._frame(group))
+                    self._fill_frame(inside, group.name)
         for box in self._in_rows(parent):
-            within.node(self.ids[box.name], **self.dialect.box(box))
+            within.node(self.ids[box.name], **self._box(box))
         for hub in self.wires.hubs:
             if hub.group == parent:
-                within.node(hub.name, **self.dialect.hub(hub))
+                within.node(hub.name, **self._hub(hub))
 
     def _in_rows(self, frame: str | None) -> Sequence[Box]:
         """The boxes of a frame, the first row first, which most builds of Graphviz put on top."""
@@ -95,196 +95,156 @@ class _Filling:
             self.picture.members(frame), key=lambda box: self.rows.get(box.name, 0), reverse=frame in self.turned_over
         )
 
-    def _ends(self, link: Link) -> tuple[str, str]:
-        if link.back:
-            # Drawn from the far end to the near one, so that a loop does not reverse the order of the boxes.
-            return self._below(link.head, self.outward), self._below(link.tail, self.inward)
-        return self._at(link.tail, Side.OUT, self.outward), self._at(link.head, Side.IN, self.inward)
+    # -- parts ---------------------------------------------------------------------------------------------------------
 
-    def _at(self, anchor: Anchor, side: Side, compass: str) -> str:
-        if anchor.hub:
-            return f"{anchor.hub}:{compass}"
-        row = self.dialect.row(self.picture.by_name[anchor.box], side, anchor)
-        return f"{self.ids[anchor.box]}:{row}:{compass}" if row else f"{self.ids[anchor.box]}:{compass}"
-
-    def _below(self, anchor: Anchor, compass: str) -> str:
-        return f"{anchor.hub}:{compass}" if anchor.hub else f"{self.ids[anchor.box]}:{self.below}"
-
-
-def _arrows(link: Link) -> str:
-    if not link.arrow:
-        return "none"
-    return "back" if link.back else "forward"
-
-
-def _patience(picture: Picture) -> Attributes:
-    if len(picture.boxes) <= CROWD:
-        return {}
-    return {"nslimit": "0.5", "nslimit1": "0.5", "mclimit": "0.1", "splines": "polyline"}
-
-
-def port_cell(box: Box, side: Side, name: str) -> str | None:
-    """The cell of a port: `i` or `o`, then its number."""
-    for index, port in enumerate(box.ports):
-        if port.side is side and port.name == name:
-            return f"{'i' if side is Side.IN else 'o'}{index}"
-    return None
-
-
-class Tables:
-    """HTML-like labels."""
-
-    def __init__(self, picture: Picture, direction: Direction, dots_per_inch: int | None = None) -> None:
-        self.picture = picture
-        self.across = direction == "LR"
-        self.wording = Wording(picture)
-        self.dots_per_inch = dots_per_inch
-
-    def graph(self) -> Attributes:
-        return {
-            **({"dpi": str(self.dots_per_inch)} if self.dots_per_inch else {}),
-            "bgcolor": GROUND,
-            "fontname": FONT,
-            "fontcolor": INK,
-            "pad": "0.25",
-            "nodesep": "0.3",
-            "ranksep": "0.35",
-            "label": f"<{self._heading()}>",
-            "labelloc": "t",
-            "labeljust": "l",
-        }
-
-    def box(self, box: Box) -> Attributes:
-        tint = ROLES[box.role]
+    def _box(self, box: Box) -> Attributes:
         words = self.wording.box(box)
-        rows = self._across(box, words) if self.across else self._down(box, words)
-        table = _table("".join(rows), border=1, more=f'STYLE="ROUNDED" BGCOLOR="{tint.fill}" COLOR="{tint.line}"')
-        says = f"{box.name} ({box.subtitle})" if box.subtitle else box.name
-        return {"shape": "plain", "label": f"<{table}>", "tooltip": escaped(says), "class": f"box {box.role}"}
-
-    def hub(self, hub: Hub) -> Attributes:
-        rows = self.wording.label(hub.label)
+        if self.bare:
+            label = "|".join(f"<r{row}>" for row in range(number_of_rows(words)))
+            # Without the leading space, the graphviz package would treat `<r0>...>` as an HTML-like label.
+            return {"label": f" {label}", "fontsize": "3", "margin": "0", **_size(*size_across(words))}
+        tint = ROLES[box.role]
         return {
-            "shape": "plain",
-            "tooltip": escaped(hub.label.stream),
-            "class": "stream",
-            **({"label": f"<{_lines(rows)}>"} if rows else {"label": "", "width": "0.01", "height": "0.01"}),
+            "shape": "Mrecord",
+            "label": "|".join(_fields(words)),
+            "fontsize": "10",
+            "style": "filled",
+            "fillcolor": tint.fill,
+            "color": tint.line,
+            "tooltip": escaped(spoken(box)),
+            "class": f"box {box.role}",
         }
 
-    def frame(self, group: Group) -> Attributes:
+    def _hub(self, hub: Hub) -> Attributes:
+        lines = self.wording.label(hub.label)
+        if self.bare or not lines:
+            return {"shape": "box", "label": "", **_size(*_size_of(lines)), **({} if self.bare else {"style": "invis"})}
+        label = {"label": _text(lines), "fontsize": "10", "margin": "0.02"}
+        return {"shape": "plain", "tooltip": escaped(hub.label.stream), "class": "stream", **label}
+
+    def _frame(self, group: Group) -> Attributes:
+        words = self.wording.frame(group)
+        margin = "24" if self.rows else "14"
+        if self.bare:
+            says = "n" * round((width_of(words) + 16) / _LETTER)
+            return {"label": says, "labeljust": "l", "margin": margin, "fontsize": "10"}
         tint = GROUPS[group.kind]
         return {
-            "label": f"<{_runs(self.wording.frame(group))}>",
+            "label": _text([words]),
             "style": "rounded,filled",
             "fillcolor": tint.fill,
             "color": tint.line,
             "labeljust": "l",
-            "labelloc": "t" if self.across else "b",
-            "margin": "12",
+            "margin": margin,
             "tooltip": escaped(group.title),
             "class": f"frame {group.kind}",
         }
 
-    def link(self, link: Link, index: int) -> Attributes:  # noqa: ARG002 - the other dialect uses the number
-        stroke = WIRES[link.kind]
+    def _link(self, link: Link, index: int) -> Attributes:
         attributes = {
+            "id": f"e{index}",
+            "dir": "none" if not link.arrow else "back" if link.back else "forward",
+            **({"constraint": "false"} if index in self.turns else {}),
+        }
+        lines = self.wording.label(link.label) if link.label is not None else ()
+        if self.bare:
+            filler = {"label": "\\n".join("n" * round(width_of(line) / _LETTER) for line in lines)} if lines else {}
+            return {**attributes, **filler}
+        stroke = WIRES[link.kind]
+        return {
+            **attributes,
             "color": f"{stroke.color}:{GROUND}:{stroke.color}" if stroke.double else stroke.color,
             "penwidth": f"{stroke.width:g}",
             "style": stroke.style,
             "tooltip": escaped(link.why or link.stream),
+            **({"label": _text(lines)} if lines else {}),
         }
-        if link.label is not None and (lines := self.wording.label(link.label)):
-            attributes["label"] = f"<{_lines(lines)}>"
-        return attributes
 
-    def row(self, box: Box, side: Side, anchor: Anchor) -> str | None:
-        if anchor.lane is not None:
-            return f"l{anchor.lane}" if self.across else None
-        return port_cell(box, side, anchor.port)
+    # -- ends of lines -------------------------------------------------------------------------------------------------
 
-    def _heading(self) -> str:
-        lines = [heading(self.picture), tuple(self._legend())]
-        return _table("".join(f'<TR><TD ALIGN="LEFT">{_runs(line)}</TD></TR>' for line in lines if line))
+    def _ends(self, link: Link) -> tuple[str, str]:
+        if link.back:
+            # Drawn from the far end to the near one, so that a loop does not reverse the order of the boxes.
+            return self._below(link.head, "e"), self._below(link.tail, "w")
+        return self._at(link.tail, Side.OUT, "e"), self._at(link.head, Side.IN, "w")
 
-    def _legend(self) -> Iterator[Run]:
-        for role in legend_roles(self.picture):
-            yield Run("\N{BLACK SQUARE} ", 12, ROLES[role].line)
-            yield Run(f"{role}     ")
-        for kind in legend_kinds(self.picture):
-            stroke = WIRES[kind]
-            glyph = {"dashed": "- - - "}.get(stroke.style, "\u2550\u2550 " if stroke.double else "\u2500\u2500 ")
-            yield Run(glyph, 11, stroke.color, bold=True)
-            yield Run(f"{stroke.legend}     ")
+    def _at(self, anchor: Anchor, side: Side, compass: str) -> str:
+        if anchor.hub:
+            return f"{anchor.hub}:{compass}"
+        words = self.wording.box(self.picture.by_name[anchor.box])
+        row = row_of(words, side, anchor)
+        if row is None:
+            return f"{self.ids[anchor.box]}:{compass}"
+        if not self.bare and anchor.lane is None:
+            return f"{self.ids[anchor.box]}:{side[0]}{row}:{compass}"
+        return f"{self.ids[anchor.box]}:r{row}:{compass}"
 
-    def _across(self, box: Box, words: Words) -> Iterator[str]:
-        """The rows of a box that reads across: inputs left, outputs right, lanes below."""
-        for index, line in enumerate(words.head):
-            yield f'<TR><TD COLSPAN="2" CELLPADDING="{1 if index else 5}">{_PAD}{_runs(line)}{_PAD}</TD></TR>'
-        yield '<TR><TD COLSPAN="2" HEIGHT="3" CELLPADDING="0"></TD></TR>'
-        for inlet, outlet in words.rows:
-            left = (
-                f'<TD{_cell(box, inlet[0])} ALIGN="LEFT">{_PAD}{_runs(inlet[1])}{_PAD}</TD>' if inlet else "<TD></TD>"
-            )
-            right = (
-                f'<TD{_cell(box, outlet[0])} ALIGN="RIGHT">{_PAD}{_runs(outlet[1])}{_PAD}</TD>'
-                if outlet
-                else "<TD></TD>"
-            )
-            yield f"<TR>{left}{right}</TR>"
-        for lane, runs in words.lanes:
-            cell = f'<TD COLSPAN="2" PORT="l{lane.index}" ALIGN="LEFT" BGCOLOR="{GROUND}">{_PAD}{_runs(runs)}</TD>'
-            yield f"<HR/><TR>{cell}</TR>"
-
-    def _down(self, box: Box, words: Words) -> Iterator[str]:
-        """The rows of a box that reads down: inputs on top, outputs at the bottom."""
-        yield from self._side(box, words.inputs)
-        head = "".join(f"<TR><TD>{_runs(line)}</TD></TR>" for line in words.head)
-        yield f'<TR><TD CELLPADDING="{0 if words.inputs and words.outputs else 4}">{_table(head, padding=2)}</TD></TR>'
-        yield from self._side(box, words.outputs)
-
-    def _side(self, box: Box, ports: Any) -> Iterator[str]:
-        cells = "".join(f"<TD{_cell(box, port)}>{_runs(runs)}</TD>" for port, runs in ports)
-        if cells:
-            yield f'<TR><TD CELLPADDING="0">{_table(f"<TR>{cells}</TR>", padding=3)}</TD></TR>'
+    def _below(self, anchor: Anchor, compass: str) -> str:
+        return f"{anchor.hub}:{compass}" if anchor.hub else f"{self.ids[anchor.box]}:s"
 
 
-def legend_roles(picture: Picture) -> list[Role]:
-    """The roles in the legend: all that occur; none if all boxes have the same role."""
-    roles = [role for role in Role if any(box.role is role for box in picture.boxes)]
-    return roles if len(roles) > 1 else []
+# -- rows of a box -----------------------------------------------------------------------------------------------------
 
 
-def legend_kinds(picture: Picture) -> list[WireKind]:
-    """The kinds of wires in the legend."""
-    kinds = {head.kind for wire in picture.wires for head in wire.heads}
-    return [kind for kind, stroke in WIRES.items() if kind in kinds and stroke.legend]
+def number_of_rows(words: Words) -> int:
+    """The number of rows of a box: its title and notes, its ports, inputs beside outputs, and its lanes."""
+    return len(words.head) + max(len(words.inputs), len(words.outputs)) + len(words.lanes)
 
 
-# -- HTML-like labels --------------------------------------------------------------------------------------------------
+def row_of(words: Words, side: Side, anchor: Anchor) -> int | None:
+    """The row of a port or of a lane; None for the whole box."""
+    if anchor.lane is not None:
+        lanes = [lane.index for lane, _ in words.lanes]
+        return number_of_rows(words) - len(lanes) + lanes.index(anchor.lane)
+    names = [port.name for port, _ in (words.inputs if side is Side.IN else words.outputs)]
+    return len(words.head) + names.index(anchor.port) if anchor.port in names else None
 
 
-def _table(rows: str, *, border: int = 0, padding: int = 4, more: str = "") -> str:
-    return f'<TABLE BORDER="{border}" CELLBORDER="0" CELLSPACING="0" CELLPADDING="{padding}" {more}>{rows}</TABLE>'
+def size_across(words: Words) -> tuple[float, float]:
+    """Width and height of a box that has place for its text."""
+    sides = [(width_of(a[1]) if a else 0.0) + (width_of(b[1]) if b else 0.0) + 16 for a, b in words.rows]
+    lines = [width_of(line) for line in words.head] + [width_of(runs) for _, runs in words.lanes]
+    return max([*sides, *lines]) + 2 * SIDE, number_of_rows(words) * ROW
 
 
-def _lines(lines: tuple[Runs, ...]) -> str:
-    return _table("".join(f"<TR><TD>{_runs(line)}</TD></TR>" for line in lines), padding=1)
+def _fields(words: Words) -> Sequence[str]:
+    """The fields of a record, from top to bottom: what it is, its ports side by side, its lanes."""
+    first = len(words.head)
+    ports = []
+    for row, (inlet, outlet) in enumerate(words.rows, start=first):
+        near = f"<i{row}> {_spelled(inlet[1])}\\l" if inlet else ""
+        far = f"<o{row}> {_spelled(outlet[1])}\\r" if outlet else ""
+        ports.append(f"{{{near}|{far}}}" if near and far else near or far)
+    lanes = [f"<r{row}> {_spelled(runs)}\\l" for row, (_, runs) in enumerate(words.lanes, start=first + len(ports))]
+    return ["\\n".join(map(_spelled, words.head)), *ports, *lanes]
 
 
-def _cell(box: Box, port: Any) -> str:
-    return f' PORT="{port_cell(box, port.side, port.name)}"'
+def _size_of(lines: Sequence[Runs]) -> tuple[float, float]:
+    """The size of a label; of one without text, that of a dot."""
+    return (max(map(width_of, lines)) + 6, len(lines) * LINE + 2) if lines else (1.0, 1.0)
 
 
-def _runs(runs: Runs) -> str:
-    return "".join(_run(run) for run in runs if run.text)
+def _size(wide: float, high: float) -> dict[str, str]:
+    return {"width": f"{wide / 72:.4f}", "height": f"{high / 72:.4f}", "fixedsize": "true"}
 
 
-def _run(run: Run) -> str:
-    text = f'<FONT POINT-SIZE="{run.size:g}" COLOR="{run.color}">{escaped(run.text)}</FONT>'
-    text = f"<B>{text}</B>" if run.bold else text
-    return f"<I>{text}</I>" if run.italic else text
+# -- text --------------------------------------------------------------------------------------------------------------
+
+
+def spoken(box: Box) -> str:
+    """The whole name of a box, with the class of its operator."""
+    return f"{box.name} ({box.subtitle})" if box.subtitle else box.name
 
 
 def escaped(text: str) -> str:
     """The text, escaped for labels and tooltips: in both, a bare `\\N` would mean the node's own name."""
     return escape(plain(text)).replace("\\", "\\\\")
+
+
+def _text(lines: Sequence[Runs]) -> str:
+    return "\\n".join(escaped("".join(run.text for run in line)) for line in lines)
+
+
+def _spelled(runs: Runs) -> str:
+    """The text of a line, for a field of a record, where more characters have a meaning."""
+    return "".join(f"\\{c}" if c in "{}|<> " else c for c in escaped("".join(run.text for run in runs)))

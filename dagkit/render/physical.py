@@ -44,7 +44,7 @@ MOST_LANED_BOXES = 24
 MOST_LINES = 25
 """More lines between two boxes become one thick wire: five times five lines can still be followed."""
 
-ROLES = {PlannedRole.INPUT: Role.INPUT, PlannedRole.OPERATOR: Role.OPERATOR, PlannedRole.DELAY: Role.DELAY}
+_ROLES = {PlannedRole.INPUT: Role.INPUT, PlannedRole.OPERATOR: Role.OPERATOR, PlannedRole.DELAY: Role.DELAY}
 
 _CUTS = {
     CutKind.DRIVER: "from the driver",
@@ -66,7 +66,7 @@ _Crossing = tuple[str, str]
 def physical(plan: Plan) -> Picture:
     """The picture of a plan: stages are frames; partitions are lanes, if they are few."""
     ranks = {stream.name: list(_ranks(stream)) for stream in plan.streams}
-    boxes = [_operator_box(operator) for operator in _in_stages(plan)]
+    boxes = [operator_box(operator) for operator in _in_stages(plan)]
     boxes += [_rank_box(plan, rank) for found in ranks.values() for rank in found]
     if len(boxes) > MOST_LANED_BOXES:
         boxes = [replace(box, lanes=()) for box in boxes]
@@ -97,7 +97,8 @@ def _frame(stage: Stage) -> Group:
     return Group(stage.name, stage.name, GroupKind.DRIVER if driver else GroupKind.WORKERS, notes)
 
 
-def _operator_box(operator: PlannedOperator) -> Box:
+def operator_box(operator: PlannedOperator) -> Box:
+    """An operator of a plan, in the frame of its stage."""
     lanes = _lanes(operator.partitions)
     ports = tuple(
         Port(port.name, Side.IN if port.type == "input" else Side.OUT, known_payload(port.payload))
@@ -108,7 +109,7 @@ def _operator_box(operator: PlannedOperator) -> Box:
         name=operator.name,
         title=operator.name,
         subtitle=operator.class_.rpartition(".")[2],
-        role=ROLES[operator.role],
+        role=_ROLES[operator.role],
         ports=ports,
         count=operator.count,
         lanes=lanes,

@@ -181,6 +181,25 @@ class Picture:
                     yield wire, tail, head
 
 
+def ranks(picture: Picture) -> Mapping[str, int]:
+    """The length of the longest path to each box; without the boxes in and behind a cycle."""
+    after: dict[str, list[str]] = {box.name: [] for box in picture.boxes}
+    before = dict.fromkeys(after, 0)
+    for _, tail, head in picture.edges():
+        if head.kind is not WireKind.DELAYED:
+            after[tail.box].append(head.box)
+            before[head.box] += 1
+    rank = {name: 0 for name, count in before.items() if not count}
+    ready = list(rank)
+    for name in ready:
+        for follower in after[name]:
+            rank[follower] = max(rank.get(follower, 0), rank[name] + 1)
+            before[follower] -= 1
+            if not before[follower]:
+                ready.append(follower)
+    return {name: rank[name] for name in ready}
+
+
 def to_json(picture: Picture) -> str:
     """The picture as JSON, schema `dagkit.picture/1`; equal pictures give equal text."""
     return json.dumps({"schema": PICTURE_SCHEMA, **asdict(picture)}, indent=2, ensure_ascii=False) + "\n"

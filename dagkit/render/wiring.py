@@ -1,13 +1,27 @@
 """Converts wires to lines between boxes, lanes and labels, for all drawn formats.
 
 A stream's name is on a hub in the wire, so that no name is ambiguous between two wires. If every partition may send to
-every other, all lines go through the hub: M + N lines instead of M times N.
+every other, all lines go through the hub: M + N lines instead of M times N. A picture reads from left to right; a long
+chain is wrapped into rows.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import sqrt
 
-from dagkit.render.picture import Head, Picture, Side, View, Wire, WireKind
+from dagkit.render.picture import Head, Picture, Side, View, Wire, WireKind, ranks
+
+LONG = 7
+"""Up to this number of boxes one after the other, a picture is not wrapped."""
+NARROW = 3
+"""A picture with more boxes beside each other is not wrapped."""
+STEP = 220.0
+"""The width of a box and of the wire after it, on average."""
+LEVEL = 110.0
+"""The height of a row of a wrapped picture, without lanes."""
+PAGE = 1.6
+"""Width by height of a screen or a slide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +96,23 @@ def wiring(picture: Picture) -> Wiring:
             else:
                 links += _plain_links(wire, heads, label)
     return Wiring(tuple(hubs), tuple(links))
+
+
+def rows_of(picture: Picture) -> Mapping[str, int]:
+    """The row of each box, if the picture is a long chain, or a few beside each other; else nothing."""
+    found = ranks(picture)
+    breadth = max(Counter(found.values()).values(), default=1)
+    depth = 1 + max(found.values(), default=0)
+    if depth <= LONG or breadth > NARROW or len(found) < len(picture.boxes):
+        return {}
+    high = breadth * (LEVEL + 17 * max(len(box.lanes) for box in picture.boxes))
+    rows = int(sqrt(depth * STEP / high / PAGE))
+    if rows < 2:
+        return {}
+    length = -(-depth // rows)
+    row = {name: rank // length for name, rank in found.items()}
+    turning = [row[head.box] - row[tail.box] for _, tail, head in picture.edges() if row[head.box] != row[tail.box]]
+    return row if set(turning) == {1} and len(turning) < rows else {}
 
 
 def turns(wires: Wiring, rows: Mapping[str, int]) -> frozenset[int]:

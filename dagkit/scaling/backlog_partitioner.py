@@ -12,6 +12,9 @@ from dagkit.scaling.follower import Follower
 from dagkit.scaling.policy import ScalingSettings
 
 
+# The settings are not properties of SplittableOperator: they would change the fingerprint of every plan, and collide
+# with properties of operators, such as `interval_millis` of TailFiles. In PARTITIONER, authors who come from Apex look
+# for them. A policy is a class and never a function, because a file must not name a function to be called.
 class BacklogPartitioner(ScalingSettings, Partitioner, StatsListener):
     """Makes as many partitions of a splittable operator as its policy decides from the backlog.
 

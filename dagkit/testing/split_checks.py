@@ -19,6 +19,9 @@ One = TypeVar("One")
 Other = TypeVar("Other")
 Record_co = TypeVar("Record_co", covariant=True)
 
+# A source that refuses every split, or keeps all records in the primary, passes any comparison of what is read. So the
+# check fails unless a split was granted and a residual held a record. It takes positions times records squared: sources
+# for it are small.
 PIECES = 64
 """The number of fractions tried if positions cannot be counted."""
 

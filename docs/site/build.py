@@ -26,10 +26,10 @@ BUILD = ROOT / "build"
 
 PARTS = {
     "Start": ["first-look", "tutorial", "files-end-to-end", "installing", "recipes"],
-    "Coming from": ["coming-from-apex", "coming-from-spark", "coming-from-beam", "coming-from-flink"],
-    "Write": ["writing-operators", "operators", "testing", "file-policy", "properties"],
-    "Connect": ["kafka", "queues", "dataframes", "tables", "time"],
-    "Operate": ["cli", "clusters", "console", "reliability", "bad-records", "metrics", "ledger", "security", "errors"],
+    "Coming from": ["coming-from-apex", "coming-from"],
+    "Write": ["writing-operators", "splitting", "partitions", "operators", "testing", "file-policy", "properties"],
+    "Connect": ["kafka", "tables", "time"],
+    "Operate": ["cli", "clusters", "console", "bad-records", "metrics", "ledger", "security", "errors"],
     "Reference": ["reference/api", "reference/commands", "reference/operators", "reference/attributes"],
     "Explain": ["architecture", "benchmarks", "open-ends", "decisions/index"],
 }

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import networkx as nx
+
 FACE = "dagkit"
 """`dagkit/__init__.py` hands names on and hooks the notebook drawing: the one module that stands on no floor."""
 
@@ -124,6 +126,23 @@ def room_breaches(sources: Mapping[str, str], rooms: Sequence[Sequence[str]]) ->
         and own[1] != theirs[1]
         and theirs[0] >= own[0]
     ]
+
+
+def import_graph(sources: Mapping[str, str]) -> "nx.DiGraph[str]":
+    """An arrow from each module to each module that it imports, wherever the import stands."""
+    packages = {name.rpartition(".")[0] for name in sources}
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    for module, text in sources.items():
+        for imported in imports_in(module, text, is_package=module in packages):
+            name = imported.imported if imported.imported in sources else imported.imported.rpartition(".")[0]
+            if name in sources and name != module:
+                graph.add_edge(module, name)
+    return graph
+
+
+def cycles(graph: "nx.DiGraph[str]") -> list[list[str]]:
+    """The groups of modules that import one another."""
+    return [sorted(group) for group in nx.strongly_connected_components(graph) if len(group) > 1]
 
 
 def _package_of(room: str) -> str:

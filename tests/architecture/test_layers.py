@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.layers import breaches, floor_of, imports_in, layers_in, sources_under
+from tests.architecture.layers import breaches, cycles, floor_of, import_graph, imports_in, layers_in, sources_under
 
 ROOT = Path(__file__).parents[2]
 LAYERS = layers_in((ROOT / "docs/architecture.md").read_text(encoding="utf-8"))
@@ -13,6 +13,13 @@ SOURCES = sources_under(ROOT)
 
 def test_every_import_points_up_the_list():
     assert breaches(SOURCES, LAYERS) == []
+
+
+def test_no_modules_import_one_another():
+    assert cycles(import_graph(SOURCES)) == []
+    assert cycles(import_graph({"a.b": "import a.c", "a.c": "def late():\n    from a.b import name"})) == [
+        ["a.b", "a.c"]
+    ]
 
 
 def test_every_module_stands_on_a_floor_or_only_holds_some():
@@ -72,7 +79,7 @@ def test_a_planted_breach_is_found(module, source):
         pytest.param("dagkit.compiler.fuse", "from dagkit.graph import Graph\nimport networkx as nx", id="up the list"),
         pytest.param("dagkit.compiler.fuse", "from dagkit.compiler.order import order", id="inside one package"),
         pytest.param("dagkit.backends.spark.run", "import pyspark", id="pyspark in its backend"),
-        ("dagkit", "def drawn():\n    from dagkit.render.notebook import mimebundle"),
+        ("dagkit", "def drawn():\n    from dagkit.render.formats import mimebundle"),
         pytest.param("dagkit_operators.records.filter", "from dagkit import InputPort", id="operators from the face"),
         ("apps.line_filter.app", "from dagkit import Dag\nfrom dagkit_operators import Filter"),
         ("dagkit.errors", "import difflib\nfrom collections.abc import Iterable"),

@@ -13,7 +13,7 @@ SOURCES = sources_under(Path(__file__).parents[2])
 DRIVERS_OWN = ("dagkit.compiler", "dagkit.graph", "dagkit.ledger", "dagkit.conf", "dagkit.engine.run.loop")
 
 
-LIBRARY = sorted({f"dagkit_operators.{home}" for home in dagkit_operators._HOMES.values()})
+LIBRARY = sorted(set(dagkit_operators._HOMES.values()))
 """The modules of the library's names, of which an application loads those that it uses."""
 
 

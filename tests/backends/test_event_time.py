@@ -16,8 +16,7 @@ from dagkit.compiler import compile_application
 from dagkit.engine.history.history import history
 from dagkit.engine.points import Point
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.run.run_context import RunSettings
-from dagkit.engine.run.run_state import RunState
+from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.stores import MemoryStore
@@ -56,7 +55,7 @@ def seen_by(loop: Loop, operator: str = "first") -> list[Any]:
 
 
 def state_of(loop: Loop, operator: str, name: str) -> list[Any]:
-    return [item for state in loop.run_state.state.get(operator, ()) for item in state.get(name, [])]
+    return [item for state in loop.state.get(operator, ()) for item in state.get(name, [])]
 
 
 def sorted_twice(dag: Dag, outlet: Any) -> None:

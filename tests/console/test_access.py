@@ -30,7 +30,7 @@ def test_the_address_with_the_token_sets_a_cookie_that_only_this_server_reads(co
     page = console.request(f"/?token={console.token}", {})
     cookie, *attributes = page.headers["set-cookie"].split("; ")
     assert page.status == 200
-    assert set(attributes) == {"Path=/", "HttpOnly", "SameSite=Strict"}
+    assert set(attributes) == {"Path=/", "HttpOnly", "SameSite=Strict", "Max-Age=7776000"}
     assert cookie.partition("=")[0] == f"dagkit_console_{console.address.rpartition(':')[2]}"
     assert console.request("/api/v1/overview", {"Cookie": cookie}).status == 200
     assert "set-cookie" not in console.request("/", {"Cookie": cookie}).headers

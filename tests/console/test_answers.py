@@ -86,7 +86,8 @@ def test_a_run_that_goes_on_is_seen_by_a_console_that_is_open(tmp_path, serve):
 
 def test_files_are_listed_searched_and_explained(console, finished):
     paths = [str(finished.parent / "in" / f"{file}.txt") for file in range(FILES)]
-    assert [row["path"] for row in console.answer("files")["rows"]] == paths
+    found = console.answer("files")["rows"]
+    assert [(row["path"], row["state"]) for row in found] == [(path, "read") for path in paths]
     page = console.answer("files?limit=1")
     assert console.answer(f"files?limit=1&after={page['next']}")["rows"][0]["path"] == paths[1]
     assert [row["path"] for row in console.answer("files?like=/2.txt")["rows"]] == paths[2:]
@@ -167,3 +168,38 @@ def test_bytes_that_are_divided_and_then_read_count_once(tmp_path, serve):
     assert {"Splitter.input", "Reader.blocks_metadata_input"} <= set(consumed)
     assert sum(row["positions"] for row in rows) == sum(series["positions"]) == len("twelve bytes\n")
     assert sum(row["read"].get("byte", 0) for row in rows) == len("twelve bytes\n")
+
+
+def test_each_window_has_its_duration_and_each_launch_its_moment(tmp_path, serve):
+    place = run_copying(tmp_path)
+    (tmp_path / "in" / "more.txt").write_text("one more\n")
+    again(tmp_path)
+    with serve(place) as url:
+        console = Served(url)
+        rows, series = console.answer("windows")["rows"], console.answer("series")
+    assert [isinstance(row["seconds"], float) for row in rows] == [True] * len(rows)
+    first, second = sorted(set(series["launched"]))
+    earlier = [at for at, launched in zip(series["at"], series["launched"], strict=True) if launched == first]
+    assert first <= min(earlier) <= max(earlier) <= second <= series["at"][-1]
+
+
+def test_a_window_that_completes_a_file_of_earlier_windows_has_the_length_of_the_file(console, finished):
+    (file,) = (finished.parent / "out").iterdir()
+    rows = console.answer("windows")["rows"]
+    (last,) = [row["window"] for row in rows if row["files"]]
+    assert console.answer(f"windows/{last}")["finished"] == [{"file": str(file), "bytes": file.stat().st_size}]
+    written = [piece["bytes"] for row in rows for piece in console.answer(f"windows/{row['window']}")["written"]]
+    assert (sum(written), 0 in written) == (file.stat().st_size, False)
+    totals = console.answer("overview")["status"]["totals"]
+    assert (totals["files"], totals["completed"]) == (1, file.stat().st_size)
+
+
+def test_the_configuration_has_the_properties_in_effect_with_what_set_them(console, finished):
+    found = {operator["operator"]: operator["values"] for operator in console.answer("configuration")["operators"]}
+    values = {name: {each["name"]: each for each in of} for name, of in found.items()}
+    assert values["Splitter"]["blocks_threshold"]["origin"].startswith("code at tests/console/conftest.py:")
+    file_path = values["Writer"]["file_path"]
+    out = str(finished.parent / "out")
+    assert (file_path["value"], file_path["origin"]) == (out, "dt.operator.Writer.prop.filePath")
+    assert values["Writer"]["max_length"] == {"name": "max_length", "value": None, "origin": "default"}
+    assert values["Reader"]["MEMORY_MB"]["value"] == 512

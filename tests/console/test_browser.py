@@ -8,7 +8,7 @@ import pytest
 from dagkit.compiler import compile_application
 from dagkit.engine.run.launch_record import LaunchRecord
 from dagkit.ledger import Ledger
-from dagkit.render.closed_frames import PARTS, READABLE
+from dagkit.render.folding import PARTS, READABLE
 from tests.console.conftest import FILES, serious_faults
 from tests.render import samples
 
@@ -101,3 +101,9 @@ def test_a_graph_of_a_thousand_operators_is_folded_and_a_part_of_it_opens(serve,
         page.get_by_role("button", name=re.compile("^Close ")).wait_for()
         assert PARTS < boxes.count() <= READABLE
         assert serious_faults(page) == []
+
+
+def test_charts_have_a_gap_where_nothing_ran(console, open_page):
+    page = open_page(console.url)
+    apart = "async () => (await import('/static/charts.js')).apart([1, 2, 9, 10], [0, 0, 8, 8], [[5, 6, 7, 8]])"
+    assert page.evaluate(apart) == [[1, 2, 8, 9, 10], [[5, 6, None, 7, 8]]]

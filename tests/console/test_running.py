@@ -83,6 +83,18 @@ def test_the_page_of_a_running_application_moves(run, open_page):
     assert serious_faults(page) == []
 
 
+def test_the_page_of_a_killed_driver_says_that_it_has_no_answer_until_the_next_one_serves_it(run, open_page):
+    process, console = run("--console")
+    page = open_page(console.url)
+    state = playwright.expect(page.locator("#state"))
+    state.to_have_text("running")
+    process.kill()
+    state.to_have_text("no answer")
+    playwright.expect(page.locator("#beat")).to_contain_text("Last seen running")
+    run("--console")
+    state.to_have_text("running")
+
+
 def test_the_button_stops_the_run_and_the_page_shows_that(run, open_page, tmp_path):
     process, console = run("--console", "--allow-control")
     page = open_page(console.url)
@@ -91,6 +103,7 @@ def test_the_button_stops_the_run_and_the_page_shows_that(run, open_page, tmp_pa
     stop.click()  # it asks first
     process.communicate(timeout=within(30))
     assert process.returncode == 0
+    playwright.expect(page.locator("#state")).to_have_text("stopped")
     status = read_status(Ledger.open(tmp_path / "run").store)
     assert status.state == "stopped"
 

@@ -4,13 +4,15 @@ import re
 import socket
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from dagkit.console import serving
 from dagkit.console.run_folder import RunFolder
 from dagkit.errors import AddressTaken, LibraryMissing
-from dagkit.render import palette
+from dagkit.render import content
+from tests.console.conftest import Served
 
 STATIC = Path(serving.__file__).parent / "static"
 
@@ -54,6 +56,27 @@ def test_the_page_names_nothing_on_other_servers_and_holds_no_code():
 
 def test_every_colour_of_a_drawing_has_one_in_the_page_for_light_and_dark():
     style = (STATIC / "console.css").read_text()
-    tints = [*palette.ROLES.values(), *palette.GROUPS.values()]
-    fills = {palette.INK, palette.MUTED, palette.FAINT, palette.AMISS, palette.GROUND, *(tint.fill for tint in tints)}
+    tints = [*content.ROLES.values(), *content.GROUPS.values()]
+    fills = {content.INK, content.MUTED, content.FAINT, content.AMISS, content.GROUND, *(tint.fill for tint in tints)}
     assert {fill for fill in fills if f'[fill="{fill}"]' not in style} == set()
+
+
+def opened(url):
+    """Open the page as a browser does; return the URL."""
+    assert Served(url).request(f"/?{urlsplit(url).query}", {}).status == 200
+    return url
+
+
+def test_a_console_has_the_address_of_the_last_one_that_a_browser_opened(tmp_path):
+    folder, kept = RunFolder(str(tmp_path)), tmp_path / "console.json"
+    with serving.Console(folder).served() as url:
+        assert not kept.exists()
+        first = opened(url)
+    assert kept.stat().st_mode & 0o777 == 0o600
+    with serving.Console(folder).served() as url:
+        assert url == first
+        with serving.Console(folder).served() as beside:
+            assert (Served(beside).token, Served(beside).address == Served(url).address) == (Served(url).token, False)
+    kept.chmod(0o644)
+    with serving.Console(folder).served() as url:
+        assert Served(url).token != Served(first).token, "other users may have read the token"

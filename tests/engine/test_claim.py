@@ -9,8 +9,7 @@ import pytest
 
 from dagkit.engine.claim import claimed
 from dagkit.engine.reports.driver_process import this_process
-from dagkit.engine.reports.folder_documents import bytes_of
-from dagkit.engine.reports.snapshot import RunSnapshot
+from dagkit.engine.reports.snapshot import RunSnapshot, bytes_of
 from dagkit.engine.reports.status_file import STATUS, DriverRuns
 from tests.patience import within
 

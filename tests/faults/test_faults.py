@@ -1,6 +1,6 @@
 """Whatever disturbs a run, the next one ends by itself with the output of an undisturbed run.
 
-`--trials 60` tries each fault thirty times on each application, and thirty pairs of both on Spark; docs/reliability.md
+`--trials 60` tries each fault thirty times on each application, and thirty pairs of both on Spark; docs/bad-records.md
 has the figures of long runs.
 """
 
@@ -64,6 +64,6 @@ def test_after_a_fault_on_spark_the_next_run_ends_with_the_same_output(tmp_path,
 
 
 def test_the_page_of_faults_names_tests_that_exist():
-    named = re.findall(r"`(tests/[^`]+)`", (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8"))
+    named = re.findall(r"`(tests/[^`]+)`", (ROOT / "docs" / "bad-records.md").read_text(encoding="utf-8"))
     assert len(named) > len(FAULTS)
     assert [each for each in named if not (ROOT / each).exists()] == []

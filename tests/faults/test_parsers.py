@@ -32,11 +32,11 @@ from hypothesis import strategies as st
 from dagkit import Block, Dag, Operator
 from dagkit.backends.spark.master import Master
 from dagkit.compiler import compile_application
-from dagkit.conf.formats.hadoop import read_hadoop
-from dagkit.conf.formats.located_json import read_json as read_located_json
-from dagkit.conf.formats.property_files import read_properties, read_toml
-from dagkit.conf.formats.written import ParseError
+from dagkit.conf.declared.declared_json import read_json as read_located_json
 from dagkit.conf.grammar.property_keys import parse_key, parse_path
+from dagkit.conf.sources.hadoop import read_hadoop
+from dagkit.conf.sources.property_files import read_properties, read_toml
+from dagkit.conf.sources.written import ParseError
 from dagkit.conf.values.object_text import Unfit, parse_json, parse_objects
 from dagkit.engine.address import Address
 from dagkit.engine.board.board_messages import Hello, Idle, line_of, message_in
@@ -51,8 +51,7 @@ from dagkit.engine.changes.requests import (
     reply_to,
 )
 from dagkit.engine.reports.driver_process import this_process
-from dagkit.engine.reports.folder_documents import bytes_of, document_in
-from dagkit.engine.reports.snapshot import RunSnapshot
+from dagkit.engine.reports.snapshot import RunSnapshot, bytes_of, document_in
 from dagkit.engine.run.launch_record import LaunchRecord
 from dagkit.errors import RUN_CODES, RunFailure
 from dagkit.inventory.spark_checkpoint import files_read

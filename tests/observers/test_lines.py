@@ -51,6 +51,7 @@ HAPPENINGS = {
             "read": {"byte": 10},
             "pending": {},
             "received": 2,
+            "completed": 0,
         },
     ),
     "measured": (

@@ -8,9 +8,9 @@ import pytest
 from dagkit import Config
 from dagkit.compiler import compile_application
 from dagkit.render import Picture, logical
-from dagkit.render.closed_frames import PARTS, READABLE, by_stage, closed, in_parts
+from dagkit.render.folding import PARTS, READABLE, by_stage, closed, in_parts
+from dagkit.render.logical import logical_of
 from dagkit.render.picture import Box, End, Group, GroupKind, Head, Port, Side, View, Wire
-from dagkit.render.planned import logical_of
 from tests.console.conftest import copying
 from tests.render import samples
 
@@ -73,7 +73,7 @@ def test_a_stage_that_is_named_like_an_operator_in_it_opens():
 def test_a_thousand_operators_without_modules_are_folded_by_stage_and_step():
     plan = compile_application(samples.layered(40, 25)).plan
     assert len(plan.operators) == 1000
-    whole = in_parts(by_stage(logical_of(plan), plan), plan)
+    whole = in_parts(by_stage(logical_of(plan), plan))
     picture = closed(whole)
     assert len(picture.boxes) == PARTS
     assert len(picture.wires) < 3 * PARTS, "stages of neighbouring steps are in one part"

@@ -7,11 +7,12 @@ from itertools import pairwise
 
 import pytest
 
-from dagkit.render import logical, render, wasm
-from dagkit.render.direction import fitting_direction, wrapped
-from dagkit.render.folding import MOST_BOXES, folded, span
-from dagkit.render.layout import enclosing, layout
+from dagkit.render import logical, render
+from dagkit.render.engines import wasm_backend
+from dagkit.render.folding import BESIDE, MOST_BOXES, folded, span
+from dagkit.render.layout import layout
 from dagkit.render.picture import Box, End, Group, GroupKind, Head, Picture, Port, Side, View, Wire
+from dagkit.render.wiring import rows_of
 from tests.render import samples
 
 SCREEN = 1920, 1200
@@ -44,8 +45,8 @@ def test_a_chain_fits_a_screen(length):
 
 def test_rows_follow_each_other_from_top_to_bottom():
     picture = chain(30)
-    rows, places = wrapped(picture), layout(picture)
-    boxes = [enclosing(places.boxes[box.name]) for box in picture.boxes]
+    rows, places = rows_of(picture), layout(picture)
+    boxes = [places.boxes[box.name] for box in picture.boxes]
     assert len(set(rows.values())) > 2
     for (one, other), (upper, lower) in zip(pairwise(picture.boxes), pairwise(boxes), strict=True):
         if rows[one.name] == rows[other.name]:
@@ -65,10 +66,10 @@ def framed(picture, *cuts):
 @pytest.mark.parametrize("cuts", [(), (1,), (2,), (1, 3), (9,), (5, 9)])
 def test_rows_in_frames_follow_each_other_from_top_to_bottom(cuts):
     picture = framed(chain(10), *cuts)
-    rows, places = wrapped(picture), layout(picture)
+    rows, places = rows_of(picture), layout(picture)
     assert set(rows.values()) == {0, 1, 2}
     for frame in picture.groups:
-        tops = [(rows[box.name], enclosing(places.boxes[box.name]).top) for box in picture.members(frame.name)]
+        tops = [(rows[box.name], places.boxes[box.name].top) for box in picture.members(frame.name)]
         assert all(upper[1] < lower[1] for upper, lower in pairwise(sorted(tops)) if upper[0] < lower[0])
 
 
@@ -78,7 +79,7 @@ def test_ports_with_a_stream_come_first_so_that_a_chain_is_straight():
     boxes = tuple(Box(name, name, ports=ports) for name in "abc")
     wires = tuple(Wire(f"{a}:output", (End(a, "output"),), (Head(b, "input"),)) for a, b in pairwise("abc"))
     places = layout(Picture(View.LOGICAL, "", "", boxes, wires))
-    assert len({enclosing(rows).top for rows in places.boxes.values()}) == 1
+    assert len({box.top for box in places.boxes.values()}) == 1
 
 
 @pytest.mark.parametrize(
@@ -97,23 +98,22 @@ def test_the_title_of_equal_boxes_has_what_is_equal_once(first, last, title):
 def test_a_line_between_rows_crosses_no_box():
     picture = chain(30)
     places = layout(picture)
-    boxes = [enclosing(places.boxes[box.name]) for box in picture.boxes]
+    boxes = [places.boxes[box.name] for box in picture.boxes]
     for route in places.routes:
         for (x0, y0), (x1, y1) in pairwise(route.points):
             x, y = (x0 + x1) / 2, (y0 + y1) / 2
             assert not any(box.left + 1 < x < box.right - 1 and box.top + 1 < y < box.bottom - 1 for box in boxes)
 
 
-def test_short_chains_and_branched_pictures_are_not_wrapped():
-    assert wrapped(chain(7)) == {}
+def test_short_chains_and_branched_pictures_are_not_rows_of():
+    assert rows_of(chain(7)) == {}
     branched = [(0, n) for n in range(1, 6)] + [(n, n + 5) for n in range(1, 60)]
-    assert wrapped(drawn(branched)) == {}
+    assert rows_of(drawn(branched)) == {}
 
 
 def test_a_picture_in_a_frame_is_wrapped_within_it():
     graph = samples.graph(samples.layered(20, 1))
-    assert wrapped(logical(graph))
-    assert fitting_direction(logical(graph)) == "LR"
+    assert rows_of(logical(graph))
 
 
 def test_a_name_that_repeats_the_operator_and_its_port_is_not_written():
@@ -143,8 +143,13 @@ def test_a_branch_that_differs_stays_alone():
     assert sorted(alone) == ["Filter", *["Step, 29 operators"] * 5]
 
 
-def test_a_long_chain_becomes_one_box_and_a_small_picture_is_not_folded():
-    assert [box.subtitle for box in folded(chain(1000)).boxes] == ["Step, 1000 operators"]
+def test_a_long_chain_is_divided_into_parts_and_a_small_picture_is_not_folded():
+    picture = folded(chain(1000))
+    assert [(box.title, box.subtitle) for box in picture.boxes][:2] == [
+        ("steps 1 to 84", "84 operators"),
+        ("steps 85 to 168", "84 operators"),
+    ]
+    assert (len(picture.boxes), len(picture.wires)) == (BESIDE, BESIDE - 1)
     assert folded(chain(60)) == chain(60)
 
 
@@ -174,8 +179,8 @@ def test_text_and_json_show_everything():
 def test_the_second_drawing_by_wasm_compiles_nothing(monkeypatch, tmp_path, home, kept):
     monkeypatch.setenv("HOME", home or str(tmp_path))
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    wasm.backend.cache_clear()
-    assert b"<svg" in wasm.backend().render("digraph {a -> b}", format="svg")
+    wasm_backend.cache_clear()
+    assert b"<svg" in wasm_backend().render("digraph {a -> b}", format="svg")
     files = [path for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_size > 1_000_000]
     assert len(files) == kept
-    wasm.backend.cache_clear()
+    wasm_backend.cache_clear()

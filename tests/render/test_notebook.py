@@ -7,7 +7,7 @@ import pytest
 
 import dagkit
 from dagkit.compiler import compile_until
-from dagkit.render.notebook import mimebundle
+from dagkit.render.formats import mimebundle
 from tests.render import samples
 
 

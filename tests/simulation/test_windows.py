@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.scaling.trials import Cost, Machine, fixed, simulated
 from dagkit import Block
 from dagkit.engine.work.split import EVEN, HANDED, OVER
-from dagkit.simulation import Cost, World, fixed, simulated
 
 FILE = 10_000_000
 """Positions of the one file."""
@@ -36,7 +36,7 @@ def slow_block(number, of, millis):
 
 
 def world_of(blocks, cost, slots, **machine):
-    return World(
+    return Machine(
         blocks=blocks, cost=cost, cores=((0.0, slots),), **{"window_millis": 100.0, "slot_millis": 0.0, **machine}
     )
 

@@ -1,35 +1,14 @@
-"""The Spark backend: windows as Spark jobs. Only this package imports pyspark."""
+"""The Spark backend: windows as Spark jobs. Only this package imports pyspark.
+
+A name's module is imported on first use, because workers need none of these modules.
+"""
 
 from typing import Any
 
-from dagkit.deferred_names import deferred
+from dagkit.deferred_names import deferred, homes_of
 
-_HOMES = {
-    "SparkBackend": "backend",
-    "SparkFailed": "spark_errors",
-    "has_kept_java": "session",
-    "local_session": "session",
-    "running_session": "session",
-    "session_at": "session",
-    "start_faster_next_time": "session",
-    "stop_session": "session",
-    "submitted_master": "session",
-    "web_page": "session",
-}
-"""The module of each public name. It is imported on first use, because workers need none of these modules."""
-
-__all__ = [
-    "SparkBackend",
-    "SparkFailed",
-    "has_kept_java",
-    "local_session",
-    "running_session",
-    "session_at",
-    "start_faster_next_time",
-    "stop_session",
-    "submitted_master",
-    "web_page",
-]
+_HOMES = homes_of(__name__)
+__all__ = [*_HOMES]  # noqa: PLE0604 - names are text
 
 
 def __getattr__(name: str) -> Any:

@@ -14,8 +14,8 @@ from dagkit.backends.spark.master import LOCAL
 from dagkit.backends.spark.own_folder import own_folder
 from dagkit.native_libraries import PLATFORM_FILE, own_platform
 
-_SENT = (".c", ".py", ".so")
-"""The endings of the files that are sent: code, and libraries with the C that they were compiled from."""
+_SENT = (".c", ".py", ".pyi", ".so")
+"""The endings of the files that are sent: code, lists of names, and libraries with the C they were compiled from."""
 
 
 def ship_own_code(spark: SparkSession) -> None:

@@ -4,13 +4,11 @@ The process that keeps it starts it like a launch, and tidies it between two lau
 the gateway's secret, and has a session and workers of its own.
 """
 
-import os
 import time
-from collections.abc import Mapping
 from typing import Any
 
 from py4j.java_gateway import JavaObject
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from dagkit.backends.spark.kept_workers import are_prepared
@@ -19,7 +17,6 @@ from dagkit.backends.spark.session import SparkIncomplete
 from dagkit.clock import patient
 
 _WORKERS_END_WITHIN_SECONDS = 5.0
-_PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 
 
 class KeptJava:
@@ -86,18 +83,3 @@ class KeptJava:
         """The Java objects that Python processes refer to. A process that ends leaves its own behind."""
         server: Any = JavaObject("GATEWAY_SERVER", self._gateway._gateway_client)  # noqa: SLF001 - as PySpark does
         return server.getGateway().getBindings()
-
-
-def adopted(java: Mapping[str, Any]) -> SparkSession:
-    """A new session on a Java that another process keeps."""
-    os.environ |= {_PORT: str(java["port"]), _SECRET: java["secret"]}
-    try:
-        SparkContext._ensure_initialized()  # noqa: SLF001 - nothing public connects to it without a context
-    finally:
-        del os.environ[_PORT], os.environ[_SECRET]
-    jvm: Any = SparkContext._jvm  # noqa: SLF001 - nothing public reaches Java
-    running = jvm.org.apache.spark.SparkContext.getOrCreate()
-    context = jvm.org.apache.spark.api.java.JavaSparkContext(running)
-    first = jvm.org.apache.spark.sql.classic.SparkSession.getDefaultSession().get()
-    own: Any = SparkContext(conf=SparkConf(_jconf=context.getConf()), jsc=context)
-    return SparkSession(own, first.newSession())

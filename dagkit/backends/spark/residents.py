@@ -25,6 +25,10 @@ from dagkit.backends.spark.shipping import Shipped
 from dagkit.backends.spark.task import LevelTask
 from dagkit.engine.failures import WindowLost
 
+# A job that does nothing takes 25 to 37 ms, of which calls to Java are 5. From topic to topic of Kafka that was half of
+# a message's latency: with slots that stay, the median was 0.20 to 0.66 of that before, 89 instead of 204 ms. A task
+# that Spark repeats finds no socket and ends, so no window has two attempts in one job. The cost: Spark's pages show
+# one job for many windows, and a job of the user may wait for a core for some tenths of a second.
 QUICKLY_SECONDS = 0.2
 """Windows follow each other quickly if one begins before this time after the end of another. Then slots stay, and wait
 for the next window for this time."""

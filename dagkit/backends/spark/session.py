@@ -31,6 +31,9 @@ from dagkit.clock import patient
 from dagkit.errors import DagkitError, RunFailure
 from dagkit.urls import shown_master
 
+_PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
+"""The variables with which PySpark connects to a Java that runs."""
+
 CONNECTED_WITHIN_SECONDS = 10.0
 """The time within which a Spark Connect server must answer, once its port accepts a connection."""
 
@@ -109,7 +112,7 @@ def submitted_master() -> str | None:
 
 def _is_submitted() -> bool:
     """Whether `spark-submit` started this process, and before it Java, which has the user's settings."""
-    return "PYSPARK_GATEWAY_PORT" in os.environ
+    return _PORT in os.environ
 
 
 def _connect_to_java() -> None:
@@ -210,14 +213,28 @@ def _connected(master: Master, settings: Mapping[str, str]) -> SparkSession:
 
 
 def _on_kept_java() -> SparkSession:
-    from dagkit.backends.spark.kept_java import adopted  # noqa: PLC0415 - only in a launch of a warm driver
-
+    """A new session on the Java that another process keeps."""
+    os.environ |= {_PORT: str(_kept[0]["port"]), _SECRET: _kept[0]["secret"]}
     try:
-        session = adopted(_kept[0])
+        _connect_to_java()
+        session = _new_session()
     except (Py4JError, OSError) as error:
         raise SparkEnded("Spark cannot be used") from error
+    finally:
+        del os.environ[_PORT], os.environ[_SECRET]
     ignore_ended_java(session.sparkContext)
     return session
+
+
+def _new_session() -> SparkSession:
+    """A new session on the running context of Java."""
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - a Connect client may lack them
+
+    jvm: Any = SparkContext._jvm  # noqa: SLF001 - nothing public reaches Java
+    context = jvm.org.apache.spark.api.java.JavaSparkContext(jvm.org.apache.spark.SparkContext.getOrCreate())
+    first = jvm.org.apache.spark.sql.classic.SparkSession.getDefaultSession().get()
+    own: Any = SparkContext(conf=SparkConf(_jconf=context.getConf()), jsc=context)
+    return SparkSession(own, first.newSession())
 
 
 def _started(master: Master, settings: Mapping[str, str], recording: Path | None) -> SparkSession:

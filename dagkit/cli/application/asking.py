@@ -19,7 +19,7 @@ from dagkit.engine.changes.requests import (
     reply_to,
     withdraw,
 )
-from dagkit.engine.reports.seen_run import SeenRun
+from dagkit.engine.reports.status_file import SeenRun
 from dagkit.ledger import Ledger
 
 _PAUSE_SECONDS = 0.1

@@ -14,7 +14,7 @@ from dagkit.cli.application.importing import authored, folder_of_imports, hidden
 from dagkit.cli.application.options import Asked
 from dagkit.cli.terminal.output import Output
 from dagkit.compiler import Compilation, Step, compile_until
-from dagkit.conf.formats.property_files import ENDINGS
+from dagkit.conf.sources.property_files import ENDINGS
 from dagkit.conf.sources.sources import COMMAND_LINE, ENVIRONMENT, Sources, files_of, load
 from dagkit.errors import ApplicationFaults, Code, ConfigurationFaults, Diagnostic, errors_among
 from dagkit.observers.amounts import counted

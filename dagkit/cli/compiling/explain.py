@@ -8,7 +8,6 @@ import rich_click as click
 from dagkit.api.ports import InputPort, OutputPort
 from dagkit.cli.application.opening import opened
 from dagkit.cli.application.options import Asked, application, spoken
-from dagkit.cli.application.placed_values import Value, attribute_values, property_values
 from dagkit.cli.compiling.plan import cut_section, page, stage_section
 from dagkit.cli.terminal.output import Output, diagnostic_fields
 from dagkit.cli.terminal.pages import as_json, heading, paragraph, section, table
@@ -17,6 +16,7 @@ from dagkit.compiler.fuse import Fused
 from dagkit.graph import Graph, Node, Settings
 from dagkit.observers.amounts import counted
 from dagkit.plan import Plan, write_plan
+from dagkit.plan.placed_values import Value, attribute_values, property_values
 from dagkit.schema import spelled
 
 Port = InputPort[Any] | OutputPort[Any]

@@ -19,7 +19,7 @@ from dagkit.ledger import Ledger
 from dagkit.observers.amounts import counted
 from dagkit.scaling import ScalingSettings, decide
 from dagkit.scaling.policy import in_a_line
-from dagkit.simulation import Course, following, simulated, world_of
+from dagkit.simulation import Course, Simulation, following, world_of
 
 
 @click.group(cls=DefaultGroup, default="explain")
@@ -63,7 +63,7 @@ def simulate(*, there: Located, operator: str | None, settings: Sequence[str], o
         *(
             {
                 "what": what,
-                **_line(record, simulated(world, following(how), begins_with=max(first, how.min_partitions))),
+                **_line(record, Simulation(world, following(how), max(first, how.min_partitions)).run()),
             }
             for what, how in courses.items()
         ),

@@ -6,7 +6,7 @@ from typing import Any
 
 from dagkit.engine.history.history import application_chain
 from dagkit.engine.history.window_pages import window_at
-from dagkit.engine.reports.seen_run import LastWindow, SeenRun
+from dagkit.engine.reports.status_file import LastWindow, SeenRun
 from dagkit.errors import ApplicationNotFound, printable
 from dagkit.ledger import Ledger
 

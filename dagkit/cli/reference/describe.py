@@ -19,12 +19,12 @@ from dagkit.cli.application.operator_lookup import (
     operator_named,
 )
 from dagkit.cli.application.options import Asked, configured, spoken
-from dagkit.cli.application.placed_values import Value, property_values
 from dagkit.cli.terminal.output import Output
 from dagkit.cli.terminal.pages import as_json, entry, heading, paragraph, section, table
 from dagkit.compiler import Compilation
 from dagkit.errors import did_you_mean
 from dagkit.graph import Graph, Node
+from dagkit.plan.placed_values import Value, property_values
 from dagkit.plan.portable import portable
 from dagkit.schema import spelled
 

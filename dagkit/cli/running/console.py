@@ -18,7 +18,7 @@ from dagkit.ledger import Ledger
 @click.command()
 @app_or_path
 @click.option("--path", metavar="FOLDER", help="The application's folder, if APP is launched with --path.")
-@click.option("--port", metavar="N", type=WholeNumber(0, 65535), default=0, help="The port; default: any free one.")
+@click.option("--port", metavar="N", type=WholeNumber(0, 65535), default=0, help="The port; default: the last one.")
 @click.option("--address", metavar="ADDRESS", default=LOCAL, show_default=True, help="The address to serve at.")
 @click.option("--allow-control", is_flag=True, help="Let the page stop the application.")
 @configured

@@ -65,7 +65,7 @@ class LaunchCommand(click.RichCommand):
     "console_port",
     metavar="[=PORT]",
     type=WholeNumber(0, 65535),
-    help="Serve a page about the run on this machine; default: any free port.",
+    help="Serve a page about the run on this machine; default: the last port.",
 )
 @click.option("--allow-control", is_flag=True, help="Let that page stop the run.")
 @click.option(

@@ -26,8 +26,7 @@ from dagkit.engine.reports.run_events import (
 from dagkit.errors import printable
 from dagkit.launching import Launched
 from dagkit.observers.amounts import counted, in_bytes, in_time, in_units
-from dagkit.observers.run_text import incomplete_files, left_out, visibility
-from dagkit.observers.slots_at_work import slots_at_work
+from dagkit.observers.run_text import incomplete_files, left_out, slots_at_work, visibility
 from dagkit.urls import shown
 
 MOST_PRINTED = 3

@@ -14,6 +14,8 @@ from dagkit.patterns import HELP, is_whole, refusal
 if TYPE_CHECKING:
     import networkx as nx
 
+# No window reads a locality. The laws are kept because Apex refuses such graphs: an application would otherwise be
+# refused only when it is taken back there.
 _TIGHTNESS = (Locality.THREAD_LOCAL, Locality.CONTAINER_LOCAL, Locality.NODE_LOCAL, Locality.RACK_LOCAL)
 Pair = tuple[str, str]
 

@@ -8,10 +8,10 @@ from typing import Any
 import cloudpickle
 
 from dagkit.api.attributes import Attribute, Standing
-from dagkit.api.configuration import Origin, Source
+from dagkit.api.configuration import Origin, Setting, Source
 from dagkit.conf.values.attribute_values import attribute_value
 from dagkit.errors import Diagnostic, Severity
-from dagkit.graph import Graph, Setting, Settings
+from dagkit.graph import Graph, Settings
 
 
 def settings_hold_values_of_their_kind(graph: Graph) -> Iterator[Diagnostic]:

@@ -9,8 +9,7 @@ from dagkit.api.operators import Operator
 from dagkit.api.secrets import secrets_in, without_credentials
 from dagkit.api.state import declared_state
 from dagkit.conf.sources.references import MASK, without_secret
-from dagkit.conf.values.property_types import meant_property, model_in
-from dagkit.conf.values.secret_types import keeps_secret
+from dagkit.conf.values.property_types import keeps_secret, meant_property, model_in
 from dagkit.errors import Diagnostic, Severity, Where
 from dagkit.graph import Graph
 from dagkit.schema import spelled, substitute

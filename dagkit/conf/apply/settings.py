@@ -8,10 +8,9 @@ from typing import Any, TypeVar
 from dagkit.api.application import StreamingApplication
 from dagkit.api.attributes import BY_SCOPE, Attribute, DagContext, Locality, PortContext, Scope
 from dagkit.api.component import Component
-from dagkit.api.configuration import DEFAULT, Config, Entry, Origin, Source
-from dagkit.conf.apply.key_usage import KeyUsage
+from dagkit.api.configuration import DEFAULT, Config, Entry, Origin, Setting
 from dagkit.conf.apply.templates import Templates
-from dagkit.conf.apply.unmatched import unmatched
+from dagkit.conf.apply.unmatched import KeyUsage, unmatched
 from dagkit.conf.declared.declaration import Declaration, DeclaredApplication
 from dagkit.conf.grammar.matching import ByName, Rank, Rule, Tier, in_order
 from dagkit.conf.grammar.names import Fit
@@ -31,25 +30,17 @@ from dagkit.conf.values.attribute_values import attribute_value
 from dagkit.conf.values.classes import ClassNotFound
 from dagkit.conf.values.conversion import Conversion
 from dagkit.conf.values.object_text import Unfit
-from dagkit.conf.values.properties import Configured, Given, with_properties
+from dagkit.conf.values.properties import Configured, with_properties
 from dagkit.errors import Code, Diagnostic
 
 ComponentT = TypeVar("ComponentT", bound=Component)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A value that configuration sets, and its origin."""
-
-    value: Any
-    origin: Origin
-
-
-@dataclass(frozen=True, slots=True)
 class Attributes:
     """The attributes that configuration sets on one object, and the faults in values that it refuses."""
 
-    values: Mapping[Attribute[Any], Found] = field(default_factory=dict)
+    values: Mapping[Attribute[Any], Setting] = field(default_factory=dict)
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
@@ -57,8 +48,8 @@ class Attributes:
 class StreamSettings:
     """The settings of one stream."""
 
-    locality: Found | None = None
-    schema: Found | None = None
+    locality: Setting | None = None
+    schema: Setting | None = None
     """The class of the items, for TUPLE_CLASS of the stream's ports."""
     diagnostics: tuple[Diagnostic, ...] = ()
 
@@ -81,15 +72,15 @@ class Settings:
             else:
                 self.strangers.append(entry)
 
-    def name_of(self, application: StreamingApplication) -> Found:
+    def name_of(self, application: StreamingApplication) -> Setting:
         """The application's name: from `application.NAME.class` if that is set, or else its own."""
         cls = type(application)
         names = (cls.__name__, f"{cls.__module__}.{cls.__qualname__}", f"{cls.__module__}:{cls.__qualname__}")
         for rule in reversed(self.rules):
             alias = rule.address.application
             if rule.address.sets == Keyword("class") and alias is not None and str(rule.raw).strip() in names:
-                return Found(alias.text, rule.origin)
-        return Found(application.application_name, DEFAULT)
+                return Setting(alias.text, rule.origin)
+        return Setting(application.application_name, DEFAULT)
 
     def of(self, application: str, home: str | None = None) -> "ApplicationSettings":
         """The settings for the application of this name. Classes in the module `home` need no module name."""
@@ -178,12 +169,12 @@ class ApplicationSettings:
             try:
                 raw, tainted = references.resolve(setting.raw)
             except Unresolved as unresolved:
-                problem = f"{setting.key}: {unresolved}"
-                yield Diagnostic("reference-unresolved", problem, unresolved.help, setting.where)
+                problem = f"{setting.origin.key}: {unresolved}"
+                yield Diagnostic("reference-unresolved", problem, unresolved.help, setting.origin.where)
             else:
-                shown = shown_instead(setting.address, setting.key, setting.raw, tainted=tainted)
-                origin = Origin(Source.CODE, setting.where, setting.key, shown)
-                self._file(Rule(setting.address, raw, origin, position))
+                shown = shown_instead(setting.address, str(setting.origin.key), setting.raw, tainted=tainted)
+                origin = replace(setting.origin, shown=shown)
+                self._file(replace(setting, raw=raw, origin=origin, position=position))
         for key in references.used:
             _ = key in config  # mark keys that values refer to as used
 
@@ -223,20 +214,14 @@ class ApplicationSettings:
 
     def _configured(self, component: ComponentT, rules: Sequence[Rule], owner: str) -> Configured[ComponentT]:
         self.usage.contest(rules)
-        by_path: dict[int, Rule] = {}
-        given: list[Given] = []
+        configured = with_properties(component, rules, owner, self._conversion)
+        unknown = {rule.position: fault for rule, fault in configured.unknown}
         for rule in rules:
-            assert isinstance(rule.address.sets, PropertyPath), "only properties are set on a component"
-            given.append(Given(rule.address.sets, rule.raw, rule.origin))
-            by_path[id(given[-1])] = rule
-        configured = with_properties(component, given, owner, self._conversion)
-        unknown = {id(one.given): one for one in configured.unknown}
-        for one in given:
-            if id(one) in unknown:
-                self.usage.refuse(by_path[id(one)], unknown[id(one)])
+            if rule.position in unknown:
+                self.usage.unknown[rule.position] = unknown[rule.position]
             else:
-                self.usage.use(by_path[id(one)])
-                self.usage.note_type(by_path[id(one)], secret=one in configured.secrets)
+                self.usage.use(rule)
+                self.usage.note_type(rule, secret=rule in configured.secrets)
         return configured
 
     # -- ports and streams -------------------------------------------------------------------------------------------
@@ -269,7 +254,7 @@ class ApplicationSettings:
         if connected:
             return self._valued(rules, scope, bearer)
         for rule in rules:
-            self.usage.strand(rule, bearer)
+            self.usage.stranded[rule.position] = bearer
         return Attributes()
 
     def stream(self, name: str) -> StreamSettings:
@@ -280,7 +265,7 @@ class ApplicationSettings:
             if str(rule.address.sets) in _STREAM_CODES:
                 winners[str(rule.address.sets)] = rule
                 self.usage.use(rule)
-        found: dict[str, Found] = {}
+        found: dict[str, Setting] = {}
         faults: list[Diagnostic] = []
         for word, rule in winners.items():
             try:
@@ -288,7 +273,7 @@ class ApplicationSettings:
             except ValueError as refused:
                 faults.append(_refused(rule, f"the {word} of stream {name!r}", refused, _STREAM_CODES[word]))
             else:
-                found[word] = Found(value, rule.origin)
+                found[word] = Setting(value, rule.origin)
         return StreamSettings(found.get("locality"), found.get("schema"), tuple(faults))
 
     def _class(self, raw: Any) -> Any:
@@ -302,12 +287,12 @@ class ApplicationSettings:
             assert isinstance(rule.address.sets, AttributeRef), "only attributes are set here"
             winners[rule.address.sets.name] = rule
             self.usage.use(rule)
-        values: dict[Attribute[Any], Found] = {}
+        values: dict[Attribute[Any], Setting] = {}
         faults: list[Diagnostic] = []
         for name, rule in winners.items():
             attribute = BY_SCOPE[scope][name]
             try:
-                values[attribute] = Found(attribute_value(attribute, rule.raw, self.home), rule.origin)
+                values[attribute] = Setting(attribute_value(attribute, rule.raw, self.home), rule.origin)
             except ValueError as refused:
                 faults.append(_refused(rule, f"{name} of {bearer}", refused, "attribute-invalid"))
         return Attributes(values, tuple(faults))
@@ -343,8 +328,7 @@ def _locality(raw: Any) -> Locality:
 
 
 def _refused(rule: Rule, what: str, refused: ValueError, code: Code) -> Diagnostic:
-    shown = rule.origin.shown if rule.origin.shown is not None else repr(rule.raw)
-    problem = f"{what} cannot be {shown}: {without_secret(str(refused), rule.raw, rule.origin.shown)}"
+    problem = f"{what} cannot be {rule.shown}: {without_secret(str(refused), rule.raw, rule.origin.shown)}"
     if isinstance(refused, ClassNotFound):
         help_ = without_secret(refused.help, rule.raw, rule.origin.shown)
         return Diagnostic("class-not-found", problem, help_, rule.origin.where)

@@ -1,15 +1,15 @@
-"""Keys that matched nothing: the reason, and the name that was probably meant."""
+"""Which keys a configuration's application used; of the others the reason, and the name that was probably meant."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
 from dagkit.api.application import Module
 from dagkit.api.attributes import BY_SCOPE, Scope, attribute_names
 from dagkit.api.configuration import Entry, Source
 from dagkit.api.ports import input_ports, output_ports
-from dagkit.conf.apply.key_usage import KeyUsage
 from dagkit.conf.grammar.matching import Rule
+from dagkit.conf.grammar.names import NamePattern
 from dagkit.conf.grammar.property_keys import (
     PREFIXES,
     SECTION_WORDS,
@@ -25,7 +25,7 @@ from dagkit.conf.grammar.property_keys import (
     scopes_set_by,
 )
 from dagkit.conf.sources.references import without_secret
-from dagkit.errors import Code, Diagnostic, Severity, Where, did_you_mean
+from dagkit.errors import Code, Diagnostic, Severity, did_you_mean
 from dagkit.patterns import HELP, refusal
 
 FOREIGN = (
@@ -56,6 +56,74 @@ LONGEST_SHOWN = 200
 _BEARERS = {Scope.APPLICATION: "the application", Scope.OPERATOR: "an operator", Scope.PORT: "a port"}
 
 
+@dataclass(slots=True)
+class KeyUsage:
+    """The names that exist, and the keys that matched: filled while settings are looked up, read once at the end."""
+
+    application: str
+    application_class: type | None = None
+    operators: dict[str, type | None] = field(default_factory=dict)
+    """Operators and modules by name, with their classes."""
+    streams: list[str] = field(default_factory=list)
+    rules: list[Rule] = field(default_factory=list)
+    """The keys that are for this application."""
+    elsewhere: list[Rule] = field(default_factory=list)
+    """The keys in the sections of other applications."""
+    used: set[int] = field(default_factory=set)
+    """The positions of the keys that set something."""
+    won: set[int] = field(default_factory=set)
+    """The positions of the keys that decided a value."""
+    beaten: dict[int, Rule] = field(default_factory=dict)
+    """The key that decided instead, by the position of a key that set the same."""
+    unknown: dict[int, Diagnostic] = field(default_factory=dict)
+    """The fault of a property that the last component which its key matched does not have."""
+    secrets: dict[str, bool] = field(default_factory=dict)
+    """The keys of properties whose types are known, and whether the type makes the value a secret."""
+    stranded: dict[int, str] = field(default_factory=dict)
+    """The unconnected port that a key matched."""
+
+    def note_operator(self, operator: str, cls: type | None = None) -> None:
+        self.operators[operator] = cls or self.operators.get(operator)
+
+    def use(self, rule: Rule) -> None:
+        self.used.add(rule.position)
+
+    def contest(self, rules: Sequence[Rule]) -> None:
+        """Note which of these keys, the strongest last, decides each value."""
+        deciding = {_target(rule): rule for rule in rules}
+        for rule in rules:
+            winner = deciding[_target(rule)]
+            if winner is rule:
+                self.won.add(rule.position)
+            else:
+                self.beaten[rule.position] = winner
+
+    def overridden(self) -> list[tuple[Rule, Rule]]:
+        """The keys of the command line that decide nothing, each with a narrower key of a file that does instead."""
+        asked = [rule for rule in self.rules if rule.origin.source is Source.COMMAND_LINE]
+        return [
+            (rule, self.beaten[rule.position])
+            for rule in asked
+            if rule.position in self.beaten
+            and rule.position not in self.won
+            and self.beaten[rule.position].origin.source < Source.COMMAND_LINE
+        ]
+
+    def note_type(self, rule: Rule, *, secret: bool) -> None:
+        key = str(rule.origin.key)
+        self.secrets[key] = secret or self.secrets.get(key, False)
+
+    def fitting(self, pattern: NamePattern | None) -> dict[str, type | None]:
+        """The operators that a key's name fits."""
+        return {name: cls for name, cls in self.operators.items() if pattern is None or pattern.fit(name)}
+
+
+def _target(rule: Rule) -> str:
+    """What a key sets, without the section that it is in."""
+    sets = rule.address.sets
+    return sets.name if isinstance(sets, AttributeRef) else str(sets)
+
+
 def unmatched(
     usage: KeyUsage,
     malformed: Sequence[tuple[Entry, Malformed]],
@@ -71,7 +139,7 @@ def unmatched(
     faults += [_malformed(entry, fault) for entry, fault in malformed if canonical(entry.key) not in own]
     faults += [_stranger(e, own) for e in strangers if e.key not in own and not e.key.startswith(FOREIGN)]
     reader = _Reader(usage, templates)
-    for rule in (*usage.elsewhere, *usage.unused()):
+    for rule in (*usage.elsewhere, *(rule for rule in usage.rules if rule.position not in usage.used)):
         if canonical(rule.origin.key or "") not in own:
             faults += reader.faults_of(rule)
     severity = Severity.WARNING if allow_unknown else Severity.ERROR
@@ -182,13 +250,12 @@ class _Reader:
         assert rule.address.name is not None, "a template has a name"
         name = rule.address.name.text
         if rule.position in self.usage.unknown:
-            return self._unknown(rule)
+            return self.usage.unknown[rule.position]
         if isinstance(rule.address.sets, Keyword):
             why_not = refusal(str(rule.raw).strip())
             if why_not is not None:
-                shown = repr(rule.raw) if rule.origin.shown is None else rule.origin.shown
                 why_not = without_secret(why_not, rule.raw, rule.origin.shown)
-                return self._fault(rule, f"{shown} is not a pattern: {why_not}", HELP, "key-malformed")
+                return self._fault(rule, f"{rule.shown} is not a pattern: {why_not}", HELP, "key-malformed")
             return self._fault(rule, f"template {name!r} matches no operator by this pattern", self._matchable(rule))
         help_ = f"write operator.NAME.template={name}, or give it a matchIdRegExp that fits an operator"
         return self._fault(rule, f"no operator uses template {name!r}", help_)
@@ -201,7 +268,7 @@ class _Reader:
         if near and len(path.steps) > 1:
             return self._fault(rule, f"there is no section {first!r}", f"did you mean {near[0]!r}?")
         if rule.position in self.usage.unknown and len(path.steps) > 1 and first in fields:
-            return self._unknown(rule)
+            return self.usage.unknown[rule.position]
         otherwise = "neither dagkit nor the application reads a property of this name"
         return self._fault(
             rule,
@@ -217,7 +284,7 @@ class _Reader:
             known = self.near(name.text, self.usage.operators, self._known_operators())
             return self._fault(rule, f"there is no operator {name.text!r}", known + self._if_shared(rule))
         if rule.position in self.usage.unknown:
-            return self._unknown(rule)
+            return self.usage.unknown[rule.position]
         if isinstance(rule.address.sets, Keyword):
             return self._keyword(rule, rule.address.sets)
         if rule.position in self.usage.stranded:
@@ -241,14 +308,10 @@ class _Reader:
             return f"the application is called {self.usage.application!r}"
         if rule.address.sets.word != "matchClassNameRegExp":
             return self._known_operators()
-        names = list(dict.fromkeys(repr(cls.__qualname__) for cls in self.usage.operators.values() if cls is not None))
-        return f"classes here: {', '.join(names[:12])}{', …' * (len(names) > 12)}" if names else "there is no operator"
+        return _listed("classes", dict.fromkeys(c.__qualname__ for c in self.usage.operators.values() if c is not None))
 
     def _known_operators(self) -> str:
-        names = [repr(name) for name in self.usage.operators]
-        return (
-            f"operators here: {', '.join(names[:12])}{', …' * (len(names) > 12)}" if names else "there is no operator"
-        )
+        return _listed("operators", self.usage.operators)
 
     def _if_shared(self, rule: Rule) -> str:
         """How a key can be for another application, if its file is read for each one in its folder."""
@@ -282,13 +345,10 @@ class _Reader:
         of = f" of {next(iter(fitting))}" if len(fitting) == 1 else ""
         return self._fault(rule, f"there is no {kind} {port.text!r}{of}", near)
 
-    def _unknown(self, rule: Rule) -> Diagnostic:
-        """The fault for an unknown property; for a key that names several components, that of the last one."""
-        return self.usage.unknown[rule.position].diagnostic
-
     def _fault(self, rule: Rule, problem: str, help_: str, code: Code = "key-unmatched") -> Diagnostic:
-        return Diagnostic(code, f"{rule.origin.key}: {problem}", help_, _where(rule))
+        return Diagnostic(code, f"{rule.origin.key}: {problem}", help_, rule.origin.where)
 
 
-def _where(rule: Rule) -> Where | None:
-    return rule.origin.where
+def _listed(what: str, names: Iterable[str]) -> str:
+    shown = [repr(name) for name in names]
+    return f"{what} here: {', '.join(shown[:12])}{', …' * (len(shown) > 12)}" if shown else "there is no operator"

@@ -13,9 +13,10 @@ from dagkit.api.configuration import Config, Origin, Source
 from dagkit.api.dag import Dag, Stream
 from dagkit.api.operators import Operator
 from dagkit.api.ports import Inlet, Outlet, input_ports, output_ports
+from dagkit.conf.grammar.matching import Rule
 from dagkit.conf.grammar.property_keys import Address, Element, PropertyPath
 from dagkit.conf.values.classes import ClassNotFound, find_class
-from dagkit.conf.values.properties import Given, with_properties
+from dagkit.conf.values.properties import with_properties
 from dagkit.errors import Diagnostic, Where, did_you_mean
 
 
@@ -49,23 +50,14 @@ class DeclaredStream:
 
 
 @dataclass(frozen=True, slots=True)
-class DeclaredSetting:
-    """A value that the declaration sets. Configuration overrides it."""
-
-    address: Address
-    raw: Any = field(repr=False)
-    where: Where
-    key: str
-
-
-@dataclass(frozen=True, slots=True)
 class Declaration:
     """The content of a declaring file, in its order."""
 
     name: str
     operators: tuple[DeclaredOperator, ...] = ()
     streams: tuple[DeclaredStream, ...] = ()
-    settings: tuple[DeclaredSetting, ...] = ()
+    settings: tuple[Rule, ...] = ()
+    """Values that configuration overrides, with their references."""
     variables: dict[str, Any] = field(default_factory=dict)
     """Values that references in the file may name, besides the configuration."""
     faults: tuple[Diagnostic, ...] = ()
@@ -176,14 +168,18 @@ class _Pen:
             stream.ends[ends:] = [(end, where) for end, _ in stream.ends[ends:]]
 
 
-def _plain_properties(declaration: Declaration) -> Mapping[str, list[Given]]:
+def _plain_properties(declaration: Declaration) -> Mapping[str, list[Rule]]:
     """The plain values that are set on operators by name. References are resolved when the operator is configured."""
-    properties: defaultdict[str, list[Given]] = defaultdict(list)
+    properties: defaultdict[str, list[Rule]] = defaultdict(list)
     for setting in declaration.settings:
-        address, sets = setting.address, setting.address.sets
+        address = setting.address
         is_reference = isinstance(setting.raw, str) and "${" in setting.raw
-        if address.element is Element.OPERATOR and isinstance(sets, PropertyPath) and not is_reference:
+        if address.element is Element.OPERATOR and isinstance(address.sets, PropertyPath) and not is_reference:
             assert address.name is not None, "an operator has a name"
-            origin = Origin(Source.CODE, setting.where, setting.key)
-            properties[address.name.text].append(Given(sets, setting.raw, origin))
+            properties[address.name.text].append(setting)
     return properties
+
+
+def setting(address: Address, raw: Any, where: Where, key: str) -> Rule:
+    """A value that a declaration sets."""
+    return Rule(address, raw, Origin(Source.CODE, where, key))

@@ -1,14 +1,38 @@
-"""Reading applications that are declared in a file."""
+"""Reading applications that are declared in a file: in JSON, or by keys.
 
+The keys are `operator.NAME.classname`, `stream.NAME.source` and others, with or without prefix.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from dagkit.api.traces import shown_path
-from dagkit.conf.declared.declaration import DeclaredApplication
+from dagkit.conf.declared.declaration import (
+    Declaration,
+    DeclaredApplication,
+    DeclaredEnd,
+    DeclaredOperator,
+    DeclaredStream,
+    setting,
+)
 from dagkit.conf.declared.declared_json import declared_in_json
-from dagkit.conf.declared.declared_properties import declared_in_properties
-from dagkit.conf.formats.property_files import read_file
-from dagkit.conf.formats.written import ParseError
-from dagkit.errors import ApplicationFaults, ApplicationNotFound, did_you_mean
+from dagkit.conf.grammar.matching import Rule
+from dagkit.conf.grammar.property_keys import (
+    Address,
+    AttributeRef,
+    Element,
+    Keyword,
+    Malformed,
+    PropertyPath,
+    parse_path,
+    path_of,
+)
+from dagkit.conf.sources.property_files import read_file
+from dagkit.conf.sources.written import ParseError, WrittenKey
+from dagkit.conf.values.object_text import split_list
+from dagkit.errors import ApplicationFaults, ApplicationNotFound, Diagnostic, Where, did_you_mean
 
 ENDINGS = (".json", ".properties")
 
@@ -32,3 +56,88 @@ def declared_application(path: Path) -> DeclaredApplication:
     if file.faults:
         raise ApplicationFaults(name, file.faults)
     return DeclaredApplication(declaration=declared_in_properties(file.written, name))
+
+
+def declared_in_properties(written: Sequence[WrittenKey], name: str) -> Declaration:
+    """The declaration in the keys; `name` is used if APPLICATION_NAME is not set."""
+    reader = _Reader(name)
+    for one in written:
+        reader.read(one)
+    return Declaration(
+        reader.name,
+        tuple(reader.operators),
+        tuple(reader.streams.values()),
+        tuple(reader.settings),
+        reader.variables,
+        tuple(reader.faults),
+    )
+
+
+class _Reader:
+    """Reads one key after the other."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.operators: list[DeclaredOperator] = []
+        self.streams: dict[str, DeclaredStream] = {}
+        self.settings: list[Rule] = []
+        self.variables: dict[str, Any] = {}
+        self.faults: list[Diagnostic] = []
+        self.seen: dict[tuple[str, ...], Where] = {}
+
+    def read(self, written: WrittenKey) -> None:
+        path = path_of(written.key)
+        address = parse_path(written.key if path is None else path)
+        if isinstance(address, Malformed):
+            self.faults.append(
+                Diagnostic("key-malformed", f"{written.key}: {address.problem}", address.help, written.where)
+            )
+            return
+        if path is None and address.element is Element.APPLICATION and isinstance(address.sets, PropertyPath):
+            self.variables[written.key] = written.value or ""
+            return
+        first = self.seen.setdefault(address.identity, written.where)
+        if first is not written.where:
+            problem = f"{written.key} is set twice; the first is at {first}"
+            self.faults.append(Diagnostic("key-duplicated", problem, "keep one of the two", written.where))
+        elif written.value is None:
+            problem = f"{written.key} has no value here"
+            self.faults.append(Diagnostic("key-required", problem, f"write {written.key}=…", written.where))
+        else:
+            self.place(address, written)
+
+    def place(self, address: Address, written: WrittenKey) -> None:
+        """Record the key as an operator, as a part of a stream, or as a setting."""
+        word = address.sets.word if isinstance(address.sets, Keyword) else ""
+        name = address.name.text if address.name is not None else ""
+        value = str(written.value).strip()
+        if address.element is Element.OPERATOR and word == "classname":
+            self.operators.append(DeclaredOperator(name, value, written.where))
+        elif address.element is Element.STREAM and word != "schema":
+            self.stream(name, word, value, written.where)
+        else:
+            self.settings.append(setting(address, written.value, written.where, written.key))
+            if address.sets == AttributeRef("APPLICATION_NAME"):
+                self.name = value
+
+    def stream(self, name: str, word: str, value: str, where: Where) -> None:
+        stream = self.streams.setdefault(name, DeclaredStream(name, where))
+        if word == "source":
+            stream = replace(stream, source=self.end(name, value, where))
+        elif word == "sinks":
+            ends = (self.end(name, part, where) for part in split_list(value))
+            stream = replace(stream, sinks=tuple(end for end in ends if end is not None))
+        elif word == "locality":
+            stream = replace(stream, locality=(value, where))
+        else:
+            help_ = "set the properties of the template on the stream itself"
+            self.faults.append(Diagnostic("key-unmatched", f"stream {name!r} has a {word}", help_, where))
+        self.streams[name] = stream
+
+    def end(self, stream: str, text: str, where: Where) -> DeclaredEnd | None:
+        operator, dot, port = text.strip().rpartition(".")
+        if not (dot and operator and port):
+            problem = f"stream {stream!r} names {text!r}, which is not operator.port"
+            self.faults.append(Diagnostic("key-malformed", problem, "write OPERATOR.PORT", where))
+            return None
+        return DeclaredEnd(operator, port, where)

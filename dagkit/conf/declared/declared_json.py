@@ -1,14 +1,20 @@
 """Applications declared in JSON: Apex's form, what its `show-logical-plan` prints, and dagkit's own plans."""
 
+import codecs
+import json
+import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from functools import cache
+from json import decoder, scanner
 from typing import Any
 
-from dagkit.conf.declared.declaration import Declaration, DeclaredEnd, DeclaredOperator, DeclaredSetting, DeclaredStream
-from dagkit.conf.formats.located_json import JsonObject, read_json
-from dagkit.conf.formats.written import ParseError
+from dagkit.conf.declared.declaration import Declaration, DeclaredEnd, DeclaredOperator, DeclaredStream, setting
+from dagkit.conf.grammar.matching import Rule
 from dagkit.conf.grammar.names import NamePattern
 from dagkit.conf.grammar.property_keys import Address, Element, Keyword, Malformed, PortKind, PropertyPath, parse_path
 from dagkit.conf.sources.references import MASK
+from dagkit.conf.sources.written import ParseError, wrong_bytes
 from dagkit.errors import Code, Diagnostic, Where, did_you_mean
 
 PLAN_SCHEMA = "dagkit.plan/1"
@@ -27,6 +33,81 @@ _OF_PLANS = {
     _END: ("routing", "parallel"),
 }
 """Fields that only plans have: how the application will run. The compiler computes them again."""
+
+
+# -- JSON whose objects know their lines, for faults in them -----------------------------------------------------------
+
+
+class Lines:
+    """A text with an index of its line ends, to find line numbers quickly."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._ends = [found.start() for found in re.finditer("\n", text)]
+
+    def line_of(self, offset: int) -> int:
+        """The number, from 1, of the line that contains this offset."""
+        return bisect_left(self._ends, offset) + 1
+
+
+class JsonObject(dict[str, Any]):
+    """An object in a JSON text: its pairs, its line, and its duplicate keys."""
+
+    lines: Lines
+    start: int
+    twice: tuple[str, ...] = ()
+
+    @property
+    def line(self) -> int:
+        return self.lines.line_of(self.start)
+
+    def line_of(self, key: str) -> int:
+        """The line of a key: that of its first occurrence after the start of the object."""
+        found = _written(key).search(self.lines.text, self.start)
+        return self.line if found is None else self.lines.line_of(found.start())
+
+
+@cache
+def _written(key: str) -> re.Pattern[str]:
+    return re.compile(re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:")
+
+
+def read_json(data: bytes) -> Any:
+    """The value of a JSON text, with objects as `JsonObject`. Raise `ParseError` if it is not JSON."""
+    try:
+        text = data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
+    except UnicodeDecodeError as wrong:
+        raise wrong_bytes(data, wrong) from wrong
+    try:
+        return _Decoder(text).decode(text)
+    except json.JSONDecodeError as malformed:
+        reason = malformed.msg[:1].lower() + malformed.msg[1:]
+        raise ParseError(f"it is not JSON: {reason}", "fix the line", malformed.lineno) from malformed
+    except RecursionError as deep:
+        raise ParseError("it is nested too deeply", "an application needs no more than a few levels") from deep
+
+
+class _Decoder(json.JSONDecoder):
+    """The decoder of the standard library, which here records where objects begin."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.lines = Lines(text)
+        self.parse_object = self._object
+        self.scan_once = scanner.py_make_scanner(self)  # type: ignore[attr-defined]  # the stubs only know C's
+
+    def _object(self, text_and_end: tuple[str, int], *arguments: Any) -> tuple[JsonObject, int]:
+        strict, scan_once, _, _, memo = arguments
+        pairs, end = decoder.JSONObject(text_and_end, strict, scan_once, None, list, memo)  # type: ignore[attr-defined]
+        found = JsonObject(pairs)
+        found.lines, found.start = self.lines, text_and_end[1] - 1
+        if len(found) < len(pairs):
+            keys = [key for key, _ in pairs]
+            found.twice = tuple(key for key in found if keys.count(key) > 1)
+        return found, end
+
+
+# -- the application ---------------------------------------------------------------------------------------------------
 
 
 def declared_in_json(data: bytes, shown: str, name: str) -> Declaration:
@@ -56,7 +137,7 @@ class _Reader:
         self.shown = shown
         self.is_plan = is_plan
         self.faults: list[Diagnostic] = []
-        self.settings: list[DeclaredSetting] = []
+        self.settings: list[Rule] = []
 
     def operators(self, document: JsonObject) -> Iterator[DeclaredOperator]:
         for operator in self.objects(document, "operators"):
@@ -68,7 +149,7 @@ class _Reader:
                 self.settings += self.attributes(operator, f"operator {name!r}", Element.OPERATOR, name)
                 self.settings += self.ports(operator, name)
 
-    def properties(self, operator: JsonObject, name: str) -> Iterator[DeclaredSetting]:
+    def properties(self, operator: JsonObject, name: str) -> Iterator[Rule]:
         properties = operator.get("properties")
         if properties is None:
             return
@@ -86,7 +167,7 @@ class _Reader:
                 self.fault("property-invalid", problem, f"set it with -D dt.operator.{name}.prop.{key}=…", where)
                 continue
             address = Address(Element.OPERATOR, PropertyPath((key,)), NamePattern(name))
-            yield DeclaredSetting(address, value, where, f"{name}.{key}")
+            yield setting(address, value, where, f"{name}.{key}")
 
     def attributes(
         self,
@@ -96,7 +177,7 @@ class _Reader:
         operator: str | None = None,
         *,
         port: tuple[PortKind, str] | None = None,
-    ) -> Iterator[DeclaredSetting]:
+    ) -> Iterator[Rule]:
         """The attributes of one bearer."""
         attributes = bearer.get("attributes")
         if attributes is None:
@@ -114,9 +195,9 @@ class _Reader:
                 named = None if operator is None else NamePattern(operator)
                 of_port = () if port is None else (port[0], NamePattern(port[1]))
                 address = Address(element, parsed.sets, named, None, *of_port)
-                yield DeclaredSetting(address, value, where, f"{name} of {what}")
+                yield setting(address, value, where, f"{name} of {what}")
 
-    def ports(self, operator: JsonObject, name: str) -> Iterator[DeclaredSetting]:
+    def ports(self, operator: JsonObject, name: str) -> Iterator[Rule]:
         for port in self.objects(operator, "ports", may_be_absent=True):
             self.known(port, _PORT, "a port")
             port_name = self.text(port, "name")
@@ -153,14 +234,14 @@ class _Reader:
         operator, port = self.text(end, "operatorName"), self.text(end, "portName")
         return None if operator is None or port is None else DeclaredEnd(operator, port, self.at(end))
 
-    def schema(self, stream: JsonObject, name: str) -> Iterator[DeclaredSetting]:
+    def schema(self, stream: JsonObject, name: str) -> Iterator[Rule]:
         schema = stream.get("schema")
         if schema is not None:
             class_name = schema.get("class") if isinstance(schema, JsonObject) else schema
             address = Address(Element.STREAM, Keyword("schema"), NamePattern(name))
-            yield DeclaredSetting(address, class_name, Where(self.shown, stream.line_of("schema")), f"schema of {name}")
+            yield setting(address, class_name, Where(self.shown, stream.line_of("schema")), f"schema of {name}")
 
-    def unifiers(self, stream: JsonObject, source: DeclaredEnd | None) -> Iterator[DeclaredSetting]:
+    def unifiers(self, stream: JsonObject, source: DeclaredEnd | None) -> Iterator[Rule]:
         """The attributes of a plan's unifiers, which were set on the output port before them."""
         if source is None:
             return

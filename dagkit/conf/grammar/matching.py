@@ -12,7 +12,7 @@ from typing import Any
 
 from dagkit.api.configuration import Origin, Source
 from dagkit.conf.grammar.names import Fit, NamePattern, folded
-from dagkit.conf.grammar.property_keys import Address
+from dagkit.conf.grammar.property_keys import Address, PropertyPath
 
 
 class Tier(IntEnum):
@@ -32,10 +32,21 @@ class Rule:
     address: Address
     raw: Any = field(repr=False)
     origin: Origin
-    position: int
+    position: int = 0
     """Its position among all keys, those of the strongest source last."""
     of_application: bool = False
     """Whether it is in the section that names this application."""
+
+    @property
+    def path(self) -> PropertyPath:
+        """The property that it sets."""
+        assert isinstance(self.address.sets, PropertyPath), "only properties are set on a component"
+        return self.address.sets
+
+    @property
+    def shown(self) -> str:
+        """The value in a message: without a secret."""
+        return repr(self.raw) if self.origin.shown is None else self.origin.shown
 
 
 Rank = tuple[int, ...]

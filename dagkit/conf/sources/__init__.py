@@ -1,1 +1,1 @@
-"""The sources of settings, and which of them wins."""
+"""Where settings come from: files of several formats, the environment, the command line; and which one wins."""

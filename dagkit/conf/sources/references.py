@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dagkit.conf.formats.regular_files import regular_bytes
 from dagkit.conf.grammar.names import snake
 from dagkit.conf.grammar.property_keys import Address, Keyword, Malformed, canonical, parse_key
+from dagkit.conf.sources.written import regular_bytes
 from dagkit.errors import did_you_mean
 
 MASK = "**********"

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from dagkit.api.configuration import Config, Entry, Origin, Source
-from dagkit.conf.formats.property_files import CHECK_THE_PATH, ENDINGS, read_file
-from dagkit.conf.formats.written import WrittenKey
 from dagkit.conf.grammar.names import folded
 from dagkit.conf.grammar.property_keys import PREFIXES, Address, Malformed, canonical, is_variable, parse_key
+from dagkit.conf.sources.property_files import CHECK_THE_PATH, ENDINGS, read_file
 from dagkit.conf.sources.references import References, Unresolved, names_referred, shown_instead
+from dagkit.conf.sources.written import WrittenKey
 from dagkit.errors import Diagnostic, Severity, Where
 
 COMMAND_LINE = Where("the command line")

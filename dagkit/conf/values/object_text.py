@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dagkit.conf.formats.nesting import TOO_DEEP, is_too_deep
+from dagkit.conf.sources.written import TOO_DEEP, is_too_deep
 
 CLASS_MARKS = ("@class", "class")
 """The keys under which JSON names the class of an object. Apex writes the first, plans the second."""

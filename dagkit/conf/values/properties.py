@@ -11,38 +11,24 @@ from pydantic import BaseModel, ValidationError
 
 from dagkit.api.component import Component
 from dagkit.api.configuration import Origin
-from dagkit.conf.grammar.property_keys import LONGEST_INDEX, MapKey, PropertyPath, Step
+from dagkit.conf.grammar.matching import Rule
+from dagkit.conf.grammar.property_keys import LONGEST_INDEX, MapKey, Step
 from dagkit.conf.sources.references import MASK, without_secret
 from dagkit.conf.values.classes import ClassNotFound
 from dagkit.conf.values.conversion import Conversion
 from dagkit.conf.values.object_making import set_on, spoken
-from dagkit.conf.values.property_types import Field, class_in, field_named, fields_of, meant_property, plain
-from dagkit.conf.values.secret_types import keeps_secret
+from dagkit.conf.values.property_types import (
+    Field,
+    class_in,
+    field_named,
+    fields_of,
+    keeps_secret,
+    meant_property,
+    plain,
+)
 from dagkit.errors import Diagnostic
 
 ComponentT = TypeVar("ComponentT", bound=Component)
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """A property that configuration sets."""
-
-    path: PropertyPath
-    raw: Any = field(repr=False)
-    origin: Origin
-
-
-@dataclass(frozen=True, slots=True)
-class Unknown:
-    """A property that the component does not have."""
-
-    given: Given
-    problem: str
-    help: str
-
-    @property
-    def diagnostic(self) -> Diagnostic:
-        return Diagnostic("property-unknown", self.problem, self.help, self.given.origin.where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +40,14 @@ class Configured(Generic[ComponentT]):
     """By dotted path, as in the component's `faults`."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """Faults in values that cannot be converted. The component's `faults` hold those that it refuses itself."""
-    unknown: tuple[Unknown, ...] = ()
-    secrets: tuple[Given, ...] = ()
+    unknown: tuple[tuple[Rule, Diagnostic], ...] = ()
+    """The settings of properties that it does not have."""
+    secrets: tuple[Rule, ...] = ()
     """The settings whose values are secrets by the types of their properties, or may contain some."""
 
 
 def with_properties(
-    component: ComponentT, settings: Sequence[Given], owner: str, conversion: Conversion | None = None
+    component: ComponentT, settings: Sequence[Rule], owner: str, conversion: Conversion | None = None
 ) -> Configured[ComponentT]:
     """The component with these properties set, the strongest last. Messages call it `owner`."""
     setter = _Setter(owner, conversion or Conversion())
@@ -78,12 +65,12 @@ def with_properties(
 class _Branch:
     """The settings of one value and of its parts."""
 
-    given: Given | None = None
+    given: Rule | None = None
     order: int = 0
     """The strength of `given`: a higher number wins."""
     below: dict[Step, "_Branch"] = field(default_factory=dict)
 
-    def plant(self, given: Given, order: int, depth: int = 0) -> None:
+    def plant(self, given: Rule, order: int, depth: int = 0) -> None:
         """Add a setting. A value for the whole replaces earlier settings of its parts."""
         branch = self
         for step in given.path.steps[depth:]:
@@ -111,13 +98,13 @@ class _Branch:
                 known[text] = step, branch
         return known
 
-    def ordered(self) -> Iterator[tuple[int, Given]]:
+    def ordered(self) -> Iterator[tuple[int, Rule]]:
         if self.given is not None:
             yield self.order, self.given
         for branch in self.below.values():
             yield from branch.ordered()
 
-    def settings(self) -> Iterator[Given]:
+    def settings(self) -> Iterator[Rule]:
         """All settings of the value and of its parts."""
         return (given for _, given in self.ordered())
 
@@ -138,8 +125,8 @@ class _Setter:
         self.conversion = conversion
         self.origins: dict[str, Origin] = {}
         self.diagnostics: list[Diagnostic] = []
-        self.unknown: list[Unknown] = []
-        self.secrets: list[Given] = []
+        self.unknown: list[tuple[Rule, Diagnostic]] = []
+        self.secrets: list[Rule] = []
         """The settings whose values must not be quoted."""
 
     def value(self, wanted: Any, current: Any, branch: _Branch, path: Where) -> Any:
@@ -157,7 +144,7 @@ class _Setter:
     def nested(self, wanted: Any, current: Any, branch: _Branch, path: Where) -> Any:
         """The value with its parts set."""
         cls = class_in(wanted) or object
-        if isinstance(current, str) and isinstance(branch.given, Given) and issubclass(cls, BaseModel):
+        if isinstance(current, str) and isinstance(branch.given, Rule) and issubclass(cls, BaseModel):
             current = None
         if current is None and issubclass(cls, BaseModel):
             return self.new(cls, branch, path)
@@ -201,11 +188,12 @@ class _Setter:
         name = step.text if isinstance(step, MapKey) else str(step)
         owner = self.owner if issubclass(cls, Component) else f"{cls.__name__} of {self.owner}"
         for given in branch.settings():
-            problem = f"{given.origin.key or given.path}: {owner} has no property {name!r}"
-            self.unknown.append(Unknown(given, problem, meant_property(cls, name, self.instead(cls))))
+            has = f"{cls.__name__} has {', '.join(cls.model_fields) or 'none'}"
+            self.is_unknown(given, f"{owner} has no property {name!r}", meant_property(cls, name, has))
 
-    def instead(self, cls: type[BaseModel]) -> str:
-        return f"{cls.__name__} has {', '.join(cls.model_fields)}" if cls.model_fields else f"{cls.__name__} has none"
+    def is_unknown(self, rule: Rule, problem: str, help_: str) -> None:
+        problem = f"{rule.origin.key or rule.path}: {problem}"
+        self.unknown.append((rule, Diagnostic("property-unknown", problem, help_, rule.origin.where)))
 
     def new(self, cls: type[BaseModel], branch: _Branch, path: Where) -> Any:
         """A new model from its parts, if there was no value."""
@@ -272,11 +260,11 @@ class _Setter:
         what = "it is not set" if current is None else f"{type(current).__name__} values have no properties"
         for child in branch.below.values():
             for given in child.settings():
-                problem = f"{given.origin.key or given.path}: {what}, so {'.'.join(path)} has no parts to set"
-                self.unknown.append(Unknown(given, problem, f"set {'.'.join(path)} as a whole"))
+                problem = f"{what}, so {'.'.join(path)} has no parts to set"
+                self.is_unknown(given, problem, f"set {'.'.join(path)} as a whole")
         return current
 
-    def refuse(self, given: Given, path: Where, why: str, code: Any = "property-invalid", help_: str = "") -> Any:
+    def refuse(self, given: Rule, path: Where, why: str, code: Any = "property-invalid", help_: str = "") -> Any:
         """Report a value that does not fit."""
         hidden = MASK if given.origin.shown is None and given in self.secrets else given.origin.shown
         shown = _brief(given.raw) if hidden is None else hidden
@@ -292,7 +280,7 @@ class _Setter:
         return _FAILED
 
 
-def _blamed(cls: type[BaseModel], branch: _Branch, invalid: ValidationError) -> Given:
+def _blamed(cls: type[BaseModel], branch: _Branch, invalid: ValidationError) -> Rule:
     """The setting of the first part that does not fit; if no setting here is of such a part, the first one."""
     for error in invalid.errors(include_url=False, include_input=False):
         for step, child in branch.below.items():

@@ -1,15 +1,30 @@
-"""The types of properties: the fields of a model, the class of a value, and which values a type accepts."""
+"""The types of properties: the fields of a model, the class of a value, which values a type accepts or keeps secret."""
 
+import dataclasses
 import inspect
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ImportString, PydanticSchemaGenerationError, TypeAdapter, ValidationError
+from pydantic import (
+    BaseModel,
+    ImportString,
+    PydanticSchemaGenerationError,
+    Secret,
+    SecretBytes,
+    SecretStr,
+    TypeAdapter,
+    ValidationError,
+)
 
+from dagkit.api.secrets import SecretByName
 from dagkit.conf.grammar.names import bare
+from dagkit.conf.grammar.property_keys import MapKey, PropertyPath, Step
+from dagkit.conf.sources.references import is_secret_name
 from dagkit.errors import did_you_mean
-from dagkit.names_of_apex import PROPERTIES
+from dagkit.names_of_apex import FORMER_PROPERTIES, PROPERTIES
 
 IMPORT: Any = ImportString
 """Annotated as Any, since type checkers read it as the type of the imported object."""
@@ -34,7 +49,8 @@ def fields_of(model: type[BaseModel]) -> dict[str, Field]:
         found = Field(name, alias if alias and not by_name else name, wanted)
         for spelling in filter(None, (alias, name)):
             fields[bare(spelling)] = found
-    return fields
+    former = {bare(name): fields[bare(now)] for name, now in FORMER_PROPERTIES.items() if now in model.model_fields}
+    return former | fields
 
 
 def field_named(model: type[BaseModel], name: str) -> Field | None:
@@ -99,3 +115,87 @@ def meant_property(owner: type[BaseModel], name: str, otherwise: str = "") -> st
         if whole is not None and name in whole.model_fields:
             return f"did you mean '{field}.{name}'? In code: {field}={whole.__name__}({name}=…)"
     return did_you_mean(name, owner.model_fields, otherwise)
+
+
+# -- walking ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The result of one step: the step as its class spells it, the declared type, and the current value."""
+
+    step: Step
+    wanted: Any
+    held: Any
+
+
+def walk(component: BaseModel, steps: Sequence[Step]) -> Iterator[Place]:
+    """The place after each step. Type and value are None where they are not known."""
+    wanted, held = type(component), component
+    for step in steps:
+        place = _below(wanted, held, step)
+        yield place
+        wanted, held = place.wanted, place.held
+
+
+def _below(wanted: Any, held: Any, step: Step) -> Place:
+    text = step.text if isinstance(step, MapKey) else str(step)
+    for model in (type(held), class_in(wanted)):
+        found = field_named(model, text) if model is not None and issubclass(model, BaseModel) else None
+        if found is not None:
+            return Place(found.name, found.wanted, getattr(held, found.name, None))
+    arguments = get_args(plain(wanted))
+    part = held.get(text) if isinstance(held, Mapping) else None
+    return Place(step, arguments[-1] if arguments else None, part)
+
+
+def as_declared(component: BaseModel, path: PropertyPath) -> PropertyPath:
+    """The path with each property spelled as its class declares it: `rotationWindows` is `rotation_windows`."""
+    return PropertyPath(tuple(place.step for place in walk(component, path.steps)))
+
+
+# -- secrets ----------------------------------------------------------------------------------------------------------
+
+_SECRETS = (SecretStr, SecretBytes, Secret)
+
+
+def keeps_secret(component: BaseModel, path: PropertyPath | str) -> bool:
+    """Whether the value at the path is a secret by its type, or may contain one. False if there is no such property."""
+    steps = path.split(".") if isinstance(path, str) else path.steps
+    *_, last = walk(component, steps)
+    for note in getattr(last.wanted, "__metadata__", ()):
+        if isinstance(note, SecretByName):
+            name = last.step.text if isinstance(last.step, MapKey) else str(last.step)
+            return is_secret_name(name) or name in note.also or isinstance(last.held, _SECRETS)
+    return may_hold_secret(last.wanted) or may_hold_secret(type(last.held))
+
+
+def may_hold_secret(wanted: Any) -> bool:
+    """Whether values of this type, or parts of them, are secrets."""
+    seen: list[Any] = []
+    left = [wanted]
+    while left:
+        one = plain(left.pop())
+        if one in seen:
+            continue
+        seen.append(one)
+        cls = class_in(one)
+        if cls is not None and issubclass(cls, _SECRETS):
+            return True
+        left += get_args(one) if is_union(one) or cls is None or get_args(one) else _parts(cls)
+    return False
+
+
+def _parts(cls: type) -> Iterator[Any]:
+    """The types of the parts of an object of this class."""
+    if issubclass(cls, BaseModel):
+        yield from (field.annotation for field in cls.model_fields.values())
+    elif dataclasses.is_dataclass(cls):
+        yield from _hints(cls)
+
+
+def _hints(cls: type) -> Iterable[Any]:
+    try:
+        return get_type_hints(cls).values()
+    except NameError:  # a type that only a type checker knows
+        return ()

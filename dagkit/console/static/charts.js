@@ -6,6 +6,26 @@ import { moment, time } from "./format.js";
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const INKS = ["--accent", "--second", "--third", "--fourth"];
 
+// Columns over time with an empty moment between two launches, since nothing ran from one to the other.
+export function apart(at, launched, columns) {
+  const times = [], widened = columns.map(() => []);
+  at.forEach((moment, index) => {
+    if (index && launched[index] !== null && launched[index] !== launched[index - 1] && launched[index] > at[index - 1]) {
+      times.push(launched[index]);
+      for (const column of widened) column.push(null);
+    }
+    times.push(moment);
+    columns.forEach((column, number) => widened[number].push(column[index]));
+  });
+  return [times, widened];
+}
+
+// The values without a neighbour: no line leads to them, so they are drawn as points.
+function alone(plot, number) {
+  const values = plot.data[number], isEmpty = (index) => (values[index] ?? null) === null;
+  return values.flatMap((_, index) => (!isEmpty(index) && isEmpty(index - 1) && isEmpty(index + 1) ? [index] : []));
+}
+
 // One chart: `lines` are [name, values]; `shown` makes text of a value. The values at the cursor stand in its title.
 export function chart(title, at, lines, shown, { stepped = false, least = 1000 } = {}) {
   const place = h("div", { class: "plot" });
@@ -23,7 +43,7 @@ export function chart(title, at, lines, shown, { stepped = false, least = 1000 }
     const axis = { stroke: color("--muted"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
     const paths = stepped ? uPlot.paths.stepped({ align: 1 }) : undefined;
     const series = lines.map((_, index) => ({
-      stroke: color(INKS[index % INKS.length]), width: 1.5, points: { show: false }, paths,
+      stroke: color(INKS[index % INKS.length]), width: 1.5, points: { show: true, size: 5, filter: alone }, paths,
       fill: lines.length === 1 ? color("--wash") : undefined,
     }));
     const options = {

@@ -2,10 +2,10 @@
 
 import { ask, command } from "./answers.js";
 import { button, h } from "./dom.js";
-import { duration } from "./format.js";
+import { duration, time } from "./format.js";
 import { configuration } from "./view_configuration.js";
 import { files } from "./view_files.js";
-import { graph } from "./view_graph.js";
+import { graph, isLive } from "./view_graph.js";
 import { overview } from "./view_overview.js";
 import { decisions, items, splits, work } from "./view_work.js";
 import { chains, windows } from "./view_windows.js";
@@ -16,6 +16,7 @@ const found = (id) => document.getElementById(id);
 // What all views share: the last overview, and the last status of a run, which changes while it runs.
 const run = { overview: null, status: null };
 let shown = null;
+let isCutOff = false;
 
 function start() {
   if (location.search) history.replaceState(null, "", location.pathname + location.hash); // the address has the token
@@ -64,25 +65,35 @@ function listen() {
     head();
     shown?.update?.(run);
   });
-  events.addEventListener("open", () => document.body.classList.remove("cut-off"));
-  events.addEventListener("error", () => {
-    document.body.classList.add("cut-off");
-    found("beat").textContent = "The console does not answer; trying again.";
-  });
+  events.addEventListener("open", () => cutOff(false));
+  events.addEventListener("error", () => cutOff(true));
+}
+
+function cutOff(isSo) {
+  isCutOff = isSo;
+  if (run.overview) head();
 }
 
 function head() {
   const { overview: known, status } = run;
   found("application").textContent = known.application || "no launch yet";
-  const state = status?.state ?? "";
+  const about = isLive(status);
+  const isLost = isCutOff && about; // a driver that serves its own console takes it along when it is killed
+  const state = isLost ? "no answer" : status?.state ?? "";
   const chip = found("state");
   if (chip.textContent !== state) chip.textContent = state; // a screen reader announces changes only
-  chip.className = `state ${state}`;
-  const about = status && ["starting", "running", "draining"].includes(state);
-  found("beat").textContent = about ? `${status.step || `window ${status.in_flight[0]?.window ?? status.window}`} · ${duration((new Date(status.at) - new Date(status.since)) / 1000)}` : "";
-  const wanted = known.allows_control && about;
+  chip.className = `state ${isLost ? "lost" : state}`;
+  found("beat").replaceChildren(...(isLost ? lost(known, status) : [about ? progress(status) : ""]));
+  const wanted = known.allows_control && about && !isLost;
   if (wanted && !found("stop")) found("control").append(stopper());
   if (!wanted) found("control").replaceChildren();
+}
+
+const progress = (status) => `${status.step || `window ${status.in_flight[0]?.window ?? status.window}`} · ${duration((new Date(status.at) - new Date(status.since)) / 1000)}`;
+
+function lost(known, status) {
+  return [`Last seen ${status.state} at ${time(status.at)}. The console tries again; to see what became of the run: `,
+    h("code", {}, `dagkit status ${known.path}`)];
 }
 
 function stopper() {

@@ -24,7 +24,9 @@ async function open(main, run, path) {
 function filesTable(rows) {
   return table("Input files", [
     ["File", (row) => h("a", { href: `#/files/${encodeURIComponent(row.path)}` }, row.path), "path"],
+    ["State", (row) => row.state],
     ["Found by", (row) => row.finder],
+    ["Reason", (row) => row.reason, "rare"],
   ], rows, "The ledger names no such file.");
 }
 
@@ -40,7 +42,8 @@ function reading(read, index) {
   const facts = [
     read.found && `Found by ${read.finder} at ${moment(read.found)}, in block ${count(read.found_by)} of its chain.`,
     read.taken_by ? `Given to window ${count(read.taken_by)}.` : "No committed window has taken it yet; one that runs may read it.",
-    read.pending === null ? "Work without an end waits." : read.pending ? `${bytes(read.pending)} wait.` : "All of it was read.",
+    read.pending === null ? "Work without an end waits." : read.pending ? `${bytes(read.pending)} wait.` : !read.unread && "All of it was read.",
+    read.unread > 0 && `${bytes(read.unread)} were set aside or given up, and not read.`,
   ];
   return section(`Reading ${index + 1}`, h("p", { class: "path quiet" }, read.source), h("p", {}, facts.filter(Boolean).join(" ")),
     table("Windows", [

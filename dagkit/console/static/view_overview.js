@@ -1,7 +1,7 @@
 // The overview: how far the run is, its operators, the backlog over time, the last windows.
 
 import { ask, pauses } from "./answers.js";
-import { chart } from "./charts.js";
+import { apart, chart } from "./charts.js";
 import { figures, h, section, table } from "./dom.js";
 import { amount, amounts, bytes, byUnit, count, counted, duration, moment, percent, rate, time, waiting } from "./format.js";
 import { headsOf, isLive } from "./view_graph.js";
@@ -57,7 +57,8 @@ function summed({ overview: known, status }) {
     `${counted(each.elements, "element")}, for ${duration((new Date(status.at) - new Date(each.since)) / 1000)}`]);
   const pending = ["Waiting", amounts(byUnit(status.operators, waiting)), counted(status.pending_elements, "element")];
   const read = amounts(byUnit(status.operators, (each) => each.positions));
-  const written = ["Written", bytes(totals.written), counted(totals.files, "file")];
+  const complete = `${counted(totals.files, "file")} completed`;
+  const written = ["Written", bytes(totals.written), totals.files ? `${complete}, ${bytes(totals.completed)}` : complete];
   const left = Object.entries(status.left_out ?? {}).flatMap(([name, counts]) =>
     Object.entries(counts).map(([metric, number]) => ["Left out", count(number), `${metric} of ${name}`]));
   if (isLive(status)) {
@@ -132,10 +133,13 @@ function drawn(series, status) {
   if (series.at.length < 2) return [];
   const units = new Set((status?.operators ?? []).filter((each) => each.positions || each.pending.length).map((each) => each.unit));
   const shown = units.size === 1 ? (number) => amount(number, [...units][0]) : units.size ? count : bytes;
-  const partitions = Object.entries(series.partitions);
+  const counts = Object.entries(series.partitions).slice(0, 4);
+  const [at, [waits, read, ...partitions]] =
+    apart(series.at, series.launched, [series.waiting_positions, series.positions, ...counts.map(([, values]) => values)]);
+  const named = counts.map(([name], index) => [name, partitions[index]]);
   return [
-    chart("Backlog", series.at, [["waiting", series.waiting_positions]], shown),
-    chart("Read in a window", series.at, [["read", series.positions]], shown),
-    ...(partitions.length ? [chart("Partitions", series.at, partitions.slice(0, 4), count, { stepped: true, least: 4 })] : []),
+    chart("Backlog", at, [["waiting", waits]], shown),
+    chart("Read in a window", at, [["read", read]], shown),
+    ...(named.length ? [chart("Partitions", at, named, count, { stepped: true, least: 4 })] : []),
   ];
 }

@@ -2,7 +2,7 @@
 
 import { ask } from "./answers.js";
 import { figures, h, section, table } from "./dom.js";
-import { amounts, bytes, count, moment } from "./format.js";
+import { amounts, bytes, count, duration, moment } from "./format.js";
 import { paged } from "./paging.js";
 
 export const windows = { id: "windows", title: "Windows", open };
@@ -12,6 +12,7 @@ export function rowsOfWindows(rows) {
   return table("Windows", [
     ["Window", (row) => h("a", { href: `#/windows/${row.window}` }, count(row.window)), "number"],
     ["Committed", (row) => moment(row.committed)],
+    ["Took", (row) => duration(row.seconds), "rare number"],
     ["Read", (row) => amounts(row.read), "number"],
     ["Items handled", (row) => count(row.items), "number"],
     ["Rejected", (row) => (row.rejected ? count(row.rejected) : null), "rare number"],
@@ -33,6 +34,7 @@ async function openOne(main, number) {
     h("p", {}, h("a", { href: "#/windows" }, "All windows")),
     section(`Window ${found.window}`, figures([
       ["Committed", moment(found.committed)],
+      ["Took", duration(found.seconds), "from its begin to the commit"],
       ["Read", amounts(found.read)],
       ["Items handled", count(found.items), found.rejected ? `${count(found.rejected)} rejected` : null],
       ["Files done", count(found.files)],
@@ -47,7 +49,11 @@ async function openOne(main, number) {
       ["Operator", (row) => row.operator],
       ["File", (row) => row.file, "path"],
       ["Bytes", (row) => bytes(row.bytes), "number"],
-    ], found.written, "This window wrote no file.")),
+    ], found.written, "This window wrote nothing.")),
+    section("Files completed", table("Files completed", [
+      ["File", (row) => row.file, "path"],
+      ["Bytes of all windows", (row) => bytes(row.bytes), "number"],
+    ], found.finished, "This window completed no file.")),
   );
   if (found.facts.length) main.append(section("Decisions", h("ul", {}, found.facts.map((fact) => h("li", {}, `${fact.fact}: ${fact.why ?? fact.rule ?? fact.reason ?? ""}`)))));
 }

@@ -9,6 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+# A splitter remembers sixteen characters of each file. For a million files found a thousand at a time, whole texts
+# would write 8 GB for a list of 16 MB; this writes 100 MB, and compares 16 MB in 2 ms. Rejected: a state class to which
+# authors append, which would need two forms of saving, one for the ledger and one for tests and changed properties.
 EARLIER = "@earlier"
 """The key of a stored state that lists, for each text in parts, the earlier blocks and the lengths of their parts.
 

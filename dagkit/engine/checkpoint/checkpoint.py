@@ -61,6 +61,10 @@ class Checkpoint(_Value):
     format: Literal["dagkit.memory/1"] = MEMORY_FORMAT
     window: int = 0
     """The window of this checkpoint; 0 before the first window."""
+    launched: datetime | None = None
+    """When the run began that committed the window; None in ledgers of versions until November 2026."""
+    began: datetime | None = None
+    """When the window began; None in the same ledgers."""
     work: Work = Field(default_factory=Work)
     """The work that was read and that is pending: the proof that no byte is lost or read twice."""
     queue: Waiting = Waiting()

@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections.abc import Container, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from math import inf
+from typing import ClassVar
 
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.files.staging import NAMED_BY_BLOCK, FileShared, Part, by_file, element_text
@@ -15,15 +16,7 @@ class PieceLate(RunFailure):
     """A file was complete with its element, and more was written to it in a later window."""
 
     code = "piece-late"
-
-    def __init__(self, part: Part) -> None:
-        super().__init__(
-            f"{part.operator} wrote to {printable(part.file)} in window {part.window}, and element {part.element_id}, "
-            f"with which the file is complete, was read to its end before: an operator before {part.operator} holds "
-            "items from window to window",
-            "write them to files that belong to no element",
-            Scene(part.operator, part.window),
-        )
+    usual_help: ClassVar[str] = "write them to files that belong to no element"
 
 
 def refuse_late(before: Checkpoint, worked_on: AbstractSet[int], parts: Iterable[Part]) -> None:
@@ -32,7 +25,12 @@ def refuse_late(before: Checkpoint, worked_on: AbstractSet[int], parts: Iterable
     still = worked_on | before.queue.elements_among(elements_of(read))
     for part in read:
         if part.element_id not in still:
-            raise PieceLate(part)
+            raise PieceLate(
+                f"{part.operator} wrote to {printable(part.file)} in window {part.window}, and element "
+                f"{part.element_id}, with which the file is complete, was read to its end before: an operator before "
+                f"{part.operator} holds items from window to window",
+                scene=Scene(part.operator, part.window),
+            )
 
 
 def refuse_shared(before: Iterable[Part], parts: Sequence[Part], operators: Container[str]) -> None:

@@ -1,17 +1,16 @@
-"""A window's work: its record for the ledger, from the reports of its slots, and the work that waits after it. Pure."""
+"""A window's work, by slot, and its record for the ledger, from the reports of its slots. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 
 from dagkit.engine.address import Address
 from dagkit.engine.aside.decided import NOTHING_DECIDED, DecidedWork
 from dagkit.engine.program.program import Target
-from dagkit.engine.work.item import ItemKey, WorkItem
+from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.record import LISTED, Extent
-from dagkit.engine.work.split import Allocation, all_in
-from dagkit.engine.work.waiting import LaneView, Stretch, Waiting
+from dagkit.engine.work.split import Allocation
+from dagkit.engine.work.waiting import Waiting
 from dagkit.engine.worker.protocol import Report
 from dagkit.ledger import Span, Work
 from dagkit.ledger.format.recorded_work import Folded, InputWork, WaitingSum
@@ -20,18 +19,6 @@ from dagkit.ranges.coverage import Bounds, surplus
 
 Coverage = Mapping[str, list[Bounds]]
 """Ordered stretches, by source."""
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumedWork:
-    """The work of one window."""
-
-    given: Sequence[WorkItem]
-    """The work that its discoveries added to the queue."""
-    allocation: Allocation
-    """The work allocated to it, which may have been in the queue before."""
-    queued: Mapping[str, int] = field(default_factory=dict)
-    """Where each lane of the queue ended before its discoveries were added."""
 
 
 def work_recorded(
@@ -159,35 +146,6 @@ def _spans(
 def _length(stretch: Bounds) -> int:
     start, end = stretch
     return 0 if end >= OFFSET_INFINITY else int(end - start)
-
-
-def waiting_after(left: Iterable[WorkItem], queue: Waiting, younger: Sequence[ConsumedWork]) -> Waiting:
-    """Return the work that waits after a window: what it left, the queue, and the work of younger windows in flight.
-
-    It contains none of the work that only younger windows discovered.
-    """
-    unknown: dict[ItemKey, list[WorkItem]] = {}
-    for item in chain.from_iterable(window.given for window in younger):
-        unknown.setdefault(item.key, []).append(item)
-
-    def known(items: Iterable[WorkItem]) -> tuple[WorkItem, ...]:
-        return tuple(item for item in items if not _lies_in(item, unknown.get(item.key, ())))
-
-    in_flight = chain.from_iterable(all_in(window.allocation) for window in younger)
-    parts: dict[str, Stretch] = {"window": known(chain(left, in_flight))}
-    for name, part in queue.parts.items():
-        if not isinstance(part, LaneView) or not unknown:
-            parts[name] = part if isinstance(part, LaneView) else known(part)
-            continue
-        place = younger[0].queued.get(name, part.start)
-        parts[name] = part.until(place)
-        parts[f"{name} later"] = known(part.since(place))
-    return Waiting(parts)
-
-
-def _lies_in(item: WorkItem, given: Iterable[WorkItem]) -> bool:
-    """Whether an item is one of these, or a part of one."""
-    return any(other.start <= item.start and item.end <= other.end for other in given)
 
 
 def work_by_slot(

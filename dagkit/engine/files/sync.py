@@ -8,6 +8,9 @@ from contextlib import suppress
 from io import UnsupportedOperation
 from typing import BinaryIO
 
+# A commit survives a power cut, so a slot reports when all of its pieces are on the disk. If it waited after each
+# block, it waited for longer than it worked: a GiB took 1.01 s, and takes 0.69 with this thread. `sync_file_range`,
+# which begins before a piece has ended, is no faster and exists on Linux only.
 MOST_BEHIND = 16
 """The highest number of files that wait for the disk; adding another one blocks, since each of them is open."""
 

@@ -71,13 +71,13 @@ def history(ledger: Ledger, first: int = 0) -> Iterator[Entry]:
                 yield Entry(record.block.system_time, Checkpoint.model_validate(whole), record.seq)
 
 
-def own_windows(ledger: Ledger, needle: bytes = b"") -> Iterator[OwnWindow]:
-    """Yield the windows whose stored checkpoints contain these bytes, oldest first."""
+def own_windows(ledger: Ledger, *needles: bytes) -> Iterator[OwnWindow]:
+    """Yield the windows whose stored checkpoints contain any of these bytes, oldest first."""
     chain = application_chain(ledger)
     if chain is None:
         return
     for record in chain.records():
         content = chain.checkpoint_at(record) if isinstance(record.block.event, ExecuteTransform) else None
-        if content is not None and needle in content:
+        if content is not None and any(needle in content for needle in needles):
             own = Checkpoint.model_validate(own_of(json.loads(content)))
             yield OwnWindow(record.block.system_time, own, chain, record)

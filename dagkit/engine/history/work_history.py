@@ -58,7 +58,7 @@ def work_left(ledger: Ledger) -> Iterator[ListedWork]:
     for item in last.queue:
         is_suspect = last.search is not None and last.search.touches(item)
         yield ListedWork("suspect" if is_suspect else "pending", item.into.operator, _place_of(item))
-    yield from _only_found(ledger)
+    yield from untaken(ledger)
     for each in last.aside:
         yield ListedWork("set aside", each.item.into.operator, _place_of(each.item), each.window, each.reason)
 
@@ -73,7 +73,7 @@ def lost_in(checkpoint: Checkpoint) -> Iterator[ListedWork]:
             yield ListedWork("given up", fact.operator, _place(fact), checkpoint.window, fact.reason, fact.by)
 
 
-def _only_found(ledger: Ledger) -> Iterator[ListedWork]:
+def untaken(ledger: Ledger) -> Iterator[ListedWork]:
     """The blocks that input operators found, and that no window has taken yet."""
     for name in ledger.names():
         application = ledger.chain(name)

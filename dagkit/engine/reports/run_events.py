@@ -77,7 +77,7 @@ class Committed:
     files: int
     """How many files were completed."""
     written: int
-    """How many bytes were written."""
+    """How many bytes were written: pieces of files, which may be completed later, and entries of external systems."""
     waiting: int
     """How many blocks are pending now."""
     waiting_positions: int
@@ -93,6 +93,8 @@ class Committed:
     """The positions that wait, by their unit."""
     received: int | None = None
     """The items that operators received, together; None if it is unknown."""
+    completed: int = 0
+    """How many bytes the completed files hold, which earlier windows may have written."""
 
 
 @dataclass(frozen=True, slots=True)

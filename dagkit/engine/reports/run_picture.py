@@ -1,13 +1,12 @@
 """An observer that keeps the present picture of a run."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
 from dagkit.api.outage import present_outages
-from dagkit.api.stats import BYTE, OperatorStats, WorkProgress
 from dagkit.clock import Clock
 from dagkit.engine.facts import Scaled
 from dagkit.engine.reports.run_events import (
@@ -17,7 +16,6 @@ from dagkit.engine.reports.run_events import (
     Failed,
     Found,
     Measured,
-    Queue,
     Reshaped,
     Resumed,
     RunEvent,
@@ -43,68 +41,6 @@ _logger = logging.getLogger(__name__)
 
 
 @dataclass
-class _OperatorPicture:
-    """What is known of one operator."""
-
-    name: str
-    stage: str
-    partitions: int
-    wanted: int | None = None
-    """The partitions of the last decision on this operator; None: it has as many as its plan, or another operator."""
-    lately: Lately | None = None
-    """None before the first window."""
-    received: int = 0
-    sent: int = 0
-    positions: int = 0
-    unit: str = BYTE
-    reads: bool = True
-    elements_begun: int = 0
-    busy: float = 0.0
-    pending: tuple[PendingInput, ...] = ()
-    underway: tuple[WorkProgress, ...] = ()
-
-    def measured(self, window: Measured, partitions: Sequence[OperatorStats]) -> None:
-        """Add a committed window."""
-        self.lately = lately = self.lately or Lately(window.began)
-        millis = (window.committed - window.began).total_seconds() * 1000
-        queued = {each.port for each in window.queues if each.operator == self.name}
-        for stats in partitions:
-            lately.add(stats, window.committed, millis)
-            self.received += sum(port.tuple_count for port in stats.input_ports)
-            self.sent += sum(port.tuple_count for port in stats.output_ports)
-            self.positions += stats.positions
-            self.unit = stats.unit
-            self.reads = stats.reads
-            self.elements_begun += sum(port.tuple_count for port in stats.input_ports if port.port in queued)
-        self.partitions = len(partitions)
-        busy = sum(stats.busy_millis for stats in partitions)
-        self.busy = min(1.0, busy / (millis * len(partitions))) if millis > 0 and partitions else 0.0
-
-    def figures(self) -> OperatorFigures:
-        lately = self.lately
-        rate = lately.positions_per_second if lately else 0.0
-        return OperatorFigures(
-            name=self.name,
-            stage=self.stage,
-            partitions=self.partitions,
-            wanted=self.partitions if self.wanted is None else self.wanted,
-            received=self.received,
-            sent=self.sent,
-            positions=self.positions,
-            unit=self.unit,
-            reads=self.reads,
-            received_per_second=lately.processed_per_second if lately else 0.0,
-            sent_per_second=lately.emitted_per_second if lately else 0.0,
-            positions_per_second=rate,
-            busy=self.busy,
-            elements_begun=self.elements_begun,
-            pending=self.pending,
-            underway=self.underway,
-            eta_seconds=_eta(sum(each.positions for each in self.pending), rate),
-        )
-
-
-@dataclass
 class RunPicture:
     """The picture of one launch. The loop's thread updates it; any thread may take a snapshot."""
 
@@ -116,23 +52,26 @@ class RunPicture:
     """The metrics that count what an operator leaves out, with their warnings, by operator."""
     _now: RunSnapshot = field(init=False)
     """Replaced as a whole, so that another thread reads one state of it."""
-    _operators: Mapping[str, _OperatorPicture] = field(init=False)
+    _lately: dict[str, Lately] = field(default_factory=dict)
+    """The last windows of each operator that took part in one."""
+    _decided: dict[str, int] = field(default_factory=dict)
+    """The partitions of the last decision on each operator."""
 
     def __post_init__(self) -> None:
         stage_of = {name: stage.name for stage in self.plan.stages for name in stage.operators}
-        self._operators = {
-            planned.name: _OperatorPicture(
-                planned.name,
-                stage_of.get(planned.name, planned.stage),
-                len(planned.partitions),
+        operators = tuple(
+            OperatorFigures(
+                name=planned.name,
+                stage=stage_of.get(planned.name, planned.stage),
+                partitions=len(planned.partitions),
+                wanted=len(planned.partitions),
             )
             for planned in self.plan.operators
-        }
+        )
         stages = tuple(
             StageFigures(name=stage.name, operators=stage.operators, level=stage.level) for stage in self.plan.stages
         )
-        self._now = self.first.model_copy(update={"stages": stages})
-        self._set(operators=self._figures())
+        self._now = self.first.model_copy(update={"stages": stages, "operators": operators})
 
     def snapshot(self) -> RunSnapshot:
         """The picture now. While no window runs, rates fall to zero after the period that they are averages of."""
@@ -214,11 +153,12 @@ class RunPicture:
         self._set(error=error, working=self._work_of_others(event.window_id))
 
     def _committed(self, event: Committed) -> None:
-        for name, operator in self._operators.items():
-            operator.underway = tuple(event.underway.get(name, ()))
-        self._count(windows=1, positions=event.positions, written=event.written, files=event.files)
+        self._count(
+            windows=1, positions=event.positions, written=event.written, files=event.files, completed=event.completed
+        )
         self._set(
             window=event.window_id,
+            operators=tuple(_under_way(each, event) for each in self._now.operators),
             block=event.block,
             committed_at=self.clock.now(),
             in_flight=self._others(event.window_id),
@@ -229,14 +169,10 @@ class RunPicture:
         )
 
     def _measured(self, event: Measured) -> None:
-        for name, operator in self._operators.items():
-            operator.pending = tuple(_pending(each) for each in event.queues if each.operator == name)
-            if name in event.operators:
-                operator.measured(event, event.operators[name])
         for fact in event.facts:
             if isinstance(fact, Scaled):
-                self._scaled(fact)
-        figures = self._figures()
+                self._decided[fact.operator] = fact.after
+        figures = tuple(self._after(event, each) for each in self._now.operators)
         rate = sum(each.positions_per_second for each in figures)
         shown = {name: _plain(metrics) for name, metrics in event.metrics.items()}
         self._set(
@@ -246,6 +182,41 @@ class RunPicture:
             user_metrics={**self._now.user_metrics, **shown},
             left_out=self._left_out(event.metrics),
         )
+
+    def _after(self, window: Measured, now: OperatorFigures) -> OperatorFigures:
+        """The figures of one operator after a window."""
+        queues = [queue for queue in window.queues if queue.operator == now.name]
+        waiting = sum(queue.positions for queue in queues)
+        changed: dict[str, Any] = {
+            "pending": tuple(
+                PendingInput(port=queue.port, elements=queue.blocks, positions=queue.positions) for queue in queues
+            )
+        }
+        rate, count = now.positions_per_second, now.partitions
+        if partitions := window.operators.get(now.name):
+            millis = (window.committed - window.began).total_seconds() * 1000
+            lately, count = self._lately.setdefault(now.name, Lately(window.began)), len(partitions)
+            for stats in partitions:
+                lately.add(stats, window.committed, millis)
+            inputs = [port for stats in partitions for port in stats.input_ports]
+            outputs = [port for stats in partitions for port in stats.output_ports]
+            queued, busy = {queue.port for queue in queues}, sum(stats.busy_millis for stats in partitions)
+            rate = lately.positions_per_second
+            changed |= {
+                "partitions": count,
+                "received": now.received + sum(port.tuple_count for port in inputs),
+                "sent": now.sent + sum(port.tuple_count for port in outputs),
+                "positions": now.positions + sum(stats.positions for stats in partitions),
+                "unit": partitions[-1].unit,
+                "reads": partitions[-1].reads,
+                "received_per_second": lately.processed_per_second,
+                "sent_per_second": lately.emitted_per_second,
+                "positions_per_second": rate,
+                "busy": min(1.0, busy / (millis * count)) if millis > 0 else 0.0,
+                "elements_begun": now.elements_begun + sum(port.tuple_count for port in inputs if port.port in queued),
+            }
+        changed |= {"wanted": self._decided.get(now.name, count), "eta_seconds": _eta(waiting, rate)}
+        return now.model_copy(update=changed)
 
     def _left_out(self, metrics: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, int]]:
         """The totals with what a window left out. The first window that leaves something out is warned of."""
@@ -261,14 +232,12 @@ class RunPicture:
         return totals
 
     def _scaled(self, fact: Scaled) -> None:
-        if fact.operator in self._operators:
-            self._operators[fact.operator].wanted = fact.after
-            self._set(operators=self._figures())
+        self._decided[fact.operator] = fact.after
+        wanted = {"wanted": fact.after}
+        operators = (e.model_copy(update=wanted) if e.name == fact.operator else e for e in self._now.operators)
+        self._set(operators=tuple(operators))
 
     # ---- updates
-
-    def _figures(self) -> tuple[OperatorFigures, ...]:
-        return tuple(operator.figures() for operator in self._operators.values())
 
     def _others(self, window_id: int) -> tuple[RunningWindow, ...]:
         """The windows in flight without this one."""
@@ -290,8 +259,9 @@ def _eta(positions: int, rate: float) -> float | None:
     return positions / rate if positions and rate > 0 else None
 
 
-def _pending(queue: Queue) -> PendingInput:
-    return PendingInput(port=queue.port, elements=queue.blocks, positions=queue.positions)
+def _under_way(now: OperatorFigures, window: Committed) -> OperatorFigures:
+    underway = tuple(window.underway.get(now.name, ()))
+    return now if underway == now.underway else now.model_copy(update={"underway": underway})
 
 
 def _plain(metrics: Mapping[str, Any]) -> dict[str, float | int | str | None]:

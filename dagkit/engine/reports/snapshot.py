@@ -1,8 +1,9 @@
 """The present picture of a run as plain data, with a JSON form that other processes read."""
 
+import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -95,6 +96,9 @@ class RunTotals(_Part):
     written: int = 0
     """Bytes."""
     files: int = 0
+    """Files that were completed."""
+    completed: int = 0
+    """The bytes that these files hold, which earlier launches may have written."""
     elements_found: int = 0
     items_found: int = 0
 
@@ -175,3 +179,21 @@ class RunSnapshot(_Part):
     def is_over(self) -> bool:
         """Whether the driver wrote that it ended."""
         return self.state in FINAL
+
+
+# -- documents in the folder of an application, in ASCII: they may hold names that are not valid UTF-8 -----------------
+
+T = TypeVar("T", bound=BaseModel)
+
+
+def bytes_of(document: BaseModel) -> bytes:
+    """The content of the file that holds a document."""
+    return (json.dumps(document.model_dump(mode="json"), separators=(",", ":")) + "\n").encode()
+
+
+def document_in(content: bytes, kind: type[T]) -> T:
+    """The document that a file with this content holds. Raise ValueError if it holds none of this kind."""
+    try:
+        return kind.model_validate(json.loads(content))
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error

@@ -7,6 +7,7 @@ from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.points import Point
 from dagkit.engine.run.in_flight import InFlightWindow
 from dagkit.engine.run.run_part import EndedWindow
+from dagkit.engine.run.run_parts import RunParts
 from dagkit.engine.run.run_state import RunState
 from dagkit.engine.worker.protocol import Answer
 from dagkit.errors import DagkitError
@@ -15,8 +16,9 @@ from dagkit.errors import DagkitError
 class Committer:
     """Commits the windows of one run, oldest first."""
 
-    def __init__(self, run: RunState) -> None:
+    def __init__(self, run: RunState, parts: RunParts) -> None:
         self._run = run
+        self._parts = parts
 
     def commit(self, window: InFlightWindow) -> None:
         """Commit an ended window. If it failed, run it again, or raise its failure after the last attempt."""
@@ -28,7 +30,7 @@ class Committer:
             return
         run.probe(Point.STAGED, window.window_id)
         if self._is_nothing(window, answer):
-            for part in run.parts:
+            for part in self._parts:
                 part.drop(window, answer)
             return
         run.publisher.started(window)
@@ -40,16 +42,16 @@ class Committer:
         run.journal.commit(checkpoint, answer.parts)
         run.probe(Point.APPENDED, window.window_id)
         run.checkpoint = checkpoint
-        for part in run.parts:
+        for part in self._parts:
             part.committed(ended, checkpoint)
-        for part in run.parts:
+        for part in self._parts:
             part.announce(ended, checkpoint)
 
     def _answer(self, window: InFlightWindow) -> Answer:
         """Return the answer of a window. Raise if it must run again; raise SequenceTaken if a driver has taken over."""
         try:
             answer = window.answer.result()
-            for part in reversed(list(self._run.parts)):
+            for part in reversed(list(self._parts)):
                 answer = part.receive(window, answer)
         except Exception as error:
             self._run.journal.refuse_overtaken(error)
@@ -61,23 +63,23 @@ class Committer:
         is_known = window.attempts.cause is not None  # observers have seen the start of a failed one
         if not window.polls or is_known or self._run.in_flight:
             return False
-        return not any(part.is_changed_by(window, answer) for part in self._run.parts)
+        return not any(part.is_changed_by(window, answer) for part in self._parts)
 
     def _checkpoint(self, ended: EndedWindow) -> Checkpoint:
         """Return the checkpoint of a window; raise if it cannot be committed."""
         saved: dict[str, Any] = {}
         try:
-            for part in self._run.parts:
+            for part in self._parts:
                 saved |= part.after(ended, saved)
         except DagkitError as error:
             self._run.journal.refuse_overtaken(error)
             raise
-        return Checkpoint(window=ended.window_id, **saved)
+        return Checkpoint(window=ended.window_id, launched=self._run.launched, began=ended.window.began, **saved)
 
     def _run_again(self, window: InFlightWindow, error: OperatorFailed | WindowLost) -> None:
         """Submit the window again if its failure allows another attempt; otherwise raise the failure."""
         self._run.masking.mask(error)
         task = window.task
-        for part in self._run.parts:
+        for part in self._parts:
             task = part.again(window, task, error)
         self._run.in_flight.resubmit(window, task)

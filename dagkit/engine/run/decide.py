@@ -166,6 +166,10 @@ def _next_action(state: LoopState) -> Action:
 
 def _runs_beside_delivery(state: LoopState) -> bool:
     """Whether to start the next window before a delivery, so that slots work meanwhile."""
+    # Otherwise slots read for 3.5 s while the driver waits, and then the driver sends for 3.5 s while the slots wait.
+    # The commit still follows the delivery before it, so one number for each writer is enough, and a crash leaves at
+    # most one delivery and one promised window. Rejected: a thread for deliveries, with which the loop would share all
+    # it owns; two windows beside a delivery, since the driver is the slower side then.
     if Want.BESIDE not in state.wants or state.in_flight or replace(state, in_flight=1).is_full:
         return False
     if state.is_stopping or state.windows_left == 0:

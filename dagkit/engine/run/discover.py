@@ -16,8 +16,8 @@ from dagkit.engine.program.program import Program
 from dagkit.engine.run.decide import Action, Look, Want, Wants
 from dagkit.engine.run.in_flight import Arrived, InFlightWindow
 from dagkit.engine.run.pending import PendingWork
-from dagkit.engine.run.run_context import RunContext
 from dagkit.engine.run.run_part import EndedWindow, RunPart, Saved
+from dagkit.engine.run.run_state import RunState
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.split import BacklogCount
 from dagkit.engine.worker.instances import SavedState
@@ -39,7 +39,7 @@ class _FoundWork:
 class DriverInputs(RunPart):
     """All input operators of an application."""
 
-    def __init__(self, run: RunContext, queue: PendingWork) -> None:
+    def __init__(self, run: RunState, queue: PendingWork) -> None:
         """Read the discoveries from the ledger. Raise `FindingsStranded` if one of them has no receiver."""
         self._run = run
         self._queue = queue

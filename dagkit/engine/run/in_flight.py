@@ -15,7 +15,6 @@ from typing import Self
 
 from dagkit.api.attributes import OperatorContext
 from dagkit.engine.address import SourceKey
-from dagkit.engine.checkpoint.work_records import ConsumedWork
 from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.cost import CostEstimate
@@ -96,10 +95,6 @@ class InFlightWindow:
     def work(self) -> list[WorkItem]:
         """The work allocated to it."""
         return all_in(self.schedule.allocation)
-
-    @property
-    def consumed(self) -> ConsumedWork:
-        return ConsumedWork(self.arrived.work, self.schedule.allocation, self.arrived.places)
 
 
 class InFlightWindows:

@@ -7,6 +7,7 @@ import itertools
 import logging
 import os
 import re
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -14,13 +15,15 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from dagkit.compiler import Compilation
-from dagkit.engine.reports.folder_documents import bytes_of, document_in
 from dagkit.engine.reports.run_events import PlanDiffers
+from dagkit.engine.reports.snapshot import bytes_of, document_in
+from dagkit.graph import Node
 from dagkit.ledger import StoreError
 from dagkit.ledger.stores import KeyMissing, Store
 from dagkit.plan import diff
 from dagkit.plan.configuration_lines import lines_of
 from dagkit.plan.model import Plan
+from dagkit.plan.placed_values import attribute_values, property_values
 from dagkit.urls import is_url, shown
 
 LAUNCHED = "launched.json"
@@ -42,13 +45,19 @@ class LaunchRecord(BaseModel):
     """The plan as it was written, before a run changed it; None in records of earlier versions."""
     configuration: tuple[dict[str, Any], ...]
     """The keys with their values and sources, as `dagkit config --all --json` prints them."""
+    origins: Mapping[str, Mapping[str, str]] | None = None
+    """What set the properties and attributes of each operator, as `dagkit explain` prints it; the others have their
+    defaults. None in records of versions until November 2026."""
 
     @classmethod
     def of(cls, compilation: Compilation, resumed: Plan, version: str, at: datetime) -> "LaunchRecord":
         """The record of a launch that begins now with a plan that it resumed."""
         lines = lines_of(compilation.conf, lambda key: compilation.secrets.get(key, False))
         entries = tuple(line.fields() for line in lines)
-        return cls(at=at, version=version, plan=resumed, written=compilation.plan, configuration=entries)
+        origins = {node.name: _origins(node) for node in compilation.graph.nodes}
+        return cls(
+            at=at, version=version, plan=resumed, written=compilation.plan, configuration=entries, origins=origins
+        )
 
     @property
     def authored(self) -> Plan:
@@ -61,6 +70,12 @@ class LaunchRecord(BaseModel):
             store.replace(LAUNCHED, bytes_of(self))
         except StoreError as error:
             _logger.warning("%s cannot be written now: %s", LAUNCHED, error)
+
+
+def _origins(node: Node) -> Mapping[str, str]:
+    """The origins of the properties and attributes of an operator that do not have their default."""
+    properties = property_values(node).items()
+    return {name: value.origin for name, value in (*properties, *attribute_values(node.attributes)) if value.is_given}
 
 
 def last_launch(store: Store) -> LaunchRecord | None:

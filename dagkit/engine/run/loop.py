@@ -9,6 +9,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
+from dagkit.engine.checkpoint.redistribute import State
 from dagkit.engine.entrances import operator_of
 from dagkit.engine.failures import OperatorFailed, failure_of
 from dagkit.engine.points import Point
@@ -16,6 +17,7 @@ from dagkit.engine.reports.run_events import Draining, Ended, Resumed
 from dagkit.engine.run.commit import Committer
 from dagkit.engine.run.decide import Action, Await, Commit, LoopState, Sleep, Start, Stop, Want, next_action
 from dagkit.engine.run.in_flight import InFlightWindow
+from dagkit.engine.run.run_parts import RunParts
 from dagkit.engine.run.run_state import RunState
 from dagkit.engine.worker.protocol import WindowTask
 from dagkit.errors import DagkitError
@@ -30,9 +32,13 @@ class Loop:
     """One run of an application."""
 
     def __init__(self, run: RunState, *, last_window: int | None = None) -> None:
-        """Take the last window that may run, if an earlier session of the launch has determined it."""
+        """Restore the parts of the run from its checkpoint. Raise if the plan cannot take what that holds.
+
+        `last_window` is the last window that may run, if an earlier session of the launch has determined it.
+        """
         self.run_state = run
-        self._committer = Committer(run)
+        self.parts = RunParts(run)
+        self._committer = Committer(run, self.parts)
         self._is_draining = False
         """Whether observers were informed that the run stops."""
         self._abandons_at: datetime | None = None
@@ -46,6 +52,11 @@ class Loop:
     def checkpoint(self) -> Checkpoint:
         """The checkpoint of the last committed window."""
         return self.run_state.checkpoint
+
+    @property
+    def state(self) -> State:
+        """The state of operators after that window, by operator and partition."""
+        return self.parts.operators.state
 
     @property
     def is_stopping(self) -> bool:
@@ -62,7 +73,7 @@ class Loop:
                 self._run()
         except SequenceTaken:
             with suppress(DagkitError, OSError):  # the next commit of the other driver sweeps, too
-                for part in run.parts:
+                for part in self.parts:
                     part.overtaken()
             raise
 
@@ -74,14 +85,14 @@ class Loop:
                 self._perform(action)
             if run.in_flight:
                 self._abandon_windows()
-            for part in run.parts:
+            for part in self.parts:
                 part.end()
             run.publisher.publish(Ended(run.window))
         except BaseException as error:
             run.backend.close()  # so that no thread waits for an abandoned window
             failed = self._failure(error)
             run.masking.mask(failed)
-            for part in run.parts:
+            for part in self.parts:
                 part.failed(failed)
             if isinstance(failed, OperatorFailed):
                 run.publisher.failed_on_driver(failed)
@@ -89,7 +100,7 @@ class Loop:
                 raise
             raise failed from error
         finally:
-            for part in run.parts:
+            for part in self.parts:
                 part.close()
 
     def _failure(self, error: BaseException) -> BaseException:
@@ -109,7 +120,7 @@ class Loop:
 
     def read_requests(self) -> None:
         """Queue what users have requested, at most once a second; after the end of its session, only to be stopped."""
-        for part in self.run_state.parts:
+        for part in self.parts:
             part.read_requests()
 
     # ---- decide
@@ -125,7 +136,7 @@ class Loop:
                 self._abandons_at = run.now() + length + LONGEST_AFTER_STOP
             run.publisher.publish(Draining(run.window))
         action = next_action(self.outlook())
-        if any(part.review(action) for part in run.parts):
+        if any(part.review(action) for part in self.parts):
             action = next_action(self.outlook())
         return action
 
@@ -133,7 +144,7 @@ class Loop:
         """Return the present state for the decision."""
         run, wants = self.run_state, dict[Want, datetime]()
         now = run.now()
-        for part in run.parts:
+        for part in self.parts:
             for want, at in part.wants(now, wants):
                 wants[want] = min(at, wants.get(want, at))
         begun_after = run.next_window - 1
@@ -152,10 +163,10 @@ class Loop:
 
     def _begin(self) -> None:
         run = self.run_state
-        for part in reversed(list(run.parts)):
+        for part in reversed(list(self.parts)):
             part.begin()
         is_promised = run.in_flight.promised is not None
-        run.publisher.publish(Resumed(run.program.application, run.window, run.parts.waiting, is_promised))
+        run.publisher.publish(Resumed(run.program.application, run.window, self.parts.waiting, is_promised))
 
     def _perform(self, action: Action) -> None:
         run = self.run_state
@@ -170,7 +181,7 @@ class Loop:
                 run.clock.wait(run.woken, until)
                 run.woken.clear()
             case _:
-                for part in run.parts:
+                for part in self.parts:
                     part.perform(action)
 
     def _start(self, *, last: bool) -> None:
@@ -185,7 +196,7 @@ class Loop:
         )
         window = InFlightWindow(task, run.now(), is_alone=not run.in_flight)
         run.in_flight.keep_promise(window)
-        for part in run.parts:
+        for part in self.parts:
             part.before(window)
         assert window.promise is not None, "its work is allocated"
         if not (window.is_promised or run.in_flight or window.polls):

@@ -3,15 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from heapq import nlargest
-from math import inf
 
-from dagkit.api.stats import WorkProgress, by_unit
+from dagkit.api.stats import by_unit
 from dagkit.api.work import unit_of
 from dagkit.engine.board.handover import SlotStanding
 from dagkit.engine.checkpoint.discoveries import Discovery
 from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.reports.run_events import (
-    Committed,
     Failed,
     Found,
     Observer,
@@ -23,8 +21,6 @@ from dagkit.engine.reports.run_events import (
 )
 from dagkit.engine.run.in_flight import InFlightWindow
 from dagkit.engine.work.item import WorkItem
-from dagkit.engine.work.queue import WorkQueue
-from dagkit.engine.worker.protocol import Answer, Report
 from dagkit.graph import Graph
 
 MOST_UNDERWAY = 10
@@ -43,7 +39,7 @@ class EventPublisher:
 
     def found(self, discovery: Discovery, waiting: Sequence[WorkItem]) -> None:
         """Publish a discovery; `waiting` is its part that goes to the queue."""
-        amounts = self._by_unit((each.into.operator, each.positions) for each in waiting)
+        amounts = self.by_unit((each.into.operator, each.positions) for each in waiting)
         items = len(discovery.emitted) - len(waiting)
         self.publish(Found(discovery.operator, len(waiting), sum(amounts.values()), items, amounts))
 
@@ -72,37 +68,7 @@ class EventPublisher:
         if failure.slot is None:
             self.publish(Failed(failure.window_id, failure.operator, failure.message, again=False))
 
-    def committed(
-        self,
-        window: InFlightWindow,
-        answer: Answer,
-        *,
-        files: int,
-        queue: WorkQueue,
-        now: datetime,
-        visible: datetime | None = None,
-        block: int | None = None,
-    ) -> None:
-        """Publish a committed window, which is this block of the ledger; `queue` is the queue after it."""
-        self.publish(
-            Committed(
-                window_id=window.window_id,
-                millis=(now - window.began).total_seconds() * 1000,
-                positions=sum(report.positions for report in answer.reports),
-                files=files,
-                written=sum(part.length for part in answer.parts),
-                waiting=len(queue),
-                waiting_positions=queue.positions,
-                underway=underway_in(answer.reports),
-                visible=visible,
-                block=block,
-                read=self._by_unit((name, each.read) for one in answer.reports for name, each in one.figures.items()),
-                pending=self._by_unit((into.operator, length) for into, (_, length) in queue.lengths().items()),
-                received=sum(sum(each.taken.values()) for one in answer.reports for each in one.figures.values()),
-            )
-        )
-
-    def _by_unit(self, positions: Iterable[tuple[str, int]]) -> Mapping[str, int]:
+    def by_unit(self, positions: Iterable[tuple[str, int]]) -> Mapping[str, int]:
         """The sums of positions, given by operator, in each unit."""
         return by_unit((self._units[operator], count) for operator, count in positions)
 
@@ -111,20 +77,3 @@ def _at_work(one: SlotStanding, now: datetime) -> SlotAtWork:
     standing = one.standing
     since = now - timedelta(milliseconds=standing.millis)
     return SlotAtWork(one.window_id, one.into.operator, one.slot, standing.name or "", since, standing.fraction)
-
-
-def underway_in(reports: Iterable[Report]) -> Mapping[str, Sequence[WorkProgress]]:
-    """The work that a window began and did not finish, by operator.
-
-    The least complete comes first, work without an end last, at most MOST_UNDERWAY of an operator.
-    """
-    found: dict[str, list[WorkProgress]] = {}
-    for report in reports:
-        for name, figures in report.figures.items():
-            if figures.underway:
-                found.setdefault(name, []).extend(figures.underway)
-    return {name: sorted(work, key=_how_far)[:MOST_UNDERWAY] for name, work in found.items()}
-
-
-def _how_far(work: WorkProgress) -> float:
-    return inf if work.fraction is None else work.fraction

@@ -11,8 +11,8 @@ from dagkit.engine.checkpoint.redistribute import State, redistribute_state, sta
 from dagkit.engine.program.program import Program
 from dagkit.engine.run.decide import Want, Wants
 from dagkit.engine.run.in_flight import InFlightWindow
-from dagkit.engine.run.run_context import RunContext
 from dagkit.engine.run.run_part import EndedWindow, RunPart, Saved
+from dagkit.engine.run.run_state import RunState
 from dagkit.engine.worker.finalizers import call_back
 from dagkit.engine.worker.instances import live, saved
 from dagkit.engine.worker.outbox import Sent
@@ -22,7 +22,7 @@ from dagkit.engine.worker.protocol import Answer
 class OperatorState(RunPart):
     """What operators on the workers have after the last committed window."""
 
-    def __init__(self, run: RunContext) -> None:
+    def __init__(self, run: RunState) -> None:
         self._run = run
         self.state, self._held = self.carried(run.program)
         self._beat: datetime | None = None

@@ -40,8 +40,8 @@ from dagkit.engine.program.program import Program
 from dagkit.engine.receipts.receipt import write_receipts
 from dagkit.engine.run.decide import Action, Finish, Want, Wants
 from dagkit.engine.run.in_flight import InFlightWindow
-from dagkit.engine.run.run_context import RunContext
 from dagkit.engine.run.run_part import EndedWindow, RunPart, Saved
+from dagkit.engine.run.run_state import RunState
 from dagkit.engine.run.setting_aside import Aside
 from dagkit.engine.work.waiting import Waiting
 from dagkit.engine.worker.instances import incomplete_keys
@@ -54,7 +54,7 @@ _logger = logging.getLogger(__name__)
 class Outputs(RunPart):
     """The staged and committed files of a run, and what waits for external systems."""
 
-    def __init__(self, run: RunContext, aside: Aside) -> None:
+    def __init__(self, run: RunState, aside: Aside) -> None:
         self._run = run
         self._aside = aside
         self._deliveries = Deliveries(run.journal.chain.dataset_id, run.settings.application_path, run.clock)

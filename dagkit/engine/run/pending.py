@@ -3,23 +3,24 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 
 from dagkit.api.running import Until
 from dagkit.engine.address import Address
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.checkpoint.work_records import unreported, waiting_after, work_by_slot
+from dagkit.engine.checkpoint.work_records import unreported, work_by_slot
 from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.run.decide import Want, Wants
 from dagkit.engine.run.handovers import settle_handovers
 from dagkit.engine.run.in_flight import UNSCHEDULED, InFlightWindow
-from dagkit.engine.run.run_context import RunContext
 from dagkit.engine.run.run_part import EndedWindow, RunPart, Saved
+from dagkit.engine.run.run_state import RunState
 from dagkit.engine.work.drain_policy import DrainPolicy, next_due, renewed
-from dagkit.engine.work.item import Number, WorkItem
+from dagkit.engine.work.item import ItemKey, Number, WorkItem
 from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.work.schedule import Scheduler, WindowSchedule
 from dagkit.engine.work.split import all_in
-from dagkit.engine.work.waiting import Waiting
+from dagkit.engine.work.waiting import LaneView, Stretch, Waiting
 from dagkit.engine.work.window_size import WindowSizer
 from dagkit.engine.worker.protocol import Answer, Report, WindowTask
 from dagkit.scaling.policy import LONGEST_MILLIS
@@ -28,7 +29,7 @@ from dagkit.scaling.policy import LONGEST_MILLIS
 class PendingWork(RunPart):
     """The queue of one run, and its scheduler."""
 
-    def __init__(self, run: RunContext) -> None:
+    def __init__(self, run: RunState) -> None:
         self._run = run
         self.queue = WorkQueue.of(renewed(run.checkpoint.queue))
         self._later = DrainPolicy(run.settings.until)
@@ -137,8 +138,7 @@ class PendingWork(RunPart):
         """Settle handovers, and note when deferred work is due. Raise WindowLost unless all work is accounted for."""
         schedule = window.schedule
         if answer.has_handovers:
-            after = settle_handovers(window.window_id, schedule.allocation, answer)
-            answer, schedule = after.answer, replace(schedule, allocation=after.allocation, handed=after.splits)
+            schedule, answer = settle_handovers(window.window_id, schedule, answer)
         lacking = unreported(all_in(schedule.allocation), answer.reports)
         if lacking:
             raise WindowLost(f"window {window.window_id} lacks a part of its report: {lacking}")
@@ -155,8 +155,7 @@ class PendingWork(RunPart):
         self._over(window, answer, None)
 
     def after(self, ended: EndedWindow, saved: Saved) -> Saved:
-        younger = [window.consumed for window in self._run.in_flight]
-        return {"queue": waiting_after(ended.answer.left, self.all(), younger)}
+        return {"queue": waiting_after(ended.answer.left, self.all(), list(self._run.in_flight))}
 
     def committed(self, ended: EndedWindow, checkpoint: Checkpoint) -> None:
         took = (self._run.now() - ended.window.began).total_seconds() * 1000
@@ -166,6 +165,35 @@ class PendingWork(RunPart):
         """Return the rest of an ended window to the queue."""
         self._scheduler.over(window.schedule, answer.results, whole_millis)
         self._truncate()
+
+
+def waiting_after(left: Iterable[WorkItem], queue: Waiting, younger: Sequence[InFlightWindow]) -> Waiting:
+    """Return the work that waits after a window: what it left, the queue, and the work of younger windows in flight.
+
+    It contains none of the work that only younger windows discovered.
+    """
+    unknown: dict[ItemKey, list[WorkItem]] = {}
+    for item in chain.from_iterable(window.arrived.work for window in younger):
+        unknown.setdefault(item.key, []).append(item)
+
+    def known(items: Iterable[WorkItem]) -> tuple[WorkItem, ...]:
+        return tuple(item for item in items if not _lies_in(item, unknown.get(item.key, ())))
+
+    in_flight = chain.from_iterable(window.work for window in younger)
+    parts: dict[str, Stretch] = {"window": known(chain(left, in_flight))}
+    for name, part in queue.parts.items():
+        if not isinstance(part, LaneView) or not unknown:
+            parts[name] = part if isinstance(part, LaneView) else known(part)
+            continue
+        place = younger[0].arrived.places.get(name, part.start)
+        parts[name] = part.until(place)
+        parts[f"{name} later"] = known(part.since(place))
+    return Waiting(parts)
+
+
+def _lies_in(item: WorkItem, given: Iterable[WorkItem]) -> bool:
+    """Whether an item is one of these, or a part of one."""
+    return any(other.start <= item.start and item.end <= other.end for other in given)
 
 
 def _with_due_times(answer: Answer, now: datetime) -> Answer:

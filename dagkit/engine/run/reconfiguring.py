@@ -27,8 +27,8 @@ from dagkit.engine.run.discover import DriverInputs
 from dagkit.engine.run.in_flight import InFlightWindow
 from dagkit.engine.run.operator_state import OperatorState
 from dagkit.engine.run.pending import PendingWork
-from dagkit.engine.run.run_context import RunContext
 from dagkit.engine.run.run_part import EndedWindow, RunPart, Saved
+from dagkit.engine.run.run_state import RunState
 from dagkit.engine.run.taps import Taps
 from dagkit.engine.work.split import BacklogCount, split_at_the_end
 from dagkit.engine.worker.protocol import Answer
@@ -43,11 +43,11 @@ class Reconfiguration(RunPart):
 
     def __init__(
         self,
-        run: RunContext,
+        run: RunState,
         inbox: RequestInbox,
-        *,
         taps: Taps,
         inputs: DriverInputs,
+        *,
         queue: PendingWork,
         operators: OperatorState,
     ) -> None:
@@ -57,7 +57,7 @@ class Reconfiguration(RunPart):
         self._inputs = inputs
         self._queue = queue
         self._operators = operators
-        self._listeners = StatsListeners(run.plan, run.now())
+        self._listeners = StatsListeners(run.plan, run.launched)
         self._pending: list[PendingChange] = []
         self._waiting: list[Forgetting] = []
         """Requests that wait until no input operator scans beside the loop."""

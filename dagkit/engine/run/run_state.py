@@ -1,89 +1,62 @@
-"""A run: what its parts share, and the list of its parts."""
+"""What the parts of a run share: its settings, its services, its last checkpoint and its plan."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
-from dagkit.clock import Timer
+from dagkit.api.running import Until
+from dagkit.clock import SystemClock, Timer
 from dagkit.compiler import Compilation
-from dagkit.engine.changes.requests import RequestInbox
-from dagkit.engine.checkpoint.redistribute import State
-from dagkit.engine.points import Probe
+from dagkit.engine.changes.running_plan import RunningPlan
+from dagkit.engine.checkpoint.compatibility import refuse_renamed, refuse_stranded
+from dagkit.engine.checkpoint.journal import Journal
+from dagkit.engine.masking import Masking
+from dagkit.engine.points import Point, Probe
+from dagkit.engine.program.program import Program
 from dagkit.engine.reports.run_events import Observer
-from dagkit.engine.run.accounts import Accounts
-from dagkit.engine.run.discover import DriverInputs
-from dagkit.engine.run.operator_state import OperatorState
-from dagkit.engine.run.outputs import Outputs
-from dagkit.engine.run.pending import PendingWork
-from dagkit.engine.run.publishing import Publishing
-from dagkit.engine.run.reconfiguring import Reconfiguration
-from dagkit.engine.run.run_context import RunContext, RunSettings
-from dagkit.engine.run.run_part import RunPart
-from dagkit.engine.run.searching import RecordSearch
-from dagkit.engine.run.setting_aside import Aside
-from dagkit.engine.run.taps import Taps
-from dagkit.engine.run.watermarks import Watermarks
-from dagkit.engine.run.work_requests import WorkRequests
+from dagkit.engine.run.in_flight import InFlightWindows
+from dagkit.engine.run.notify import EventPublisher
+from dagkit.engine.work.summary import ProgramSummary
 from dagkit.engine.worker.protocol import Backend
 from dagkit.ledger import Ledger
 
 
 @dataclass(frozen=True)
-class RunParts:
-    """The parts of a run, in the order in which they take part in a window."""
+class RunSettings:
+    """The settings of one launch."""
 
-    taps: Taps
-    """First: it shows what inputs give to the window."""
-    inputs: DriverInputs
-    requests: WorkRequests
-    search: RecordSearch
-    queue: PendingWork
-    aside: Aside
-    operators: OperatorState
-    outputs: Outputs
-    accounts: Accounts
-    watermarks: Watermarks
-    changes: Reconfiguration
-    publishing: Publishing
-    """Last: observers learn what the other parts have done."""
-
-    def __iter__(self) -> Iterator[RunPart]:
-        return (getattr(self, part.name) for part in fields(self))
-
-    @property
-    def waiting(self) -> int:
-        """How many items of work and of discoveries wait."""
-        return len(self.queue.queue) + sum(len(discovery.emitted) for discovery in self.inputs.found)
-
-    @classmethod
-    def of(cls, run: RunContext, ledger: Ledger) -> "RunParts":
-        """Restore the parts from the last checkpoint. Raise if the plan cannot take what it holds."""
-        operators = OperatorState(run)
-        queue = PendingWork(run)
-        inputs = DriverInputs(run, queue)
-        inbox = RequestInbox(ledger.store, run.clock.now, run.checkpoint.answered)
-        taps = Taps(run, inbox, inputs)
-        changes = Reconfiguration(run, inbox, taps=taps, inputs=inputs, queue=queue, operators=operators)
-        aside = Aside(run, queue, changes)
-        search = RecordSearch(run, ledger.store, queue, aside)
-        outputs = Outputs(run, aside)
-        return cls(
-            taps,
-            inputs,
-            WorkRequests(run, queue, changes, aside, search),
-            search,
-            queue,
-            aside,
-            operators,
-            outputs,
-            Accounts(aside),
-            Watermarks(run, inputs, queue, operators),
-            changes,
-            Publishing(run, inputs, queue, outputs),
-        )
+    application_path: str
+    until: Until = Until.STOPPED
+    windows: int | None = None
+    """The highest number of windows to run; None: no limit."""
+    overlap: int = 2
+    """The highest number of windows in flight."""
+    durable: bool = True
+    """Whether a commit survives a power loss as well as a crash."""
+    home: str = ""
+    """The folder that relative paths of operators start from."""
+    runs_in_driver: bool = True
+    """Whether windows run in this process, so that a record can end it."""
 
 
-class RunState(RunContext):
-    """The state of one run: the last checkpoint, and its parts."""
+class Woken(threading.Event):
+    """An event that a signal handler may set, even while the interrupted thread holds the lock of this event."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._cond = threading.Condition(threading.RLock())
+        self.is_to_stop = False
+        """Whether a user has asked that the run stops."""
+
+    def stop(self) -> None:
+        """Ask the run to stop; callable from any thread and from a signal handler."""
+        self.is_to_stop = True
+        self.set()
+
+
+class RunState:
+    """What the parts of one run share."""
 
     def __init__(
         self,
@@ -98,20 +71,50 @@ class RunState(RunContext):
         observers: Sequence[Observer] = (),
         probe: Probe | None = None,
     ) -> None:
-        super().__init__(
-            compilation,
-            backend,
-            ledger,
-            settings,
-            fingerprint=fingerprint,
-            version=version,
-            clock=clock,
-            observers=observers,
-            probe=probe,
-        )
-        self.parts = RunParts.of(self, ledger)
+        """Read the ledger. Raise if the application has no receiver for what its checkpoint holds."""
+        self.backend = backend
+        self.settings = settings
+        self.clock = clock or SystemClock()
+        self.launched = self.now()
+        self.publisher = EventPublisher(observers, compilation.graph)
+        self.probe = probe or _not_probed
+        self.woken = Woken()
+        self.masking = Masking.of(lambda: self.program)
+        self.plan = RunningPlan.of(compilation)
+        """The plan that runs now."""
+        self.journal = Journal(ledger, self.program, fingerprint, version)
+        self.checkpoint = self.journal.checkpoint().for_launch(self.now())
+        """The checkpoint of the last committed window."""
+        if self.checkpoint.partitions or self.checkpoint.altered:
+            self.plan = RunningPlan.resumed(compilation, self.checkpoint)
+            backend.load(self.plan.compilation)
+        promised = self.journal.promised()
+        refuse_stranded(self.program, self.checkpoint, promised[0].deal if promised else ())
+        refuse_renamed(self.program, self.checkpoint.state)
+        self.in_flight = InFlightWindows(backend, settings.overlap, self.woken.set, promised)
 
     @property
-    def state(self) -> State:
-        """The state of all operators after the last committed window."""
-        return self.parts.operators.state
+    def program(self) -> Program:
+        """The program that runs now."""
+        return self.plan.program
+
+    @property
+    def summary(self) -> ProgramSummary:
+        return self.plan.summary
+
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    @property
+    def window(self) -> int:
+        """The number of the last committed window."""
+        return self.checkpoint.window
+
+    @property
+    def next_window(self) -> int:
+        """The number of the next window to start."""
+        return self.window + len(self.in_flight) + 1
+
+
+def _not_probed(point: Point, window_id: int) -> None:
+    """Do nothing: the default probe."""

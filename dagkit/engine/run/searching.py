@@ -15,26 +15,25 @@ from dagkit.engine.run.decide import Want, Wants
 from dagkit.engine.run.in_flight import InFlightWindow
 from dagkit.engine.run.launch_marker import LaunchMarker
 from dagkit.engine.run.pending import PendingWork
-from dagkit.engine.run.run_context import RunContext
 from dagkit.engine.run.run_part import EndedWindow, RunPart, Saved
+from dagkit.engine.run.run_state import RunState
 from dagkit.engine.run.setting_aside import Aside
 from dagkit.engine.work.cost import CostEstimate
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.schedule import WindowSchedule
 from dagkit.engine.worker.protocol import Answer, Leaving, WindowTask
 from dagkit.errors import DagkitError
-from dagkit.ledger.stores import Store
 from dagkit.scaling.policy import LONGEST_MILLIS
 
 
 class RecordSearch(RunPart):
     """The next attempt at a window that failed, and the search for the record that ends its worker."""
 
-    def __init__(self, run: RunContext, store: Store, queue: PendingWork, aside: Aside) -> None:
+    def __init__(self, run: RunState, queue: PendingWork, aside: Aside) -> None:
         self._run = run
         self._queue = queue
         self._aside = aside
-        self._marker = LaunchMarker(store)
+        self._marker = LaunchMarker(run.journal.store)
         self.search = run.checkpoint.search
         self._next: Search | None = None
         """The search after the window that is committed now."""

@@ -15,8 +15,8 @@ from dagkit.engine.failures import OperatorFailed, Spot, WindowLost, spot_of
 from dagkit.engine.run.in_flight import InFlightWindow
 from dagkit.engine.run.pending import PendingWork
 from dagkit.engine.run.reconfiguring import Reconfiguration
-from dagkit.engine.run.run_context import RunContext
 from dagkit.engine.run.run_part import EndedWindow, RunPart, Saved
+from dagkit.engine.run.run_state import RunState
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.protocol import Answer, Leaving
 
@@ -29,7 +29,7 @@ _logger = logging.getLogger(__name__)
 class Aside(RunPart):
     """The work that is set aside, and the decisions on work since the last commit."""
 
-    def __init__(self, run: RunContext, queue: PendingWork, changes: Reconfiguration) -> None:
+    def __init__(self, run: RunState, queue: PendingWork, changes: Reconfiguration) -> None:
         self._run = run
         self._queue = queue
         self._changes = changes

@@ -11,8 +11,8 @@ from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.discoveries import Discovery
 from dagkit.engine.run.discover import DriverInputs
 from dagkit.engine.run.in_flight import InFlightWindow
-from dagkit.engine.run.run_context import RunContext
 from dagkit.engine.run.run_part import EndedWindow, RunPart
+from dagkit.engine.run.run_state import RunState
 from dagkit.engine.worker.protocol import Sample, Tap
 from dagkit.engine.worker.tapped import Tapping
 from dagkit.errors import did_you_mean
@@ -27,7 +27,7 @@ LASTS = timedelta(minutes=1)
 class Taps(RunPart):
     """The requests that are not answered."""
 
-    def __init__(self, run: RunContext, inbox: RequestInbox, inputs: DriverInputs) -> None:
+    def __init__(self, run: RunState, inbox: RequestInbox, inputs: DriverInputs) -> None:
         self._run = run
         self._inbox = inbox
         self._inputs = inputs

@@ -11,15 +11,15 @@ from dagkit.engine.run.discover import DriverInputs
 from dagkit.engine.run.in_flight import InFlightWindow
 from dagkit.engine.run.operator_state import OperatorState
 from dagkit.engine.run.pending import PendingWork
-from dagkit.engine.run.run_context import RunContext
 from dagkit.engine.run.run_part import EndedWindow, RunPart, Saved
+from dagkit.engine.run.run_state import RunState
 from dagkit.engine.work.waiting import Waiting
 
 
 class Watermarks(RunPart):
     """The watermarks of all operators after the last committed window, which the checkpoint holds."""
 
-    def __init__(self, run: RunContext, inputs: DriverInputs, queue: PendingWork, operators: OperatorState) -> None:
+    def __init__(self, run: RunState, inputs: DriverInputs, queue: PendingWork, operators: OperatorState) -> None:
         self._run = run
         self._inputs = inputs
         self._queue = queue

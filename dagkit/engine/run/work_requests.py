@@ -12,8 +12,8 @@ from dagkit.engine.history.history import is_named
 from dagkit.engine.run.in_flight import InFlightWindow
 from dagkit.engine.run.pending import PendingWork
 from dagkit.engine.run.reconfiguring import Reconfiguration
-from dagkit.engine.run.run_context import RunContext
 from dagkit.engine.run.run_part import RunPart
+from dagkit.engine.run.run_state import RunState
 from dagkit.engine.run.searching import RecordSearch
 from dagkit.engine.run.setting_aside import Aside
 from dagkit.engine.work.item import PromisedItem, WindowPromise, WorkItem
@@ -25,7 +25,7 @@ class WorkRequests(RunPart):
     """Requests on work, which are performed when the next window starts; no other window is in flight."""
 
     def __init__(
-        self, run: RunContext, queue: PendingWork, changes: Reconfiguration, aside: Aside, search: RecordSearch
+        self, run: RunState, queue: PendingWork, changes: Reconfiguration, aside: Aside, search: RecordSearch
     ) -> None:
         self._run = run
         self._queue = queue

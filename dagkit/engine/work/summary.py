@@ -85,6 +85,10 @@ def in_one(program: Program, into: Address) -> bool:
 
     Writers that share their slots with the reader know the place of each piece in its file.
     """
+    # Behind an exchange, pieces would be ordered by window and slot: all lines of the block, in another order.
+    # Rejected: batches that carry their position in the block, since each small block would then need a batch of its
+    # own. The cost is a slow block that keeps one slot busy while others are idle; `OutputFiles(..., of_blocks=False)`
+    # avoids it.
     reader = into.operator
     elsewhere = [
         name for name in program.after(reader) if program.stage_of[name].level != program.stage_of[reader].level

@@ -22,6 +22,10 @@ from dagkit.engine.address import Address
 from dagkit.engine.differences import NEW, PIECES, Change, Piece, difference, joined_pieces
 from dagkit.engine.work.item import WorkItem
 
+# With 100,000 waiting blocks, comparing and recording all of them took each window 1.3 s and 5 MB. Unpacking takes 3 µs
+# for each block, when its turn comes. The record of a window lists up to a thousand waiting elements and sums up more,
+# which no cut changes, so `verify` still notices a lost position in the same window. Rejected: recording the ranges as
+# differences, which names the position at once and needs two forms of each entry.
 PACKED = 1024
 """How many items are packed together."""
 

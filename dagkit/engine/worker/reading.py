@@ -240,6 +240,9 @@ class Reading:
 
     def _made_whole(self, each: WorkItem, in_hand: WorkInHand) -> Iterator[Any] | None:
         """What the operator makes of a small element without claims; None if its work is to be claimed."""
+        # Of the 0.27 ms for a file of 1 KiB, opening it twice and claiming its first 16 lines were most. With this,
+        # 20,000 such files take 0.51 to 0.61 of the workers' time. A window waits for no longer than for a claim, 5 ms.
+        # Rejected: many files in one batch, which has no one element that a failure could name.
         if each.element_id is None or each.restriction is not None or not in_hand.is_quick(each):
             return None
         in_hand.begin(each, self.element, None)

@@ -14,6 +14,8 @@ from dagkit.ledger.stores.store import KeyMissing, KeyTaken, Store, refused
 
 Shelf = Literal["data", "checkpoints"]
 
+# As files of their own, a slice and a checkpoint would be two more files and syncs for each window, and a crash between
+# them and the block would leave orphans. The cost is a second place in which readers look.
 INLINE_LIMIT = 4096
 """The most bytes of text that are stored inside the record: a window and its state then cost one durable write."""
 

@@ -182,7 +182,7 @@ class Log:
 
     @property
     def hint_keys(self) -> tuple[str, str]:
-        """The key of the hint, and the key that was used before decision 0105."""
+        """The key of the hint, and the one of earlier releases, in the chain's own folder."""
         return f"{HEADS}/{self.folder.rpartition('/')[2]}", f"{self.folder}/refs/head"
 
     def loose(self) -> list[int]:

@@ -109,6 +109,8 @@ def offsets_come_with_their_block(at: Proposal) -> Iterator[Fault]:
 
 def consumed_blocks_exist_and_end_there(at: Proposal) -> Iterator[Fault]:
     """`newOffset` is the last offset at `newBlockHash`: windows consume whole blocks, and checkpoints hold the rest."""
+    # The fabric has no form for an offset within a block, and does not check this. A window that leaves half of its
+    # blocks for later has them in its checkpoint, so old checkpoints are part of the proof, which `gc` never deletes.
     for given in _inputs(at):
         if given.new_block_hash is None or not at.witness.knows_input(given.dataset_id):
             continue

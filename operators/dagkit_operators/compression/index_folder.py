@@ -25,6 +25,8 @@ SHORTEST = 1 << 20
 """A file of fewer bytes gets no index: to read it takes a moment."""
 SAMPLE = 4 << 10
 """Bytes at the beginning, in the middle and at the end of a file that distinguish it from others."""
+# Which indexes are still needed cannot be known: one is found by content, under any name, even a year later. A command
+# that deletes them would have to guess. Here the time of change of an index is its last use, which readers set.
 MOST_BYTES = 256 << 20
 """Bytes of all indexes: enough for 500 GiB of content. Beyond them, those that were not used longest are deleted."""
 REMEMBERED = 16

@@ -25,6 +25,7 @@ from dagkit_operators.contexts.lines import CHUNK_SIZE, filled
 from dagkit_operators.contexts.trackers import BetweenRecordsTracker, RefusingTracker
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.payloads import Record, Rejected
+from dagkit_operators.values.ignored_fields import Ignored
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Tracker = RestrictionTracker[OffsetRange, int]
+# Malhar never splits a block that is being read, so its contexts say nothing about splits. A context that cannot find
+# the next record from any position claims the last byte of each, so that all that is unclaimed begins with a record.
+# Rejected: reading such a block again from its start, once for each window that it spans. `apex_compat` does not choose
+# a context: it belongs to scaling already, and changed records would surprise those who set it.
 Splits = Literal["anywhere", "between records", "never"]
 
 
@@ -55,15 +60,6 @@ class Broken(NamedTuple):
     rejected: Rejected
     failure: RunFailure
     """What the reader raises if its output `rejected` is not connected."""
-
-
-class Ignored(NamedTuple):
-    """Fields of records that were not read, since the type of the records does not name them."""
-
-    values: int
-    """How many values they had in the records; a null is none."""
-    names: Sequence[str]
-    """Some of the fields."""
 
 
 class ReaderContext(_Of[T], BaseModel, ABC):

@@ -16,9 +16,10 @@ class BadFile(RunFailure):
 def is_bad_file(error: Exception) -> bool:
     """Whether a file is the cause of an error, and not its filesystem or a connection to it."""
     if isinstance(error, InputUnreadable):
-        return error.__cause__ is None or _is_of_file(error.__cause__)
+        return error.__cause__ is None or is_of_file(error.__cause__)
     return isinstance(error, BadFile)
 
 
-def _is_of_file(error: BaseException) -> bool:
+def is_of_file(error: BaseException) -> bool:
+    """Whether an error of the system concerns one file or folder."""
     return isinstance(error, _OF_FILES) or (isinstance(error, OSError) and error.errno in _NUMBERS_OF_FILES)

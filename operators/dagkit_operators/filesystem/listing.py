@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 from dagkit.errors import printable
 from dagkit.urls import as_text, below, is_url, local_path, resolved, without_links
 from dagkit_operators.filesystem.access import DANGLING, Found, leads_nowhere, millis_of, special_kind
+from dagkit_operators.filesystem.bad_files import is_of_file
 from dagkit_operators.filesystem.object_store import VersionsUnknown, has_versions, log_unknown, versioned_below
 
+LeaveOut = Callable[[str, OSError], Any]
 UNFINISHED = (".tmp", "._COPYING_")
 """How the names of unfinished files end."""
 TICK_NANOS = 2_000_000_000
@@ -81,6 +83,7 @@ def files_below(
     memory: FolderMemory | None = None,
     unreadable: Callable[[str, str], Any] | None = None,
     is_known: Callable[[os.stat_result], bool] | None = None,
+    leave_out: LeaveOut | None = None,
 ) -> Iterator[Found]:
     """The files in a folder, with `recursive` also in its subfolders, whose path relative to the folder is `wanted`.
 
@@ -88,6 +91,7 @@ def files_below(
     `directories`, the subfolders are yielded too, and the folder itself if it is empty. `unreadable` is called with the
     path and the kind of each wanted FIFO, device, socket or dangling link; by default, it is logged once. Local folders
     that `memory` knows unchanged are not listed. Local files for whose status `is_known` holds are left out.
+    `leave_out` is called with each local folder that cannot be read, and the error; without it, the error is raised.
     """
     if is_url(folder):
         for below_it, found in _remote_files(folder, recursive=recursive):
@@ -95,7 +99,7 @@ def files_below(
                 yield found
         return
     skip = unreadable or _log_skipped
-    walk = _Walk(local_path(folder), recursive, wanted, skip_unfinished, directories, memory, skip, is_known)
+    walk = _Walk(local_path(folder), recursive, wanted, skip_unfinished, directories, memory, skip, is_known, leave_out)
     yield from walk.files()
 
 
@@ -132,6 +136,7 @@ class _Walk:
     skip: Callable[[str, str], Any]
     """Called with the path and the kind of what cannot be read."""
     is_known: Callable[[os.stat_result], bool] | None = None
+    leave_out: LeaveOut | None = None
     _entered: set[tuple[int, int]] = field(default_factory=set)
     _linked: list[str] = field(default_factory=list)
     """Links to folders that are still to be followed."""
@@ -140,15 +145,26 @@ class _Walk:
         folders = [self.root]
         while folders or self._linked:
             folder = folders.pop() if folders else self._linked.pop()
-            status = self._enter(folder)
-            if status is None:
-                continue
-            inner = None if self.memory is None else self.memory.unchanged(folder, status.st_mtime_ns)
-            if inner is None:
-                yield from self._list(folder, status, folders)
+            try:
+                found = self._files_in(folder, folders)
+            except OSError as error:
+                if self.leave_out is None or not is_of_file(error):
+                    raise
+                self.leave_out(folder, error)
             else:
-                for path in inner:
-                    (self._linked if Path(path).is_symlink() else folders).append(path)
+                yield from found
+
+    def _files_in(self, folder: str, folders: list[str]) -> list[Found]:
+        """The wanted files of one folder, unless it was entered before; its subfolders are added to `folders`."""
+        status = self._enter(folder)
+        if status is None:
+            return []
+        inner = None if self.memory is None else self.memory.unchanged(folder, status.st_mtime_ns)
+        if inner is None:
+            return self._list(folder, status, folders)
+        for path in inner:
+            (self._linked if Path(path).is_symlink() else folders).append(path)
+        return []
 
     def _enter(self, folder: str) -> os.stat_result | None:
         """The status of a folder; None if it is no folder, is gone, or was entered before."""
@@ -163,6 +179,15 @@ class _Walk:
         self._entered.add((status.st_dev, status.st_ino))
         return status
 
+    def _is_folder(self, start: str, entry: os.DirEntry[str]) -> bool:
+        try:
+            return entry.is_dir()
+        except OSError as error:
+            error.filename = start + entry.name
+            if leads_nowhere(error) or (self.leave_out is not None and _is_bad_link(entry, error)):
+                return False
+            raise
+
     def _list(self, folder: str, status: os.stat_result, folders: list[str]) -> list[Found]:
         """The wanted files of one folder; its subfolders are added to `folders`."""
         start = f"{folder.rstrip('/')}/"
@@ -171,19 +196,23 @@ class _Walk:
             skips = self.skip_unfinished and _has_unfinished(entries)
             if skips:
                 entries = [entry for entry in entries if not entry.name.startswith(".")]
-            inner = [entry for entry in entries if _is_folder(start, entry)]
+            inner = [entry for entry in entries if self._is_folder(start, entry)]
             if inner:
-                entries = [entry for entry in entries if not _is_folder(start, entry)]
+                entries = [entry for entry in entries if not self._is_folder(start, entry)]
                 inner = inner if self.recursive else []
             if skips:
                 entries = [entry for entry in entries if not entry.name.endswith(UNFINISHED)]
             if self.wanted is not None:
                 below_root = start[len(self.root) :].lstrip("/")
                 entries = [entry for entry in entries if self.wanted(below_root + entry.name)]
-            found = _files_of(start, entries, self.skip, self.is_known)
+            bad: dict[str, OSError] = {}
+            found = _files_of(start, entries, self.skip, self.is_known, bad if self.leave_out else None)
             for entry in inner:
                 (self._linked if entry.is_symlink() else folders).append(start + entry.name)
-        if self.memory is not None:
+        for path, error in bad.items():
+            assert self.leave_out is not None, "it is asked above"
+            self.leave_out(path, error)
+        if self.memory is not None and not bad:
             self.memory.note(folder, status.st_mtime_ns, len(found), [start + entry.name for entry in inner])
         if self.directories and (not everything or folder != self.root):
             found.append(Found(as_text(folder), 0, status.st_mtime_ns // 1_000_000, is_directory=True))
@@ -195,10 +224,11 @@ def _files_of(
     entries: list[os.DirEntry[str]],
     skip: Callable[[str, str], Any],
     is_known: Callable[[os.stat_result], bool] | None,
+    bad: dict[str, OSError] | None,
 ) -> list[Found]:
     """The regular files of these entries that are not known. `start` is the path of their folder, with a slash.
 
-    Others are passed to `skip`, and those that are gone are left out.
+    Others are passed to `skip`, and those that are gone are left out. Links that cannot be followed are added to `bad`.
     """
     found: list[Found] = []
     for entry in entries:
@@ -206,6 +236,9 @@ def _files_of(
             status = entry.stat()
         except OSError as error:
             error.filename = start + entry.name  # an entry of an open folder knows only its name
+            if bad is not None and _is_bad_link(entry, error):
+                bad[error.filename] = error
+                continue
             if not leads_nowhere(error):
                 raise
             if entry.is_symlink():
@@ -228,14 +261,9 @@ def _has_unfinished(entries: list[os.DirEntry[str]]) -> bool:
     return "/." in names or any(f"{end}/" in names for end in UNFINISHED)
 
 
-def _is_folder(start: str, entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError as error:
-        error.filename = start + entry.name
-        if leads_nowhere(error):
-            return False
-        raise
+def _is_bad_link(entry: os.DirEntry[str], error: OSError) -> bool:
+    """Whether an error is that of one link. One of another entry is that of its folder, and of all that is in it."""
+    return entry.is_symlink() and is_of_file(error) and not leads_nowhere(error)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from dagkit.errors import InputUnreadable
 from dagkit.patterns import is_whole
 from dagkit.urls import absolute, is_url, shown
 from dagkit_operators.filesystem.access import Found, looked_up, refuse_special
-from dagkit_operators.filesystem.listing import files_below, paths_below, unfinished
+from dagkit_operators.filesystem.listing import LeaveOut, files_below, paths_below, unfinished
 
 
 def missing(place: str, then: str) -> InputUnreadable:
@@ -33,12 +33,13 @@ def files_like(
     pattern: str,
     unreadable: Callable[[str, str], Any] | None = None,
     is_known: Callable[[os.stat_result], bool] | None = None,
+    leave_out: LeaveOut | None = None,
 ) -> Iterator[Found]:
     """The files that a pattern matches: the file of this name; all files in the folder of this name; else all matches.
 
     `*` and `?` match characters of one name, `**` also matches folders. In URLs `?` begins the options as usual. Below
     the part of the pattern without wildcards, hidden and unfinished files are skipped. See `files_below`
-    for `unreadable` and `is_known`, which is not asked about a file of this name.
+    for `unreadable`, `leave_out` and `is_known`, which is not asked about a file of this name.
     """
     place = absolute(pattern)
     refuse_special(place)
@@ -55,13 +56,17 @@ def files_like(
         skip_unfinished=True,
         unreadable=unreadable,
         is_known=is_known,
+        leave_out=leave_out,
     )
 
 
-def files_beside(pattern: str, unreadable: Callable[[str, str], Any]) -> Iterator[Found]:
+def files_beside(
+    pattern: str, unreadable: Callable[[str, str], Any], leave_out: LeaveOut | None = None
+) -> Iterator[Found]:
     """The files in the folders that a pattern searches, whether they match it or not. See `files_below`."""
     folder, likeness = _folder_and_likeness(absolute(pattern))
-    yield from files_below(folder, recursive=not likeness or "/" in likeness or "**" in likeness, unreadable=unreadable)
+    recursive = not likeness or "/" in likeness or "**" in likeness
+    yield from files_below(folder, recursive=recursive, unreadable=unreadable, leave_out=leave_out)
 
 
 def is_pattern(pattern: str) -> bool:

@@ -3,6 +3,9 @@
 from dagkit.urls import is_url, local_path
 from dagkit_operators.filesystem.access import Found, status_of
 
+# A file that is overwritten within the tick of its last change, with the same length, keeps its time, and the new
+# content would be lost. Git's index has the same problem and compares contents; a splitter has none to compare with, so
+# it leaves such a file pending. A file that is written every few milliseconds is not read until its writer pauses.
 TICK_MILLIS = 20
 """More than a tick of the clock by which a system sets the times of files: on Linux at most 10 ms."""
 COARSE_TICK_MILLIS = 2000

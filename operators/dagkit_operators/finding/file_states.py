@@ -6,8 +6,10 @@ from dataclasses import replace
 from dagkit.api.files import READ_BEFORE, FileState
 from dagkit.urls import absolute, as_text, plain
 from dagkit_operators.filesystem.access import Found, exists, looked_up, reading_from, unreadable_kind
-from dagkit_operators.filesystem.listing import files_below
+from dagkit_operators.filesystem.bad_files import is_of_file
+from dagkit_operators.filesystem.listing import LeaveOut, files_below
 from dagkit_operators.filesystem.renames import KnownInodes, inode_of
+from dagkit_operators.finding.bad_places import state_left_out
 from dagkit_operators.finding.completeness import IncompleteFiles
 from dagkit_operators.finding.contents import KnownContents
 from dagkit_operators.finding.scanner import DirectoryScanner
@@ -22,14 +24,19 @@ def states_of(
     *,
     now_millis: int,
     path: str | None,
+    leaves_out: bool,
 ) -> Iterator[FileState]:
-    """The states of all files in the scanned places, or of the one at a path. A file in two places is listed twice."""
+    """The states of all files in the scanned places, or of the one at a path. A file in two places is listed twice.
+
+    With `leaves_out`, what may not be read has a state, too; otherwise it raises InputUnreadable.
+    """
     paths: SeenPaths | None = None
     for place in map(absolute, scanner.files):
         unreadable: dict[str, str] = {}
+        left_out: dict[str, OSError] = {}
         root = plain(place)
         with reading_from(place):
-            for found in _there(place, path, unreadable):
+            for found in _there(place, path, unreadable, left_out.__setitem__ if leaves_out else None):
                 rule = scanner.rule_against(root, _below(root, found.path))
                 if rule:
                     yield FileState(found.path, "ignored", rule)
@@ -41,6 +48,7 @@ def states_of(
                     is_again = state.state == "new" and found.path in paths
                     yield replace(state, reason=READ_BEFORE) if is_again else state
         yield from map(ignored_kind, unreadable.items())
+        yield from map(state_left_out, left_out.items())
 
 
 def ignored_kind(unreadable: tuple[str, str]) -> FileState:
@@ -49,18 +57,24 @@ def ignored_kind(unreadable: tuple[str, str]) -> FileState:
     return FileState(as_text(path), "ignored", f"it is {kind}, and only regular files are read")
 
 
-def _there(place: str, path: str | None, unreadable: dict[str, str]) -> Iterator[Found]:
+def _there(place: str, path: str | None, unreadable: dict[str, str], leave_out: LeaveOut | None) -> Iterator[Found]:
     """The files at and below a place, or the one at a path if it is there. Adds the kinds of what cannot be read."""
     if path is not None and path != place and not _below(plain(place), path):
         return
     at = place if path is None else path
-    named, kind = looked_up(at), unreadable_kind(at)
+    try:
+        named, kind = looked_up(at), unreadable_kind(at)
+    except OSError as error:
+        if leave_out is None or not is_of_file(error):
+            raise
+        leave_out(at, error)
+        return
     if named is not None:
         yield named
     elif kind is not None:
         unreadable[at] = kind
     elif path is None and exists(place):
-        yield from files_below(place, recursive=True, unreadable=unreadable.__setitem__)
+        yield from files_below(place, recursive=True, unreadable=unreadable.__setitem__, leave_out=leave_out)
 
 
 def _below(root: str, path: str) -> str:

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache, partial
 from itertools import chain
@@ -13,13 +14,16 @@ from pydantic import NonNegativeInt, PrivateAttr
 from dagkit import Context, InputPort, OutputPort, SplittableOperator, State, auto_metric
 from dagkit.api.files import READ_BEFORE, FileState
 from dagkit.ranges import NEXT_LAUNCH, OFFSET_INFINITY, OffsetRange, RestrictionTracker
-from dagkit.urls import absolute, shown
+from dagkit.urls import absolute, is_url, shown
 from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.compression.opening import content_length_of, found_codec
 from dagkit_operators.filesystem.access import Found, exists, found_of, looked_up, reading_from
-from dagkit_operators.filesystem.identities import Identities
+from dagkit_operators.filesystem.bad_files import is_of_file
+from dagkit_operators.filesystem.identities import Identities, Recognised
+from dagkit_operators.filesystem.listing import LeaveOut
 from dagkit_operators.filesystem.path_patterns import files_beside, files_like, is_pattern, missing, would_match
 from dagkit_operators.filesystem.settled import settles_in_millis
+from dagkit_operators.finding.bad_places import OR_LEAVE, LeavesBadPlaces, state_left_out
 from dagkit_operators.finding.completeness import CompletenessRules, IncompleteFiles, Refused
 from dagkit_operators.finding.contents import AsksForReceipts, StillChanging, receipt_of, settled_hash
 from dagkit_operators.finding.file_states import ignored_kind
@@ -37,7 +41,11 @@ def _only(path: str | None, files: Iterator[Found]) -> Iterator[Found]:
     return (found for found in files if path in (None, found.path))
 
 
-class MatchFiles(AsksForReceipts, SplittableOperator[str]):
+# MatchFiles is not built on Watch, as in Beam. Watch knows an output by a digest of its key, and a file is recognised:
+# one may have several identities, which a scan replaces, and a scan also lists pending and quarantined files. A
+# restriction of Watch would carry all of this; what both share, deferring and watermarks of endless work, is in the
+# engine.
+class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
     """Finds the files that match patterns, and sends each once.
 
     Each launch scans a pattern once; with `continuously`, repeatedly. So a later launch sends new and changed files.
@@ -113,25 +121,43 @@ class MatchFiles(AsksForReceipts, SplittableOperator[str]):
         known = self._identities()
         incomplete = IncompleteFiles(self.completeness)
         incomplete.begin_scan()
-        matched, unreadable = set[str](), dict[str, str]()
-        for pattern in self.places(items):
-            for found in _only(path, files_like(absolute(pattern, self._home), unreadable.__setitem__)):
+        matched, unreadable, left_out = set[str](), dict[str, str](), dict[str, OSError]()
+        places = [(pattern, absolute(pattern, self._home)) for pattern in self.places(items)]
+        leave_out = None if self.leave_out is None else left_out.__setitem__
+        for _, place in places:
+            for found in _only(path, files_like(place, unreadable.__setitem__, leave_out=leave_out)):
                 if found.path not in matched:
                     matched.add(found.path)
-                    recognised = known.identify(found)
-                    if recognised.identity is None:
-                        yield FileState(found.path, "pending", "it is empty")
-                    elif recognised.was_known:
-                        yield FileState(found.path, "seen")
-                    else:
-                        new = FileState(found.path, "new", READ_BEFORE if recognised.was_other else "")
-                        yield incomplete.state_of(found, self._now_millis()) or new
-        for pattern in self.places(items):
-            for found in _only(path, files_beside(absolute(pattern, self._home), unreadable.__setitem__)):
+                    state = self._state_of(found, known, incomplete, leave_out)
+                    if state is not None:
+                        yield state
+        for pattern, place in places:
+            for found in _only(path, files_beside(place, unreadable.__setitem__, leave_out)):
                 if found.path not in matched:
                     matched.add(found.path)
                     yield FileState(found.path, "ignored", f"it does not match {pattern!r}, or is hidden or unfinished")
         yield from (state for state in map(ignored_kind, unreadable.items()) if path in (None, state.path))
+        for state in map(state_left_out, left_out.items()):
+            if path is None or path == state.path or path.startswith(f"{state.path}/"):
+                yield state if path is None else replace(state, path=path)
+
+    def _state_of(
+        self, found: Found, known: Identities, incomplete: IncompleteFiles, leave_out: LeaveOut | None
+    ) -> FileState | None:
+        """The state of a file that a pattern matches; None if it cannot be read and is left out."""
+        try:
+            recognised = known.identify(found)
+        except OSError as error:
+            if leave_out is None or not is_of_file(error):
+                raise
+            leave_out(found.path, error)
+            return None
+        if recognised.identity is None:
+            return FileState(found.path, "pending", "it is empty")
+        if recognised.was_known:
+            return FileState(found.path, "seen")
+        new = FileState(found.path, "new", READ_BEFORE if recognised.was_other else "")
+        return incomplete.state_of(found, self._now_millis()) or new
 
     def forget(self, path: str, request: str) -> str:  # noqa: ARG002 - its state is committed with the answer
         """Forget the file at a path, so that the next scan finds it; return why this is impossible, or ""."""
@@ -152,7 +178,8 @@ class MatchFiles(AsksForReceipts, SplittableOperator[str]):
     def process(self, element: str, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[FileInfo]:
         look = tracker.current_restriction().start
         place = absolute(element, self._home)
-        with reading_from(place, _THEN):
+        self._left_out.clear()
+        with reading_from(place, _THEN if is_url(place) else f"{OR_LEAVE}, {_THEN}"):
             found, refused, waits = self._new(element, place, first=look == 0)
         # a later scan without new files is not claimed but deferred, so that a run until idle can end
         if (found or refused or look == 0) and tracker.try_claim(look):
@@ -160,6 +187,9 @@ class MatchFiles(AsksForReceipts, SplittableOperator[str]):
                 file.log()
                 self.quarantined.emit(file.quarantined)
             yield from found
+        # Each launch scans each pattern, as FileSplitterInput does: scanned once for a ledger, a file that comes later
+        # would never be read. No launch waits for work until NEXT_LAUNCH, and a scan that finds nothing commits no
+        # window.
         again = self.continuously or waits
         tracker.defer_remainder(timedelta(milliseconds=self.interval_millis) if again else NEXT_LAUNCH)
 
@@ -167,7 +197,8 @@ class MatchFiles(AsksForReceipts, SplittableOperator[str]):
         """The files that were not known before, those that are to be quarantined, and whether others are pending."""
         known = self._identities()
         there = sorted(
-            files_like(place, is_known=known.is_unchanged), key=lambda file: (file.modified_millis, file.path)
+            files_like(place, is_known=known.is_unchanged, leave_out=self.leave_out),
+            key=lambda file: (file.modified_millis, file.path),
         )
         is_empty = not there and not known.unchanged
         if is_empty and first and not self.continuously and not is_pattern(pattern) and not exists(place):
@@ -179,7 +210,8 @@ class MatchFiles(AsksForReceipts, SplittableOperator[str]):
         incomplete = IncompleteFiles(self.completeness, self.refused, self.unchanged.get(pattern))
         incomplete.begin_scan()
         found = list(self._recognised(pattern, there, known, incomplete))
-        incomplete.forget_gone(KEPT_OF_GONE, partial(would_match, place))
+        if not self._left_out:
+            incomplete.forget_gone(KEPT_OF_GONE, partial(would_match, place))
         self._logged = incomplete.log(self._logged)
         refused = incomplete.take_refused()
         self.refused = incomplete.refused
@@ -197,13 +229,13 @@ class MatchFiles(AsksForReceipts, SplittableOperator[str]):
         """
         recorded = known.unchanged
         for listed in there:
-            recognised = known.identify(listed)
+            recognised, info = Recognised(None, was_known=False), None
+            with self.leaving_out(listed.path, _THEN):
+                recognised = known.identify(listed)
+                info = self._described(recognised, listed, incomplete)
             if recognised.identity is None:
                 continue
             if not recognised.was_known:
-                # it may have grown since it was listed, and what its identity covers is not sent again
-                opened = None if recognised.status is None else found_of(listed.path, recognised.status)
-                info = self._described(opened or listed, recognised.identity, incomplete)
                 if info is None:
                     recorded |= dict.fromkeys(recognised.earlier)
                     continue
@@ -218,12 +250,19 @@ class MatchFiles(AsksForReceipts, SplittableOperator[str]):
         if recorded.keys() == set(before):  # nothing changed
             return
         gone = known.gone(before)
-        kept = recorded if len(gone) > len(recorded) + KEPT_OF_GONE else recorded.keys() | gone
+        forgets = len(gone) > len(recorded) + KEPT_OF_GONE and not self._left_out  # what may not be read is not gone
+        kept = recorded if forgets else recorded.keys() | gone
         # what stays keeps its place, so that a checkpoint holds only what changed
         self.known[pattern] = list(dict.fromkeys([*(one for one in before if one in kept), *recorded]))
 
-    def _described(self, file: Found, identity: str, incomplete: IncompleteFiles) -> FileInfo | None:
-        """The description of a new file; None if it is left to a later scan."""
+    def _described(self, recognised: Recognised, listed: Found, incomplete: IncompleteFiles) -> FileInfo | None:
+        """The description of a file that was not known before; None if it was, or is left to a later scan."""
+        identity = recognised.identity
+        if identity is None or recognised.was_known:
+            return None
+        # it may have grown since it was listed, and what its identity covers is not sent again
+        opened = None if recognised.status is None else found_of(listed.path, recognised.status)
+        file = opened or listed
         if not list(incomplete.complete([file], self._now_millis())):
             return None
         receipt = None

@@ -11,8 +11,9 @@ from pydantic import Field, NonNegativeInt, field_validator
 from dagkit.patterns import HELP, is_whole, refusal
 from dagkit.urls import absolute, is_url, plain, shown
 from dagkit_operators.filesystem.access import Found, exists, looked_up, reading_from, refuse_special
-from dagkit_operators.filesystem.listing import FolderMemory, files_below, paths_below, unfinished
+from dagkit_operators.filesystem.listing import FolderMemory, LeaveOut, files_below, paths_below, unfinished
 from dagkit_operators.filesystem.path_patterns import missing
+from dagkit_operators.finding.bad_places import OR_LEAVE
 from dagkit_operators.finding.completeness import CompletenessRules
 
 _log = logging.getLogger(__name__)
@@ -78,16 +79,18 @@ class DirectoryScanner(CompletenessRules):
             raise ValueError(f"it is no regular expression: {why_not}; {HELP}")
         return pattern
 
-    def scan(self, *, once_there: bool = False, memory: FolderMemory | None = None) -> Iterator[Found]:
+    def scan(
+        self, *, once_there: bool = False, memory: FolderMemory | None = None, leave_out: LeaveOut | None = None
+    ) -> Iterator[Found]:
         """The files that exist now. Raise InputUnreadable if a named path is missing; with `once_there`, log it.
 
-        Local directories that `memory` knows unchanged are left out.
+        Local directories that `memory` knows unchanged are left out. See `files_below` for `leave_out`.
         """
         for root in map(absolute, self.files):
             skipped = 0 if memory is None else memory.files
             is_empty = True
-            with reading_from(root, _THEN):
-                for found in self._scan(root, once_there=once_there, memory=memory):
+            with reading_from(root, _THEN if is_url(root) else f"{OR_LEAVE}, {_THEN}"):
+                for found in self._scan(root, once_there=once_there, memory=memory, leave_out=leave_out):
                     is_empty = False
                     yield found
             if is_empty and not once_there and (memory is None or memory.files == skipped):
@@ -100,7 +103,9 @@ class DirectoryScanner(CompletenessRules):
                 return root.rpartition("/")[2] + path[len(root) :]
         return ""
 
-    def _scan(self, root: str, *, once_there: bool, memory: FolderMemory | None) -> Iterator[Found]:
+    def _scan(
+        self, root: str, *, once_there: bool, memory: FolderMemory | None, leave_out: LeaveOut | None
+    ) -> Iterator[Found]:
         refuse_special(root)
         named, path = looked_up(root), plain(root)
         if named is not None:
@@ -115,6 +120,7 @@ class DirectoryScanner(CompletenessRules):
                 skip_unfinished=self.skip_unfinished,
                 directories=self.directories,
                 memory=memory,
+                leave_out=leave_out,
             )
         elif once_there:
             _log.warning(_GONE, shown(root))

@@ -8,18 +8,20 @@ from concurrent.futures import Future
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import takewhile
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import Field, PrivateAttr
+from pydantic import BeforeValidator, Field, PrivateAttr
 
 from dagkit import Context, OutputPort, State, Until, auto_metric
 from dagkit.api.files import FileState
+from dagkit.names_of_apex import WINDOW_DATA_MANAGERS
 from dagkit.urls import absolute, plain, shown
 from dagkit_operators.filesystem.access import Found, looked_up
 from dagkit_operators.filesystem.events import FileEvents
 from dagkit_operators.filesystem.listing import FolderMemory
 from dagkit_operators.filesystem.renames import UNKNOWN, KnownInodes, inode_of
 from dagkit_operators.filesystem.settled import COARSE_TICK_MILLIS, settles_in_millis
+from dagkit_operators.finding.bad_places import LeavesBadPlaces
 from dagkit_operators.finding.completeness import CompletenessRules, IncompleteFiles, Refused
 from dagkit_operators.finding.contents import AsksForReceipts, Hashes, KnownContents, receipt_of
 from dagkit_operators.finding.file_states import states_of
@@ -63,7 +65,13 @@ class _Scanned(NamedTuple):
     """The files that contradict what is stated beside them."""
 
 
-class FileSplitterInput(AsksForReceipts, AbstractFileSplitter):
+def _manager(value: Any) -> Any:
+    """The value that stands for a class of Apex, such as `…WindowDataManager$NoopWindowDataManager`."""
+    simple = value.replace("$", ".").rpartition(".")[2] if isinstance(value, str) else ""
+    return WINDOW_DATA_MANAGERS.get(simple, value)
+
+
+class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
     """Finds new and changed files, and describes the blocks in which readers read them.
 
     Files are sent in the order of their last change, and by path if that is equal. Blocks are numbered from 0 across
@@ -86,7 +94,7 @@ class FileSplitterInput(AsksForReceipts, AbstractFileSplitter):
 
     scanner: DirectoryScanner = Field(default=...)
     """Where and how to scan for files."""
-    window_data_manager: Literal["ledger", "noop"] = "ledger"
+    window_data_manager: Annotated[Literal["ledger", "noop"], BeforeValidator(_manager)] = "ledger"
     """What later launches know of files. `ledger`: a file is read once, whatever happens. `noop`: a launch reads all
     files that are there when it begins, also those that were read before; its own windows still read each file once."""
 
@@ -165,8 +173,15 @@ class FileSplitterInput(AsksForReceipts, AbstractFileSplitter):
 
     def file_states(self, items: Sequence[object], path: str | None = None) -> Iterator[FileState]:  # noqa: ARG002
         """The files that exist in the scanned places, or only the one at a path."""
-        now_millis = self._now_millis()
-        return states_of(self.scanner, self._seen, self._contents, self._inodes, now_millis=now_millis, path=path)
+        return states_of(
+            self.scanner,
+            self._seen,
+            self._contents,
+            self._inodes,
+            now_millis=self._now_millis(),
+            path=path,
+            leaves_out=self.leave_out is not None,
+        )
 
     def forget(self, path: str, request: str) -> str:
         """Forget a file as it is now, so that the next scan finds it; return why this is impossible, or ""."""
@@ -196,7 +211,7 @@ class FileSplitterInput(AsksForReceipts, AbstractFileSplitter):
         """Remember the files that another program has read; return why this is impossible, or ""."""
         if self.window_data_manager == "noop":
             return "window_data_manager is 'noop', so each launch reads all files that are there"
-        for found in self.scanner.scan():
+        for found in self.scanner.scan(leave_out=self.leave_out):
             if not was_read(found.path, found.modified_millis) or self._seen.has(found):
                 continue
             self._seen.add(found)
@@ -332,11 +347,12 @@ class FileSplitterInput(AsksForReceipts, AbstractFileSplitter):
         self._contents.begin_scan()
         self._hashes.begin_scan()
         new, there = self._new_files()
-        self._incomplete.forget_gone(KEPT_OF_GONE)
+        if not self._left_out:
+            self._incomplete.forget_gone(KEPT_OF_GONE)
         self._logged = self._incomplete.log(self._logged)
         gone = self._seen.gone - self._memory.files
         changed = self._changed_among(new) if gone else []
-        if gone > there + KEPT_OF_GONE:
+        if gone > there + KEPT_OF_GONE and not self._left_out:  # what may not be read is not gone
             self._memory = FolderMemory()  # all folders must be listed to know which files are gone
             self._seen.look_at_each()
             new, there = self._new_files()
@@ -356,9 +372,12 @@ class FileSplitterInput(AsksForReceipts, AbstractFileSplitter):
         seen, memory, is_abandoned = self._seen, self._memory, self._abandoned.is_set
         seen.begin_scan()
         memory.begin()
+        self._left_out.clear()
         # If nothing was ever found, a missing path is more likely a typing error than a deleted file.
         there = self.scanner.scan(
-            once_there=self.next_block_id > 0, memory=memory if self.scanner.rescan == "folders" else None
+            once_there=self.next_block_id > 0,
+            memory=memory if self.scanner.rescan == "folders" else None,
+            leave_out=self.leave_out,
         )
         now_millis = self._now_millis()
         reads = self.scanner.skip_known_content or self.scanner.reads_content or self.receipts is not None

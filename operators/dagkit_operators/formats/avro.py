@@ -6,7 +6,7 @@ claimed as a whole; it belongs to the range in which it starts.
 """
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Generic
 
 from pydantic import PositiveInt
@@ -19,11 +19,11 @@ from dagkit_operators.contexts.reader_context import Broken, Tracker
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.filesystem.bad_files import BadFile
 from dagkit_operators.filesystem.snapshot import FileChanged
-from dagkit_operators.formats.record_types import checked_maker_of
 from dagkit_operators.formats.records_reader import RecordsReader, V
 from dagkit_operators.formats.selection import names_in, selected
 from dagkit_operators.formats.tabular import NUMBER, ColumnsMismatched, Made, TabularContext
 from dagkit_operators.payloads import Rejected
+from dagkit_operators.values.record_types import checked_maker_of
 
 _MAGIC = b"Obj\x01"
 """The beginning of a container file: its last byte is the version of the format, of which there is one."""
@@ -84,7 +84,7 @@ class AvroReaderContext(TabularContext):
     def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Made]:
         source = io.BufferedReader(_Raw(stream), self.chunk_size)
         try:
-            reading, marker = self._opened(source, block.path)
+            reading, marker, names = self._opened(source, block.path)
         except AvroBroken as fault:
             yield fault.broken
             tracker.try_claim(block.end)
@@ -104,6 +104,9 @@ class AvroReaderContext(TabularContext):
                 continue
             if self.selects:
                 yield from self._selected(records, block, place)
+                ignored = self.ignored_columns(len(records), names)
+                if ignored is not None:
+                    yield ignored
             elif records:
                 yield self.records(block, Listed(records, lambda: None, place))
             place = source.tell()
@@ -119,28 +122,37 @@ class AvroReaderContext(TabularContext):
         """Whether records have a type, or columns or rows are selected."""
         return bool(self.wanted) or self.where is not None
 
-    def _opened(self, source: "io.BufferedReader[_Raw]", path: str) -> tuple[Iterator[Any], bytes]:
-        """A reader of data blocks, of the needed columns only, and the file's marker."""
+    def _opened(self, source: "io.BufferedReader[_Raw]", path: str) -> tuple[Iterator[Any], bytes, Sequence[str]]:
+        """A reader of data blocks, of the needed columns only, the file's marker, and the columns of the file."""
         reading, marker = _headed(source, path)
-        return self._projected(source, reading, path) if self.selects else reading, marker
+        if not self.selects:
+            return reading, marker, ()
+        projected, names = self._projected(source, reading, path)
+        return projected, marker, names
 
-    def _projected(self, source: "io.BufferedReader[_Raw]", reading: Any, path: str) -> Iterator[Any]:
-        """A reader of data blocks that decodes only the columns that are needed. The source stays where it is."""
+    def _projected(
+        self, source: "io.BufferedReader[_Raw]", reading: Any, path: str
+    ) -> tuple[Iterator[Any], Sequence[str]]:
+        """A reader of data blocks that decodes only the columns that are needed, and the columns of the file.
+
+        The source stays where it is.
+        """
         import fastavro  # noqa: PLC0415 - loaded only when Avro is read
         from fastavro.schema import UnknownType  # noqa: PLC0415
 
         schema = reading.writer_schema
         if not isinstance(schema, dict) or schema.get("type") != "record":
             raise ColumnsMismatched(path, "its values are no records, so they have no columns")
-        names = self.needed([field["name"] for field in schema["fields"]], path)
-        kept = {**schema, "fields": [field for field in schema["fields"] if field["name"] in names]}
+        names = [field["name"] for field in schema["fields"]]
+        needed = self.needed(names, path)
+        kept = {**schema, "fields": [field for field in schema["fields"] if field["name"] in needed]}
         kept.pop("__fastavro_parsed__", None)
         place = source.tell()
         source.seek(0)
         try:
-            return iter(fastavro.block_reader(source, fastavro.parse_schema(kept)))
+            return iter(fastavro.block_reader(source, fastavro.parse_schema(kept))), names
         except UnknownType:  # a column that is left out defines a type that another one names
-            return iter(reading)
+            return iter(reading), names
         finally:
             source.seek(place)
 

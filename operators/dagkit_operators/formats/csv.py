@@ -19,9 +19,10 @@ from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.formats.line_format import LineFormat, RowRefused, one_batch
 from dagkit_operators.formats.parts import Part
 from dagkit_operators.formats.quoted import Marks, Quoted, RowStarts, remembered
-from dagkit_operators.formats.record_types import reason_of
 from dagkit_operators.formats.tabular import ColumnsMismatched
 from dagkit_operators.payloads import VALUE, Rejected
+from dagkit_operators.values.ignored_fields import Ignored
+from dagkit_operators.values.record_types import reason_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -171,7 +172,7 @@ class CsvContext(LineFormat):
         kinds = [(declared.get(name) or pa.string()) if name in needed else pa.null() for name in names]
         return pa.schema(list(zip(names, kinds, strict=True)))
 
-    def batch_of(self, part: Part, schema: "pa.Schema") -> "tuple[pa.RecordBatch, None]":
+    def batch_of(self, part: Part, schema: "pa.Schema") -> "tuple[pa.RecordBatch, Ignored | None]":
         import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
         import pyarrow.csv as pa_csv  # noqa: PLC0415
 
@@ -192,7 +193,7 @@ class CsvContext(LineFormat):
             table = pa_csv.read_csv(pa.BufferReader(content), reading, parsing, converting)
         except pa.ArrowException as fault:
             raise RowRefused(reason_of(fault).replace("Row #1: ", "")) from None
-        return self._with_nulls(one_batch(table, len(part))), None
+        return self._with_nulls(one_batch(table, len(part))), self.ignored_columns(len(part), schema.names)
 
     def _with_nulls(self, batch: "pa.RecordBatch") -> "pa.RecordBatch":
         """The rows with nulls in text columns whose fields may be None."""

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from pydantic import model_validator
 
 from dagkit import Block, Listed
-from dagkit_operators.contexts.reader_context import Ignored
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.formats.line_format import LineFormat, RowRefused, one_batch
 from dagkit_operators.formats.parts import Part
-from dagkit_operators.formats.record_types import names_read, reason_of
 from dagkit_operators.formats.tabular import Made, Places, as_text
-from dagkit_operators.native.json_members import columns_of, others_of
+from dagkit_operators.native.json_members import columns_of
 from dagkit_operators.payloads import Rejected
+from dagkit_operators.values.ignored_fields import Ignored, other_members
+from dagkit_operators.values.record_types import names_read, reason_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,8 +31,8 @@ class JsonLinesContext(LineFormat):
     """Reads JSON lines: one object a line, in UTF-8 unless `encoding` is set. Empty lines are skipped.
 
     With a `record_type` or `types`, many lines are parsed at once. Other fields of the objects are not read, and the
-    reader counts their values, unless `columns` selects the fields. Without types, or if a field has a type that Arrow
-    lacks, each line is parsed by Python.
+    reader counts their values, unless `columns` or `record_type` leaves them out. Without types, or if a field has a
+    type that Arrow lacks, each line is parsed by Python.
     """
 
     @model_validator(mode="after")
@@ -65,7 +65,7 @@ class JsonLinesContext(LineFormat):
         read = columns_of(part.data, len(part), schema)
         if read is not None:
             batch, others = read
-            return one_batch(pa.Table.from_batches([batch]), len(part)), self._ignored(*others)
+            return one_batch(pa.Table.from_batches([batch]), len(part)), self.ignored(*others)
         if not _are_objects(part):
             raise NotObjects("the line is not a JSON object")
         options = pa_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
@@ -78,19 +78,9 @@ class JsonLinesContext(LineFormat):
 
     def _others(self, part: Part, schema: "pa.Schema") -> Ignored | None:
         """The fields of objects that Arrow has parsed, other than those of a schema."""
-        if self.columns:
+        if self.leaves_others:
             return None
-        others = others_of(part.data, schema.names)
-        if others is not None:
-            return self._ignored(*others)
-        known = set(schema.names)
-        members = [member for line in part for member in json.loads(line, object_pairs_hook=list)]
-        names = [name for name, member in members if name not in known and member is not None]
-        return self._ignored(len(names), names)
-
-    def _ignored(self, values: int, names: Sequence[str]) -> Ignored | None:
-        """Fields that were not read, unless `columns` says that no other ones are to be read."""
-        return Ignored(values, [*dict.fromkeys(names)]) if values and not self.columns else None
+        return self.ignored(*other_members(part.data, lambda: part, {*schema.names}))
 
     def parsed(self, block: Block, part: Part, schema: "pa.Schema") -> Iterator[Made]:
         if not len(schema):
@@ -130,7 +120,7 @@ class JsonLinesContext(LineFormat):
                     others += [name for name in whole.keys() - known if whole[name] is not None]
         if records:
             yield self.records(block, Listed(records, lambda: places))
-        ignored = self._ignored(len(others), sorted(others))
+        ignored = self.ignored(len(others), sorted({*others}))
         if ignored is not None:
             yield ignored
 

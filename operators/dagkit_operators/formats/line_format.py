@@ -10,12 +10,13 @@ from dagkit import Block
 from dagkit_operators.contexts.encodings import UTF_8, encoding_of
 from dagkit_operators.contexts.line_contexts import ReadAheadLineReaderContext
 from dagkit_operators.contexts.lines import LONGEST_LINE
-from dagkit_operators.contexts.reader_context import Ignored, Tracker
+from dagkit_operators.contexts.reader_context import Tracker
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.formats.parts import Part
-from dagkit_operators.formats.record_types import reason_of
 from dagkit_operators.formats.tabular import Made, Places, TabularContext, as_text
 from dagkit_operators.payloads import VALUE, Rejected
+from dagkit_operators.values.ignored_fields import Ignored
+from dagkit_operators.values.record_types import reason_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,10 +15,10 @@ from dagkit_operators.contexts.lines import filled
 from dagkit_operators.contexts.reader_context import Broken, Tracker
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.filesystem.bad_files import BadFile
-from dagkit_operators.formats.record_types import reason_of
 from dagkit_operators.formats.selection import arrow_of, is_shown_by_statistics
 from dagkit_operators.formats.tabular import ColumnsMismatched, Made, Places, TabularContext
 from dagkit_operators.payloads import Rejected
+from dagkit_operators.values.record_types import reason_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -107,14 +107,17 @@ class ParquetContext(TabularContext):
     def _rows(
         self, file: "pa_parquet.ParquetFile", number: int, start: int, names: list[str], block: Block
     ) -> Iterator[Made]:
-        """The records of a row group."""
+        """The records of a row group, and the columns of it that are not read."""
         reading = file.iter_batches(self.batch_rows, [number], names, use_threads=False)
         while True:
             with _broken(block.path, start):
                 batch = next(reading, None)
             if batch is None:
-                return
+                break
             yield from self.made(block, self._typed(batch, block.path), Places(lambda: None, start=start))
+        ignored = self.ignored_columns(file.metadata.row_group(number).num_rows, file.schema_arrow.names)
+        if ignored is not None:
+            yield ignored
 
     def _kept(self, source: Any, file: "pa_parquet.ParquetFile") -> set[int]:
         """The row groups that may have rows for which `where` holds, by their statistics."""

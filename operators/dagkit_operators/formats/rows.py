@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dagkit import Arrowed, Batch, Column
-from dagkit_operators.formats.record_types import Maker
+from dagkit_operators.values.record_types import Maker
 
 if TYPE_CHECKING:
     import pyarrow as pa

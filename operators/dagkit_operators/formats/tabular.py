@@ -10,12 +10,20 @@ from dagkit import Batch, Block, Column, Listed
 from dagkit.errors import did_you_mean
 from dagkit.schema.columns import TEXT_ERRORS
 from dagkit.urls import shown
-from dagkit_operators.contexts.reader_context import Broken, Ignored, ReaderContext, records_of
+from dagkit_operators.contexts.reader_context import Broken, ReaderContext, records_of
 from dagkit_operators.filesystem.bad_files import BadFile
-from dagkit_operators.formats.record_types import FieldType, Maker, arrow_type, checked_fields_of, maker_of
 from dagkit_operators.formats.rows import Rows
 from dagkit_operators.formats.selection import check_where, is_arrow, names_in, selected
 from dagkit_operators.payloads import Record, Rejected
+from dagkit_operators.values.ignored_fields import Ignored
+from dagkit_operators.values.record_types import (
+    FieldType,
+    Maker,
+    arrow_type,
+    checked_fields_of,
+    leaves_others,
+    maker_of,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -149,6 +157,20 @@ class TabularContext(ReaderContext[Any]):
             return list(available)
         names = {*self.wanted, *self.tested}
         return [name for name in available if name in names]
+
+    @property
+    def leaves_others(self) -> bool:
+        """Whether other fields are left out on purpose: `columns` selects the fields, or the type is to ignore them."""
+        return bool(self.columns) or leaves_others(self.record_type)
+
+    def ignored(self, values: int, names: Sequence[str]) -> Ignored | None:
+        """Fields that were not read, unless they are left out on purpose."""
+        return Ignored(values, names) if values and not self.leaves_others else None
+
+    def ignored_columns(self, rows: int, available: Sequence[str]) -> Ignored | None:
+        """The columns of a file, which has them in each row, that `record_type` does not name."""
+        others = [name for name in available if name not in self.fields and name not in self.tested]
+        return self.ignored(rows * len(others), others) if self.fields else None
 
     def declared(self) -> "dict[str, pa.DataType | None]":
         """The Arrow type of each declared column; None if it is declared with a type that Arrow lacks."""

@@ -16,6 +16,11 @@ if TYPE_CHECKING:  # numpy is not loaded when only compiling
     Bytes = npt.NDArray[np.uint8]
     Places = npt.NDArray[np.integer[Any]]
 
+# numpy and Arrow make one pass over a megabyte for each question about lines, and the megabyte has left the cache by
+# the next pass. C asks all of them in one, in a third of the time; a mask between asking and dropping loses half of
+# that. Without SSE2, C finds line ends at half the speed of numpy, and is not used for it. Rejected: an extension
+# module, which needs a wheel for each version of Python; numba, which compiles in each worker for longer than a launch
+# lasts.
 FEW = 4096
 """For fewer bytes than this, a plain `flatnonzero` is faster than searching by words."""
 CROWDED = 16

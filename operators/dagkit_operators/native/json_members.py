@@ -11,6 +11,10 @@ if TYPE_CHECKING:  # Arrow is not loaded when only compiling
 
     from dagkit_operators.native.bytewise import Bytes
 
+# Arrow's parser reads 230 to 300 MB/s for each core, and most of its time goes into each value: copying the wanted
+# fields to shorter objects first gains a quarter only. C reads 560 MB/s. It gives up at any uncommon form, and Arrow
+# parses that part, so what is rejected and why does not depend on C. Texts with escapes and numbers with exponents gain
+# nothing.
 MOST = 2**31 - 1
 """The most bytes that are read at a time: Arrow's 32-bit offsets address them."""
 MOST_NAMES = 8

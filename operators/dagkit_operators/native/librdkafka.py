@@ -20,6 +20,11 @@ if TYPE_CHECKING:  # Arrow is not loaded when only compiling
     import numpy as np
     import pyarrow as pa
 
+# confluent-kafka makes an object of each message and takes each with a call: 1.8 µs to read, 3.5 to stage, 5.2 to send.
+# Columns take 1.4 µs to stage and 1.1 to send, which counts most because the driver alone sends. The handle is the
+# first member of a client, used only if the memory there has the name that librdkafka gives to clients: with another
+# layout, messages pass through Python. A reader takes messages from the queue of its partition, so that librdkafka does
+# not call confluent-kafka's error functions while it is not prepared for that.
 QUEUE_IS_FULL = -184
 """The error of a producer that has no room now."""
 _LOOKED_THROUGH = 16384

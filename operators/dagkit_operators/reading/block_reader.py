@@ -10,11 +10,12 @@ from dagkit import Batch, Block, InputPort, OutputPort, SplittableOperator, auto
 from dagkit.ranges import OffsetRange, SequentialRestrictionTracker
 from dagkit_operators.compression.codec import codec_of, codec_of_content
 from dagkit_operators.compression.opening import is_of_content
-from dagkit_operators.contexts.reader_context import Broken, Ignored, Tracker
+from dagkit_operators.contexts.reader_context import Broken, Tracker
 from dagkit_operators.filesystem.snapshot import whole_content
 from dagkit_operators.following import FollowsBacklog
 from dagkit_operators.payloads import VALUE, Record, Rejected
 from dagkit_operators.reading.reader import Reader
+from dagkit_operators.values.ignored_fields import Ignored
 
 T = TypeVar("T")
 

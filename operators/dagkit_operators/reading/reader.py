@@ -3,7 +3,7 @@
 import hashlib
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any, Generic, Literal, Self, cast
@@ -18,7 +18,7 @@ from dagkit_operators.compression.codec import Codec, Compression, CompressionBr
 from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.compression.opening import FOUND_AGAIN, codec_of_block, content_of, facts_of, is_of_content
 from dagkit_operators.contexts.lines import CHUNK_SIZE
-from dagkit_operators.contexts.reader_context import Broken, Ignored, ReaderContext, Tracker, records_of, unsplittable
+from dagkit_operators.contexts.reader_context import Broken, ReaderContext, Tracker, records_of, unsplittable
 from dagkit_operators.filesystem.access import Found, Seekable
 from dagkit_operators.filesystem.bad_files import is_bad_file
 from dagkit_operators.filesystem.block_sizes import block_size_of
@@ -28,20 +28,13 @@ from dagkit_operators.payloads import VALUE, Record, Rejected
 from dagkit_operators.reading.conversion import Conversion, LineRejected
 from dagkit_operators.reading.open_stream import OpenStream
 from dagkit_operators.reading.timed_files import TimedFiles
+from dagkit_operators.values.ignored_fields import Ignored, IgnoresFields
 
 T = TypeVar("T", default=Any)
 _log = logging.getLogger(__name__)
-MOST_NAMES = 8
-"""The most ignored fields that a metric names."""
 
 
-def first_names(lists: Sequence[str]) -> str:
-    """The first different names of several lists, whose names are separated by commas."""
-    names = [*dict.fromkeys(name for names in lists for name in names.split(", ") if name)]
-    return ", ".join([*names[:MOST_NAMES], *["…"] * (len(names) > MOST_NAMES)])
-
-
-class Reader(TimedFiles, Generic[T]):
+class Reader(TimedFiles, IgnoresFields, Generic[T]):
     """Reads ranges of files. A reader context turns their bytes into records.
 
     A property that both the reader and its reader context have is one property: it may be set in either place.
@@ -54,15 +47,6 @@ class Reader(TimedFiles, Generic[T]):
     rejected = OutputPort(Rejected)
     records_dropped = auto_metric(0)
     """Records of which a conversion made None, and which were dropped."""
-    fields_ignored = auto_metric(
-        0,
-        warning="{fields_ignored:,} values were not read, since the type of the records does not name their fields: "
-        "{names_ignored}\n  help: add the fields to record_type or types to read them; to leave out all other fields, "
-        "without a count, set columns",
-    )
-    """Values in records whose fields the type of the records does not name; a null is no value."""
-    names_ignored = auto_metric("", aggregators=[first_names])
-    """Some of these fields."""
     records_rejected = auto_metric(0)
     """Records that were sent to `rejected`."""
 
@@ -288,8 +272,7 @@ class Reader(TimedFiles, Generic[T]):
                     raise one.failure
                 self._send_rejected(one.rejected)
             elif isinstance(one, Ignored):
-                self.fields_ignored += one.values
-                self.names_ignored = first_names([self.names_ignored, ", ".join(one.names)])
+                self.note_ignored(one)
             elif self.converts:
                 column = one.column(VALUE)
                 yield records_of(block, conversion.of(column, self.reader_context.contents(column)))

@@ -6,6 +6,10 @@ from dataclasses import dataclass, replace
 from dagkit_operators.sql.databases import Connection, columns, quoted_name
 
 
+# Python orders text otherwise than a collation, and a key between two others cannot be computed; numbers of rows change
+# when others are added. So the database draws bounds at every tenth of the new rows and compares with them, and offsets
+# count the steps between them. It reads the index twice for each look. A row that comes after its step was read is
+# never read, as with integers.
 @dataclass(frozen=True, slots=True)
 class KeySteps:
     """Rows in the order of a key, divided into steps.

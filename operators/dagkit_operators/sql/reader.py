@@ -10,7 +10,6 @@ from typing_extensions import TypeVar
 from dagkit import Batch, Context, InputPort, OutputPort, SplittableOperator, Unavailable
 from dagkit.ranges import OFFSET_INFINITY, OFFSET_UNKNOWN, OffsetRange, RestrictionTracker
 from dagkit_operators.following import FollowsBacklog
-from dagkit_operators.formats.record_types import maker_of
 from dagkit_operators.formats.rows import Rows
 from dagkit_operators.outage import outage_of
 from dagkit_operators.sql.client import SqlClient
@@ -18,6 +17,7 @@ from dagkit_operators.sql.databases import Connection, quoted_name
 from dagkit_operators.sql.key_order import KeySteps
 from dagkit_operators.sql.queries import SqlQuery, SqlRange
 from dagkit_operators.tables.faults import TableMismatched
+from dagkit_operators.values.record_types import maker_of
 from dagkit_operators.writing.arrow_records import check_columns, schema_of
 
 if TYPE_CHECKING:

@@ -15,6 +15,10 @@ from types import CodeType, FunctionType
 from typing import Any, Final
 
 Loop = Callable[[Sequence[Any]], list[Any]]
+# For each line, a call and its body take 66 ns, and the same expression in a loop 46, of some 200 for all that is done
+# with a line; calls took 1.09 to 1.15 times the processor time of loops. Rejected: sending the source with the program,
+# which each function of each operator would need. So a worker without the author's file calls. A debugger sees a loop;
+# tracebacks and breakpoints still show the author's line.
 
 _VALUES: Final = "<values>"
 """The name of the loop's argument: not a valid identifier, so no lambda can use it."""

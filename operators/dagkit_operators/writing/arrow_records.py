@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dagkit import Batch
 from dagkit.errors import RunFailure, clipped
-from dagkit_operators.formats.record_types import arrow_type, checked_fields_of, fields_of
 from dagkit_operators.formats.rows import Rows
 from dagkit_operators.values.processed import processed_column, processed_value
+from dagkit_operators.values.record_types import arrow_type, checked_fields_of, fields_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -113,6 +113,8 @@ class FileMerger(Operator):
     def end_window(self) -> None:
         for name, merging in self.merging.items():
             file = merging.file
+            # A source that changed after its copy has a second copy of the same name, which would stop every launch. To
+            # replace is not the default, since two sources may have one name. A file of pieces cannot be replaced.
             self.files.adopt(local_path(name), merging.key, file.length, replace=self.overwrite_on_conflict)
             self.merged.emit(file)
         self.merging.clear()

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T", default=Any)
+# A Parquet file ends with the positions of all its row groups, so a window that continues a file needs those of earlier
+# windows. Rejected: keeping them as state, a hundred bytes for each column and row group in each checkpoint, in a
+# format that Arrow cannot move. So each window with items makes a file; a longer STREAMING_WINDOW_SIZE_MILLIS makes
+# fewer.
 _MOST_OPEN = 256
 """How many files of different folders a partition writes at a time: each has row groups in memory."""
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"

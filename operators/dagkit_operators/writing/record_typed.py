@@ -8,8 +8,8 @@ from pydantic import field_validator
 
 from dagkit import Operator
 from dagkit.schema import is_known, spelled
-from dagkit_operators.formats.record_types import fields_of
 from dagkit_operators.payloads import Record
+from dagkit_operators.values.record_types import fields_of
 from dagkit_operators.writing.arrow_records import check_columns
 
 

@@ -1,6 +1,7 @@
 """`dagkit files`: the input files of an application, and what became of each."""
 
 import os
+from getpass import getuser
 from pathlib import Path
 
 import fsspec
@@ -97,7 +98,7 @@ def test_ls_lists_every_file_with_its_state_and_the_rule(dagkit, launch, files, 
         write(f"in/{name}", "END0\n")
     write("in/seen.txt.done", "")
     expected = {
-        "seen.txt": ("seen", ""),
+        "seen.txt": ("read", ""),
         "new.txt": ("new", ""),
         "wrong.txt": ("quarantined", "it has 0 rows, and its last line states 1"),
         "late.txt": ("pending", "it has no late.txt.done beside it (marker_file)"),
@@ -150,12 +151,12 @@ def test_ls_marks_a_file_that_is_read_again(source, launch, files, write, caplog
     assert states(ls("ls", "--json")) == {
         "grown.txt": ("new", "it was read before and has changed"),
         "new.txt": ("new", ""),
-        "same.txt": ("seen", ""),
+        "same.txt": ("read", ""),
     }
     assert "3 files, 1 of which were read before and are read again as a whole" in ls("ls").err
     launch()
     assert "in/grown.txt was read before and has changed; as each such file, it is read again" in caplog.text
-    assert {state for state, _ in states(ls("ls", "--json")).values()} == {"seen"}
+    assert {state for state, _ in states(ls("ls", "--json")).values()} == {"read"}
     lines = sorted(line for path in Path("out").rglob("*") if path.is_file() for line in path.read_text().splitlines())
     assert lines == ["new", "one", "one", "one", "two"]
 
@@ -167,7 +168,7 @@ def test_markers_and_known_content_are_ignored(launch, files, write, put):
     launch()
     put(b="one")
     assert states(ls("ls", "--json")) == {
-        "a.txt": ("seen", ""),
+        "a.txt": ("read", ""),
         "b.txt": ("ignored", "its content was read before (skip_known_content)"),
         "_SUCCESS": ("ignored", "it says something about another file (marker_file)"),
     }
@@ -183,14 +184,14 @@ def test_files_that_are_gone_are_listed_from_the_ledger_and_renamed_ones_are_ign
     renamed = ("ignored", "it was read under another name (renamed)")
     assert states(ls("ls", "--json")) == {"a.txt": ("gone", ""), "b.txt": renamed}
     answer = dagkit("files", "ls", "place")
-    assert (answer.out, "give the application" in answer.err) == ("seen         Splitter  in/a.txt\n", True)
+    assert (answer.out, "give the application" in answer.err) == ("read         Splitter  in/a.txt\n", True)
 
 
-def test_files_of_an_operator_that_does_not_list_them_are_seen(launch, files, put):
+def test_files_of_an_operator_that_does_not_list_them_are_read(launch, files, put):
     ls = files(LISTED)
     put(a="one")
     launch()
-    assert states(ls("ls", "--json")) == {"a.txt": ("seen", "")}
+    assert states(ls("ls", "--json")) == {"a.txt": ("read", "")}
 
 
 def test_explain_names_blocks_windows_rows_and_outputs(dagkit, launch, files, write):
@@ -202,7 +203,7 @@ def test_explain_names_blocks_windows_rows_and_outputs(dagkit, launch, files, wr
     launch()
     path, out = Path("in").absolute() / "ä.txt", Path("out").absolute()
     document = explain("explain", "in/ä.txt", "--json").document
-    assert (document["path"], document["now"]) == (str(path), [{"finder": "Splitter", "state": "seen", "reason": ""}])
+    assert (document["path"], document["now"]) == (str(path), [{"finder": "Splitter", "state": "read", "reason": ""}])
     first, second = document["readings"]
     assert (first["finder"], first["source"], first["taken_by"], first["pending"]) == ("Splitter", str(path), 1, 0)
     assert first["blocks"] == [{"number": n, "start": 4 * n, "end": 4 * n + 4} for n in range(3)]
@@ -239,13 +240,13 @@ def test_a_file_that_an_operator_in_the_graph_matched_is_explained(dagkit, launc
     launch()
     write("in/c.txt", "new\n")
     assert states(of("ls", "--json")) == {
-        "a.txt": ("seen", ""),
+        "a.txt": ("read", ""),
         "c.txt": ("new", ""),
         "empty.txt": ("pending", "it is empty"),
         "b.log": ("ignored", "it does not match 'in/*.txt', or is hidden or unfinished"),
     }
     document = of("explain", "in/a.txt", "--json").document
-    assert document["now"] == [{"finder": "Match", "state": "seen", "reason": ""}]
+    assert document["now"] == [{"finder": "Match", "state": "read", "reason": ""}]
     (reading,) = document["readings"]
     assert [(read["operator"], read["bytes"], read["rows"]) for read in reading["windows"]] == [("Read", 8, 2)]
 
@@ -266,13 +267,13 @@ def test_a_remote_file_is_explained(source, dagkit, launch, files):
     of, path = files(source), "memory://explained/a.txt"
     launch()
     document = of("explain", path, "--json").document
-    assert [(now["state"], now["reason"]) for now in document["now"]] == [("seen", "")]
+    assert [(now["state"], now["reason"]) for now in document["now"]] == [("read", "")]
     (reading,) = document["readings"]
     assert (sum(window["bytes"] for window in reading["windows"]), reading["taken_by"], reading["pending"]) == (8, 1, 0)
     assert "no committed window has taken it" not in of("explain", path).out
     (recorded,) = dagkit("files", "explain", "place", path, "--json").document["readings"]
     assert recorded["source"] == reading["source"]
-    assert {file["state"] for file in of("ls", "--json").document["files"]} == {"seen"}
+    assert {file["state"] for file in of("ls", "--json").document["files"]} == {"read"}
 
 
 def test_files_that_arrive_at_a_splitter_in_the_graph_are_listed_and_explained(dagkit, launch, files, write):
@@ -283,12 +284,12 @@ def test_files_that_arrive_at_a_splitter_in_the_graph_are_listed_and_explained(d
     assert of("ls", "--json").document["files"] == []
     launch()
     Path("in/gone").unlink()
-    assert states(of("ls", "--json")) == {"a@b": ("seen", ""), "gone": ("gone", "")}
+    assert states(of("ls", "--json")) == {"a@b": ("read", ""), "gone": ("gone", "")}
     assert {file["finder"] for file in of("ls", "--json").document["files"]} == {"Splitter"}
     recorded = dagkit("files", "ls", "place", "--json").document["files"]
-    assert {(file["path"], file["state"]) for file in recorded} == {(f"{here}/a@b", "seen"), (f"{here}/gone", "seen")}
+    assert {(file["path"], file["state"]) for file in recorded} == {(f"{here}/a@b", "read"), (f"{here}/gone", "read")}
     document = of("explain", "in/a@b", "--json").document
-    assert document["now"] == [{"finder": "Splitter", "state": "seen", "reason": ""}]
+    assert document["now"] == [{"finder": "Splitter", "state": "read", "reason": ""}]
     arrived, read = document["readings"]
     assert (arrived["finder"], arrived["source"], arrived["receiver"]) == ("Infos", f"{here}/a@b", "Splitter")
     assert [(window["bytes"], window["outputs"]) for window in arrived["windows"]] == [(None, []), (None, [])]
@@ -300,14 +301,14 @@ def test_files_that_arrive_at_a_splitter_in_the_graph_are_listed_and_explained(d
     assert "Splitter passed it on" in text
 
 
-def test_a_file_that_a_splitter_in_the_graph_has_not_begun_is_pending(dagkit, launch, files, write):
+def test_a_file_that_a_splitter_in_the_graph_has_not_begun_waits(dagkit, launch, files, write):
     here = Path("in").absolute()
     of = files(ARRIVING.replace("NAMES", repr([f"{here}/{number}" for number in range(4)])))
     for number, line in enumerate(("one", "two", "bad", "six")):
         write(f"in/{number}", f"{line}\n")
     assert dagkit("launch", "app.py", "--once", "--reference", "--no-sync", "--path", "place").code
-    waits = ("pending", "it waits for Splitter")
-    assert states(of("ls", "--json")) == {"0": ("seen", ""), "1": ("seen", ""), "2": waits, "3": waits}
+    waits = ("waiting", "it waits for Splitter")
+    assert states(of("ls", "--json")) == {"0": ("read", ""), "1": ("read", ""), "2": waits, "3": waits}
 
 
 @pytest.mark.parametrize("source", [APP, MATCHING], ids=["FileSplitterInput", "MatchFiles"])
@@ -336,7 +337,7 @@ def test_a_forgotten_file_is_read_again_by_the_next_launch_once(source, finder, 
     launch()
     launch()
     a, b = (of("explain", f"in/{name}.txt", "--json").document for name in "ab")
-    assert [state["state"] for state in a["now"]] == ["seen"]
+    assert [state["state"] for state in a["now"]] == ["read"]
     assert [sum(len(reading["windows"]) for reading in read["readings"]) for read in (a, b)] == [2, 1]
 
 
@@ -367,13 +368,20 @@ def test_a_file_that_was_set_aside_is_quarantined_until_it_is_given_up(source, d
     launch()
     bad = str(Path("in/b.txt").absolute())
     reason = f"set aside: LineTooLong: {bad}: the line at byte 0 is longer than 4 bytes"
-    expected = {"a.txt": ("seen", ""), "b.txt": ("quarantined", reason)}
+    expected = {"a.txt": ("read", ""), "b.txt": ("quarantined", reason)}
     assert states(ls("ls", "--json")) == expected
     assert states(dagkit("files", "ls", "place", "--json")) == expected
     assert [now["reason"] for now in ls("explain", "in/b.txt", "--json").document["now"]] == [reason]
-    dagkit("work", "give-up", "app.py", bad, "--path", "place", "--at-launch")
+    assert "  10 bytes set aside or given up, and not read" in ls("explain", "in/b.txt").out.splitlines()
+    dagkit("work", "give-up", "app.py", bad, "--path", "place", "--at-launch", "--reason", "not worth it")
     launch()
-    assert states(ls("ls", "--json"))["b.txt"] == ("seen", "")
+    state, by = states(ls("ls", "--json"))["b.txt"]
+    assert (state, by) == ("given-up", f"by {getuser()}: not worth it")
+    assert states(dagkit("files", "ls", "place", "--json")) == {"a.txt": ("read", ""), "b.txt": (state, by)}
+    assert "  10 bytes set aside or given up, and not read" in ls("explain", "in/b.txt").out.splitlines()
+    put(b="ok")
+    launch()
+    assert states(ls("ls", "--json"))["b.txt"] == ("read", "")
 
 
 def test_a_file_waits_as_a_whole_until_a_window_that_read_it_is_committed(dagkit, write):
@@ -389,3 +397,23 @@ def test_a_file_waits_as_a_whole_until_a_window_that_read_it_is_committed(dagkit
     explained = dagkit("files", "explain", "app.py", "in/a.txt")
     assert "  no committed window has taken it yet; one that runs may read it" in explained.out.splitlines()
     assert "  14 bytes waits" in explained.out.splitlines()
+
+
+def test_a_file_waits_until_a_window_has_read_it(dagkit, launch, files, put):
+    put(a="one", b="two")
+    ls = files(APP.replace("LineReader(", "LineReader(longest_line=2, chunk_size=2, "))
+    assert dagkit("launch", "app.py", "--once", "--reference", "--no-sync", "--path", "place").code
+    untaken = ("waiting", "no window has taken it yet")
+    expected = {"a.txt": untaken, "b.txt": untaken}
+    assert states(ls("ls", "--json")) == states(dagkit("files", "ls", "place", "--json")) == expected
+    assert "Splitter  in/a.txt: no window has taken it yet" in ls("ls", "--state", "waiting").out
+    files(APP)
+    launch()
+    assert states(ls("ls", "--json")) == {"a.txt": ("read", ""), "b.txt": ("read", "")}
+
+
+def test_a_file_that_is_followed_is_read_as_far_as_it_goes(launch, files, put):
+    ls = files(MATCHING.replace("ReadFiles()", "TailFiles()"))
+    put(a="one")
+    launch()
+    assert states(ls("ls", "--json")) == {"a.txt": ("read", "it is followed: what is appended to it is read")}

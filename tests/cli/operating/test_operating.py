@@ -20,9 +20,8 @@ from dagkit.engine.history.history import history, newest_checkpoint
 from dagkit.engine.reports.driver_process import RECENT
 from dagkit.engine.reports.run_events import Working
 from dagkit.engine.reports.run_picture import RunPicture
-from dagkit.engine.reports.seen_run import SeenRun
 from dagkit.engine.reports.snapshot import RunError
-from dagkit.engine.reports.status_file import STATUS, read_status
+from dagkit.engine.reports.status_file import STATUS, SeenRun, read_status
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import LocalStore

@@ -9,9 +9,10 @@ from pydantic import BaseModel, Field
 
 from dagkit.api.configuration import Origin, Source
 from dagkit.api.operators import Operator
-from dagkit.conf.grammar.property_keys import PropertyPath, parse_path
+from dagkit.conf.grammar.matching import Rule
+from dagkit.conf.grammar.property_keys import Address, Element, PropertyPath, parse_path
 from dagkit.conf.values.conversion import Conversion
-from dagkit.conf.values.properties import Given, with_properties
+from dagkit.conf.values.properties import with_properties
 from dagkit.errors import Where
 from tests.conf.samples import Bean, Colour, Point, Reader, Scanner, SlowScanner, Span, long_enough, point
 
@@ -19,7 +20,7 @@ from tests.conf.samples import Bean, Colour, Point, Reader, Scanner, SlowScanner
 def given_of(line, path, raw, shown=None):
     address = parse_path(f"prop.{path}")
     key = f"dt.operator.reader.{path}"
-    return Given(address.sets, raw, Origin(Source.FILE, Where("conf.xml", line), key, shown))
+    return Rule(address, raw, Origin(Source.FILE, Where("conf.xml", line), key, shown))
 
 
 def configure(*settings, component=None, conversion=None):
@@ -98,7 +99,7 @@ def test_objects_with_arguments_and_properties():
 
 @pytest.mark.parametrize(("name", "value", "kind"), [("payload", Shared, "type"), ("keep", long_enough, "function")])
 def test_nothing_is_set_on_a_class_or_a_function_which_all_share(name, value, kind):
-    (unknown,) = configure((f"{name}.shared", "7"), component=Reader(**{name: value})).unknown
+    ((_, unknown),) = configure((f"{name}.shared", "7"), component=Reader(**{name: value})).unknown
     assert f"{kind} values have no properties" in unknown.problem
     assert (Shared.shared, vars(long_enough)) == (5, {})
 
@@ -234,10 +235,10 @@ def test_a_secret_is_not_quoted():
 )
 def test_what_it_does_not_have_suggests_a_near_name(path, problem, help_):
     configured = configure((path, "1"))
-    (unknown,) = configured.unknown
-    assert (configured.diagnostics, unknown.diagnostic.code) == ((), "property-unknown")
-    assert problem in unknown.diagnostic.problem
-    assert help_ in unknown.diagnostic.help
+    ((_, unknown),) = configured.unknown
+    assert (configured.diagnostics, unknown.code) == ((), "property-unknown")
+    assert problem in unknown.problem
+    assert help_ in unknown.help
 
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
@@ -254,7 +255,11 @@ STEPS = st.lists(st.sampled_from(["files", "a", "x", "recursive", "start"]) | st
 def test_no_value_breaks_a_component(settings):
     """Every setting results in a component, in a fault of it, or in a diagnostic."""
     planted = [
-        Given(PropertyPath((field, *steps)), raw, Origin(Source.FILE, Where("conf.xml", line), "key"))
+        Rule(
+            Address(Element.OPERATOR, PropertyPath((field, *steps))),
+            raw,
+            Origin(Source.FILE, Where("conf.xml", line), "key"),
+        )
         for line, (field, steps, raw) in enumerate(settings)
     ]
     configured = with_properties(Reader(), planted, "reader")

@@ -23,8 +23,7 @@ from dagkit.engine.facts import Split
 from dagkit.engine.history.history import history
 from dagkit.engine.reports.run_events import Observer, RunEvent, SlotAtWork, Working
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.run.run_context import RunSettings
-from dagkit.engine.run.run_state import RunState
+from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.work.split import HANDED
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
@@ -103,7 +102,7 @@ def run_with(
     with closing(board):
         loop.run()
     assert verify(ledger).faults == ()
-    collected = [tuple(item["~tuple"]) for state in loop.run_state.state["collect"] for item in state["arrived"]]
+    collected = [tuple(item["~tuple"]) for state in loop.state["collect"] for item in state["arrived"]]
     assert sorted(collected) == numbers_expected(LOOKS, 0, doubled=False)
     return ledger
 

@@ -159,7 +159,7 @@ def run(desk: Desk, changes: Mapping[int, tuple[str, int]], *, crash: CrashAfter
 
     def probe(point: Point, window_id: int) -> None:
         if point is Point.APPENDED and window_id in changes:
-            loop.run_state.parts.changes.request_change(Scaling(*changes[window_id]))
+            loop.parts.changes.request_change(Scaling(*changes[window_id]))
         if crash is not None:
             crash(point, window_id)
 
@@ -246,7 +246,7 @@ def test_what_cannot_be_is_refused_by_name_and_the_run_goes_on(tmp_path, caplog,
 
 def test_a_failed_window_is_not_logged_for_a_change_without_a_request(tmp_path, caplog):
     """The run alone reports the failure."""
-    changes = Desk(tmp_path, everything()).loop().run_state.parts.changes
+    changes = Desk(tmp_path, everything()).loop().parts.changes
     changes._made.append((Scaling("Read", 2), None))
     changes.failed(OperatorFailed(Failure("Read", 1, 0, "the window failed")))
     assert (caplog.records, changes._made) == ([], [])

@@ -23,7 +23,7 @@ def found_by(desk: Desk) -> Desk:
     """Let input operators look once, and commit nothing."""
     loop = desk.loop()
     loop._begin()
-    inputs = loop.run_state.parts.inputs
+    inputs = loop.parts.inputs
     while not inputs.found:
         loop._perform(Look())
         while inputs.is_busy:

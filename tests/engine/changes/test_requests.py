@@ -468,12 +468,12 @@ def test_answers_that_cannot_be_taken_away_now_do_not_stop_the_run(store, clock,
 
 
 def test_a_request_of_an_unknown_kind_is_refused_and_the_run_continues(tmp_path, store, clock, inbox):
-    run = Desk(tmp_path, multiplied()).loop().run_state
-    parts = {name: getattr(run.parts, name) for name in ("taps", "inputs", "queue", "operators")}
-    changes = Reconfiguration(run, inbox, **parts)
+    loop = Desk(tmp_path, multiplied()).loop()
+    parts = {name: getattr(loop.parts, name) for name in ("taps", "inputs", "queue", "operators")}
+    changes = Reconfiguration(loop.run_state, inbox, **parts)
     request = ask(store, times("10"), clock.now())
     changes.read_requests()
     store.refuses = {("exists", "requests")}
     changes.perform(Change())
-    assert run.plan.altered == ()
+    assert loop.run_state.plan.altered == ()
     assert "Slow Down" in reply_to(store, request).refused

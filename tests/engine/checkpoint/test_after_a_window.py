@@ -1,6 +1,7 @@
 """What a window leaves: which files are whole, and whose state follows whom."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
@@ -13,11 +14,15 @@ from dagkit.api.keyed import saved_keys
 from dagkit.compiler import compile_application
 from dagkit.engine.checkpoint.redistribute import StateStranded, redistribute_state
 from dagkit.engine.checkpoint.whole_files import is_among, settled, with_numbers
-from dagkit.engine.checkpoint.work_records import ConsumedWork, waiting_after
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Program
+from dagkit.engine.run.in_flight import Arrived, InFlightWindow
+from dagkit.engine.run.pending import waiting_after
+from dagkit.engine.work.cost import CostEstimate
+from dagkit.engine.work.schedule import WindowSchedule
 from dagkit.engine.work.waiting import Waiting
+from dagkit.engine.worker.protocol import WindowTask
 from tests.engine.cast import Collect, Digits, Ranges, Script, chain
 from tests.engine.items import waiting
 
@@ -156,6 +161,8 @@ def test_state_of_an_operator_that_is_gone_is_forgotten():
 
 # ---- two windows in flight
 
+LONG_AGO = datetime(2024, 1, 1, tzinfo=UTC)
+
 IN_FLIGHT = program_of(compile_application(chain(ranges=Ranges(), digits=Digits(), collect=Collect())))
 (TARGET,) = (each.address for each in IN_FLIGHT.targets.values() if each.address == "digits.blocks")
 
@@ -164,5 +171,7 @@ IN_FLIGHT = program_of(compile_application(chain(ranges=Ranges(), digits=Digits(
 def test_what_the_older_window_left_of_a_block_waits_though_a_younger_one_has_its_number(younger):
     left, given = (waiting(0, *bounds, into=TARGET) for bounds in ((3, 10), (10, 20)))
     allocated = [waiting(0, *bounds, into=TARGET) for bounds in younger]
-    waits = waiting_after([left], Waiting(), [ConsumedWork([given], {TARGET: [allocated]})])
+    window = InFlightWindow(WindowTask(2), LONG_AGO, is_alone=False, arrived=Arrived([given]))
+    window.schedule = WindowSchedule({TARGET: [allocated]}, 1.0, CostEstimate())
+    waits = waiting_after([left], Waiting(), [window])
     assert [(each.start, each.end) for each in waits] == [(3, 10)]

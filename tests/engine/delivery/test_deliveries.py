@@ -192,7 +192,7 @@ def test_a_system_that_refuses_at_the_start_lets_nothing_be_read(desk, trouble):
     trouble.append("prepare refuse")
     with pytest.raises(OperatorFailed, match="the database refuses"):
         desk.run()
-    assert list(desk.loop().run_state.parts.inputs.found) == []
+    assert list(desk.loop().parts.inputs.found) == []
 
 
 def test_entries_of_an_output_that_is_gone_are_not_dropped(desk, table):

@@ -9,7 +9,7 @@ from dagkit.engine.facts import Scaled
 from dagkit.engine.history.backlogs import NothingDecided, backlog_millis, decisions, recorded
 from dagkit.ledger import Ledger
 from dagkit.scaling import ScalingInputs, decide
-from dagkit.simulation import Arrival, fixed, following, simulated, world_of
+from dagkit.simulation import Arrival, Simulation, following, world_of
 from tests.engine.items import item_of
 from tests.engine.recording import MIB, Recording, burst
 
@@ -38,11 +38,11 @@ def test_when_blocks_came_when_all_were_read_and_how_fast_it_was(tmp_path):
 
 def test_a_simulation_of_what_was_takes_about_as_long_as_it_did(tmp_path):
     told = recorded(_ledger(burst(tmp_path)))
-    course = simulated(world_of(told), following(told.inputs[-1].settings))
+    course = Simulation(world_of(told), following(told.inputs[-1].settings)).run()
     assert backlog_millis(told.arrivals, course.drained) == pytest.approx(10_500, rel=0.1)
-    slower = simulated(world_of(told), fixed(1))
+    slower = Simulation(world_of(told), lambda *_: (1, "")).run()
     assert 19_000 < backlog_millis(told.arrivals, slower.drained) < 22_000  # by one slot of each of two windows
-    alone = simulated(replace(world_of(told), overlap=1), fixed(1))
+    alone = Simulation(replace(world_of(told), overlap=1), lambda *_: (1, "")).run()
     assert backlog_millis(told.arrivals, alone.drained) > 38_000
 
 

@@ -137,4 +137,4 @@ def test_each_look_reports_the_work_that_it_found(tmp_path):
         Found("ranges", 3, 6, 0, {"byte": 6}),
         Found("ranges", 2, 8, 0, {"byte": 8}),
     ]
-    assert loop.run_state.parts.inputs._work == {}
+    assert loop.parts.inputs._work == {}

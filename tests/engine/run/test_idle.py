@@ -1,6 +1,8 @@
 """An application that waits for input writes nothing: a poll that finds nothing is not committed."""
 
+import sqlite3
 import threading
+from contextlib import closing
 from datetime import timedelta
 
 import pytest
@@ -9,8 +11,21 @@ from dagkit import InputPort, OperatorContext, OutputPort, SplittableOperator
 from dagkit.api.running import Until
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange
 from dagkit.testing import FakeClock
-from dagkit_operators import FileSplitterInput, Items, LineReader, Map, MatchFiles, RecordWriter, TailFiles, Watch
+from dagkit_operators import (
+    FileSplitterInput,
+    Items,
+    LineReader,
+    Map,
+    MatchFiles,
+    QueueInput,
+    RecordWriter,
+    SqlReader,
+    SqlSplitter,
+    TailFiles,
+    Watch,
+)
 from tests.engine.cast import Collect, Desk, blocks_after_polls
+from tests.services.rabbitmq import send
 
 SECONDS = 600
 
@@ -60,9 +75,25 @@ def scanned_folder(dag, folder):
     yield reader.messages
 
 
+def query(dag, folder):
+    with closing(sqlite3.connect(folder.parent / "rows")) as rows:
+        rows.executescript("CREATE TABLE IF NOT EXISTS rows (id INTEGER PRIMARY KEY); INSERT INTO rows DEFAULT VALUES")
+    url = f"sqlite:///{folder.parent / 'rows'}"
+    splitter = dag.add_operator("splitter", SqlSplitter(url=url, table="rows", key="id"))
+    reader = dag.add_operator("reader", SqlReader(url=url))
+    splitter >> reader
+    yield reader.records
+
+
+def queue(dag, folder):
+    send("memory://", "idle", [b"one"])
+    yield dag.add_operator("queue", QueueInput(queue="idle")).output
+
+
 @pytest.mark.parametrize("windows", [1, 5])
 @pytest.mark.parametrize(
-    "draw", [watches, elements_of_a_source_of_ones_own, patterns_and_files_that_are_followed, scanned_folder]
+    "draw",
+    [watches, elements_of_a_source_of_ones_own, patterns_and_files_that_are_followed, scanned_folder, query, queue],
 )
 def test_ten_idle_minutes_add_no_block(tmp_path, draw, windows):
     folder, clock = tmp_path / "in", FakeClock()

@@ -126,7 +126,7 @@ def test_asking_costs_the_same_however_many_blocks_wait():
 
 def test_asking_again_costs_the_same_however_many_blocks_a_discovery_has(tmp_path):
     def calls(count: int) -> int:
-        inputs = Desk(tmp_path / str(count), numbers_collected(((1,) * count,))).loop().run_state.parts.inputs
+        inputs = Desk(tmp_path / str(count), numbers_collected(((1,) * count,))).loop().parts.inputs
         inputs.begin()
         inputs.perform(Look())
         assert len(inputs.found) == 1

@@ -20,7 +20,7 @@ from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.format.segment import SEGMENT_SIZE
 from tests.engine.cast import Desk
-from tests.ledger.before import applications
+from tests.ledger.before import applications, november
 from tests.ledger.before.applications import APPLICATIONS, ROUNDS, outputs, write_inputs
 
 KEPT = Path(__file__).with_name("ledgers.tar.xz")
@@ -55,7 +55,7 @@ def desk(kept: Path, name: str, home: Path) -> Desk:
 
 def made(desk: Desk) -> Any:
     """What an application made: its files, and what its operators remember, whatever the order."""
-    state = desk.loop().run_state.state
+    state = desk.loop().state
     return outputs(), {name: Counter(n for one in states for n in one["kept"]) for name, states in state.items()}
 
 
@@ -114,3 +114,43 @@ def test_an_old_segment_opens_resumes_and_verifies(kept, tmp_path):
     verdict = verify(stopped.ledger())
     assert verdict.faults == ()
     assert verdict.unproven == ("start: 1 item, from which earlier windows may have read without a record of it",)
+
+
+@pytest.fixture(scope="module")
+def kept_in_november(tmp_path_factory):
+    """The folders of `november.tar.xz`, unpacked."""
+    folder = tmp_path_factory.mktemp("november")
+    with tarfile.open(november.KEPT) as packed:
+        packed.extractall(folder, filter="data")
+    return folder
+
+
+def made_in_november(desk: Desk) -> Any:
+    """What an application has made: files, receipts, entries by window, and what its operators remember."""
+    states = desk.loop().state
+    kept = sorted(item for one in states.get("keep", ()) for item in one["kept"])
+    files = {path: content for path, content in november.outputs().items() if "/receipts/" not in path}
+    entered = [entries for _, _, entries in november.SENT]
+    return files, november.rows_of_receipts(), entered, kept, {n: one for n, one in states.items() if n != "keep"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", november.APPLICATIONS)
+def test_each_kind_of_state_resumes_to_the_output_of_an_uninterrupted_run(name, kept_in_november, tmp_path):
+    november.write_inputs()
+    november.prepare(name, tmp_path / "whole")
+    whole = november.desk(name, tmp_path / "whole")
+    whole.run()
+    expected = made_in_november(whole)
+    november.write_inputs()
+    kept = json.loads((kept_in_november / name / "kept.json").read_text())
+    for path, content in kept["outputs"].items():
+        fsspec.filesystem("memory").pipe(path, bytes.fromhex(content))
+    november.SENT.extend(kept["sent"])
+    shutil.copytree(kept_in_november / name / "app", tmp_path / "stopped" / "app")
+    stopped = november.desk(name, tmp_path / "stopped")
+    assert november.plan(name) == kept["plan"], "the fingerprint of a plan stays"
+    before = stopped.loop().checkpoint.window
+    assert stopped.run().checkpoint.window > before
+    assert made_in_november(stopped) == expected
+    assert stopped.faults() == []

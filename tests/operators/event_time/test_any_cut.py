@@ -13,8 +13,7 @@ from dagkit.backends.reference import ReferenceBackend
 from dagkit.compiler import compile_application
 from dagkit.engine.points import Point
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.run.run_context import RunSettings
-from dagkit.engine.run.run_state import RunState
+from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.stores import MemoryStore

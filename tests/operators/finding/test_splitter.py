@@ -551,3 +551,24 @@ def test_a_filesystem_that_reports_blocks_is_asked_for_each_file():
     assert FixedLengthReader().context_for("inblocks:///large").stride == 2 << 20
     _, blocks = Splitting("inblocks:///small").window()
     assert stretches(blocks) == [(0, 5 << 20)], "blocks of a disk are no blocks of a file"
+
+
+APEX = "com.datatorrent.lib.io.IdempotentStorageManager"
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "value"),
+    [
+        ("idempotentStorageManager", f"{APEX}$NoopIdempotentStorageManager", "noop"),
+        ("idempotentStorageManager", f"{APEX}.FSIdempotentStorageManager", "ledger"),
+        ("windowDataManager", "org.apache.apex.malhar.lib.wal.WindowDataManager$NoopWindowDataManager", "noop"),
+        ("windowDataManager", "FSWindowDataManager", "ledger"),
+        ("idempotent_storage_manager", "noop", "noop"),
+    ],
+)
+def test_keys_may_name_the_window_data_manager_as_apex_does(tmp_path, key, text, value):
+    def graph(dag, conf):
+        dag.add_operator("splitter", FileSplitterInput(scanner=DirectoryScanner(files=str(tmp_path))))
+
+    compiled = compile_application(graph, Config.of({f"dt.operator.splitter.prop.{key}": text}))
+    assert compiled.plan.by_name["splitter"].properties["window_data_manager"] == value

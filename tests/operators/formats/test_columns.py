@@ -693,3 +693,41 @@ def test_values_of_fields_that_the_type_does_not_name_are_counted_by_window_and_
     chosen = Alone(JsonLinesReader(reader_context=context.model_copy(update={"columns": ("id",), "record_type": None})))
     chosen.work(Block(0, str(path), 0, path.stat().st_size))
     assert chosen.metrics["fields_ignored"] == 0
+
+
+@pytest.mark.parametrize(
+    ("context", "reader", "content"),
+    [
+        (CsvContext(record_type=Trip), CsvReader, b"city,id,name,price,zip\n,1,a,2.5,7\nRome,2,b,3.5,\n"),
+        (CsvContext(record_type=TripRow), CsvReader, b"city;id;name;price;zip\n;1;a;2.5;7\n;2;b;3.5;\n"),
+        (ParquetContext(record_type=Trip), ParquetReader, pa_parquet.write_table),
+        (AvroReaderContext(record_type=Trip), AvroReader, fastavro.writer),
+    ],
+    ids=["CSV", "CSV with another separator", "Parquet", "Avro"],
+)
+def test_columns_that_the_type_does_not_name_are_counted_by_the_rows_of_their_file(context, reader, content, tmp_path):
+    rows = [{"city": None, "id": 1, "name": "a", "price": 2.5, "zip": "7"}, {"id": 2, "name": "b", "price": 3.5}]
+    path = tmp_path / "a"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+        context = context.model_copy(update={"separator": content.decode()[4]})
+    elif content is fastavro.writer:
+        fields = [{"name": name, "type": ["null", "string"]} for name in ("city", "zip")]
+        own = {"id": "long", "name": "string", "price": "double"}
+        fields += [{"name": name, "type": kind} for name, kind in own.items()]
+        with path.open("wb") as sink:
+            fastavro.writer(sink, {"type": "record", "name": "trip", "fields": fields}, rows)
+    else:
+        pa_parquet.write_table(pa.Table.from_pylist(rows), path, row_group_size=1)
+    block = Block(0, str(path), 0, path.stat().st_size, facts={"length": path.stat().st_size})
+    alone = Alone(reader(reader_context=context))
+    alone.work(block)
+    assert [record.value["id"] if isinstance(record.value, dict) else record.value.id for record in alone.sent()] == [
+        1,
+        2,
+    ]
+    assert (alone.metrics["fields_ignored"], alone.metrics["names_ignored"]) == (4, "city, zip")
+    for chosen in ({"columns": ("id", "name", "price")}, {"record_type": None}, {"where": value.field("zip") != "a"}):
+        alone = Alone(reader(reader_context=context.model_copy(update=chosen)))
+        alone.work(block)
+        assert alone.metrics["fields_ignored"] == (2 if "where" in chosen else 0)

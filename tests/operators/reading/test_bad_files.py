@@ -45,7 +45,7 @@ class Values(Collect):
 
 def put(home: Path, name: str, content: bytes, *, seconds: int = 1_000_000_000) -> Path:
     path = home / "in" / name
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     os.utime(path, (seconds, seconds))
     return path

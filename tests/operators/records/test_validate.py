@@ -1,10 +1,12 @@
 """Valid items become typed ones; the others are rejected with all reasons, alike one by one and in batches."""
 
+import dataclasses
+import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
-from pydantic import BaseModel, PositiveInt
+from pydantic import BaseModel, ConfigDict, PositiveInt, RootModel
 
 from dagkit import Batch
 from dagkit.testing import Alone
@@ -63,3 +65,57 @@ def test_without_a_stream_from_rejected_the_first_invalid_item_fails(send):
 
 def test_an_empty_batch_stays_empty():
     assert len(Alone(Validate(Order)).operator.process_batch(Batch.of([]))) == 0
+
+
+class Strict(Order):
+    model_config = ConfigDict(extra="ignore")
+
+
+class Pair(NamedTuple):
+    number: int
+    item: str
+
+
+MORE = {"number": 1, "item": "pen", "color": "red", "size": None}
+
+
+@pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "not compiled"])
+@pytest.mark.parametrize(
+    "items",
+    [
+        [json.dumps(MORE), BAD, GOOD, json.dumps(MORE)],
+        [json.dumps(MORE).encode(), GOOD.encode(), json.dumps(MORE, indent=1).encode()],
+        [MORE, {"number": 0, "wrong": 1}, {"number": 1, "item": "pen", "color": {"number": 2}}],
+        [PEN, dataclasses.make_dataclass("More", MORE)(**MORE), dataclasses.make_dataclass("More", MORE)(**MORE)],
+    ],
+    ids=["texts", "bytes", "dicts", "objects"],
+)
+def test_fields_that_the_model_does_not_name_are_counted_in_valid_items(items, compiled, monkeypatch):
+    if not compiled:
+        monkeypatch.setattr("dagkit_operators.native.json_members.json_members", lambda: None)
+    for send in (lambda alone: alone.send(*items), lambda alone: alone.send_batch(Batch.of(items))):
+        alone = Alone(Validate(Order))
+        send(alone)
+        assert (alone.metrics["fields_ignored"], alone.metrics["names_ignored"]) == (2, "color")
+
+
+def test_fields_of_lines_are_counted_where_they_lie():
+    alone = Alone(Validate(Order))
+    alone.send_batch(of_block(lines(json.dumps(MORE), GOOD)))
+    assert (alone.metrics["fields_ignored"], alone.metrics["names_ignored"]) == (1, "color")
+
+
+@pytest.mark.parametrize(
+    ("model", "item"),
+    [
+        (Strict, MORE),
+        (dict, MORE),
+        (RootModel[dict[str, Any]], json.dumps(MORE)),
+        (Pair, '[1, "{\\"color\\": 1}"]'),
+    ],
+    ids=["a model that ignores them", "a dict", "a root model", "an array"],
+)
+def test_fields_that_are_left_out_on_purpose_or_kept_are_not_counted(model, item):
+    alone = Alone(Validate(model))
+    alone.send(item)
+    assert (len(alone.sent()), alone.metrics["fields_ignored"]) == (1, 0)

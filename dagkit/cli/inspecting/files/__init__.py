@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import rich_click as click
 
@@ -22,7 +22,7 @@ from dagkit.observers.amounts import counted
 from dagkit.patterns import is_whole, refusal
 from dagkit.urls import absolute, shown
 
-_STATES: tuple[State, ...] = ("seen", "new", "pending", "ignored", "quarantined", "gone")
+_STATES: tuple[State, ...] = get_args(State)
 _AT_ONCE = 1000
 """The lines that are printed at once."""
 _MOST = 1000
@@ -58,7 +58,7 @@ def ls(
     like: str | None,
     limit: int | None,
 ) -> None:
-    """List input files with their states: seen, new, pending, ignored, quarantined or gone."""
+    """List input files with their states: new, pending, waiting, read, quarantined, given-up, ignored or gone."""
     context: Any = click.get_current_context()
     if extra := context.args:
         instead = f"`dagkit files explain APP|PATH {extra[0]}` shows what became of a file, and --like lists some"
@@ -155,6 +155,8 @@ def _lines_of(read: list[Reading]) -> Iterator[str]:
         pending = "work without an end" if reading.pending is None else f"{counted(reading.pending, 'byte')}"
         if reading.pending != 0:
             yield f"  {pending} waits"
+        if reading.unread:
+            yield f"  {counted(reading.unread, 'byte')} set aside or given up, and not read"
 
 
 def _done(window: WindowRead) -> str:

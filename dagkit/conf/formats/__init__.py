@@ -1,1 +1,0 @@
-"""The file formats: Hadoop XML, .properties, TOML and JSON, as keys, values and lines."""

@@ -1,0 +1,99 @@
+"""Reading property files: keys, values and lines, from Hadoop XML, `.properties` and TOML."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import javaproperties
+
+from dagkit.api.traces import shown_path
+from dagkit.conf.sources.hadoop import read_hadoop
+from dagkit.conf.sources.toml_keys import read_toml
+from dagkit.conf.sources.written import ParseError, WrittenKey, regular_bytes
+from dagkit.errors import Diagnostic, Where
+
+LARGEST = 1 << 26
+"""The greatest size of a property file in bytes."""
+
+CHECK_THE_PATH = "check the path; relative paths start at the working directory"
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyFile:
+    """The keys of a file, in its order, and the faults in it."""
+
+    shown: str
+    written: tuple[WrittenKey, ...] = ()
+    faults: tuple[Diagnostic, ...] = ()
+
+
+def read_file(path: Path, instead: str = CHECK_THE_PATH) -> PropertyFile:
+    """The keys of a file. If it cannot be read: no keys and one fault, with the help `instead` if it is missing."""
+    shown = shown_path(str(path))
+    read = _READERS.get(path.suffix.lower())
+    if read is None:
+        return _unreadable(
+            shown, ParseError("its name does not end in .xml, .properties or .toml", "give it the ending of its format")
+        )
+    try:
+        data = regular_bytes(path, LARGEST)
+    except FileNotFoundError:
+        return _unreadable(shown, ParseError("there is no such file", instead))
+    except OSError as refused:
+        return _unreadable(
+            shown, ParseError(f"it cannot be opened: {refused.strerror}", "check its kind and its permissions")
+        )
+    try:
+        written, errors = read(data)
+    except ParseError as error:
+        return _unreadable(shown, error)
+    located = (WrittenKey(w.key, w.value, Where(shown, w.where.line), w.final) for w in written)
+    return PropertyFile(shown, tuple(located), tuple(error.diagnostic(shown, "key-malformed") for error in errors))
+
+
+def _unreadable(shown: str, error: ParseError) -> PropertyFile:
+    return PropertyFile(shown, (), (error.diagnostic(shown, "file-unreadable"),))
+
+
+# -- .properties -----------------------------------------------------------------------------------------------------
+
+
+def read_properties(data: bytes) -> tuple[list[WrittenKey], list[ParseError]]:
+    """Read Java's format. Decode as UTF-8 if the text is valid UTF-8, or else as ISO-8859-1, like Java."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise ParseError("it is encoded in UTF-16", "save it as UTF-8, or in ISO-8859-1 with \\uXXXX escapes", 1)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("iso-8859-1")
+    if (nul := text.find("\0")) >= 0:
+        raise ParseError("it contains a NUL byte, so it is not text", "save it as UTF-8", text.count("\n", 0, nul) + 1)
+    return list(_pairs(text)), []
+
+
+def _pairs(text: str) -> Iterator[WrittenKey]:
+    line = 1
+    elements = javaproperties.parse(text)
+    while True:
+        try:
+            element = next(elements, None)
+        except javaproperties.InvalidUEscapeError as malformed:
+            raise ParseError(
+                f"{malformed.escape!r} is not an escape", "write \\u and four hexadecimal digits", line
+            ) from malformed
+        if element is None:
+            return
+        if isinstance(element, javaproperties.KeyValue):
+            valued = element.value or _SEPARATOR.search(element.source.strip())
+            yield WrittenKey(element.key, element.value if valued else None, Where("", line))
+        line += len(_NEWLINE.findall(element.source))
+
+
+_NEWLINE = re.compile(r"\r\n|\r|\n")
+_SEPARATOR = re.compile(r"(?<!\\)(?:\\\\)*[=:]")
+
+
+Reader = Callable[[bytes], tuple[list[WrittenKey], list[ParseError]]]
+_READERS: Mapping[str, Reader] = {".xml": read_hadoop, ".properties": read_properties, ".toml": read_toml}
+ENDINGS = tuple(_READERS)

@@ -1,0 +1,59 @@
+"""The list of the parts of a run."""
+
+from collections.abc import Iterator
+
+from dagkit.engine.changes.requests import RequestInbox
+from dagkit.engine.run.accounts import Accounts
+from dagkit.engine.run.discover import DriverInputs
+from dagkit.engine.run.operator_state import OperatorState
+from dagkit.engine.run.outputs import Outputs
+from dagkit.engine.run.pending import PendingWork
+from dagkit.engine.run.publishing import Publishing
+from dagkit.engine.run.reconfiguring import Reconfiguration
+from dagkit.engine.run.run_part import RunPart
+from dagkit.engine.run.run_state import RunState
+from dagkit.engine.run.searching import RecordSearch
+from dagkit.engine.run.setting_aside import Aside
+from dagkit.engine.run.taps import Taps
+from dagkit.engine.run.watermarks import Watermarks
+from dagkit.engine.run.work_requests import WorkRequests
+
+
+class RunParts:
+    """The parts of a run. Each is made with the parts that it calls; none calls another way."""
+
+    def __init__(self, run: RunState) -> None:
+        """Restore the parts from the last checkpoint. Raise if the plan cannot take what it holds."""
+        inbox = RequestInbox(run.journal.store, run.clock.now, run.checkpoint.answered)
+        self.operators = OperatorState(run)
+        self.queue = PendingWork(run)
+        self.inputs = DriverInputs(run, self.queue)
+        self.taps = Taps(run, inbox, self.inputs)
+        self.changes = Reconfiguration(run, inbox, self.taps, self.inputs, queue=self.queue, operators=self.operators)
+        self.aside = Aside(run, self.queue, self.changes)
+        self.search = RecordSearch(run, self.queue, self.aside)
+        self.requests = WorkRequests(run, self.queue, self.changes, self.aside, self.search)
+        self.outputs = Outputs(run, self.aside)
+        self.accounts = Accounts(self.aside)
+        self.watermarks = Watermarks(run, self.inputs, self.queue, self.operators)
+        self.publishing = Publishing(run, self.inputs, self.queue, self.outputs)
+
+    def __iter__(self) -> Iterator[RunPart]:
+        """Yield the parts in the order in which a step calls them."""
+        yield self.taps  # shows what inputs give to the window, before they give it
+        yield self.inputs
+        yield self.requests  # on work that waits, before it is allocated
+        yield self.search
+        yield self.queue
+        yield self.aside
+        yield self.operators
+        yield self.outputs
+        yield self.accounts
+        yield self.watermarks
+        yield self.changes
+        yield self.publishing  # observers learn what the other parts have done
+
+    @property
+    def waiting(self) -> int:
+        """How many items of work and of discoveries wait."""
+        return len(self.queue.queue) + sum(len(discovery.emitted) for discovery in self.inputs.found)

@@ -1,0 +1,62 @@
+"""What a scan may not read: folders and files that an operator can leave out, and looks at again."""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any, Literal
+
+from pydantic import PrivateAttr
+
+from dagkit import Operator
+from dagkit.api.files import FileState
+from dagkit.errors import InputUnreadable
+from dagkit.urls import as_text, shown
+from dagkit_operators.filesystem.access import reading_from
+from dagkit_operators.filesystem.bad_files import is_bad_file
+
+OR_LEAVE = "set on_bad_file of this operator to 'quarantine' to continue without it"
+_log = logging.getLogger(__name__)
+
+
+class LeavesBadPlaces(Operator):
+    """An operator that scans for files, and can leave out what it may not read."""
+
+    on_bad_file: Literal["stop", "quarantine"] = "stop"
+    """What to do with a folder or a file that a scan may not read: stop the run, or leave it out. Each scan looks at it
+    again, and reads it once it may. `dagkit files` lists it."""
+
+    _left_out: set[str] = PrivateAttr(default_factory=set)
+    """What the current scan may not read."""
+
+    @property
+    def leave_out(self) -> Callable[[str, OSError], Any] | None:
+        """Called with each folder that a scan may not read, and the reason; None: the scan ends there."""
+        return self._leave_out if self.on_bad_file == "quarantine" else None
+
+    def _leave_out(self, path: str, error: OSError) -> None:
+        self._left_out.add(path)
+        _log_left_out(path, error.strerror or str(error))
+
+    @contextmanager
+    def leaving_out(self, path: str, then: str) -> Iterator[None]:
+        """Leave out a file that cannot be read within the context. Raise InputUnreadable if that is to stop the run."""
+        try:
+            with reading_from(path, f"{OR_LEAVE}, {then}"):
+                yield
+        except InputUnreadable as error:
+            cause = error.__cause__
+            if self.leave_out is None or not is_bad_file(error) or not isinstance(cause, OSError):
+                raise
+            self._leave_out(path, cause)
+
+
+@lru_cache(maxsize=4096)  # once in each process, however often a folder is scanned
+def _log_left_out(path: str, reason: str) -> None:
+    _log.warning("%s is left out, since it cannot be read: %s; each scan looks at it again", shown(path), reason)
+
+
+def state_left_out(place: tuple[str, OSError]) -> FileState:
+    """The state of a folder or a file that is left out, given its path and the error."""
+    path, error = place
+    return FileState(as_text(path), "quarantined", f"it cannot be read: {error.strerror or error} (on_bad_file)")

@@ -1,0 +1,175 @@
+"""Types of records: the columns that they have, and how a record is made of the values of its columns."""
+
+import dataclasses
+import datetime as dt
+import decimal
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, Union, cast, get_args, get_origin, get_type_hints, is_typeddict
+
+from dagkit.schema.objects import objects_of, whole_by_fields
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pydantic import TypeAdapter
+
+_NAMES: Final[Mapping[Any, str]] = {
+    str: "string",
+    int: "int64",
+    float: "float64",
+    bool: "bool",
+    bytes: "binary",
+    dt.date: "date32",
+    dt.datetime: "timestamp[us]",
+}
+"""The Arrow types of plain values."""
+_DIGITS, _PLACES = 38, 9
+"""The digits of a Decimal in all, and after the point."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FieldType:
+    """A field of a record type."""
+
+    hint: Any
+    is_optional: bool
+    """Whether the field may be None."""
+
+
+@lru_cache(maxsize=256)
+def fields_of(record_type: type) -> Mapping[str, FieldType]:
+    """The fields of a dataclass, a pydantic model, a TypedDict or a NamedTuple. Raise TypeError for any other class."""
+    names, hints = names_of(record_type), get_type_hints(record_type)
+    return {name: _field_type(hints[name]) for name in names}
+
+
+def names_of(record_type: type) -> Sequence[str]:
+    """The names of the fields of a record type. Raise TypeError for a class of another kind."""
+    from pydantic import BaseModel  # noqa: PLC0415 - beside the type that it tests
+
+    if not isinstance(record_type, type):
+        raise TypeError(f"{record_type!r} is not a class")  # is_typeddict accepts any object
+    if issubclass(record_type, BaseModel):
+        return list(record_type.model_fields)
+    if dataclasses.is_dataclass(record_type):
+        return [field.name for field in dataclasses.fields(record_type) if field.init]
+    if is_typeddict(record_type) or (issubclass(record_type, tuple) and hasattr(record_type, "_fields")):
+        return list(get_type_hints(record_type))
+    kinds = "a dataclass, a pydantic model, a TypedDict or a NamedTuple"
+    raise TypeError(f"{record_type.__name__} has no fields; use {kinds}")
+
+
+@lru_cache(maxsize=256)
+def names_read(record_type: type | None) -> frozenset[str] | None:
+    """The names under which a record type looks for its fields; None if it takes every name, or leaves out the others.
+
+    A pydantic model leaves them out on purpose if its configuration sets `extra` to `ignore`.
+    """
+    from pydantic import RootModel  # noqa: PLC0415 - as above
+
+    if record_type is None or _extra(record_type) in ("allow", "ignore") or issubclass(record_type, RootModel):
+        return None
+    names = set(names_of(record_type))
+    for field in getattr(record_type, "model_fields", {}).values():
+        aliases = [field.alias, *getattr(field.validation_alias, "choices", [field.validation_alias])]
+        names |= {getattr(alias, "path", [alias])[0] for alias in aliases if alias is not None}
+    return frozenset(names)
+
+
+def leaves_others(record_type: type | None) -> bool:
+    """Whether a type is configured to ignore other fields than its own."""
+    return record_type is not None and _extra(record_type) == "ignore"
+
+
+def _extra(record_type: type) -> str | None:
+    """The configured treatment of other fields than those of a type, as pydantic names it; None: it is not set."""
+    config = getattr(record_type, "model_config", None) or getattr(record_type, "__pydantic_config__", {})
+    return cast("str | None", config.get("extra"))
+
+
+def checked_fields_of(record_type: type | None) -> Mapping[str, FieldType]:
+    """The fields of a property's record type; empty without one. Raise ValueError if the class has none."""
+    try:
+        return {} if record_type is None else fields_of(record_type)
+    except TypeError as fault:
+        raise ValueError(str(fault)) from None
+
+
+def _field_type(hint: Any) -> FieldType:
+    if get_origin(hint) in (Union, types.UnionType):
+        members = [member for member in get_args(hint) if member is not types.NoneType]
+        return FieldType(members[0] if len(members) == 1 else hint, len(members) < len(get_args(hint)))
+    return FieldType(hint, hint is Any)
+
+
+def arrow_type(hint: Any) -> "pa.DataType | None":
+    """The Arrow type whose values have this type in Python; None if there is none."""
+    import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
+
+    if hint in _NAMES:
+        return pa.type_for_alias(_NAMES[hint])
+    if hint is decimal.Decimal:
+        return pa.decimal128(_DIGITS, _PLACES)
+    if get_origin(hint) is list:
+        item = arrow_type(_field_type(get_args(hint)[0]).hint)
+        return None if item is None else pa.list_(item)
+    return None
+
+
+def maker_of(record_type: type | None) -> "Maker":
+    """How records of a type are made; None: records are dicts."""
+    if record_type is None or is_typeddict(record_type):
+        return Maker(None, None)
+    fields = fields_of(record_type)
+    is_plain = all(arrow_type(field.hint) is not None for field in fields.values())
+    is_whole = whole_by_fields(record_type) == tuple(fields) or (issubclass(record_type, tuple) and is_plain)
+    return Maker(record_type, None) if is_plain and is_whole else Maker(record_type, _validated(record_type))
+
+
+def checked_maker_of(record_type: type | None) -> "Maker":
+    """How records are made of values whose types are unknown: each value is checked. None: records are dicts."""
+    return Maker(None, None) if record_type is None else Maker(record_type, _validated(record_type))
+
+
+@lru_cache(maxsize=256)
+def _adapter(record_type: type) -> "TypeAdapter[Any]":
+    from pydantic import TypeAdapter  # noqa: PLC0415 - as above
+
+    return TypeAdapter(record_type)
+
+
+def _validated(record_type: type) -> Callable[[Mapping[str, Any]], Any]:
+    return _adapter(record_type).validate_python
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Maker:
+    """Makes records of the values of their columns."""
+
+    made_by: Callable[..., Any] | None
+    """Makes a record of its values, in the order of the columns; None: a record is a dict."""
+    validated: Callable[[Mapping[str, Any]], Any] | None
+    """Makes a record of a mapping, and may raise ValueError; None if no mapping of the right types is refused."""
+
+    def of(self, names: Sequence[str], columns: Sequence[Sequence[Any]]) -> list[Any]:
+        """The records of columns. None of them is validated."""
+        if self.made_by is None:
+            return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+        return objects_of(self.made_by, columns)
+
+    def checked(self, rows: Sequence[Mapping[str, Any]]) -> "Iterator[tuple[Any, str | None]]":
+        """Each row as a record, or None and why it is refused."""
+        for row in rows:
+            try:
+                yield (row if self.validated is None else self.validated(row)), None
+            except ValueError as fault:
+                yield None, reason_of(fault)
+
+
+def reason_of(fault: Exception) -> str:
+    """Why a row is refused, in one line."""
+    errors = getattr(fault, "errors", None)
+    if errors is None:
+        return str(fault).partition("\n")[0]
+    return "; ".join(f"{'.'.join(map(str, one['loc'])) or 'the record'}: {one['msg']}" for one in errors())

@@ -1,0 +1,55 @@
+"""JSON that knows its lines."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagkit.conf.declared.declared_json import JsonObject, read_json
+from dagkit.conf.sources.written import ParseError
+
+TEXT = b'{\n  "a": [\n    {"b": 1},\n    {\n      "c": {"b": 2}, "c": 3\n    }\n  ]\n}'
+
+
+def test_objects_know_their_lines_and_which_keys_were_given_twice():
+    document = read_json(TEXT)
+    first, second = document["a"]
+    assert (document.line, first.line, second.line) == (1, 3, 4)
+    assert (document.line_of("a"), second.line_of("c"), second.line_of("not there")) == (2, 5, 4)
+    assert (document.twice, first.twice, second.twice) == ((), (), ("c",))
+
+
+@pytest.mark.parametrize(
+    ("data", "problem", "line"),
+    [
+        pytest.param(b'{\n"a": }', "it is not JSON: expecting value", 2, id="a missing value"),
+        pytest.param(b'{"a": 1}\n}', "it is not JSON: extra data", 2, id="more than one value"),
+        pytest.param(b"", "it is not JSON: expecting value", 1, id="nothing"),
+        pytest.param(b'{\n"a": "\xe9"}', "byte 0xE9 on this line is not UTF-8", 2, id="bytes of another encoding"),
+        pytest.param(b"[" * 100_000, "it is nested too deeply", None, id="too deep"),
+    ],
+)
+def test_what_cannot_be_read(data, problem, line):
+    with pytest.raises(ParseError, match=problem) as raised:
+        read_json(data)
+    assert raised.value.line == line
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(JSON, st.sampled_from([None, 2]))
+def test_it_reads_what_json_reads(data, indent):
+    assert read_json(json.dumps(data, indent=indent).encode()) == data
+
+
+@given(st.dictionaries(st.text(st.characters(categories=["L"]), min_size=1), st.dictionaries(st.text(), st.integers())))
+def test_every_object_is_on_the_line_where_it_begins(data):
+    lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in data.items()]
+    document = read_json(("{\n" + ",\n".join(lines) + "\n}").encode())
+    assert [value.line for value in document.values()] == list(range(2, len(data) + 2))
+    assert all(isinstance(value, JsonObject) for value in document.values())
