@@ -22,9 +22,9 @@ from dagkit.backends.reference import ReferenceBackend
 from dagkit.clock import Timer
 from dagkit.compiler import Compilation, compile_application
 from dagkit.compiler.steps import Author
+from dagkit.engine.parts.run_state import RunSettings, RunState
 from dagkit.engine.points import Probe
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.worker.instances import SavedState
 from dagkit.errors import did_you_mean
 from dagkit.ledger import Ledger

@@ -14,9 +14,9 @@ from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.compiler import compile_application
 from dagkit.engine.history.history import history
+from dagkit.engine.parts.run_state import RunSettings, RunState
 from dagkit.engine.points import Point
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.stores import MemoryStore

@@ -30,8 +30,8 @@ from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.backends.spark import SparkBackend
 from dagkit.compiler import Compilation, compile_application
+from dagkit.engine.parts.run_state import RunSettings, RunState
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.worker.protocol import Answer, Backend, WindowTask
 from dagkit.errors import ApplicationFaults
 from dagkit.ledger import Ledger

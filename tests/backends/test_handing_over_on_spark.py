@@ -15,9 +15,9 @@ from dagkit.backends.spark.boards import Boards
 from dagkit.compiler import compile_application
 from dagkit.engine.facts import Split
 from dagkit.engine.history.history import history
+from dagkit.engine.parts.run_state import RunSettings, RunState
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.work.split import HANDED
 from dagkit.engine.worker.protocol import WindowTask
 from dagkit.ledger import Ledger

@@ -27,9 +27,9 @@ from dagkit.api.controls import Stamped
 from dagkit.api.running import Until
 from dagkit.compiler import compile_application
 from dagkit.engine.changes.reconfiguration import Scaling
+from dagkit.engine.parts.run_state import RunSettings, RunState
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.worker.outbox import Arrived
 from dagkit.engine.worker.protocol import WindowTask
 from dagkit.engine.worker.slot import SlotRun

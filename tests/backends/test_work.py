@@ -11,8 +11,8 @@ from dagkit.api.running import Until
 from dagkit.compiler import compile_application
 from dagkit.engine.files.publish import in_order
 from dagkit.engine.files.staging import StagingPlace
+from dagkit.engine.parts.run_state import RunSettings, RunState
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.worker.protocol import WindowTask
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify

@@ -12,13 +12,14 @@ from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.redistribute import State
 from dagkit.engine.entrances import operator_of
 from dagkit.engine.failures import OperatorFailed, failure_of
+from dagkit.engine.parts.in_flight import InFlightWindow
+from dagkit.engine.parts.run_state import RunState
+from dagkit.engine.parts.wants import Action, Await, Commit, Sleep, Start, Stop, Want
 from dagkit.engine.points import Point
 from dagkit.engine.reports.run_events import Draining, Ended, Resumed
 from dagkit.engine.run.commit import Committer
-from dagkit.engine.run.decide import Action, Await, Commit, LoopState, Sleep, Start, Stop, Want, next_action
-from dagkit.engine.run.in_flight import InFlightWindow
+from dagkit.engine.run.decide import LoopState, next_action
 from dagkit.engine.run.run_parts import RunParts
-from dagkit.engine.run.run_state import RunState
 from dagkit.engine.worker.protocol import WindowTask
 from dagkit.errors import DagkitError
 from dagkit.ledger import SequenceTaken

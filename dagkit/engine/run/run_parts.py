@@ -3,20 +3,20 @@
 from collections.abc import Iterator
 
 from dagkit.engine.changes.requests import RequestInbox
-from dagkit.engine.run.accounts import Accounts
-from dagkit.engine.run.discover import DriverInputs
-from dagkit.engine.run.operator_state import OperatorState
-from dagkit.engine.run.outputs import Outputs
-from dagkit.engine.run.pending import PendingWork
-from dagkit.engine.run.publishing import Publishing
-from dagkit.engine.run.reconfiguring import Reconfiguration
-from dagkit.engine.run.run_part import RunPart
-from dagkit.engine.run.run_state import RunState
-from dagkit.engine.run.searching import RecordSearch
-from dagkit.engine.run.setting_aside import Aside
-from dagkit.engine.run.taps import Taps
-from dagkit.engine.run.watermarks import Watermarks
-from dagkit.engine.run.work_requests import WorkRequests
+from dagkit.engine.parts.accounts import Accounts
+from dagkit.engine.parts.discover import DriverInputs
+from dagkit.engine.parts.operator_state import OperatorState
+from dagkit.engine.parts.outputs import Outputs
+from dagkit.engine.parts.pending import PendingWork
+from dagkit.engine.parts.publishing import Publishing
+from dagkit.engine.parts.reconfiguring import Reconfiguration
+from dagkit.engine.parts.run_part import RunPart
+from dagkit.engine.parts.run_state import RunState
+from dagkit.engine.parts.searching import RecordSearch
+from dagkit.engine.parts.setting_aside import Aside
+from dagkit.engine.parts.taps import Taps
+from dagkit.engine.parts.watermarks import Watermarks
+from dagkit.engine.parts.work_requests import WorkRequests
 
 
 class RunParts:

@@ -16,8 +16,8 @@ from dagkit.backends.reference import ReferenceBackend
 from dagkit.backends.reference.plain_board import PlainBoard
 from dagkit.compiler import compile_application
 from dagkit.engine.facts import Split
+from dagkit.engine.parts.run_state import RunSettings, RunState
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.work.split import HANDED
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify

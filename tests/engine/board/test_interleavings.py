@@ -15,7 +15,7 @@ from dagkit.engine.board.board_messages import Asked, Dismissed, Given, Handed, 
 from dagkit.engine.board.handover import Handover, Standing
 from dagkit.engine.checkpoint.work_records import unreported
 from dagkit.engine.failures import WindowLost
-from dagkit.engine.run.handovers import settle_handovers
+from dagkit.engine.parts.handovers import settle_handovers
 from dagkit.engine.work.cost import CostEstimate
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.record import Recorder

@@ -9,8 +9,8 @@ from dagkit.engine.changes.requests import GiveUp, Request, Retry
 from dagkit.engine.facts import Decided
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.history.work_history import listed_work
+from dagkit.engine.parts.wants import Look
 from dagkit.engine.points import Point
-from dagkit.engine.run.decide import Look
 from dagkit.ledger.audit.verify import verify
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import CrashAfter

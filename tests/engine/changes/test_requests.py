@@ -27,11 +27,11 @@ from dagkit.engine.changes.requests import (
 from dagkit.engine.facts import Changed, Scaled
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.history.history import history
+from dagkit.engine.parts.reconfiguring import Reconfiguration
+from dagkit.engine.parts.taps import Taps
+from dagkit.engine.parts.wants import Change
 from dagkit.engine.points import Point
-from dagkit.engine.run.decide import Change
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.run.reconfiguring import Reconfiguration
-from dagkit.engine.run.taps import Taps
 from dagkit.ledger.stores import LocalStore, MemoryStore, Store, open_store
 from dagkit.ledger.stores.bucket import BucketStore
 from dagkit.ledger.stores.store import refused

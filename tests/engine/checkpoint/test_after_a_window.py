@@ -15,10 +15,10 @@ from dagkit.compiler import compile_application
 from dagkit.engine.checkpoint.redistribute import StateStranded, redistribute_state
 from dagkit.engine.checkpoint.whole_files import is_among, settled, with_numbers
 from dagkit.engine.files.staging import Part
+from dagkit.engine.parts.in_flight import Arrived, InFlightWindow
+from dagkit.engine.parts.pending import waiting_after
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Program
-from dagkit.engine.run.in_flight import Arrived, InFlightWindow
-from dagkit.engine.run.pending import waiting_after
 from dagkit.engine.work.cost import CostEstimate
 from dagkit.engine.work.schedule import WindowSchedule
 from dagkit.engine.work.waiting import Waiting

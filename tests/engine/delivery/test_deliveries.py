@@ -14,8 +14,9 @@ from dagkit.engine.delivery.entries import CommittedEntries, StagedEntries
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.files.pieces import PiecesLost
 from dagkit.engine.files.staging import Staging, StagingPlace
+from dagkit.engine.parts.wants import Finish, Sleep, Stop, Want
 from dagkit.engine.points import Point
-from dagkit.engine.run.decide import Finish, LoopState, Sleep, Stop, Want, next_action
+from dagkit.engine.run.decide import LoopState, next_action
 from dagkit.testing import Alone, Crash, CrashAfter, FakeClock
 from tests.engine.cast import Desk, Hurried
 from tests.engine.delivery_cast import (

@@ -8,20 +8,8 @@ from typing import Any
 
 import pytest
 
-from dagkit.engine.run.decide import (
-    Action,
-    Await,
-    Change,
-    Commit,
-    Finish,
-    Look,
-    LoopState,
-    Sleep,
-    Start,
-    Stop,
-    Want,
-    next_action,
-)
+from dagkit.engine.parts.wants import Action, Await, Change, Commit, Finish, Look, Sleep, Start, Stop, Want
+from dagkit.engine.run.decide import LoopState, next_action
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 SOON, LATER = NOW + timedelta(seconds=1), NOW + timedelta(seconds=2)

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from dagkit.api.stats import Backlog
 from dagkit.engine.address import Address
-from dagkit.engine.run.decide import Look
+from dagkit.engine.parts.wants import Look
 from dagkit.engine.work.cost import CostEstimate
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.queue import WorkQueue

@@ -11,9 +11,9 @@ from typing import Any
 
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.failures import OperatorFailed, WindowLost
+from dagkit.engine.parts.in_flight import InFlightWindow
+from dagkit.engine.parts.wants import Action, Want, Wants
 from dagkit.engine.program.program import Program
-from dagkit.engine.run.decide import Action, Want, Wants
-from dagkit.engine.run.in_flight import InFlightWindow
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.protocol import Answer, WindowTask
 

@@ -9,13 +9,13 @@ from dagkit.engine.changes.requests import GiveUp, OnWork, Refused
 from dagkit.engine.checkpoint.whole_files import is_among
 from dagkit.engine.facts import Decided, Decision
 from dagkit.engine.history.history import is_named
-from dagkit.engine.run.in_flight import InFlightWindow
-from dagkit.engine.run.pending import PendingWork
-from dagkit.engine.run.reconfiguring import Reconfiguration
-from dagkit.engine.run.run_part import RunPart
-from dagkit.engine.run.run_state import RunState
-from dagkit.engine.run.searching import RecordSearch
-from dagkit.engine.run.setting_aside import Aside
+from dagkit.engine.parts.in_flight import InFlightWindow
+from dagkit.engine.parts.pending import PendingWork
+from dagkit.engine.parts.reconfiguring import Reconfiguration
+from dagkit.engine.parts.run_part import RunPart
+from dagkit.engine.parts.run_state import RunState
+from dagkit.engine.parts.searching import RecordSearch
+from dagkit.engine.parts.setting_aside import Aside
 from dagkit.engine.work.item import PromisedItem, WindowPromise, WorkItem
 from dagkit.errors import RunFailure
 from dagkit.ranges import OFFSET_INFINITY

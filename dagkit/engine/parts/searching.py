@@ -11,13 +11,13 @@ from datetime import datetime
 from dagkit.engine.aside.search import Search
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.failures import OperatorFailed, RecordFatal, WindowLost, WorkerDied
-from dagkit.engine.run.decide import Want, Wants
-from dagkit.engine.run.in_flight import InFlightWindow
-from dagkit.engine.run.launch_marker import LaunchMarker
-from dagkit.engine.run.pending import PendingWork
-from dagkit.engine.run.run_part import EndedWindow, RunPart, Saved
-from dagkit.engine.run.run_state import RunState
-from dagkit.engine.run.setting_aside import Aside
+from dagkit.engine.parts.in_flight import InFlightWindow
+from dagkit.engine.parts.launch_marker import LaunchMarker
+from dagkit.engine.parts.pending import PendingWork
+from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved
+from dagkit.engine.parts.run_state import RunState
+from dagkit.engine.parts.setting_aside import Aside
+from dagkit.engine.parts.wants import Want, Wants
 from dagkit.engine.work.cost import CostEstimate
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.schedule import WindowSchedule

@@ -8,11 +8,11 @@ from dagkit.api.files import why_not_forgotten
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.delays import first_of_delays, kept, restored
 from dagkit.engine.checkpoint.redistribute import State, redistribute_state, state_after, state_by_slot
+from dagkit.engine.parts.in_flight import InFlightWindow
+from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved
+from dagkit.engine.parts.run_state import RunState
+from dagkit.engine.parts.wants import Want, Wants
 from dagkit.engine.program.program import Program
-from dagkit.engine.run.decide import Want, Wants
-from dagkit.engine.run.in_flight import InFlightWindow
-from dagkit.engine.run.run_part import EndedWindow, RunPart, Saved
-from dagkit.engine.run.run_state import RunState
 from dagkit.engine.worker.finalizers import call_back
 from dagkit.engine.worker.instances import live, saved
 from dagkit.engine.worker.outbox import Sent

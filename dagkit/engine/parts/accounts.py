@@ -6,10 +6,10 @@ from dagkit.api.work import SplittableOperator
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.row_account import breaches, row_account
 from dagkit.engine.checkpoint.work_records import work_recorded
+from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved
+from dagkit.engine.parts.setting_aside import Aside
 from dagkit.engine.program.program import Program
 from dagkit.engine.receipts.due import WindowRead, receipts_after
-from dagkit.engine.run.run_part import EndedWindow, RunPart, Saved
-from dagkit.engine.run.setting_aside import Aside
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.waiting import Waiting
 

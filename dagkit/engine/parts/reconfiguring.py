@@ -21,15 +21,15 @@ from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.facts import Changed, Decided, Fact, Scaled
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.history.history import is_named
+from dagkit.engine.parts.discover import DriverInputs
+from dagkit.engine.parts.in_flight import InFlightWindow
+from dagkit.engine.parts.operator_state import OperatorState
+from dagkit.engine.parts.pending import PendingWork
+from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved
+from dagkit.engine.parts.run_state import RunState
+from dagkit.engine.parts.taps import Taps
+from dagkit.engine.parts.wants import Action, Change, Look, Sleep, Start, Want, Wants
 from dagkit.engine.reports.run_events import Reshaped
-from dagkit.engine.run.decide import Action, Change, Look, Sleep, Start, Want, Wants
-from dagkit.engine.run.discover import DriverInputs
-from dagkit.engine.run.in_flight import InFlightWindow
-from dagkit.engine.run.operator_state import OperatorState
-from dagkit.engine.run.pending import PendingWork
-from dagkit.engine.run.run_part import EndedWindow, RunPart, Saved
-from dagkit.engine.run.run_state import RunState
-from dagkit.engine.run.taps import Taps
 from dagkit.engine.work.split import BacklogCount, split_at_the_end
 from dagkit.engine.worker.protocol import Answer
 from dagkit.errors import ApplicationFaults, DagkitError, did_you_mean

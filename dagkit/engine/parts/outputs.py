@@ -35,14 +35,14 @@ from dagkit.engine.files.publish import (
 )
 from dagkit.engine.files.regions import region_name
 from dagkit.engine.files.staging import Part, StagingPlace, by_file, next_wake
+from dagkit.engine.parts.in_flight import InFlightWindow
+from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved
+from dagkit.engine.parts.run_state import RunState
+from dagkit.engine.parts.setting_aside import Aside
+from dagkit.engine.parts.wants import Action, Finish, Want, Wants
 from dagkit.engine.points import Point
 from dagkit.engine.program.program import Program
 from dagkit.engine.receipts.receipt import write_receipts
-from dagkit.engine.run.decide import Action, Finish, Want, Wants
-from dagkit.engine.run.in_flight import InFlightWindow
-from dagkit.engine.run.run_part import EndedWindow, RunPart, Saved
-from dagkit.engine.run.run_state import RunState
-from dagkit.engine.run.setting_aside import Aside
 from dagkit.engine.work.waiting import Waiting
 from dagkit.engine.worker.instances import incomplete_keys
 from dagkit.engine.worker.protocol import Answer, WindowTask

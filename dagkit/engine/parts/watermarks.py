@@ -6,13 +6,13 @@ from datetime import datetime
 
 from dagkit.api.running import Until
 from dagkit.engine.event_time.event_times import EventTimes, Progress
-from dagkit.engine.run.decide import Want, Wants
-from dagkit.engine.run.discover import DriverInputs
-from dagkit.engine.run.in_flight import InFlightWindow
-from dagkit.engine.run.operator_state import OperatorState
-from dagkit.engine.run.pending import PendingWork
-from dagkit.engine.run.run_part import EndedWindow, RunPart, Saved
-from dagkit.engine.run.run_state import RunState
+from dagkit.engine.parts.discover import DriverInputs
+from dagkit.engine.parts.in_flight import InFlightWindow
+from dagkit.engine.parts.operator_state import OperatorState
+from dagkit.engine.parts.pending import PendingWork
+from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved
+from dagkit.engine.parts.run_state import RunState
+from dagkit.engine.parts.wants import Want, Wants
 from dagkit.engine.work.waiting import Waiting
 
 

@@ -9,6 +9,7 @@ from dagkit.api.work import unit_of
 from dagkit.engine.board.handover import SlotStanding
 from dagkit.engine.checkpoint.discoveries import Discovery
 from dagkit.engine.failures import OperatorFailed, WindowLost
+from dagkit.engine.parts.in_flight import InFlightWindow
 from dagkit.engine.reports.run_events import (
     Failed,
     Found,
@@ -19,7 +20,6 @@ from dagkit.engine.reports.run_events import (
     Started,
     Working,
 )
-from dagkit.engine.run.in_flight import InFlightWindow
 from dagkit.engine.work.item import WorkItem
 from dagkit.graph import Graph
 

@@ -6,14 +6,14 @@ from math import inf
 from dagkit.api.stats import WorkProgress
 from dagkit.api.work import unit_of
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
+from dagkit.engine.parts.discover import DriverInputs
+from dagkit.engine.parts.notify import MOST_UNDERWAY
+from dagkit.engine.parts.outputs import Outputs
+from dagkit.engine.parts.pending import PendingWork
+from dagkit.engine.parts.run_part import EndedWindow, RunPart
+from dagkit.engine.parts.run_state import RunState
 from dagkit.engine.reports.run_events import Committed, Queue
 from dagkit.engine.reports.statistics import Measuring, aggregators_of
-from dagkit.engine.run.discover import DriverInputs
-from dagkit.engine.run.notify import MOST_UNDERWAY
-from dagkit.engine.run.outputs import Outputs
-from dagkit.engine.run.pending import PendingWork
-from dagkit.engine.run.run_part import EndedWindow, RunPart
-from dagkit.engine.run.run_state import RunState
 from dagkit.engine.worker.protocol import Report
 
 

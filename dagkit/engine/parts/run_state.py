@@ -12,11 +12,11 @@ from dagkit.engine.changes.running_plan import RunningPlan
 from dagkit.engine.checkpoint.compatibility import refuse_renamed, refuse_stranded
 from dagkit.engine.checkpoint.journal import Journal
 from dagkit.engine.masking import Masking
+from dagkit.engine.parts.in_flight import InFlightWindows
+from dagkit.engine.parts.notify import EventPublisher
 from dagkit.engine.points import Point, Probe
 from dagkit.engine.program.program import Program
 from dagkit.engine.reports.run_events import Observer
-from dagkit.engine.run.in_flight import InFlightWindows
-from dagkit.engine.run.notify import EventPublisher
 from dagkit.engine.work.summary import ProgramSummary
 from dagkit.engine.worker.protocol import Backend
 from dagkit.ledger import Ledger

@@ -12,11 +12,11 @@ from dagkit.engine.address import SourceKey
 from dagkit.engine.aside.decided import DecidedWork, WorkAside, decided_of
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.failures import OperatorFailed, Spot, WindowLost, spot_of
-from dagkit.engine.run.in_flight import InFlightWindow
-from dagkit.engine.run.pending import PendingWork
-from dagkit.engine.run.reconfiguring import Reconfiguration
-from dagkit.engine.run.run_part import EndedWindow, RunPart, Saved
-from dagkit.engine.run.run_state import RunState
+from dagkit.engine.parts.in_flight import InFlightWindow
+from dagkit.engine.parts.pending import PendingWork
+from dagkit.engine.parts.reconfiguring import Reconfiguration
+from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved
+from dagkit.engine.parts.run_state import RunState
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.protocol import Answer, Leaving
 
