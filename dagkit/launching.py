@@ -20,7 +20,7 @@ from typing import Any
 
 from dagkit.api.application import HOME
 from dagkit.api.configuration import Config
-from dagkit.api.metrics import warnings_of
+from dagkit.api.metrics import metrics_with_warnings
 from dagkit.api.running import Until
 from dagkit.clock import SystemClock, Timer
 from dagkit.compiler import Compilation, compile_application
@@ -279,8 +279,8 @@ def _picture(compilation: Compilation, machine: Machine, place: str, until: Unti
         since=now,
         at=now,
     )
-    warnings = {node.name: warnings_of(type(node.operator)) for node in compilation.graph.nodes}
-    return RunPicture(clock, first, compilation.plan, {name: texts for name, texts in warnings.items() if texts})
+    counting = {node.name: metrics_with_warnings(type(node.operator)) for node in compilation.graph.nodes}
+    return RunPicture(clock, first, compilation.plan, {name: metrics for name, metrics in counting.items() if metrics})
 
 
 @contextlib.contextmanager

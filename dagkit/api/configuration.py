@@ -63,11 +63,8 @@ class Entry:
 
     key: str
     value: Any = field(repr=False)
-    """A text or a TOML value, after substitution. It is never shown if `secret` is True."""
+    """A text or a TOML value, after substitution. It is never shown if it is a secret: then its origin has a text."""
     origin: Origin
-    secret: bool = False
-    shown: str | None = None
-    """The text to print instead of a secret: the reference through which the secret was given."""
 
 
 class Config(Mapping[str, Any]):

@@ -7,8 +7,9 @@
         @auto_metric
         def per_block(self) -> float: ...               # called at the end of each window
 
-A metric with a `warning` counts what an operator leaves out. The first window of a launch in which it is not 0 logs the
-warning, in which `{rejected}` is the value of that metric; the summary of the launch and the console have its total.
+A metric with a `warning` counts what an operator leaves out, or reads again. The first window of a launch in which it
+is not 0 logs the warning, in which `{rejected}` is the value of that metric; the summary of the launch and the console
+have its total.
 
 Each partition has its own values. For the operator, numbers of all partitions are added up, unless the metric has
 aggregators. Without aggregators, values that are not numbers are reported only by partition.
@@ -19,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeVar, overload
+from typing import Any, Literal, TypeVar, overload
 
 from dagkit.api.declared import Assignable, PerInstance
 from dagkit.errors import RunFailure, Scene
@@ -28,6 +29,8 @@ T = TypeVar("T")
 StartT = TypeVar("StartT", bound="int | float | str | list[Any] | dict[str, Any] | None")
 DeclaredT = TypeVar("DeclaredT", bound="Callable[..., Any] | property")
 
+Counted = Literal["left out", "read again"]
+"""What happened to the things that a metric with a warning counts."""
 Aggregator = Callable[[Sequence[Any]], Any]
 """A function from the values of all partitions to one value. Its name, such as `max`, appears in reports."""
 
@@ -68,10 +71,13 @@ class MetricField(PerInstance[T], Assignable[T]):
 
     store = "_measured"
 
-    def __init__(self, start: T, aggregators: Sequence[Aggregator] | None, warning: str | None) -> None:
+    def __init__(
+        self, start: T, aggregators: Sequence[Aggregator] | None, warning: str | None, counted: Counted
+    ) -> None:
         self.start = start
         self.aggregators = aggregators
         self.warning = warning
+        self.counted = counted
 
     def fresh(self) -> T:
         return deepcopy(self.start)
@@ -83,24 +89,34 @@ def auto_metric(declared: DeclaredT, /) -> DeclaredT: ...
 def auto_metric(*, aggregators: Sequence[Aggregator]) -> Callable[[DeclaredT], DeclaredT]: ...
 @overload
 def auto_metric(
-    start: StartT, /, *, aggregators: Sequence[Aggregator] | None = None, warning: str | None = None
+    start: StartT,
+    /,
+    *,
+    aggregators: Sequence[Aggregator] | None = None,
+    warning: str | None = None,
+    counted: Counted = "left out",
 ) -> MetricField[StartT]: ...
 def auto_metric(
-    declared: Any = None, /, *, aggregators: Sequence[Aggregator] | None = None, warning: str | None = None
+    declared: Any = None,
+    /,
+    *,
+    aggregators: Sequence[Aggregator] | None = None,
+    warning: str | None = None,
+    counted: Counted = "left out",
 ) -> Any:
     """Declare a metric: a field with an initial value, or, as a decorator, a method or property.
 
     With several aggregators, the operator has one metric for each, such as `max-longest` and `avg-longest`. With one
     aggregator, the metric keeps its name.
 
-    A number with a `warning` counts what is left out: the warning is logged once in a launch, and may name metrics, as
-    in `"{rejected} lines are no numbers"`.
+    A number with a `warning` counts what is left out, or what `counted` says: the warning is logged once in a launch,
+    and may name metrics, as in `"{rejected} lines are no numbers"`.
     """
     if declared is None:
         return lambda method: _marked(method, aggregators)
     if isinstance(declared, property) or callable(declared):
         return _marked(declared, aggregators)
-    return MetricField(declared, aggregators, warning)
+    return MetricField(declared, aggregators, warning, counted)
 
 
 def _marked(method: Any, aggregators: Sequence[Aggregator] | None) -> Any:
@@ -118,7 +134,8 @@ class Metric:
     """None: numbers are added up."""
     is_method: bool = False
     warning: str | None = None
-    """Text for the case that it is not 0; None if it counts nothing that is left out."""
+    """Text for the case that it is not 0; None if it counts nothing that is left out or read again."""
+    counted: Counted = "left out"
 
     def of(self, operator: Any) -> Any:
         """The current value. Raise MetricUnplain if it cannot be reported."""
@@ -152,15 +169,15 @@ def _metrics(component: type) -> Mapping[str, Metric]:
             function = value.fget if isinstance(value, property) else value
             if isinstance(value, MetricField):
                 aggregators = None if value.aggregators is None else tuple(value.aggregators)
-                found[name] = Metric(name, aggregators, warning=value.warning)
+                found[name] = Metric(name, aggregators, warning=value.warning, counted=value.counted)
             elif callable(function) and _MARK in getattr(function, "__dict__", {}):
                 found[name] = Metric(name, getattr(function, _MARK), is_method=not isinstance(value, property))
     return found
 
 
-def warnings_of(component: type) -> Mapping[str, str]:
-    """The warnings of metrics that count what an operator of this class leaves out, by metric."""
-    return {name: metric.warning for name, metric in declared_metrics(component).items() if metric.warning is not None}
+def metrics_with_warnings(component: type) -> Sequence[Metric]:
+    """The metrics that count what an operator of this class leaves out or reads again."""
+    return [metric for metric in declared_metrics(component).values() if metric.warning is not None]
 
 
 def metrics_of(operator: Any) -> dict[str, Any]:

@@ -198,6 +198,19 @@ class InputOperator(Operator):
         return None
 
     @property
+    def waits_for(self) -> str:
+        """Why input that is there is not sent yet, such as "a.csv is still being written"; empty if there is none.
+
+        `dagkit status` and the summary of a launch print it.
+        """
+        return ""
+
+    @property
+    def holds_launch(self) -> bool:
+        """Whether a launch that ends when its input is processed waits for the next look, also after one in vain."""
+        return False
+
+    @property
     def has_unsent(self) -> bool:
         """Whether the operator found input that it has not emitted yet. Until then, no watermark after it advances."""
         return False

@@ -52,6 +52,10 @@ class Context:
     """The watermark of all inputs together, which never goes back. Ports of idle sources do not hold it back."""
     until: Until = Until.STOPPED
     """When the launch ends. For `ONCE`, an input operator must look for input only once."""
+    launched: datetime | None = None
+    """When the launch began, by the clock of the driver; None in a test of one operator."""
+    began: datetime | None = None
+    """On a worker, when the driver began the window, by its clock; None in a test of one operator."""
     now: Callable[[], datetime] | None = None
     """The clock of the launch, on the driver, where input operators run; None on a worker."""
     finalizer: BundleFinalizer = field(default_factory=BundleFinalizer)

@@ -8,13 +8,14 @@ from typing import Any
 from dagkit.api.attributes import BY_SCOPE, Attribute, DagContext, OperatorContext, Scope
 from dagkit.api.component import Component
 from dagkit.api.configuration import Origin, Setting, Source
+from dagkit.api.secrets import MASK
 from dagkit.compiler.repartition import relowered
 from dagkit.compiler.rules import check
 from dagkit.compiler.steps import Compilation
 from dagkit.conf.grammar.matching import Rule
 from dagkit.conf.grammar.names import bare
 from dagkit.conf.grammar.property_keys import Address, Malformed, MapKey, PropertyPath, parse_path
-from dagkit.conf.sources.references import MASK, References, Unresolved, shown_instead, without_secret
+from dagkit.conf.sources.references import References, Unresolved, shown_instead, without_secret
 from dagkit.conf.values.attribute_values import attribute_value
 from dagkit.conf.values.classes import ClassNotFound
 from dagkit.conf.values.conversion import Conversion

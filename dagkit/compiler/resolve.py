@@ -20,9 +20,8 @@ class Resolver:
     def __init__(
         self, conf: Config, author: StreamingApplication | None, otherwise: str, diagnostics: list[Diagnostic]
     ) -> None:
-        keys = Keys(conf)
-        self.application = str(keys.name_of(author).value) if author is not None else otherwise
-        self.keys = keys.of(self.application)
+        self.keys = Keys(conf, otherwise if author is None else author)
+        self.application = self.keys.application
         self.diagnostics = diagnostics
         """The diagnostics of all passes so far. This pass appends its own."""
 

@@ -4,7 +4,10 @@ A failure is reported from this note: no frame of a traceback is searched for an
 the call, which costs nothing until something is raised.
 """
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 from dagkit.errors import RunFailure
@@ -14,6 +17,18 @@ T = TypeVar("T")
 
 _OPERATOR, _RECORD = "_dagkit_operator", "_dagkit_record"
 """Attributes of an exception on its way: in whose code it was raised, and on which record."""
+_SEARCH, _TRIES = "_dagkit_search", "_dagkit_tries"
+"""Others: how to find the record, and how often the operator got it."""
+
+
+class _Sender(threading.local):
+    """What this thread sends."""
+
+    finds = False
+    """Whether the sender of the present batch finds the record if it fails."""
+
+
+_sender = _Sender()
 
 
 def note(error: Exception, operator: str, *record: object) -> None:
@@ -82,10 +97,34 @@ def noting(operator: str, take: Callable[[Batch[Any]], None]) -> Callable[[Batch
             take(batch)
         except Exception as error:
             if operator_of(error) is None:
-                note(error, operator, *_failing_record(batch, take, error))
+                note(error, operator)
+                error.__dict__[_SEARCH] = partial(_failing_record, batch, take, error)
+                if not _sender.finds:
+                    find_record(error)
             raise
 
     return take_or_note
+
+
+@contextmanager
+def found_by_sender() -> Iterator[None]:
+    """Leave the search for a record to the block's caller, which knows where records came from.
+
+    It calls `failing_among`, then `find_record`.
+    """
+    _sender.finds = True
+    try:
+        yield
+    finally:
+        _sender.finds = False
+
+
+def find_record(error: Exception) -> None:
+    """Search for the record on which an exception was raised, unless it was found."""
+    search = error.__dict__.pop(_SEARCH, None)
+    if search is not None and not record_of(error):
+        for record in search():
+            error.__dict__[_RECORD] = record
 
 
 # A failure names the byte of its record, and to carry a position with each record would cost more than the operators
@@ -94,20 +133,31 @@ def noting(operator: str, take: Callable[[Batch[Any]], None]) -> Callable[[Batch
 def _failing_record(batch: Batch[Any], take: Callable[[Batch[Any]], None], error: Exception) -> Iterable[Any]:
     if isinstance(error, RunFailure) and not error.caused_by_author:  # dagkit failed, whatever the record is
         return ()
-    failing = failing_among(len(batch), lambda index: take(batch.sliced(index, 1)), error) if len(batch) > 1 else 0
+    failing = failing_among(len(batch), lambda index: take(batch.sliced(index, 1)), error)
     return () if failing is None else list(batch.sliced(failing, 1).items())
 
 
 def failing_among(count: int, send: Callable[[int], object], first: Exception) -> int | None:
     """Return the index of the item that raises the same error as `first`, or None.
 
-    The attempt is lost already, so each item is sent again alone. An operator with state may fail differently on an
-    item that it has seen before.
+    The attempt is lost already, so each of several items is sent again alone. An operator with state may fail
+    differently on an item that it has seen before.
     """
+    if count == 1:
+        return 0
     for index in range(count):
         try:
             send(index)
         except Exception as error:  # noqa: BLE001 - the first error goes on
             if (type(error), str(error)) == (type(first), str(first)):
+                first.__dict__[_TRIES] = tries_of(first) + tries_of(error)
+                for record in record_of(error):
+                    first.__dict__[_RECORD] = record
                 return index
     return None
+
+
+def tries_of(error: BaseException) -> int:
+    """Return how often the operator got the record on which it raised an exception."""
+    tries: int = error.__dict__.get(_TRIES, 1)
+    return tries

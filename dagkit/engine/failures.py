@@ -3,17 +3,18 @@
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from dagkit.api.secrets import MASK, secrets_in
 from dagkit.api.work import is_placed
 from dagkit.engine.address import SourceKey
-from dagkit.engine.entrances import record_of
+from dagkit.engine.entrances import record_of, tries_of
 from dagkit.errors import InputUnreadable, RunCode, RunFailure, Scene, printable
 from dagkit.schema.batch import Batch
 
 _MOST_OF_A_RECORD = 160
 """Characters."""
+_WHY_AGAIN = "a batch that fails is sent again item by item, to find the record"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,10 @@ class Failure:
     """The author's own traceback, as text."""
     record: str = ""
     """The record, shortened, if known."""
+    tries: int = 1
+    """How often the operator got the record: with others of its batch, and alone so that it is found."""
+    attempts: int = 1
+    """In how many attempts at the window."""
     source: str | None = None
     position: int | None = None
     aside: SourceKey | None = None
@@ -42,6 +47,10 @@ class Failure:
         where = "on the driver" if self.slot is None else f"slot {self.slot}"
         lines = [f"{self.operator} failed in window {self.window_id}, {where}{place}: {self.message}"]
         lines += [f"  record: {self.record}"] if self.record else []
+        if self.tries > 1:
+            attempts = f" in {self.attempts} attempts at the window" if self.attempts > 1 else ""
+            why = f": {_WHY_AGAIN}" if self.tries > self.attempts else ""
+            lines.append(f"  tried {self.tries} times{attempts}{why}")
         lines += [self.traceback.rstrip()] if self.traceback else []
         return "\n".join(lines)
 
@@ -75,6 +84,12 @@ class OperatorFailed(RunFailure):
         self.failure = failure
         if cause is not None:
             self.code = cause.code
+
+    def after(self, tries: int, attempts: int) -> Self:
+        """Return the failure with so many tries in all attempts at its window."""
+        before, self.failure = str(self.failure), replace(self.failure, tries=tries, attempts=attempts)
+        self.problem = self.problem.replace(before, str(self.failure))
+        return self
 
 
 class InputRefused(OperatorFailed):
@@ -156,6 +171,7 @@ def failure_of(
         explains = raised is not cause or _authors_frame(raised) is not None  # the library's own lines explain nothing
         lines = "".join(_from_the_author_on(raised).format()) if explains else ""
         failure = replace(failure, traceback=lines, record="".join(map(shown_record, record_of(error))))
+        failure = replace(failure, tries=tries_of(error))
     failure = _masked(failure, secrets_in(instance, is_secret_name))
     return InputRefused(failure, cause) if isinstance(cause, InputUnreadable) else OperatorFailed(failure, cause)
 

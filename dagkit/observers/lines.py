@@ -10,42 +10,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 
 from dagkit.api.stats import OperatorStats
-from dagkit.engine.reports.run_events import (
-    Committed,
-    Draining,
-    Ended,
-    Failed,
-    Found,
-    Measured,
-    PlanDiffers,
-    Reshaped,
-    Resumed,
-    RunEvent,
-    Started,
-    Starting,
-    Working,
-)
+from dagkit.conf.grammar.names import snake
+from dagkit.engine.reports.run_events import Failed, Measured, Reshaped, Resumed, RunEvent
 
 Write = Callable[[str], None]
 
-EVENTS: Mapping[type, str] = {
-    Starting: "starting",
-    PlanDiffers: "plan_differs",
-    Resumed: "resumed",
-    Found: "found",
-    Started: "started",
-    Failed: "failed",
-    Committed: "committed",
-    Measured: "measured",
-    Reshaped: "reshaped",
-    Working: "working",
-    Draining: "draining",
-    Ended: "ended",
-}
-"""The field `event` for each class of run events."""
+EVENTS: Mapping[type, str] = {kind: snake(kind.__name__) for kind in get_args(RunEvent)}
+"""The field `event` for each class of run events, so a class that is renamed changes the log."""
 
 
 class Lines:

@@ -54,12 +54,13 @@ def _summary(seen: SeenRun) -> Iterator[str]:
     now = seen.snapshot
     yield _windows(seen)
     yield f"this launch: {figures_of(now)}"
-    yield from left_out(now)
+    yield from counted_things(now)
     if now.pending_elements:
         left = f", about {in_time(now.eta_seconds)} left" if now.eta_seconds and seen.runs else ""
         yield f"pending: {counted(now.pending_elements, 'element')}, {in_units(now.pending)}{left}"
-    if seen.runs:
+    if seen.runs or now.is_over:
         yield from (f"waiting: {printable(sentence)}" for sentence in now.waits_for)
+    if seen.runs:
         yield from (f"at work: {text}" for text in slots_at_work(now.working, seen.at))
     for operator in now.operators:
         for work in operator.underway[:_MOST_NAMED]:
@@ -103,11 +104,12 @@ def _departure(seen: SeenRun) -> Iterator[str]:
         yield f"help: end it there if it runs, and launch again: the next launch {after}, and no record is lost"
 
 
-def left_out(now: RunSnapshot) -> Iterator[str]:
-    """A line for each metric that counts what an operator left out."""
-    for name, counts in now.left_out.items():
-        for metric, count in counts.items():
-            yield f"{printable(name)}: {count:,} left out ({metric})"
+def counted_things(now: RunSnapshot) -> Iterator[str]:
+    """A line for each metric that counts what an operator left out or read again."""
+    for done, totals in (("left out", now.left_out), ("read again as a whole", now.read_again)):
+        for name, counts in totals.items():
+            for metric, count in counts.items():
+                yield f"{printable(name)}: {count:,} {done} ({metric})"
 
 
 def visibility(visible: datetime, now: datetime) -> str:
@@ -132,7 +134,8 @@ def figures_of(now: RunSnapshot) -> str:
     """What a launch has done so far, in a part of a sentence."""
     totals = now.totals
     if now.state == "stopped" and not totals.windows:
-        return f"no new input since window {now.window}" if now.window else "no input found"
+        known = "no input found" if not now.waits_for else "no input read"
+        return f"no new input since window {now.window}" if now.window else known
     rate = f", {in_units(now.read_per_second)}/s" if now.read_per_second else ""
     return (
         f"{counted(totals.windows, 'window')}, {in_units(now.read)} read{rate}, "

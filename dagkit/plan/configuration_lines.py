@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dagkit.api.configuration import Config, Entry
+from dagkit.api.secrets import MASK
 from dagkit.conf.grammar.property_keys import Address, parse_key
-from dagkit.conf.sources.references import MASK
 from dagkit.plan.portable import portable
 
 
@@ -26,8 +26,8 @@ class ConfigurationLine:
     @property
     def shown(self) -> Any:
         """The value, or the visible form of a secret."""
-        if self.entry.secret:
-            return self.entry.shown
+        if self.entry.origin.shown is not None:
+            return self.entry.origin.shown
         return MASK if self.secret else portable(self.entry.value)
 
     @property
@@ -63,7 +63,7 @@ def lines_of(conf: Config, is_secret: Callable[[str], bool]) -> Iterator[Configu
         given.setdefault(_identity(entry.key), []).append(entry)
     for entries in given.values():
         for entry in reversed(entries):
-            yield ConfigurationLine(entry, entry is entries[-1], entry.secret or is_secret(entry.key))
+            yield ConfigurationLine(entry, entry is entries[-1], entry.origin.shown is not None or is_secret(entry.key))
 
 
 def _identity(key: str) -> Hashable:

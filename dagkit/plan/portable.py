@@ -17,7 +17,8 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, Secret, SecretBytes, SecretStr
 
-from dagkit.conf.sources.references import MASK, is_secret_name
+from dagkit.api.secrets import MASK
+from dagkit.conf.sources.references import is_secret_name
 from dagkit.plan.fingerprint import canonical
 
 

@@ -43,6 +43,8 @@ class Deferred(Generic[R]):
     delay: timedelta | datetime
     unanswered: bool = False
     """Whether the source did not answer, so that it is unknown whether there is anything to read."""
+    waits_for: str = ""
+    """Why input that is there is not read yet, for users."""
 
     def due(self, now: datetime) -> datetime:
         """The time at which to resume work that was deferred at `now`."""
@@ -112,17 +114,21 @@ class RestrictionTracker(ABC, Generic[R, P]):
     def check_done(self) -> None:
         """Raise if the function returned while unclaimed work is left that it did not defer."""
 
-    def defer_remainder(self, delay: timedelta | datetime | None = None, *, unanswered: bool = False) -> None:
+    def defer_remainder(
+        self, delay: timedelta | datetime | None = None, *, unanswered: bool = False, waits_for: str = ""
+    ) -> None:
         """Defer the unclaimed work, for some time or until an instant. The function must return after this call.
 
         A launch that ends when nothing is left to read does not resume work without an end that is deferred. If the
         source did not answer, set `unanswered`: every launch then resumes the work, and its source is not idle.
+        `waits_for` is why input that is there is not read yet, such as "a.csv is still being written": `dagkit status`
+        and the summary of a launch print it.
         """
         delay = timedelta() if delay is None else delay
         _refuse_unless_time(delay)
         split = self.try_split(0.0)
         if split is not None:
-            self._deferred = Deferred(split.residual, delay, unanswered)
+            self._deferred = Deferred(split.residual, delay, unanswered, waits_for)
 
     def skip(self, start: int, stop: int) -> None:
         """Report that claimed offsets were not read, as those of removed messages: the ledger calls them skipped."""

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from dagkit.cli import main
 from tests.cli.samples import DISCONNECTED, WORD_COUNT
+from tests.old_files import aged
 from tests.patience import PATIENT
 from tests.processes import run_program
 
@@ -55,7 +56,7 @@ def write(folder):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-        return path
+        return aged(path)
 
     return write
 

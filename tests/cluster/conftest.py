@@ -4,6 +4,8 @@ import random
 
 import pytest
 
+from tests.old_files import aged
+
 
 @pytest.fixture
 def text(tmp_path):
@@ -11,4 +13,4 @@ def text(tmp_path):
     chance = random.Random(21)  # noqa: S311 - no secret
     lines = (f"{chance.choice(['', '', '.'])}{chance.randrange(50)} words {number}\n" for number in range(900))
     (path := tmp_path / "lines.txt").write_text("".join(lines))
-    return path
+    return aged(path)

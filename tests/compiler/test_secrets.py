@@ -38,7 +38,7 @@ def draw(dag, conf):
 
 def configured(path):
     key = f"dt.operator.mail.prop.{path}"
-    return Config([Entry(key, "hunter2", Origin(Source.FILE, None, key), secret=True, shown="${env:PHRASE}")])
+    return Config([Entry(key, "hunter2", Origin(Source.FILE, None, key, "${env:PHRASE}"))])
 
 
 @pytest.mark.parametrize("path", ["phrase", "login.phrase"])

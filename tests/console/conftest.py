@@ -13,6 +13,7 @@ from dagkit.console.run_folder import RunFolder
 from dagkit.console.serving import Console
 from dagkit.launching import Machine, launch
 from dagkit_operators import FileSplitterInput, Filter, LineReader, PartWriter
+from tests.old_files import aged
 from tests.patience import within
 
 FILES, LINES = 3, 20
@@ -88,7 +89,8 @@ def run_copying(folder):
     """Read three files in as many windows; return the application's folder."""
     (folder / "in").mkdir()
     for file in range(FILES):
-        (folder / "in" / f"{file}.txt").write_text("".join(f"{file}-{line}\n" for line in range(LINES)))
+        (path := folder / "in" / f"{file}.txt").write_text("".join(f"{file}-{line}\n" for line in range(LINES)))
+        aged(path)
     return again(folder)
 
 

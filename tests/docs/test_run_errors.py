@@ -33,7 +33,7 @@ WITHOUT_CODE: Mapping[str, str] = {
     "conf.values.classes.ClassNotFound": "class-not-found",
     "conf.values.classes.ForeignCode": "class-not-found",
     "conf.values.object_making.CodeRefused": "property-invalid",
-    "conf.values.object_text.Unfit": "property-invalid",
+    "conf.values.object_making.Unfit": "property-invalid",
     "names_of_apex.NamedAsInApex": "an ImportError of the author's code, as Python's own, with the counterpart",
     "observers.named_observers.ObserverUnknown": "WrongUsage in `dagkit launch`",
     "retracing.retrace.LineUnknown": "WrongUsage in `dagkit trace`",

@@ -42,6 +42,7 @@ from dagkit.testing import FakeClock
 from dagkit.testing.crashes import Crash, CrashAfter
 from dagkit_operators import FileSplitterInput, Filter, LineReader, RecordWriter
 from tests.backends.slots import InSlots
+from tests.old_files import aged
 from tests.patience import within
 
 Draw = Callable[[Dag, Any], None]
@@ -323,7 +324,8 @@ def files_given(home: Path, *texts: str) -> str:
     """Write files to be read, `0.txt` and so on; return their folder."""
     (home / "in").mkdir(parents=True)
     for number, text in enumerate(texts):
-        (home / "in" / f"{number}.txt").write_text(text)
+        (path := home / "in" / f"{number}.txt").write_text(text)
+        aged(path)
     return str(home / "in")
 
 

@@ -19,6 +19,7 @@ from apps.word_count.app import WordCount
 from dagkit import StreamingApplication
 from dagkit.conf.sources.sources import Sources, load
 from dagkit.launching import Launched, Machine, launch
+from tests.old_files import aged
 
 NOON = "2024-05-01T12:00:00+00:00"
 
@@ -61,7 +62,8 @@ def write_lines(chance: Random, line: Callable[[int], str], *, folder: str = "in
     Path(folder).mkdir()
     for number in range(3):
         text = "\n".join(line(each) for each in range(chance.randrange(40, 80)))
-        Path(folder, f"{number}{ending}").write_text(text, encoding="utf-8")
+        (path := Path(folder, f"{number}{ending}")).write_text(text, encoding="utf-8")
+        aged(path)
 
 
 def _filtered(chance: Random) -> None:

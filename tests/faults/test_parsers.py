@@ -37,7 +37,7 @@ from dagkit.conf.grammar.property_keys import parse_key, parse_path
 from dagkit.conf.sources.hadoop import read_hadoop
 from dagkit.conf.sources.property_files import read_properties, read_toml
 from dagkit.conf.sources.written import ParseError
-from dagkit.conf.values.object_text import Unfit, parse_json, parse_objects
+from dagkit.conf.values.object_making import Unfit, parse_json, parse_objects
 from dagkit.engine.address import Address
 from dagkit.engine.board.board_messages import Hello, Idle, line_of, message_in
 from dagkit.engine.changes.requests import (

@@ -83,6 +83,7 @@ HAPPENINGS = {
         events.Working([events.SlotAtWork(3, "op", 1, "a", NOON, 0.25)]),
         {"work": [{"window_id": 3, "operator": "op", "slot": 1, "source": "a", "since": NOON_TEXT, "fraction": 0.25}]},
     ),
+    "waiting": (events.Waiting(["op: pending files: 1"]), {"reasons": ["op: pending files: 1"]}),
     "draining": (events.Draining(3), {"window": 3}),
     "ended": (events.Ended(4), {"window": 4}),
 }

@@ -25,6 +25,7 @@ from dagkit_operators import (
     TailFiles,
 )
 from dagkit_operators.filesystem.access import looked_up
+from tests.old_files import aged
 from tests.operators.ways import chain
 
 
@@ -33,8 +34,9 @@ def folder(tmp_path):
     """A folder whose name is not UTF-8, with such a file and another one."""
     folder = tmp_path / os.fsdecode(b"in\xff")
     folder.mkdir()
-    (folder / os.fsdecode(b"a \xe4%41.log")).write_text("one\n")
-    (folder / "b.log").write_text("two\n")
+    for name, text in ((os.fsdecode(b"a \xe4%41.log"), "one\n"), ("b.log", "two\n")):
+        (folder / name).write_text(text)
+        aged(folder / name)
     return folder
 
 
@@ -106,6 +108,7 @@ def test_such_a_file_is_followed_under_another_name(folder):
 def test_such_a_compressed_file_is_decompressed_and_named_where_it_is_wrong(folder):
     path = folder / os.fsdecode(b"\xff.gz")
     path.write_bytes(gzip.compress(b"1\nx\n"))
+    aged(path)
     (file,) = matched(as_text(str(path)))
     with pytest.raises(LineRejected, match=r"/in\\udcff/\\udcff\.gz: the line at byte 2 is rejected"):
         Alone(ReadFiles(parse=int), connected=["messages"]).work(file)

@@ -284,7 +284,14 @@ class _Window:
     def _context_of(self, node: Node, index: int) -> Context:
         task, name = self.task, node.name
         return self.program.context_of(
-            name, index, task.window_id, task.home, application_path=task.application_path, seen=task.seen.get(name)
+            name,
+            index,
+            task.window_id,
+            task.home,
+            application_path=task.application_path,
+            seen=task.seen.get(name),
+            launched=task.launched,
+            began=task.began,
         )
 
     def _routed(self, wire: Wire, routing: Routing, index: int, sent: list[Placed], sender: int) -> list[Placed]:

@@ -26,7 +26,7 @@ from dagkit.engine.reports.run_events import (
 from dagkit.errors import printable
 from dagkit.launching import Launched
 from dagkit.observers.amounts import counted, in_bytes, in_time, in_units
-from dagkit.observers.run_text import incomplete_files, left_out, slots_at_work, visibility
+from dagkit.observers.run_text import counted_things, incomplete_files, slots_at_work, visibility
 from dagkit.urls import shown
 
 MOST_PRINTED = 3
@@ -104,13 +104,15 @@ class Progress:
                 self.totals.millis = (time.monotonic() - self._began) * 1000
 
     def summary(self, launched: Launched) -> str:
-        """The summary of the launch: two lines, and lines for operators that found no file, left out input, or wrote.
+        """The summary of the launch: two lines, and lines for operators that found no file, left out input or wrote.
 
         One more states that files are not complete.
         """
         totals, seconds = self.totals, self.totals.millis / 1000
+        left = () if launched.status is None else launched.status.waits_for
         if not totals.windows:
-            done = f"no new input since window {launched.window_id}" if launched.window_id else "no input found"
+            known = "no input found" if not left else "no input read"
+            done = f"no new input since window {launched.window_id}" if launched.window_id else known
         else:
             speed = {unit: count / seconds for unit, count in totals.amounts.items()} if seconds else {}
             rate = f", {in_units(speed)}/s" if speed else ""
@@ -120,13 +122,24 @@ class Progress:
                 f"written{files} in {seconds:.1f} s{rate}{_underway(totals.underway)}"
             )
         place = shlex.quote(shown_place(launched.application_path))
-        nothing = [_found_nothing(name, searched) for name, searched in self._without_files.items()]
-        left = [] if launched.status is None else left_out(launched.status)
+        nothing = [
+            _found_nothing(name, searched)
+            for name, searched in self._without_files.items()
+            if not any(reason.startswith(f"{name}: ") for reason in left)
+        ]
+        things = [] if launched.status is None else counted_things(launched.status)
         written = _written(launched.outputs) if totals.files or launched.incomplete else []
         if launched.incomplete:
             written.append(incomplete_files(launched.incomplete, "--once"))
         return "\n".join(
-            [f"{launched.application}: {done}", *nothing, *left, *written, f"ledger: dagkit ledger show {place}"]
+            [
+                f"{launched.application}: {done}",
+                *nothing,
+                *things,
+                *map(_unread, left),
+                *written,
+                f"ledger: dagkit ledger show {place}",
+            ]
         )
 
     def _note_start(self, event: Starting | PlanDiffers | Resumed) -> None:
@@ -247,6 +260,11 @@ def _written(outputs: Mapping[str, Sequence[str]]) -> list[str]:
     lines = [f"output: {shown_place(place)} ({name})" for name, places in outputs.items() for place in places]
     more = [f"output: and {len(lines) - MOST_PRINTED} more folders"] if len(lines) > MOST_PRINTED else []
     return [*lines[:MOST_PRINTED], *more]
+
+
+def _unread(reason: str) -> str:
+    """A line for a reason why the launch did not read input that is there."""
+    return f"left to the next launch: {printable(reason)}"
 
 
 def _found_nothing(operator: str, searched: Sequence[str]) -> str:

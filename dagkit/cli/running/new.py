@@ -2,9 +2,11 @@
 
 import ast
 import contextlib
+import os
 import re
 import shutil
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -153,7 +155,7 @@ def _write(place: Path) -> None:
     for file, text in (("app.py", APPLICATION), ("test_app.py", TEST)):
         (place / file).write_text(text.format(name=name), encoding="utf-8")
     (place / "properties.properties").write_text(PROPERTIES, encoding="utf-8")
-    (place / "input" / "lines.txt").write_text(INPUT, encoding="utf-8")
+    _write_input(place / "input" / "lines.txt", INPUT)
 
 
 def _write_sample(place: Path, example: str) -> None:
@@ -161,7 +163,14 @@ def _write_sample(place: Path, example: str) -> None:
     file, text = SAMPLES.get(example, ("", ""))
     if file:
         (place / file).parent.mkdir()
-        (place / file).write_text(text, encoding="utf-8")
+        _write_input(place / file, text)
+
+
+def _write_input(file: Path, text: str) -> None:
+    """Write a first input, with the time of a minute ago: a launch waits for files that were changed just now."""
+    file.write_text(text, encoding="utf-8")
+    minute_ago = time.time() - 60
+    os.utime(file, (minute_ago, minute_ago))
 
 
 def examples() -> dict[str, Path]:

@@ -94,6 +94,8 @@ def run(asked: Asked, output: Output, machine: Machine, wanted: Wanted) -> None:
         body = asdict(replace(launched, status=None))
         del body["status"]
         body["left_out"] = {} if launched.status is None else launched.status.left_out
+        body["read_again"] = {} if launched.status is None else launched.status.read_again
+        body["waits_for"] = () if launched.status is None else launched.status.waits_for
         output.document("dagkit.launch/1", {**body, **asdict(progress.totals)})
     else:
         output.result(progress.summary(launched))

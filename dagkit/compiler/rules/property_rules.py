@@ -6,9 +6,9 @@ from dagkit.api.adapters import Typed, adapter_of
 from dagkit.api.component import Component, Fault
 from dagkit.api.configuration import Origin
 from dagkit.api.operators import Operator
-from dagkit.api.secrets import secrets_in, without_credentials
+from dagkit.api.secrets import MASK, secrets_in, without_credentials
 from dagkit.api.state import declared_state
-from dagkit.conf.sources.references import MASK, without_secret
+from dagkit.conf.sources.references import without_secret
 from dagkit.conf.values.property_types import keeps_secret, meant_property, model_in
 from dagkit.errors import Diagnostic, Severity, Where
 from dagkit.graph import Graph

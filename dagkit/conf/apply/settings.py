@@ -8,11 +8,10 @@ from typing import Any, TypeVar
 from dagkit.api.application import StreamingApplication
 from dagkit.api.attributes import BY_SCOPE, Attribute, DagContext, Locality, PortContext, Scope
 from dagkit.api.component import Component
-from dagkit.api.configuration import DEFAULT, Config, Entry, Origin, Setting
-from dagkit.conf.apply.templates import Templates
+from dagkit.api.configuration import Config, Entry, Setting
 from dagkit.conf.apply.unmatched import KeyUsage, unmatched
 from dagkit.conf.declared.declaration import Declaration, DeclaredApplication
-from dagkit.conf.grammar.matching import ByName, Rank, Rule, Tier, in_order
+from dagkit.conf.grammar.matching import ByName, Rank, Rule, Templates, Tier, in_order
 from dagkit.conf.grammar.names import Fit
 from dagkit.conf.grammar.property_keys import (
     Address,
@@ -25,11 +24,11 @@ from dagkit.conf.grammar.property_keys import (
     parse_key,
     scopes_set_by,
 )
-from dagkit.conf.sources.references import MASK, References, Unresolved, shown_instead, without_secret
+from dagkit.conf.sources.references import References, Unresolved, shown_instead, without_secret
 from dagkit.conf.values.attribute_values import attribute_value
 from dagkit.conf.values.classes import ClassNotFound
 from dagkit.conf.values.conversion import Conversion
-from dagkit.conf.values.object_text import Unfit
+from dagkit.conf.values.object_making import Unfit
 from dagkit.conf.values.properties import Configured, with_properties
 from dagkit.errors import Code, Diagnostic
 
@@ -55,54 +54,19 @@ class StreamSettings:
 
 
 class Settings:
-    """Every key of a configuration, parsed once."""
+    """The settings for one application. Every method records the keys that match, for `unmatched`."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, application: StreamingApplication | str) -> None:
         self.config = config
-        self.rules: list[Rule] = []
         self.malformed: list[tuple[Entry, Malformed]] = []
         self.strangers: list[Entry] = []
         """The keys that have none of dagkit's prefixes."""
-        for position, entry in enumerate(sorted(config.entries, key=lambda entry: entry.origin.source)):
-            address = parse_key(entry.key)
-            if isinstance(address, Address):
-                self.rules.append(Rule(address, entry.value, _origin(entry, address), position))
-            elif isinstance(address, Malformed):
-                self.malformed.append((entry, address))
-            else:
-                self.strangers.append(entry)
-
-    def name_of(self, application: StreamingApplication) -> Setting:
-        """The application's name: from `application.NAME.class` if that is set, or else its own."""
-        cls = type(application)
-        names = (cls.__name__, f"{cls.__module__}.{cls.__qualname__}", f"{cls.__module__}:{cls.__qualname__}")
-        for rule in reversed(self.rules):
-            alias = rule.address.application
-            if rule.address.sets == Keyword("class") and alias is not None and str(rule.raw).strip() in names:
-                return Setting(alias.text, rule.origin)
-        return Setting(application.application_name, DEFAULT)
-
-    def of(self, application: str, home: str | None = None) -> "ApplicationSettings":
-        """The settings for the application of this name. Classes in the module `home` need no module name."""
-        return ApplicationSettings(self, application, home)
-
-
-def _origin(entry: Entry, address: Address) -> Origin:
-    """The entry's origin, with the text to show instead of a secret."""
-    shown = (entry.shown or MASK) if entry.secret else shown_instead(address, entry.key, entry.value)
-    return entry.origin if shown is None else replace(entry.origin, shown=shown)
-
-
-class ApplicationSettings:
-    """The settings for one application. Every method records the keys that match, for `unmatched`."""
-
-    def __init__(self, settings: Settings, application: str, home: str | None) -> None:
-        self.settings = settings
-        self.application = application
-        self.usage = KeyUsage(application)
+        rules = list(self._rules())
+        self.application = application if isinstance(application, str) else _name_of(application, rules)
+        self.usage = KeyUsage(self.application)
         self.templates = Templates()
-        self.home = home
-        """The module in which class names without a module are looked up first."""
+        self.home: str | None = None
+        """The module of the application, in which class names without a module are looked up first."""
         self.codecs: Mapping[Any, Callable[[str], Any]] = {}
         """Converters that code sets. Those of configuration override them."""
         self._configured_codecs: Mapping[Any, Callable[[str], Any]] | None = None
@@ -110,13 +74,25 @@ class ApplicationSettings:
         self._properties, self._references, self._streams = ByName(), ByName(), ByName()
         self._attributes: dict[Scope, ByName] = {Scope.OPERATOR: ByName(), Scope.PORT: ByName()}
         self._unifiers = ByName()
-        for rule in settings.rules:
+        for rule in rules:
             section = rule.address.application
-            fit = Fit.ANYONE if section is None else section.fit(application)
+            fit = Fit.ANYONE if section is None else section.fit(self.application)
             if fit:
                 self._file(replace(rule, of_application=fit is Fit.EXACT))
             else:
                 self.usage.elsewhere.append(rule)
+
+    def _rules(self) -> Iterator[Rule]:
+        """The keys that mean something. The others are noted."""
+        for position, entry in enumerate(sorted(self.config.entries, key=lambda entry: entry.origin.source)):
+            address = parse_key(entry.key)
+            if isinstance(address, Address):
+                shown = entry.origin.shown or shown_instead(address, entry.key, entry.value)
+                yield Rule(address, entry.value, replace(entry.origin, shown=shown), position)
+            elif isinstance(address, Malformed):
+                self.malformed.append((entry, address))
+            else:
+                self.strangers.append(entry)
 
     def _file(self, rule: Rule) -> None:
         """Add a rule to the index that its method searches."""
@@ -162,8 +138,7 @@ class ApplicationSettings:
 
     def _take_over(self, declaration: Declaration) -> Iterator[Diagnostic]:
         """Add the settings in a declared application as rules. All configuration overrides them."""
-        config = self.settings.config
-        values = {**declaration.variables, **{entry.key: entry.value for entry in config.entries}}
+        values = {**declaration.variables, **{entry.key: entry.value for entry in self.config.entries}}
         references = References(values, os.environ)
         for position, setting in enumerate(declaration.settings, start=-len(declaration.settings)):
             try:
@@ -176,7 +151,7 @@ class ApplicationSettings:
                 origin = replace(setting.origin, shown=shown)
                 self._file(replace(setting, raw=raw, origin=origin, position=position))
         for key in references.used:
-            _ = key in config  # mark keys that values refer to as used
+            _ = key in self.config  # mark keys that values refer to as used
 
     def application_attributes(self) -> Attributes:
         """The application's own attributes."""
@@ -303,12 +278,23 @@ class ApplicationSettings:
         """A fault for every key that matched nothing, with the most similar name. Call this after all other methods."""
         return unmatched(
             self.usage,
-            self.settings.malformed,
-            self.settings.strangers,
-            self.settings.config.asked,
+            self.malformed,
+            self.strangers,
+            self.config.asked,
             self.templates.by_name,
             allow_unknown=allow_unknown,
         )
+
+
+def _name_of(application: StreamingApplication, rules: Sequence[Rule]) -> str:
+    """The application's name: from `application.NAME.class` if that is set, or else its own."""
+    cls = type(application)
+    names = (cls.__name__, f"{cls.__module__}.{cls.__qualname__}", f"{cls.__module__}:{cls.__qualname__}")
+    for rule in reversed(rules):
+        alias = rule.address.application
+        if rule.address.sets == Keyword("class") and alias is not None and str(rule.raw).strip() in names:
+            return alias.text
+    return application.application_name
 
 
 def _home_of(application: Component) -> str:

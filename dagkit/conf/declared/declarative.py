@@ -31,7 +31,7 @@ from dagkit.conf.grammar.property_keys import (
 )
 from dagkit.conf.sources.property_files import read_file
 from dagkit.conf.sources.written import ParseError, WrittenKey
-from dagkit.conf.values.object_text import split_list
+from dagkit.conf.values.object_making import split_list
 from dagkit.errors import ApplicationFaults, ApplicationNotFound, Diagnostic, Where, did_you_mean
 
 ENDINGS = (".json", ".properties")

@@ -9,11 +9,11 @@ from functools import cache
 from json import decoder, scanner
 from typing import Any
 
+from dagkit.api.secrets import MASK
 from dagkit.conf.declared.declaration import Declaration, DeclaredEnd, DeclaredOperator, DeclaredStream, setting
 from dagkit.conf.grammar.matching import Rule
 from dagkit.conf.grammar.names import NamePattern
 from dagkit.conf.grammar.property_keys import Address, Element, Keyword, Malformed, PortKind, PropertyPath, parse_path
-from dagkit.conf.sources.references import MASK
 from dagkit.conf.sources.written import ParseError, wrong_bytes
 from dagkit.errors import Code, Diagnostic, Where, did_you_mean
 

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import javaproperties
 
+from dagkit.api.configuration import Source
 from dagkit.api.traces import shown_path
 from dagkit.conf.sources.hadoop import read_hadoop
 from dagkit.conf.sources.toml_keys import read_toml
@@ -28,7 +29,7 @@ class PropertyFile:
     faults: tuple[Diagnostic, ...] = ()
 
 
-def read_file(path: Path, instead: str = CHECK_THE_PATH) -> PropertyFile:
+def read_file(path: Path, instead: str = CHECK_THE_PATH, source: Source = Source.FILE) -> PropertyFile:
     """The keys of a file. If it cannot be read: no keys and one fault, with the help `instead` if it is missing."""
     shown = shown_path(str(path))
     read = _READERS.get(path.suffix.lower())
@@ -48,7 +49,7 @@ def read_file(path: Path, instead: str = CHECK_THE_PATH) -> PropertyFile:
         written, errors = read(data)
     except ParseError as error:
         return _unreadable(shown, error)
-    located = (WrittenKey(w.key, w.value, Where(shown, w.where.line), w.final) for w in written)
+    located = (replace(one, where=Where(shown, one.where.line), source=source) for one in written)
     return PropertyFile(shown, tuple(located), tuple(error.diagnostic(shown, "key-malformed") for error in errors))
 
 

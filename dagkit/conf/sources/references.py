@@ -10,13 +10,11 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dagkit.api.secrets import MASK
 from dagkit.conf.grammar.names import snake
 from dagkit.conf.grammar.property_keys import Address, Keyword, Malformed, canonical, parse_key
 from dagkit.conf.sources.written import regular_bytes
 from dagkit.errors import did_you_mean
-
-MASK = "**********"
-"""Shown in place of a secret that is written in a file."""
 
 LONGEST = 1 << 20
 """The most characters in a resolved value, and bytes in a secret's file. More is a mistake or an attack."""

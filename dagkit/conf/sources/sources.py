@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dagkit.api.configuration import Config, Entry, Origin, Source
-from dagkit.conf.grammar.names import folded
-from dagkit.conf.grammar.property_keys import PREFIXES, Address, Malformed, canonical, is_variable, parse_key
+from dagkit.conf.grammar.property_keys import PREFIXES, Malformed, canonical, is_variable
 from dagkit.conf.sources.property_files import CHECK_THE_PATH, ENDINGS, read_file
 from dagkit.conf.sources.references import References, Unresolved, names_referred, shown_instead
 from dagkit.conf.sources.written import WrittenKey
@@ -61,10 +60,9 @@ def load(sources: Sources) -> tuple[Config, list[Diagnostic]]:
     groups, faults = _gathered(sources)
     for group in groups:
         faults += _duplicates(group)
-    weighed = _Weighed(groups)
-    faults += weighed.faults
-    config, unresolved = _resolved(weighed, sources.environment)
-    return config, faults + unresolved
+    given, misset = _weighed(groups)
+    config, unresolved = _resolved(given, sources.environment)
+    return config, [*faults, *misset, *unresolved]
 
 
 def files_of(sources: Sources) -> list[Path]:
@@ -75,39 +73,7 @@ def files_of(sources: Sources) -> list[Path]:
 # -- gathering -------------------------------------------------------------------------------------------------------
 
 
-class _Placed:
-    """A key in its source, with the data that compares it with other keys."""
-
-    __slots__ = ("address", "bearer", "folded", "identity", "source", "way", "written")
-
-    def __init__(self, source: Source, written: WrittenKey) -> None:
-        self.source = source
-        self.written = written
-        self.address = parse_key(written.key)
-        self.identity: tuple[str, ...] = (canonical(written.key),)
-        self.bearer: tuple[str, ...] = self.identity
-        self.way: tuple[str, ...] = ()
-        if isinstance(self.address, Address):
-            self.bearer, self.way = self.address.bearer, self.address.way
-            identity = self.address.identity
-            self.identity = tuple(map(folded, identity)) if is_variable(written.key) else identity
-        self.folded = tuple(map(folded, self.bearer))
-        """The bearer as environment variables spell it: the index under which related keys are found."""
-
-    def sets_the_same_as(self, other: "_Placed") -> bool:
-        """Whether both set the same thing. Names in environment variables compare by their folded form."""
-        return len(self.way) == len(other.way) and self.touches(other)
-
-    def touches(self, other: "_Placed") -> bool:
-        """Whether one sets the same as the other, or a part of it, or contains it, in any spelling."""
-        length = min(len(self.way), len(other.way))
-        if is_variable(self.written.key) or is_variable(other.written.key):
-            one, two = (tuple(folded(step).replace("_", "") for step in p.way[:length]) for p in (self, other))
-            return self.folded == other.folded and one == two
-        return self.bearer == other.bearer and self.way[:length] == other.way[:length]
-
-
-_Group = Sequence[_Placed]
+_Group = Sequence[WrittenKey]
 """The keys of one place, such as a file. Each key should occur in it once."""
 
 
@@ -115,13 +81,12 @@ def _gathered(sources: Sources) -> tuple[list[_Group], list[Diagnostic]]:
     groups: list[_Group] = []
     faults: list[Diagnostic] = []
     for source, paths in _places(sources):
-        files = [read_file(path, _instead_of(source, path)) for path in paths]
-        groups.append([_Placed(source, written) for file in files for written in file.written])
+        files = [read_file(path, _instead_of(source, path), source) for path in paths]
+        groups.append([written for file in files for written in file.written])
         faults += [fault for file in files for fault in file.faults]
     variables = [(name, value) for name, value in sorted(sources.environment.items()) if is_variable(name)]
-    groups.append([_Placed(Source.ENVIRONMENT, WrittenKey(name, value, ENVIRONMENT)) for name, value in variables])
-    definitions = [WrittenKey(key, value, COMMAND_LINE) for key, value in sources.definitions]
-    groups.append([_Placed(Source.COMMAND_LINE, definition) for definition in definitions])
+    groups.append([WrittenKey(*pair, ENVIRONMENT, source=Source.ENVIRONMENT) for pair in variables])
+    groups.append([WrittenKey(*pair, COMMAND_LINE, source=Source.COMMAND_LINE) for pair in sources.definitions])
     return groups, faults
 
 
@@ -169,10 +134,10 @@ def _is_there(path: Path) -> bool:
 def _duplicates(group: _Group) -> Iterable[Diagnostic]:
     """Report keys that occur twice in one place. Two values are an error, but on a command line the later one wins."""
     seen: dict[tuple[str, ...], WrittenKey] = {}
-    for placed in group:
-        written, first = placed.written, seen.setdefault(placed.identity, placed.written)
+    for written in group:
+        first = seen.setdefault(written.identity, written)
         if first is not written:
-            alike = first.value == written.value or placed.source is Source.COMMAND_LINE
+            alike = first.value == written.value or written.source is Source.COMMAND_LINE
             also = f", as {first.key}" if first.key != written.key else ""
             yield Diagnostic(
                 "key-duplicated",
@@ -183,94 +148,83 @@ def _duplicates(group: _Group) -> Iterable[Diagnostic]:
             )
 
 
-class _Weighed:
-    """Every given key, weakest first; the winners; and the faults in final keys and in keys without a value."""
-
-    def __init__(self, groups: Sequence[_Group]) -> None:
-        self.given: list[_Placed] = []
-        self.winners: dict[tuple[str, ...], _Placed] = {}
-        self.faults: list[Diagnostic] = []
-        finals: dict[tuple[str, ...], list[_Placed]] = {}
-        required: list[_Placed] = []
-        for group in groups:
-            for placed in group:
-                final = next((final for final in finals.get(placed.folded, ()) if final.touches(placed)), None)
-                if final is not None:
-                    self.faults.append(_held_back(placed, final.written.where))
-                elif placed.written.value is None:
-                    required.append(placed)
-                else:
-                    self.given.append(placed)
-                    self.winners[placed.identity] = placed
-            for placed in group:
-                if placed.written.final:
-                    finals.setdefault(placed.folded, []).append(placed)
-        known: dict[tuple[str, ...], list[_Placed]] = {}
-        for placed in self.given if required else ():
-            known.setdefault(placed.folded, []).append(placed)
-        for placed in required:
-            alike = known.setdefault(placed.folded, [])
-            if not any(placed.sets_the_same_as(other) for other in alike):
-                self.faults.append(_missing(placed))
-                alike.append(placed)
+def _weighed(groups: Sequence[_Group]) -> tuple[list[WrittenKey], list[Diagnostic]]:
+    """Every key with a value, weakest first; and the faults in final keys and in keys without a value."""
+    given: list[WrittenKey] = []
+    required: list[WrittenKey] = []
+    faults: list[Diagnostic] = []
+    finals: dict[tuple[str, ...], list[WrittenKey]] = {}
+    for group in groups:
+        for written in group:
+            final = next((final for final in finals.get(written.folded, ()) if final.touches(written)), None)
+            if final is not None:
+                faults.append(_held_back(written, final.where))
+            else:
+                (required if written.value is None else given).append(written)
+        for written in group:
+            if written.final:
+                finals.setdefault(written.folded, []).append(written)
+    known: dict[tuple[str, ...], list[WrittenKey]] = {}
+    for written in given if required else ():
+        known.setdefault(written.folded, []).append(written)
+    for written in required:
+        alike = known.setdefault(written.folded, [])
+        if not any(written.sets_the_same_as(other) for other in alike):
+            faults.append(_missing(written))
+            alike.append(written)
+    return given, faults
 
 
-def _held_back(placed: _Placed, final: Where) -> Diagnostic:
+def _held_back(written: WrittenKey, final: Where) -> Diagnostic:
     """A fault for setting a final key: an error if the launch itself sets it, a warning if a shared file does."""
     return Diagnostic(
         "key-final",
-        f"{placed.written.key} is final at {final}, so the value here has no effect",
+        f"{written.key} is final at {final}, so the value here has no effect",
         f"remove it here, or remove <final> at {final}",
-        placed.written.where,
-        Severity.ERROR if placed.source >= Source.PACKAGE_FILE else Severity.WARNING,
+        written.where,
+        Severity.ERROR if written.source >= Source.PACKAGE_FILE else Severity.WARNING,
     )
 
 
-def _missing(placed: _Placed) -> Diagnostic:
+def _missing(written: WrittenKey) -> Diagnostic:
     """A fault for a key without a value. A malformed key is reported as such: no launch could set it."""
-    written, address = placed.written, placed.address
+    address = written.address
     if isinstance(address, Malformed):
         return Diagnostic("key-malformed", f"{written.key}: {address.problem}", address.help, written.where)
+    help_ = f"write -D {written.key}=…, or set it in a file for --conf"
+    problem = f"{written.key} has no value here, so the launch must set one"
     if address is None:
         help_ = f"remove it, unless the application reads it; keys of dagkit begin with one of {', '.join(PREFIXES)}"
-        return Diagnostic("key-required", f"{written.key} has no value here", help_, written.where)
-    return Diagnostic(
-        "key-required",
-        f"{written.key} has no value here, so the launch must set one",
-        f"write -D {written.key}=…, or set it in a file for --conf",
-        written.where,
-    )
+        problem = f"{written.key} has no value here"
+    return Diagnostic("key-required", problem, help_, written.where)
 
 
 # -- resolving -------------------------------------------------------------------------------------------------------
 
 
-def _resolved(weighed: _Weighed, environment: Mapping[str, str]) -> tuple[Config, list[Diagnostic]]:
+def _resolved(given: Sequence[WrittenKey], environment: Mapping[str, str]) -> tuple[Config, list[Diagnostic]]:
     """Every entry with its references resolved. If several sources set a key, only the winner is resolved."""
+    winners = {written.identity: written for written in given}
     values: dict[str, Any] = {}
-    for placed in weighed.given:
-        key, winner = placed.written.key, weighed.winners[placed.identity].written
-        values[key] = values[canonical(key)] = winner.value
+    for written in given:
+        values[written.key] = values[canonical(written.key)] = winners[written.identity].value
     references = References(values, environment)
     entries: list[Entry] = []
     faults: list[Diagnostic] = []
-    for placed in weighed.given:
-        written, value, tainted = placed.written, placed.written.value, False
-        if weighed.winners[placed.identity] is placed:
+    for written in given:
+        value, tainted = written.value, False
+        if winners[written.identity] is written:
             try:
                 value, tainted = references.resolve_key(written.key)
             except Unresolved as unresolved:
-                faults.append(_unresolved(written, unresolved))
+                problem = f"{written.key}: {unresolved}"
+                faults.append(Diagnostic("reference-unresolved", problem, unresolved.help, written.where))
         else:
             references.used |= names_referred(value)
-        shown = shown_instead(placed.address, written.key, written.value, tainted=tainted)
-        origin = Origin(placed.source, written.where, written.key, shown)
-        entries.append(Entry(written.key, value, origin, shown is not None, shown))
+        shown = shown_instead(written.address, written.key, written.value, tainted=tainted)
+        origin = Origin(written.source, written.where, written.key, shown)
+        entries.append(Entry(written.key, value, origin))
     config = Config(entries)
     for key in references.used:
         _ = key in config  # mark keys that values refer to as used
     return config, faults
-
-
-def _unresolved(written: WrittenKey, unresolved: Unresolved) -> Diagnostic:
-    return Diagnostic("reference-unresolved", f"{written.key}: {unresolved}", unresolved.help, written.where)

@@ -4,9 +4,13 @@ import errno
 import os
 import stat
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from dagkit.api.configuration import Source
+from dagkit.conf.grammar.names import folded
+from dagkit.conf.grammar.property_keys import Address, Malformed, canonical, is_variable, parse_key
 from dagkit.errors import Code, Diagnostic, Where
 
 DEEPEST = 100
@@ -15,9 +19,9 @@ DEEPEST = 100
 TOO_DEEP = f"it nests lists and objects deeper than {DEEPEST}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class WrittenKey:
-    """A key, its value, and its line."""
+    """One key as it is written in one place, before the sources are merged."""
 
     key: str
     value: Any = field(repr=False)
@@ -25,6 +29,44 @@ class WrittenKey:
     where: Where
     final: bool = False
     """Whether the file forbids stronger sources to set another value."""
+    source: Source = Source.FILE
+
+    @cached_property
+    def address(self) -> Address | Malformed | None:
+        return parse_key(self.key)
+
+    @cached_property
+    def identity(self) -> tuple[str, ...]:
+        """Equal for two keys that set the same thing."""
+        if not isinstance(self.address, Address):
+            return (canonical(self.key),)
+        identity = self.address.identity
+        return tuple(map(folded, identity)) if is_variable(self.key) else identity
+
+    @cached_property
+    def bearer(self) -> tuple[str, ...]:
+        return self.address.bearer if isinstance(self.address, Address) else self.identity
+
+    @cached_property
+    def folded(self) -> tuple[str, ...]:
+        """The bearer as environment variables spell it: the index under which related keys are found."""
+        return tuple(map(folded, self.bearer))
+
+    @cached_property
+    def way(self) -> tuple[str, ...]:
+        return self.address.way if isinstance(self.address, Address) else ()
+
+    def sets_the_same_as(self, other: "WrittenKey") -> bool:
+        """Whether both set the same thing. Names in environment variables compare by their folded form."""
+        return len(self.way) == len(other.way) and self.touches(other)
+
+    def touches(self, other: "WrittenKey") -> bool:
+        """Whether one sets the same as the other, or a part of it, or contains it, in any spelling."""
+        length = min(len(self.way), len(other.way))
+        if is_variable(self.key) or is_variable(other.key):
+            one, two = (tuple(folded(step).replace("_", "") for step in key.way[:length]) for key in (self, other))
+            return self.folded == other.folded and one == two
+        return self.bearer == other.bearer and self.way[:length] == other.way[:length]
 
 
 class ParseError(Exception):

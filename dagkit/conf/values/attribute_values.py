@@ -16,8 +16,15 @@ from dagkit.api.stats import StatsListener
 from dagkit.api.streams import StreamCodec
 from dagkit.conf.values.classes import find_class, find_function
 from dagkit.conf.values.conversion import Conversion
-from dagkit.conf.values.object_making import make
-from dagkit.conf.values.object_text import CLASS_MARKS, Unfit, object_in_json, parse_json, parse_object, parse_objects
+from dagkit.conf.values.object_making import (
+    CLASS_MARKS,
+    Unfit,
+    make,
+    object_in_json,
+    parse_json,
+    parse_object,
+    parse_objects,
+)
 from dagkit.conf.values.property_types import plain
 
 KINDS: Mapping[str, type] = {

@@ -11,8 +11,16 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 from pydantic import BaseModel
 
 from dagkit.conf.values.classes import ClassNotFound, find_class, find_function, find_object
-from dagkit.conf.values.object_making import class_of_kind, make, object_of, refuse_code
-from dagkit.conf.values.object_text import Unfit, parse_json, parse_object, split_list
+from dagkit.conf.values.object_making import (
+    Unfit,
+    class_of_kind,
+    make,
+    object_of,
+    parse_json,
+    parse_object,
+    refuse_code,
+    split_list,
+)
 from dagkit.conf.values.property_types import IMPORT, accepts, class_in, is_union, plain
 
 

@@ -11,9 +11,10 @@ from pydantic import BaseModel, ValidationError
 
 from dagkit.api.component import Component
 from dagkit.api.configuration import Origin
+from dagkit.api.secrets import MASK
 from dagkit.conf.grammar.matching import Rule
 from dagkit.conf.grammar.property_keys import LONGEST_INDEX, MapKey, Step
-from dagkit.conf.sources.references import MASK, without_secret
+from dagkit.conf.sources.references import without_secret
 from dagkit.conf.values.classes import ClassNotFound
 from dagkit.conf.values.conversion import Conversion
 from dagkit.conf.values.object_making import set_on, spoken

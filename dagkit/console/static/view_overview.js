@@ -61,6 +61,8 @@ function summed({ overview: known, status }) {
   const written = ["Written", bytes(totals.written), totals.files ? `${complete}, ${bytes(totals.completed)}` : complete];
   const left = Object.entries(status.left_out ?? {}).flatMap(([name, counts]) =>
     Object.entries(counts).map(([metric, number]) => ["Left out", count(number), `${metric} of ${name}`]));
+  left.push(...Object.entries(status.read_again ?? {}).flatMap(([name, counts]) =>
+    Object.entries(counts).map(([metric, number]) => ["Read again", count(number), `${metric} of ${name}`])));
   if (isLive(status)) {
     return section("Run", figures([
       windows, ...running,

@@ -53,9 +53,14 @@ def listed_work(ledger: Ledger) -> Iterator[ListedWork]:
 
 
 def work_left(ledger: Ledger) -> Iterator[ListedWork]:
-    """Yield what waits, then what was set aside. Only the last window is read, and what none has taken yet."""
+    """Yield what waits, then what was set aside. Only the last window is read, and what none has taken yet.
+
+    What each launch repeats, as a scan of a pattern, does not wait between two launches.
+    """
     last = newest_checkpoint(ledger)
     for item in last.queue:
+        if item.is_for_next_launch:
+            continue
         is_suspect = last.search is not None and last.search.touches(item)
         yield ListedWork("suspect" if is_suspect else "pending", item.into.operator, _place_of(item))
     yield from untaken(ledger)

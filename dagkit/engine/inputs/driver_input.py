@@ -118,9 +118,10 @@ class DriverInput:
             self._finalizers.setdefault(window_id, BundleFinalizer()).register(callback)
         spent = (time.monotonic() - began) * 1000, time.thread_time_ns() - cpu_nanos
         self._figures[window_id] = self._after_look(self._figures.get(window_id, Figures()), *spent, metrics)
-        self.in_vain = not self._emitted and self._background.begun == begun_before
+        found_nothing = not self._emitted and self._background.begun == begun_before
+        self.in_vain = found_nothing and not self.operator.holds_launch
         self.next_look = None
-        if self.in_vain and not self.ended:
+        if found_nothing and not self.ended:
             self.next_look = self._now() + timedelta(milliseconds=spin_millis if again is None else again)
         emitted, self._emitted = tuple(self._emitted), []  # a million blocks are not held until the next look
         return Discovery(self.name, emitted)

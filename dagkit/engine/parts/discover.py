@@ -106,7 +106,7 @@ class DriverInputs(RunPart):
         """Return a live input operator with its last state."""
         settings, clock = self._run.settings, self._run.clock
         context = context_of(program, name, until=settings.until, now=clock.now, window_id=window_id)
-        context = replace(context, application_path=settings.application_path)
+        context = replace(context, application_path=settings.application_path, launched=self._run.launched)
         known = self._at_work[name].watermark if name in self._at_work else self._run.journal.watermark_of(name)
         return DriverInput(
             program, name, state, ended=ended, context=context, wake=self._run.woken.set, watermark=known
@@ -133,6 +133,11 @@ class DriverInputs(RunPart):
     def is_busy(self) -> bool:
         """Whether work of an input operator runs in the background."""
         return any(driver_input.is_busy for driver_input in self._awake)
+
+    @property
+    def waits_for(self) -> Iterator[tuple[str, str]]:
+        """The input operators whose input is there and not sent yet, each with the reason."""
+        return ((name, one.operator.waits_for) for name, one in self._at_work.items() if one.operator.waits_for)
 
     def perform(self, action: Action) -> None:
         """Let the inputs that are due look; the ledger records each discovery before observers see it."""

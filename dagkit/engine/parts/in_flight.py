@@ -48,6 +48,10 @@ class Attempts:
     """The failed attempts at a window."""
 
     failures: int = 0
+    count: int = 0
+    """All failed attempts, also those that leave work."""
+    tries: int = 0
+    """How often an operator got the record on which it failed, in all attempts."""
     cause: OperatorFailed | WindowLost | None = None
     """The last failure."""
     unlocated: OperatorFailed | None = None
@@ -58,6 +62,8 @@ class Attempts:
     def failed(self, error: OperatorFailed | WindowLost, program: Program) -> bool:
         """Count a failed attempt. Return whether the failure allows another one."""
         self.failures += 1
+        self.count += 1
+        self.tries += error.failure.tries if isinstance(error, OperatorFailed) else 1
         self.cause = error
         if isinstance(error, WindowLost):
             return self.failures <= ATTEMPTS_AT_LOST_WINDOWS

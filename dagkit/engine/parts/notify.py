@@ -18,6 +18,7 @@ from dagkit.engine.reports.run_events import (
     RunEvent,
     SlotAtWork,
     Started,
+    Waiting,
     Working,
 )
 from dagkit.engine.work.item import WorkItem
@@ -32,6 +33,8 @@ class EventPublisher:
 
     def __init__(self, observers: Sequence[Observer], graph: Graph) -> None:
         self._observers = Observers(list(observers))
+        self._waiting: Sequence[str] = []
+        """The reasons that were published last."""
         self._units = {node.name: unit_of(node.operator) for node in graph.nodes}
 
     def publish(self, event: RunEvent) -> None:
@@ -54,6 +57,12 @@ class EventPublisher:
         longest = nlargest(MOST_UNDERWAY, running, key=lambda one: one.standing.millis)
         if longest:
             self.publish(Working([_at_work(one, now) for one in longest]))
+
+    def waiting(self, reasons: Sequence[str]) -> None:
+        """Publish why input that is there is not read yet, if that has changed."""
+        if reasons != self._waiting:
+            self._waiting = reasons
+            self.publish(Waiting(reasons))
 
     def failed(self, window: InFlightWindow, error: OperatorFailed | WindowLost, *, again: bool) -> None:
         """Publish a failed attempt at a window."""

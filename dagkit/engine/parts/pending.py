@@ -205,7 +205,9 @@ def _with_due_times(answer: Answer, now: datetime) -> Answer:
 
 def _with_due_time(report: Report, now: datetime) -> Report:
     left = (
-        item if put_off is None else replace(item, due=put_off.due(now), idle_since=_idle_since(item, now))
+        item
+        if put_off is None
+        else replace(item, due=put_off.due(now), idle_since=_idle_since(item, now), waits_for=put_off.waits_for)
         for item in report.left
         for put_off in [report.put_off.get(item.end_key)]
     )

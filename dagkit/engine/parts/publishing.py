@@ -7,14 +7,16 @@ from dagkit.api.stats import WorkProgress
 from dagkit.api.work import unit_of
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.parts.discover import DriverInputs
+from dagkit.engine.parts.in_flight import InFlightWindow
 from dagkit.engine.parts.notify import MOST_UNDERWAY
 from dagkit.engine.parts.outputs import Outputs
 from dagkit.engine.parts.pending import PendingWork
 from dagkit.engine.parts.run_part import EndedWindow, RunPart
 from dagkit.engine.parts.run_state import RunState
+from dagkit.engine.parts.wants import Action, Look
 from dagkit.engine.reports.run_events import Committed, Queue
 from dagkit.engine.reports.statistics import Measuring, aggregators_of
-from dagkit.engine.worker.protocol import Report
+from dagkit.engine.worker.protocol import Answer, Report
 
 
 class Publishing(RunPart):
@@ -26,6 +28,22 @@ class Publishing(RunPart):
         self._queue = queue
         self._outputs = outputs
         self._measuring = Measuring(aggregators_of(run.plan.compilation.graph))
+
+    def perform(self, action: Action) -> None:
+        if isinstance(action, Look):
+            self._report_waiting()
+
+    def drop(self, window: InFlightWindow, answer: Answer) -> None:
+        self._report_waiting()
+
+    def _report_waiting(self) -> None:
+        """Report why input that is there is not read yet, if that has changed."""
+        deferred = self._queue.queue.deferred
+        waiting = [
+            *self._inputs.waits_for,
+            *((item.into.operator, item.waits_for) for item in deferred if item.waits_for),
+        ]
+        self._run.publisher.waiting([f"{name}: {reason}" for name, reason in dict.fromkeys(waiting)])
 
     def announce(self, ended: EndedWindow, checkpoint: Checkpoint) -> None:
         run, began, answer, now = self._run, ended.window.began, ended.answer, self._run.now()
@@ -66,6 +84,7 @@ class Publishing(RunPart):
             committed=now,
         )
         run.publisher.publish(measured)
+        self._report_waiting()
 
 
 def _underway_in(reports: Iterable[Report]) -> Mapping[str, Sequence[WorkProgress]]:

@@ -163,9 +163,14 @@ class RecordSearch(RunPart):
 
 
 def _last_failure(window: InFlightWindow, error: OperatorFailed | WindowLost) -> OperatorFailed | WindowLost:
-    """The failure that ends the run after an attempt to locate the record: the one with a place, else the first."""
-    first = window.attempts.unlocated
-    return error if first is None or (isinstance(error, OperatorFailed) and error.failure.place) else first
+    """The failure that ends the run, with the number of tries.
+
+    After an attempt to locate the record, it is the one with a place, else the first.
+    """
+    attempts = window.attempts
+    if attempts.unlocated is not None and not (isinstance(error, OperatorFailed) and error.failure.place):
+        error = attempts.unlocated
+    return error.after(attempts.tries, attempts.count) if isinstance(error, OperatorFailed) else error
 
 
 def _reason(error: OperatorFailed | WindowLost) -> str:

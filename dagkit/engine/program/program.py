@@ -301,6 +301,8 @@ class Program:
         application_path: str = "",
         seen: SeenWatermarks | None = None,
         finalizer: BundleFinalizer | None = None,
+        launched: datetime | None = None,
+        began: datetime | None = None,
     ) -> Context:
         """The context of a partition of an operator."""
         ports, watermark = ({}, None) if seen is None else seen
@@ -317,6 +319,8 @@ class Program:
             watermarks=ports,
             watermark=watermark,
             finalizer=finalizer or BundleFinalizer(),
+            launched=launched,
+            began=began,
         )
 
     def slots_at(self, level: int) -> int:

@@ -177,6 +177,14 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """The reasons why input that is there is not read yet have changed."""
+
+    reasons: Sequence[str]
+    """Each in a sentence that begins with its operator; none if there is no such input any more."""
+
+
+@dataclass(frozen=True, slots=True)
 class SlotAtWork:
     """The element that a slot processes."""
 
@@ -213,6 +221,7 @@ RunEvent = (
     | Measured
     | Reshaped
     | Working
+    | Waiting
     | Draining
     | Ended
 )

@@ -1,11 +1,12 @@
 """An observer that keeps the present picture of a run."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
+from dagkit.api.metrics import Counted, Metric
 from dagkit.api.outage import present_outages
 from dagkit.clock import Clock
 from dagkit.engine.facts import Scaled
@@ -22,6 +23,7 @@ from dagkit.engine.reports.run_events import (
     SlotAtWork,
     Started,
     Starting,
+    Waiting,
     Working,
 )
 from dagkit.engine.reports.snapshot import (
@@ -48,8 +50,8 @@ class RunPicture:
     first: RunSnapshot
     """What is known before the run begins."""
     plan: Plan
-    warnings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """The metrics that count what an operator leaves out, with their warnings, by operator."""
+    counting: Mapping[str, Sequence[Metric]] = field(default_factory=dict)
+    """The metrics that count what an operator leaves out or reads again, by operator."""
     _now: RunSnapshot = field(init=False)
     """Replaced as a whole, so that another thread reads one state of it."""
     _lately: dict[str, Lately] = field(default_factory=dict)
@@ -77,7 +79,7 @@ class RunPicture:
         """The picture now. While no window runs, rates fall to zero after the period that they are averages of."""
         now, at = self._now, self.clock.now()
         if not now.is_over:
-            now = now.model_copy(update={"waits_for": present_outages()})
+            now = now.model_copy(update={"waits_for": (*present_outages(), *now.waits_for)})
         if now.in_flight or now.committed_at is None or at - now.committed_at < AVERAGED:
             return now.model_copy(update={"at": at})
         quiet = {"received_per_second": 0.0, "sent_per_second": 0.0, "positions_per_second": 0.0, "busy": 0.0}
@@ -100,6 +102,8 @@ class RunPicture:
                 self._measured(event)
             case Working(work=work):
                 self._set(working=tuple(work))
+            case Waiting(reasons=reasons):
+                self._set(waits_for=tuple(reasons))
             case Reshaped(fact=Scaled() as fact):
                 self._scaled(fact)
 
@@ -180,7 +184,8 @@ class RunPicture:
             positions_per_second=rate,
             eta_seconds=_eta(self._now.pending_positions, rate),
             user_metrics={**self._now.user_metrics, **shown},
-            left_out=self._left_out(event.metrics),
+            left_out=self._with(self._now.left_out, "left out", event.metrics),
+            read_again=self._with(self._now.read_again, "read again", event.metrics),
         )
 
     def _after(self, window: Measured, now: OperatorFigures) -> OperatorFigures:
@@ -218,17 +223,20 @@ class RunPicture:
         changed |= {"wanted": self._decided.get(now.name, count), "eta_seconds": _eta(waiting, rate)}
         return now.model_copy(update=changed)
 
-    def _left_out(self, metrics: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, int]]:
-        """The totals with what a window left out. The first window that leaves something out is warned of."""
-        totals = {name: dict(counts) for name, counts in self._now.left_out.items()}
-        for name, warnings in self.warnings.items():
+    def _with(
+        self, before: Mapping[str, Mapping[str, int]], counted: Counted, metrics: Mapping[str, Mapping[str, Any]]
+    ) -> Mapping[str, Mapping[str, int]]:
+        """The totals with what a window left out or read again. The first window that does it is warned of."""
+        totals = {name: dict(counts) for name, counts in before.items()}
+        for name, counting in self.counting.items():
             values = metrics.get(name, {})
-            for metric, warning in warnings.items():
-                if count := values.get(metric, 0):
+            for metric in counting:
+                if metric.counted == counted and (count := values.get(metric.name, 0)):
                     counts = totals.setdefault(name, {})
-                    if metric not in counts:
-                        _logger.warning("%s: %s", name, printable(warning.format_map(values)))
-                    counts[metric] = counts.get(metric, 0) + count
+                    if metric.name not in counts:
+                        assert metric.warning is not None, "only metrics with warnings are counted"
+                        _logger.warning("%s: %s", name, printable(metric.warning.format_map(values)))
+                    counts[metric.name] = counts.get(metric.name, 0) + count
         return totals
 
     def _scaled(self, fact: Scaled) -> None:

@@ -154,11 +154,14 @@ class RunSnapshot(_Part):
     visible_at: datetime | None = None
     """When the next incomplete output file becomes visible, if a limit of time applies to any."""
     waits_for: tuple[str, ...] = ()
-    """The servers that do not answer the driver's process, each in a sentence; first those away for longest."""
+    """The servers that do not answer the driver's process, first those away for longest; and the input that is there
+    and not read yet, such as files that are still being written. Each in a sentence."""
     user_metrics: Mapping[str, Mapping[str, float | int | str | None]] = {}
     """The metrics that operators declare, by operator; only those that are numbers or texts."""
     left_out: Mapping[str, Mapping[str, int]] = {}
     """What operators left out in this launch, as they count it, by operator and metric; without zeros."""
+    read_again: Mapping[str, Mapping[str, int]] = {}
+    """The same of what they read before and read again as a whole, such as files that have grown."""
     error: RunError | None = None
 
     @property

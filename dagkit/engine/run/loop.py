@@ -167,7 +167,8 @@ class Loop:
         for part in reversed(list(self.parts)):
             part.begin()
         is_promised = run.in_flight.promised is not None
-        run.publisher.publish(Resumed(run.program.application, run.window, self.parts.waiting, is_promised))
+        waiting = self.parts.waiting(run.checkpoint.queue)
+        run.publisher.publish(Resumed(run.program.application, run.window, waiting, is_promised))
 
     def _perform(self, action: Action) -> None:
         run = self.run_state
@@ -187,15 +188,17 @@ class Loop:
 
     def _start(self, *, last: bool) -> None:
         """Start the next window; if it is the oldest in flight, the ledger gets its promise first."""
-        run, settings = self.run_state, self.run_state.settings
+        run, settings, now = self.run_state, self.run_state.settings, self.run_state.now()
         task = WindowTask(
             window_id=run.next_window,
             committed=run.window,
             last=last,
+            launched=run.launched,
+            began=now,
             home=settings.home,
             application_path=settings.application_path,
         )
-        window = InFlightWindow(task, run.now(), is_alone=not run.in_flight)
+        window = InFlightWindow(task, now, is_alone=not run.in_flight)
         run.in_flight.keep_promise(window)
         for part in self.parts:
             part.before(window)

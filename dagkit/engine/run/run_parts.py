@@ -1,6 +1,6 @@
 """The list of the parts of a run."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from dagkit.engine.changes.requests import RequestInbox
 from dagkit.engine.parts.accounts import Accounts
@@ -17,6 +17,7 @@ from dagkit.engine.parts.setting_aside import Aside
 from dagkit.engine.parts.taps import Taps
 from dagkit.engine.parts.watermarks import Watermarks
 from dagkit.engine.parts.work_requests import WorkRequests
+from dagkit.engine.work.item import WorkItem
 
 
 class RunParts:
@@ -53,7 +54,7 @@ class RunParts:
         yield self.changes
         yield self.publishing  # observers learn what the other parts have done
 
-    @property
-    def waiting(self) -> int:
-        """How many items of work and of discoveries wait."""
-        return len(self.queue.queue) + sum(len(discovery.emitted) for discovery in self.inputs.found)
+    def waiting(self, before: Iterable[WorkItem]) -> int:
+        """How many items of work and of discoveries wait after a launch with this queue."""
+        scans = sum(item.is_for_next_launch for item in before)  # each launch begins with them
+        return len(self.queue.queue) - scans + sum(len(discovery.emitted) for discovery in self.inputs.found)

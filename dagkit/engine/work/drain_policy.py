@@ -15,7 +15,6 @@ from dagkit.engine.address import Address
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import Number, WorkItem
 from dagkit.engine.work.queue import WorkQueue
-from dagkit.ranges import NEXT_LAUNCH
 
 
 class DrainPolicy:
@@ -30,7 +29,7 @@ class DrainPolicy:
 
     def asks_again(self, item: WorkItem) -> bool:
         """Whether this launch resumes a deferred item once it is due, and does not end before."""
-        if item.due == NEXT_LAUNCH:
+        if item.is_for_next_launch:
             return False
         if item.has_end or item.unanswered or self._until is Until.STOPPED:
             return True
@@ -63,8 +62,8 @@ def renewed(work: Iterable[WorkItem]) -> list[WorkItem]:
     """Return pending work for a new launch: work without an end is due at once, even if it was deferred or idle."""
     return [
         item
-        if (item.has_end and item.due != NEXT_LAUNCH) or (item.due is None and item.idle_since is None)
-        else replace(item, due=None, idle_since=None)
+        if (item.has_end and not item.is_for_next_launch) or (item.due is None and item.idle_since is None)
+        else replace(item, due=None, idle_since=None, waits_for="")
         for item in work
     ]
 

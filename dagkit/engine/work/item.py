@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from dagkit.engine.address import Address
 from dagkit.engine.facts import Split
-from dagkit.ranges import OFFSET_INFINITY, OFFSET_UNKNOWN
+from dagkit.ranges import NEXT_LAUNCH, OFFSET_INFINITY, OFFSET_UNKNOWN
 
 Number = tuple[int, ...]
 ItemKey = tuple[Address, str | None, Number]
@@ -82,6 +82,8 @@ class WorkItem:
     """When it was first deferred without progress; None if it made progress since, or if its source did not answer."""
     unanswered: Annotated[bool, Field(exclude_if=lambda unanswered: not unanswered)] = False
     """Whether it was deferred because its source did not answer."""
+    waits_for: Annotated[str, Field(exclude_if=lambda reason: not reason)] = ""
+    """Why it was deferred although there is input, if its operator gave a reason."""
 
     @property
     def key(self) -> ItemKey:
@@ -121,6 +123,11 @@ class WorkItem:
     def has_end(self) -> bool:
         """Whether the work has an end."""
         return self.end < OFFSET_INFINITY
+
+    @property
+    def is_for_next_launch(self) -> bool:
+        """Whether nothing is left to do of it until another launch, as after a launch has scanned a pattern."""
+        return self.due == NEXT_LAUNCH
 
     @property
     def length(self) -> int:
@@ -207,6 +214,7 @@ class WorkItem:
             self.not_before,
             self.idle_since,
             self.unanswered,
+            self.waits_for,
         )
 
 

@@ -54,6 +54,10 @@ class WindowTask:
     """The last committed window, which never runs again."""
     last: bool = False
     """Whether operators are notified that no more input is expected for now."""
+    launched: datetime | None = None
+    """When the driver began the launch."""
+    began: datetime | None = None
+    """When the driver began the window."""
     home: str = ""
     """The folder that relative paths of operators start from: where the driver was started."""
     application_path: str = ""

@@ -15,7 +15,7 @@ from dagkit.api.work import SplittableOperator
 from dagkit.engine.board.deadline import Deadline
 from dagkit.engine.board.handover import BoardLink, NoBoard
 from dagkit.engine.board.work_in_hand import WorkInHand
-from dagkit.engine.entrances import code_of, failing_among, made_by
+from dagkit.engine.entrances import code_of, failing_among, find_record, found_by_sender, made_by
 from dagkit.engine.failures import Failure, OperatorFailed, offsets_in
 from dagkit.engine.files.staging import Staging
 from dagkit.engine.work.elements import Elements
@@ -279,18 +279,19 @@ class Reading:
 
     def _send_batch(self, outlet: Outlet[Any], batch: Batch[Any]) -> None:
         try:
-            outlet.emit_batch(batch)
+            with found_by_sender():
+                outlet.emit_batch(batch)
         except Exception as error:
             self.offset = self._failing_offset(outlet, batch, error)
             raise
 
     def _failing_offset(self, outlet: Outlet[Any], batch: Batch[Any], error: Exception) -> int | None:
         """The start of the record that an operator failed on; None if unknown."""
-        offsets = offsets_in(batch)
-        if offsets is None:
-            return None
-        failing = failing_among(len(batch), lambda index: outlet.emit_batch(batch.sliced(index, 1)), error)
-        return None if failing is None else offsets[failing]
+        offsets, failing = offsets_in(batch), None
+        if offsets is not None:
+            failing = failing_among(len(batch), lambda index: outlet.emit_batch(batch.sliced(index, 1)), error)
+        find_record(error)
+        return None if offsets is None or failing is None else offsets[failing]
 
 
 def _reached(times: WatermarkEstimator) -> datetime | None:

@@ -49,6 +49,7 @@ class SlotRun:
         self.level = level
         self.slot = slot
         self.window_id = assignment.window_id
+        self.launched, self.began = assignment.launched, assignment.began
         self.home = assignment.home
         self.application_path = assignment.application_path
         self.committed = assignment.committed
@@ -218,6 +219,8 @@ class SlotRun:
                     application_path=self.application_path,
                     seen=self.seen.get(name),
                     finalizer=self.finalizer,
+                    launched=self.launched,
+                    began=self.began,
                 )
             )
             life.commit(self.committed)

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, field_validator
@@ -20,18 +21,23 @@ from dagkit_operators.payloads import QuarantinedFile
 NAME = "{name}"
 """Stands for the name of the file in the name of another one beside it."""
 
+UNCHANGED_MILLIS = 2000
+"""How long ago a file must have been changed last by default: longer than most pauses of a writer, and shorter than a
+user who has just written a file minds."""
+
 _log = logging.getLogger(__name__)
 
 
 class CompletenessRules(BaseModel):
-    """What must be true of a file before it is read. By default every file that is found is complete."""
+    """What must be true of a file before it is read. By default it must have been unchanged for two seconds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     stable_scans: NonNegativeInt = 0
     """How many scans must find a file unchanged after the scan that found it first."""
-    minimum_age_millis: NonNegativeInt = 0
-    """How long ago a file must have been changed last."""
+    minimum_age_millis: NonNegativeInt | None = None
+    """How long ago a file must have been changed last. None: two seconds, or 0 if another setting says when a file is
+    complete, if it is an object with a version, if its time is in the future, or if TailFiles reads it."""
     marker_file: str | None = None
     """The name of the file beside a file that shows that it is complete: `{name}.done`, where `{name}` is the name of
     the file, or one for all files of a folder: `_SUCCESS`. Markers are not read."""
@@ -63,9 +69,23 @@ class CompletenessRules(BaseModel):
         return template
 
     @property
+    def waits_by_default(self) -> bool:
+        """Whether no setting says when a file is complete."""
+        return self.minimum_age_millis is None and not (self.stable_scans or self.beside or self.trailer)
+
+    @property
     def waits(self) -> bool:
         """Whether any file may be pending."""
-        return bool(self.stable_scans or self.minimum_age_millis or self.beside or self.trailer)
+        return self.waits_by_default or bool(
+            self.stable_scans or self.minimum_age_millis or self.beside or self.trailer
+        )
+
+    def is_too_young(self, found: Found, now_millis: int) -> bool:
+        """Whether a file was changed just now, so that it may still be written."""
+        age_millis = now_millis - found.modified_millis  # negative if the clocks differ
+        if self.waits_by_default:
+            return abs(age_millis) < UNCHANGED_MILLIS and not found.version and not found.is_directory
+        return age_millis < (self.minimum_age_millis or age_millis)
 
     def setting_beside(self, path: str) -> str:
         """The setting that says that the file at a path is beside another one, and is not read; "" if none does."""
@@ -118,7 +138,7 @@ class IncompleteFiles:
     ) -> None:
         """Take the states of the files that were refused before, by their paths, and what `unchanged` was then."""
         self._rules = rules
-        self._waits = rules.waits
+        self._waits, self._waits_by_default = rules.waits, rules.waits_by_default
         self.refused = dict(refused or {})
         """The states of the files that are refused, by their paths."""
         self._newly_refused: dict[str, Refused] = {}
@@ -131,6 +151,10 @@ class IncompleteFiles:
         self._complete: set[bytes] = set()
         self._pending: dict[str, str] = {}
         """Why each pending file is not read yet."""
+        self._young: dict[str, int] = {}
+        """The times of change, in milliseconds, of those that are only too young."""
+        self._young_before: dict[str, int] = {}
+        """The same for the last scan."""
 
     @property
     def pending(self) -> int:
@@ -141,6 +165,33 @@ class IncompleteFiles:
     def waiting(self) -> bool:
         """Whether a later scan must examine files again although they may be unchanged."""
         return bool(self._pending or self.refused)
+
+    def ripe_at_millis(self) -> int | None:
+        """When no file is too young any more, unless one is changed again; None if none is."""
+        minimum = UNCHANGED_MILLIS if self._waits_by_default else self._rules.minimum_age_millis or 0
+        return max(self._young.values()) + minimum if self._young else None
+
+    def holds_launch(self, launched: datetime | None) -> bool:
+        """Whether a launch that ends by itself waits for files that are too young by default.
+
+        It waits for those that were changed last before it began, so for two seconds at most.
+        """
+        if launched is None or not self._waits_by_default:
+            return False
+        return any(changed <= launched.timestamp() * 1000 for changed in self._young.values())
+
+    @property
+    def sentence(self) -> str:
+        """How many files are pending, which one, why, and when it is read, if that is known; empty if none is."""
+        path, ripe = min(self._pending, default=None), self.ripe_at_millis()
+        if path is None:
+            return ""
+        sentence = f"pending files: {self.pending}; {shown(path)} {self._pending[path]}"
+        if path not in self._young or ripe is None:
+            return sentence
+        ripe += self._young[path] - max(self._young.values())
+        at = datetime.fromtimestamp(ripe / 1000, UTC).astimezone()
+        return f"{sentence}; it can be read from {at:%H:%M:%S} on, if it is not changed again"
 
     def why_pending(self, path: str) -> str | None:
         """Why the current scan found the file at a path incomplete; None if it did not."""
@@ -160,6 +211,7 @@ class IncompleteFiles:
         self._before, self.unchanged = self.unchanged, {}
         self._complete.clear()
         self._pending.clear()
+        self._young_before, self._young = self._young, {}
         self._refused_there.clear()
 
     def forget_gone(self, most: int, would_find: Callable[[Sequence[str]], Iterable[str]] = iter) -> None:
@@ -179,7 +231,11 @@ class IncompleteFiles:
         for found in new:
             if found.is_directory or not self._waits:
                 yield found
+            elif self._waits_by_default:
+                if not self._is_left(found, now_millis):
+                    yield found
             elif not any(_is_named_by(template, found.path) for template in self._rules.beside):
+                self._young.pop(found.path, None)
                 self._pending.pop(found.path, None)
                 if found.path in self.refused:
                     self._refused_there.add(found.path)
@@ -190,8 +246,10 @@ class IncompleteFiles:
                     self._complete.add(digest(found))
                     yield found
 
-    def is_complete(self, status: Found) -> bool:
-        """Whether the current scan found this file complete, as it is now."""
+    def is_complete(self, status: Found, now_millis: int) -> bool:
+        """Whether the current scan found this file complete, as it is now. If it does not, it may be pending again."""
+        if self._waits_by_default:
+            return not self._is_left(status, now_millis)
         return not self._waits or status.is_directory or digest(status) in self._complete
 
     def state_of(self, found: Found, now_millis: int) -> FileState | None:
@@ -203,18 +261,38 @@ class IncompleteFiles:
         return None if complete else FileState(found.path, "pending", f"it {self.why_pending(found.path)}")
 
     def log(self, logged: str) -> str:
-        """Log how many files are pending, unless that was `logged` after the last scan. Return the message."""
-        path = min(self._pending, default=None)
+        """Log how many files are pending, unless that was `logged` after the last scan. Return the message.
+
+        By default each new file is pending for a moment: it is logged only if it has changed since the last scan.
+        """
+        reported = self._still_written() if self._waits_by_default else self._pending
+        path = min(reported, default=None)
         message = f"pending files: {self.pending}; {shown(path)} {self._pending[path]}" if path is not None else ""
         if message and message != logged:
             _log.warning("%s", message)
         return message
 
+    def _still_written(self) -> list[str]:
+        """The files that were too young in the last scan, and have changed since."""
+        before = self._young_before
+        return [path for path, changed in self._young.items() if before.get(path, changed) != changed]
+
+    def _is_left(self, found: Found, now_millis: int) -> bool:
+        """Whether a file is left to a later scan, because it was changed just now."""
+        if not self._rules.is_too_young(found, now_millis):
+            self._young.pop(found.path, None)
+            self._pending.pop(found.path, None)
+            return False
+        self._young[found.path] = found.modified_millis
+        seconds = UNCHANGED_MILLIS // 1000
+        self._pending[found.path] = f"was changed less than {seconds} s ago, and may still be written"
+        return True
+
     def _why_pending(self, found: Found, now_millis: int) -> str | None:
         rules = self._rules
         is_unstable = self._is_unstable(found)
-        age_millis = now_millis - found.modified_millis  # negative if the clocks differ
-        if rules.minimum_age_millis and age_millis < rules.minimum_age_millis:
+        if rules.is_too_young(found, now_millis):
+            self._young[found.path] = found.modified_millis
             return f"was changed within the last {rules.minimum_age_millis} ms (minimum_age_millis)"
         if is_unstable:
             return f"must be unchanged in {rules.stable_scans} more scans than its first (stable_scans)"

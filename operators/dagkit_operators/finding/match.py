@@ -28,13 +28,11 @@ from dagkit_operators.finding.completeness import CompletenessRules, IncompleteF
 from dagkit_operators.finding.contents import AsksForReceipts, StillChanging, receipt_of, settled_hash
 from dagkit_operators.finding.file_states import ignored_kind
 from dagkit_operators.finding.scanner import RELATIVE
-from dagkit_operators.finding.splitter import KEPT_OF_GONE, log_read_again
+from dagkit_operators.finding.splitter import KEPT_OF_GONE, READ_AGAIN
 from dagkit_operators.payloads import BLOCK_SIZE, FileInfo, QuarantinedFile
 
 _THEN = "or give another pattern"
 _log = logging.getLogger(__name__)
-_warned: set[tuple[str, str]] = set()
-"""The operators that have warned in this process that a file is read again, with the folders of their applications."""
 
 
 def _only(path: str | None, files: Iterator[Found]) -> Iterator[Found]:
@@ -58,7 +56,9 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
     again after it was renamed; a file that reuses its name or inode is a new file, and so is one whose time of change
     differs while its length does not. A remote file is recognised by its name, length and time of change; an object of
     S3, Google Cloud Storage or Azure by its name and its version or etag. A file that grew is sent again, to be read as
-    a whole, unless TailFiles follows it; a warning names the first file that is read again.
+    a whole, unless TailFiles follows it; a warning names the first file that is read again, and the summary of the
+    launch has their number. A file that was changed just now is left to a later scan, as it may still be written,
+    unless TailFiles follows it.
     """
 
     kind = "files.match/1"
@@ -68,8 +68,10 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
     patterns = InputPort(str)
     files = OutputPort(FileInfo, main=True)
     quarantined = OutputPort(QuarantinedFile)
-    files_read_again = auto_metric(0)
+    files_read_again = auto_metric(0, warning=READ_AGAIN, counted="read again")
     """Files that were sent before, and have grown since or were overwritten in their place: each is sent again."""
+    first_read_again = auto_metric("", aggregators=[max])
+    """The first of them."""
 
     continuously: bool = False
     """Whether a pattern is scanned repeatedly for as long as the application runs, and not once by each launch."""
@@ -83,7 +85,7 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
     is not, and neither is an overwritten remote file without a version, unless it has become shorter. None: `skip` if
     TailFiles reads the files that are sent, else `read`."""
     completeness: CompletenessRules = CompletenessRules()
-    """When a file is complete: the same settings as those of a scanner. By default, every file that is found is."""
+    """When a file is complete: the same settings as those of a scanner."""
 
     known = State[dict[str, list[str]]](dict)
     """The identities of the files that each pattern matched.
@@ -119,7 +121,7 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
     def file_states(self, items: Sequence[object], path: str | None = None) -> Iterator[FileState]:
         """The files that exist in the folders of the patterns, or only the one at a path."""
         known = self._identities()
-        incomplete = IncompleteFiles(self.completeness)
+        incomplete = IncompleteFiles(self._rules)
         incomplete.begin_scan()
         matched, unreadable, left_out = set[str](), dict[str, str](), dict[str, OSError]()
         places = [(pattern, absolute(pattern, self._home)) for pattern in self.places(items)]
@@ -180,9 +182,11 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
         place = absolute(element, self._home)
         self._left_out.clear()
         with reading_from(place, _THEN if is_url(place) else f"{OR_LEAVE}, {_THEN}"):
-            found, refused, waits = self._new(element, place, first=look == 0)
+            found, refused, incomplete = self._new(element, place, first=look == 0)
+        launched = None if self._context is None else self._context.launched
+        holds_launch = incomplete.holds_launch(launched)
         # a later scan without new files is not claimed but deferred, so that a run until idle can end
-        if (found or refused or look == 0) and tracker.try_claim(look):
+        if (found or refused or (look == 0 and not holds_launch)) and tracker.try_claim(look):
             for file in refused:
                 file.log()
                 self.quarantined.emit(file.quarantined)
@@ -190,11 +194,21 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
         # Each launch scans each pattern, as FileSplitterInput does: scanned once for a ledger, a file that comes later
         # would never be read. No launch waits for work until NEXT_LAUNCH, and a scan that finds nothing commits no
         # window.
-        again = self.continuously or waits
-        tracker.defer_remainder(timedelta(milliseconds=self.interval_millis) if again else NEXT_LAUNCH)
+        again = self.continuously or incomplete.pending > 0
+        tracker.defer_remainder(
+            self._pause(incomplete) if again else NEXT_LAUNCH,
+            unanswered=holds_launch,
+            waits_for=incomplete.sentence,
+        )
 
-    def _new(self, pattern: str, place: str, *, first: bool) -> tuple[list[FileInfo], list[Refused], bool]:
-        """The files that were not known before, those that are to be quarantined, and whether others are pending."""
+    def _pause(self, incomplete: IncompleteFiles) -> timedelta:
+        """The time until the next scan: less than usual if files are no longer too young before."""
+        ripe_millis = incomplete.ripe_at_millis()
+        left = self.interval_millis if ripe_millis is None else max(0, ripe_millis - self._now_millis())
+        return timedelta(milliseconds=min(self.interval_millis, left))
+
+    def _new(self, pattern: str, place: str, *, first: bool) -> tuple[list[FileInfo], list[Refused], IncompleteFiles]:
+        """The files that were not known before, those that are to be quarantined, and which others are pending."""
         known = self._identities()
         there = sorted(
             files_like(place, is_known=known.is_unchanged, leave_out=self.leave_out),
@@ -206,8 +220,10 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
         if is_empty and not self.known.get(pattern):
             _log_unmatched(place)
         now_millis = self._now_millis()
-        time.sleep(max((settles_in_millis(file, now_millis) for file in there), default=0) / 1000)
-        incomplete = IncompleteFiles(self.completeness, self.refused, self.unchanged.get(pattern))
+        rules = self._rules
+        old = (file for file in there if not rules.is_too_young(file, now_millis))
+        time.sleep(max((settles_in_millis(file, now_millis) for file in old), default=0) / 1000)
+        incomplete = IncompleteFiles(rules, self.refused, self.unchanged.get(pattern))
         incomplete.begin_scan()
         found = list(self._recognised(pattern, there, known, incomplete))
         if not self._left_out:
@@ -218,7 +234,7 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
         self.unchanged = {name: counts for name, counts in self.unchanged.items() if name != pattern and counts}
         if incomplete.unchanged:
             self.unchanged[pattern] = incomplete.unchanged
-        return found, refused, incomplete.pending > 0
+        return found, refused, incomplete
 
     def _recognised(
         self, pattern: str, there: Iterable[Found], known: Identities, incomplete: IncompleteFiles
@@ -239,9 +255,9 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
                 if info is None:
                     recorded |= dict.fromkeys(recognised.earlier)
                     continue
-                if recognised.was_other:
+                if recognised.was_other and not self._is_followed:
                     self.files_read_again += 1
-                    self._warn_read_again(info.path)
+                    self.first_read_again = self.first_read_again or shown(info.path)
                 yield info
             for identity in recognised.recorded:
                 known.add(identity)
@@ -298,21 +314,24 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
     def _sends_grown(self) -> bool:
         return self.sends_grown(followed=self._is_followed)
 
-    def _warn_read_again(self, path: str) -> None:
-        """Warn once in each process: every window makes another instance of the operator."""
-        assert self._context is not None, "an operator is set up before it runs"
-        operator = self._context.application_path, self._context.operator
-        if not self._is_followed and operator not in _warned:
-            _warned.add(operator)
-            log_read_again(path)
+    @property
+    def _rules(self) -> CompletenessRules:
+        """When a file is complete. TailFiles reads files that are still being written."""
+        rules = self.completeness
+        if self._is_followed and rules.minimum_age_millis is None:
+            return rules.model_copy(update={"minimum_age_millis": 0})
+        return rules
 
     def _identities(self) -> Identities:
         recorded = chain.from_iterable(self.known.values())
         return Identities(recorded, by_time=self.overwritten_by == "time", by_length=self._sends_grown)
 
     def _now_millis(self) -> int:
-        now = None if self._context is None else self._context.now
-        return int((datetime.now(UTC) if now is None else now()).timestamp() * 1000)
+        context = self._context
+        began = None if context is None else context.began
+        if context is not None and context.now is not None:
+            began = context.now()
+        return int((began or datetime.now(UTC)).timestamp() * 1000)
 
 
 @lru_cache(maxsize=4096)  # once in each process, however often a pattern is scanned

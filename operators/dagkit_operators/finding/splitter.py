@@ -5,7 +5,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import takewhile
 from typing import Annotated, Any, Literal, NamedTuple
@@ -22,7 +22,7 @@ from dagkit_operators.filesystem.listing import FolderMemory
 from dagkit_operators.filesystem.renames import UNKNOWN, KnownInodes, inode_of
 from dagkit_operators.filesystem.settled import COARSE_TICK_MILLIS, settles_in_millis
 from dagkit_operators.finding.bad_places import LeavesBadPlaces
-from dagkit_operators.finding.completeness import CompletenessRules, IncompleteFiles, Refused
+from dagkit_operators.finding.completeness import UNCHANGED_MILLIS, CompletenessRules, IncompleteFiles, Refused
 from dagkit_operators.finding.contents import AsksForReceipts, Hashes, KnownContents, receipt_of
 from dagkit_operators.finding.file_states import states_of
 from dagkit_operators.finding.found_files import packed, settle_in_millis, unpacked
@@ -40,14 +40,11 @@ KEPT_REQUESTS = 100
 _log = logging.getLogger(__name__)
 
 
-def log_read_again(path: str) -> None:
-    """Log that a file which was read before has changed. A finder calls it once for a launch."""
-    _log.warning(
-        "%s was read before and has changed; as each such file, it is read again as a whole\n"
-        "  help: if files only grow, TailFiles behind MatchFiles reads what is appended; files_read_again counts such "
-        "files",
-        shown(path),
-    )
+READ_AGAIN = (
+    "{first_read_again} was read before and has changed; as each such file, it is read again as a whole\n"
+    "  help: if files only grow, TailFiles behind MatchFiles reads what is appended"
+)
+"""The warning of a finder that sends files again."""
 
 
 class _Scanned(NamedTuple):
@@ -76,8 +73,9 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
 
     Files are sent in the order of their last change, and by path if that is equal. Blocks are numbered from 0 across
     all files. If the length or time of change of a file differs from before, the whole file is read again as new
-    blocks; a warning names the first such file of a launch. Scans run beside the loop and delay no window; the next one
-    begins after all files of the last are split.
+    blocks; a warning names the first such file of a launch, and its summary has their number. A file that was changed
+    just now is left to a later scan, as it may still be written. Scans run beside the loop and delay no window; the
+    next one begins after all files of the last are split.
 
     The splitter remembers each file by a digest of sixteen characters of its path, length and time of change. Files may
     arrive late with any old time. Once deleted files outnumber the existing ones by a thousand, they are forgotten, so
@@ -89,8 +87,10 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
     checkpointable_within_app_window = False
     finds_again = True
     quarantined = OutputPort(QuarantinedFile)
-    files_read_again = auto_metric(0)
+    files_read_again = auto_metric(0, warning=READ_AGAIN, counted="read again")
     """Files that were read before, and changed since: each is read again as a whole."""
+    first_read_again = auto_metric("", aggregators=[max])
+    """The first of them."""
 
     scanner: DirectoryScanner = Field(default=...)
     """Where and how to scan for files."""
@@ -138,8 +138,10 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
     _incomplete: IncompleteFiles = PrivateAttr(default_factory=lambda: IncompleteFiles(CompletenessRules()))
     _changed: set[str] = PrivateAttr(default_factory=set)
     """The files of the last scan that were read before, and are not begun again yet."""
-    _has_warned: bool = PrivateAttr(default=False)
-    """Whether this launch has warned that a file is read again."""
+    _waits_for: str = PrivateAttr(default="")
+    """Why files are not read yet, after the last look."""
+    _holds_launch: bool = PrivateAttr(default=False)
+    """Whether a launch that ends by itself waits for such files."""
     _logged: str = PrivateAttr(default="")
     """What was logged last of pending files."""
     _memory: FolderMemory = PrivateAttr(default_factory=FolderMemory)
@@ -233,7 +235,7 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         self.knows_paths = self.knows_paths or not self.known
         self._seen = SeenFiles(self.known, by_path=self.knows_paths)
         self._changed.clear()
-        self._has_warned = False
+        self._waits_for, self._holds_launch = "", False
         self._contents = KnownContents(self.contents)
         self._inodes = KnownInodes(self.inodes)
         self._incomplete = IncompleteFiles(self.scanner, self.refused, self.unchanged)
@@ -270,9 +272,20 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         self._added.clear()
         self._added_contents.clear()
         self._added_inodes.clear()
+        if self._has_split_all():
+            self._note_pending()
         # an input operator with work in the background keeps a launch from ending for lack of input
         if self._events is not None and self._event is None and self._has_split_all() and not self._is_due():
             self._event = self._context.in_background(partial(self._events.wait, self.looks_again_in_millis() or 1))
+
+    def _note_pending(self) -> None:
+        """Note which files are left to a later scan, and let it begin as soon as they are no longer too young."""
+        assert self._context is not None, "an operator is set up before it runs"
+        self._waits_for = self._incomplete.sentence
+        self._holds_launch = self._incomplete.holds_launch(self._context.launched)
+        ripe_millis = self._incomplete.ripe_at_millis()
+        if ripe_millis is not None and self._next_scan is not None:
+            self._next_scan = min(self._next_scan, datetime.fromtimestamp(ripe_millis / 1000, UTC))
 
     def _has_split_all(self) -> bool:
         """Whether all files of the last scan are split, and no other scan has begun."""
@@ -294,8 +307,18 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
 
     @property
     def has_unsent(self) -> bool:
-        """Whether files of the last scan are not split to their end."""
-        return self.cut is not None or bool(self._found)
+        """Whether files of the last scan are not split to their end, or the launch waits for files."""
+        return self.cut is not None or bool(self._found) or self._holds_launch
+
+    @property
+    def waits_for(self) -> str:
+        """How many files are pending, which one, and why."""
+        return self._waits_for
+
+    @property
+    def holds_launch(self) -> bool:
+        """Whether files were changed just before the launch began, so that it waits for them for a moment."""
+        return self._holds_launch
 
     def looks_again_in_millis(self) -> int | None:
         """The time left until the next scan is due."""
@@ -305,7 +328,7 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
 
     def _is_due(self) -> bool:
         assert self._context is not None, "an operator is set up before it runs"
-        if self._context.until is Until.ONCE and self._scans:
+        if self._context.until is Until.ONCE and self._scans and not self._holds_launch:
             return False
         return self._next_scan is None or self._now() >= self._next_scan
 
@@ -313,9 +336,6 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         """Queue the files that a scan found."""
         self._found.extend(scanned.new)
         self._changed = set(scanned.changed)
-        if scanned.changed and not self._has_warned:
-            self._has_warned = True
-            log_read_again(scanned.changed[0])
         for file in scanned.refused:
             file.log()
             self.quarantined.emit(file.quarantined)
@@ -395,7 +415,7 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
     def _accepts(self, status: Found) -> bool:
         if self._seen.has(status) or (status.is_directory and not self.scanner.directories):
             return False
-        if not self._incomplete.is_complete(status) or not self._is_settled(status):
+        if not self._incomplete.is_complete(status, self._now_for(status)) or not self._is_settled(status):
             return self._examines_again()
         has_content = self.scanner.skip_known_content and status.length > 0 and not status.is_directory
         content = self._contents.of(status) if has_content else None
@@ -411,6 +431,7 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
         if status.path in self._changed:
             self._changed.remove(status.path)
             self.files_read_again += 1
+            self.first_read_again = self.first_read_again or shown(status.path)
         if self._inodes.has_renamed(inode):
             _log.warning("%s was split under another name, and is skipped", shown(status.path))
             return False
@@ -434,12 +455,15 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
 
     def _is_settled(self, status: Found) -> bool:
         """Whether a later scan would notice each change of a file: see `settles_in_millis`."""
-        if status.modified_millis <= self._began_millis - COARSE_TICK_MILLIS:
-            return True
-        is_settled = not settles_in_millis(status, self._now_millis())
+        is_settled = not settles_in_millis(status, self._now_for(status))
         if not is_settled:
             _log.warning("%s is being changed, and is left for a later scan", shown(status.path))
         return is_settled
+
+    def _now_for(self, status: Found) -> int:
+        """The time by which to judge the age of a file: that of an old one is not asked for again."""
+        is_old = status.modified_millis <= self._began_millis - max(UNCHANGED_MILLIS, COARSE_TICK_MILLIS)
+        return self._began_millis if is_old else self._now_millis()
 
     def _examines_again(self) -> bool:
         """Let the next scan examine a file that was changed after the scan, also if its folder is unchanged."""

@@ -417,3 +417,13 @@ def test_a_file_that_is_followed_is_read_as_far_as_it_goes(launch, files, put):
     put(a="one")
     launch()
     assert states(ls("ls", "--json")) == {"a.txt": ("read", "it is followed: what is appended to it is read")}
+
+
+def test_a_pattern_that_each_launch_scans_does_not_wait_between_two_launches(dagkit, launch, files, put):
+    files(MATCHING)
+    put(a="one")
+    launch()
+    assert dagkit("work", "place").err == "no work waits, was set aside or was given up\n"
+    again = dagkit("launch", "app.py", "--once", "--reference", "--no-sync", "--path", "place")
+    assert "resuming after window" in again.err
+    assert "pending" not in again.err

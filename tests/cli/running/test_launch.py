@@ -316,3 +316,46 @@ def test_fields_that_no_type_names_are_warned_of_once_and_counted_in_the_summary
     assert "city, zip" in warning
     assert "2 left out (fields_ignored)" in dagkit("status", "loading.py").out
     assert dagkit("launch", "loading.py", "--once", "--reference", "--json").document["left_out"] == {}
+
+
+READING = """
+from dagkit_operators import FileSplitterInput, Items, LineReader, MatchFiles, PartWriter, ReadFiles
+
+def populate_dag(dag, conf):
+    splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}))
+    splitter >> dag.add_operator("Reader", LineReader()) >> dag.add_operator("Writer", PartWriter(file_path="out/1"))
+    matching = dag.add_operator("Patterns", Items(items=("in",))) >> dag.add_operator("Match", MatchFiles())
+    matching >> dag.add_operator("Read", ReadFiles()) >> dag.add_operator("Other", PartWriter(file_path="out/2"))
+"""
+
+
+def test_files_that_are_read_again_are_warned_of_once_and_counted_in_the_summary(dagkit, write, folder, caplog):
+    write("reading.py", READING)
+    for text in ("one\n", "one\ntwo\n", "one\ntwo\nthree\n"):
+        write("in/a.txt", text)
+        write("in/b.txt", text)
+        answer = dagkit("launch", "reading.py", "--once", "--reference", "--json").document
+        again = 0 if text == "one\n" else 2
+        assert sum(counts["files_read_again"] for counts in answer["read_again"].values()) == 2 * again
+        warnings = [message for message in caplog.messages if "was read before and has changed" in message]
+        assert len(warnings) == again
+        caplog.clear()
+    assert f"{folder}/in/a.txt was read before and has changed; as each such file, it is read again" in warnings[0]
+    status = dagkit("status", "reading.py").out
+    assert "\nMatch: 2 read again as a whole (files_read_again)\n" in status
+    assert "\nSplitter: 2 read again as a whole (files_read_again)\n" in status
+
+
+def test_files_that_are_left_to_the_next_launch_are_named_in_the_summary(dagkit, write, folder):
+    write("reading.py", READING.replace('"files": ["in"]', '"files": ["in"], "minimum_age_millis": 10**9'))
+    write("in/a.txt", "one\n")
+    answer = dagkit("launch", "reading.py", "--once", "--reference", "--path", "place")
+    why = (
+        f"pending files: 1; {folder}/in/a.txt was changed within the last 1000000000 ms (minimum_age_millis); it can be"
+    )
+    (left,) = [line for line in answer.out.splitlines() if line.startswith("left to the next launch: ")]
+    assert left.startswith(f"left to the next launch: Splitter: {why} read from ")
+    assert "found no file" not in answer.out
+    assert f"\nwaiting: Splitter: {why} read from " in dagkit("status", "place").out
+    again = dagkit("launch", "reading.py", "--once", "--reference", "--path", "place", "--json").document
+    assert [reason.startswith(f"Splitter: {why}") for reason in again["waits_for"]] == [True]

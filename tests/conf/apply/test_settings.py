@@ -12,7 +12,7 @@ from tests.conf.samples import Bean, Feed, Inner, Pipeline, Point, Reader, confi
 
 
 def keys(values, application="app1"):
-    return Settings(config(values)).of(application)
+    return Settings(config(values), application)
 
 
 def values(attributes):
@@ -61,7 +61,7 @@ def test_application_level_properties():
 )
 def test_the_name_of_an_application(given, name):
     """testAppAlias."""
-    assert Settings(config(given)).name_of(Pipeline()).value == name
+    assert Settings(config(given), Pipeline()).application == name
 
 
 def test_operator_level_properties():
@@ -87,7 +87,7 @@ def test_the_ladder_of_precedence(rung):
     """Each key beats all before it, even where these come from stronger sources (testOperatorLevelAttributes)."""
     strong = entries({LADDER[rung][0]: "2"}, Source.SITE)
     weak = entries({key: "1" for key, _ in LADDER[:rung]}, Source.COMMAND_LINE)
-    settings = Settings(Config([*strong, *weak])).of("app1")
+    settings = Settings(Config([*strong, *weak]), "app1")
     assert values(settings.operator_attributes("operator1")) == {"MEMORY_MB": 2}
 
 
@@ -100,7 +100,7 @@ def test_between_keys_of_one_reach_the_stronger_source_wins():
         *entries({"dt.operator.Block-reader.ratio": "3"}, Source.COMMAND_LINE),
         *entries({"apex.operator.Block-reader.TEXT": "0"}, Source.SITE),
     ]
-    found = configured(Settings(Config(given)).of("app1"), "Block-reader")
+    found = configured(Settings(Config(given), "app1"), "Block-reader")
     assert (found.block_size, found.ratio, found.text) == (2, 3, "1")
 
 
@@ -307,12 +307,12 @@ def test_a_value_that_an_attribute_does_not_take_is_reported_with_its_line(raw, 
 
 
 def test_secrets_stay_secret_without_a_file():
-    settings = Settings(Config.of({"dt.operator.operator1.password": "hunter2", "dt.attr.GATEWAY_PASSWORD": "x"}))
-    scoped = settings.of("app1")
-    result = scoped.configure("operator1", Reader())
+    given = {"dt.operator.operator1.password": "hunter2", "dt.attr.GATEWAY_PASSWORD": "x"}
+    settings = Settings(Config.of(given), "app1")
+    result = settings.configure("operator1", Reader())
     assert repr(result.component.password) == "'hunter2'"
     assert result.origins["password"].shown == "**********"
-    assert scoped.application_attributes().values[DagContext.GATEWAY_PASSWORD].origin.shown == "**********"
+    assert settings.application_attributes().values[DagContext.GATEWAY_PASSWORD].origin.shown == "**********"
     assert "hunter2" not in repr(result.origins)
 
 

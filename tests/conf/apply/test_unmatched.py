@@ -13,7 +13,7 @@ from tests.conf.samples import Feed, Inner, Pipeline, Reader, config, entries
 
 def run(conf, *, allow_unknown=False):
     """Ask all that a compiler asks for an application with a feed, a reader and a module between two streams."""
-    settings = Settings(conf).of("Pipeline")
+    settings = Settings(conf, "Pipeline")
     settings.configure_application(Pipeline())
     settings.application_attributes()
     settings.configure("Module", Inner())
@@ -220,7 +220,7 @@ def test_a_template_whose_name_is_secret_is_not_quoted():
 def test_an_attribute_made_of_a_secret_is_not_quoted():
     key = "dt.operator.feed.attr.PARTITIONER"
     conf, _ = load(Sources(environment={"P": "hunter2.Two"}, definitions=[(key, "${env:P}:q")]))
-    (fault,) = Settings(conf).of("Pipeline").operator_attributes("feed").diagnostics
+    (fault,) = Settings(conf, "Pipeline").operator_attributes("feed").diagnostics
     assert "hunter2" not in f"{fault.problem}{fault.help}"
 
 

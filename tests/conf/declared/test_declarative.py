@@ -10,10 +10,10 @@ from dagkit.api.attributes import Locality, OperatorContext, PortContext
 from dagkit.api.configuration import Config, Source
 from dagkit.api.dag import Dag
 from dagkit.api.partitioning import StatelessPartitioner
+from dagkit.api.secrets import MASK
 from dagkit.compiler import compile_application
 from dagkit.conf.apply.settings import Settings
 from dagkit.conf.declared.declarative import declared_application
-from dagkit.conf.sources.references import MASK
 from dagkit.errors import ApplicationFaults, ApplicationNotFound
 from dagkit.plan.parse import write_plan
 from tests.conf.samples import Bean, Codec, Colour, Feed, Reader, Scanner, Span, config, long_enough
@@ -114,7 +114,7 @@ def test_it_draws_with_the_lines_of_its_file(declare, name, text, operators, end
 
 
 def test_what_it_sets_is_reported_when_it_is_configured(example):
-    settings = Settings(Config()).of("Declared")
+    settings = Settings(Config(), "Declared")
     assert settings.configure_application(example).diagnostics == ()
     reader = settings.configure("reader", Reader())
     assert (reader.diagnostics, reader.unknown) == ((), ())
@@ -133,7 +133,7 @@ def test_what_it_sets_is_reported_when_it_is_configured(example):
 @pytest.mark.parametrize("key", ["dt.operator.reader.prop.blockSize", "dt.operator.*.blockSize"])
 def test_configuration_is_stronger(example, key):
     """testLoadFromJson, last part; a wildcard too beats what the application says of itself."""
-    settings = Settings(config({key: "99"}, Source.SITE)).of("Declared")
+    settings = Settings(config({key: "99"}, Source.SITE), "Declared")
     settings.configure_application(example)
     assert settings.configure("reader", drawn(example).operator("reader")).component.block_size == 99
 
@@ -208,7 +208,7 @@ def said_by(plan):
 def test_what_a_plans_unifiers_bear_is_set_on_the_port_before_them(declare):
     plan = json.loads(json.dumps(PLANNED)) | {"schema": "dagkit.plan/1"}
     plan["streams"][0]["unifiers"] = [{"name": "lines.unifier", "attributes": {"MEMORY_MB": 512}}]
-    settings = Settings(Config()).of("Declared")
+    settings = Settings(Config(), "Declared")
     settings.configure_application(declare(plan))
     found = settings.unifier_attributes("feed", "output").values
     assert {attribute: one.value for attribute, one in found.items()} == {OperatorContext.MEMORY_MB: 512}
@@ -226,7 +226,7 @@ def test_a_secret_that_the_plan_hides_must_be_given_again_and_a_reference_is_res
     assert told(drawn(declare(plan)).faults) == [("property-invalid", "declared.json:1", hidden)]
     monkeypatch.setenv("READER_PW", "hidden")
     plan["operators"][1]["properties"] = {"text": "${env:READER_PW}"}
-    settings = Settings(Config()).of("Declared")
+    settings = Settings(Config(), "Declared")
     settings.configure_application(declare(plan))
     configured = settings.configure("reader", Reader())
     assert (configured.component.text, configured.origins["text"].shown) == ("hidden", "${env:READER_PW}")
@@ -235,7 +235,7 @@ def test_a_secret_that_the_plan_hides_must_be_given_again_and_a_reference_is_res
 def test_an_unresolved_reference_is_reported(declare):
     application = declare(AS_KEYS.replace("interval = 9", ""), "declared.properties")
     key, problem = "operator.reader.prop.scanner.scanIntervalMillis", "${interval} has no value"
-    faults = Settings(Config()).of("Declared").configure_application(application).diagnostics
+    faults = Settings(Config(), "Declared").configure_application(application).diagnostics
     assert told(faults) == [("reference-unresolved", "declared.properties:6", f"{key}: {problem}")]
 
 
@@ -326,7 +326,7 @@ def test_faults_of_keys_are_reported_by_line(declare, line, code, problem):
 
 def test_a_property_that_no_operator_has_is_reported_with_its_line(declare):
     application = declare(AS_JSON.replace("blockSize", "blokSize"))
-    settings = Settings(Config()).of("Declared")
+    settings = Settings(Config(), "Declared")
     settings.configure_application(application)
     settings.configure("reader", Reader())
     assert ("property-unknown", "declared.json:9") in [(f.code, str(f.where)) for f in settings.unmatched()]

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from dagkit.api.secrets import MASK
 from dagkit.conf.grammar.property_keys import parse_key
-from dagkit.conf.sources.references import MASK, References, Unresolved, is_secret_name, shown_instead, without_secret
+from dagkit.conf.sources.references import References, Unresolved, is_secret_name, shown_instead, without_secret
 
 
 def resolve(text, values=None, environment=None):

@@ -238,11 +238,11 @@ def test_secrets_are_shown_as_the_reference_that_gives_them(place):
     keys = {"db.url": "db://${env:PW}", "db.password": "plain", "x": "open", "token-counter.size": "1"}
     definitions = [(f"dt.operator.{key}", value) for key, value in keys.items()]
     conf, _ = place.load(definitions=definitions, environment={"PW": "hidden"})
-    assert [(e.value, e.secret, e.shown, e.origin.shown) for e in conf.entries] == [
-        ("db://hidden", True, "db://${env:PW}", "db://${env:PW}"),
-        ("plain", True, "**********", "**********"),
-        ("open", False, None, None),
-        ("1", False, None, None),
+    assert [(entry.value, entry.origin.shown) for entry in conf.entries] == [
+        ("db://hidden", "db://${env:PW}"),
+        ("plain", "**********"),
+        ("open", None),
+        ("1", None),
     ]
     assert "hidden" not in repr(conf.entries)
     assert "plain" not in repr(conf.entries)

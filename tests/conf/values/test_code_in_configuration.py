@@ -14,8 +14,7 @@ from dagkit.api.stats import BatchedOperatorStats, Response, StatsListener
 from dagkit.conf.values.attribute_values import KINDS, attribute_value
 from dagkit.conf.values.classes import ClassNotFound, ForeignCode, find_class, find_function
 from dagkit.conf.values.conversion import Conversion
-from dagkit.conf.values.object_making import CodeRefused
-from dagkit.conf.values.object_text import Unfit
+from dagkit.conf.values.object_making import CodeRefused, Unfit
 
 HERE = __name__
 Foreign = Popen

@@ -692,3 +692,42 @@ def test_a_slot_leaves_no_file_open_though_its_report_failed(tmp_path):
     with pytest.raises(StateUnwritable, match=r"unsaved \(Unsaved\).kept holds"):
         slot.report()
     assert piece.stream.closed
+
+
+TRIED: list[str] = []
+
+
+def strictly_noting(line: str) -> bool:
+    TRIED.append(line)
+    if not is_good(line):
+        raise RuntimeError(line)
+    return True
+
+
+@pytest.mark.parametrize(
+    ("attempts", "said"),
+    [
+        (1, "  tried 2 times: a batch that fails is sent again item by item, to find the record\n"),
+        (2, "  tried 4 times in 2 attempts at the window: a batch that fails is sent again item by item"),
+    ],
+)
+def test_a_failure_says_how_often_the_operator_got_the_record(tmp_path, attempts, said):
+    files_given(tmp_path, LINES)
+    TRIED.clear()
+    conf = {
+        "dt.attr.STREAMING_WINDOW_SIZE_MILLIS": "60000",
+        "dt.operator.strict.attr.RECOVERY_ATTEMPTS": str(attempts - 1),
+    }
+    with pytest.raises(OperatorFailed) as raised:
+        Desk(tmp_path, reading(tmp_path, strict=Filter(strictly_noting)), conf=conf, backend=slots).run()
+    assert said in str(raised.value)
+    assert raised.value.failure.tries == TRIED.count("line 0137") == 2 * attempts
+
+
+def test_a_record_that_comes_alone_is_tried_once(tmp_path):
+    files_given(tmp_path, "line 0137\n")
+    TRIED.clear()
+    with pytest.raises(OperatorFailed, match="byte 0") as raised:
+        Desk(tmp_path, reading(tmp_path, strict=Filter(strictly_noting)), backend=slots).run()
+    assert TRIED == ["line 0137"]
+    assert "tried" not in str(raised.value)

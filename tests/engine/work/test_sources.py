@@ -46,6 +46,7 @@ from dagkit.scaling import Follower, ScalingSettings
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import Items, LineReader, Map, MatchFiles, ReadFiles, Record, RecordWriter
 from tests.engine.cast import Around, Collect, Desk, Draw, Hurried, arrived, chain
+from tests.old_files import aged
 
 TOPICS = {"orders/0": 90, "orders/3": 120}
 """How many messages each partition of a topic holds."""
@@ -253,7 +254,7 @@ def texts_from_the_middle(*texts: str, slots: int = 1) -> Draw:
 def text(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("".join(f"line {number}\n" for number in range(40)))
-    return path
+    return aged(path)
 
 
 def test_blocks_from_the_middle_that_wait_are_not_complete(text, tmp_path):

@@ -34,6 +34,7 @@ ITEM = WorkItem(
     not_before=NOON,
     idle_since=NOON,
     unanswered=True,
+    waits_for="a.csv is still being written",
 )
 """No field has its default."""
 

@@ -17,6 +17,7 @@ from dagkit_operators import Block, FileInfo, LineReader, MatchFiles, ReadFiles,
 from dagkit_operators.filesystem import object_store
 from dagkit_operators.filesystem.access import Found, NotRegular, opened
 from dagkit_operators.filesystem.identities import Identities, Recognised, has_identity
+from tests.old_files import aged
 from tests.operators.finding.cast import Matching, Splitting
 from tests.operators.reading.cast import read
 
@@ -285,7 +286,7 @@ def test_a_fifo_that_is_not_wanted_is_not_logged(fifo, caplog):
 def test_a_fifo_that_takes_the_place_of_a_file_is_another_one(fifo):
     path = fifo.with_name("file")
     path.write_text("one\n")
-    (found,) = match(path)
+    (found,) = match(aged(path))
     fifo.replace(path)
     assert not has_identity(str(path), found.identity)
     assert Identities([found.identity]).identify(Found(str(path), 0, 0)) == Recognised(None, False)

@@ -38,6 +38,7 @@ from dagkit_operators.finding.contents import KnownContents, StillChanging, sett
 from dagkit_operators.finding.seen_files import SeenFiles
 from dagkit_operators.finding.splitter import KEPT_OF_GONE
 from tests.engine.cast import Desk, arrived
+from tests.old_files import aged
 from tests.operators.finding.cast import Matching, Restarted, Running, collected, write
 
 BOTH = pytest.mark.parametrize("finder", [Restarted, Matching], ids=["FileSplitterInput", "MatchFiles"])
@@ -123,6 +124,7 @@ def test_a_file_that_is_found_cut_off_and_grows_is_read_once(reader, tmp_path, c
     """The reader leaves it to the element that is sent after it grew."""
     path, content = tmp_path / "a.gz", gzip.compress(b"one\ntwo\nthree\n")
     path.write_bytes(content[:-9])
+    aged(path)
     found = Alone(MatchFiles(continuously=True))
     read = Alone(ReadFiles() if reader == "files" else LineReader())
 
@@ -138,6 +140,7 @@ def test_a_file_that_is_found_cut_off_and_grows_is_read_once(reader, tmp_path, c
 
     cut_off = arriving()
     path.write_bytes(content)
+    aged(path)
     read.work(cut_off)
     assert read.sent() == []
     assert f"{path} was found before it was complete; it is read when it is found again" in caplog.messages
@@ -145,8 +148,7 @@ def test_a_file_that_is_found_cut_off_and_grows_is_read_once(reader, tmp_path, c
     assert [getattr(line, "value", line) for line in read.sent()] == ["one", "two", "three"]
 
 
-def test_match_files_warns_once_that_a_file_is_read_again(folder, caplog, monkeypatch):
-    monkeypatch.setattr(match, "_warned", set())
+def test_match_files_counts_files_that_are_read_again(folder):
     found = Matching(folder)
     write(folder / "b.log", "one\n", at=1000)
     write(folder / "c.log", "one\n", at=1000)
@@ -154,7 +156,6 @@ def test_match_files_warns_once_that_a_file_is_read_again(folder, caplog, monkey
     (folder / "a.log").rename(folder / "d.log")
     write(folder / "a.log", "new\n", at=1500)
     assert (found.look(), found.alone.metrics["files_read_again"]) == (["a.log"], 0)
-    assert caplog.records == []
     write(folder / "b.log", "one\ntwo\n", at=2000)
     write(folder / "c.log", "other\n", at=2000)
     states = {
@@ -163,10 +164,7 @@ def test_match_files_warns_once_that_a_file_is_read_again(folder, caplog, monkey
     again = ("new", "it was read before and has changed")
     assert states == {"a.log": ("seen", ""), "b.log": again, "c.log": again, "d.log": ("seen", "")}
     assert (found.look(), found.alone.metrics["files_read_again"]) == (["b.log", "c.log"], 2)
-    write(folder / "c.log", "the third\n", at=3000)
-    assert found.look() == ["c.log"]
-    (warning,) = caplog.messages
-    assert warning.startswith(f"{folder}/b.log was read before and has changed")
+    assert found.alone.metrics["first_read_again"] == f"{folder}/b.log"
 
 
 @pytest.mark.parametrize("grown", [None, "skip"])
@@ -226,27 +224,20 @@ def test_what_an_older_ledger_knows_by_its_beginning_is_not_read_again(content, 
         assert [found.look(), found.look()] == [again, []]
 
 
-def test_a_launch_warns_once_that_a_file_is_read_again(folder, caplog):
+def test_the_splitter_counts_files_that_are_read_again(folder):
     found = Running(folder)
     write(folder / "b.log", "one\n", at=1000)
     assert (found.look(), found.alone.metrics["files_read_again"]) == (["a.log", "b.log"], 0)
     write(folder / "c.log", "new\n", at=1500)
     (folder / "a.log").rename(folder / "d.log")
     assert (found.look(), found.alone.metrics["files_read_again"]) == (["c.log", "d.log"], 0)
-    assert caplog.records == []
     for at in (2000, 3000):
         write(folder / "b.log", f"one\ntwo {at}\n", at=at)
         write(folder / "c.log", f"other {at}\n", at=at)
         write(folder / f"{at}.log", "new\n", at=at)
         assert found.look() == [f"{at}.log", "b.log", "c.log"]
         assert found.alone.metrics["files_read_again"] == 2
-    (warning,) = caplog.messages
-    assert warning.startswith(f"{folder}/b.log was read before and has changed")
-    assert "TailFiles" in warning
-    found.alone = found.alone.restarted()
-    write(folder / "b.log", "three\n", at=4000)
-    assert found.look() == ["b.log"]
-    assert len(caplog.messages) == 2
+        assert found.alone.metrics["first_read_again"] == f"{folder}/b.log"
 
 
 def test_an_application_that_knows_no_paths_reads_on_as_before(folder, caplog):
@@ -323,7 +314,7 @@ def test_an_overwrite_of_the_same_length_in_the_same_second_is_read_again(found,
 @pytest.mark.parametrize("rescan", ["files", "folders"])
 def test_a_local_file_is_not_read_within_the_tick_of_its_last_change(ago_millis, read_after, rescan, folder, caplog):
     """An overwrite within the tick would keep its time. Whole seconds are times of filesystems with coarse ticks."""
-    found = Running(folder, rescan=rescan)
+    found = Running(folder, rescan=rescan, minimum_age_millis=0)
     at = int(found.clock.now().timestamp() * 1000) - ago_millis
     os.utime(folder / "a.log", ns=(0, at * 10**6))
     os.utime(folder, (1000, 1000))
@@ -337,7 +328,7 @@ def test_a_local_file_is_not_read_within_the_tick_of_its_last_change(ago_millis,
 
 def test_a_scan_waits_for_the_tick_so_that_a_launch_with_one_scan_reads_what_was_just_written(folder):
     os.utime(folder / "a.log", ns=(0, time.time_ns() + 15 * 10**6))
-    alone = Alone(FileSplitterInput(scanner={"files": [str(folder)]}), until=Until.ONCE)
+    alone = Alone(FileSplitterInput(scanner={"files": [str(folder)], "minimum_age_millis": 0}), until=Until.ONCE)
     alone.look()
     assert [Path(block.path).name for block in alone.sent()] == ["a.log"]
 

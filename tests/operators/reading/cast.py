@@ -6,12 +6,13 @@ from typing import Any
 from dagkit import Block
 from dagkit.testing import Alone
 from dagkit_operators import FileInfo, MatchFiles
+from tests.old_files import aged
 
 
 def written(folder: Path, content: bytes | str, name: str = "file") -> Path:
     path = folder / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return path
+    return aged(path)
 
 
 def blocks_of(path: Path, size: int | None = None) -> list[Block]:

@@ -8,7 +8,7 @@ from tests.conf.samples import Feed, Reader, config
 
 
 def configured(values, name="operator1", component=None):
-    settings = Settings(config(values)).of("app1")
+    settings = Settings(config(values), "app1")
     return settings.configure(name, component or Reader()).component, settings
 
 
@@ -59,7 +59,7 @@ def test_a_class_is_matched_by_its_simple_or_its_full_name(pattern):
 
 def test_a_template_may_hold_more_than_an_operator_has():
     values = {"dt.template.t.matchIdRegExp": ".*", "dt.template.t.blockSize": "7"}
-    settings = Settings(config(values)).of("app1")
+    settings = Settings(config(values), "app1")
     settings.configure("feed", Feed())
     settings.configure("reader", Reader())
     assert settings.unmatched() == []

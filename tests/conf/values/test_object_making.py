@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from dagkit.api.partitioning import Partitioner, StatelessPartitioner
 from dagkit.conf.values.classes import ClassNotFound
 from dagkit.conf.values.conversion import Conversion
-from dagkit.conf.values.object_making import make
-from dagkit.conf.values.object_text import (
+from dagkit.conf.values.object_making import (
     Recipe,
     Unfit,
+    make,
     object_in_json,
     parse_json,
     parse_object,

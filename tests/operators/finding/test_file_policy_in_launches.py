@@ -1,0 +1,254 @@
+"""The rows of docs/file-policy.md in whole launches, with the defaults.
+
+No record is lost, and none is read twice, unless the launch reports it.
+"""
+
+import os
+import shutil
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagkit import Dag, Until
+from dagkit.engine.reports.run_events import Measured, RunEvent, Waiting
+from dagkit.testing import FakeClock
+from dagkit_operators import FileSplitterBase, FileSplitterInput, Items, LineReader, MatchFiles, ReadFiles, TailFiles
+from tests.engine.cast import Collect, Desk, arrived
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+class Writer(FakeClock):
+    """The clock of a launch. Whenever the launch waits, another process appends the next text to a file."""
+
+    def __init__(self) -> None:
+        super().__init__(NOON)
+        self.path: Path | None = None
+        self.texts: list[str] = []
+
+    def wait(self, woken: threading.Event, until: datetime) -> None:
+        super().wait(woken, min(until, self.now() + timedelta(seconds=1)))
+        if self.texts:
+            assert self.path is not None, "there is a file to write"
+            with self.path.open("a") as file:
+                file.write(self.texts.pop(0))
+            self.touch(self.path, ago_millis=30)
+
+    def touch(self, path: Path, *, ago_millis: int) -> Path:
+        """Let a file have changed so long ago."""
+        nanos = (int(self.now().timestamp() * 1000) - ago_millis) * 10**6
+        os.utime(path, ns=(nanos, nanos))
+        return path
+
+
+def scan(dag: Dag, folder: Path) -> Any:
+    splitter = dag.add_operator("find", FileSplitterInput(scanner={"files": [str(folder)]}))
+    return splitter >> dag.add_operator("read", LineReader())
+
+
+def match(dag: Dag, folder: Path) -> Any:
+    found = dag.add_operator("patterns", Items(items=(str(folder),))) >> dag.add_operator(
+        "find", MatchFiles(continuously=True)
+    )
+    return found >> dag.add_operator("read", ReadFiles())
+
+
+def match_and_divide(dag: Dag, folder: Path) -> Any:
+    found = dag.add_operator("patterns", Items(items=(str(folder),))) >> dag.add_operator(
+        "find", MatchFiles(continuously=True)
+    )
+    return found >> dag.add_operator("split", FileSplitterBase()) >> dag.add_operator("read", LineReader())
+
+
+def tail(dag: Dag, folder: Path) -> Any:
+    found = dag.add_operator("patterns", Items(items=(f"{folder}/*.log",))) >> dag.add_operator(
+        "find", MatchFiles(continuously=True)
+    )
+    return found >> dag.add_operator("read", TailFiles())
+
+
+EACH = pytest.mark.parametrize("find", [scan, match, match_and_divide])
+
+
+class Folder:
+    """An application that reads a folder, and its launches."""
+
+    def __init__(self, home: Path, find: Callable[[Dag, Path], Any]) -> None:
+        self.place = home / "in"
+        self.place.mkdir()
+        self.clock = Writer()
+        self.waiting: list[str] = []
+        """Why the last launch left input, as it reported last."""
+        self.read_again = 0
+        """How many files the last launch read again."""
+
+        def draw(dag: Dag, conf: object) -> None:
+            find(dag, self.place) >> dag.add_operator("collect", Collect())
+
+        self.desk = Desk(home, draw, clock=self.clock)
+
+    def write(self, name: str, text: str, *, ago_millis: int = 60_000) -> Path:
+        """Write a file that was changed so long ago."""
+        (path := self.place / name).write_text(text)
+        return self.clock.touch(path, ago_millis=ago_millis)
+
+    def grows(self, name: str, *texts: str) -> None:
+        """Let another process append to a file while the launch waits; the first text is there now."""
+        first, *later = texts
+        self.clock.path, self.clock.texts = self.write(name, first, ago_millis=100), later
+
+    def launch(self, until: Until = Until.ONCE, windows: int | None = None) -> list[str]:
+        """All lines that this launch and earlier ones have read."""
+        self.waiting, self.read_again = [], 0
+        self.desk.until = until
+        loop = self.desk.run(windows=windows, observers=[self._note])
+        assert self.desk.faults() == []
+        return sorted(line if isinstance(line, str) else line["~record"][1] for line in arrived(loop))
+
+    def _note(self, event: RunEvent) -> None:
+        if isinstance(event, Waiting):
+            self.waiting = list(event.reasons)
+        if isinstance(event, Measured):
+            self.read_again += event.metrics.get("find", {}).get("files_read_again", 0)
+
+
+@pytest.fixture
+def folder(find, tmp_path):
+    return Folder(tmp_path, find)
+
+
+@EACH
+def test_a_new_file_is_read_once(folder):
+    folder.write("a.log", "one\n")
+    assert [folder.launch(), folder.launch()] == [["one"], ["one"]]
+    folder.write("b.log", "two\n")
+    assert [folder.launch(), folder.launch()] == [["one", "two"], ["one", "two"]]
+
+
+@EACH
+def test_a_file_that_was_written_just_before_a_launch_is_waited_for(folder):
+    folder.write("a.log", "one\n")
+    folder.write("b.log", "two\n", ago_millis=100)
+    assert (folder.launch(), folder.clock.now() - NOON) == (["one", "two"], timedelta(milliseconds=1900))
+    assert folder.waiting == []
+
+
+@EACH
+@pytest.mark.parametrize("until", [Until.ONCE, Until.IDLE])
+def test_a_file_that_is_written_during_a_launch_that_ends_by_itself_is_left_and_named(until, folder):
+    lines = [f"{number:02}" for number in range(20)]
+    folder.grows("a.log", *(f"{line}\n" for line in lines))
+    folder.write("b.log", "before\n")
+    assert folder.launch(until) == ["before"]
+    (reason,) = folder.waiting
+    written = datetime.fromtimestamp((folder.place / "a.log").stat().st_mtime).astimezone()
+    assert reason == (
+        f"find: pending files: 1; {folder.place}/a.log was changed less than 2 s ago, and may still be written; it can "
+        f"be read from {written + timedelta(seconds=2):%H:%M:%S} on, if it is not changed again"
+    )
+    while folder.clock.texts:
+        folder.clock.wait(threading.Event(), folder.clock.now() + timedelta(seconds=1))
+    assert (folder.launch(until), folder.waiting, folder.read_again) == ([*lines, "before"], [], 0)
+
+
+@EACH
+def test_a_file_that_is_written_while_the_application_runs_is_read_once(find, folder):
+    lines = [f"{number:02}" for number in range(20)]
+    folder.grows("a.log", *(f"{line}\n" for line in lines))
+    # with MatchFiles, the first window takes the patterns, and the second one records that they were scanned
+    assert folder.launch(Until.STOPPED, windows=1 if find is scan else 3) == lines
+    assert [folder.launch(), folder.read_again] == [lines, 0]
+
+
+@EACH
+def test_a_file_that_is_written_under_a_temporary_name_is_read_once(folder):
+    folder.write("a.log.tmp", "one\n")
+    assert folder.launch() == []
+    folder.write("a.log.tmp", "one\ntwo\n").rename(folder.place / "a.log")
+    assert [folder.launch(), folder.launch()] == [["one", "two"]] * 2
+
+
+@EACH
+@pytest.mark.parametrize("content", ["three\n", "4\n"], ids=["replaced", "truncated"])
+@pytest.mark.parametrize("replace", [True, False], ids=["by renaming another", "in its place"])
+def test_an_overwritten_file_is_read_and_reported_unless_it_is_another_one(content, replace, find, folder):
+    folder.write("a.log", "one1\n")
+    folder.launch()
+    if replace:
+        folder.write("b.tmp", content, ago_millis=30_000).rename(folder.place / "a.log")
+    else:
+        folder.write("a.log", content, ago_millis=30_000)
+    is_other = replace and find is not scan  # MatchFiles knows a local file by its inode
+    assert (folder.launch(), folder.read_again) == (sorted(["one1", content.strip()]), 0 if is_other else 1)
+    assert (folder.launch(), folder.read_again) == (sorted(["one1", content.strip()]), 0)
+
+
+@EACH
+def test_a_file_that_grew_between_launches_is_read_again_as_a_whole_and_reported(folder):
+    folder.write("a.log", "one\n")
+    folder.launch()
+    folder.write("a.log", "one\ntwo\n", ago_millis=30_000)
+    assert (folder.launch(), folder.read_again) == (["one", "one", "two"], 1)
+    assert (folder.launch(), folder.read_again) == (["one", "one", "two"], 0)
+
+
+@EACH
+def test_a_file_that_grows_between_windows_is_read_again_as_a_whole_and_reported(find, folder):
+    folder.write("a.log", "one\n")
+    folder.clock.path, folder.clock.texts = folder.place / "a.log", ["two\n"]
+    assert folder.launch(Until.STOPPED, windows=2) == ["one", "one", "two"]
+    assert folder.read_again == 1
+    assert folder.launch() == ["one", "one", "two"]
+
+
+@EACH
+def test_a_late_file_with_an_old_time_is_read_once(folder):
+    folder.write("a.log", "one\n")
+    folder.launch()
+    folder.write("late.log", "late\n", ago_millis=10**9)
+    assert [folder.launch(), folder.launch()] == [["late", "one"]] * 2
+
+
+@EACH
+def test_a_copy_of_a_file_is_read_once(folder):
+    shutil.copy2(folder.write("a.log", "one\n"), folder.place / "b.log")
+    assert [folder.launch(), folder.launch()] == [["one", "one"]] * 2
+
+
+@EACH
+def test_a_deleted_file_that_returns_unchanged_is_not_read_again(folder, tmp_path):
+    path = folder.write("a.log", "one\n")
+    folder.launch()
+    path.rename(tmp_path / "away")
+    assert folder.launch() == ["one"]
+    (tmp_path / "away").rename(path)
+    assert folder.launch() == ["one"]
+
+
+@EACH
+def test_a_file_whose_time_is_in_the_future_is_read_once(folder):
+    folder.write("a.log", "one\n", ago_millis=-(10**7))
+    assert [folder.launch(), folder.launch()] == [["one"]] * 2
+
+
+@EACH
+def test_an_overwrite_of_the_same_length_in_the_same_second_is_read_again_and_reported(folder):
+    folder.write("a.log", "one\n")
+    folder.launch()
+    folder.write("a.log", "two\n", ago_millis=59_999)
+    assert (folder.launch(), folder.read_again) == (["one", "two"], 1)
+
+
+@pytest.mark.parametrize("find", [tail])
+def test_a_tailed_file_is_not_waited_for_and_each_of_its_lines_is_read_once(folder):
+    lines = [f"{number:02}" for number in range(6)]
+    folder.grows("a.log", *(f"{line}\n" for line in lines))
+    assert (folder.launch(), folder.clock.now(), folder.waiting) == (["00"], NOON, [])
+    while folder.clock.texts:
+        folder.clock.wait(threading.Event(), folder.clock.now() + timedelta(seconds=1))
+        read = folder.launch()
+    assert (read, folder.read_again) == (lines, 0)
