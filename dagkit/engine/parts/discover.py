@@ -115,6 +115,11 @@ class DriverInputs(RunPart):
     # ---- looking
 
     def wants(self, now: datetime, known: Wants) -> Iterator[tuple[Want, datetime]]:
+        """Want windows for discoveries, and the next look.
+
+        A launch that drains looks no more. One that runs once looks until all inputs have looked in vain; one that
+        runs until it is idle does not wait for a later look then.
+        """
         awake, until = self._awake, self._run.settings.until
         free = [each for each in awake if not each.is_busy]
         if len(free) < len(awake):
