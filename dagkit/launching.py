@@ -30,6 +30,7 @@ from dagkit.engine.checkpoint.journal import refuse_another
 from dagkit.engine.claim import claimed
 from dagkit.engine.files.checks import make_output_folders, output_places
 from dagkit.engine.masking import Masking
+from dagkit.engine.parts.run_state import RunSettings, RunState, Woken
 from dagkit.engine.points import Probe
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.reports.driver_process import this_process
@@ -40,7 +41,6 @@ from dagkit.engine.reports.status_file import StatusFile, refuse_second
 from dagkit.engine.restart_mark import finish_restart
 from dagkit.engine.run.launch_record import LaunchRecord, differences
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.run.run_state import RunSettings, RunState, Woken
 from dagkit.engine.worker.protocol import Backend
 from dagkit.errors import did_you_mean
 from dagkit.ledger import Ledger
@@ -191,9 +191,9 @@ def launch_compiled(
                     observers=everyone,
                     probe=probe,
                 )
+                loop = Loop(state, last_window=None if ended is None else ended.last_window)
                 if ended is None:
                     _record(state, compilation, version, ledger.store)
-                loop = Loop(state, last_window=None if ended is None else ended.last_window)
                 interrupts.end(loop)
                 return loop
 
@@ -236,7 +236,7 @@ def _record(state: RunState, compilation: Compilation, version: str, store: Stor
     differing = differences(store, compilation.plan, state.checkpoint.window)
     if differing is not None:
         state.publisher.publish(differing)
-    resumed = state.changing.plan.compilation.plan
+    resumed = state.plan.compilation.plan
     LaunchRecord.of(compilation, resumed, version, state.clock.now()).write(store)
 
 

@@ -20,8 +20,8 @@ from dagkit.engine.address import Address
 from dagkit.engine.changes.running_plan import RunningPlan
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.delays import first_of_delays, restored
-from dagkit.engine.checkpoint.next_checkpoint import state_by_slot, work_by_slot
-from dagkit.engine.checkpoint.redistribute import redistribute_state
+from dagkit.engine.checkpoint.redistribute import redistribute_state, state_by_slot
+from dagkit.engine.checkpoint.work_records import work_by_slot
 from dagkit.engine.event_time.watermark_flow import WatermarkFlow
 from dagkit.engine.files.staging import Part, StagingPlace, by_file, in_order
 from dagkit.engine.history.history import Entry, application_chain, history, is_named, own_windows

@@ -11,9 +11,8 @@ from random import Random
 
 from bench.scaling.together import SimulatedSlot, worked_together
 from dagkit.api.work import Block
-from dagkit.engine.checkpoint.next_checkpoint import worked_in
 from dagkit.engine.facts import Split
-from dagkit.engine.run.handovers import settle_handovers
+from dagkit.engine.parts.handovers import settle_handovers
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.schedule import WindowSchedule
 from dagkit.engine.work.split import SlotResult, anywhere, nowhere, split_at_the_end
@@ -198,8 +197,8 @@ class _Trial(Simulation):
         is_free = max(one.now for one in slots) + self.machine.slot_millis
         for _ in slots:
             heapq.heappush(self.free, is_free)
-        after = settle_handovers(self.windows, given.allocation, Answer(tuple(reports)))
-        return replace(given, allocation=after.allocation, handed=after.splits), worked_in(after.answer), is_free
+        given, answer = settle_handovers(self.windows, given, Answer(tuple(reports)))
+        return given, answer.results, is_free
 
     def read(self, slot: int, items: Sequence[WorkItem], lasts: float) -> SlotResult:
         machine, cost, slower = self.machine, self.cost, self._slower()

@@ -22,9 +22,9 @@ from dagkit.backends.reference import ReferenceBackend
 from dagkit.clock import Timer
 from dagkit.compiler import Compilation, compile_application
 from dagkit.compiler.steps import Author
+from dagkit.engine.parts.run_state import RunSettings, RunState
 from dagkit.engine.points import Probe
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.worker.instances import SavedState
 from dagkit.errors import did_you_mean
 from dagkit.ledger import Ledger
@@ -100,7 +100,7 @@ class Rehearsal:
 
     def state_of(self, operator: str) -> Sequence[SavedState]:
         """The state of each partition of an operator."""
-        return [dict(state) for state in self.loop.run_state.state.get(operator, ())]
+        return [dict(state) for state in self.loop.state.get(operator, ())]
 
     @property
     def sent(self) -> dict[str, list[Any]]:
@@ -152,5 +152,5 @@ def run_app(
             crashes(lambda probe: rehearsal.run(probe=probe))
         paths = (path for path in sorted(Path(folder).rglob("*")) if path.is_file())
         files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
-    state = {operator: rehearsal.state_of(operator) for operator in rehearsal.loop.run_state.state}
+    state = {operator: rehearsal.state_of(operator) for operator in rehearsal.loop.state}
     return Outputs(rehearsal.sent, files, state)

@@ -1,17 +1,14 @@
-"""One function builds the checkpoint of a window, from few typed values."""
+"""One function builds the checkpoint of a window, from the fields that the parts of a run compute."""
 
 import ast
-import inspect
 from pathlib import Path
 
-from dagkit.engine.checkpoint.next_checkpoint import next_checkpoint
 from tests.architecture.layers import sources_under
 
 SOURCES = sources_under(Path(__file__).parents[2])
-MOST_PARAMETERS = 5
 LONGEST_FUNCTION = 40
 """Lines of a function of the rooms that build and commit checkpoints."""
-ROOMS = ("dagkit.engine.checkpoint.", "dagkit.engine.run.")
+ROOMS = ("dagkit.engine.checkpoint.", "dagkit.engine.parts.", "dagkit.engine.run.")
 
 
 def builders(source):
@@ -26,12 +23,11 @@ def builders(source):
     ]
 
 
-def test_one_function_builds_checkpoints_from_few_values():
+def test_one_function_builds_checkpoints_from_the_fields_of_the_parts():
     sources = [source for module, source in SOURCES.items() if module.startswith("dagkit.engine.")]
     found = [name for source in sources if "Checkpoint(" in source for name in builders(source)]
-    assert found == [next_checkpoint.__name__]
+    assert found == ["_checkpoint"]
     assert builders("def other():\n    return [Checkpoint(window=1), Checkpoint()]") == ["other"]
-    assert len(inspect.signature(next_checkpoint).parameters) <= MOST_PARAMETERS
 
 
 def test_no_function_that_builds_or_commits_a_checkpoint_is_long():

@@ -14,9 +14,9 @@ from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.compiler import compile_application
 from dagkit.engine.history.history import history
+from dagkit.engine.parts.run_state import RunSettings, RunState
 from dagkit.engine.points import Point
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.stores import MemoryStore
@@ -55,7 +55,7 @@ def seen_by(loop: Loop, operator: str = "first") -> list[Any]:
 
 
 def state_of(loop: Loop, operator: str, name: str) -> list[Any]:
-    return [item for state in loop.run_state.state.get(operator, ()) for item in state.get(name, [])]
+    return [item for state in loop.state.get(operator, ()) for item in state.get(name, [])]
 
 
 def sorted_twice(dag: Dag, outlet: Any) -> None:
@@ -135,7 +135,7 @@ def test_without_a_source_of_watermarks_none_is_kept(make):
         dag.add_stream("same", passing.same, dag.add_operator("collect", Collect()).input)
 
     loop = ran(draw, make)
-    assert loop.run_state.flow is None
+    assert loop.run_state.plan.flow is None
     assert "event_times" not in loop.checkpoint.as_json()
 
 
@@ -269,7 +269,7 @@ def joined(first: tuple[Minutes, ...], second: Any, latest: Any = None) -> Draw:
 def test_the_input_that_is_furthest_behind_holds_event_time(make):
     loop = ran(joined((((1, 5), 9),), Clocked(looks=(((3,), 4),))), make)
     assert (seen_by(loop)[-1], arrived(loop)) == (4, [1, 3])
-    ports, watermark = loop.run_state.flow.seen(loop.checkpoint.event_times)["first"]
+    ports, watermark = loop.run_state.plan.flow.seen(loop.checkpoint.event_times)["first"]
     assert {port: minute_of(instant) for port, instant in ports.items()} == {"minutes": 9, "others": 4}
     assert minute_of(watermark) == 4
 
@@ -353,7 +353,7 @@ def test_sums_in_windows_of_event_time_are_the_same(tmp_path, make):
     write(tmp_path, "0.txt", range(61))
     desk = Desk(tmp_path, sums(tmp_path))
     loop = desk.loop()
-    loop.run_state.backend = loop.run_state.in_flight._backend = make(loop.run_state.changing.plan.compilation)
+    loop.run_state.backend = loop.run_state.in_flight._backend = make(loop.run_state.plan.compilation)
     loop.run()
     assert received(desk) == totals(20, 40, 60)
     assert received(desk, "late") == []

@@ -30,8 +30,8 @@ from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.backends.spark import SparkBackend
 from dagkit.compiler import Compilation, compile_application
+from dagkit.engine.parts.run_state import RunSettings, RunState
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.worker.protocol import Answer, Backend, WindowTask
 from dagkit.errors import ApplicationFaults
 from dagkit.ledger import Ledger
@@ -295,7 +295,7 @@ def came(compilation: Compilation, backend: Backend) -> Came:
     loop = Loop(RunState(compilation, counted, Ledger(MemoryStore()), once, clock=FakeClock()))
     loop.run()
     found: dict[str, Any] = {"windows": loop.checkpoint.window, "figures": counted.figures}
-    for name, states in loop.run_state.state.items():
+    for name, states in loop.state.items():
         if name.startswith("collect"):
             found[name] = Counter(arrived(loop, name))
         elif name.startswith("tally") and "." not in name:

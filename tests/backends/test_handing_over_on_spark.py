@@ -15,9 +15,9 @@ from dagkit.backends.spark.boards import Boards
 from dagkit.compiler import compile_application
 from dagkit.engine.facts import Split
 from dagkit.engine.history.history import history
+from dagkit.engine.parts.run_state import RunSettings, RunState
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.work.split import HANDED
 from dagkit.engine.worker.protocol import WindowTask
 from dagkit.ledger import Ledger
@@ -68,7 +68,7 @@ def test_an_idle_worker_takes_work_of_a_busy_one(spark, tmp_path, hands_over):
         loop = Loop(RunState(compilation, Hurried(backend, LASTS_MILLIS), ledger, RunSettings("nowhere", Until.ONCE)))
         loop.run()
     assert verify(ledger).faults == ()
-    collected = [tuple(item["~tuple"]) for state in loop.run_state.state["collect"] for item in state["arrived"]]
+    collected = [tuple(item["~tuple"]) for state in loop.state["collect"] for item in state["arrived"]]
     assert sorted(collected) == numbers_expected(looks, 0, doubled=False)
     facts = [fact for entry in history(ledger) for fact in entry.checkpoint.facts]
     assert any(isinstance(fact, Split) and fact.why == HANDED for fact in facts) is hands_over

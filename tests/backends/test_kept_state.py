@@ -35,7 +35,7 @@ def draw(dag: Dag, _: Any) -> None:
 
 
 def counts(loop: Loop) -> dict[str, str]:
-    entries = [saved_keys(state["counts"]) for state in loop.run_state.state["tally"]]
+    entries = [saved_keys(state["counts"]) for state in loop.state["tally"]]
     return {text: value for each in entries for text, (value, _) in each.items()}
 
 

@@ -11,7 +11,7 @@ import pytest
 from dagkit.engine.aside.decided import WorkAside
 from dagkit.engine.changes.requests import Retry, ask
 from dagkit.engine.history.history import history
-from dagkit.engine.run.launch_marker import RUNNING
+from dagkit.engine.parts.launch_marker import RUNNING
 from dagkit.launching import launch
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify

@@ -145,7 +145,7 @@ class Run:
                 self.failures.append(event.message)
 
         desk = Desk(self.home, self.draw, backend=lambda _: self.backend)
-        self.state = desk.run(probe=bounded, observers=[observe]).run_state.state["keeps"]
+        self.state = desk.run(probe=bounded, observers=[observe]).state["keeps"]
         assert desk.faults() == []
         arrived = sorted(number for one in self.state for number in one["arrived"])
         assert arrived == list(range(len(arrived))), "each number came once"

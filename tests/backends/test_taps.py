@@ -9,7 +9,7 @@ import pytest
 
 from dagkit import Dag
 from dagkit.engine.changes.requests import Reply, TapStream, ask, reply_to
-from dagkit.engine.changes.taps import LASTS
+from dagkit.engine.parts.taps import LASTS
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from tests.backends.places import CONNECT_IN_TRIALS, SPARK

@@ -27,9 +27,9 @@ from dagkit.api.controls import Stamped
 from dagkit.api.running import Until
 from dagkit.compiler import compile_application
 from dagkit.engine.changes.reconfiguration import Scaling
+from dagkit.engine.parts.run_state import RunSettings, RunState
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.worker.outbox import Arrived
 from dagkit.engine.worker.protocol import WindowTask
 from dagkit.engine.worker.slot import SlotRun
@@ -88,12 +88,12 @@ class Runs:
         settings = RunSettings("nowhere", until=Until.ONCE, windows=1)
         self.loop = Loop(RunState(self.compilation, self.backend, self.ledger, settings))
         for change in changes:
-            self.loop.run_state.changing.request_change(change)
+            self.loop.parts.changes.request_change(change)
         self.loop.run()
         self.ledger.forget()
 
     def state_of(self, operator: str) -> Sequence[Mapping[str, Any]]:
-        return self.loop.run_state.state.get(operator, ())
+        return self.loop.state.get(operator, ())
 
     def collected(self, windows: int, *collectors: str) -> list[str]:
         """What arrived at the collectors in so many windows, one partition after the other."""

@@ -11,8 +11,8 @@ from dagkit.api.running import Until
 from dagkit.compiler import compile_application
 from dagkit.engine.files.publish import in_order
 from dagkit.engine.files.staging import StagingPlace
+from dagkit.engine.parts.run_state import RunSettings, RunState
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.worker.protocol import WindowTask
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
@@ -66,7 +66,7 @@ def told(draw: Any, make: Any) -> list[Any]:
     loop = Loop(RunState(compilation, Hurried(make(compilation)), ledger, RunSettings("nowhere", until=Until.ONCE)))
     loop.run()
     assert [fault for fault in verify(ledger).faults if "inf) is pending" not in fault.problem] == []
-    return [_plain(item) for state in loop.run_state.state["collect"] for item in state.get("arrived", [])]
+    return [_plain(item) for state in loop.state["collect"] for item in state.get("arrived", [])]
 
 
 def _plain(item: Any) -> Any:

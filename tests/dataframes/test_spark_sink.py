@@ -162,7 +162,7 @@ def test_a_session_that_is_stopped_is_refused_before_anything_is_read(tmp_path, 
     desk = desk_of(tmp_path, SparkSink(Stopped(), path=str(tmp_path / "out"), record_type=Order))
     with pytest.raises(OperatorFailed, match="the session is stopped"):
         desk.run()
-    assert list(desk.loop().run_state.driver_inputs.found) == []
+    assert list(desk.loop().parts.inputs.found) == []
 
 
 @pytest.mark.parametrize("given", [{}, {"path": "out", "write": print}], ids=["neither", "both"])

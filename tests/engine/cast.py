@@ -27,10 +27,10 @@ from dagkit import (
 from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.compiler import compile_application
+from dagkit.engine.parts.run_state import RunSettings, RunState
 from dagkit.engine.points import Point
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.worker.outbox import Arrived
 from dagkit.engine.worker.protocol import Answer, Backend, WindowTask
 from dagkit.engine.worker.slot import SlotRun
@@ -292,7 +292,7 @@ def files_in(folder: Path) -> list[Path]:
 
 def arrived(loop: Loop, operator: str = "collect") -> list[Any]:
     """What a collector was left with, one partition after the other."""
-    return [item for state in loop.run_state.state.get(operator, ()) for item in state.get("arrived", [])]
+    return [item for state in loop.state.get(operator, ()) for item in state.get("arrived", [])]
 
 
 def chain(**operators: Any) -> Draw:

@@ -88,7 +88,7 @@ def count(desk: Desk, many: int, observer: Observer) -> None:
 
     def stop_after_many(happening: RunEvent) -> None:
         if isinstance(happening, Committed):
-            state = loops[0].run_state.state
+            state = loops[0].state
             if all(how_many(state, name) >= many for name in (MANY, ENDLESS)):
                 loops[0].stop()
 

@@ -1,7 +1,7 @@
 """Handovers: work that a busy slot passes to an idle slot of the same window.
 
 The giver reports each handover as given, and the taker as taken. The driver compares both reports when the window ends
-(`engine/run/handovers.py`), so a handover may be lost on its way at any time.
+(`engine/parts/handovers.py`), so a handover may be lost on its way at any time.
 """
 
 from collections.abc import Callable

@@ -21,7 +21,6 @@ from dagkit.engine.facts import Scaled
 from dagkit.engine.reports.capacity import ReadingSpeed, WindowCosts, capacity_of
 from dagkit.engine.reports.statistics import Lately, stats_of
 from dagkit.engine.work.split import NO_BACKLOG
-from dagkit.engine.work.summary import ProgramSummary
 from dagkit.engine.worker.protocol import Answer, Cores
 from dagkit.graph import Node
 
@@ -62,7 +61,7 @@ class StatsListeners:
         self._costs = WindowCosts()
         self._refused: set[tuple[str, int]] = set()
         self._listened: dict[str, _Listened] = {}
-        self.news = True
+        self._news = True
         """Whether there are statistics that the listeners have not received."""
         self._asked = began
         """When the listeners were last asked."""
@@ -71,7 +70,7 @@ class StatsListeners:
     @property
     def has_news(self) -> bool:
         """Whether there are listeners that have not received the newest statistics."""
-        return bool(self._listened) and self.news
+        return bool(self._listened) and self._news
 
     def is_time(self, now: datetime) -> bool:
         """Whether the heartbeat is due, at which listeners are asked while there is nothing to do."""
@@ -79,7 +78,7 @@ class StatsListeners:
 
     def follow(self, plan: RunningPlan) -> None:
         """Follow a changed application: keep the statistics of the operators that remain."""
-        self._plan, self._summary = plan, ProgramSummary.of(plan.program)
+        self._plan, self._summary = plan, plan.summary
         before, self._listened = self._listened, {}
         for node in plan.compilation.graph.nodes:
             listeners = _listeners_of(plan, node)
@@ -93,9 +92,13 @@ class StatsListeners:
             else:
                 self._listened[node.name] = replace(known, node=node, listeners=listeners)
 
+    def notify_found(self) -> None:
+        """Note that an input found something: the listeners are asked before the next window."""
+        self._news = True
+
     def committed(self, window_id: int, answer: Answer, at: datetime, millis: float) -> None:
         """Record the statistics of a committed window and its duration."""
-        self.news = True
+        self._news = True
         if not self._listened:
             return
         self._costs.committed(millis, max((report.busy_millis for report in answer.reports), default=0.0))
@@ -118,7 +121,7 @@ class StatsListeners:
         self, window_id: int, backlogs: Mapping[Address, Backlog], cores: Cores, now: datetime
     ) -> tuple[list[Scaling], list[Scaled]]:
         """Ask all listeners, given the backlog of each input. Return requested changes and reviews without change."""
-        self.news, self._asked = False, now
+        self._news, self._asked = False, now
         changes, facts = [], []
         for name, listened in self._listened.items():
             stats = self._stats_of(listened, window_id, backlogs, cores, now)

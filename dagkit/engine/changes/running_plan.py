@@ -14,8 +14,10 @@ from dagkit.compiler.reconfigure import name_of, reconfigured, value_of
 from dagkit.compiler.repartition import redefined, repartitioned
 from dagkit.engine.address import Address
 from dagkit.engine.checkpoint.checkpoint import Altered, Checkpoint, Partitioned
+from dagkit.engine.event_time.watermark_flow import WatermarkFlow
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Program
+from dagkit.engine.work.summary import ProgramSummary
 from dagkit.errors import ApplicationFaults
 from dagkit.plan.model import Keys
 
@@ -69,6 +71,15 @@ class RunningPlan:
     @cached_property
     def program(self) -> Program:
         return program_of(self.compilation)
+
+    @cached_property
+    def summary(self) -> ProgramSummary:
+        return ProgramSummary.of(self.program)
+
+    @cached_property
+    def flow(self) -> WatermarkFlow | None:
+        """The flow of watermarks; None if no operator estimates one."""
+        return WatermarkFlow.of(self.program)
 
     def count(self, operator: str) -> int:
         """The number of partitions of an operator."""

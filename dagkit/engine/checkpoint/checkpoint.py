@@ -112,10 +112,6 @@ class Checkpoint(_Value):
         times = self.event_times.renewed(now)
         return self if times is self.event_times else self.model_copy(update={"event_times": times})
 
-    def with_files(self, files: tuple[Part, ...]) -> "Checkpoint":
-        """Return the checkpoint with other pieces of incomplete files."""
-        return self if files == self.files else self.model_copy(update={"files": files})
-
     def as_json(self) -> dict[str, Any]:
         """Return the checkpoint as JSON without its empty fields. The members in CARRIED keep their form in memory."""
         data: dict[str, Any] = self.model_dump(mode="json", exclude=set(CARRIED))

@@ -46,27 +46,11 @@ class ReaderReplaced(RunFailure):
 
     code = "reader-replaced"
 
-    def __init__(self, what: str, into: str) -> None:
-        operator = into.partition(".")[0]
-        super().__init__(
-            f"{what} for {into}, and {operator} is no longer a splittable operator, so it would never get them",
-            "launch with the earlier reader until that work is done, or start over under another APPLICATION_PATH",
-            Scene(operator),
-        )
-
 
 class FindingsStranded(RunFailure):
     """An input operator emitted items at a port that is no longer connected; no window has processed them."""
 
     code = "discovery-stranded"
-
-    def __init__(self, operator: str, port: str, count: int) -> None:
-        super().__init__(
-            f"{operator} emitted {count} item{'s' if count > 1 else ''} at {port} that no window has processed, and "
-            "that port is no longer connected",
-            "connect it as before until they are processed, or start over under another APPLICATION_PATH",
-            Scene(operator),
-        )
 
 
 def refuse_stranded_discoveries(program: Program, discoveries: Iterable[Discovery]) -> None:
@@ -74,7 +58,12 @@ def refuse_stranded_discoveries(program: Program, discoveries: Iterable[Discover
     left = Counter((found.operator, emitted.port) for found in discoveries for emitted in found.emitted)
     for (operator, port), count in sorted(left.items()):
         if not program.sources[operator].get(port):
-            raise FindingsStranded(operator, port, count)
+            raise FindingsStranded(
+                f"{operator} emitted {count} item{'s' if count > 1 else ''} at {port} that no window has processed, "
+                "and that port is no longer connected",
+                "connect it as before until they are processed, or start over under another APPLICATION_PATH",
+                Scene(operator),
+            )
 
 
 def refuse_stranded(program: Program, checkpoint: Checkpoint, promised: Iterable[Address]) -> None:
@@ -88,7 +77,12 @@ def refuse_stranded(program: Program, checkpoint: Checkpoint, promised: Iterable
         if into not in inputs:
             raise WorkStranded(blocks_wait, into, inputs)
         if into not in queues:
-            raise ReaderReplaced(blocks_wait, into)
+            raise ReaderReplaced(
+                f"{blocks_wait} for {into}, and {into.operator} is no longer a splittable operator, so it would never "
+                "get them",
+                "launch with the earlier reader until that work is done, or start over under another APPLICATION_PATH",
+                Scene(into.operator),
+            )
     for held in checkpoint.held:
         if held.into not in inputs:
             raise WorkStranded(f"{len(held.items)} items were held back by a delay", held.into, inputs)

@@ -17,14 +17,6 @@ class ItemsStranded(RunFailure):
 
     code = "items-stranded"
 
-    def __init__(self, into: str, before: int, now: int) -> None:
-        super().__init__(
-            f"a delay holds items for partition {before} of {into}, which now has {now}, and the input has no key by "
-            "which others could take them over",
-            "give the input a key, or start with as many partitions as before",
-            Scene(into.partition(".")[0]),
-        )
-
 
 def first_of_delays(program: Program) -> list[Sent]:
     """Return the items that delay operators send in the first window."""
@@ -61,6 +53,11 @@ def restored(program: Program, helds: Iterable[Held]) -> list[Sent]:
         elif held.slot < target.slots:
             shares = iter([(held.slot, batch)])
         else:
-            raise ItemsStranded(held.into, held.slot + 1, target.slots)
+            raise ItemsStranded(
+                f"a delay holds items for partition {held.slot + 1} of {held.into}, which now has {target.slots}, and "
+                "the input has no key by which others could take them over",
+                "give the input a key, or start with as many partitions as before",
+                Scene(held.into.operator),
+            )
         sent += [Sent(target.wire, slot, target.level, False, share) for slot, share in shares]
     return sent

@@ -25,13 +25,6 @@ class ControlUndeclared(RunFailure):
 
     code = "control-undeclared"
 
-    def __init__(self, operator: str, port: str, name: str) -> None:
-        super().__init__(
-            f"{operator}.{port} sent the control tuple {name}, which it does not declare",
-            f"write OutputPort(…, controls=({name},))",
-            Scene(operator),
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Emitted:
@@ -110,7 +103,8 @@ class DiscoveryCodec:
     def _control_row(self, operator: str, port: str, stamped: Stamped, offset: int) -> JsonValue:
         name, control = type(stamped.control).__qualname__, stamped.control
         if name not in self._controls[operator, port]:
-            raise ControlUndeclared(operator, port, name)
+            problem = f"{operator}.{port} sent the control tuple {name}, which it does not declare"
+            raise ControlUndeclared(problem, f"write OutputPort(…, controls=({name},))", Scene(operator))
         data = JsonCodec(f"{operator}.{port}", type(control)).of(control)
         item: JsonValue = {"control": name, "stamp": stamped.stamp, "data": data}
         return EmittedItem(offset=offset, port=f"{port}{_CONTROL}", item=item).as_json()

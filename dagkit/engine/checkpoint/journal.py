@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from dagkit.engine.checkpoint.additions import StoredState
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
@@ -64,6 +64,7 @@ class Journal:
 
     def __init__(self, ledger: Ledger, program: Program, fingerprint: str, version: str) -> None:
         name = chain_name(program)
+        self.store = ledger.store
         refuse_missing(ledger)
         refuse_another(ledger, name)
         refuse_lost_inputs(ledger, program)
@@ -278,36 +279,18 @@ class AnotherApplication(RunFailure):
 
     code = "application-mismatched"
 
-    def __init__(self, place: str, kept: str, now: str) -> None:
-        super().__init__(
-            f"the ledger in {printable(place)} belongs to {kept}, and this application is called {now}",
-            f"choose another folder with --path or APPLICATION_PATH; if {kept} was renamed, set APPLICATION_NAME to "
-            "its old name",
-        )
-
 
 class FindingsLeft(RunFailure):
     """An input operator is gone, and not everything that it found was processed."""
 
     code = "discovery-unfinished"
 
-    def __init__(self, operator: str) -> None:
-        super().__init__(
-            f"the input operator {operator} is gone, and no window has processed what it found last",
-            "launch once with it until everything is processed, or start over under another APPLICATION_PATH",
-            Scene(operator),
-        )
-
 
 class CheckpointUnwritable(RunFailure):
     """A checkpoint cannot be written as JSON; nothing of the window was committed."""
 
     code = "checkpoint-unwritable"
-
-    def __init__(self, whose: str, error: Exception) -> None:
-        super().__init__(
-            f"the state that {whose} left cannot be written as JSON: {error}", "keep numbers, text and lists of them"
-        )
+    usual_help: ClassVar[str] = "keep numbers, text and lists of them"
 
 
 @contextmanager
@@ -316,7 +299,7 @@ def _written_by(whose: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError, RecursionError) as error:
-        raise CheckpointUnwritable(whose, error) from error
+        raise CheckpointUnwritable(f"the state that {whose} left cannot be written as JSON: {error}") from error
 
 
 def _text(state: Any, whose: str) -> str:
@@ -338,7 +321,11 @@ def refuse_another(ledger: Ledger, name: str) -> None:
     known = ledger.names()
     kept = next((other for other in known if ledger.chain(other).kind is DatasetKind.DERIVATIVE), None)
     if name not in known and kept is not None:
-        raise AnotherApplication(str(ledger.store), kept, name)
+        raise AnotherApplication(
+            f"the ledger in {printable(str(ledger.store))} belongs to {kept}, and this application is called {name}",
+            f"choose another folder with --path or APPLICATION_PATH; if {kept} was renamed, set APPLICATION_NAME to "
+            "its old name",
+        )
 
 
 def refuse_lost_inputs(ledger: Ledger, program: Program) -> None:
@@ -357,7 +344,11 @@ def refuse_lost_inputs(ledger: Ledger, program: Program) -> None:
         consumed = chain.standing.consumed.get(dataset_id)
         found = ledger.chain(alias).standing.data_at
         if found is not None and (consumed is None or consumed.seq is None or consumed.seq < found.seq):
-            raise FindingsLeft(alias)
+            raise FindingsLeft(
+                f"the input operator {alias} is gone, and no window has processed what it found last",
+                "launch once with it until everything is processed, or start over under another APPLICATION_PATH",
+                Scene(alias),
+            )
 
 
 def _limits_of(planned: Transaction) -> dict[str, int]:

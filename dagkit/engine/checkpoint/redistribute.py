@@ -1,4 +1,4 @@
-"""Redistribute saved state if partitions or their keys have changed: keyed values follow their keys."""
+"""The state of operators after a window, by slot, and for other partitions or keys: keyed values follow their keys."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,8 +11,12 @@ from dagkit.api.state import Declared, KeyedState, declared_state
 from dagkit.engine.address import operator_of_state
 from dagkit.engine.program.program import Program
 from dagkit.engine.worker.instances import SavedState
+from dagkit.engine.worker.protocol import Answer, SlotState
 from dagkit.engine.worker.sliding import together
 from dagkit.errors import RunFailure, Scene
+
+State = Mapping[str, tuple[SavedState, ...]]
+"""The state of operators: by operator, then by partition."""
 
 
 class StateStranded(RunFailure):
@@ -113,3 +117,27 @@ def _by_owner(
             code, otherwise = int(entry[1]), before if before < count else 0
             mine[next((slot for slot, keys in enumerate(owners) if keys.owns(code)), otherwise)][text] = entry
     return mine
+
+
+def state_after(program: Program, before: State, answer: Answer) -> State:
+    """Return the state after a window; operators that reported none keep theirs."""
+    by_operator: dict[str, dict[int, Any]] = {}
+    for report in answer.reports:
+        for name, saved in report.state.items():
+            by_operator.setdefault(name, {})[report.slot] = saved
+    after = dict(before)
+    for name, by_slot in by_operator.items():
+        count = len(program.operators[operator_of_state(name)])
+        after[name] = tuple(by_slot.get(slot, {}) for slot in range(count))
+    return after
+
+
+def state_by_slot(program: Program, state: State) -> dict[tuple[int, int], SlotState]:
+    """The state of the operators in each slot, by level and slot."""
+    by_slot: dict[tuple[int, int], dict[str, Any]] = {}
+    for name, states in state.items():
+        level = program.stage_of[operator_of_state(name)].level
+        for slot, saved in enumerate(states):
+            if saved:
+                by_slot.setdefault((level, slot), {})[name] = saved
+    return dict(by_slot)

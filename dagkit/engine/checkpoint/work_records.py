@@ -1,12 +1,15 @@
-"""The record of a window's work for the ledger, from the reports of its slots. Pure."""
+"""A window's work, by slot, and its record for the ledger, from the reports of its slots. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
+from dagkit.engine.address import Address
 from dagkit.engine.aside.decided import NOTHING_DECIDED, DecidedWork
+from dagkit.engine.program.program import Target
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.record import LISTED, Extent
+from dagkit.engine.work.split import Allocation
 from dagkit.engine.work.waiting import Waiting
 from dagkit.engine.worker.protocol import Report
 from dagkit.ledger import Span, Work
@@ -143,3 +146,16 @@ def _spans(
 def _length(stretch: Bounds) -> int:
     start, end = stretch
     return 0 if end >= OFFSET_INFINITY else int(end - start)
+
+
+def work_by_slot(
+    allocation: Allocation, addresses: Mapping[Address, Target]
+) -> dict[tuple[int, int], tuple[WorkItem, ...]]:
+    """The allocated work by level and slot."""
+    work: dict[tuple[int, int], tuple[WorkItem, ...]] = {}
+    for into, slot_work in allocation.items():
+        level = addresses[into].level
+        for slot, slot_items in enumerate(slot_work):
+            if slot_items:
+                work[level, slot] = (*work.get((level, slot), ()), *slot_items)
+    return work

@@ -15,7 +15,7 @@ from dagkit.engine.operator_output import LogPlace
 from dagkit.engine.program.program import SeenWatermarks
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.record import WorkRecord
-from dagkit.engine.work.split import ItemEnd
+from dagkit.engine.work.split import ItemEnd, SlotResult
 from dagkit.engine.worker.instances import SavedState
 from dagkit.engine.worker.outbox import Sent
 from dagkit.ranges import Deferred
@@ -200,6 +200,14 @@ class Answer:
     def samples(self) -> list[Sample]:
         """The samples of what tapped outputs sent."""
         return [sample for report in self.reports for sample in report.samples]
+
+    @property
+    def results(self) -> list[SlotResult]:
+        """The result of each slot, for the scheduler."""
+        return [
+            SlotResult(report.level, report.slot, report.work, report.busy_millis, report.left, report.is_linked)
+            for report in self.reports
+        ]
 
     @property
     def has_handovers(self) -> bool:

@@ -21,9 +21,9 @@ from dagkit.engine.board.handover import Standing
 from dagkit.engine.board.slot_link import SlotLink
 from dagkit.engine.facts import Split
 from dagkit.engine.history.history import history
+from dagkit.engine.parts.run_state import RunSettings, RunState
 from dagkit.engine.reports.run_events import Observer, RunEvent, SlotAtWork, Working
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.work.split import HANDED
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
@@ -102,7 +102,7 @@ def run_with(
     with closing(board):
         loop.run()
     assert verify(ledger).faults == ()
-    collected = [tuple(item["~tuple"]) for state in loop.run_state.state["collect"] for item in state["arrived"]]
+    collected = [tuple(item["~tuple"]) for state in loop.state["collect"] for item in state["arrived"]]
     assert sorted(collected) == numbers_expected(LOOKS, 0, doubled=False)
     return ledger
 

@@ -16,8 +16,8 @@ from dagkit.backends.reference import ReferenceBackend
 from dagkit.backends.reference.plain_board import PlainBoard
 from dagkit.compiler import compile_application
 from dagkit.engine.facts import Split
+from dagkit.engine.parts.run_state import RunSettings, RunState
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.work.split import HANDED
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
@@ -48,7 +48,7 @@ def run(draw: Any, seed: int, *, gives: float, loses: float, path: str = "nowher
 
 
 def collected(loop: Loop) -> list[tuple[Any, ...]]:
-    return sorted(tuple(item["~tuple"]) for state in loop.run_state.state["collect"] for item in state["arrived"])
+    return sorted(tuple(item["~tuple"]) for state in loop.state["collect"] for item in state["arrived"])
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -15,9 +15,11 @@ from dagkit.engine.board.board_messages import Asked, Dismissed, Given, Handed, 
 from dagkit.engine.board.handover import Handover, Standing
 from dagkit.engine.checkpoint.work_records import unreported
 from dagkit.engine.failures import WindowLost
-from dagkit.engine.run.handovers import settle_handovers
+from dagkit.engine.parts.handovers import settle_handovers
+from dagkit.engine.work.cost import CostEstimate
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.record import Recorder
+from dagkit.engine.work.schedule import WindowSchedule
 from dagkit.engine.work.split import all_in
 from dagkit.engine.worker.protocol import Answer, Report
 from tests.engine.items import item_of
@@ -195,10 +197,14 @@ def played(slots: int, blocks: int, seed: int, rare: int | None = None) -> Windo
     return window
 
 
-def done_or_left(settled) -> list[int]:
+def schedule_of(window: Window) -> WindowSchedule:
+    return WindowSchedule(window.allocation, 1.0, CostEstimate())
+
+
+def done_or_left(answer: Answer) -> list[int]:
     """The positions that are done, and those that are left."""
-    done = [(one.start, one.end) for report in settled.answer.reports for one in report.records[INTO].done]
-    left = [(item.start, item.end) for item in settled.answer.left]
+    done = [(one.start, one.end) for report in answer.reports for one in report.records[INTO].done]
+    left = [(item.start, item.end) for item in answer.left]
     return sorted(position for start, end in [*done, *left] for position in range(start, end))
 
 
@@ -209,18 +215,18 @@ DRAWN = given(st.integers(1, 4), st.integers(0, 6), SEEDS)
 @settings(max_examples=examples(200), deadline=None)
 def test_without_a_cut_the_window_does_all_its_work(slots, blocks, seed):
     window = played(slots, blocks, seed)
-    after = settle_handovers(1, window.allocation, window.answer())
-    assert after.answer.left == []
-    assert unreported(all_in(window.allocation), after.answer.reports) == ""
+    _, answer = settle_handovers(1, schedule_of(window), window.answer())
+    assert answer.left == []
+    assert unreported(all_in(window.allocation), answer.reports) == ""
 
 
 @DRAWN
 @settings(max_examples=examples(300), deadline=None)
 def test_what_is_cut_off_is_done_or_left_once(slots, blocks, seed):
     window = played(slots, blocks, seed, CUT)
-    after = settle_handovers(1, window.allocation, window.answer())
-    assert done_or_left(after) == list(range(blocks * LENGTH))
-    assert unreported(all_in(after.allocation), after.answer.reports) == ""
+    after, answer = settle_handovers(1, schedule_of(window), window.answer())
+    assert done_or_left(answer) == list(range(blocks * LENGTH))
+    assert unreported(all_in(after.allocation), answer.reports) == ""
 
 
 @DRAWN
@@ -228,11 +234,11 @@ def test_what_is_cut_off_is_done_or_left_once(slots, blocks, seed):
 def test_a_task_that_runs_again_loses_the_window_or_nothing(slots, blocks, seed):
     window = played(slots, blocks, seed, KILL)
     try:
-        after = settle_handovers(1, window.allocation, window.answer())
+        _, answer = settle_handovers(1, schedule_of(window), window.answer())
     except WindowLost:
         assert window.has_lost, "the window is lost only if a lost attempt had given work away"
     else:
-        assert done_or_left(after) == list(range(blocks * LENGTH))
+        assert done_or_left(answer) == list(range(blocks * LENGTH))
 
 
 def test_work_that_a_repeated_task_did_besides_its_taker_loses_the_window():
@@ -249,4 +255,4 @@ def test_work_that_a_repeated_task_did_besides_its_taker_loses_the_window():
     window.act(10, 0)
     window.drain()
     with pytest.raises(WindowLost, match="ran again after it had handed work over"):
-        settle_handovers(1, window.allocation, window.answer())
+        settle_handovers(1, schedule_of(window), window.answer())

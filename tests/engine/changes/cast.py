@@ -79,7 +79,7 @@ def matching(home: Path, reader: Operator | None = None, *, continuously: bool =
 
 def kept(loop: Loop, operator: str = "tally", state: str = "counts") -> dict[int, int]:
     """What all partitions of an operator hold under their keys; each key is held once."""
-    states = loop.run_state.state.get(operator, ())
+    states = loop.state.get(operator, ())
     entries = [entry for each in states for entry in saved_keys(each.get(state, {})).items()]
     assert len({text for text, _ in entries}) == len(entries)
     return {json.loads(text): value for text, (value, _) in entries if value}

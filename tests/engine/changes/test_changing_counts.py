@@ -27,11 +27,11 @@ from dagkit import (
 )
 from dagkit.api.partitioning import assign_keys
 from dagkit.compiler import compile_application
-from dagkit.engine.changes.reconfiguration import Reconfiguration, Scaling
+from dagkit.engine.changes.reconfiguration import Scaling
 from dagkit.engine.facts import Scaled
+from dagkit.engine.failures import Failure, OperatorFailed
 from dagkit.engine.points import Point
 from dagkit.engine.run.loop import Loop
-from dagkit.errors import DagkitError
 from dagkit.testing.crashes import Crash, CrashAfter
 from tests.backends.slots import InSlots
 from tests.engine.cast import Collect, Desk, Digits, Draw, Hurried, Ranges, arrived
@@ -159,7 +159,7 @@ def run(desk: Desk, changes: Mapping[int, tuple[str, int]], *, crash: CrashAfter
 
     def probe(point: Point, window_id: int) -> None:
         if point is Point.APPENDED and window_id in changes:
-            loop.run_state.changing.request_change(Scaling(*changes[window_id]))
+            loop.parts.changes.request_change(Scaling(*changes[window_id]))
         if crash is not None:
             crash(point, window_id)
 
@@ -241,15 +241,15 @@ def test_what_cannot_be_is_refused_by_name_and_the_run_goes_on(tmp_path, caplog,
     loop = run(desk, {4: (operator, 3)})  # by then several partitions have state
     assert came(loop) == expected()
     assert why in caplog.text
-    assert (scaled(desk), loop.run_state.changing.plan.partitions) == ([], {})
+    assert (scaled(desk), loop.run_state.plan.partitions) == ([], {})
 
 
-def test_a_failed_window_is_not_logged_for_a_change_without_a_request(caplog):
+def test_a_failed_window_is_not_logged_for_a_change_without_a_request(tmp_path, caplog):
     """The run alone reports the failure."""
-    changes = Reconfiguration(None, None)
+    changes = Desk(tmp_path, everything()).loop().parts.changes
     changes._made.append((Scaling("Read", 2), None))
-    changes.failed(DagkitError("the window failed"))
-    assert (caplog.records, changes.is_made) == ([], False)
+    changes.failed(OperatorFailed(Failure("Read", 1, 0, "the window failed")))
+    assert (caplog.records, changes._made) == ([], [])
 
 
 change_pending = st.dictionaries(st.integers(1, 9), st.tuples(st.sampled_from(SCALED), st.integers(1, 4)), max_size=5)

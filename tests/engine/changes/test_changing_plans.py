@@ -94,7 +94,7 @@ def test_what_every_partition_learned_stays_with_each(tmp_path):
             dag.add_stream(name, dag.add_operator(name, Script(looks=((1, 2), (1, 2)))).out, port)
 
     Desk(tmp_path, draw).run(windows=1)
-    states = Desk(tmp_path, draw).run().run_state.state["knows"]
+    states = Desk(tmp_path, draw).run().state["knows"]
     known = [{text: value for text, (value, _) in saved_keys(state["known"]).items()} for state in states]
     assert known == [{"1": 2, "2": 2}] * 2
 
@@ -107,7 +107,7 @@ def test_state_of_partitions_that_are_no_more_is_not_dropped(tmp_path):
     desk(3).run()
     with pytest.raises(StateStranded, match="total has 2 partitions and had 3, and its state total"):
         desk(2).run()
-    assert sum(state.get("total", 0) for state in desk(4).run().run_state.state["total"]) == 15
+    assert sum(state.get("total", 0) for state in desk(4).run().state["total"]) == 15
 
 
 def reading(reader: Operator, name: str = "digits", *, looks: Any = ((9,),), readers: int = 1) -> Draw:
@@ -135,7 +135,7 @@ def test_an_added_operator_joins_in_and_a_changed_property_holds_from_the_next_w
     chains(None).run(windows=1)
     chains(1).run(windows=1)
     loop = chains(10).run()
-    assert loop.run_state.state["total"] == ({"total": 32},)
+    assert loop.state["total"] == ({"total": 32},)
     assert kept(loop) == {1: 1, 2: 1, 3: 1}
 
 
@@ -250,7 +250,7 @@ def test_items_in_a_delay_for_an_input_that_was_renamed_are_not_lost(tmp_path):
     Desk(tmp_path, looping()).run(windows=2)
     with pytest.raises(WorkStranded, match=r"1 items were held back by a delay for round\.again"):
         Desk(tmp_path, looping("rounds")).run()
-    assert Desk(tmp_path, looping()).run().run_state.state["round"] == ({"seen": [5, 4, 3, 2, 1, 0]},)
+    assert Desk(tmp_path, looping()).run().state["round"] == ({"seen": [5, 4, 3, 2, 1, 0]},)
 
 
 def test_items_in_a_delay_for_a_partition_that_is_no_more_are_not_lost(tmp_path):
@@ -265,7 +265,7 @@ def test_a_loop_goes_on_after_a_crash_at_any_step(tmp_path, point, window):
     desk = Desk(tmp_path, looping())
     desk.crash(CrashAfter(point, window), CrashAfter(point, window + 1))
     loop = desk.run()
-    assert loop.run_state.state["round"] == ({"seen": [5, 4, 3, 2, 1, 0]},)
+    assert loop.state["round"] == ({"seen": [5, 4, 3, 2, 1, 0]},)
     assert loop.checkpoint.window == 6
     assert desk.faults() == []
 
@@ -284,14 +284,14 @@ def test_an_input_operator_that_is_gone_leaves_nothing_unworked(tmp_path):
     Desk(tmp_path, fed("a", "b")).crash(CrashAfter(Point.PLANNED, 1))
     with pytest.raises(FindingsLeft, match="the input operator b is gone"):
         Desk(tmp_path, fed("a")).run()
-    assert Desk(tmp_path, fed("a", "b")).run().run_state.state["b-total"] == ({"total": 3},)
+    assert Desk(tmp_path, fed("a", "b")).run().state["b-total"] == ({"total": 3},)
 
 
 def test_an_input_operator_may_go_when_all_that_it_found_is_done_and_another_may_come(tmp_path):
     Desk(tmp_path, fed("a", "b")).run()
     Desk(tmp_path, fed("a", looks=((1,), (2,), (3,)))).run()
     desk = Desk(tmp_path, fed("a", "c"))
-    assert desk.run().run_state.state["c-total"] == ({"total": 3},)
+    assert desk.run().state["c-total"] == ({"total": 3},)
     assert desk.faults() == []
 
 

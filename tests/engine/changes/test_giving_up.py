@@ -9,6 +9,7 @@ from dagkit.engine.changes.requests import GiveUp, Request, Retry
 from dagkit.engine.facts import Decided
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.history.work_history import listed_work
+from dagkit.engine.parts.wants import Look
 from dagkit.engine.points import Point
 from dagkit.ledger.audit.verify import verify
 from dagkit.testing import FakeClock
@@ -22,10 +23,10 @@ def found_by(desk: Desk) -> Desk:
     """Let input operators look once, and commit nothing."""
     loop = desk.loop()
     loop._begin()
-    inputs = loop.run_state.driver_inputs
+    inputs = loop.parts.inputs
     while not inputs.found:
-        loop._look()
-        while inputs.busy:
+        loop._perform(Look())
+        while inputs.is_busy:
             assert loop.run_state.woken.wait(within(30)), "the scan ends"
     return desk
 

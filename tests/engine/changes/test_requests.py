@@ -10,10 +10,9 @@ from typing import Any, ClassVar
 import obstore
 import pytest
 
-from dagkit import Config, Context, InputPort, Operator, OutputPort, StatelessPartitioner
+from dagkit import Context, InputPort, Operator, OutputPort, StatelessPartitioner
 from dagkit.api.running import Until
 from dagkit.compiler import compile_application
-from dagkit.engine.changes.reconfiguration import Reconfiguration
 from dagkit.engine.changes.requests import (
     Reply,
     Request,
@@ -25,11 +24,12 @@ from dagkit.engine.changes.requests import (
     reply_to,
     withdraw,
 )
-from dagkit.engine.changes.running_plan import RunningPlan
-from dagkit.engine.changes.taps import Taps
 from dagkit.engine.facts import Changed, Scaled
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.history.history import history
+from dagkit.engine.parts.reconfiguring import Reconfiguration
+from dagkit.engine.parts.taps import Taps
+from dagkit.engine.parts.wants import Change
 from dagkit.engine.points import Point
 from dagkit.engine.run.loop import Loop
 from dagkit.ledger.stores import LocalStore, MemoryStore, Store, open_store
@@ -433,7 +433,7 @@ def test_what_cannot_be_read_now_is_heard_later_and_nothing_is_heard_before_what
 
 
 def test_a_tap_lasts_while_its_request_cannot_be_read(store, clock, inbox):
-    taps = Taps(inbox)
+    taps = Taps(None, inbox, None)
     request = ask(store, TapStream(stream="times", most=1, every=1), clock.now())
     taps.add(request, request.asks, compile_application(multiplied()).graph)
     store.refuses = {("exists", "requests")}
@@ -467,10 +467,13 @@ def test_answers_that_cannot_be_taken_away_now_do_not_stop_the_run(store, clock,
     assert store.names("answers") == []
 
 
-def test_a_request_of_an_unknown_kind_is_refused_and_the_run_continues(store, clock, inbox):
-    changing = Reconfiguration(RunningPlan.of(compile_application(multiplied(), Config.of({}))), inbox)
+def test_a_request_of_an_unknown_kind_is_refused_and_the_run_continues(tmp_path, store, clock, inbox):
+    loop = Desk(tmp_path, multiplied()).loop()
+    parts = {name: getattr(loop.parts, name) for name in ("taps", "inputs", "queue", "operators")}
+    changes = Reconfiguration(loop.run_state, inbox, **parts)
     request = ask(store, times("10"), clock.now())
-    changing.read_requests(0)
+    changes.read_requests()
     store.refuses = {("exists", "requests")}
-    assert changing.perform(lambda _: None, clock.now()) == []
+    changes.perform(Change())
+    assert loop.run_state.plan.altered == ()
     assert "Slow Down" in reply_to(store, request).refused

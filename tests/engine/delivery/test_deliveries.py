@@ -14,8 +14,9 @@ from dagkit.engine.delivery.entries import CommittedEntries, StagedEntries
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.files.pieces import PiecesLost
 from dagkit.engine.files.staging import Staging, StagingPlace
+from dagkit.engine.parts.wants import Finish, Sleep, Stop, Want
 from dagkit.engine.points import Point
-from dagkit.engine.run.decide import Finish, LoopState, Sleep, Stop, Stopping, next_action
+from dagkit.engine.run.decide import LoopState, next_action
 from dagkit.testing import Alone, Crash, CrashAfter, FakeClock
 from tests.engine.cast import Desk, Hurried
 from tests.engine.delivery_cast import (
@@ -157,26 +158,26 @@ def test_each_system_may_be_away_for_the_whole_time(tmp_path, trouble, caplog):
 
 
 NOW, LATER = FakeClock().now(), FakeClock().advance(seconds=1)
-STOPPING = {"stopping": Stopping.AFTER_WINDOW}
+STOPPING = {"is_stopping": True}
 
 
 @pytest.mark.parametrize(
-    ("outlook", "action"),
+    ("attempt", "known", "action"),
     [
-        pytest.param({}, Finish(), id="what is unfinished is finished"),
-        pytest.param({"next_attempt": NOW}, Finish(), id="an attempt that is due is made"),
-        pytest.param({"next_attempt": LATER}, Sleep(LATER), id="an attempt that is not due is waited for"),
-        pytest.param(STOPPING, Finish(), id="a run that is to stop makes one attempt"),
-        pytest.param({**STOPPING, "next_attempt": LATER}, Stop(), id="and no second one"),
+        pytest.param(NOW, {}, Finish(), id="an attempt that is due is made"),
+        pytest.param(LATER, {}, Sleep(LATER), id="an attempt that is not due is waited for"),
+        pytest.param(NOW, STOPPING, Finish(), id="a run that is to stop makes one attempt"),
+        pytest.param(LATER, STOPPING, Stop(), id="and no second one"),
         pytest.param(
-            {**STOPPING, "next_attempt": LATER, "in_flight": 1, "completed": True},
+            LATER,
+            {**STOPPING, "in_flight": 1, "completed": True},
             Stop(),
             id="even if a window has ended, which is committed after this one only",
         ),
     ],
 )
-def test_when_the_loop_finishes(outlook, action):
-    assert next_action(LoopState(Until.STOPPED, NOW, unfinished=True, **outlook)) == action
+def test_when_the_loop_finishes(attempt, known, action):
+    assert next_action(LoopState(NOW, {Want.FINISH: attempt}, **known)) == action
 
 
 def test_a_system_that_refuses_ends_the_run_and_the_next_launch_delivers(desk, table, trouble):
@@ -192,7 +193,7 @@ def test_a_system_that_refuses_at_the_start_lets_nothing_be_read(desk, trouble):
     trouble.append("prepare refuse")
     with pytest.raises(OperatorFailed, match="the database refuses"):
         desk.run()
-    assert list(desk.loop().run_state.driver_inputs.found) == []
+    assert list(desk.loop().parts.inputs.found) == []
 
 
 def test_entries_of_an_output_that_is_gone_are_not_dropped(desk, table):

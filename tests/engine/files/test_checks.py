@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dagkit.engine.checkpoint.next_checkpoint import refuse_shared
+from dagkit.engine.checkpoint.whole_files import refuse_shared
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.files.checks import FileWrittenAgain, FolderRefused, PiecesUnseen, refuse_unseen, when_began
 from dagkit.engine.files.pieces import look_at

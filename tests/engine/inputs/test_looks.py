@@ -2,6 +2,8 @@
 
 import threading
 from concurrent.futures import Future
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
 import pytest
@@ -10,6 +12,7 @@ from pydantic import PrivateAttr
 from dagkit import Dag, InputOperator, OutputPort, State
 from dagkit.api.running import Context, Until
 from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.parts.wants import Want
 from dagkit.engine.reports.run_events import Committed, Found, RunEvent
 from dagkit.testing import FakeClock
 from tests.engine.cast import Collect, Desk, Digits, Ranges, Script, arrived, chain
@@ -137,4 +140,43 @@ def test_each_look_reports_the_work_that_it_found(tmp_path):
         Found("ranges", 3, 6, 0, {"byte": 6}),
         Found("ranges", 2, 8, 0, {"byte": 8}),
     ]
-    assert loop.run_state.driver_inputs._work == {}
+    assert loop.parts.inputs._work == {}
+
+
+# ---- what inputs want
+
+
+@dataclass
+class Driven:
+    """An input operator on the driver, as the loop sees it."""
+
+    next_look: datetime | None = None
+    in_vain: bool = False
+    is_busy: bool = False
+    ended: bool = False
+
+
+NOW = datetime(2024, 1, 1, tzinfo=UTC)
+LATER = NOW + timedelta(seconds=1)
+FOUND, IN_VAIN = Driven(LATER), Driven(LATER, in_vain=True)
+LOOKS, WAITS = {Want.LOOK: LATER}, {Want.LOOK: LATER, Want.MORE: NOW}
+
+
+@pytest.mark.parametrize(
+    ("until", "driven", "wants"),
+    [
+        pytest.param(Until.STOPPED, [IN_VAIN], WAITS, id="stopped: it goes on when nothing was found"),
+        pytest.param(Until.ONCE, [FOUND], WAITS, id="once: it looks again after it found something"),
+        pytest.param(Until.ONCE, [IN_VAIN], {}, id="once: it looks no more after a look in vain"),
+        pytest.param(Until.ONCE, [IN_VAIN, FOUND], WAITS, id="once: all look until none finds anything"),
+        pytest.param(Until.IDLE, [IN_VAIN], LOOKS, id="idle: it looks when that is due, and does not wait for it"),
+        pytest.param(Until.DRAINED, [FOUND], {}, id="drained: it looks no more"),
+        pytest.param(Until.STOPPED, [Driven(ended=True)], {}, id="an input that has ended wants nothing"),
+        pytest.param(Until.STOPPED, [Driven(is_busy=True)], {Want.BUSY: NOW}, id="a busy input is waited for"),
+        pytest.param(Until.ONCE, [Driven(is_busy=True), FOUND], {Want.BUSY: NOW, **WAITS}, id="and others look"),
+    ],
+)
+def test_what_inputs_want_depends_on_how_long_the_launch_runs(tmp_path, until, driven, wants):
+    inputs = Desk(tmp_path, chain(script=Script(), collect=Collect()), until=until).loop().parts.inputs
+    inputs._at_work = {str(number): each for number, each in enumerate(driven)}
+    assert dict(inputs.wants(NOW, {})) == wants

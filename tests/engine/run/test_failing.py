@@ -28,7 +28,7 @@ from dagkit import (
     SplittableOperator,
     State,
 )
-from dagkit.engine.checkpoint.next_checkpoint import PieceLate
+from dagkit.engine.checkpoint.whole_files import PieceLate
 from dagkit.engine.codec import ItemUnwritable
 from dagkit.engine.entrances import code_of, operator_of
 from dagkit.engine.failures import Failure, OperatorFailed, failure_of, spot_of

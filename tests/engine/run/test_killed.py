@@ -121,7 +121,7 @@ def test_a_driver_on_spark_that_is_killed_writes_each_line_once(tmp_path):
 
 def counted_once(desk: Desk, many: int) -> bool:
     """Whether every number was counted once; and of those without an end all up to some, which are as many."""
-    state = desk.loop().run_state.state
+    state = desk.loop().state
     ((first, reached),) = counting.counted(state, counting.ENDLESS)
     return counting.counted(state, counting.MANY) == [(0, many)] and first == 0 and reached >= many
 
@@ -141,7 +141,7 @@ def test_twenty_million_and_a_count_without_end_are_counted_once_though_the_driv
     hurried, at_leisure = ([sys.executable, "-c", program.format(str(tmp_path), millis)] for millis in (60, 2000))
     killed_at(hurried, "Started(window_id=3")
     desk = Desk(tmp_path, counting.TWENTY_MILLION)
-    assert 0 < counting.how_many(desk.loop().run_state.state, counting.MANY) < 20_000_000
+    assert 0 < counting.how_many(desk.loop().state, counting.MANY) < 20_000_000
     run_program(at_leisure, seconds=600)
     assert counted_once(desk, 20_000_000)
     assert desk.faults() == []

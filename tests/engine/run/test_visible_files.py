@@ -70,7 +70,7 @@ class Wishful(PartWriter):
 
 def test_a_window_answers_all_earlier_requests(tmp_path):
     desk = continuous(tmp_path, (1,), *[()] * 9, (2,), kind=Wishful, visible_millis=1500)
-    (state,) = desk.run(windows=3).run_state.state["writer"]
+    (state,) = desk.run(windows=3).state["writer"]
     assert (state["parts"][""]["count"], state["parts"][""]["windows"]) == (2, 3)
 
 

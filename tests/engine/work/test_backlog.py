@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from dagkit.api.stats import Backlog
 from dagkit.engine.address import Address
+from dagkit.engine.parts.wants import Look
 from dagkit.engine.work.cost import CostEstimate
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.queue import WorkQueue
@@ -125,13 +126,13 @@ def test_asking_costs_the_same_however_many_blocks_wait():
 
 def test_asking_again_costs_the_same_however_many_blocks_a_discovery_has(tmp_path):
     def calls(count: int) -> int:
-        run = Desk(tmp_path / str(count), numbers_collected(((1,) * count,))).loop().run_state
-        run.driver_inputs.begin(run.program, 1, ())
-        assert len(list(run.driver_inputs.look(1, 0))) == 1
+        inputs = Desk(tmp_path / str(count), numbers_collected(((1,) * count,))).loop().parts.inputs
+        inputs.begin()
+        inputs.perform(Look())
+        assert len(inputs.found) == 1
 
         def ask() -> list[int]:
-            found = run.driver_inputs.backlog_counts(run.program, run.summary.elements)
-            return [backlog.blocks for by_input in found for backlog in by_input.values()]
+            return [backlog.blocks for by_input in inputs.backlog_counts() for backlog in by_input.values()]
 
         assert ask() == [count]
         return calls_of(ask)

@@ -83,7 +83,7 @@ def test_asking_in_vain_keeps_no_place_for_what_is_not_written_and_is_not_publis
     loop = desk.loop(probe=probe, observers=[heard.append])
     loop.run()
     assert sum(content.count(b"\n") for content in desk.outputs().values()) == BY_NOW
-    assert loop.run_state.outputs._uncommitted == []
+    assert loop.parts.outputs._uncommitted == []
     assert told_of_windows(heard) == [(Started, 1), (Committed, 1)]
 
 
@@ -142,7 +142,7 @@ def test_what_ended_and_what_came_of_it_are_in_the_ledger_though_that_has_nothin
     for there in (False, True):
         draw = chain(script=Script(looks=((7,),)), first=Announced(there=there), second=Announced())
         loop = Desk(tmp_path, draw, clock=FakeClock()).run()
-    assert [each.into for each in loop.run_state.queue.all()] == ["second.numbers"]
+    assert [each.into for each in loop.parts.queue.queue.all()] == ["second.numbers"]
     assert [each.into for each in loop.checkpoint.queue] == ["second.numbers"]
 
 
@@ -155,7 +155,7 @@ def test_work_with_an_end_that_was_deferred_is_waited_for(tmp_path):
 
 def test_nothing_is_allocated_before_it_is_due(tmp_path):
     loop = desk_of(tmp_path, until=Until.ONCE, looks=SIX, defers_at=(2,), hurried=False).run(windows=1)
-    (waiting,), queue = loop.checkpoint.queue, loop.run_state.queue
+    (waiting,), queue = loop.checkpoint.queue, loop.parts.queue.queue
     assert (waiting.start, len(queue), queue.deferred) == (2, 0, [waiting])
     queue.wake(waiting.due - timedelta(microseconds=1), lambda _: True)
     assert len(queue) == 0
@@ -207,7 +207,7 @@ def test_a_drain_that_is_cut_off_goes_on(tmp_path, point, senders):
 
 def test_further_outputs_carry_what_is_sent_to_them(tmp_path):
     loop = desk_of(tmp_path, senders=1).run()
-    others = [tuple(item["~tuple"]) for state in loop.run_state.state["collect"] for item in state.get("others", [])]
+    others = [tuple(item["~tuple"]) for state in loop.state["collect"] for item in state.get("others", [])]
     assert sorted(others) == [each for each in numbers(loop) if each[1] % 2]
 
 

@@ -55,7 +55,7 @@ def desk(kept: Path, name: str, home: Path) -> Desk:
 
 def made(desk: Desk) -> Any:
     """What an application made: its files, and what its operators remember, whatever the order."""
-    state = desk.loop().run_state.state
+    state = desk.loop().state
     return outputs(), {name: Counter(n for one in states for n in one["kept"]) for name, states in state.items()}
 
 
@@ -127,7 +127,7 @@ def kept_in_november(tmp_path_factory):
 
 def made_in_november(desk: Desk) -> Any:
     """What an application has made: files, receipts, entries by window, and what its operators remember."""
-    states = desk.loop().run_state.state
+    states = desk.loop().state
     kept = sorted(item for one in states.get("keep", ()) for item in one["kept"])
     files = {path: content for path, content in november.outputs().items() if "/receipts/" not in path}
     entered = [entries for _, _, entries in november.SENT]

@@ -72,7 +72,7 @@ def write(home, name, seconds):
 
 
 def received(desk, operator="results"):
-    found = [item for state in desk.loop().run_state.state.get(operator, ()) for item in state.get("received", [])]
+    found = [item for state in desk.loop().state.get(operator, ()) for item in state.get("received", [])]
     return [tuple(item["~tuple"] if isinstance(item, dict) else item) for item in found]
 
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from dagkit import InputOperator, OperatorContext, OutputPort, Shutdown, State, StatelessPartitioner, Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.compiler import compile_application
+from dagkit.engine.parts.run_state import RunSettings, RunState
 from dagkit.engine.points import Point
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.stores import MemoryStore

@@ -303,7 +303,7 @@ def test_known_files_are_stored_once_and_later_ones_are_added(is_launched_again,
             if launch:
                 add(count + 10 * (launch - 1), 10)
             desk.run(windows=1 if is_launched_again else 3, observers=[found])
-        known = desk.loop().run_state.state["match"][0]["known"]
+        known = desk.loop().state["match"][0]["known"]
     finally:
         bucket.rm("/known", recursive=True)
     assert known == {"memory://known/*.txt": [f"memory://known/{number:06}.txt @1.0" for number in range(count + 20)]}

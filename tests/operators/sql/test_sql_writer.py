@@ -206,7 +206,7 @@ def test_a_table_that_does_not_fit_is_refused_before_anything_is_read(tmp_path, 
     desk = desk_of(tmp_path, database, **properties)
     with refused("table-mismatched", problem):
         desk.run()
-    assert list(desk.loop().run_state.driver_inputs.found) == []
+    assert list(desk.loop().parts.inputs.found) == []
 
 
 def test_a_table_that_changes_while_it_is_written_stops_the_run_and_is_continued(tmp_path, database):

@@ -141,7 +141,7 @@ def test_a_table_that_does_not_fit_is_refused_before_anything_is_read(tmp_path, 
     desk = desk_of(tmp_path, lake, record_type=Wide)
     with refused("table-mismatched", "has no column amount; its columns are number, text"):
         desk.run()
-    assert list(desk.loop().run_state.driver_inputs.found) == []
+    assert list(desk.loop().parts.inputs.found) == []
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ was taken and not given was done twice, so the window runs again without a board
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from dagkit.engine.address import Address
@@ -13,24 +13,16 @@ from dagkit.engine.board.handover import Handover
 from dagkit.engine.facts import Split
 from dagkit.engine.failures import WindowLost
 from dagkit.engine.work.item import ItemKey
+from dagkit.engine.work.schedule import WindowSchedule
 from dagkit.engine.work.split import HANDED, Allocation, SlotWork, split_of
 from dagkit.engine.worker.protocol import Answer, Report
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """A window after its handovers."""
+def settle_handovers(window_id: int, schedule: WindowSchedule, answer: Answer) -> tuple[WindowSchedule, Answer]:
+    """Return what each slot had after the handovers of a window, and the answer in which givers left the rest.
 
-    answer: Answer
-    """The answer, in which givers left what no slot took."""
-    allocation: Allocation
-    """The work of each slot after the handovers."""
-    splits: tuple[Split, ...] = ()
-    """The splits that handovers made."""
-
-
-def settle_handovers(window_id: int, allocation: Allocation, answer: Answer) -> Settled:
-    """Settle the handovers of a window. Raise WindowLost if work that a slot did was not given to it."""
+    Raise WindowLost if work that a slot did was not given to it.
+    """
     given = [handover for report in answer.reports for handover in report.gave]
     takers = {token: report.slot for report in answer.reports for token in report.took}
     taken = sum(len(report.took) for report in answer.reports)
@@ -41,7 +33,8 @@ def settle_handovers(window_id: int, allocation: Allocation, answer: Answer) -> 
             "the window runs again by itself; see why the executor was lost",
         )
     reports = tuple(_with_untaken(report, takers.keys()) for report in answer.reports)
-    return Settled(replace(answer, reports=reports), _after(allocation, given, takers), tuple(_splits(given)))
+    schedule = replace(schedule, allocation=_after(schedule.allocation, given, takers), handed=tuple(_splits(given)))
+    return schedule, replace(answer, reports=reports)
 
 
 def _with_untaken(report: Report, taken: Container[str]) -> Report:

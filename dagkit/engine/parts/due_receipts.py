@@ -7,33 +7,19 @@ incomplete. A file that a reader left to a later reading gets none.
 """
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any
 
+from dagkit.api.operators import Operator
+from dagkit.api.work import SplittableOperator
 from dagkit.engine.address import Address
 from dagkit.engine.files.staging import Part
+from dagkit.engine.parts.run_part import EndedWindow, Saved
 from dagkit.engine.receipts.receipt import Receipt
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.record import instead_of
-from dagkit.engine.worker.protocol import Answer
-
-
-@dataclass(frozen=True, slots=True)
-class WindowRead:
-    """The work that one window was given, and the answer of its slots."""
-
-    window_id: int
-    given: Sequence[WorkItem]
-    answer: Answer
-
-    @property
-    def found(self) -> Iterable[WorkItem]:
-        """The items that the window was given, and those that its slots found: at least one of each file."""
-        records = (record for report in self.answer.reports for record in report.records.values())
-        in_slots = (work.found for record in records for work in record.files.values())
-        return chain(self.given, (item for item in in_slots if item is not None))
+from dagkit.engine.work.waiting import Waiting
 
 
 @dataclass(slots=True)
@@ -49,22 +35,26 @@ class _Worked:
     """What the receipt states instead of what the file was found with; empty: the file was left."""
 
 
-def receipts_after(
-    before: Sequence[Receipt], window: WindowRead, pending: Container[str | None], open_files: Container[str]
-) -> tuple[tuple[Receipt, ...], tuple[Receipt, ...]]:
-    """Return the open receipts after a window, and those that are due after it; work of the `pending` sources waits."""
-    receipts = {receipt.source: receipt for receipt in before}
-    for item in window.found:
+def receipts_after(ended: EndedWindow, saved: Saved) -> Saved:
+    """Return the open receipts after a window, and those that are due after it, which `Outputs` writes."""
+    found = _found_in(ended)
+    if not ended.before.receipts and all(item.receipt is None for item in found):
+        return {}
+    receipts = {receipt.source: receipt for receipt in ended.before.receipts}
+    for item in found:
         source = item.receipt_source
         if source is not None:
             receipt = receipts.get(source) or _new(source, item)
             receipts[source] = receipt.model_copy(update={"is_whole": receipt.is_whole or item.ends_source})
-    worked = _worked_in(window)
-    parts = [part for part in window.answer.parts if not part.is_external]
+    worked = _worked_in(ended)
+    parts = [part for part in ended.answer.parts if not part.is_external]
     after = [
-        _updated(receipt, window.window_id, worked[source], parts) if source in worked else receipt
+        _updated(receipt, ended.window_id, worked[source], parts) if source in worked else receipt
         for source, receipt in receipts.items()
     ]
+    waiting: Waiting = saved["queue"]
+    aside = {each.item.receipt_source for each in saved["aside"]}  # it may be retried
+    pending, open_files = waiting.receipt_sources | aside, {part.file for part in saved["files"]}
     done = tuple(
         receipt
         for receipt in after
@@ -74,7 +64,23 @@ def receipts_after(
     )
     closed = {receipt.source for receipt in done}
     still_open = tuple(receipt for receipt in after if receipt.source not in closed)
-    return still_open, tuple(receipt for receipt in done if not receipt.is_left)
+    return {"receipts": still_open, "receipted": tuple(receipt for receipt in done if not receipt.is_left)}
+
+
+def _found_in(ended: EndedWindow) -> list[WorkItem]:
+    """The items that the window was given, and those that its slots found: at least one of each file.
+
+    An operator that divides its items, instead of reading positions of their source, reads no file.
+    """
+    program = ended.program
+    given = [item for item in ended.given if _reads_positions(program.operators[item.into.operator][0])]
+    records = (record for report in ended.answer.reports for record in report.records.values())
+    in_slots = (work.found for record in records for work in record.files.values())
+    return [*given, *(item for item in in_slots if item is not None)]
+
+
+def _reads_positions(operator: Operator) -> bool:
+    return isinstance(operator, SplittableOperator) and operator.reads_positions
 
 
 def _new(source: str, item: WorkItem) -> Receipt:
@@ -82,10 +88,10 @@ def _new(source: str, item: WorkItem) -> Receipt:
     return Receipt.model_validate({**(item.receipt or {}), "source": source, "path": item.element["path"]})
 
 
-def _worked_in(window: WindowRead) -> dict[str, _Worked]:
+def _worked_in(ended: EndedWindow) -> dict[str, _Worked]:
     """The work of a window on each file for which a receipt is wanted."""
     worked: dict[str, _Worked] = {}
-    for report in window.answer.reports:
+    for report in ended.answer.reports:
         for into, record in report.records.items():
             operator = Address(into).operator
             for source, work in record.files.items():

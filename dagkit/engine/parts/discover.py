@@ -2,22 +2,25 @@
 
 import logging
 from collections import deque
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from dagkit.api.running import Until
-from dagkit.clock import Timer
 from dagkit.engine.address import Address
+from dagkit.engine.checkpoint.checkpoint import Checkpoint
+from dagkit.engine.checkpoint.compatibility import refuse_stranded_discoveries
 from dagkit.engine.checkpoint.discoveries import Discovery
-from dagkit.engine.checkpoint.journal import Journal
 from dagkit.engine.inputs.driver_input import DriverInput, context_of, delivered, queued
+from dagkit.engine.parts.in_flight import Arrived, InFlightWindow
+from dagkit.engine.parts.pending import PendingWork
+from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved
+from dagkit.engine.parts.run_state import RunState
+from dagkit.engine.parts.wants import Action, Look, Want, Wants
 from dagkit.engine.program.program import Program
-from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.split import BacklogCount
 from dagkit.engine.worker.instances import SavedState
-from dagkit.engine.worker.outbox import Sent
 from dagkit.engine.worker.protocol import Figures
 from dagkit.errors import DagkitError
 
@@ -33,42 +36,32 @@ class _FoundWork:
     counts: Mapping[Address, BacklogCount]
 
 
-class DriverInputs:
+class DriverInputs(RunPart):
     """All input operators of an application."""
 
-    def __init__(
-        self,
-        journal: Journal,
-        until: Until,
-        clock: Timer,
-        wake: Callable[[], None],
-        *,
-        application_path: str = "",
-        launched: datetime | None = None,
-    ) -> None:
-        self.found: deque[Discovery] = deque(journal.discoveries())
+    def __init__(self, run: RunState, queue: PendingWork) -> None:
+        """Read the discoveries from the ledger. Raise `FindingsStranded` if one of them has no receiver."""
+        self._run = run
+        self._queue = queue
+        self.found: deque[Discovery] = deque(run.journal.discoveries())
         """Discoveries that no window has taken yet, in order."""
+        refuse_stranded_discoveries(run.program, self.found)
         self._work: dict[tuple[str, int], _FoundWork] = {}
         """The cached work of each discovery, by operator and number."""
-        self._journal = journal
-        self._until = until
-        self._clock = clock
-        self._application_path = application_path
-        self._launched = launched
-        self._wake = wake
-        """Called on another thread when work in the background has ended."""
         self._at_work: dict[str, DriverInput] = {}
 
     # ---- lifecycle
 
-    def begin(self, program: Program, window_id: int, ended: Container[str]) -> None:
+    def begin(self) -> None:
         """Set up the input operators, each with its state from the ledger."""
+        program, checkpoint = self._run.program, self._run.checkpoint
         for name in sorted(program.sources):
-            state = self._journal.state_of(name)
-            self._at_work[name] = self._lively(program, name, state, window_id, ended=name in ended)
+            state, ended = self._run.journal.state_of(name), name in checkpoint.ended
+            self._at_work[name] = self._lively(program, name, state, checkpoint.window + 1, ended=ended)
 
-    def change(self, before: Program, after: Program, window_id: int) -> None:
+    def change(self, after: Program) -> None:
         """Replace the changed input operator, if any; if the new one cannot be set up, keep the old one."""
+        before, window_id = self._run.program, self._run.window + 1
         for name, old in self._at_work.items():
             if after.operators[name][0] is before.operators[name][0]:
                 continue
@@ -80,21 +73,21 @@ class DriverInputs:
                 self._at_work[name] = self._lively(before, name, state, window_id, ended=old.ended)
                 raise
 
-    def commit(self, window_id: int) -> None:
+    def announce(self, ended: EndedWindow, checkpoint: Checkpoint) -> None:
         """Notify the input operators that a window is committed."""
         for driver_input in self._at_work.values():
-            driver_input.commit(window_id)
+            driver_input.commit(ended.window_id)
 
-    def end(self, window_id: int) -> None:
+    def end(self) -> None:
         """Tear down the input operators, and record what they know since their last look."""
         for name, driver_input in self._at_work.items():
-            driver_input.end(window_id)
+            driver_input.end(self._run.window + 1)
             self._record_rest(name, driver_input)
 
-    def tear_down(self, window_id: int) -> None:
-        """Tear down the input operators after the run has failed; what they raise is only logged."""
+    def failed(self, error: BaseException) -> None:
+        """Tear down the input operators; what they raise is only logged."""
         for name, driver_input in self._at_work.items():
-            driver_input.abandon(window_id)
+            driver_input.abandon(self._run.window + 1)
             try:
                 self._record_rest(name, driver_input)
             except DagkitError:
@@ -107,41 +100,60 @@ class DriverInputs:
 
     def _record(self, driver_input: DriverInput, discovery: Discovery) -> None:
         driver_input.recorded = driver_input.state
-        self.found.append(self._journal.add(discovery, driver_input.recorded, driver_input.watermark))
+        self.found.append(self._run.journal.add(discovery, driver_input.recorded, driver_input.watermark))
 
     def _lively(self, program: Program, name: str, state: SavedState, window_id: int, *, ended: bool) -> DriverInput:
         """Return a live input operator with its last state."""
-        context = context_of(program, name, until=self._until, now=self._clock.now, window_id=window_id)
-        context = replace(context, application_path=self._application_path, launched=self._launched)
-        known = self._at_work[name].watermark if name in self._at_work else self._journal.watermark_of(name)
-        return DriverInput(program, name, state, ended=ended, context=context, wake=self._wake, watermark=known)
+        settings, clock = self._run.settings, self._run.clock
+        context = context_of(program, name, until=settings.until, now=clock.now, window_id=window_id)
+        context = replace(context, application_path=settings.application_path, launched=self._run.launched)
+        known = self._at_work[name].watermark if name in self._at_work else self._run.journal.watermark_of(name)
+        return DriverInput(
+            program, name, state, ended=ended, context=context, wake=self._run.woken.set, watermark=known
+        )
 
     # ---- looking
 
-    @property
-    def next_look(self) -> datetime | None:
-        """When an input operator wants to look again; None: all have ended or are busy."""
-        free = (driver_input for driver_input in self._awake if not driver_input.is_busy)
-        return min((driver_input.next_look or _DISTANT_PAST for driver_input in free), default=None)
+    def wants(self, now: datetime, known: Wants) -> Iterator[tuple[Want, datetime]]:
+        """Want windows for discoveries, and the next look.
+
+        A launch that drains looks no more. One that runs once looks until all inputs have looked in vain; one that
+        runs until it is idle does not wait for a later look then.
+        """
+        awake, until = self._awake, self._run.settings.until
+        free = [each for each in awake if not each.is_busy]
+        if len(free) < len(awake):
+            yield Want.BUSY, now
+        if self.found:
+            yield Want.WINDOW, now
+            yield Want.ENOUGH, now  # a window takes them first
+        looked_in_vain = all(each.in_vain for each in awake)
+        if not free or until is Until.DRAINED or (until is Until.ONCE and looked_in_vain):
+            return
+        yield Want.LOOK, min(each.next_look or _DISTANT_PAST for each in free)
+        if until is Until.STOPPED or not looked_in_vain:
+            yield Want.MORE, now
 
     @property
-    def busy(self) -> bool:
+    def is_busy(self) -> bool:
         """Whether work of an input operator runs in the background."""
         return any(driver_input.is_busy for driver_input in self._awake)
-
-    @property
-    def looked_in_vain(self) -> bool:
-        """Whether all inputs that have not ended have looked since the last work, and found nothing."""
-        return all(driver_input.in_vain for driver_input in self._awake)
 
     @property
     def waits_for(self) -> Iterator[tuple[str, str]]:
         """The input operators whose input is there and not sent yet, each with the reason."""
         return ((name, one.operator.waits_for) for name, one in self._at_work.items() if one.operator.waits_for)
 
-    def look(self, window_id: int, spin_millis: int) -> Iterator[Discovery]:
-        """Let the inputs that are due look; the ledger records each discovery before it is returned."""
-        now = self._clock.now()
+    def perform(self, action: Action) -> None:
+        """Let the inputs that are due look; the ledger records each discovery before observers see it."""
+        if not isinstance(action, Look):
+            return
+        run = self._run
+        for discovery in self._look(run.next_window, run.summary.millis):
+            run.publisher.found(discovery, self.work_in(discovery))
+
+    def _look(self, window_id: int, spin_millis: int) -> Iterator[Discovery]:
+        now = self._run.now()
         for driver_input in self._at_work.values():
             if not driver_input.due(now):
                 continue
@@ -150,15 +162,15 @@ class DriverInputs:
                 continue
             self._record(driver_input, discovery)
             yield self.found[-1]
-            if self._until is Until.IDLE:  # inputs that found nothing before look once more after this
+            if self._run.settings.until is Until.IDLE:  # inputs that found nothing before look once more after this
                 for other in self._at_work.values():
                     other.in_vain = False
 
-    def forget(self, name: str, path: str, request: str, window_id: int) -> str:
+    def forget_file(self, name: str, path: str, request: str) -> str:
         """Let an input operator forget a file, and record its state; return why this is impossible, or ""."""
         driver_input = self._at_work[name]
         before = driver_input.state
-        reason = driver_input.forget(path, request, window_id)
+        reason = driver_input.forget(path, request, self._run.next_window)
         if driver_input.state != before:  # it had performed the request before a crash
             self._record(driver_input, Discovery(name, ()))
         return reason
@@ -169,44 +181,43 @@ class DriverInputs:
 
     # ---- discoveries
 
-    @property
-    def upto(self) -> dict[str, int]:
-        """The number of the last discovery that no window has taken, by input operator."""
-        return {discovery.operator: discovery.seq for discovery in self.found}
+    def discovered(self, window: InFlightWindow) -> list[Discovery]:
+        """The discoveries that a window takes: those that were promised, or all."""
+        if not window.is_promised:
+            return list(self.found)
+        return [discovery for discovery in self.found if discovery.seq <= window.upto.get(discovery.operator, -1)]
 
-    def upto_these(self, upto: Mapping[str, int]) -> list[Discovery]:
-        """The discoveries up to these that no window has taken."""
-        return [discovery for discovery in self.found if discovery.seq <= upto.get(discovery.operator, -1)]
-
-    def given(
-        self, program: Program, elements: Mapping[Address, Elements], upto: Mapping[str, int]
-    ) -> tuple[list[Sent], list[WorkItem]]:
-        """Give a window the discoveries up to these: items for the workers, and work for the queue."""
-        mine = self.upto_these(upto)
+    def before(self, window: InFlightWindow) -> None:
+        """Give the window discoveries: items for the workers, and work for the queue."""
+        mine = self.discovered(window)
+        if not window.is_promised:
+            window.upto = {discovery.operator: discovery.seq for discovery in mine}
         self.found = deque(discovery for discovery in self.found if discovery not in mine)
-        waiting = self.work_in(program, elements, *sorted(mine, key=lambda discovery: discovery.operator))
+        waiting = self.work_in(*sorted(mine, key=lambda discovery: discovery.operator))
         for discovery in mine:
             del self._work[discovery.operator, discovery.seq]
-        return delivered(program, mine), waiting
+        window.task = replace(window.task, arriving=tuple(delivered(self._run.program, mine)))
+        window.arrived = Arrived(waiting, self._queue.queue.ends())
+        self._queue.add(waiting)
 
-    def work_in(
-        self, program: Program, elements: Mapping[Address, Elements], *discoveries: Discovery
-    ) -> list[WorkItem]:
+    def work_in(self, *discoveries: Discovery) -> list[WorkItem]:
         """The work in these discoveries. Elements are split and encoded once, on the first call."""
-        return [item for discovery in discoveries for item in self._work_of(program, elements, discovery).items]
+        return [item for discovery in discoveries for item in self._work_of(discovery).items]
 
-    def backlog_counts(
-        self, program: Program, elements: Mapping[Address, Elements]
-    ) -> list[Mapping[Address, BacklogCount]]:
+    def backlog_counts(self) -> list[Mapping[Address, BacklogCount]]:
         """The backlog of each discovery that no window has taken, by input; each is counted once."""
-        return [self._work_of(program, elements, discovery).counts for discovery in self.found]
+        return [self._work_of(discovery).counts for discovery in self.found]
 
-    def _work_of(self, program: Program, elements: Mapping[Address, Elements], discovery: Discovery) -> "_FoundWork":
+    def _work_of(self, discovery: Discovery) -> "_FoundWork":
         key = discovery.operator, discovery.seq
         if key not in self._work:
-            items = queued(program, self._journal.writing, elements, discovery)
-            self._work[key] = _FoundWork(items, BacklogCount.by_input(items, self._clock.now()))
+            run = self._run
+            items = queued(run.program, run.journal.writing, run.summary.elements, discovery)
+            self._work[key] = _FoundWork(items, BacklogCount.by_input(items, run.now()))
         return self._work[key]
+
+    def after(self, ended: EndedWindow, saved: Saved) -> Saved:
+        return {"ended": tuple(sorted(self.exhausted))}
 
     @property
     def behind(self) -> set[str]:

@@ -7,7 +7,7 @@ hours, and the code that processes it cannot be interrupted.
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from queue import SimpleQueue
 from threading import Thread
@@ -15,13 +15,13 @@ from typing import Self
 
 from dagkit.api.attributes import OperatorContext
 from dagkit.engine.address import SourceKey
-from dagkit.engine.checkpoint.outcome import ConsumedWork
 from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.program.program import Program
+from dagkit.engine.work.cost import CostEstimate
 from dagkit.engine.work.item import WindowPromise, WorkItem
 from dagkit.engine.work.schedule import WindowSchedule
 from dagkit.engine.work.split import all_in
-from dagkit.engine.worker.protocol import Answer, Backend, Sample, WindowTask
+from dagkit.engine.worker.protocol import Answer, Backend, WindowTask
 
 ATTEMPTS_AT_LOST_WINDOWS = 2
 """How often the engine retries a window that was lost with a machine and not by an operator's failure."""
@@ -30,29 +30,25 @@ LONGEST_ABANDONED_SECONDS = 2.0
 """How long the end of an interrupted driver waits for a thread: its operator may be about to end its record."""
 
 
-@dataclass
-class InFlightWindow:
-    """A window in flight."""
+UNSCHEDULED = WindowSchedule({}, 0.0, CostEstimate())
+"""The schedule of a window before its work is allocated."""
 
-    assignment: WindowTask
-    upto: dict[str, int]
-    """The last discovery that the window includes, by input operator."""
-    given: Sequence[WorkItem]
-    """The blocks that its discoveries added to the queue."""
-    queued: Mapping[str, int]
-    """Where each lane of the queue ended before these were added."""
-    round: WindowSchedule
-    promise: WindowPromise
-    began: datetime
-    alone: bool
-    """Whether no other window was in flight when it began, nor one to be delivered."""
-    promised: bool = False
-    asks: bool = False
-    """Whether the window only polls: it is promised after it has found something."""
-    samples: Sequence[Sample] = ()
-    """Samples of what tapped input operators sent to it."""
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """What the discoveries of a window added to the queue."""
+
+    work: Sequence[WorkItem] = ()
+    places: Mapping[str, int] = field(default_factory=dict)
+    """Where each lane of the queue ended before."""
+
+
+@dataclass
+class Attempts:
+    """The failed attempts at a window."""
+
     failures: int = 0
-    attempts: int = 0
+    count: int = 0
     """All failed attempts, also those that leave work."""
     tries: int = 0
     """How often an operator got the record on which it failed, in all attempts."""
@@ -62,22 +58,11 @@ class InFlightWindow:
     """The failure whose record the present attempt is to locate."""
     unreadable: dict[SourceKey, str] = field(default_factory=dict)
     """Why sources cannot be read that are set aside with the window."""
-    is_published: bool = False
-    """Whether its start has been published to observers."""
-    answer: "Future[Answer]" = field(init=False)
-
-    @property
-    def window_id(self) -> int:
-        return self.assignment.window_id
-
-    @property
-    def consumed(self) -> ConsumedWork:
-        return ConsumedWork(self.given, self.round.allocation, self.queued)
 
     def failed(self, error: OperatorFailed | WindowLost, program: Program) -> bool:
         """Count a failed attempt. Return whether the failure allows another one."""
         self.failures += 1
-        self.attempts += 1
+        self.count += 1
         self.tries += error.failure.tries if isinstance(error, OperatorFailed) else 1
         self.cause = error
         if isinstance(error, WindowLost):
@@ -86,10 +71,50 @@ class InFlightWindow:
         return self.failures <= (attributes.get(OperatorContext.RECOVERY_ATTEMPTS.qualified) or 0)
 
 
+@dataclass
+class InFlightWindow:
+    """A window in flight. The parts of the run complete it before it starts."""
+
+    task: WindowTask
+    began: datetime
+    is_alone: bool
+    """Whether no other window was in flight when it began, nor one to be delivered."""
+    upto: Mapping[str, int] = field(default_factory=dict)
+    """The last discovery that the window includes, by input operator."""
+    promise: WindowPromise | None = None
+    """What the ledger notes of the window until it is committed."""
+    is_promised: bool = False
+    polls: bool = False
+    """Whether the window only polls: it is promised after it has found something."""
+    arrived: Arrived = Arrived()
+    attempts: Attempts = field(default_factory=Attempts)
+    is_published: bool = False
+    """Whether its start has been published to observers."""
+    schedule: WindowSchedule = UNSCHEDULED
+    answer: "Future[Answer]" = field(init=False)
+
+    @property
+    def window_id(self) -> int:
+        return self.task.window_id
+
+    @property
+    def work(self) -> list[WorkItem]:
+        """The work allocated to it."""
+        return all_in(self.schedule.allocation)
+
+
 class InFlightWindows:
     """The windows in flight, oldest first. Leaving the context waits for all of them, unless they are abandoned."""
 
-    def __init__(self, backend: Backend, most: int, completed: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        most: int,
+        completed: Callable[[], object],
+        promised: tuple[WindowPromise, Mapping[str, int]] | None = None,
+    ) -> None:
+        self.promised = promised
+        """The window that an earlier launch promised and did not commit, until it is in flight again."""
         self._backend = backend
         self._most = most
         self._completed = completed
@@ -123,7 +148,7 @@ class InFlightWindows:
     @property
     def allocated(self) -> list[WorkItem]:
         """All work of the windows in flight."""
-        return [item for window in self._windows for item in all_in(window.round.allocation)]
+        return [item for window in self._windows for item in window.work]
 
     @property
     def polls(self) -> bool:
@@ -131,26 +156,23 @@ class InFlightWindows:
 
         Windows are committed in order, so another poll beside it would be committed even if both find nothing.
         """
-        return any(window.asks for window in self._windows)
+        return any(window.polls for window in self._windows)
 
-    @property
-    def ahead(self) -> int:
-        """How many items of work the windows in flight hold."""
-        return sum(
-            len(slot_items)
-            for window in self._windows
-            for slot_work in window.round.allocation.values()
-            for slot_items in slot_work
-        )
+    def keep_promise(self, window: InFlightWindow) -> None:
+        """Let a window that is to start be the one that an earlier launch promised, if there is one."""
+        if self.promised is not None:
+            (window.promise, window.upto), self.promised = self.promised, None
+            window.task = replace(window.task, last=window.promise.last)
+            window.is_promised = True
 
     def submit(self, window: InFlightWindow) -> None:
         """Start a window as the youngest."""
         self._start(window)
         self._windows.append(window)
 
-    def resubmit(self, window: InFlightWindow, assignment: WindowTask) -> None:
+    def resubmit(self, window: InFlightWindow, task: WindowTask) -> None:
         """Start another attempt at the window that was the oldest; it becomes the oldest again."""
-        window.assignment = assignment
+        window.task = task
         self._start(window)
         self._windows.appendleft(window)
 
@@ -179,7 +201,7 @@ class InFlightWindows:
 
     def _run_one(self, window: InFlightWindow) -> None:
         try:
-            answer = self._backend.run(window.assignment)
+            answer = self._backend.run(window.task)
         except BaseException as error:  # noqa: BLE001 - the loop raises it
             window.answer.set_exception(error)
         else:

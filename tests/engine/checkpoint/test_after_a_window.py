@@ -1,6 +1,7 @@
 """What a window leaves: which files are whole, and whose state follows whom."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
@@ -11,14 +12,17 @@ from hypothesis import strategies as st
 from dagkit import Dag, InputPort, KeyedState, Operator, OutputPort, PortContext, State
 from dagkit.api.keyed import saved_keys
 from dagkit.compiler import compile_application
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.checkpoint.next_checkpoint import is_among, next_checkpoint, settled, with_numbers
-from dagkit.engine.checkpoint.outcome import ChangesInForce, ConsumedWork, InputStatus, RemainingWork, WindowOutcome
 from dagkit.engine.checkpoint.redistribute import StateStranded, redistribute_state
+from dagkit.engine.checkpoint.whole_files import is_among, settled, with_numbers
 from dagkit.engine.files.staging import Part
+from dagkit.engine.parts.in_flight import Arrived, InFlightWindow
+from dagkit.engine.parts.pending import waiting_after
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Program
-from dagkit.engine.worker.protocol import Answer, Report
+from dagkit.engine.work.cost import CostEstimate
+from dagkit.engine.work.schedule import WindowSchedule
+from dagkit.engine.work.waiting import Waiting
+from dagkit.engine.worker.protocol import WindowTask
 from tests.engine.cast import Collect, Digits, Ranges, Script, chain
 from tests.engine.items import waiting
 
@@ -157,21 +161,17 @@ def test_state_of_an_operator_that_is_gone_is_forgotten():
 
 # ---- two windows in flight
 
+LONG_AGO = datetime(2024, 1, 1, tzinfo=UTC)
+
 IN_FLIGHT = program_of(compile_application(chain(ranges=Ranges(), digits=Digits(), collect=Collect())))
 (TARGET,) = (each.address for each in IN_FLIGHT.targets.values() if each.address == "digits.blocks")
 
 
 @pytest.mark.parametrize("younger", [[(10, 20)], [(10, 14), (14, 20)]], ids=["whole", "in pieces"])
 def test_what_the_older_window_left_of_a_block_waits_though_a_younger_one_has_its_number(younger):
-    older, left, given = (waiting(0, *bounds, into=TARGET) for bounds in ((0, 10), (3, 10), (10, 20)))
-    outcome = WindowOutcome(
-        IN_FLIGHT,
-        window_id=1,
-        consumed=ConsumedWork([older], {TARGET: [[older]]}),
-        answer=Answer((Report(0, 0, left=(left,)),)),
-        state={},
-    )
+    left, given = (waiting(0, *bounds, into=TARGET) for bounds in ((3, 10), (10, 20)))
     allocated = [waiting(0, *bounds, into=TARGET) for bounds in younger]
-    remaining = RemainingWork(younger=[ConsumedWork([given], {TARGET: [allocated]})])
-    checkpoint = next_checkpoint(Checkpoint(), outcome, remaining, InputStatus(), ChangesInForce())
-    assert [(each.start, each.end) for each in checkpoint.queue] == [(3, 10)]
+    window = InFlightWindow(WindowTask(2), LONG_AGO, is_alone=False, arrived=Arrived([given]))
+    window.schedule = WindowSchedule({TARGET: [allocated]}, 1.0, CostEstimate())
+    waits = waiting_after([left], Waiting(), [window])
+    assert [(each.start, each.end) for each in waits] == [(3, 10)]

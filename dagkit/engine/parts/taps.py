@@ -1,12 +1,18 @@
 """Requests to see items that pass on a stream: the next committed window with such items answers each of them."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from dagkit.api.operators import DelayOperator
 from dagkit.engine.changes.requests import Refused, Reply, Request, RequestInbox, ShownItem, TapStream
+from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.discoveries import Discovery
+from dagkit.engine.parts.discover import DriverInputs
+from dagkit.engine.parts.in_flight import InFlightWindow
+from dagkit.engine.parts.run_part import EndedWindow, RunPart
+from dagkit.engine.parts.run_state import RunState
 from dagkit.engine.worker.protocol import Sample, Tap
 from dagkit.engine.worker.tapped import Tapping
 from dagkit.errors import did_you_mean
@@ -18,11 +24,15 @@ LASTS = timedelta(minutes=1)
 """After this time an unanswered request is dropped: its command renews it as long as it runs."""
 
 
-class Taps:
+class Taps(RunPart):
     """The requests that are not answered."""
 
-    def __init__(self, inbox: RequestInbox) -> None:
+    def __init__(self, run: RunState, inbox: RequestInbox, inputs: DriverInputs) -> None:
+        self._run = run
         self._inbox = inbox
+        self._inputs = inputs
+        self._sent: dict[int, tuple[Sample, ...]] = {}
+        """The samples of what input operators sent to windows in flight: they run on the driver."""
         self._taps: dict[str, tuple[datetime, Sequence[Tap]]] = {}
         """The tapped outputs of each request, and when it was made."""
 
@@ -52,8 +62,16 @@ class Taps:
             _log.warning("request %s cannot be read now: %s", request, error)
             return False
 
-    def committed(self, window_id: int, samples: Iterable[Sample], hide: Callable[[str], str]) -> None:
-        """Answer the requests of which a window has samples; `hide` masks secrets."""
+    def before(self, window: InFlightWindow) -> None:
+        taps = self.wanted(self._run.now())
+        if taps:
+            window.task = replace(window.task, taps=taps)
+            self._sent[window.window_id] = _sent_by_inputs(taps, self._inputs.discovered(window))
+
+    def announce(self, ended: EndedWindow, checkpoint: Checkpoint) -> None:
+        """Answer the requests of which the window has samples."""
+        samples = (*self._sent.pop(ended.window_id, ()), *(ended.answer.samples if ended.task.taps else ()))
+        hide = self._run.masking.hide
         by_request: dict[str, list[Sample]] = {}
         for sample in samples:
             by_request.setdefault(sample.request, []).append(sample)
@@ -64,11 +82,11 @@ class Taps:
                     ShownItem(operator=one.operator, slot=one.slot, item=hide(one.item), place=hide(one.place))
                     for one in found[:most]
                 )
-                self._inbox.reply(Reply(id=request, done=True, window=window_id, items=items))
+                self._inbox.reply(Reply(id=request, done=True, window=ended.window_id, items=items))
 
 
-def sent_by_inputs(taps: Iterable[Tap], discoveries: Iterable[Discovery]) -> tuple[Sample, ...]:
-    """The samples of what input operators sent: they run on the driver."""
+def _sent_by_inputs(taps: Iterable[Tap], discoveries: Iterable[Discovery]) -> tuple[Sample, ...]:
+    """The samples of what input operators sent."""
     found = list(discoveries)
     samples: list[Sample] = []
     for tap in taps:

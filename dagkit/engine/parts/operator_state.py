@@ -1,0 +1,98 @@
+"""The state of operators, the items that delays hold, and the application windows that are open."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from dagkit.api.files import why_not_forgotten
+from dagkit.engine.checkpoint.checkpoint import Checkpoint
+from dagkit.engine.checkpoint.delays import first_of_delays, kept, restored
+from dagkit.engine.checkpoint.redistribute import State, redistribute_state, state_after, state_by_slot
+from dagkit.engine.parts.in_flight import InFlightWindow
+from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved
+from dagkit.engine.parts.run_state import RunState
+from dagkit.engine.parts.wants import Want, Wants
+from dagkit.engine.program.program import Program
+from dagkit.engine.worker.finalizers import call_back
+from dagkit.engine.worker.instances import live, saved
+from dagkit.engine.worker.outbox import Sent
+from dagkit.engine.worker.protocol import Answer
+
+
+class OperatorState(RunPart):
+    """What operators on the workers have after the last committed window."""
+
+    def __init__(self, run: RunState) -> None:
+        self._run = run
+        self.state, self._held = self.carried(run.program)
+        self._beat: datetime | None = None
+        """When the next window begins even without input, to close open application windows."""
+
+    def carried(self, program: Program) -> tuple[State, list[Sent]]:
+        """The state and held items of the last checkpoint, for another program; raise if it cannot take them."""
+        checkpoint = self._run.checkpoint
+        held = restored(program, checkpoint.held) if checkpoint.window else first_of_delays(program)
+        return redistribute_state(program, checkpoint.state), held
+
+    def take(self, carried: tuple[State, list[Sent]]) -> None:
+        """Continue with what another program carries over."""
+        self.state, self._held = carried
+
+    @property
+    def holds_items(self) -> bool:
+        """Whether delays hold items for the next window."""
+        return bool(self._held)
+
+    def wants(self, now: datetime, known: Wants) -> Iterator[tuple[Want, datetime]]:
+        run, last = self._run, self._run.checkpoint
+        counts, begun_after = run.summary.counts, last.window + len(run.in_flight)
+        if not run.summary.overlaps:
+            yield Want.ALONE, now
+        if self._held and not run.in_flight:
+            yield Want.WINDOW, now
+        if any(begun_after % count for count in counts):
+            yield Want.EMPTY, self._beat or now
+            yield Want.CLOSE, now
+        # an operator overrides `drained`, or a file waits for the notice that input is drained
+        waits = run.summary.drains or any(part.element_id is None for part in last.files)
+        if waits and not last.drained and last.window > 0:
+            yield Want.CLOSE, now
+            if not any((begun_after + 1) % count for count in counts):
+                yield Want.LAST, now
+
+    def before(self, window: InFlightWindow) -> None:
+        task, held = window.task, self._held
+        state = state_by_slot(self._run.program, self.state)
+        window.task = replace(task, state=state, arriving=(*task.arriving, *held))
+        window.polls = window.polls and not held
+        self._held = []
+
+    def is_changed_by(self, window: InFlightWindow, answer: Answer) -> bool:
+        is_in_midst = any((window.window_id - 1) % count for count in self._run.summary.counts)
+        return is_in_midst or bool(answer.delayed) or self._after(answer) != self.state
+
+    def _after(self, answer: Answer) -> State:
+        return state_after(self._run.program, self.state, answer)
+
+    def after(self, ended: EndedWindow, saved: Saved) -> Saved:
+        held = tuple(kept(ended.program, sent) for sent in ended.answer.delayed)
+        return {"state": self._after(ended.answer), "held": held, "drained": ended.task.last}
+
+    def committed(self, ended: EndedWindow, checkpoint: Checkpoint) -> None:
+        self.state, self._held = checkpoint.state, list(ended.answer.delayed)
+        self._beat = self._run.now() + timedelta(milliseconds=self._run.summary.millis)
+
+    def announce(self, ended: EndedWindow, checkpoint: Checkpoint) -> None:
+        """Call what operators registered for the commit."""
+        call_back(callback for report in ended.answer.reports for callback in report.finalizers)
+
+    def forget_file(self, name: str, path: str, request: str) -> str:
+        """Let an operator forget a file; return why this is impossible, or ""."""
+        run, states = self._run, self.state.get(name, ({},))
+        operator = live(run.program.operators[name][0], states[0])
+        operator.setup(run.program.context_of(name, 0, run.next_window, run.settings.home))
+        reason = why_not_forgotten(operator, path, request)
+        operator.teardown()
+        if not reason:
+            self.state = {**self.state, name: (saved(operator, name), *states[1:])}
+        return reason

@@ -1,0 +1,290 @@
+"""The output of one run: where attempts stage it, what still has to be put in place or delivered, what may be swept."""
+
+import logging
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from dagkit.api.running import Until
+from dagkit.engine.checkpoint.checkpoint import Checkpoint
+from dagkit.engine.checkpoint.redistribute import State
+from dagkit.engine.checkpoint.whole_files import elements_of, refuse_late, refuse_shared, settled, with_numbers
+from dagkit.engine.delivery.deliveries import Deliveries
+from dagkit.engine.failures import OperatorFailed, WindowLost
+from dagkit.engine.files.checks import (
+    make_output_folders,
+    refuse_blocked,
+    refuse_unseen,
+    refuse_written_again,
+    when_began,
+)
+from dagkit.engine.files.compact import forget, gathered, many
+from dagkit.engine.files.publish import (
+    attempts_in,
+    is_begun,
+    is_finished,
+    note_begun,
+    note_finished,
+    refuse_lost,
+    staged_in,
+    still_to_place,
+    sweep,
+    sweep_attempts,
+    sweep_windows,
+)
+from dagkit.engine.files.regions import region_name
+from dagkit.engine.files.staging import Part, StagingPlace, by_file, next_wake
+from dagkit.engine.parts.in_flight import InFlightWindow
+from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved
+from dagkit.engine.parts.run_state import RunState
+from dagkit.engine.parts.setting_aside import Aside
+from dagkit.engine.parts.wants import Action, Finish, Want, Wants
+from dagkit.engine.points import Point
+from dagkit.engine.program.program import Program
+from dagkit.engine.receipts.receipt import write_receipts
+from dagkit.engine.work.waiting import Waiting
+from dagkit.engine.worker.instances import incomplete_keys
+from dagkit.engine.worker.protocol import Answer, WindowTask
+from dagkit.errors import DagkitError
+
+_logger = logging.getLogger(__name__)
+
+
+class Outputs(RunPart):
+    """The staged and committed files of a run, and what waits for external systems."""
+
+    def __init__(self, run: RunState, aside: Aside) -> None:
+        self._run = run
+        self._aside = aside
+        self._deliveries = Deliveries(run.journal.chain.dataset_id, run.settings.application_path, run.clock)
+        self._woken_at: datetime | None = None
+        """When the last committed window began: it was the answer to all earlier requests of operators."""
+        self._unfinished: Mapping[str, list[Part]] = {}
+        """The pieces of complete files that are not in place yet, and of external outputs that are not delivered."""
+        self._owes_receipts = False
+        self._unswept = True
+        self._began: int | None = None
+        self._replaced: Sequence[Part] = ()
+        """Pieces that the next commit replaces."""
+        self._folders: set[str] = set()
+        """The folders in which files lie, and those above them."""
+        self._warned: set[str] = set()
+        """Older files of which a warning has been logged."""
+        self._uncommitted: list[StagingPlace] = []
+        committed = run.checkpoint
+        if (committed.finished or committed.receipted) and not is_finished(self._path, committed.window):
+            self._unfinished, self._owes_receipts = by_file(committed.finished), bool(committed.receipted)
+
+    @property
+    def _path(self) -> str:
+        return self._run.settings.application_path
+
+    @property
+    def unplaced(self) -> Mapping[str, list[Part]]:
+        """The pieces of complete files that are not in place yet."""
+        return {file: parts for file, parts in self._unfinished.items() if not parts[0].is_external}
+
+    @property
+    def next_wake(self) -> datetime | None:
+        """When a window is wanted although there may be no work, so that an operator can complete a file."""
+        if self._run.settings.until is not Until.STOPPED:
+            return None
+        return next_wake(self._run.checkpoint.files, self._run.program.operators, self._woken_at)
+
+    def begin(self) -> None:
+        settings = self._run.settings
+        make_output_folders(self._run.program, settings.home, durable=settings.durable)
+
+    def wants(self, now: datetime, known: Wants) -> Iterator[tuple[Want, datetime]]:
+        """Want to finish the last window, at once or at the next attempt, and windows in which files are completed."""
+        is_prepared = self._deliveries.is_prepared(self._run.program)
+        if self._is_unfinished or not is_prepared:
+            yield Want.FINISH, self._deliveries.due or now
+            if is_prepared and self._unfinished and not self.unplaced and self._deliveries.due is None:
+                yield Want.BESIDE, now
+        wake = self.next_wake
+        if wake is not None:
+            yield Want.EMPTY, wake
+
+    @property
+    def _is_unfinished(self) -> bool:
+        """Whether files of the last commit are not in place, entries not delivered, or receipts not written."""
+        return bool(self._unfinished) or self._owes_receipts
+
+    # ---- one window
+
+    def before(self, window: InFlightWindow) -> None:
+        """Give the first attempt a place to stage in, if any operator stages files or entries."""
+        if self._run.summary.writes:
+            window.task = replace(window.task, staging=self._attempt(window.window_id))
+        is_finished = not self._is_unfinished and self._deliveries.is_prepared(self._run.program)
+        window.is_alone = window.is_alone and is_finished
+
+    def again(self, window: InFlightWindow, task: WindowTask, error: OperatorFailed | WindowLost) -> WindowTask:
+        return replace(task, staging=self._attempt(window.window_id)) if self._run.summary.writes else task
+
+    def _attempt(self, window_id: int) -> StagingPlace:
+        """Return a new staging place for an attempt at a window."""
+        if self._began is None:
+            self._began = when_began(self._path)
+        settings = self._run.settings
+        began = self._run.now() if settings.until is Until.STOPPED else None
+        place = StagingPlace(self._path, window_id, secrets.token_hex(4), settings.durable, settings.home, began)
+        self._uncommitted.append(place)
+        return place
+
+    def is_changed_by(self, window: InFlightWindow, answer: Answer) -> bool:
+        return bool(answer.parts)
+
+    def drop(self, window: InFlightWindow, answer: Answer) -> None:
+        self._forget_attempts(window.window_id)
+
+    def _forget_attempts(self, window_id: int) -> None:
+        """Forget the attempts at an ended window: one is committed or the window had no effect; no other will be."""
+        self._uncommitted = [place for place in self._uncommitted if place.window != window_id]
+
+    def after(self, ended: EndedWindow, saved: Saved) -> Saved:
+        """Return the pieces of complete and of incomplete files. Raise unless they can be committed."""
+        waiting: Waiting = saved["queue"]
+        decided, before, parts = self._aside.decided, self._gathered(ended), ended.answer.parts
+        worked_on = elements_of([*ended.window.work, *decided.ended])
+        written = elements_of([*before, *parts])
+        open_elements = waiting.elements_among(worked_on | written)
+        refuse_late(ended.before, worked_on, parts)
+        refuse_shared(before, parts, ended.program.operators)
+        finished, files = settled([*before, *parts], open_elements, last=ended.task.last)
+        self._check(finished, parts)
+        read = worked_on - open_elements - (elements_of(decided.aside) - written)
+        return {
+            "files": tuple(files),
+            "finished": tuple(finished),
+            "read": with_numbers(ended.before.read, read),
+        }
+
+    def _gathered(self, ended: EndedWindow) -> Sequence[Part]:
+        """Return the pieces of incomplete files; join the pieces of files without blocks if they are too many."""
+        self._replaced, files = (), ended.before.files
+        if not many(files):
+            return files
+        found = gathered(files, self._attempt(ended.window_id))
+        self._replaced = found.replaced
+        return found.files
+
+    def _check(self, finished: Sequence[Part], parts: Sequence[Part]) -> None:
+        """Raise unless all staged pieces exist and all files can be put in place.
+
+        No file that this application completed is replaced.
+        """
+        refuse_unseen(parts, self._path)
+        written = [part for part in (*parts, *finished) if not part.is_external]
+        if written:
+            self._began = self._began or when_began(self._path)
+            refuse_blocked((*self._run.checkpoint.files, *written), self._folders)
+            older = refuse_written_again(written, self._began)
+            self._warn_of_replacing([file for file in older if file not in self._warned])
+
+    def _warn_of_replacing(self, files: Sequence[str]) -> None:
+        """Warn once of each file that will be replaced, while the user can still copy it."""
+        if files:
+            self._warned.update(files)
+            others = f" and {len(files) - 1} more" if len(files) > 1 else ""
+            _logger.warning("%s%s: older than this application, and replaced by what it writes", files[0], others)
+
+    def committed(self, ended: EndedWindow, checkpoint: Checkpoint) -> None:
+        self._forget_attempts(checkpoint.window)
+        self._unfinished, self._owes_receipts = by_file(checkpoint.finished), bool(checkpoint.receipted)
+        if ended.task.staging is not None:
+            self._woken_at = ended.task.staging.began
+        if self._replaced:
+            forget(self._replaced, self._path)
+            sweep_windows(self._path, staged_in(self._replaced) - self._needed() - staged_in(checkpoint.finished))
+            self._replaced = ()
+
+    def announce(self, ended: EndedWindow, checkpoint: Checkpoint) -> None:
+        """Remove what earlier runs left: the commit fences off other drivers."""
+        if self._unswept:
+            is_alone = not self._run.in_flight  # else a window may write files that slots write together
+            keys = incomplete_keys_in(ended.program, checkpoint.state) if is_alone else ()
+            needed = self._needed() | staged_in(checkpoint.finished) | set(map(region_name, keys))
+            self._unswept = bool(sweep(self._path, needed, checkpoint.window, regions=is_alone))
+
+    # ---- finishing
+
+    def perform(self, action: Action) -> None:
+        """Connect external systems, put files in place, and deliver to these systems if they are there."""
+        if not isinstance(action, Finish):
+            return
+        try:
+            self._deliveries.attempt(self._finish)
+        except DagkitError as error:
+            self._run.journal.refuse_overtaken(error)
+            raise
+
+    def _finish(self) -> None:
+        """Put the files of the last commit in place, deliver to external systems, then write receipts.
+
+        This is safe to repeat after a crash.
+        """
+        run, window_id = self._run, self._run.window
+        self._deliveries.prepare(run.program, window_id + 1)
+        if not self._is_unfinished:
+            return
+        self._place()
+        for output in list(self._unfinished):
+            self._deliveries.deliver(run.program, window_id, output, self._unfinished[output])
+            self._unfinished = {other: parts for other, parts in self._unfinished.items() if other != output}
+        run.probe(Point.DELIVERED, window_id)
+        if self._owes_receipts:
+            last, durable = run.journal.last_hash, run.settings.durable
+            write_receipts(run.checkpoint.receipted, self._path, last, window_id, durable=durable)
+            self._owes_receipts = False
+        run.probe(Point.RECEIPTED, window_id)
+        note_finished(self._path, window_id)
+        sweep_windows(self._path, staged_in(run.checkpoint.finished) - self._needed())
+        run.probe(Point.FINISHED, window_id)
+
+    def _place(self) -> None:
+        """Put the files of the last commit in place."""
+        run, window_id, durable = self._run, self._run.window, self._run.settings.durable
+        files = {file: parts for file, parts in self.unplaced.items() if any(part.part for part in parts)}
+        if is_begun(self._path, window_id):
+            files = still_to_place(files, self._path)
+        elif files:
+            refuse_lost(files, self._path)
+            note_begun(self._path, window_id, durable=durable)
+        if len(files) > 1:  # the cheapest goes first, so that every run passes the state that tests interrupt
+            first = min(files, key=lambda file: (len(files[file]), sum(part.length for part in files[file])))
+            run.backend.put_in_place({first: files.pop(first)}, self._path, durable=durable)
+            run.probe(Point.HALF_FINISHED, window_id)
+        if files:
+            run.backend.put_in_place(files, self._path, durable=durable)
+        self._unfinished = {file: parts for file, parts in self._unfinished.items() if parts[0].is_external}
+
+    # ---- the end
+
+    def end(self) -> None:
+        self._deliveries.log_left()
+
+    def overtaken(self) -> None:
+        """Remove uncommitted attempts, which no run will ever commit.
+
+        A commit may have succeeded although its answer was lost, so keep what the newest checkpoint names.
+        """
+        newest = self._run.journal.newest_checkpoint()
+        named = attempts_in([*newest.files, *newest.finished])
+        sweep_attempts(self._path, [place for place in self._uncommitted if place.folder not in named])
+
+    def close(self) -> None:
+        self._deliveries.close()
+
+    def _needed(self) -> set[str]:
+        """The windows whose staged pieces are still needed."""
+        return staged_in(self._run.checkpoint.files) | {str(place.window) for place in self._uncommitted}
+
+
+def incomplete_keys_in(program: Program, state: State) -> Iterator[str]:
+    """The keys of the files that slots write together, and that operators will adopt."""
+    for name, (operator, *_) in program.operators.items():
+        for saved in state.get(name, ()):
+            yield from incomplete_keys(operator, saved)

@@ -1,0 +1,222 @@
+"""The pending work of splittable operators on the driver: its queue, its scheduling, the rest for later launches."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import chain
+
+from dagkit.api.running import Until
+from dagkit.engine.address import Address
+from dagkit.engine.checkpoint.checkpoint import Checkpoint
+from dagkit.engine.checkpoint.work_records import unreported, work_by_slot
+from dagkit.engine.failures import OperatorFailed, WindowLost
+from dagkit.engine.parts.handovers import settle_handovers
+from dagkit.engine.parts.in_flight import UNSCHEDULED, InFlightWindow
+from dagkit.engine.parts.run_part import EndedWindow, RunPart, Saved
+from dagkit.engine.parts.run_state import RunState
+from dagkit.engine.parts.wants import Want, Wants
+from dagkit.engine.work.drain_policy import DrainPolicy, next_due, renewed
+from dagkit.engine.work.item import ItemKey, Number, WorkItem
+from dagkit.engine.work.queue import WorkQueue
+from dagkit.engine.work.schedule import Scheduler, WindowSchedule
+from dagkit.engine.work.split import all_in
+from dagkit.engine.work.waiting import LaneView, Stretch, Waiting
+from dagkit.engine.work.window_size import WindowSizer
+from dagkit.engine.worker.protocol import Answer, Report, WindowTask
+from dagkit.scaling.policy import LONGEST_MILLIS
+
+
+class PendingWork(RunPart):
+    """The queue of one run, and its scheduler."""
+
+    def __init__(self, run: RunState) -> None:
+        self._run = run
+        self.queue = WorkQueue.of(renewed(run.checkpoint.queue))
+        self._later = DrainPolicy(run.settings.until)
+        self._scheduler = Scheduler(self.queue, WindowSizer(float(run.summary.millis)))
+        if run.in_flight.promised is None:
+            self._truncate()
+
+    def add(self, work: Iterable[WorkItem]) -> None:
+        self.queue.add(work)
+
+    def all(self) -> Waiting:
+        """All work that is not done, for this launch and for later ones."""
+        return self.queue.waiting(self._later.aside)
+
+    def removed(self, part_of: Callable[[WorkItem], WorkItem | None]) -> list[WorkItem]:
+        """Remove the part of each item that `part_of` returns, and return these parts."""
+        return [*self.queue.removed(part_of), *self._later.removed(part_of)]
+
+    def _truncate(self) -> None:
+        """If the application drains, keep only the work in the queue that this launch still does."""
+        if self._run.settings.until is Until.DRAINED:
+            seen: list[WorkItem] = []
+
+            def truncated(work: Sequence[WorkItem]) -> list[WorkItem]:
+                seen.extend(work)
+                return self._later.truncated(work, self._run.summary.elements)
+
+            self.queue.review(truncated)
+            self._later.note(seen)
+
+    # ---- deciding
+
+    def wants(self, now: datetime, known: Wants) -> Iterator[tuple[Want, datetime]]:
+        if self._run.in_flight.promised is not None:
+            yield Want.PROMISED, now
+        waiting, due = self._ready(now)
+        if waiting:
+            yield Want.WORK, now
+        if due is not None:
+            yield Want.DEFERRED, due
+        if waiting >= self._plenty():
+            yield Want.ENOUGH, now
+
+    def _ready(self, now: datetime) -> tuple[int, datetime | None]:
+        """How many items can be processed now, and when the first deferred item that this launch waits for is due.
+
+        While a window polls, items whose last poll found nothing are left out.
+        """
+        polls = not self._run.in_flight.polls
+        queued = len(self.queue) if polls else len(self.queue) - self.queue.polls
+        deferred = [
+            item for item in self.queue.deferred if self._later.asks_again(item) and (polls or not item.in_vain)
+        ]
+        return queued + sum(item.due is not None and item.due <= now for item in deferred), next_due(deferred)
+
+    def _plenty(self) -> int:
+        """How many items are enough for the next windows: work for the longest window, if its duration is known.
+
+        It is at most the queue's capacity less the items that windows in flight may return: a source that is faster
+        than its readers is not asked before they have caught up.
+        """
+        slots = self._run.summary.slots
+        enough = 4 * max(1, sum(slots.values()))
+        if self._scheduler.pace.usual is None or self._scheduler.backlog_millis(slots) >= LONGEST_MILLIS:
+            return enough
+        capacity, ahead = self._run.plan.capacity(slots), len(self._run.in_flight.allocated)
+        return min(len(self.queue) + 1, max(0, max(enough, capacity) - ahead))
+
+    # ---- one window
+
+    def before(self, window: InFlightWindow) -> None:
+        """Allocate the work of the window: as promised, as a search asks, or as the scheduler decides."""
+        run, summary = self._run, self._run.summary
+        if window.promise is not None:
+            window.schedule = self._scheduler.again(window.promise, summary.slots)
+            self._truncate()
+        elif window.schedule is UNSCHEDULED:
+            self._truncate()
+            self.queue.wake(run.now(), self._later.asks_again)
+            overlaps = summary.overlaps and run.settings.overlap > 1
+            window.schedule = self._scheduler.next(
+                window.window_id, summary.slots, summary.near, overlaps=overlaps, is_delivered=summary.delivers
+            )
+        schedule, task = window.schedule, window.task
+        if window.promise is None:
+            window.promise = schedule.promise(last=task.last)
+        window.polls = schedule.polls and not (window.is_promised or task.last or task.arriving or window.arrived.work)
+        window.task = replace(
+            task,
+            work=work_by_slot(schedule.allocation, summary.addresses),
+            lasts_millis=schedule.lasts_millis if summary.slots else None,
+            movable=frozenset() if task.isolated else self._movable(schedule),
+        )
+
+    def _movable(self, schedule: WindowSchedule) -> frozenset[Address]:
+        """The inputs whose work slots may hand over: where several slots may work on a block at the same time."""
+        summary = self._run.summary
+        if not summary.hands_over or not schedule.is_worth_sharing:
+            return frozenset()
+        return frozenset(into for into in summary.near if summary.slots[into] > 1)
+
+    def again(self, window: InFlightWindow, task: WindowTask, error: OperatorFailed | WindowLost) -> WindowTask:
+        return replace(task, movable=frozenset())
+
+    def receive(self, window: InFlightWindow, answer: Answer) -> Answer:
+        """Settle handovers, and note when deferred work is due. Raise WindowLost unless all work is accounted for."""
+        schedule = window.schedule
+        if answer.has_handovers:
+            schedule, answer = settle_handovers(window.window_id, schedule, answer)
+        lacking = unreported(all_in(schedule.allocation), answer.reports)
+        if lacking:
+            raise WindowLost(f"window {window.window_id} lacks a part of its report: {lacking}")
+        window.schedule = schedule
+        return _with_due_times(answer, self._run.now())
+
+    def is_changed_by(self, window: InFlightWindow, answer: Answer) -> bool:
+        """Whether any allocated work had something to do."""
+        # compare stretches, so that an item that ended and a new item in its place count as work
+        same = sorted(map(_stretch, answer.left)) == sorted(map(_stretch, window.work))
+        return not (same and all(item.in_vain for item in answer.left))
+
+    def drop(self, window: InFlightWindow, answer: Answer) -> None:
+        self._over(window, answer, None)
+
+    def after(self, ended: EndedWindow, saved: Saved) -> Saved:
+        return {"queue": waiting_after(ended.answer.left, self.all(), list(self._run.in_flight))}
+
+    def committed(self, ended: EndedWindow, checkpoint: Checkpoint) -> None:
+        took = (self._run.now() - ended.window.began).total_seconds() * 1000
+        self._over(ended.window, ended.answer, took if ended.window.is_alone else None)
+
+    def _over(self, window: InFlightWindow, answer: Answer, whole_millis: float | None) -> None:
+        """Return the rest of an ended window to the queue."""
+        self._scheduler.over(window.schedule, answer.results, whole_millis)
+        self._truncate()
+
+
+def waiting_after(left: Iterable[WorkItem], queue: Waiting, younger: Sequence[InFlightWindow]) -> Waiting:
+    """Return the work that waits after a window: what it left, the queue, and the work of younger windows in flight.
+
+    It contains none of the work that only younger windows discovered.
+    """
+    unknown: dict[ItemKey, list[WorkItem]] = {}
+    for item in chain.from_iterable(window.arrived.work for window in younger):
+        unknown.setdefault(item.key, []).append(item)
+
+    def known(items: Iterable[WorkItem]) -> tuple[WorkItem, ...]:
+        return tuple(item for item in items if not _lies_in(item, unknown.get(item.key, ())))
+
+    in_flight = chain.from_iterable(window.work for window in younger)
+    parts: dict[str, Stretch] = {"window": known(chain(left, in_flight))}
+    for name, part in queue.parts.items():
+        if not isinstance(part, LaneView) or not unknown:
+            parts[name] = part if isinstance(part, LaneView) else known(part)
+            continue
+        place = younger[0].arrived.places.get(name, part.start)
+        parts[name] = part.until(place)
+        parts[f"{name} later"] = known(part.since(place))
+    return Waiting(parts)
+
+
+def _lies_in(item: WorkItem, given: Iterable[WorkItem]) -> bool:
+    """Whether an item is one of these, or a part of one."""
+    return any(other.start <= item.start and item.end <= other.end for other in given)
+
+
+def _with_due_times(answer: Answer, now: datetime) -> Answer:
+    """Return the answer, received now, with the due time of each deferred item."""
+    return replace(
+        answer, reports=tuple(_with_due_time(report, now) if report.put_off else report for report in answer.reports)
+    )
+
+
+def _with_due_time(report: Report, now: datetime) -> Report:
+    left = (
+        item
+        if put_off is None
+        else replace(item, due=put_off.due(now), idle_since=_idle_since(item, now), waits_for=put_off.waits_for)
+        for item in report.left
+        for put_off in [report.put_off.get(item.end_key)]
+    )
+    return replace(report, left=tuple(left))
+
+
+def _idle_since(item: WorkItem, now: datetime) -> datetime | None:
+    return (item.idle_since or now) if item.in_vain and not item.unanswered else None
+
+
+def _stretch(item: WorkItem) -> tuple[str, Number, int, int]:
+    return item.into, item.number, item.start, item.end

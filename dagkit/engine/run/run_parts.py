@@ -1,0 +1,60 @@
+"""The list of the parts of a run."""
+
+from collections.abc import Iterable, Iterator
+
+from dagkit.engine.changes.requests import RequestInbox
+from dagkit.engine.parts.accounts import Accounts
+from dagkit.engine.parts.discover import DriverInputs
+from dagkit.engine.parts.operator_state import OperatorState
+from dagkit.engine.parts.outputs import Outputs
+from dagkit.engine.parts.pending import PendingWork
+from dagkit.engine.parts.publishing import Publishing
+from dagkit.engine.parts.reconfiguring import Reconfiguration
+from dagkit.engine.parts.run_part import RunPart
+from dagkit.engine.parts.run_state import RunState
+from dagkit.engine.parts.searching import RecordSearch
+from dagkit.engine.parts.setting_aside import Aside
+from dagkit.engine.parts.taps import Taps
+from dagkit.engine.parts.watermarks import Watermarks
+from dagkit.engine.parts.work_requests import WorkRequests
+from dagkit.engine.work.item import WorkItem
+
+
+class RunParts:
+    """The parts of a run. Each is made with the parts that it calls; none calls another way."""
+
+    def __init__(self, run: RunState) -> None:
+        """Restore the parts from the last checkpoint. Raise if the plan cannot take what it holds."""
+        inbox = RequestInbox(run.journal.store, run.clock.now, run.checkpoint.answered)
+        self.operators = OperatorState(run)
+        self.queue = PendingWork(run)
+        self.inputs = DriverInputs(run, self.queue)
+        self.taps = Taps(run, inbox, self.inputs)
+        self.changes = Reconfiguration(run, inbox, self.taps, self.inputs, queue=self.queue, operators=self.operators)
+        self.aside = Aside(run, self.queue, self.changes)
+        self.search = RecordSearch(run, self.queue, self.aside)
+        self.requests = WorkRequests(run, self.queue, self.changes, self.aside, self.search)
+        self.outputs = Outputs(run, self.aside)
+        self.accounts = Accounts(self.aside)
+        self.watermarks = Watermarks(run, self.inputs, self.queue, self.operators)
+        self.publishing = Publishing(run, self.inputs, self.queue, self.outputs)
+
+    def __iter__(self) -> Iterator[RunPart]:
+        """Yield the parts in the order in which a step calls them."""
+        yield self.taps  # shows what inputs give to the window, before they give it
+        yield self.inputs
+        yield self.requests  # on work that waits, before it is allocated
+        yield self.search
+        yield self.queue
+        yield self.aside
+        yield self.operators
+        yield self.outputs
+        yield self.accounts
+        yield self.watermarks
+        yield self.changes
+        yield self.publishing  # observers learn what the other parts have done
+
+    def waiting(self, before: Iterable[WorkItem]) -> int:
+        """How many items of work and of discoveries wait after a launch with this queue."""
+        scans = sum(item.is_for_next_launch for item in before)  # each launch begins with them
+        return len(self.queue.queue) - scans + sum(len(discovery.emitted) for discovery in self.inputs.found)
