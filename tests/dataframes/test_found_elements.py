@@ -130,10 +130,11 @@ def test_a_query_of_what_is_available_waits_for_a_scan_that_takes_long(finding, 
     assert upto(stream, 0) == 5
 
 
+@pytest.mark.slow
 def test_a_query_of_what_is_available_waits_for_a_file_that_was_just_written(finding, folder):
-    then = time.time() - 1.9  # a file is read when it has been unchanged for two seconds
+    stream = finding(**{"input.scanner.scan_interval_millis": "5000"})
+    then = time.time() - 1  # a file is read when it has been unchanged for two seconds
     os.utime(folder / "4.txt", (then, then))
-    stream = finding()
     stream.prepareForTriggerAvailableNow()
     assert upto(stream, 0) == 5
 

@@ -409,6 +409,17 @@ def test_a_file_is_read_when_its_last_change_is_long_enough_ago(finder, folder, 
     ]
 
 
+def test_by_default_a_pending_file_is_logged_only_if_it_is_still_being_written(folder, caplog):
+    found = Running(folder)
+    write(folder / "a.log", "one\n", at=int(found.clock.now().timestamp()))
+    assert (found.look(), caplog.messages) == ([], [])
+    write(folder / "a.log", "one\ntwo\n", at=int(found.clock.now().timestamp()))
+    why = "was changed less than 2 s ago, and may still be written"
+    assert (found.look(), caplog.messages) == ([], [f"pending files: 1; {folder}/a.log {why}"])
+    assert [found.look(), found.look()] == [["a.log"], []]
+    assert len(caplog.messages) == 1
+
+
 @pytest.mark.parametrize(
     "finder", [Running, partial(Running, rescan="folders"), Matching], ids=["files", "folders", "MatchFiles"]
 )
