@@ -14,7 +14,7 @@ from dagkit.compiler.rules import check
 from dagkit.compiler.steps import Compilation
 from dagkit.conf.grammar.matching import Rule
 from dagkit.conf.grammar.names import bare
-from dagkit.conf.grammar.property_keys import Address, Malformed, MapKey, PropertyPath, parse_path
+from dagkit.conf.grammar.property_keys import Address, Malformed, PropertyPath, parse_path, text_of
 from dagkit.conf.sources.references import References, Unresolved, shown_instead, without_secret
 from dagkit.conf.values.attribute_values import attribute_value
 from dagkit.conf.values.classes import ClassNotFound
@@ -86,7 +86,7 @@ def value_of(compilation: Compilation, operator: str, name: str) -> Any:
     assert isinstance(address.sets, PropertyPath), "what follows prop. is a property"
     value: Any = portable_properties(node.operator, node.property_origins)
     for step in address.sets.steps:
-        value = _part(value, step.text if isinstance(step, MapKey) else str(step))
+        value = _part(value, text_of(step))
     return value
 
 
@@ -191,5 +191,5 @@ def _holds_secret(component: Component, path: PropertyPath) -> bool:
     """Whether the type of the value makes it a secret."""
     value: Any = portable_properties(component, {})
     for step in path.steps:
-        value = _part(value, step.text if isinstance(step, MapKey) else str(step))
+        value = _part(value, text_of(step))
     return MASK in str(value)

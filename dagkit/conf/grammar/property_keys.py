@@ -69,6 +69,11 @@ class MapKey:
 Step = str | int | MapKey
 
 
+def text_of(step: Step) -> str:
+    """The text of a step: `w.a` and `w(a)` have the same."""
+    return step.text if isinstance(step, MapKey) else str(step)
+
+
 @dataclass(frozen=True, slots=True)
 class PropertyPath:
     """A property: its name, and the steps from it to a nested value."""
@@ -168,7 +173,7 @@ class Address:
 
 
 def _spelled(step: Step) -> str:
-    text = step.text if isinstance(step, MapKey) else str(step)
+    text = text_of(step)
     return str(int(text)) if text.isdecimal() and len(text) < 20 else bare(text)
 
 

@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, get_type_hints
+from typing import Any, Protocol
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -18,7 +18,7 @@ from dagkit.api.component import Component
 from dagkit.conf.grammar.names import bare, snake
 from dagkit.conf.sources.written import TOO_DEEP, is_too_deep
 from dagkit.conf.values.classes import ClassNotFound, find_class
-from dagkit.conf.values.property_types import accepts, field_named
+from dagkit.conf.values.property_types import accepts, field_named, hints_of
 from dagkit.errors import did_you_mean
 
 CLASS_MARKS = ("@class", "class")
@@ -211,7 +211,7 @@ def set_on(conversion: Converting, made: Any, name: str, raw: Any) -> None:
     if own is None or callable(getattr(type(made), own, None)):
         names = [n for n in known.values() if not callable(getattr(type(made), n, None))]
         raise Unfit(f"{type(made).__name__} has no property {name!r}; {did_you_mean(snake(name), names)}")
-    wanted = _hints(type(made)).get(own, type(getattr(made, own)))
+    wanted = hints_of(type(made)).get(own, type(getattr(made, own)))
     converted = _scalar(wanted, conversion.convert(wanted, raw))
     try:
         setattr(made, own, converted)
@@ -224,7 +224,7 @@ def _dataclass_arguments(conversion: Converting, cls: Any, raw: Mapping[str, Any
     unknown = next((name for name in raw if bare(name) not in known), None)
     if unknown is not None:
         raise Unfit(f"{cls.__name__} has no property {unknown!r}; {did_you_mean(unknown, known.values())}")
-    hints = _hints(cls)
+    hints = hints_of(cls)
     named = {known[bare(name)]: value for name, value in raw.items()}
     return {name: _scalar(hints.get(name), conversion.convert(hints.get(name, Any), v)) for name, v in named.items()}
 
@@ -259,13 +259,6 @@ def spoken(invalid: ValidationError) -> str:
         )
         for error in invalid.errors(include_url=False, include_input=False)
     )
-
-
-def _hints(cls: type) -> dict[str, Any]:
-    try:
-        return get_type_hints(cls)
-    except NameError:
-        return {}
 
 
 def _scalar(wanted: Any, value: Any) -> Any:

@@ -13,7 +13,7 @@ from dagkit.api.component import Component
 from dagkit.api.configuration import Origin
 from dagkit.api.secrets import MASK
 from dagkit.conf.grammar.matching import Rule
-from dagkit.conf.grammar.property_keys import LONGEST_INDEX, MapKey, Step
+from dagkit.conf.grammar.property_keys import LONGEST_INDEX, Step, text_of
 from dagkit.conf.sources.references import without_secret
 from dagkit.conf.values.classes import ClassNotFound
 from dagkit.conf.values.conversion import Conversion
@@ -92,7 +92,7 @@ class _Branch:
         """The branches below by their text, with `a` and `(a)` merged, and `[1]` and `.1`."""
         known: dict[str, tuple[Step, _Branch]] = {}
         for step, branch in self.below.items():
-            text = step.text if isinstance(step, MapKey) else str(step)
+            text = text_of(step)
             if text in known:
                 known[text][1].merge(branch, depth + 1)
             else:
@@ -186,7 +186,7 @@ class _Setter:
         return known
 
     def unknown_field(self, cls: type[BaseModel], step: Step, branch: _Branch) -> None:
-        name = step.text if isinstance(step, MapKey) else str(step)
+        name = text_of(step)
         owner = self.owner if issubclass(cls, Component) else f"{cls.__name__} of {self.owner}"
         for given in branch.settings():
             has = f"{cls.__name__} has {', '.join(cls.model_fields) or 'none'}"

@@ -2,7 +2,7 @@
 
 import dataclasses
 import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import NoneType, UnionType
@@ -21,7 +21,7 @@ from pydantic import (
 
 from dagkit.api.secrets import SecretByName
 from dagkit.conf.grammar.names import bare
-from dagkit.conf.grammar.property_keys import MapKey, PropertyPath, Step
+from dagkit.conf.grammar.property_keys import PropertyPath, Step, text_of
 from dagkit.conf.sources.references import is_secret_name
 from dagkit.errors import did_you_mean
 from dagkit.names_of_apex import FORMER_PROPERTIES, PROPERTIES
@@ -139,7 +139,7 @@ def walk(component: BaseModel, steps: Sequence[Step]) -> Iterator[Place]:
 
 
 def _below(wanted: Any, held: Any, step: Step) -> Place:
-    text = step.text if isinstance(step, MapKey) else str(step)
+    text = text_of(step)
     for model in (type(held), class_in(wanted)):
         found = field_named(model, text) if model is not None and issubclass(model, BaseModel) else None
         if found is not None:
@@ -165,7 +165,7 @@ def keeps_secret(component: BaseModel, path: PropertyPath | str) -> bool:
     *_, last = walk(component, steps)
     for note in getattr(last.wanted, "__metadata__", ()):
         if isinstance(note, SecretByName):
-            name = last.step.text if isinstance(last.step, MapKey) else str(last.step)
+            name = text_of(last.step)
             return is_secret_name(name) or name in note.also or isinstance(last.held, _SECRETS)
     return may_hold_secret(last.wanted) or may_hold_secret(type(last.held))
 
@@ -191,11 +191,12 @@ def _parts(cls: type) -> Iterator[Any]:
     if issubclass(cls, BaseModel):
         yield from (field.annotation for field in cls.model_fields.values())
     elif dataclasses.is_dataclass(cls):
-        yield from _hints(cls)
+        yield from hints_of(cls).values()
 
 
-def _hints(cls: type) -> Iterable[Any]:
+def hints_of(cls: type) -> Mapping[str, Any]:
+    """The types of the attributes of a class; none if one of them is known to type checkers only."""
     try:
-        return get_type_hints(cls).values()
-    except NameError:  # a type that only a type checker knows
-        return ()
+        return get_type_hints(cls)
+    except NameError:
+        return {}
