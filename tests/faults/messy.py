@@ -280,6 +280,8 @@ class Present:
     rows: list[tuple[int, Row, bool]] = field(default_factory=list)
     """Its rows, each with its first byte, and whether it has a line end."""
     held: bytes = b""
+    is_new: bool = True
+    """Whether it changed since a launch began."""
 
 
 class FilesInput(Input):
@@ -334,20 +336,24 @@ class FilesInput(Input):
         read = reader if case.way != "files" else ReadFiles
         return read(reader_context=context(**chunk, types=types), on_bad_file="quarantine")
 
+    def launch(self, launch: Launch, backend: Any) -> None:
+        for present in self.files:
+            present.is_new = False
+        super().launch(launch, backend)
+
     # ---- what they contain
 
     def change(self, number: int) -> None:
         file, present = self.case.files[number % len(self.files)], self.files[number % len(self.files)]
         if not present.changes:
             return
-        change = present.changes.pop(0)
+        change, is_read = present.changes.pop(0), self.is_calm and not present.is_new
         if change.kind == "grow" or not present.content:
             self._write(file, present, change)
-        elif self.is_calm or (change.kind == "rename" and self.case.way == "tail"):
-            if change.kind == "rename":
-                self._rename(file, present)
-            else:
-                self._replace(file, present, change)
+        elif change.kind == "rename" and (is_read or self.case.way == "tail"):
+            self._rename(file, present)
+        elif change.kind == "replace" and is_read:
+            self._replace(file, present, change)
 
     def finish(self) -> None:
         for number, present in enumerate(self.files):
@@ -415,7 +421,7 @@ class FilesInput(Input):
 
     def _changed(self, file: File, present: Present) -> None:
         """Note what a file contains, and give it another time."""
-        self.seconds += 100
+        self.seconds, present.is_new = self.seconds + 100, True
         os.utime(present.path, (self.seconds, self.seconds))
         if self.case.way != "tail":
             self.book.put(id(present), self._fates(file, present))

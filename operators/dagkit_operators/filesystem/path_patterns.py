@@ -37,9 +37,10 @@ def files_like(
 ) -> Iterator[Found]:
     """The files that a pattern matches: the file of this name; all files in the folder of this name; else all matches.
 
-    `*` and `?` match characters of one name, `**` also matches folders. In URLs `?` begins the options as usual. Below
-    the part of the pattern without wildcards, hidden and unfinished files are skipped. See `files_below`
-    for `unreadable`, `leave_out` and `is_known`, which is not asked about a file of this name.
+    `*` and `?` match characters of one name, `**` also matches folders; a local folder of such a name is that
+    folder. In URLs `?` begins the options as usual. Below the part of the pattern without wildcards, hidden and
+    unfinished files are skipped. See `files_below` for `unreadable`, `leave_out` and `is_known`, which is not asked
+    about a file of this name.
     """
     place = absolute(pattern)
     refuse_special(place)
@@ -75,9 +76,19 @@ def is_pattern(pattern: str) -> bool:
 
 
 def _folder_and_likeness(place: str) -> tuple[str, str]:
-    """Divide a pattern into the folder before the first wildcard, and the pattern of the paths below it."""
+    """Divide a pattern into the folder before the first wildcard, and the pattern of the paths below it.
+
+    A local folder whose name contains wildcards is that folder.
+    """
     path, mark, options = place.partition("?") if is_url(place) else (place, "", "")
-    first = re.search(r"[*\[]" if mark or is_url(place) else r"[*?\[]", path)
+    wildcard = re.compile(r"[*\[]" if mark or is_url(place) else r"[*?\[]")
+    first = wildcard.search(path)
+    while first is not None and not is_url(place):
+        end = path.find("/", first.start())
+        named = path if end < 0 else path[:end]
+        if not os.path.isdir(named):  # noqa: PTH112 - a Path would change what it names
+            break
+        first = wildcard.search(path, len(named))
     if first is None:
         return place, ""
     folder, _, _ = path[: first.start()].rpartition("/")

@@ -76,6 +76,12 @@ def test_patterns_match_what_fsspec_matches(pattern, name):
     assert bool(matching(pattern)(name)) == (not pattern or re.match(glob_translate(pattern), name) is not None)
 
 
+@pytest.mark.parametrize("pattern", ["in [1]", "in [1]/*.log", "in [1]/a?/*", "in [1]/**/b.log"])
+def test_a_folder_whose_name_looks_like_a_pattern_is_that_folder(pattern, tmp_path):
+    path = write(tmp_path / "in [1]" / "a?" / "b.log" if pattern != "in [1]/*.log" else tmp_path / "in [1]" / "b.log")
+    assert [file.path for file in files_like(str(tmp_path / pattern))] == [str(path)]
+
+
 def test_a_pattern_of_many_stars_ends(tmp_path):
     (tmp_path / ("a" * 200)).touch()
     assert list(files_like(f"{tmp_path}/{'a*' * 30}b")) == []
