@@ -68,7 +68,9 @@ def seconds_of(blocks: Sequence[Block], application_path: str, *, counts: bool) 
 
 def blocks_of(path: Path, application_path: str) -> list[Block]:
     """The blocks that a splitter finds."""
-    splitter = Alone(FileSplitterInput(scanner={"files": [str(path)]}, block_size=BLOCK), until=Until.ONCE)
+    splitter = Alone(
+        FileSplitterInput(scanner={"files": [str(path)], "minimum_age_millis": 0}, block_size=BLOCK), until=Until.ONCE
+    )
     splitter.operator.setup(Context("bench", "find", application_path=application_path, until=Until.ONCE))
     blocks: list[Block] = []
     while not blocks:

@@ -20,7 +20,7 @@ from typing import Any
 
 from dagkit.api.application import HOME
 from dagkit.api.configuration import Config
-from dagkit.api.metrics import metrics_with_warnings
+from dagkit.api.metrics import counting_metrics
 from dagkit.api.running import Until
 from dagkit.clock import SystemClock, Timer
 from dagkit.compiler import Compilation, compile_application
@@ -279,7 +279,7 @@ def _picture(compilation: Compilation, machine: Machine, place: str, until: Unti
         since=now,
         at=now,
     )
-    counting = {node.name: metrics_with_warnings(type(node.operator)) for node in compilation.graph.nodes}
+    counting = {node.name: counting_metrics(type(node.operator)) for node in compilation.graph.nodes}
     return RunPicture(clock, first, compilation.plan, {name: metrics for name, metrics in counting.items() if metrics})
 
 

@@ -53,7 +53,7 @@ class FileCopy(StreamingApplication):
     """Bytes that a reader copies at a time."""
 
     def populate_dag(self, dag: Dag, conf: Config) -> None:
-        scanner = {"files": [self.source], "directories": True, "skip_unfinished": False}
+        scanner = {"files": [self.source], "directories": True, "skip_unfinished": False, "renamed": "read"}
         splitter = dag.add_operator(
             "Splitter", FileSplitterInput(scanner=scanner, block_size=self.block_size, compression="none")
         )

@@ -19,6 +19,7 @@ from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
 from dagkit.testing.crashes import Crash, CrashAfter
 from tests.applications import launched, on_each_backend
+from tests.old_files import aged
 
 HERE = str(Path(__file__).parent)
 
@@ -42,6 +43,8 @@ def tree(folder):
     for name, length in CONTENTS.items():
         (folder / name).write_bytes(content.randbytes(length))
     (folder / "deep" / "z.gz").write_bytes(gzip.compress(content.randbytes(500)))
+    for path in folder.rglob("*"):
+        aged(path)
     return folder
 
 

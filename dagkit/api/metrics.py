@@ -7,9 +7,9 @@
         @auto_metric
         def per_block(self) -> float: ...               # called at the end of each window
 
-A metric with a `warning` counts what an operator leaves out, or reads again. The first window of a launch in which it
-is not 0 logs the warning, in which `{rejected}` is the value of that metric; the summary of the launch and the console
-have its total.
+A metric counts what an operator left out, or read again, if `counted` says so. The ledger records what was left out
+with each window; the summary of the launch and the console have the totals. With a `warning`, the first window of a
+launch in which the metric is not 0 also logs the warning, in which `{rejected}` is the value of that metric.
 
 Each partition has its own values. For the operator, numbers of all partitions are added up, unless the metric has
 aggregators. Without aggregators, values that are not numbers are reported only by partition.
@@ -72,7 +72,7 @@ class MetricField(PerInstance[T], Assignable[T]):
     store = "_measured"
 
     def __init__(
-        self, start: T, aggregators: Sequence[Aggregator] | None, warning: str | None, counted: Counted
+        self, start: T, aggregators: Sequence[Aggregator] | None, warning: str | None, counted: Counted | None
     ) -> None:
         self.start = start
         self.aggregators = aggregators
@@ -94,7 +94,7 @@ def auto_metric(
     *,
     aggregators: Sequence[Aggregator] | None = None,
     warning: str | None = None,
-    counted: Counted = "left out",
+    counted: Counted | None = None,
 ) -> MetricField[StartT]: ...
 def auto_metric(
     declared: Any = None,
@@ -102,21 +102,22 @@ def auto_metric(
     *,
     aggregators: Sequence[Aggregator] | None = None,
     warning: str | None = None,
-    counted: Counted = "left out",
+    counted: Counted | None = None,
 ) -> Any:
     """Declare a metric: a field with an initial value, or, as a decorator, a method or property.
 
     With several aggregators, the operator has one metric for each, such as `max-longest` and `avg-longest`. With one
     aggregator, the metric keeps its name.
 
-    A number with a `warning` counts what is left out, or what `counted` says: the warning is logged once in a launch,
-    and may name metrics, as in `"{rejected} lines are no numbers"`.
+    A number with `counted` counts what is left out, or read again. So does one with a `warning`: what is left out,
+    unless `counted` says otherwise. The warning is logged once in a launch, and may name metrics, as in
+    `"{rejected} lines are no numbers"`.
     """
     if declared is None:
         return lambda method: _marked(method, aggregators)
     if isinstance(declared, property) or callable(declared):
         return _marked(declared, aggregators)
-    return MetricField(declared, aggregators, warning, counted)
+    return MetricField(declared, aggregators, warning, counted or (None if warning is None else "left out"))
 
 
 def _marked(method: Any, aggregators: Sequence[Aggregator] | None) -> Any:
@@ -134,8 +135,9 @@ class Metric:
     """None: numbers are added up."""
     is_method: bool = False
     warning: str | None = None
-    """Text for the case that it is not 0; None if it counts nothing that is left out or read again."""
-    counted: Counted = "left out"
+    """Text for the case that it is not 0; None if there is nothing to warn of."""
+    counted: Counted | None = None
+    """What it counts, if it counts what is left out or read again."""
 
     def of(self, operator: Any) -> Any:
         """The current value. Raise MetricUnplain if it cannot be reported."""
@@ -175,9 +177,10 @@ def _metrics(component: type) -> Mapping[str, Metric]:
     return found
 
 
-def metrics_with_warnings(component: type) -> Sequence[Metric]:
+@lru_cache(maxsize=1024)
+def counting_metrics(component: type) -> Sequence[Metric]:
     """The metrics that count what an operator of this class leaves out or reads again."""
-    return [metric for metric in declared_metrics(component).values() if metric.warning is not None]
+    return [metric for metric in declared_metrics(component).values() if metric.counted is not None]
 
 
 def metrics_of(operator: Any) -> dict[str, Any]:

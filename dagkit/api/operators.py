@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from dagkit.api.component import Component
 from dagkit.api.controls import Control
@@ -13,6 +13,12 @@ from dagkit.errors import RunFailure
 from dagkit.schema.batch import Batch
 
 T = TypeVar("T")
+
+
+REJECTED: Final = "rejected"
+"""The output of refused items, by convention. An operator fails rather than drop them."""
+DROPPED: Final = "records_dropped"
+"""The metric of readers that counts records that were read and not sent, by convention."""
 
 
 class Rows(StrEnum):

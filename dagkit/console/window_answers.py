@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from dagkit.api.operators import DROPPED
 from dagkit.api.stats import BYTE, by_unit
 from dagkit.console.run_folder import NOT_READ, RunFolder
 from dagkit.engine.address import Address
@@ -125,6 +126,7 @@ def items_of(checkpoint: Checkpoint) -> list[Row]:
             "sent": counted.passed_on,
             "rejected": counted.rejected,
             "dropped": counted.dropped,
+            "left_out": {metric: count for metric, count in counted.left_out.items() if metric != DROPPED},
             "adds_up": None if counted.rule is None else counted.adds_up,
         }
         for name, counted in checkpoint.rows.operators.items()

@@ -4,6 +4,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from threading import Event
 from typing import Any
 
@@ -50,6 +51,7 @@ class FoundElements:
         self._woken = Event()
         clock = SystemClock()
         context = context_of(program, _INPUT, until=Until.STOPPED, now=clock.now, window_id=self._window)
+        context = replace(context, launched=clock.now())
         self._now = clock.now
         state = self._journal.state_of(_INPUT)
         self._input = DriverInput(program, _INPUT, state, ended=False, context=context, wake=self._woken.set)
@@ -63,7 +65,8 @@ class FoundElements:
     def look(self, *, for_everything: bool = False) -> None:
         """Record what can be found now. Wait for work in the background.
 
-        Unless it is `for_everything`, a look that takes long ends early, and the next one continues.
+        Unless it is `for_everything`, a look that takes long ends early, and the next one continues. One for everything
+        also waits for what becomes ready without a change, such as files that were just written.
         """
         began = time.monotonic()
         while for_everything or time.monotonic() - began < _LONGEST_LOOK_SECONDS:
@@ -71,7 +74,10 @@ class FoundElements:
             if self._input.is_busy:
                 self._woken.wait()
             elif not self._input.due(self._now()):
-                return
+                next_look = self._input.next_look
+                if next_look is None or not (for_everything and self._input.operator.holds_launch):
+                    return
+                self._woken.wait(max(0.0, (next_look - self._now()).total_seconds()))
             else:
                 discovery = self._input.look(self._window, _SPIN_MILLIS)
                 if discovery.emitted:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
+from dagkit.engine.operator_output import muted
 from dagkit.errors import RunFailure
 from dagkit.schema.batch import Batch
 
@@ -147,7 +148,8 @@ def failing_among(count: int, send: Callable[[int], object], first: Exception) -
         return 0
     for index in range(count):
         try:
-            send(index)
+            with muted():
+                send(index)
         except Exception as error:  # noqa: BLE001 - the first error goes on
             if (type(error), str(error)) == (type(first), str(first)):
                 first.__dict__[_TRIES] = tries_of(first) + tries_of(error)

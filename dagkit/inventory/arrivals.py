@@ -65,6 +65,7 @@ class Noted:
             for work in window.checkpoint.work.inputs or ():
                 for span in work.found:
                     receivers.setdefault(span.source, Address(work.input).operator)
+                    given_up.pop(span.source, None)  # it was found again
             for fact in window.checkpoint.facts:
                 if isinstance(fact, Decided) and fact.decision == "given-up":
                     by = "" if fact.by is None else f"by {fact.by}"

@@ -18,8 +18,8 @@ from dagkit.engine.history.history import newest_checkpoint
 from dagkit.engine.program.program import Program
 from dagkit.engine.worker.instances import SavedState, live
 from dagkit.inventory.arrivals import arrivals, is_folder, is_there
+from dagkit.inventory.found_files import FoundFiles
 from dagkit.inventory.hashes import Hashes
-from dagkit.inventory.progress import Progress
 from dagkit.inventory.readings import path_in, slices
 from dagkit.ledger import DatasetKind, Ledger
 
@@ -44,7 +44,7 @@ def listed(compilation: Compilation, ledger: Ledger, home: str = "") -> Iterator
     Of an operator that does not say which files exist, as an author's own splitter, all that were found are listed.
     """
     finders, running = places(compilation), running_plan(compilation, ledger)
-    progress = Progress.of(ledger, running[1])
+    files = FoundFiles.of(ledger, running[1])
     found = {name: Hashes() for name in finders}
     """The paths that each operator finds now."""
     unreadable: list[str] = []
@@ -54,39 +54,39 @@ def listed(compilation: Compilation, ledger: Ledger, home: str = "") -> Iterator
             found[name].add(state.path)
         if state.state == "quarantined" and is_folder(state.path):
             unreadable.append(f"{state.path}/")
-        yield _now(progress, name, state)
+        yield _now(files, name, state)
     gone = Hashes()
     for finder, path in _from_roots(ledger):
         if path not in found.get(finder, ()) and gone.add((finder, path)):
             gone.add(path)
-            yield _found(progress, finder, path, is_gone=finder in finders and not path.startswith((*unreadable,)))
-    for arrival in arrivals(progress.noted, compilation):
+            yield _found(files, finder, path, is_gone=finder in finders and not path.startswith((*unreadable,)))
+    for arrival in arrivals(files.noted, compilation):
         if arrival.path not in gone and not any(arrival.path in paths for paths in found.values()):
-            yield _found(progress, arrival.finder, arrival.path, is_gone=not is_there(arrival.path))
+            yield _found(files, arrival.finder, arrival.path, is_gone=not is_there(arrival.path))
 
 
 def recorded(ledger: Ledger) -> Iterator[ListedFile]:
     """The files that operators found, as the ledger records them: those of each input operator once, in order."""
-    there, progress = Hashes(), Progress.of(ledger, newest_checkpoint(ledger))
+    there, files = Hashes(), FoundFiles.of(ledger, newest_checkpoint(ledger))
     for finder, path in _from_roots(ledger):
         if there.add((finder, path)):
             there.add(path)
-            yield _found(progress, finder, path)
-    for arrival in arrivals(progress.noted):
+            yield _found(files, finder, path)
+    for arrival in arrivals(files.noted):
         if arrival.path not in there:
-            yield _found(progress, arrival.finder, arrival.path)
+            yield _found(files, arrival.finder, arrival.path)
 
 
-def _now(progress: Progress, finder: str, file: FileState) -> ListedFile:
+def _now(files: FoundFiles, finder: str, file: FileState) -> ListedFile:
     """A file that exists, with what its finder would do with it, or what became of it."""
     if file.state == "seen":
-        return _found(progress, finder, file.path)
+        return _found(files, finder, file.path)
     return ListedFile(finder, file.path, file.state, file.reason)
 
 
-def _found(progress: Progress, finder: str, path: str, *, is_gone: bool = False) -> ListedFile:
+def _found(files: FoundFiles, finder: str, path: str, *, is_gone: bool = False) -> ListedFile:
     """A file that was found, with what became of it."""
-    stage, reason = progress.stage_of(path)
+    stage, reason = files.stage_of(path)
     return ListedFile(finder, path, "gone" if is_gone and stage != "quarantined" else stage, reason)
 
 
@@ -105,11 +105,11 @@ def _from_roots(ledger: Ledger) -> Iterator[tuple[str, str]]:
 def states_at(compilation: Compilation, ledger: Ledger, path: str) -> list[ListedFile]:
     """What becomes of the file at a path now: for each operator that would find it, or where it arrived before."""
     running = running_plan(compilation, ledger)
-    progress = Progress.of(ledger, running[1])
-    found = [_now(progress, name, state) for name, state in _states(running, ledger, path=path)]
+    files = FoundFiles.of(ledger, running[1])
+    found = [_now(files, name, state) for name, state in _states(running, ledger, path=path)]
     if not found and is_there(path):
-        here = (arrival for arrival in arrivals(progress.noted, compilation) if arrival.path == path)
-        found = [_found(progress, arrival.finder, arrival.path) for arrival in here]
+        here = (arrival for arrival in arrivals(files.noted, compilation) if arrival.path == path)
+        found = [_found(files, arrival.finder, arrival.path) for arrival in here]
     return found
 
 

@@ -14,6 +14,7 @@ from typing import Any, get_args
 
 from dagkit.api.stats import OperatorStats
 from dagkit.conf.grammar.names import snake
+from dagkit.engine.operator_output import present
 from dagkit.engine.reports.run_events import Failed, Measured, Reshaped, Resumed, RunEvent
 
 Write = Callable[[str], None]
@@ -71,7 +72,10 @@ class _Handler(logging.Handler):
         self._lines = lines
 
     def emit(self, record: logging.LogRecord) -> None:
+        slot = present()
         fields: dict[str, Any] = {"message": record.getMessage()}
+        if slot is not None:
+            fields = {**slot.scope(), **fields}
         if record.exc_text:
             fields["exception"] = record.exc_text
         elif record.exc_info:
@@ -83,6 +87,9 @@ class _Beside(_Handler):
     """Writes lines, and passes a record to Python's handler of last resort where that would be the only one."""
 
     def emit(self, record: logging.LogRecord) -> None:
+        slot = present()
+        if slot is not None and slot.is_muted:
+            return
         super().emit(record)
         last = logging.lastResort
         if last is not None and record.levelno >= last.level and not self._others(record.name):

@@ -16,12 +16,11 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from weakref import WeakSet
 
+from dagkit.engine.operator_output import LOG, LONGEST_BYTES
 from dagkit.engine.reports.run_events import Measured, Observer, RunEvent
 from dagkit.observers.lines import Lines
 from dagkit.urls import is_url
 
-LOG = "logs/driver.log"
-LONGEST_BYTES = 10_000_000
 BACKUPS = 3
 
 _logger = logging.getLogger(__name__)

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
+from dagkit.api.operators import DROPPED, REJECTED
 from dagkit.engine.reports.run_events import SlotAtWork
 from dagkit.engine.reports.snapshot import OperatorFigures, RunSnapshot
 from dagkit.engine.reports.status_file import SeenRun
@@ -12,6 +13,8 @@ from dagkit.observers.amounts import counted, in_bytes, in_time, in_units
 
 _HEADER = ("operator", "partitions", "received/s", "sent/s", "read/s", "received", "sent", "pending", "busy")
 _MOST_NAMED = 3
+_UNSENT = {REJECTED: "rejected", DROPPED: "dropped"}
+"""What became of records that were not sent, by the output or metric that counts them."""
 
 
 def picture(seen: SeenRun) -> str:
@@ -105,11 +108,13 @@ def _departure(seen: SeenRun) -> Iterator[str]:
 
 
 def counted_things(now: RunSnapshot) -> Iterator[str]:
-    """A line for each metric that counts what an operator left out or read again."""
-    for done, totals in (("left out", now.left_out), ("read again as a whole", now.read_again)):
-        for name, counts in totals.items():
-            for metric, count in counts.items():
-                yield f"{printable(name)}: {count:,} {done} ({metric})"
+    """A line for each operator that rejected, dropped, left out or read again something, with the counts."""
+    for name, counts in now.left_out.items():
+        unsent = (f"{count:,} {_UNSENT.get(metric, f'left out ({metric})')}" for metric, count in counts.items())
+        yield f"{printable(name)}: {', '.join(unsent)}"
+    for name, counts in now.read_again.items():
+        again = (f"{count:,} read again as a whole ({metric})" for metric, count in counts.items())
+        yield f"{printable(name)}: {', '.join(again)}"
 
 
 def visibility(visible: datetime, now: datetime) -> str:

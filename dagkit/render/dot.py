@@ -209,6 +209,7 @@ def size_across(words: Words) -> tuple[float, float]:
 
 def _fields(words: Words) -> Sequence[str]:
     """The fields of a record, from top to bottom: what it is, its ports side by side, its lanes."""
+    # No field is empty: Graphviz crashes on the justification (\l) of an empty text.
     first = len(words.head)
     ports = []
     for row, (inlet, outlet) in enumerate(words.rows, start=first):

@@ -12,11 +12,6 @@ from dagkit.render.picture import Box, Group, GroupKind, Head, Picture, Port, Ro
 
 MOST_RAILS = 16
 
-_ASCII = str.maketrans(
-    {**dict.fromkeys("╭╰╔╚├╠", "+"), **dict.fromkeys("│║", "|"), "─": "-", "═": "="}
-    | {"┊": ":", "┄": ".", "●": "*", "\N{MULTIPLICATION SIGN}": "x", "→": "->", "↵": " ", "…": "..."}
-)
-
 
 @dataclass(frozen=True, slots=True)
 class _Row:
@@ -40,8 +35,8 @@ class _Rail:
     column: int = 0
 
 
-def text(picture: Picture, *, ascii_only: bool = False) -> str:
-    """The picture as text; `ascii_only` is for terminals without other characters."""
+def text(picture: Picture) -> str:
+    """The picture as text."""
     boxes = reading_order(picture)
     rows = list(_rows(picture, boxes))
     rails, numbers = _laid(_rails(picture, rows))
@@ -50,8 +45,7 @@ def text(picture: Picture, *, ascii_only: bool = False) -> str:
     says = f"{plain(picture.title)}: " if picture.title else ""
     lines = [f"{says}{picture.view}, {picture.summary}", ""]
     lines += [f"{rail}{row.says}".rstrip() for rail, row in zip(margin, rows, strict=True)]
-    drawn = "\n".join(lines) + "\n"
-    return drawn.translate(_ASCII).encode("ascii", "replace").decode() if ascii_only else drawn
+    return "\n".join(lines) + "\n"
 
 
 # -- lines of text -----------------------------------------------------------------------------------------------------

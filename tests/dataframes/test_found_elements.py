@@ -1,5 +1,7 @@
 """What a stream has found: recorded before Spark learns of it, and the same however often it is asked for."""
 
+import os
+import time
 from collections.abc import Sized
 from contextlib import ExitStack
 
@@ -11,6 +13,7 @@ from dagkit.dataframes import found_elements
 from dagkit.dataframes.found_stream import FoundStream
 from dagkit.dataframes.source_options import OptionsInvalid, batch_options, stream_options
 from dagkit_operators import FileSplitterInput
+from tests.old_files import aged
 
 LINES = StructType().add("value", "string")
 
@@ -21,7 +24,8 @@ def folder(tmp_path):
     home = tmp_path / "in"
     home.mkdir()
     for number in range(5):
-        (home / f"{number}.txt").write_text(f"line {number:4}\n")
+        (path := home / f"{number}.txt").write_text(f"line {number:4}\n")
+        aged(path)
     return home
 
 
@@ -60,7 +64,8 @@ def test_each_line_is_read_once_and_new_files_later(finding, folder):
     assert upto(stream, 0) == 5
     assert rows(stream, 0, 5) == [f"line {number:4}" for number in range(5)]
     stream.commit({"elements": 5})
-    (folder / "more.txt").write_text("more\nand more\n")
+    (path := folder / "more.txt").write_text("more\nand more\n")
+    aged(path)
     end = 5
     while end == 5:  # the scan interval is a millisecond
         end = upto(stream, 5)
@@ -125,6 +130,15 @@ def test_a_query_of_what_is_available_waits_for_a_scan_that_takes_long(finding, 
     assert upto(stream, 0) == 5
 
 
+@pytest.mark.slow
+def test_a_query_of_what_is_available_waits_for_a_file_that_was_just_written(finding, folder):
+    stream = finding(**{"input.scanner.scan_interval_millis": "5000"})
+    then = time.time() - 1  # a file is read when it has been unchanged for two seconds
+    os.utime(folder / "4.txt", (then, then))
+    stream.prepareForTriggerAvailableNow()
+    assert upto(stream, 0) == 5
+
+
 class Noting(FileSplitterInput):
     def committed(self, window_id: int) -> None:
         COMMITTED.append(window_id)
@@ -139,7 +153,8 @@ def test_what_spark_has_not_read_is_not_committed(finding, folder):
     assert upto(stream, 0) == 5
     stream.commit({"elements": 3})
     assert COMMITTED == []
-    (folder / "more.txt").write_text("more\n")
+    (path := folder / "more.txt").write_text("more\n")
+    aged(path)
     while upto(stream, 5) == 5:  # the scan interval is a millisecond
         pass
     stream.commit({"elements": 5})
@@ -161,7 +176,8 @@ def test_memory_does_not_grow_with_the_number_of_micro_batches(finding, folder):
 
 
 def test_options_become_properties_of_the_operators(finding, folder):
-    (folder / "data.csv").write_text("a;b\n1;x\n2;y\n")
+    (path := folder / "data.csv").write_text("a;b\n1;x\n2;y\n")
+    aged(path)
     options = {"path": str(folder / "data.csv"), "reader": "CsvReader", "reader.reader_context.separator": ";"}
     stream = finding(StructType().add("b", "string").add("a", "long"), **options)
     (partition,) = stream.partitions({"elements": 0}, {"elements": upto(stream, 0)})

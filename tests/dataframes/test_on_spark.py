@@ -25,6 +25,7 @@ from dagkit_operators import (
 )
 from tests.backends.cast import chained
 from tests.backends.places import crashes
+from tests.old_files import aged
 
 pytestmark = pytest.mark.spark
 
@@ -38,7 +39,8 @@ class Query:
         (home / "in").mkdir()
 
     def write(self, name: str, *lines: str) -> None:
-        (self.home / "in" / name).write_text("".join(f"{line}\n" for line in lines))
+        (path := self.home / "in" / name).write_text("".join(f"{line}\n" for line in lines))
+        aged(path)
 
     def run(self, **options: str) -> list[int]:
         """Read what is available; return the rows of each micro-batch."""

@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +19,7 @@ from dagkit.api.attributes import Attribute, DagContext
 from dagkit.engine.program.program import Program
 from dagkit.engine.work import summary
 from tests.docs.fences import ROOT, Fence
+from tests.old_files import aged
 
 _VARIABLE = re.compile(r"[A-Z_]+=")
 SERVICES = {
@@ -92,12 +94,20 @@ class Room:
         variables = dict(word.split("=", 1) for word in itertools.takewhile(_VARIABLE.match, words))
         program, *arguments = words[len(variables) :]
         assert program == "dagkit", f"a console fence shows commands of dagkit, unlike {line!r}"
+        self._wait_as_a_reader()
         answer = CliRunner(env=variables).invoke(main, arguments, catch_exceptions=False)
         assert answer.exit_code == wanted, f"{line} ends with {answer.exit_code}:\n{answer.output}"
         if not kept_in:
             return answer.output
         (self.directory / kept_in).write_text(answer.stdout, encoding="utf-8")
         return answer.stderr
+
+    def _wait_as_a_reader(self) -> None:
+        """Age the files of earlier steps: a reader takes more time between two steps than a launch waits for a file."""
+        for path in self.directory.rglob("[!.]*"):
+            is_hidden = any(part.startswith(".") for part in path.relative_to(self.directory).parts)
+            if not is_hidden and path.is_file() and time.time() - path.stat().st_mtime < 2:
+                aged(path)
 
 
 @contextlib.contextmanager

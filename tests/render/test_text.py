@@ -4,8 +4,6 @@ import re
 import sys
 from textwrap import dedent
 
-import pytest
-
 from dagkit.render import logical, physical, text
 from tests.render import samples
 
@@ -111,12 +109,6 @@ def test_without_room_for_rails_streams_are_reported_by_number(monkeypatch):
     monkeypatch.setattr(sys.modules["dagkit.render.text"], "MOST_RAILS", 1)
     numbered = [line.strip() for line in listing(samples.word_count()).splitlines() if "[1]" in line]
     assert numbered == ["messages → lines (Line)  [1]", "lines  [1]", "input  [1]"]
-
-
-@pytest.mark.parametrize("sample", [samples.line_filter, samples.word_count, samples.hostile])
-def test_plain_terminals_get_plain_characters(sample):
-    shown = listing(sample(), ascii_only=True)
-    assert (shown.isascii(), "+->" in shown) == (True, True)
 
 
 def test_names_cannot_break_the_lines():

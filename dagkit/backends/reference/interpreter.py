@@ -32,10 +32,12 @@ from dagkit.engine.entrances import code_of, noting_item, operator_of
 from dagkit.engine.failures import WindowAbandoned, failure_of, shown_record, spot_of
 from dagkit.engine.files.publish import put_in_place
 from dagkit.engine.files.staging import Part, Staging
+from dagkit.engine.operator_output import captured
 from dagkit.engine.program.lower import keying_of, numbered, program_of
 from dagkit.engine.program.program import Keying, Program
 from dagkit.engine.work.elements import Elements, elements_of
 from dagkit.engine.worker.instances import saved
+from dagkit.engine.worker.logged import output_of
 from dagkit.engine.worker.outbox import Sent
 from dagkit.engine.worker.protocol import Answer, Cores, Figures, Report, Sample, WindowTask
 from dagkit.engine.worker.sliding import Panes, slider_name
@@ -165,7 +167,9 @@ class _Window:
         partition.began = datetime.now(UTC)
         began, cpu_nanos = time.monotonic(), time.thread_time_ns()
         try:
-            self._run(self.fused.graph.by_name[name], index, partition)
+            names = {id(partition.operator): name}
+            with captured(output_of(self.task, self.program, names, takes_records=False)):
+                self._run(self.fused.graph.by_name[name], index, partition)
         except WindowAbandoned:
             partition.abandon(self.task.window_id)
             raise

@@ -54,6 +54,7 @@ def _document(window: WindowRows, operator: str | None) -> dict[str, Any]:
                 "passed_on": counted.passed_on,
                 "rejected": counted.rejected,
                 "dropped": counted.dropped,
+                "left_out": dict(counted.left_out),
                 "adds_up": counted.adds_up,
             }
             for name, counted in _chosen(window, operator)

@@ -1,9 +1,9 @@
 """`dagkit logs`: the log of an application's drivers."""
 
-import json
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -11,16 +11,16 @@ import rich_click as click
 
 from dagkit.cli.application.located import app_or_path_or_only, located
 from dagkit.cli.application.options import Asked, configured, spoken
+from dagkit.cli.operating.log_text import DETAILS, as_text, fields_of
 from dagkit.cli.operating.run_views import seen_at
 from dagkit.cli.terminal.output import Output
 from dagkit.cli.terminal.whole_number import WholeNumber
+from dagkit.engine.operator_output import LOG
 from dagkit.errors import ApplicationNotFound, printable
-from dagkit.observers.run_log import BACKUPS, LOG
+from dagkit.observers.run_log import BACKUPS
 from dagkit.urls import is_url
 
 _PAUSE_SECONDS = 0.2
-_SHOWN_FIRST = ("ts", "level", "event")
-_ALWAYS = ("ts", "level", "logger", "app", "event", "message")
 
 
 @click.command()
@@ -39,9 +39,10 @@ def logs(
     configuring: Callable[[str], Asked],
     output: Output,
 ) -> None:
-    """Print the log of an application's drivers: run events and log records, also those of earlier launches.
+    """Print the log of an application's drivers, also of earlier launches.
 
-    With --json, each line is the JSON object that the driver wrote. Only a folder on this machine holds a log.
+    It holds run events, log records, and what operators print and log on this machine. With --json, each line is the
+    JSON object that was written. Only a folder on this machine holds a log.
     """
     place = located(target, path, configuring, output).place
     newest = Path(place) / LOG
@@ -49,13 +50,22 @@ def logs(
         raise ApplicationNotFound(
             f"{printable(place)} holds no log", "only launches whose folder is on this machine keep one, in logs/"
         )
-    shown = (lambda line: line) if output.as_json else _as_text
+    shown = partial(_shown, as_json=output.as_json, details=output.verbose)
     with _opened(newest) as file:
-        for line in deque(_all_lines(newest, file), maxlen=lines):
-            output.result(shown(line.rstrip("\n")))
+        for text in deque(filter(None, map(shown, _all_lines(newest, file))), maxlen=lines):
+            output.result(text)
         if follow:
-            for line in _new_lines(file, lambda: seen_at(place).runs):
-                output.result(shown(line.rstrip("\n")))
+            for text in filter(None, map(shown, _new_lines(file, lambda: seen_at(place).runs))):
+                output.result(text)
+
+
+def _shown(line: str, *, as_json: bool, details: bool) -> str | None:
+    """A line as it is printed; None if it is left out."""
+    line = line.rstrip("\n")
+    fields = None if as_json else fields_of(line)
+    if fields is None:
+        return line if as_json else printable(line)
+    return as_text(fields) if details or fields["event"] not in DETAILS else None
 
 
 def _opened(path: Path) -> TextIO:
@@ -89,28 +99,3 @@ def _new_lines(file: Any, is_running: Callable[[], bool]) -> Iterator[str]:
             is_last = not is_running()  # what it wrote before it ended is read once more
             if not is_last:
                 time.sleep(_PAUSE_SECONDS)
-
-
-def _as_text(line: str) -> str:
-    """A line of JSON as text: `2026-11-23T09:10:11.000Z info committed window=3 …`."""
-    fields = _fields(line)
-    if fields is None:
-        return printable(line)
-    rest = [f"{name}={_value(value)}" for name, value in fields.items() if name not in _ALWAYS]
-    message = [fields["message"]] if "message" in fields else []
-    return " ".join([*(fields[name] for name in _SHOWN_FIRST), *message, *rest])
-
-
-def _fields(line: str) -> dict[str, Any] | None:
-    """The fields of a line; None if no driver wrote it, or one that was killed meanwhile."""
-    try:
-        fields = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(fields, dict) or not all(isinstance(fields.get(name), str) for name in _SHOWN_FIRST):
-        return None
-    return fields if isinstance(fields.get("message", ""), str) else None
-
-
-def _value(value: Any) -> str:
-    return value if isinstance(value, str) and " " not in value else json.dumps(value, ensure_ascii=False)

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from dagkit.api.application import StreamingApplication
 from dagkit.api.attributes import BY_SCOPE, Attribute, DagContext, Locality, PortContext, Scope
 from dagkit.api.component import Component
-from dagkit.api.configuration import Config, Entry, Setting
-from dagkit.conf.apply.unmatched import KeyUsage, unmatched
+from dagkit.api.configuration import Config, Setting
+from dagkit.conf.apply.key_usage import KeyUsage
 from dagkit.conf.declared.declaration import Declaration, DeclaredApplication
 from dagkit.conf.grammar.matching import ByName, Rank, Rule, Templates, Tier, in_order
 from dagkit.conf.grammar.names import Fit
@@ -58,12 +58,10 @@ class Settings:
 
     def __init__(self, config: Config, application: StreamingApplication | str) -> None:
         self.config = config
-        self.malformed: list[tuple[Entry, Malformed]] = []
-        self.strangers: list[Entry] = []
-        """The keys that have none of dagkit's prefixes."""
+        self.usage = KeyUsage()
         rules = list(self._rules())
         self.application = application if isinstance(application, str) else _name_of(application, rules)
-        self.usage = KeyUsage(self.application)
+        self.usage.application = self.application
         self.templates = Templates()
         self.home: str | None = None
         """The module of the application, in which class names without a module are looked up first."""
@@ -90,9 +88,9 @@ class Settings:
                 shown = entry.origin.shown or shown_instead(address, entry.key, entry.value)
                 yield Rule(address, entry.value, replace(entry.origin, shown=shown), position)
             elif isinstance(address, Malformed):
-                self.malformed.append((entry, address))
+                self.usage.malformed.append((entry, address))
             else:
-                self.strangers.append(entry)
+                self.usage.strangers.append(entry)
 
     def _file(self, rule: Rule) -> None:
         """Add a rule to the index that its method searches."""
@@ -276,14 +274,8 @@ class Settings:
 
     def unmatched(self, *, allow_unknown: bool = False) -> list[Diagnostic]:
         """A fault for every key that matched nothing, with the most similar name. Call this after all other methods."""
-        return unmatched(
-            self.usage,
-            self.malformed,
-            self.strangers,
-            self.config.asked,
-            self.templates.by_name,
-            allow_unknown=allow_unknown,
-        )
+        self.usage.templates = self.templates.by_name
+        return self.usage.unmatched(self.config.asked, allow_unknown=allow_unknown)
 
 
 def _name_of(application: StreamingApplication, rules: Sequence[Rule]) -> str:

@@ -52,10 +52,10 @@ def declared_application(path: Path) -> DeclaredApplication:
             return DeclaredApplication(declaration=declared_in_json(path.read_bytes(), shown, name))
         except ParseError as error:
             raise ApplicationFaults(name, [error.diagnostic(shown, "file-unreadable")]) from error
-    file = read_file(path)
-    if file.faults:
-        raise ApplicationFaults(name, file.faults)
-    return DeclaredApplication(declaration=declared_in_properties(file.written, name))
+    written, faults = read_file(path)
+    if faults:
+        raise ApplicationFaults(name, faults)
+    return DeclaredApplication(declaration=declared_in_properties(written, name))
 
 
 def declared_in_properties(written: Sequence[WrittenKey], name: str) -> Declaration:

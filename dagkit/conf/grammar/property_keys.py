@@ -201,17 +201,21 @@ def is_variable(name: str) -> bool:
 
 def parse_key(key: str) -> Address | Malformed | None:
     """The address that the key means; None if it has none of the prefixes, and so belongs to another system."""
-    if len(key) > LONGEST_KEY and (is_variable(key) or path_of(key) is not None):
-        return Malformed(f"it is longer than {LONGEST_KEY} characters", "set the whole value instead")
-    if is_variable(key):
-        return _read(_Words.of_variable(key.removeprefix(VARIABLE_PREFIX)))
     path = path_of(key)
-    return None if path is None else parse_path(path)
+    if path is None and not is_variable(key):
+        return None
+    if len(key) > LONGEST_KEY:
+        return Malformed(f"it is longer than {LONGEST_KEY} characters", "set the whole value instead")
+    if path is not None:
+        return parse_path(path)
+    words = key.removeprefix(VARIABLE_PREFIX).split("__")
+    # Keywords are read in lower case, names unchanged.
+    return _Reading([w.lower() if w.lower() in _MARKERS else w for w in words], folded=True).address()
 
 
 def parse_path(path: str) -> Address | Malformed:
     """The address that a key without its prefix means."""
-    return _read(_Words(tuple(_DOT.split(path))))
+    return _Reading(_DOT.split(path), folded=False).address()
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------
@@ -234,6 +238,11 @@ _SCOPES = {
 }
 
 
+_QUANTIFIERS = ("*", "+", "?", "{")
+"""What may follow a dot in a regular expression. No word that follows a name begins so."""
+NO_DOTS = r"names have no dots: write \w* instead of .*, in TOML in single quotes, as in [dt.operator.'Tok\w*']"
+
+
 class _Refused(Exception):
     """Carries a `Malformed` out of the recursion. Never leaves this module."""
 
@@ -241,161 +250,142 @@ class _Refused(Exception):
         self.fault = Malformed(problem, help_)
 
 
-@dataclass(frozen=True, slots=True)
-class _Words:
-    """The words of a path that are not parsed yet."""
+class _Reading:
+    """Reads the words of one path from left to right; `words` are those that are left."""
 
-    words: tuple[str, ...]
-    folded: bool = False
-
-    @classmethod
-    def of_variable(cls, text: str) -> "_Words":
-        """The words of an environment variable: keywords in lower case, names unchanged."""
-        words = text.split("__")
-        return cls(tuple(w.lower() if w.lower() in _MARKERS else w for w in words), folded=True)
+    def __init__(self, words: Sequence[str], *, folded: bool) -> None:
+        self.words = list(words)
+        self.folded = folded
+        """Whether they are of an environment variable."""
 
     @property
     def head(self) -> str:
         return self.words[0] if self.words else ""
 
-    def after(self, count: int) -> "_Words":
-        return _Words(self.words[count:], self.folded)
+    def address(self) -> Address | Malformed:
+        if not all(self.words):
+            return Malformed("it has an empty part between two dots", "remove the dot, or write the missing name")
+        try:
+            return self.element(None)
+        except _Refused as refused:
+            return refused.fault
 
-    def __len__(self) -> int:
-        return len(self.words)
+    # -- elements ----------------------------------------------------------------------------------------------------
 
+    def element(self, application: NamePattern | None) -> Address:
+        self.refuse_dots("application", "operator", "stream", "template", *_PORT_WORDS)
+        head = self.head if len(self.words) > 1 else ""
+        if head == "application" and application is None:
+            return self.element(self.name(head))
+        if head == "operator":
+            return self.of_operator(self.name(head), application)
+        if head == "stream":
+            return self.of_stream(self.name(head), application)
+        if head == "template":
+            return self.of_template(self.name(head), application)
+        if head in _PORT_WORDS:
+            return self.of_port(None, application)
+        if head == "unifier":
+            del self.words[0]
+            return Address(Element.UNIFIER, self.attribute("unifier"), application=application)
+        if self.words in (["class"], ["path"]) and application is not None:
+            return Address(Element.APPLICATION, Keyword(self.head), application=application)
+        return Address(Element.APPLICATION, self.attribute_or_property(), application=application)
 
-_QUANTIFIERS = ("*", "+", "?", "{")
-"""What may follow a dot in a regular expression. No word that follows a name begins so."""
-NO_DOTS = r"names have no dots: write \w* instead of .*, in TOML in single quotes, as in [dt.operator.'Tok\w*']"
+    def of_operator(self, name: NamePattern, application: NamePattern | None) -> Address:
+        self.refuse_dots(*_PORT_WORDS)
+        if self.head in _PORT_WORDS and len(self.words) > 1:
+            return self.of_port(name, application)
+        if len(self.words) == 1 and self.head.lower() in ("classname", "template"):
+            return Address(Element.OPERATOR, Keyword(self.head.lower()), name, application)
+        return Address(Element.OPERATOR, self.attribute_or_property(), name, application)
 
+    def of_port(self, operator: NamePattern | None, application: NamePattern | None) -> Address:
+        kind = PortKind(self.head)
+        port = self.name(kind)
+        if self.head == "unifier" and kind is not PortKind.INPUT:
+            del self.words[0]
+            sets = self.attribute("unifier")
+            return Address(Element.UNIFIER, sets, operator, application, PortKind.OUTPUT, port)
+        return Address(Element.PORT, self.attribute(f"{kind}.{port}"), operator, application, kind, port)
 
-def _refuse_dots(head: str, before_names: Sequence[str]) -> None:
-    """Refuse a quoted name with a dot, which the TOML reader writes in parentheses: `operator(Tok.*)`."""
-    section, _, name = head.partition("(")
-    if section in before_names and "." in name:
-        raise _Refused(f"the name {name.removesuffix(')')!r} has a dot", NO_DOTS)
+    def of_stream(self, name: NamePattern, application: NamePattern | None) -> Address:
+        self.skip_prop()
+        word = ".".join(self.words)
+        known = {known.lower(): known for known in _STREAM_WORDS}.get(word.lower())
+        if known is None:
+            help_ = did_you_mean(word, _STREAM_WORDS) if word else f"end it with one of {', '.join(_STREAM_WORDS)}"
+            raise _Refused(f"a stream has no {word!r}" if word else "it ends after the stream's name", help_)
+        return Address(Element.STREAM, Keyword(known), name, application)
 
+    def of_template(self, name: NamePattern, application: NamePattern | None) -> Address:
+        known = {known.lower(): known for known in _TEMPLATE_WORDS}.get(self.head.lower())
+        if known is not None and len(self.words) == 1:
+            return Address(Element.TEMPLATE, Keyword(known), name, application)
+        if self.head == "attr":
+            help_ = "set the attribute on operator.NAME, or on operator.*"
+            raise _Refused("a template holds properties, not attributes", help_)
+        if self.head == "prop":
+            del self.words[0]
+        return Address(Element.TEMPLATE, self.property_path(), name, application)
 
-def _read(words: _Words) -> Address | Malformed:
-    if not all(words.words):
-        return Malformed("it has an empty part between two dots", "remove the dot, or write the missing name")
-    try:
-        return _element(words, None)
-    except _Refused as refused:
-        return refused.fault
+    # -- names, attributes and properties ----------------------------------------------------------------------------
 
+    def refuse_dots(self, *before_names: str) -> None:
+        """Refuse a quoted name with a dot, which the TOML reader writes in parentheses: `operator(Tok.*)`."""
+        section, _, name = self.head.partition("(")
+        if section in before_names and "." in name:
+            raise _Refused(f"the name {name.removesuffix(')')!r} has a dot", NO_DOTS)
 
-def _element(words: _Words, application: NamePattern | None) -> Address:
-    head = words.head
-    _refuse_dots(head, ("application", "operator", "stream", "template", *_PORT_WORDS))
-    if head == "application" and application is None and len(words) > 1:
-        name, rest = _named(words, "application")
-        return _element(rest, name)
-    if head == "operator" and len(words) > 1:
-        name, rest = _named(words, "operator")
-        return _of_operator(rest, name, application)
-    if head == "stream" and len(words) > 1:
-        name, rest = _named(words, "stream")
-        return _of_stream(rest, name, application)
-    if head == "template" and len(words) > 1:
-        name, rest = _named(words, "template")
-        return _of_template(rest, name, application)
-    if head in _PORT_WORDS and len(words) > 1:
-        return _of_port(words, None, application)
-    if head == "unifier" and len(words) > 1:
-        return Address(Element.UNIFIER, _attribute(words.after(1), "unifier"), application=application)
-    if head in ("class", "path") and len(words) == 1 and application is not None:
-        return Address(Element.APPLICATION, Keyword(head), application=application)
-    return Address(Element.APPLICATION, _attribute_or_bean(words), application=application)
+    def name(self, what: str) -> NamePattern:
+        """The name after the word for an element."""
+        _, text, *self.words = self.words
+        name = NamePattern(folded(text) if self.folded else text, self.folded)
+        if self.head.startswith(_QUANTIFIERS):
+            raise _Refused(f"the dot behind {text!r} divides the key", NO_DOTS)
+        if not self.words:
+            raise _Refused(f"it ends after the name of the {what}", f"add what to set on {name}, as in …{name}.attr.…")
+        return name
 
+    def skip_prop(self) -> None:
+        if self.head == "prop" and len(self.words) > 1:
+            del self.words[0]
 
-def _of_operator(words: _Words, name: NamePattern, application: NamePattern | None) -> Address:
-    _refuse_dots(words.head, tuple(_PORT_WORDS))
-    if words.head in _PORT_WORDS and len(words) > 1:
-        return _of_port(words, name, application)
-    if len(words) == 1 and words.head.lower() in ("classname", "template"):
-        return Address(Element.OPERATOR, Keyword(words.head.lower()), name, application)
-    return Address(Element.OPERATOR, _attribute_or_bean(words), name, application)
+    def attribute_or_property(self) -> AttributeRef | PropertyPath:
+        if self.head == "attr" and len(self.words) > 1:
+            return self.attribute("")
+        self.skip_prop()
+        return self.property_path()
 
+    def attribute(self, bearer: str) -> AttributeRef:
+        if self.head != "attr" or len(self.words) < 2:
+            shown = ".".join(self.words)
+            raise _Refused(
+                f"what follows {bearer} is {shown!r}" if shown else f"it ends after {bearer}",
+                f"write {bearer}.attr.NAME: only attributes can be set there",
+            )
+        *context, name = self.words[1:]
+        if not context:
+            return AttributeRef(name)
+        # Words before the context, such as the package of Apex or of dagkit, do not matter.
+        word = context[-1].rpartition("$")[2]
+        if word not in _SCOPES:
+            raise _Refused(f"there is no context {word!r} with attributes", did_you_mean(word, _SCOPES))
+        return AttributeRef(name, _SCOPES[word])
 
-def _of_port(words: _Words, operator: NamePattern | None, application: NamePattern | None) -> Address:
-    kind = PortKind(words.head)
-    port, rest = _named(words, kind)
-    if rest.head == "unifier" and kind is not PortKind.INPUT:
-        sets = _attribute(rest.after(1), "unifier")
-        return Address(Element.UNIFIER, sets, operator, application, PortKind.OUTPUT, port)
-    return Address(Element.PORT, _attribute(rest, f"{kind}.{port}"), operator, application, kind, port)
-
-
-def _of_stream(words: _Words, name: NamePattern, application: NamePattern | None) -> Address:
-    words = words.after(1) if words.head == "prop" and len(words) > 1 else words
-    word = ".".join(words.words)
-    known = {known.lower(): known for known in _STREAM_WORDS}.get(word.lower())
-    if known is None:
-        help_ = did_you_mean(word, _STREAM_WORDS) if word else f"end it with one of {', '.join(_STREAM_WORDS)}"
-        raise _Refused(f"a stream has no {word!r}" if word else "it ends after the stream's name", help_)
-    return Address(Element.STREAM, Keyword(known), name, application)
-
-
-def _of_template(words: _Words, name: NamePattern, application: NamePattern | None) -> Address:
-    known = {known.lower(): known for known in _TEMPLATE_WORDS}.get(words.head.lower())
-    if known is not None and len(words) == 1:
-        return Address(Element.TEMPLATE, Keyword(known), name, application)
-    if words.head == "attr":
-        raise _Refused(
-            "a template holds properties, not attributes", "set the attribute on operator.NAME, or on operator.*"
-        )
-    return Address(Element.TEMPLATE, _bean(words.after(1) if words.head == "prop" else words), name, application)
-
-
-def _named(words: _Words, what: str) -> tuple[NamePattern, _Words]:
-    name = NamePattern(folded(words.words[1]) if words.folded else words.words[1], words.folded)
-    if words.after(2).head.startswith(_QUANTIFIERS):
-        raise _Refused(f"the dot behind {words.words[1]!r} divides the key", NO_DOTS)
-    if len(words) == 2:
-        raise _Refused(f"it ends after the name of the {what}", f"add what to set on {name}, as in …{name}.attr.…")
-    return name, words.after(2)
-
-
-def _attribute_or_bean(words: _Words) -> AttributeRef | PropertyPath:
-    if words.head == "attr" and len(words) > 1:
-        return _attribute(words, "")
-    return _bean(words.after(1) if words.head == "prop" and len(words) > 1 else words)
-
-
-def _attribute(words: _Words, bearer: str) -> AttributeRef:
-    if words.head != "attr" or len(words) < 2:
-        shown = ".".join(words.words)
-        raise _Refused(
-            f"what follows {bearer} is {shown!r}" if shown else f"it ends after {bearer}",
-            f"write {bearer}.attr.NAME: only attributes can be set there",
-        )
-    *context, name = words.words[1:]
-    return AttributeRef(name, _scope(context) if context else None)
-
-
-def _scope(context: Sequence[str]) -> Scope:
-    """The context in a qualified name. Words before it, such as the package of Apex or of dagkit, do not matter."""
-    word = context[-1].rpartition("$")[2]
-    if word not in _SCOPES:
-        raise _Refused(f"there is no context {word!r} with attributes", did_you_mean(word, _SCOPES))
-    return _SCOPES[word]
-
-
-def _bean(words: _Words) -> PropertyPath:
-    if not words.words:
-        raise _Refused("it ends before the name of a property", "write prop.NAME")
-    steps: list[Step] = []
-    for word in words.words:
-        found = _STEP.fullmatch(word)
-        if found is None:
-            raise _Refused(f"{word!r} is not a property", "write name, name(key) for a map, or name[0] for a list")
-        steps.append(found[1].lower() if words.folded else found[1])
-        parts = _PART.findall(found[2])
-        if any(len(index) > LONGEST_INDEX for _, index in parts):
-            raise _Refused(f"{found[1]!r} has an index of more than {LONGEST_INDEX} digits", "count from 0")
-        steps += [int(index) if index else MapKey(key) for key, index in parts]
-    if len(steps) > MOST_STEPS:
-        raise _Refused(f"it has more than {MOST_STEPS} steps", "set the whole value instead")
-    return PropertyPath(tuple(steps))
+    def property_path(self) -> PropertyPath:
+        if not self.words:
+            raise _Refused("it ends before the name of a property", "write prop.NAME")
+        steps: list[Step] = []
+        for word in self.words:
+            found = _STEP.fullmatch(word)
+            if found is None:
+                raise _Refused(f"{word!r} is not a property", "write name, name(key) for a map, or name[0] for a list")
+            steps.append(found[1].lower() if self.folded else found[1])
+            parts = _PART.findall(found[2])
+            if any(len(index) > LONGEST_INDEX for _, index in parts):
+                raise _Refused(f"{found[1]!r} has an index of more than {LONGEST_INDEX} digits", "count from 0")
+            steps += [int(index) if index else MapKey(key) for key, index in parts]
+        if len(steps) > MOST_STEPS:
+            raise _Refused(f"it has more than {MOST_STEPS} steps", "set the whole value instead")
+        return PropertyPath(tuple(steps))

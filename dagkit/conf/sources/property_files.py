@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import javaproperties
@@ -20,41 +20,30 @@ LARGEST = 1 << 26
 CHECK_THE_PATH = "check the path; relative paths start at the working directory"
 
 
-@dataclass(frozen=True, slots=True)
-class PropertyFile:
-    """The keys of a file, in its order, and the faults in it."""
-
-    shown: str
-    written: tuple[WrittenKey, ...] = ()
-    faults: tuple[Diagnostic, ...] = ()
-
-
-def read_file(path: Path, instead: str = CHECK_THE_PATH, source: Source = Source.FILE) -> PropertyFile:
-    """The keys of a file. If it cannot be read: no keys and one fault, with the help `instead` if it is missing."""
+def read_file(
+    path: Path, instead: str = CHECK_THE_PATH, source: Source = Source.FILE
+) -> tuple[list[WrittenKey], list[Diagnostic]]:
+    """The keys of a file, in its order, and the faults in it. `instead` is the help if the file is missing."""
     shown = shown_path(str(path))
+    try:
+        written, errors = _read(path, instead)
+    except ParseError as error:
+        return [], [error.diagnostic(shown, "file-unreadable")]
+    located = [replace(one, where=Where(shown, one.where.line), source=source) for one in written]
+    return located, [error.diagnostic(shown, "key-malformed") for error in errors]
+
+
+def _read(path: Path, instead: str) -> tuple[list[WrittenKey], list[ParseError]]:
     read = _READERS.get(path.suffix.lower())
     if read is None:
-        return _unreadable(
-            shown, ParseError("its name does not end in .xml, .properties or .toml", "give it the ending of its format")
-        )
+        raise ParseError("its name does not end in .xml, .properties or .toml", "give it the ending of its format")
     try:
-        data = regular_bytes(path, LARGEST)
+        return read(regular_bytes(path, LARGEST))
     except FileNotFoundError:
-        return _unreadable(shown, ParseError("there is no such file", instead))
+        raise ParseError("there is no such file", instead) from None
     except OSError as refused:
-        return _unreadable(
-            shown, ParseError(f"it cannot be opened: {refused.strerror}", "check its kind and its permissions")
-        )
-    try:
-        written, errors = read(data)
-    except ParseError as error:
-        return _unreadable(shown, error)
-    located = (replace(one, where=Where(shown, one.where.line), source=source) for one in written)
-    return PropertyFile(shown, tuple(located), tuple(error.diagnostic(shown, "key-malformed") for error in errors))
-
-
-def _unreadable(shown: str, error: ParseError) -> PropertyFile:
-    return PropertyFile(shown, (), (error.diagnostic(shown, "file-unreadable"),))
+        help_ = "check its kind and its permissions"
+        raise ParseError(f"it cannot be opened: {refused.strerror}", help_) from refused
 
 
 # -- .properties -----------------------------------------------------------------------------------------------------

@@ -81,9 +81,12 @@ def _gathered(sources: Sources) -> tuple[list[_Group], list[Diagnostic]]:
     groups: list[_Group] = []
     faults: list[Diagnostic] = []
     for source, paths in _places(sources):
-        files = [read_file(path, _instead_of(source, path), source) for path in paths]
-        groups.append([written for file in files for written in file.written])
-        faults += [fault for file in files for fault in file.faults]
+        group: list[WrittenKey] = []
+        for path in paths:
+            written, found = read_file(path, _instead_of(source, path), source)
+            group += written
+            faults += found
+        groups.append(group)
     variables = [(name, value) for name, value in sorted(sources.environment.items()) if is_variable(name)]
     groups.append([WrittenKey(*pair, ENVIRONMENT, source=Source.ENVIRONMENT) for pair in variables])
     groups.append([WrittenKey(*pair, COMMAND_LINE, source=Source.COMMAND_LINE) for pair in sources.definitions])

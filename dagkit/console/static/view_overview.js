@@ -7,6 +7,8 @@ import { amount, amounts, bytes, byUnit, count, counted, duration, moment, perce
 import { headsOf, isLive } from "./view_graph.js";
 import { rowsOfWindows } from "./view_windows.js";
 
+const UNSENT = { rejected: "Rejected", records_dropped: "Dropped" };
+
 export const overview = { id: "overview", title: "Overview", open };
 
 async function open(main, run) {
@@ -60,7 +62,7 @@ function summed({ overview: known, status }) {
   const complete = `${counted(totals.files, "file")} completed`;
   const written = ["Written", bytes(totals.written), totals.files ? `${complete}, ${bytes(totals.completed)}` : complete];
   const left = Object.entries(status.left_out ?? {}).flatMap(([name, counts]) =>
-    Object.entries(counts).map(([metric, number]) => ["Left out", count(number), `${metric} of ${name}`]));
+    Object.entries(counts).map(([metric, number]) => [UNSENT[metric] ?? "Left out", count(number), UNSENT[metric] ? `by ${name}` : `${metric} of ${name}`]));
   left.push(...Object.entries(status.read_again ?? {}).flatMap(([name, counts]) =>
     Object.entries(counts).map(([metric, number]) => ["Read again", count(number), `${metric} of ${name}`])));
   if (isLive(status)) {

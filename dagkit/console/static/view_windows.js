@@ -16,6 +16,7 @@ export function rowsOfWindows(rows) {
     ["Read", (row) => amounts(row.read), "number"],
     ["Items handled", (row) => count(row.items), "number"],
     ["Rejected", (row) => (row.rejected ? count(row.rejected) : null), "rare number"],
+    ["Left out", (row) => Object.entries(row.left_out ?? {}).map(([metric, number]) => `${count(number)} (${metric})`).join(", "), "rare"],
     ["Adds up", (row) => (row.adds_up ? "yes" : h("strong", { class: "amiss" }, "no"))],
     ["Files done", (row) => (row.files ? count(row.files) : null), "number"],
     ["Decisions", (row) => (row.decisions ? count(row.decisions) : null), "number"],
@@ -70,6 +71,7 @@ export function itemsTable(rows, before = []) {
     ["Sent", (row) => count(row.sent), "number"],
     ["Rejected", (row) => (row.rejected ? count(row.rejected) : null), "number"],
     ["Dropped", (row) => (row.dropped ? count(row.dropped) : null), "number"],
+    ["Left out", (row) => Object.entries(row.left_out ?? {}).map(([metric, number]) => `${count(number)} (${metric})`).join(", "), "rare"],
     ["Adds up", (row) => (row.adds_up === null ? null : row.adds_up ? "yes" : h("strong", { class: "amiss" }, "no"))],
   ], rows, "No items were counted.");
 }

@@ -4,19 +4,16 @@ The engine counts the items of each port anyway, so an account costs nothing for
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
-from dagkit.api.operators import DelayOperator, Operator, Rows, rows_of
+from dagkit.api.metrics import counting_metrics
+from dagkit.api.operators import DROPPED, REJECTED, DelayOperator, Operator, Rows, rows_of
 from dagkit.api.ports import output_ports
 from dagkit.engine.program.program import Port, Program, Target
 from dagkit.engine.worker.protocol import Report
 from dagkit.errors import RunFailure, Scene
 from dagkit.plan.model import Routing
-
-REJECTED: Final = "rejected"
-"""The output of refused items, by convention. An operator fails rather than drop them."""
 
 
 class _Value(BaseModel):
@@ -30,6 +27,8 @@ class OperatorRows(_Value):
     sent: Mapping[str, int] = {}
     rule: Rows | None = None
     """What must hold; None: any number of items may be sent."""
+    left_out: Mapping[str, int] = {}
+    """What it read and did not send, as its metrics count it, by metric; without zeros."""
 
     @property
     def received(self) -> int:
@@ -46,12 +45,20 @@ class OperatorRows(_Value):
 
     @property
     def dropped(self) -> int | None:
-        """The items that were neither sent nor rejected; below 0 if there were more. None if the rule allows any."""
+        """The items that were neither sent nor rejected; below 0 if there were more.
+
+        If the rule allows any number, those that the operator counts; None if it counts none.
+        """
+        return self.left_out.get(DROPPED) if self._missing is None else self._missing
+
+    @property
+    def _missing(self) -> int | None:
+        """The items that were received, less those that were sent or rejected; None if the rule allows any number."""
         return None if self.rule in (None, Rows.EXPANDED) else self.received - self.passed_on - self.rejected
 
     @property
     def adds_up(self) -> bool:
-        return self.dropped is None or self.dropped == 0 or (self.dropped > 0 and self.rule is Rows.FILTERED)
+        return not self._missing or (self._missing > 0 and self.rule is Rows.FILTERED)
 
 
 class StreamRows(_Value):
@@ -89,14 +96,23 @@ def row_account(program: Program, reports: Iterable[Report]) -> RowAccount:
     """Return the account of a window, without operators and streams that had no items."""
     taken: dict[str, dict[str, int]] = {}
     sent: dict[str, dict[str, int]] = {}
+    left_out: dict[str, dict[str, int]] = {}
     for report in reports:
         for name, figures in report.figures.items():
+            counting = counting_metrics(type(program.operators[name][0]))
+            counts = {each.name: figures.metrics.get(each.name) for each in counting if each.counted == "left out"}
+            _add(left_out.setdefault(name, {}), {metric: count for metric, count in counts.items() if count})
             _add(taken.setdefault(name, {}), figures.taken)
             _add(sent.setdefault(name, {}), figures.sent)
     operators = {
-        name: OperatorRows(taken=taken[name], sent=sent[name], rule=_rule(program.operators[name][0], sent[name]))
+        name: OperatorRows(
+            taken=taken[name],
+            sent=sent[name],
+            rule=_rule(program.operators[name][0], sent[name]),
+            left_out=left_out[name],
+        )
         for name in taken
-        if any(taken[name].values()) or any(sent[name].values())
+        if any(taken[name].values()) or any(sent[name].values()) or left_out[name]
     }
     streams = {
         f"{'.'.join(source)} > {'.'.join(sink)}": StreamRows(sent=entered, taken=arrived, copies=copies)

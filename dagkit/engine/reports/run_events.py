@@ -220,8 +220,8 @@ RunEvent = (
     | Committed
     | Measured
     | Reshaped
-    | Working
     | Waiting
+    | Working
     | Draining
     | Ended
 )

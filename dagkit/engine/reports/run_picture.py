@@ -7,6 +7,7 @@ from math import isfinite
 from typing import Any
 
 from dagkit.api.metrics import Counted, Metric
+from dagkit.api.operators import REJECTED
 from dagkit.api.outage import present_outages
 from dagkit.clock import Clock
 from dagkit.engine.facts import Scaled
@@ -36,7 +37,7 @@ from dagkit.engine.reports.snapshot import (
     StageFigures,
 )
 from dagkit.engine.reports.statistics import AVERAGED, Lately
-from dagkit.errors import DagkitError, printable
+from dagkit.errors import DagkitError
 from dagkit.plan import Plan
 
 _logger = logging.getLogger(__name__)
@@ -184,8 +185,8 @@ class RunPicture:
             positions_per_second=rate,
             eta_seconds=_eta(self._now.pending_positions, rate),
             user_metrics={**self._now.user_metrics, **shown},
-            left_out=self._with(self._now.left_out, "left out", event.metrics),
-            read_again=self._with(self._now.read_again, "read again", event.metrics),
+            left_out=self._with(self._now.left_out, "left out", event),
+            read_again=self._with(self._now.read_again, "read again", event),
         )
 
     def _after(self, window: Measured, now: OperatorFigures) -> OperatorFigures:
@@ -224,19 +225,25 @@ class RunPicture:
         return now.model_copy(update=changed)
 
     def _with(
-        self, before: Mapping[str, Mapping[str, int]], counted: Counted, metrics: Mapping[str, Mapping[str, Any]]
+        self, before: Mapping[str, Mapping[str, int]], counted: Counted, window: Measured
     ) -> Mapping[str, Mapping[str, int]]:
         """The totals with what a window left out or read again. The first window that does it is warned of."""
         totals = {name: dict(counts) for name, counts in before.items()}
-        for name, counting in self.counting.items():
-            values = metrics.get(name, {})
-            for metric in counting:
-                if metric.counted == counted and (count := values.get(metric.name, 0)):
-                    counts = totals.setdefault(name, {})
-                    if metric.name not in counts:
-                        assert metric.warning is not None, "only metrics with warnings are counted"
-                        _logger.warning("%s: %s", name, printable(metric.warning.format_map(values)))
-                    counts[metric.name] = counts.get(metric.name, 0) + count
+        for name in dict.fromkeys([*window.operators, *self.counting]):
+            values = window.metrics.get(name, {})
+            counting = {each.name: each.warning for each in self.counting.get(name, ()) if each.counted == counted}
+            counts = {metric: values.get(metric, 0) for metric in counting}
+            if counted == "left out":
+                partitions = window.operators.get(name, ())
+                ports = (port for stats in partitions for port in stats.output_ports if port.port == REJECTED)
+                counts[REJECTED] = sum(port.tuple_count for port in ports)
+            for what, count in counts.items():
+                if count:
+                    total = totals.setdefault(name, {})
+                    warning = None if what in total else counting.get(what)
+                    if warning is not None:
+                        _warn(name, warning.format_map(values))
+                    total[what] = total.get(what, 0) + count
         return totals
 
     def _scaled(self, fact: Scaled) -> None:
@@ -261,6 +268,15 @@ class RunPicture:
 
     def _set(self, **changed: Any) -> None:
         self._now = self._now.model_copy(update=changed)
+
+
+def _warn(operator: str, text: str) -> None:
+    """Log a warning that may have a line of help. Handlers escape line breaks in arguments, since data names fields."""
+    problem, _, help_ = text.partition("\n  help: ")
+    if help_:
+        _logger.warning("%s: %s\n  help: %s", operator, problem, help_)
+    else:
+        _logger.warning("%s: %s", operator, problem)
 
 
 def _eta(positions: int, rate: float) -> float | None:

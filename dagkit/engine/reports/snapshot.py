@@ -159,9 +159,9 @@ class RunSnapshot(_Part):
     user_metrics: Mapping[str, Mapping[str, float | int | str | None]] = {}
     """The metrics that operators declare, by operator; only those that are numbers or texts."""
     left_out: Mapping[str, Mapping[str, int]] = {}
-    """What operators left out in this launch, as they count it, by operator and metric; without zeros."""
+    """What operators rejected or left out in this launch, by operator, and by metric or output; without zeros."""
     read_again: Mapping[str, Mapping[str, int]] = {}
-    """The same of what they read before and read again as a whole, such as files that have grown."""
+    """What operators read before and read again as a whole, such as files that have grown, by operator and metric."""
     error: RunError | None = None
 
     @property

@@ -12,6 +12,7 @@ from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.redistribute import State
 from dagkit.engine.entrances import operator_of
 from dagkit.engine.failures import OperatorFailed, failure_of
+from dagkit.engine.operator_output import log_in
 from dagkit.engine.parts.in_flight import InFlightWindow
 from dagkit.engine.parts.run_state import RunState
 from dagkit.engine.parts.wants import Action, Await, Commit, Sleep, Start, Stop, Want
@@ -197,6 +198,7 @@ class Loop:
             began=now,
             home=settings.home,
             application_path=settings.application_path,
+            log=log_in(settings.application_path),
         )
         window = InFlightWindow(task, now, is_alone=not run.in_flight)
         run.in_flight.keep_promise(window)

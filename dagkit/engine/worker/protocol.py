@@ -11,6 +11,7 @@ from dagkit.engine.address import Address, SourceKey
 from dagkit.engine.board.board_messages import BoardPlace
 from dagkit.engine.board.handover import Handover, SlotStanding
 from dagkit.engine.files.staging import Part, StagingPlace
+from dagkit.engine.operator_output import LogPlace
 from dagkit.engine.program.program import SeenWatermarks
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.record import WorkRecord
@@ -62,6 +63,8 @@ class WindowTask:
     """The folder that relative paths of operators start from: where the driver was started."""
     application_path: str = ""
     """The application's folder, which contains its ledger."""
+    log: LogPlace | None = None
+    """Where slots append what operators print and log."""
     leaves: Leaving = Leaving.NOTHING
     without: frozenset[SourceKey] = frozenset()
     """The sources whose work the attempt leaves too, because their operator cannot read them and sets them aside."""

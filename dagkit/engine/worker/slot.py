@@ -17,6 +17,7 @@ from dagkit.engine.delivery.entries import serve_outputs
 from dagkit.engine.entrances import code_of, operator_of
 from dagkit.engine.failures import CodecFailed, OperatorFailed, Spot, failure_of, spot_of
 from dagkit.engine.files.staging import Staging
+from dagkit.engine.operator_output import captured
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.elements import elements_of
 from dagkit.engine.work.item import WorkItem
@@ -24,6 +25,7 @@ from dagkit.engine.worker.binding import Binding
 from dagkit.engine.worker.finalizers import ReportedFinalizer
 from dagkit.engine.worker.instances import SavedState, live, saved
 from dagkit.engine.worker.lifecycle import Life
+from dagkit.engine.worker.logged import output_of
 from dagkit.engine.worker.origins import Origins
 from dagkit.engine.worker.outbox import NOTHING_SENT, Arrived, Outbox, Sent
 from dagkit.engine.worker.protocol import Figures, Report, SlotState, WindowTask
@@ -91,6 +93,7 @@ class SlotRun:
         self._began = datetime.now(UTC)
         self._started = time.monotonic()
         self._cpu_nanos = time.thread_time_ns()
+        self._output = output_of(assignment, program, {id(one): name for name, one in self.operators.items()})
         self._taps = [Tapping(tap, slot, self._spot) for tap in assignment.taps]
         self.binding = Binding(
             program,
@@ -113,7 +116,11 @@ class SlotRun:
         The caller passes None to get control back: the answer is `NOTHING_SENT`.
         """
         try:
-            with self._abandoning(), ended_without_progress(self._timeout_millis, self._progress):
+            with (
+                captured(self._output),
+                self._abandoning(),
+                ended_without_progress(self._timeout_millis, self._progress),
+            ):
                 for sent in self._run(self._awaited(arriving)):
                     with self._waiting():  # for the reader of the output
                         yield sent

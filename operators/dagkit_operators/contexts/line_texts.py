@@ -54,6 +54,9 @@ class LineTexts:
 
     def of(self, chunk: Chunk) -> Iterator[Batch[Record[str]] | Rejected]:
         """The lines of a chunk. Raise TextUndecodable if the file begins with the mark of another encoding."""
+        mark = self._encoding.mark
+        if chunk.base == 0 and self._skips_mark and chunk.data[: len(mark) + 1].tobytes() == mark:
+            return  # the file has nothing else, so it has no line
         if chunk.base == 0 and self._encoding.name == UTF_8:
             self._check_mark(chunk.data[:4].tobytes())
         if not self._keeps and not self._encoding.is_text(chunk.data.tobytes()):

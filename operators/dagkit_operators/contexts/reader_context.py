@@ -62,6 +62,16 @@ class Broken(NamedTuple):
     """What the reader raises if its output `rejected` is not connected."""
 
 
+class Dropped(NamedTuple):
+    """Records that were read, and that are not to be sent."""
+
+    records: int
+
+
+Unsent = Rejected | Broken | Ignored | Dropped
+"""What a context yields beside records."""
+
+
 class ReaderContext(_Of[T], BaseModel, ABC):
     """Reads the records of a block. The type parameter is the type of a record."""
 
@@ -81,21 +91,19 @@ class ReaderContext(_Of[T], BaseModel, ABC):
     """Whether `is_cut_off` can recognise a file that ends too soon."""
 
     @abstractmethod
-    def batches(
-        self, stream: Seekable, block: Block, tracker: Tracker
-    ) -> Iterator[Batch[Record[T]] | Rejected | Broken | Ignored]:
+    def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[T]] | Unsent]:
         """Yield the records of the range that the tracker grants, claimed, and what is rejected between them.
 
         A batch is valid until the next one is requested. The last claim, at the end of the block, marks all of it as
         read. The reader of the block decides what happens to a `Rejected`, and raises the failure of a `Broken`
-        unless it can reject these bytes; it counts what was `Ignored`.
+        unless it can reject these bytes; it counts what was `Ignored` or `Dropped`.
         """
 
     def batches_of(
         self,
         content: bytearray,  # noqa: ARG002 - for overrides
         block: Block,  # noqa: ARG002 - as above
-    ) -> Iterator[Batch[Record[T]] | Rejected | Broken | Ignored] | None:
+    ) -> Iterator[Batch[Record[T]] | Unsent] | None:
         """Yield the records of a small file whose whole content is given, as `batches` does; None if it cannot."""
         return None
 

@@ -69,6 +69,8 @@ def inode_of(found: Found) -> Inode | None:
     try:
         with opened_here(found.path) as file:
             status = os.fstat(file.fileno())
+            if not status.st_ino:  # the filesystem does not number its files
+                return UNKNOWN
             if (status.st_size, status.st_mtime_ns // 1_000_000) != (found.length, found.modified_millis):
                 return None
             ends = os.pread(file.fileno(), EDGE, 0) + os.pread(file.fileno(), EDGE, max(0, found.length - EDGE))

@@ -228,11 +228,13 @@ class IncompleteFiles:
 
     def complete(self, new: Iterable[Found], now_millis: int) -> Iterator[Found]:
         """Those of the new files that are complete. The others are pending, and markers are left out."""
+        first, last = now_millis - UNCHANGED_MILLIS, now_millis + UNCHANGED_MILLIS
         for found in new:
             if found.is_directory or not self._waits:
                 yield found
             elif self._waits_by_default:
-                if not self._is_left(found, now_millis):
+                is_old = not first < found.modified_millis < last  # most files are, so no further call is made for them
+                if (is_old and not self._pending) or not self._is_left(found, now_millis):
                     yield found
             elif not any(_is_named_by(template, found.path) for template in self._rules.beside):
                 self._young.pop(found.path, None)

@@ -51,7 +51,7 @@ class DirectoryScanner(CompletenessRules):
     skip_known_content: bool = False
     """Whether a new file is skipped if its content, decompressed, is that of a file that was split before: a copy, a
     renamed file, or one that rotation compressed. Each scan reads the new files for that."""
-    renamed: Literal["read", "skip"] = "read"
+    renamed: Literal["read", "skip"] = "skip"
     """Whether a local file that was read and then renamed is read again or skipped. To skip it, it is recognised by its
     device, inode, length, time of change, and first and last 256 bytes. A file with several hard links is read by each
     of its names."""

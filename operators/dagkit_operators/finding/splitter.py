@@ -108,7 +108,7 @@ class FileSplitterInput(LeavesBadPlaces, AsksForReceipts, AbstractFileSplitter):
     contents = State("")
     """The concatenated digests of the contents that were split, if `scanner.skip_known_content`."""
     inodes = State("")
-    """The concatenated digests of the inodes that were split, if `scanner.renamed` is `skip`."""
+    """The concatenated digests of the inodes that were split, unless `scanner.renamed` is `read`."""
     refused = State[dict[str, str]](dict)
     """The states of the quarantined files, by their paths."""
     unchanged = State[dict[str, int]](dict)

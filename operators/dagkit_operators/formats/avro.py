@@ -21,7 +21,7 @@ from dagkit_operators.filesystem.bad_files import BadFile
 from dagkit_operators.filesystem.snapshot import FileChanged
 from dagkit_operators.formats.records_reader import RecordsReader, V
 from dagkit_operators.formats.selection import names_in, selected
-from dagkit_operators.formats.tabular import NUMBER, ColumnsMismatched, Made, TabularContext
+from dagkit_operators.formats.tabular import NUMBER, ColumnsMismatched, Made, TabularContext, dropped
 from dagkit_operators.payloads import Rejected
 from dagkit_operators.values.record_types import checked_maker_of
 
@@ -159,6 +159,7 @@ class AvroReaderContext(TabularContext):
     def _selected(self, rows: list[Any], block: Block, place: int) -> Iterator[Made]:
         """The records of rows that `where` keeps, with their type; each one that its type refuses as rejected."""
         kept = rows if self.where is None else self._kept(rows)
+        yield from dropped(len(rows) - len(kept))
         names = self.wanted
         made = [{name: row.get(name) for name in names} if names else row for row in kept]
         records = []

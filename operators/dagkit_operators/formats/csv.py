@@ -178,6 +178,8 @@ class CsvContext(LineFormat):
 
         self._check_quotes(part)
         content = part.data.data.tobytes()
+        if content.startswith(_MARK) and not _begins_file(part):
+            content = _MARK + content  # Arrow takes the first one for the mark of a file
         if len(part) > 1 and content.count(b"\r") != content.count(b"\r\n"):
             raise RowRefused("a carriage return ends no row")
         reading = pa_csv.ReadOptions(use_threads=False, block_size=len(content) + 1, column_names=schema.names)
@@ -219,7 +221,7 @@ class CsvContext(LineFormat):
         quotes = marks.quotes_in(part.data)
         if not len(quotes):
             return
-        first = len(_MARK) if part.data[: len(_MARK)].tobytes() == _MARK else 0
+        first = len(_MARK) if part.data[: len(_MARK)].tobytes() == _MARK and _begins_file(part) else 0
         if not marks.are_strict(part.data, quotes, first):
             raise RowRefused("a quote is within a value: double it there, or set quote to '' if no value is quoted")
         if len(quotes) % 2:
@@ -255,6 +257,11 @@ class CsvContext(LineFormat):
         if self._known is None or self._known[0] != key:
             self._known = key, RowStarts()
         return self._known[1]
+
+
+def _begins_file(part: Part) -> bool:
+    """Whether a file begins with these rows, so that they may begin with its byte order mark."""
+    return bool(part.starts()[0] == 0)
 
 
 def _as_utf_8(chunk: Chunk, quoted: Quoted, block: Block) -> Iterator[Part | Rejected]:

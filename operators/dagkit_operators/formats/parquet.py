@@ -16,7 +16,7 @@ from dagkit_operators.contexts.reader_context import Broken, Tracker
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.filesystem.bad_files import BadFile
 from dagkit_operators.formats.selection import arrow_of, is_shown_by_statistics
-from dagkit_operators.formats.tabular import ColumnsMismatched, Made, Places, TabularContext
+from dagkit_operators.formats.tabular import ColumnsMismatched, Made, Places, TabularContext, dropped
 from dagkit_operators.payloads import Rejected
 from dagkit_operators.values.record_types import reason_of
 
@@ -91,7 +91,10 @@ class ParquetContext(TabularContext):
                 if not tracker.try_claim(start):
                     return
                 try:
-                    yield from self._rows(file, number, start, names, block) if number in kept else ()
+                    if number in kept:
+                        yield from self._rows(file, number, start, names, block)
+                    else:
+                        yield from dropped(file.metadata.row_group(number).num_rows)
                 except ParquetBroken as fault:
                     yield fault.broken
         tracker.try_claim(block.end)

@@ -10,7 +10,7 @@ from dagkit import Batch, Block, Column, Listed
 from dagkit.errors import did_you_mean
 from dagkit.schema.columns import TEXT_ERRORS
 from dagkit.urls import shown
-from dagkit_operators.contexts.reader_context import Broken, ReaderContext, records_of
+from dagkit_operators.contexts.reader_context import Dropped, ReaderContext, Unsent, records_of
 from dagkit_operators.filesystem.bad_files import BadFile
 from dagkit_operators.formats.rows import Rows
 from dagkit_operators.formats.selection import check_where, is_arrow, names_in, selected
@@ -28,7 +28,7 @@ from dagkit_operators.values.record_types import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Made = Batch[Record[Any]] | Rejected | Broken | Ignored
+Made = Batch[Record[Any]] | Unsent
 NUMBER = "dagkit row number"
 """The name of the column that numbers the rows while some are dropped."""
 
@@ -192,7 +192,9 @@ class TabularContext(ReaderContext[Any]):
         order: Any = None
         if self.where is not None:
             numbered = batch.append_column(NUMBER, pa.array(np.arange(batch.num_rows)))
+            rows = batch.num_rows
             batch, order = _without_order(selected(self.where, numbered))
+            yield from dropped(rows - batch.num_rows)
         batch, order, refused = self._without_missing(self._shaped(batch), order)
         for reason, index, values in refused:
             yield self._rejected(block, places, index, values, reason)
@@ -266,6 +268,12 @@ class TabularContext(ReaderContext[Any]):
         if missing:
             hint = did_you_mean(missing[0], available)
             raise ColumnsMismatched(path, f"the file has no column {missing[0]!r}; {hint}")
+
+
+def dropped(rows: int) -> Iterator[Dropped]:
+    """Rows for which `where` does not hold, if there are any."""
+    if rows:
+        yield Dropped(rows)
 
 
 def _without_order(batch: "pa.RecordBatch") -> "tuple[pa.RecordBatch, Any]":

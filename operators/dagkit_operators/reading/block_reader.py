@@ -10,12 +10,11 @@ from dagkit import Batch, Block, InputPort, OutputPort, SplittableOperator, auto
 from dagkit.ranges import OffsetRange, SequentialRestrictionTracker
 from dagkit_operators.compression.codec import codec_of, codec_of_content
 from dagkit_operators.compression.opening import is_of_content
-from dagkit_operators.contexts.reader_context import Broken, Tracker
+from dagkit_operators.contexts.reader_context import Tracker, Unsent
 from dagkit_operators.filesystem.snapshot import whole_content
 from dagkit_operators.following import FollowsBacklog
-from dagkit_operators.payloads import VALUE, Record, Rejected
+from dagkit_operators.payloads import VALUE, Record
 from dagkit_operators.reading.reader import Reader
-from dagkit_operators.values.ignored_fields import Ignored
 
 T = TypeVar("T")
 
@@ -72,9 +71,8 @@ class BlockReader(FollowsBacklog, Reader[T], SplittableOperator[Block], Generic[
         made = self.context_for(element.path).batches_of(content, element)
         return None if made is None else self._sent_whole(element, made)
 
-    def _sent_whole(
-        self, element: Block, made: Iterator[Batch[Record[T]] | Rejected | Broken | Ignored]
-    ) -> Iterator[Batch[Record[T]]]:
+    def _sent_whole(self, element: Block, made: Iterator[Batch[Record[T]] | Unsent]) -> Iterator[Batch[Record[T]]]:
+        self.unsent_records()  # those of an element for which no receipt is wanted
         for batch in self.converted(element, made):
             yield self.timed(element.path, batch, batch.column(VALUE))
         self.bytes_read += element.end

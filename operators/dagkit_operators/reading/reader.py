@@ -18,7 +18,15 @@ from dagkit_operators.compression.codec import Codec, Compression, CompressionBr
 from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.compression.opening import FOUND_AGAIN, codec_of_block, content_of, facts_of, is_of_content
 from dagkit_operators.contexts.lines import CHUNK_SIZE
-from dagkit_operators.contexts.reader_context import Broken, ReaderContext, Tracker, records_of, unsplittable
+from dagkit_operators.contexts.reader_context import (
+    Broken,
+    Dropped,
+    ReaderContext,
+    Tracker,
+    Unsent,
+    records_of,
+    unsplittable,
+)
 from dagkit_operators.filesystem.access import Found, Seekable
 from dagkit_operators.filesystem.bad_files import is_bad_file
 from dagkit_operators.filesystem.block_sizes import block_size_of
@@ -45,8 +53,8 @@ class Reader(TimedFiles, IgnoresFields, Generic[T]):
     """
 
     rejected = OutputPort(Rejected)
-    records_dropped = auto_metric(0)
-    """Records of which a conversion made None, and which were dropped."""
+    records_dropped = auto_metric(0, counted="left out")
+    """Records that were read and not sent: a conversion made None of them, or `where` does not hold for them."""
     records_rejected = auto_metric(0)
     """Records that were sent to `rejected`."""
 
@@ -259,9 +267,7 @@ class Reader(TimedFiles, IgnoresFields, Generic[T]):
         with self.setup_stream(block) as stream:
             yield stream if codec is None else content_of(stream, block, codec, self._indexes, self.get_fs_instance())
 
-    def converted(
-        self, block: Block, made: Iterable[Batch[Record[T]] | Rejected | Broken | Ignored]
-    ) -> Iterator[Batch[Record[T]]]:
+    def converted(self, block: Block, made: Iterable[Batch[Record[T]] | Unsent]) -> Iterator[Batch[Record[T]]]:
         """Convert the records that a context made. What the context or the conversion rejects goes to `rejected`."""
         conversion = Conversion(block.path, self.convert_to_record, self.reject, self._drop)
         for one in made:
@@ -273,6 +279,8 @@ class Reader(TimedFiles, IgnoresFields, Generic[T]):
                 self._send_rejected(one.rejected)
             elif isinstance(one, Ignored):
                 self.note_ignored(one)
+            elif isinstance(one, Dropped):
+                self._drop(one.records)
             elif self.converts:
                 column = one.column(VALUE)
                 yield records_of(block, conversion.of(column, self.reader_context.contents(column)))

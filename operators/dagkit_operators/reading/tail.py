@@ -1,21 +1,29 @@
 """Reading files continuously while another program appends to them."""
 
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Generic, Literal, Self
 
-from pydantic import NonNegativeInt, model_validator
+from pydantic import NonNegativeInt, PrivateAttr, model_validator
 
-from dagkit import Batch, Block, OutputPort
+from dagkit import Batch, Block, Context, OutputPort
 from dagkit.ranges import OFFSET_INFINITY, GrowableOffsetRestrictionTracker, OffsetRange, RestrictionTracker
-from dagkit.urls import is_url, parent, shown
+from dagkit.urls import is_url, local_path, parent, shown
 from dagkit_operators.compression.codec import codec_of
 from dagkit_operators.contexts.encodings import encoding_of
 from dagkit_operators.contexts.line_contexts import ReadAheadLineReaderContext
-from dagkit_operators.filesystem.access import Found, NotRegular, Seekable, Stream, looked_up, opened, reading_from
+from dagkit_operators.filesystem.access import (
+    Found,
+    NotRegular,
+    Seekable,
+    Stream,
+    looked_up,
+    opened,
+    reading_from,
+    status_of,
+)
 from dagkit_operators.filesystem.identities import has_identity
 from dagkit_operators.filesystem.listing import files_below
 from dagkit_operators.filesystem.snapshot import FileChanged
@@ -51,7 +59,12 @@ class TailFiles(ReadFiles[T], Generic[T]):
     interval_millis: NonNegativeInt = 1000
     """The time until a file without new lines is read again."""
     ends_after_millis: NonNegativeInt | None = None
-    """The time without a change after which a file is finished; None: never, or a minute for a renamed file."""
+    """The time without a change after which a file is finished.
+
+    None: never, or for a renamed file a minute after it was renamed or written to last.
+    """
+
+    _now: Callable[[], datetime] | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _knows_when_a_line_is_complete(self) -> Self:
@@ -62,6 +75,10 @@ class TailFiles(ReadFiles[T], Generic[T]):
         if self.on_bad_file == "quarantine":
             raise ValueError("on_bad_file is 'quarantine', and the rest of a file that grows has no end; connect lost")
         return self
+
+    def setup(self, context: Context) -> None:
+        super().setup(context)
+        self._now = context.now
 
     def initial_restriction(self, element: FileInfo) -> OffsetRange:  # noqa: ARG002 - unbounded for every file
         return OffsetRange(0, OFFSET_INFINITY)
@@ -155,9 +172,11 @@ class TailFiles(ReadFiles[T], Generic[T]):
             tracker.try_claim(part.stop)
 
     def _is_over(self, element: FileInfo, there: Found) -> bool:
-        limits = [self.ends_after_millis, RENAMED_MILLIS if there.path != element.path else None]
-        known = [limit for limit in limits if limit is not None]
-        return bool(known) and time.time() * 1000 - there.modified_millis >= min(known)
+        now = datetime.now(UTC) if self._now is None else self._now()
+        now_millis = now.timestamp() * 1000
+        if self.ends_after_millis is not None and now_millis - there.modified_millis >= self.ends_after_millis:
+            return True
+        return there.path != element.path and now_millis - _renamed_or_written_millis(there) >= RENAMED_MILLIS
 
     def _lose(self, lost: Lost) -> None:
         if not self.lost.is_connected:
@@ -173,6 +192,12 @@ def length_of(path: str) -> int:
     """The current length of a file; 0 if it is gone."""
     there = looked_up(path)
     return 0 if there is None else there.length
+
+
+def _renamed_or_written_millis(there: Found) -> float:
+    """When a local file was renamed or written to last: its writer may not have written for long before that."""
+    status = status_of(local_path(there.path))
+    return there.modified_millis if status is None else max(status.st_mtime_ns, status.st_ctime_ns) / 1_000_000
 
 
 def _found(element: FileInfo, opens: ExitStack) -> tuple[Found, Stream] | tuple[None, None]:

@@ -32,6 +32,7 @@ def test_items_for_people_and_as_a_document(dagkit, place):
         "passed_on": 1,
         "rejected": 0,
         "dropped": 1,
+        "left_out": {},
         "adds_up": True,
     }
     assert first["streams"]["Numbers.output > Odd.input"] == {"sent": 2, "taken": 2, "copies": 1, "adds_up": True}

@@ -2,10 +2,12 @@
 
 import json
 import logging
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from dagkit.cli.operating.log_text import as_text
 from dagkit.engine.failures import OperatorFailed
 from dagkit.launching import Machine, launch
 from dagkit.observers import run_log
@@ -33,7 +35,7 @@ def test_the_log_has_the_events_of_all_launches(dagkit, folder):
 def test_a_line_is_shown_as_text_and_what_no_driver_wrote_as_it_is(dagkit, folder):
     launched()
     (line,) = dagkit("logs", "app", "-n", "1").out.splitlines()
-    assert (line.split()[1:3], line.split()[3][:7]) == (["info", "ended"], "window=")
+    assert line[24:] == "info    window 4: ended"
     assert events(dagkit("logs", "app", "-f", "-n", "1", "--json").out) == ["ended"], "following ends, too"
     lines = [b'{"ts": 1, "level": "info", "event": "ended"}', b"[]", b'{"event": "en', b"\xff\x1b[2J", b"[" * 9999]
     with (folder / "app" / "logs" / "driver.log").open("ab") as log:
@@ -63,9 +65,8 @@ def test_a_failure_and_the_warnings_before_it_are_kept(dagkit, folder, caplog):
     with pytest.raises(OperatorFailed):
         launched({**TIMES, "dt.operator.times.prop.factor": "-1"}, observers=[warn])
     text = dagkit("logs", "app").out
-    assert " warning logged it is late logger=" not in text
-    assert " warning logged it is late" in text
-    assert " error stopped OperatorFailed: times failed in window 1" in text
+    assert " warning it is late\n" in text
+    assert " error   OperatorFailed: times failed in window 1" in text
 
 
 def test_the_log_is_divided_into_files_and_read_as_one(dagkit, folder, monkeypatch):
@@ -88,3 +89,43 @@ launch(multiplied(), until="once", machine=Machine("reference"), path="app",
     )
     answer = process(python=("warns.py",))
     assert set(answer.err.splitlines()) == {"late"}
+
+
+SENTENCES = {
+    "starting": ({"step": "starting Spark"}, "starting Spark"),
+    "resumed": ({"window": 3, "waiting": 2}, "resuming after window 3; 2 elements pending"),
+    "found": ({"operator": "In", "blocks": 1, "items": 0, "amounts": {"byte": 1500}}, "In: found 1 element, 1.5 kB"),
+    "started": ({"window": 4, "blocks": 1}, "window 4: begins with 1 element"),
+    "failed": (
+        {"window": 4, "operator": "Parse", "message": "ValueError: x", "again": True},
+        "window 4, Parse: ValueError: x; the window runs again",
+    ),
+    "committed": (
+        {"window": 4, "millis": 1250.0, "files": 2, "written": 20, "waiting": 1, "read": {"offset": 7}},
+        "window 4: 7 offsets read, 20 B written, 2 files completed in 1.2 s; 1 element pending",
+    ),
+    "reshaped": (
+        {"window": 4, "operator": "Read", "fact": "scaled", "after": 2, "before": 1, "rule": "much waits"},
+        "window 4, Read: 2 partitions (before: 1): much waits",
+    ),
+    "logged": ({"message": "late", "exception": "Traceback\n  line"}, "late\n  Traceback\n    line"),
+    "printed": ({"window": 4, "operator": "Parse", "message": "a b"}, "window 4, Parse: a b"),
+    "of a later version": ({"window": 4, "some": "more words"}, 'window 4: of a later version some="more words"'),
+    "committed by another version": ({"window": 4}, "window 4: committed by another version"),
+}
+
+
+@pytest.mark.parametrize(("event", "fields", "text"), [(name, *row) for name, row in SENTENCES.items()])
+def test_a_line_is_a_time_a_level_and_a_sentence(event, fields, text):
+    at = datetime(2026, 1, 1, 12, 0, 0, 250_000, UTC)
+    line = as_text({"ts": "2026-01-01T12:00:00.250Z", "level": "info", "event": event, **fields})
+    assert line == f"{at.astimezone():%Y-%m-%d %H:%M:%S}.250 info    {text}"
+
+
+def test_progress_within_windows_is_shown_on_request(dagkit, folder):
+    launched()
+    working = {"window_id": 1, "operator": "Read", "slot": 0, "source": "a", "since": "", "fraction": 0.25}
+    with (folder / "app" / "logs" / "driver.log").open("a") as log:
+        log.write(json.dumps({"ts": "", "level": "info", "event": "working", "work": [working]}) + "\n")
+    assert "at work" not in dagkit("logs", "app").out
+    assert "at work: Read a 25%" in dagkit("logs", "app", "-v").out

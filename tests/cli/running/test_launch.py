@@ -1,5 +1,6 @@
 """What `dagkit launch` prints of work that a window did not finish, and of operators that found no file."""
 
+import json
 import os
 import socket
 from datetime import UTC, datetime, timedelta
@@ -313,7 +314,7 @@ def test_fields_that_no_type_names_are_warned_of_once_and_counted_in_the_summary
     assert warning.startswith(
         "Reader: 2 values were not read, since the type of the records does not name their fields:"
     )
-    assert "city, zip" in warning
+    assert "city, zip\n  help: add the fields" in warning
     assert "2 left out (fields_ignored)" in dagkit("status", "loading.py").out
     assert dagkit("launch", "loading.py", "--once", "--reference", "--json").document["left_out"] == {}
 
@@ -359,3 +360,32 @@ def test_files_that_are_left_to_the_next_launch_are_named_in_the_summary(dagkit,
     assert f"\nwaiting: Splitter: {why} read from " in dagkit("status", "place").out
     again = dagkit("launch", "reading.py", "--once", "--reference", "--path", "place", "--json").document
     assert [reason.startswith(f"Splitter: {why}") for reason in again["waits_for"]] == [True]
+
+
+ACCOUNTING = """
+from dagkit_operators import *
+
+def populate_dag(dag, conf):
+    splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}))
+    context = JsonLinesContext(types={"id": "int64"}, where=value.field("id") > 1)
+    reader = dag.add_operator("Reader", JsonLinesReader(reader_context=context))
+    splitter >> reader >> dag.add_operator("Lines", PartWriter(file_path="out", format=str))
+    refused = dag.add_operator("Refused", PartWriter(file_path="no", format=str))
+    dag.add_stream("refused", reader.rejected, refused.input)
+"""
+
+
+def test_every_row_that_a_reader_read_is_in_the_accounts_of_the_launch_and_of_its_windows(dagkit, write):
+    write("app.py", ACCOUNTING)
+    rows = [{"id": 1, "city": "Rome"}, {"id": 2, "city": "Bari"}, {"id": 3}, {"id": 1}]
+    write("in/a.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows) + "{broken\n")
+    unsent = "1 rejected, 2 dropped, 2 left out (fields_ignored)"
+    launched = dagkit("launch", "app.py", "--once", "--reference", "--path", "place")
+    assert "\nReader: 2 left out (fields_ignored), 2 dropped, 1 rejected\n" in launched.out
+    shown = dagkit("ledger", "show", "place").out
+    account, *_ = [line.strip() for line in shown.splitlines() if line.strip().startswith("Reader: ")]
+    assert account.endswith(f"1 item received, 2 sent, {unsent}")
+    (window, *_) = dagkit("items", "place", "--json").document["windows"]
+    reader = window["operators"]["Reader"]
+    assert (reader["dropped"], reader["rejected"], reader["left_out"]["fields_ignored"]) == (2, 1, 2)
+    assert reader["adds_up"]

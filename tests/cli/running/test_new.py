@@ -25,6 +25,8 @@ def test_a_new_application_can_be_launched_by_the_same_command(dagkit, folder):
     answer = dagkit("new", "words", "--launch", **LONG_WINDOWS)
     assert answer.code == 0
     assert "\nWords: 1 window, 47 B read, 46 B written to 1 file in " in answer.out
+    written_at, sample_at = ((folder / "words" / name).stat().st_mtime for name in ("app.py", "input/lines.txt"))
+    assert sample_at < written_at - 50, "no launch waits for it"
     (written,) = (folder / "words" / "output").iterdir()
     assert written.read_text() == "a first line\na second line, after a blank one\n"
     assert Path.cwd() == folder

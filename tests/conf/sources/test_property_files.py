@@ -42,11 +42,11 @@ def file(tmp_path, monkeypatch):
 
 
 def told(read):
-    return [(w.where.line, w.key, w.value) for w in read.written]
+    return [(w.where.line, w.key, w.value) for w in read[0]]
 
 
 def faults(read):
-    return [(f.code, str(f.where), f.problem) for f in read.faults]
+    return [(f.code, str(f.where), f.problem) for f in read[1]]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_an_encoding_that_no_property_file_has_is_refused_before_it_is_decoded(f
 @pytest.mark.parametrize("around", ["{}", "<configuration>{}</configuration>"])
 def test_xml_may_be_utf_16(file, declared, around):
     text = declared + around.format("<property><name>dt.ä</name><value>1</value></property>")
-    assert [(w.key, w.value) for w in file("a.xml", text.encode("utf-16")).written] == [("dt.ä", "1")]
+    assert [(w.key, w.value) for w in file("a.xml", text.encode("utf-16"))[0]] == [("dt.ä", "1")]
     assert [code for code, _, _ in faults(file("b.xml", text.encode("utf-16")[:-1]))] == ["file-unreadable"]
 
 
@@ -139,7 +139,7 @@ def test_values_of_xml(file, inside, value):
 
 def test_a_property_may_be_final_and_may_be_written_as_attributes(file):
     text = "<configuration><property><name>k</name><value>v</value><final>true</final></property></configuration>"
-    assert [written.final for written in file("conf.xml", text).written] == [True]
+    assert [written.final for written in file("conf.xml", text)[0]] == [True]
     assert told(file("conf.xml", '<configuration><property name="k" value="v"/></configuration>')) == [(1, "k", "v")]
 
 
@@ -268,7 +268,7 @@ UNQUOTED = ["[dt.operator.It.*]", r"[dt.operator.It\w*]", r'[dt.operator."It\w*"
 
 @pytest.mark.parametrize("text", [*UNQUOTED, "[dt.operator.a b]"])
 def test_a_name_that_needs_quotes_is_answered_with_how_to_quote_it(file, text):
-    (fault,) = file("conf.toml", text).faults
+    (fault,) = file("conf.toml", text)[1]
     assert fault.help == r"fix the line; put names with punctuation into single quotes, as in [dt.operator.'Tok\w*']"
     assert told(file("conf.toml", "[dt.operator.'Tok\\w*']\nx = 1")) == [(2, r"dt.operator.Tok\w*.x", 1)]
 
@@ -292,6 +292,6 @@ def test_a_file_of_ten_megabytes_is_read(file, ending):
     }[ending]
     body = "\n".join(map(form, keys))
     read = file(f"big{ending}", f"<configuration>{body}</configuration>" if ending == ".xml" else body)
-    assert not read.faults
-    assert [w.key for w in read.written] == keys
-    assert read.written[-1].where.line == len(keys)
+    assert not read[1]
+    assert [w.key for w in read[0]] == keys
+    assert read[0][-1].where.line == len(keys)

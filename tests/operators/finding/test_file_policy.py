@@ -230,7 +230,7 @@ def test_the_splitter_counts_files_that_are_read_again(folder):
     assert (found.look(), found.alone.metrics["files_read_again"]) == (["a.log", "b.log"], 0)
     write(folder / "c.log", "new\n", at=1500)
     (folder / "a.log").rename(folder / "d.log")
-    assert (found.look(), found.alone.metrics["files_read_again"]) == (["c.log", "d.log"], 0)
+    assert (found.look(), found.alone.metrics["files_read_again"]) == (["c.log"], 0)
     for at in (2000, 3000):
         write(folder / "b.log", f"one\ntwo {at}\n", at=at)
         write(folder / "c.log", f"other {at}\n", at=at)
@@ -259,10 +259,17 @@ def test_a_late_file_with_an_old_time_is_read(found, folder):
     assert [found.look(), found.look()] == [["late.log"], []]
 
 
-@pytest.mark.parametrize(("finder", "again"), [(Restarted, ["b.log"]), (Matching, [])], ids=["splitter", "match"])
-def test_a_renamed_file_is_read_again_by_the_splitter_only(found, again, folder):
+@EACH
+def test_a_renamed_file_is_not_read_again(found, folder):
     (folder / "a.log").rename(folder / "b.log")
-    assert [found.look(), found.look()] == [again, []]
+    assert [found.look(), found.look()] == [[], []]
+
+
+def test_a_renamed_file_is_read_again_where_asked(folder):
+    found = Restarted(folder, renamed="read")
+    assert found.look() == ["a.log"]
+    (folder / "a.log").rename(folder / "b.log")
+    assert [found.look(), found.look()] == [["b.log"], []]
 
 
 @BOTH
@@ -400,6 +407,17 @@ def test_a_file_is_read_when_its_last_change_is_long_enough_ago(finder, folder, 
     assert caplog.messages[:1] == [
         f"pending files: 1; {folder}/a.log was changed within the last 7000 ms (minimum_age_millis)"
     ]
+
+
+def test_by_default_a_pending_file_is_logged_only_if_it_is_still_being_written(folder, caplog):
+    found = Running(folder)
+    write(folder / "a.log", "one\n", at=int(found.clock.now().timestamp()))
+    assert (found.look(), caplog.messages) == ([], [])
+    write(folder / "a.log", "one\ntwo\n", at=int(found.clock.now().timestamp()))
+    why = "was changed less than 2 s ago, and may still be written"
+    assert (found.look(), caplog.messages) == ([], [f"pending files: 1; {folder}/a.log {why}"])
+    assert [found.look(), found.look()] == [["a.log"], []]
+    assert len(caplog.messages) == 1
 
 
 @pytest.mark.parametrize(
@@ -722,8 +740,8 @@ def test_a_file_that_vanishes_while_it_is_examined_does_not_end_the_launch(tmp_p
 
 
 @SPLITTERS
-def test_a_renamed_file_is_skipped_where_asked(finder, folder, caplog):
-    found = finder(folder, renamed="skip")
+def test_a_renamed_file_is_skipped_and_another_one_of_its_name_is_read(finder, folder, caplog):
+    found = finder(folder)
     write(folder / "a.log", "one\n", at=1000)
     write(folder / "b.log", "two\n", at=1000)
     assert found.look() == ["a.log", "b.log"]
@@ -740,7 +758,7 @@ def test_a_renamed_file_is_skipped_where_asked(finder, folder, caplog):
 
 
 def test_a_file_that_is_renamed_during_a_scan_is_read_once(folder):
-    found = Running(folder, renamed="skip", blocks_threshold=1)
+    found = Running(folder, blocks_threshold=1)
     write(folder / "b.log", "two\n", at=1000)
     assert found.look() == ["a.log"]
     for name in "ab":  # one was divided, and one was found and waits
@@ -749,7 +767,7 @@ def test_a_file_that_is_renamed_during_a_scan_is_read_once(folder):
 
 
 def test_another_file_that_reuses_the_inode_is_read(folder):
-    found = Restarted(folder, renamed="skip")
+    found = Restarted(folder)
     write(folder / "a.log", "one\n", at=1000)
     inode = (folder / "a.log").stat().st_ino
     assert found.look() == ["a.log"]
@@ -760,7 +778,7 @@ def test_another_file_that_reuses_the_inode_is_read(folder):
 
 
 def test_a_file_with_two_hard_links_is_read_by_each_name(folder):
-    found = Restarted(folder, renamed="skip")
+    found = Restarted(folder)
     write(folder / "a.log", "one\n", at=1000)
     assert found.look() == ["a.log"]
     os.link(folder / "a.log", folder / "b.log")
@@ -771,7 +789,7 @@ def test_a_file_with_two_hard_links_is_read_by_each_name(folder):
 
 
 def test_empty_files_and_directories_are_not_taken_for_renamed(folder):
-    found = Restarted(folder, renamed="skip", directories=True)
+    found = Restarted(folder, directories=True)
     write(folder / "a.log", "", at=1000)
     (folder / "sub").mkdir()
     assert found.look() == ["a.log", "sub"]
@@ -786,7 +804,7 @@ def test_a_renamed_file_is_skipped_wherever_the_driver_is_killed(point, tmp_path
     write(tmp_path / "in" / "a.log", "one\n", at=1000)
 
     def draw(dag: Dag, conf: object) -> None:
-        scanner = {"files": [str(tmp_path / "in")], "renamed": "skip"}
+        scanner = {"files": [str(tmp_path / "in")]}
         splitter = dag.add_operator("splitter", FileSplitterInput(scanner=scanner))
         collected(dag, splitter.files_metadata_output, lambda info: info.file_name)
 

@@ -214,6 +214,15 @@ def test_a_late_file_with_an_old_time_is_read_once(folder):
 
 
 @EACH
+def test_a_renamed_file_is_read_once(folder):
+    folder.write("a.part", "one\n")
+    folder.launch()
+    (folder.place / "a.part").rename(folder.place / "a.log")
+    folder.write("a.part", "second\n")
+    assert [folder.launch(), folder.launch()] == [["one", "second"]] * 2
+
+
+@EACH
 def test_a_copy_of_a_file_is_read_once(folder):
     shutil.copy2(folder.write("a.log", "one\n"), folder.place / "b.log")
     assert [folder.launch(), folder.launch()] == [["one", "one"]] * 2

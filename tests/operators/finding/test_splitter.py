@@ -203,7 +203,7 @@ def test_a_file_that_was_read_may_be_cleared_away_and_does_not_hide_others(tmp_p
     split = Splitting(path, tmp_path / "b")
     split.window()
     path.unlink()
-    write(tmp_path / "b" / "new")
+    write(tmp_path / "b" / "new", "other")
     assert [split.names(), split.names()] == [["new"], []]
     assert "there is no such file or directory; each scan looks for it again" in caplog.text
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pa_parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dagkit import Block
 from dagkit.launching import Machine, launch
@@ -363,6 +363,16 @@ def test_a_byte_order_mark_and_blank_lines_are_skipped(tmp_path):
         assert read(context, mark + b'{"a": 1}\r\n \n\n {"a": 2} \n', tmp_path) == ([{"a": 1}, {"a": 2}], [])
 
 
+@pytest.mark.parametrize("chunk_size", [1, 100])
+def test_a_byte_order_mark_is_skipped_only_where_a_file_begins(chunk_size, tmp_path):
+    """Elsewhere it is a part of a value, wherever reading begins."""
+    context = CsvContext(header=False, columns=("a", "b"))
+    content = '\ufeff1,2\n\ufeff3,4\n\ufeff"5",6\n'.encode()
+    records, rejected = read(context, content, tmp_path, chunk_size=chunk_size)
+    assert records == [{"a": "1", "b": "2"}, {"a": "\ufeff3", "b": "4"}]
+    assert [(start, "within a value" in reason) for start, reason in rejected] == [(14, True)]
+
+
 @pytest.mark.parametrize(
     ("context", "content"),
     [
@@ -695,6 +705,15 @@ def test_values_of_fields_that_the_type_does_not_name_are_counted_by_window_and_
     assert chosen.metrics["fields_ignored"] == 0
 
 
+class Narrow(BaseModel):
+    """A trip whose other fields are left out on purpose."""
+
+    model_config = ConfigDict(extra="ignore")
+    id: int
+    name: str
+    price: float | None
+
+
 @pytest.mark.parametrize(
     ("context", "reader", "content"),
     [
@@ -727,7 +746,22 @@ def test_columns_that_the_type_does_not_name_are_counted_by_the_rows_of_their_fi
         2,
     ]
     assert (alone.metrics["fields_ignored"], alone.metrics["names_ignored"]) == (4, "city, zip")
-    for chosen in ({"columns": ("id", "name", "price")}, {"record_type": None}, {"where": value.field("zip") != "a"}):
+    ways = [{"columns": ("id", "name", "price")}, {"record_type": None}, {"record_type": Narrow}]
+    for chosen in (*ways, {"where": value.field("zip") != "a"}):
         alone = Alone(reader(reader_context=context.model_copy(update=chosen)))
         alone.work(block)
         assert alone.metrics["fields_ignored"] == (2 if "where" in chosen else 0)
+
+
+def test_rows_for_which_the_condition_does_not_hold_are_counted_as_dropped(tmp_path):
+    rows = [{"id": number} for number in range(6)]
+    path, where = tmp_path / "a", value.field("id") > 3
+    pa_parquet.write_table(pa.Table.from_pylist(rows), path, row_group_size=2)  # statistics exclude the first group
+    alone = Alone(ParquetReader(reader_context=ParquetContext(where=where)))
+    alone.work(Block(0, str(path), 0, path.stat().st_size, facts={"length": path.stat().st_size}))
+    assert (len(alone.sent()), alone.metrics["records_dropped"]) == (2, 4)
+    with path.open("wb") as sink:
+        fastavro.writer(sink, {"type": "record", "name": "row", "fields": [{"name": "id", "type": "long"}]}, rows)
+    alone = Alone(AvroReader(reader_context=AvroReaderContext(where=where)))
+    alone.work(Block(0, str(path), 0, path.stat().st_size, facts={"length": path.stat().st_size}))
+    assert (len(alone.sent()), alone.metrics["records_dropped"]) == (2, 4)

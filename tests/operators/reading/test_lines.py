@@ -143,3 +143,11 @@ def test_a_file_of_wider_units_is_not_read_as_utf_8(encoding, tmp_path):
             with pytest.raises(TextUndecodable, match=f"it begins with the byte order mark of {encoding}"):
                 read(reader, block)
         assert read(LineReader(encoding=encoding), block)[0] == "one"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig"])
+@pytest.mark.parametrize("chunk_size", [1, 1 << 20])
+def test_a_file_of_nothing_but_a_byte_order_mark_has_no_line(chunk_size, encoding, tmp_path):
+    reader = LineReader(encoding=encoding, chunk_size=chunk_size)
+    assert read(reader, block_of(tmp_path, "".encode(encoding))) == []
+    assert read(reader, block_of(tmp_path, "\n".encode(encoding))) == [""]

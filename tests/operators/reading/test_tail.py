@@ -4,7 +4,7 @@ import io
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,8 @@ class Log:
     def __init__(self, folder: Path, content: str = "first\n", **properties: object) -> None:
         self.path = written(folder, content, "app.log")
         self.file: FileInfo = found(self.path)
-        self.alone = Alone(TailFiles(**properties))
+        self.clock = FakeClock(datetime.now(UTC))
+        self.alone = Alone(TailFiles(**properties), now=self.clock.now)
         self.left: OffsetRange | None = self.alone.operator.initial_restriction(self.file)
 
     def write(self, content: str, path: Path | None = None) -> None:
@@ -252,8 +253,19 @@ def test_a_file_that_was_renamed_is_read_on_and_then_done_with(tmp_path):
     assert log.read() == ["second"]
     log.write("late\nlast", renamed)
     assert log.read() == ["late"]
-    idle(renamed)
+    log.clock.advance(seconds=61)
     assert (log.read(), log.left) == (["last"], None)
+
+
+def test_a_file_that_was_renamed_long_after_its_last_line_may_still_be_written_to(tmp_path):
+    """Programs that rotate logs rename them, and only then ask the writer to open another one."""
+    log = Log(tmp_path, "first\nsec")
+    idle(log.path)
+    assert log.read() == ["first"]
+    renamed = log.rename()
+    assert log.read() == []
+    log.write("ond\nlast\n", renamed)
+    assert log.read() == ["second", "last"]
 
 
 def test_a_renamed_file_may_still_be_written_to(tmp_path):

@@ -4,8 +4,10 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from json import loads
 
+from dagkit.api.operators import DROPPED
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.journal import stored_at
+from dagkit.engine.checkpoint.row_account import OperatorRows
 from dagkit.engine.checkpoint.stored_checkpoint import CheckpointReader
 from dagkit.errors import printable
 from dagkit.ledger import Chain, ExecuteTransform, LedgerError, Record
@@ -38,8 +40,14 @@ def _lines(chain: Chain, record: Record) -> Iterator[str]:
         yield from _named("read", [str(span) for span in spans])
         yield from _named("wrote", _pieces(chain, record))
         for name, rows in checkpoint.rows.operators.items():
-            rejected = f", {rows.rejected} rejected" if rows.rejected else ""
-            yield f"{printable(name)}: {counted(rows.received, 'item')} received, {rows.passed_on} sent{rejected}"
+            yield f"{printable(name)}: {counted(rows.received, 'item')} received, {rows.passed_on} sent{_unsent(rows)}"
+
+
+def _unsent(rows: OperatorRows) -> str:
+    """What an operator did not send: `, 2 rejected, 1 dropped, 3 left out (fields_ignored)`."""
+    unsent = {"rejected": rows.rejected, "dropped": rows.dropped or 0}
+    unsent |= {f"left out ({metric})": count for metric, count in rows.left_out.items() if metric != DROPPED}
+    return "".join(f", {count} {what}" for what, count in unsent.items() if count)
 
 
 def _pieces(chain: Chain, record: Record) -> list[str]:

@@ -18,7 +18,7 @@ FOLLOWED = "it is followed: what is appended to it is read"
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class FoundFiles:
     """The files of which work is not done, by their paths; all others that were found are read."""
 
     noted: Noted
@@ -33,7 +33,7 @@ class Progress:
 
     @classmethod
     def of(cls, ledger: Ledger, checkpoint: Checkpoint) -> Self:
-        """The progress after the last window, whose checkpoint is given."""
+        """What is not done after the last window, whose checkpoint is given."""
         noted, waiting, followed = Noted.of(ledger), dict[str, Hashes](), Hashes()
         for item in checkpoint.queue:
             if item.has_end or not item.turn:

@@ -60,8 +60,12 @@ _BEARERS = {Scope.APPLICATION: "the application", Scope.OPERATOR: "an operator",
 class KeyUsage:
     """The names that exist, and the keys that matched: filled while settings are looked up, read once at the end."""
 
-    application: str
+    application: str = ""
     application_class: type | None = None
+    malformed: list[tuple[Entry, Malformed]] = field(default_factory=list)
+    strangers: list[Entry] = field(default_factory=list)
+    """The keys that have none of dagkit's prefixes."""
+    templates: Collection[str] = ()
     operators: dict[str, type | None] = field(default_factory=dict)
     """Operators and modules by name, with their classes."""
     streams: list[str] = field(default_factory=list)
@@ -81,6 +85,8 @@ class KeyUsage:
     """The keys of properties whose types are known, and whether the type makes the value a secret."""
     stranded: dict[int, str] = field(default_factory=dict)
     """The unconnected port that a key matched."""
+    suggested: dict[str, str] = field(default_factory=dict)
+    """What is called like a name that does not exist."""
 
     def note_operator(self, operator: str, cls: type | None = None) -> None:
         self.operators[operator] = cls or self.operators.get(operator)
@@ -117,74 +123,21 @@ class KeyUsage:
         """The operators that a key's name fits."""
         return {name: cls for name, cls in self.operators.items() if pattern is None or pattern.fit(name)}
 
+    # -- the keys that matched nothing -------------------------------------------------------------------------------
 
-def _target(rule: Rule) -> str:
-    """What a key sets, without the section that it is in."""
-    sets = rule.address.sets
-    return sets.name if isinstance(sets, AttributeRef) else str(sets)
-
-
-def unmatched(
-    usage: KeyUsage,
-    malformed: Sequence[tuple[Entry, Malformed]],
-    strangers: Sequence[Entry],
-    asked: Collection[str],
-    templates: Collection[str],
-    *,
-    allow_unknown: bool,
-) -> list[Diagnostic]:
-    """A fault for every key that set nothing and that the application did not read, in the order of the sources."""
-    own = {canonical(key) for key in asked}
-    faults: list[Diagnostic] = []
-    faults += [_malformed(entry, fault) for entry, fault in malformed if canonical(entry.key) not in own]
-    faults += [_stranger(e, own) for e in strangers if e.key not in own and not e.key.startswith(FOREIGN)]
-    reader = _Reader(usage, templates)
-    for rule in (*usage.elsewhere, *(rule for rule in usage.rules if rule.position not in usage.used)):
-        if canonical(rule.origin.key or "") not in own:
-            faults += reader.faults_of(rule)
-    severity = Severity.WARNING if allow_unknown else Severity.ERROR
-    return [
-        *(replace(diagnostic, severity=severity) for diagnostic in faults),
-        *(_overridden(*contest) for contest in usage.overridden()),
-    ]
-
-
-def _overridden(rule: Rule, winner: Rule) -> Diagnostic:
-    return Diagnostic(
-        "key-unmatched",
-        f"{rule.origin.key} of the command line decides nothing: {winner.origin.key} is narrower",
-        f"pass -D {winner.origin.key}=…: a narrower key wins, whatever its source",
-        winner.origin.where,
-        Severity.WARNING,
-    )
-
-
-def _malformed(entry: Entry, fault: Malformed) -> Diagnostic:
-    key = entry.key if len(entry.key) <= LONGEST_SHOWN else f"{entry.key[:LONGEST_SHOWN]}…"
-    return Diagnostic("key-malformed", f"{key}: {fault.problem}", fault.help, entry.origin.where)
-
-
-def _stranger(entry: Entry, asked: Collection[str]) -> Diagnostic:
-    """A fault for a key without a prefix, which may lack the prefix, or may be one that the application reads."""
-    otherwise = f"nothing reads it; keys of dagkit begin with one of {', '.join(PREFIXES)}"
-    begins = entry.key.partition(".")[0]
-    meant = next((word for word in (*SECTION_WORDS, "attr") if begins == word), None)
-    if meant and isinstance(parse_path(entry.key), Address):
-        otherwise = f"did you mean '{PREFIXES[0]}{entry.key}'?"
-    near_prefix = get_close_matches(f"{begins}.", PREFIXES, n=1, cutoff=0.6)
-    if near_prefix and "." in entry.key:
-        otherwise = f"did you mean '{near_prefix[0]}{entry.key.partition('.')[2]}'?"
-    help_ = otherwise if meant or near_prefix else did_you_mean(entry.key, asked, otherwise)
-    return Diagnostic("key-unmatched", f"nothing is called {entry.key}", help_, entry.origin.where)
-
-
-class _Reader:
-    """Finds out why each unused key matched nothing."""
-
-    def __init__(self, usage: KeyUsage, templates: Collection[str]) -> None:
-        self.usage = usage
-        self.templates = templates
-        self.suggested: dict[str, str] = {}
+    def unmatched(self, asked: Collection[str], *, allow_unknown: bool) -> list[Diagnostic]:
+        """A fault for every key that set nothing and that the application did not read, in the order of the sources."""
+        own = {canonical(key) for key in asked}
+        faults = [_malformed(entry, fault) for entry, fault in self.malformed if canonical(entry.key) not in own]
+        faults += [_stranger(e, own) for e in self.strangers if e.key not in own and not e.key.startswith(FOREIGN)]
+        for rule in (*self.elsewhere, *(rule for rule in self.rules if rule.position not in self.used)):
+            if canonical(rule.origin.key or "") not in own:
+                faults += self.faults_of(rule)
+        severity = Severity.WARNING if allow_unknown else Severity.ERROR
+        return [
+            *(replace(diagnostic, severity=severity) for diagnostic in faults),
+            *(_overridden(*contest) for contest in self.overridden()),
+        ]
 
     def near(self, name: str, known: Iterable[str], otherwise: str = "") -> str:
         """The most similar known name. Searched once for each name, and no more after `MOST_SUGGESTIONS` searches."""
@@ -199,9 +152,9 @@ class _Reader:
         address = rule.address
         faulty = next((p for p in (address.application, address.name, address.port) if p is not None and p.fault), None)
         section = address.application
-        if section is not None and not section.fit(self.usage.application) and not faulty:
+        if section is not None and not section.fit(self.application) and not faulty:
             if not self._is_for_another(rule, section.text):
-                known = did_you_mean(section.text, [self.usage.application], f"it is called {self.usage.application!r}")
+                known = did_you_mean(section.text, [self.application], f"it is called {self.application!r}")
                 yield self._fault(rule, f"the application is not called {section.text!r}", known)
         elif isinstance(address.sets, AttributeRef) and not scopes_set_by(address.element, address.sets):
             yield self._attribute(rule, address.sets)
@@ -213,7 +166,7 @@ class _Reader:
 
     def _is_for_another(self, rule: Rule, section: str) -> bool:
         """Whether the section, in a shared file, names another application, not a misspelling of this one."""
-        near = get_close_matches(section.casefold(), [self.usage.application.casefold()], n=1, cutoff=0.8)
+        near = get_close_matches(section.casefold(), [self.application.casefold()], n=1, cutoff=0.8)
         return rule.origin.source in SHARED and not near
 
     def _missed(self, rule: Rule) -> Diagnostic:
@@ -239,18 +192,18 @@ class _Reader:
     def _stream(self, rule: Rule) -> Diagnostic:
         assert rule.address.name is not None, "a stream has a name"
         word, name = str(rule.address.sets), rule.address.name
-        if any(name.fit(stream) for stream in self.usage.streams):
+        if any(name.fit(stream) for stream in self.streams):
             help_ = "keys define streams and operators only in an application that is itself a property file"
             return self._fault(rule, f"the application itself defines the {word} of stream {name.text!r}", help_)
-        otherwise = "" if self.usage.streams else "the application has no streams"
-        near = self.near(name.text, self.usage.streams, otherwise)
+        otherwise = "" if self.streams else "the application has no streams"
+        near = self.near(name.text, self.streams, otherwise)
         return self._fault(rule, f"there is no stream {name.text!r}", near)
 
     def _template(self, rule: Rule) -> Diagnostic:
         assert rule.address.name is not None, "a template has a name"
         name = rule.address.name.text
-        if rule.position in self.usage.unknown:
-            return self.usage.unknown[rule.position]
+        if rule.position in self.unknown:
+            return self.unknown[rule.position]
         if isinstance(rule.address.sets, Keyword):
             why_not = refusal(str(rule.raw).strip())
             if why_not is not None:
@@ -263,12 +216,12 @@ class _Reader:
     def _of_application(self, rule: Rule, path: PropertyPath) -> Diagnostic:
         """The fault in a key for the application: a misspelt section, or a property that it does not have."""
         first = path.first
-        fields: Iterable[str] = getattr(self.usage.application_class, "model_fields", ())
+        fields: Iterable[str] = getattr(self.application_class, "model_fields", ())
         near = get_close_matches(first, (*SECTION_WORDS, "attr", "prop"), n=1, cutoff=0.7)
         if near and len(path.steps) > 1:
             return self._fault(rule, f"there is no section {first!r}", f"did you mean {near[0]!r}?")
-        if rule.position in self.usage.unknown and len(path.steps) > 1 and first in fields:
-            return self.usage.unknown[rule.position]
+        if rule.position in self.unknown and len(path.steps) > 1 and first in fields:
+            return self.unknown[rule.position]
         otherwise = "neither dagkit nor the application reads a property of this name"
         return self._fault(
             rule,
@@ -279,16 +232,16 @@ class _Reader:
 
     def _of_operator(self, rule: Rule) -> Diagnostic:
         name = rule.address.name
-        fitting = self.usage.fitting(name)
+        fitting = self.fitting(name)
         if name is not None and not fitting:
-            known = self.near(name.text, self.usage.operators, self._known_operators())
+            known = self.near(name.text, self.operators, self._known_operators())
             return self._fault(rule, f"there is no operator {name.text!r}", known + self._if_shared(rule))
-        if rule.position in self.usage.unknown:
-            return self.usage.unknown[rule.position]
+        if rule.position in self.unknown:
+            return self.unknown[rule.position]
         if isinstance(rule.address.sets, Keyword):
             return self._keyword(rule, rule.address.sets)
-        if rule.position in self.usage.stranded:
-            bearer = self.usage.stranded[rule.position]
+        if rule.position in self.stranded:
+            bearer = self.stranded[rule.position]
             help_ = "connect a stream to the port, or set the attribute on a connected port"
             return self._fault(
                 rule, f"{rule.address.sets} is for {bearer}, which no stream uses", help_, "attribute-stranded"
@@ -305,13 +258,13 @@ class _Reader:
         """The names that the pattern of a template is matched against."""
         assert isinstance(rule.address.sets, Keyword), "a template matches by a word of the grammar"
         if rule.address.sets.word == "matchAppNameRegExp":
-            return f"the application is called {self.usage.application!r}"
+            return f"the application is called {self.application!r}"
         if rule.address.sets.word != "matchClassNameRegExp":
             return self._known_operators()
-        return _listed("classes", dict.fromkeys(c.__qualname__ for c in self.usage.operators.values() if c is not None))
+        return _listed("classes", dict.fromkeys(c.__qualname__ for c in self.operators.values() if c is not None))
 
     def _known_operators(self) -> str:
-        return _listed("operators", self.usage.operators)
+        return _listed("operators", self.operators)
 
     def _if_shared(self, rule: Rule) -> str:
         """How a key can be for another application, if its file is read for each one in its folder."""
@@ -347,6 +300,41 @@ class _Reader:
 
     def _fault(self, rule: Rule, problem: str, help_: str, code: Code = "key-unmatched") -> Diagnostic:
         return Diagnostic(code, f"{rule.origin.key}: {problem}", help_, rule.origin.where)
+
+
+def _target(rule: Rule) -> str:
+    """What a key sets, without the section that it is in."""
+    sets = rule.address.sets
+    return sets.name if isinstance(sets, AttributeRef) else str(sets)
+
+
+def _overridden(rule: Rule, winner: Rule) -> Diagnostic:
+    return Diagnostic(
+        "key-unmatched",
+        f"{rule.origin.key} of the command line decides nothing: {winner.origin.key} is narrower",
+        f"pass -D {winner.origin.key}=…: a narrower key wins, whatever its source",
+        winner.origin.where,
+        Severity.WARNING,
+    )
+
+
+def _malformed(entry: Entry, fault: Malformed) -> Diagnostic:
+    key = entry.key if len(entry.key) <= LONGEST_SHOWN else f"{entry.key[:LONGEST_SHOWN]}…"
+    return Diagnostic("key-malformed", f"{key}: {fault.problem}", fault.help, entry.origin.where)
+
+
+def _stranger(entry: Entry, asked: Collection[str]) -> Diagnostic:
+    """A fault for a key without a prefix, which may lack the prefix, or may be one that the application reads."""
+    otherwise = f"nothing reads it; keys of dagkit begin with one of {', '.join(PREFIXES)}"
+    begins = entry.key.partition(".")[0]
+    meant = next((word for word in (*SECTION_WORDS, "attr") if begins == word), None)
+    if meant and isinstance(parse_path(entry.key), Address):
+        otherwise = f"did you mean '{PREFIXES[0]}{entry.key}'?"
+    near_prefix = get_close_matches(f"{begins}.", PREFIXES, n=1, cutoff=0.6)
+    if near_prefix and "." in entry.key:
+        otherwise = f"did you mean '{near_prefix[0]}{entry.key.partition('.')[2]}'?"
+    help_ = otherwise if meant or near_prefix else did_you_mean(entry.key, asked, otherwise)
+    return Diagnostic("key-unmatched", f"nothing is called {entry.key}", help_, entry.origin.where)
 
 
 def _listed(what: str, names: Iterable[str]) -> str:

@@ -1,0 +1,109 @@
+"""What operators print and log is in the log of the drivers, once, with the window and the operator."""
+
+# ruff: noqa: T201 - printing is what is tested
+
+import json
+import logging
+import socket
+import sys
+from typing import Any
+
+import pytest
+
+from dagkit import InputPort, Operator
+from dagkit.api.secrets import MASK
+from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.operator_output import LogPlace, SlotOutput, captured, muted
+from dagkit.launching import Machine, launch
+from dagkit_operators import Filter, Items
+
+_log = logging.getLogger("author")
+SECRET = "hidden-from-logs"  # noqa: S105 - the test looks for it
+
+
+class Loud(Operator):
+    kind = "tests.loud/1"
+    stateless = True
+    password: str = SECRET
+    input = InputPort(str)
+
+    def process(self, item: str) -> None:
+        print("got", item, self.password)
+        print("no end", file=sys.stderr, end="")
+        _log.warning("%s is %s", item, "odd")
+        _log.info("%s is even", item)
+
+    def end_window(self) -> None:
+        print(": the window ends", file=sys.stderr)
+
+
+def strictly(item: str) -> bool:
+    print(f"looking at {item}")
+    if item == "c":
+        raise RuntimeError(item)
+    return True
+
+
+@pytest.fixture(params=["reference", pytest.param("spark", marks=pytest.mark.slow)])
+def machine(request):
+    return Machine("reference") if request.param == "reference" else Machine(spark=request.getfixturevalue("spark"))
+
+
+def lines_in(folder):
+    """The event, the logger, the window, the operator and the message of each line of an operator."""
+    lines = map(json.loads, (folder / "logs" / "driver.log").read_text().splitlines())
+    return [
+        (line["event"], line["logger"], line["window"], line["operator"], line["message"])
+        for line in lines
+        if line["event"] in ("printed", "logged") and "operator" in line
+    ]
+
+
+def test_lines_that_an_operator_prints_and_logs_are_in_the_log(tmp_path, machine, caplog):
+    def graph(dag: Any, conf: Any) -> None:
+        dag.add_operator("items", Items(items=["a"])) >> dag.add_operator("loud", Loud())
+
+    caplog.set_level(logging.INFO)
+    launch(graph, until="once", machine=machine, path=tmp_path / "app")
+    assert sorted(lines_in(tmp_path / "app")) == [
+        ("logged", "author", 1, "loud", "a is even"),
+        ("logged", "author", 1, "loud", "a is odd"),
+        ("printed", "stderr", 1, "loud", "no end: the window ends"),
+        ("printed", "stdout", 1, "loud", f"got a {MASK}"),
+    ]
+
+
+def test_the_search_for_a_failing_record_prints_nothing_again(tmp_path, machine):
+    def graph(dag: Any, conf: Any) -> None:
+        items = dag.add_operator("items", Items(items=["a", "b", "c", "d"]))
+        items >> dag.add_operator("strict", Filter(strictly))
+
+    with pytest.raises(OperatorFailed, match="RuntimeError: c"):
+        launch(graph, until="once", machine=machine, path=tmp_path / "app")
+    of_strict = [line[-1] for line in lines_in(tmp_path / "app") if line[3] == "strict"]
+    assert of_strict == ["looking at a", "looking at b", "looking at c"]
+
+
+def output(folder, **options):
+    (folder / "log").touch()
+    place = LogPlace(str(folder / "log"), options.pop("host", socket.gethostname()))
+    return SlotOutput(place, "app", 1, {}, str.upper, **options)
+
+
+def test_streams_are_those_of_before_after_a_slot_and_keep_their_text(tmp_path, capsys):
+    before = sys.stdout, sys.stderr
+    with captured(output(tmp_path)):
+        print("shown")
+        with muted():
+            print("again")
+            _log.warning("again")
+    print("after")
+    assert (sys.stdout, sys.stderr) == before
+    assert capsys.readouterr().out == "shown\nafter\n"
+    assert [json.loads(line)["message"] for line in (tmp_path / "log").read_text().splitlines()] == ["SHOWN"]
+
+
+def test_a_slot_on_another_machine_appends_nothing(tmp_path):
+    with captured(output(tmp_path, host="elsewhere")):
+        print("shown")
+    assert (tmp_path / "log").read_text() == ""
