@@ -40,19 +40,22 @@ class RunParts:
         self.publishing = Publishing(run, self.inputs, self.queue, self.outputs)
 
     def __iter__(self) -> Iterator[RunPart]:
-        """Yield the parts in the order in which a step calls them."""
-        yield self.taps  # shows what inputs give to the window, before they give it
-        yield self.inputs
-        yield self.requests  # on work that waits, before it is allocated
-        yield self.search
-        yield self.queue
-        yield self.aside
-        yield self.operators
-        yield self.outputs
-        yield self.accounts
-        yield self.watermarks
-        yield self.changes
-        yield self.publishing  # observers learn what the other parts have done
+        """The parts in the order in which a step calls them."""
+        in_order = (
+            self.taps,  # shows what inputs give to the window, before they give it
+            self.inputs,
+            self.requests,  # on work that waits, before it is allocated
+            self.search,
+            self.queue,
+            self.aside,
+            self.operators,
+            self.outputs,
+            self.accounts,
+            self.watermarks,
+            self.changes,
+            self.publishing,  # observers learn what the other parts have done
+        )
+        return iter(in_order)
 
     def waiting(self, before: Iterable[WorkItem]) -> int:
         """How many items of work and of discoveries wait after a launch with this queue."""
