@@ -2,11 +2,13 @@
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
-from dagkit.api.operators import DelayOperator
+from dagkit.api.operators import REJECTED, DelayOperator
 from dagkit.engine.changes.requests import Refused, Reply, Request, RequestInbox, ShownItem, TapStream
 from dagkit.engine.checkpoint.discoveries import Discovery
+from dagkit.engine.program.program import Program
 from dagkit.engine.worker.protocol import Sample, Tap
 from dagkit.engine.worker.tapped import Tapping
 from dagkit.errors import did_you_mean
@@ -14,6 +16,8 @@ from dagkit.graph import Graph
 from dagkit.ledger import StoreError
 
 _log = logging.getLogger(__name__)
+MOST_REJECTED = 3
+"""How many rejected records of a slot and a window are kept."""
 LASTS = timedelta(minutes=1)
 """After this time an unanswered request is dropped: its command renews it as long as it runs."""
 
@@ -65,6 +69,17 @@ class Taps:
                     for one in found[:most]
                 )
                 self._inbox.reply(Reply(id=request, done=True, window=window_id, items=items))
+
+
+def of_rejected(program: Program) -> tuple[Tap, ...]:
+    """The taps of the outputs for rejected records that lead somewhere."""
+    led = {port for stage in program.stages for port in (*stage.links, *stage.targets)}
+    return tuple(Tap("", operator, port, MOST_REJECTED, 1) for operator, port in sorted(led) if port == REJECTED)
+
+
+def rejected_in(samples: Iterable[Sample], hide: Callable[[str], str]) -> list[Sample]:
+    """The samples of rejected records; `hide` masks secrets."""
+    return [replace(one, item=hide(one.item), place=hide(one.place)) for one in samples if not one.request]
 
 
 def sent_by_inputs(taps: Iterable[Tap], discoveries: Iterable[Discovery]) -> tuple[Sample, ...]:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from dagkit.engine.aside.decided import DecidedWork
 from dagkit.engine.aside.search import Search
+from dagkit.engine.changes.taps import rejected_in
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.next_checkpoint import next_checkpoint, state_after, worked_in
 from dagkit.engine.checkpoint.outcome import InputStatus, RemainingWork, WindowOutcome
@@ -166,7 +167,10 @@ class Committer:
             block=self._run.journal.chain.head.seq,
         )
         queues = queues_of(queue, self._run.summary)
-        self._run.publisher.measured(window, outcome, found=found, queues=queues, ended=ended, committed=now)
+        rejected = rejected_in(outcome.answer.samples, self._run.masking.hide)
+        self._run.publisher.measured(
+            window, outcome, found=found, queues=queues, rejected=rejected, ended=ended, committed=now
+        )
 
     def _is_nothing(self, window: InFlightWindow, answer: Answer) -> bool:
         """Whether a window had no effect: it is not committed, and the next window takes its number."""

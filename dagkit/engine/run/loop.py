@@ -15,7 +15,7 @@ from dagkit.api.stats import Backlog
 from dagkit.engine.address import Address
 from dagkit.engine.changes.reconfiguration import PendingChange, Scaling
 from dagkit.engine.changes.running_plan import RunningPlan
-from dagkit.engine.changes.taps import sent_by_inputs
+from dagkit.engine.changes.taps import of_rejected, sent_by_inputs
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.next_checkpoint import state_by_slot, work_by_slot
 from dagkit.engine.entrances import operator_of
@@ -337,7 +337,9 @@ class Loop:
             self.run_state.journal.promise(upto, promise)
             promised = True
         self.run_state.probe(Point.PLANNED, window_id)
-        task = replace(self._task(window_id, share, sent, last=last), taps=taps)
+        task = replace(
+            self._task(window_id, share, sent, last=last), taps=(*taps, *of_rejected(self.run_state.program))
+        )
         began = self.run_state.clock.now()
         alone = is_alone and not self.run_state.is_unfinished
         window = InFlightWindow(task, upto, given, queued, share, promise, began, alone, promised, asks, samples)

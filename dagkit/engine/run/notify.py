@@ -1,6 +1,7 @@
 """Publish the events of a run to its observers, built from the state of the loop."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from heapq import nlargest
 from math import inf
@@ -31,7 +32,7 @@ from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.work.split import all_in
 from dagkit.engine.work.summary import ProgramSummary
-from dagkit.engine.worker.protocol import Answer, Figures, Report
+from dagkit.engine.worker.protocol import Answer, Figures, Report, Sample
 from dagkit.graph import Graph
 
 MOST_UNDERWAY = 10
@@ -133,10 +134,14 @@ class EventPublisher:
         *,
         found: Mapping[str, Figures],
         queues: Sequence[Queue],
+        rejected: Sequence[Sample],
         ended: datetime,
         committed: datetime,
     ) -> None:
-        """Publish the measurements of a committed window; its work was over at `ended`."""
+        """Publish the measurements of a committed window; its work was over at `ended`.
+
+        `rejected` are samples of rejected records.
+        """
         measured = self._measuring.after(
             outcome.program,
             outcome.window_id,
@@ -148,7 +153,7 @@ class EventPublisher:
             ended=ended,
             committed=committed,
         )
-        self.publish(measured)
+        self.publish(replace(measured, rejected=rejected))
 
 
 def _at_work(one: SlotStanding, now: datetime) -> SlotAtWork:
