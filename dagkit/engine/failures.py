@@ -185,6 +185,16 @@ def shown_record(record: object) -> str:
     return printable(shown if len(shown) <= _MOST_OF_A_RECORD else f"{shown[:_MOST_OF_A_RECORD]}…")
 
 
+def shown_rejected(item: Any) -> tuple[str, str]:
+    """A rejected item as text, shortened, with its reason, and where it was read; what it does not name is left out."""
+    text, reason = getattr(item, "text", None), getattr(item, "reason", None)
+    if not isinstance(text, str) or not isinstance(reason, str):
+        return shown_record(item), ""
+    path, start = getattr(item, "path", None), getattr(item, "start", None)
+    place = f"{path}, byte {start}" if path and start is not None else ""
+    return f"{shown_record(text)}: {printable(reason[:_MOST_OF_A_RECORD])}", printable(place)
+
+
 def _masked(failure: Failure, secrets: Iterable[str]) -> Failure:
     """Return the failure with a mask for each secret. The longest is replaced first: it may contain another."""
     for secret in sorted(secrets, key=len, reverse=True):

@@ -7,9 +7,10 @@ from urllib.parse import quote
 
 import pytest
 
+from dagkit.engine.failures import OperatorFailed
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
-from dagkit_operators import FileInfo, FileSplitterBase, Items, LineReader, PartWriter
+from dagkit_operators import FileInfo, FileSplitterBase, Items, LineReader, Map, PartWriter
 from tests.console.conftest import FILES, LINES, Served, again, run_copying
 from tests.patience import within
 
@@ -203,3 +204,40 @@ def test_the_configuration_has_the_properties_in_effect_with_what_set_them(conso
     assert (file_path["value"], file_path["origin"]) == (out, "dt.operator.Writer.prop.filePath")
     assert values["Writer"]["max_length"] == {"name": "max_length", "value": None, "origin": "default"}
     assert values["Reader"]["MEMORY_MB"]["value"] == 512
+
+
+def test_rejected_records_are_counted_and_the_last_of_each_window_are_shown(tmp_path, serve):
+    lines = "".join("x\n" if number % 5 == 4 else f"{number}\n" for number in range(40))
+    (tmp_path / "a.txt").write_text(lines)
+
+    def parsing(dag, conf):
+        split, read = dag.add_operator("Split", FileSplitterBase()), dag.add_operator("Read", LineReader())
+        found = dag.add_operator("Found", Items[FileInfo](items=[FileInfo(path=str(tmp_path / "a.txt"))]))
+        parse = dag.add_operator("Parse", Map(int))
+        found >> split >> read
+        dag.add_stream("lines", read.messages, parse.input)
+        dag.add_stream("rejected", parse.rejected, dag.add_operator("Bad", Map(str)).input)
+
+    launch(parsing, until="once", machine=Machine("reference"), path=tmp_path / "run")
+    with serve(tmp_path / "run") as url:
+        status = Served(url).answer("overview")["status"]
+    (parse,) = [each for each in status["operators"] if each["name"] == "Parse"]
+    assert status["left_out"]["Parse"]["rejected"] == 8
+    first = parse["rejected_records"][0]
+    assert (first["place"], first["record"]) == (
+        f"{tmp_path}/a.txt, byte 8",
+        "'x': invalid literal for int() with base 10: 'x'",
+    )
+    assert len(parse["rejected_records"]) <= 10
+
+
+def test_the_error_that_ended_a_run_keeps_its_lines_and_its_help(tmp_path, serve):
+    def failing(dag, conf):
+        dag.add_operator("Numbers", Items(items=[0])) >> dag.add_operator("Divide", Map(lambda number: 1 // number))
+
+    with pytest.raises(OperatorFailed):
+        launch(failing, until="once", machine=Machine("reference"), path=tmp_path / "run")
+    with serve(tmp_path / "run") as url:
+        error = Served(url).answer("overview")["status"]["error"]
+    assert "\nTraceback (most recent call last):\n" in error["message"]
+    assert error["help"] == "fix Divide, or the record; the next launch runs the window again"

@@ -29,7 +29,7 @@ from dagkit.engine.aside.watchdog import ended_without_progress
 from dagkit.engine.board.handover import SlotStanding
 from dagkit.engine.delivery.entries import serve_outputs
 from dagkit.engine.entrances import code_of, noting_item, operator_of
-from dagkit.engine.failures import WindowAbandoned, failure_of, shown_record, spot_of
+from dagkit.engine.failures import WindowAbandoned, failure_of, spot_of
 from dagkit.engine.files.publish import put_in_place
 from dagkit.engine.files.staging import Part, Staging
 from dagkit.engine.operator_output import captured
@@ -357,8 +357,7 @@ class _Window:
         for tap in self.task.taps:
             if tap.operator == name:
                 for placed in partition.sent[tap.port][:: tap.every][: tap.most]:
-                    place = spot_of(placed.origin.element, placed.origin.offset).place
-                    yield Sample(tap.request, name, slot, shown_record(placed.item), place)
+                    yield tap.sample(slot, placed.item, spot_of(placed.origin.element, placed.origin.offset).place)
 
     def _figures(self, name: str, partition: OnePartition) -> Figures:
         stage, reading = self.program.stage_of[name], partition.reading

@@ -102,6 +102,7 @@ _SENTENCES: Mapping[str, Callable[[Fields], str]] = {
     "found": _found,
     "started": lambda fields: f"begins with {counted(fields['blocks'], 'element')}",
     "working": _working,
+    "waiting": lambda fields: f"waiting: {'; '.join(fields['reasons'])}",
     "failed": lambda fields: f"{fields['message']}; {'the window runs again' if fields['again'] else 'the run ends'}",
     "committed": _committed,
     "reshaped": _reshaped,

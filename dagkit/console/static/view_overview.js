@@ -25,13 +25,13 @@ async function open(main, run) {
     const first = last < 0;
     last = window;
     const recent = ask("windows", { limit: 10 });
-    if (first) recent.then((page) => windows.replaceChildren(section("Last windows", rowsOfWindows(page.rows))));
+    if (first) recent.then((page) => windows.replaceChildren(section("Last windows", rowsOfWindows(page.rows))), () => {}); // awaited below
     const [series, page] = await turn.take(() => Promise.all([ask("series"), recent]));
     charts.replaceChildren(...drawn(series, run.status));
     windows.replaceChildren(section("Last windows", rowsOfWindows(page.rows)));
   }
   await update();
-  return { update: () => void update() };
+  return { update: () => void update().catch(() => { last = -1; }) }; // the head says that there is no answer
 }
 
 // Renew the table in a section, so that the section keeps the focus.
@@ -97,7 +97,8 @@ export function failures(status) {
   if (!error) return [];
   const where = [error.operator, error.window && `window ${error.window}`, error.code].filter(Boolean).join(" · ");
   return [section("Last error", h("div", { class: "fault" },
-    h("p", {}, error.message),
+    h("pre", {}, error.message),
+    error.help ? h("p", {}, `help: ${error.help}`) : null,
     h("p", { class: "quiet" }, `${moment(error.at)} · ${where} · ${error.again ? "the window ran again" : "the run ended"}`)))];
 }
 

@@ -51,10 +51,22 @@ function workTable(title, rows, nothing) {
   ], rows, nothing);
 }
 
+// What the operators of the last launch rejected, with the last records of each.
+function rejections(status) {
+  const all = (each) => status.left_out[each.name]?.rejected ?? 0;
+  const rejecting = (status?.operators ?? []).filter(all);
+  return rejecting.map((each) => section(`Rejected by ${each.name}: ${count(all(each))}`, table(`Rejected by ${each.name}`, [
+    ["Window", window, "number"],
+    ["Place", (row) => row.place || null, "path"],
+    ["Record", (row) => row.record, "path"],
+  ], each.rejected_records), all(each) > each.rejected_records.length
+    ? h("p", { class: "quiet" }, "Some of the last ones. All of them are where the output “rejected” leads.") : null));
+}
+
 const STATES = [["set aside", "Set aside"], ["suspect", "Suspect"], ["pending", "Waiting"], ["found", "Found, not taken yet"]];
 
 async function openWork(main, run) {
-  main.append(...failures(run.status));
+  main.append(...failures(run.status), ...rejections(run.status));
   const found = await ask("work");
   for (const [state, title] of STATES) {
     const rows = found.rows.filter((row) => row.state === state);

@@ -1,6 +1,7 @@
 """Publishes what each committed window did, from the parts of the run that know it."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import inf
 
 from dagkit.api.stats import WorkProgress
@@ -13,6 +14,7 @@ from dagkit.engine.parts.outputs import Outputs
 from dagkit.engine.parts.pending import PendingWork
 from dagkit.engine.parts.run_part import EndedWindow, RunPart
 from dagkit.engine.parts.run_state import RunState
+from dagkit.engine.parts.taps import rejected_in
 from dagkit.engine.parts.wants import Action, Look
 from dagkit.engine.reports.run_events import Committed, Queue
 from dagkit.engine.reports.statistics import Measuring, aggregators_of
@@ -83,7 +85,8 @@ class Publishing(RunPart):
             ended=ended.at,
             committed=now,
         )
-        run.publisher.publish(measured)
+        rejected = rejected_in(answer.samples, run.masking.hide)
+        run.publisher.publish(replace(measured, rejected=rejected))
         self._report_waiting()
 
 

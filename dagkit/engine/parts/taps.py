@@ -1,11 +1,11 @@
 """Requests to see items that pass on a stream: the next committed window with such items answers each of them."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from dagkit.api.operators import DelayOperator
+from dagkit.api.operators import REJECTED, DelayOperator
 from dagkit.engine.changes.requests import Refused, Reply, Request, RequestInbox, ShownItem, TapStream
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.discoveries import Discovery
@@ -13,6 +13,7 @@ from dagkit.engine.parts.discover import DriverInputs
 from dagkit.engine.parts.in_flight import InFlightWindow
 from dagkit.engine.parts.run_part import EndedWindow, RunPart
 from dagkit.engine.parts.run_state import RunState
+from dagkit.engine.program.program import Program
 from dagkit.engine.worker.protocol import Sample, Tap
 from dagkit.engine.worker.tapped import Tapping
 from dagkit.errors import did_you_mean
@@ -20,6 +21,8 @@ from dagkit.graph import Graph
 from dagkit.ledger import StoreError
 
 _log = logging.getLogger(__name__)
+MOST_REJECTED = 3
+"""How many rejected records of a slot and a window are kept."""
 LASTS = timedelta(minutes=1)
 """After this time an unanswered request is dropped: its command renews it as long as it runs."""
 
@@ -64,8 +67,8 @@ class Taps(RunPart):
 
     def before(self, window: InFlightWindow) -> None:
         taps = self.wanted(self._run.now())
+        window.task = replace(window.task, taps=(*taps, *_of_rejected(self._run.program)))
         if taps:
-            window.task = replace(window.task, taps=taps)
             self._sent[window.window_id] = _sent_by_inputs(taps, self._inputs.discovered(window))
 
     def announce(self, ended: EndedWindow, checkpoint: Checkpoint) -> None:
@@ -83,6 +86,17 @@ class Taps(RunPart):
                     for one in found[:most]
                 )
                 self._inbox.reply(Reply(id=request, done=True, window=ended.window_id, items=items))
+
+
+def _of_rejected(program: Program) -> tuple[Tap, ...]:
+    """The taps of the outputs for rejected records that lead somewhere."""
+    led = {port for stage in program.stages for port in (*stage.links, *stage.targets)}
+    return tuple(Tap("", operator, port, MOST_REJECTED, 1) for operator, port in sorted(led) if port == REJECTED)
+
+
+def rejected_in(samples: Iterable[Sample], hide: Callable[[str], str]) -> list[Sample]:
+    """The samples of rejected records; `hide` masks secrets."""
+    return [replace(one, item=hide(one.item), place=hide(one.place)) for one in samples if not one.request]
 
 
 def _sent_by_inputs(taps: Iterable[Tap], discoveries: Iterable[Discovery]) -> tuple[Sample, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from dagkit.api.stats import BYTE, OperatorStats, WorkProgress
 from dagkit.engine.facts import Fact
-from dagkit.engine.worker.protocol import Stretch
+from dagkit.engine.worker.protocol import Sample, Stretch
 
 _logger = logging.getLogger(__name__)
 
@@ -151,6 +151,8 @@ class Measured:
     queues: Sequence[Queue] = ()
     facts: Sequence[Fact] = ()
     """The decisions since the previous window."""
+    rejected: Sequence[Sample] = ()
+    """Samples of rejected records."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """An observer that keeps the present picture of a run."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
@@ -30,6 +30,7 @@ from dagkit.engine.reports.run_events import (
 from dagkit.engine.reports.snapshot import (
     OperatorFigures,
     PendingInput,
+    RejectedRecord,
     RunError,
     RunningWindow,
     RunSnapshot,
@@ -39,6 +40,9 @@ from dagkit.engine.reports.snapshot import (
 from dagkit.engine.reports.statistics import AVERAGED, Lately
 from dagkit.errors import DagkitError
 from dagkit.plan import Plan
+
+MOST_REJECTED = 10
+"""How many samples of rejected records an operator keeps."""
 
 _logger = logging.getLogger(__name__)
 
@@ -122,6 +126,7 @@ class RunPicture:
             window=known.window if known else None,
             code=explained.code if explained else None,
             message=message,
+            help=explained.help or "" if explained else "",
             again=False,
         )
         self._set(state="failed", step="", in_flight=(), working=(), error=last)
@@ -212,6 +217,7 @@ class RunPicture:
                 "partitions": count,
                 "received": now.received + sum(port.tuple_count for port in inputs),
                 "sent": now.sent + sum(port.tuple_count for port in outputs),
+                "rejected_records": (*now.rejected_records, *_rejected(window, now.name))[-MOST_REJECTED:],
                 "positions": now.positions + sum(stats.positions for stats in partitions),
                 "unit": partitions[-1].unit,
                 "reads": partitions[-1].reads,
@@ -286,6 +292,13 @@ def _eta(positions: int, rate: float) -> float | None:
 def _under_way(now: OperatorFigures, window: Committed) -> OperatorFigures:
     underway = tuple(window.underway.get(now.name, ()))
     return now if underway == now.underway else now.model_copy(update={"underway": underway})
+
+
+def _rejected(window: Measured, operator: str) -> Iterator[RejectedRecord]:
+    """The samples of what an operator rejected in a window."""
+    for sample in window.rejected:
+        if sample.operator == operator:
+            yield RejectedRecord(window=window.window_id, place=sample.place, record=sample.item)
 
 
 def _plain(metrics: Mapping[str, Any]) -> dict[str, float | int | str | None]:

@@ -51,6 +51,16 @@ class PendingInput(_Part):
     positions: int
 
 
+class RejectedRecord(_Part):
+    """A sample of what an operator rejected."""
+
+    window: int
+    place: str
+    """Where it was read, in words; empty if that is unknown."""
+    record: str
+    """The record, shortened, with the reason if it names one."""
+
+
 class OperatorFigures(_Part):
     """The figures of one operator. Rates are averages over the last ten seconds, totals those of this launch."""
 
@@ -61,6 +71,8 @@ class OperatorFigures(_Part):
     """The partitions of the last decision."""
     received: int = 0
     sent: int = 0
+    rejected_records: tuple[RejectedRecord, ...] = ()
+    """What it rejected last, or some of it: at most ten records. `left_out` has the number of all."""
     positions: int = 0
     """How many positions were read, in `unit`."""
     unit: str = BYTE
@@ -111,6 +123,8 @@ class RunError(_Part):
     window: int | None = None
     code: str | None = None
     message: str
+    help: str = ""
+    """What to do about it; empty if that is unknown."""
     again: bool
     """Whether the window ran again."""
 

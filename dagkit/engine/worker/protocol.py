@@ -10,6 +10,7 @@ from dagkit.api.stats import WorkProgress
 from dagkit.engine.address import Address, SourceKey
 from dagkit.engine.board.board_messages import BoardPlace
 from dagkit.engine.board.handover import Handover, SlotStanding
+from dagkit.engine.failures import shown_record, shown_rejected
 from dagkit.engine.files.staging import Part, StagingPlace
 from dagkit.engine.operator_output import LogPlace
 from dagkit.engine.program.program import SeenWatermarks
@@ -89,12 +90,20 @@ class Tap:
     """A request to take samples of what an output sends."""
 
     request: str
+    """Empty for the rejected records that are always kept."""
     operator: str
     port: str
     most: int
     """The highest number of samples of a slot."""
     every: int
     """Take each item whose number, from 0 on, is divisible by this."""
+
+    def sample(self, slot: int, item: Any, place: str) -> "Sample":
+        """The sample of one item, which was read at a place."""
+        if self.request:
+            return Sample(self.request, self.operator, slot, shown_record(item), place)
+        text, own_place = shown_rejected(item)
+        return Sample(self.request, self.operator, slot, text, own_place or place)
 
 
 @dataclass(frozen=True, slots=True)

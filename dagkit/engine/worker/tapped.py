@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from dagkit.engine.failures import Spot, offsets_in, shown_record
+from dagkit.engine.failures import Spot, offsets_in
 from dagkit.engine.program.program import Port
 from dagkit.engine.worker.instances import Receiver
 from dagkit.engine.worker.protocol import Sample, Tap
@@ -35,10 +35,7 @@ class Tapping:
         for item in items:
             position = None if places is None else next(places, None)
             if self._passed % self._tap.every == 0 and not self._is_full:
-                place = self._spot(position).place
-                self.samples.append(
-                    Sample(self._tap.request, self._tap.operator, self._slot, shown_record(item), place)
-                )
+                self.samples.append(self._tap.sample(self._slot, item, self._spot(position).place))
             self._passed += 1
 
     def _take_batch(self, batch: Batch[Any]) -> None:

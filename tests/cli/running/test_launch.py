@@ -12,6 +12,7 @@ from dagkit.cli.running.launch_progress import Progress
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.reports.run_events import Committed, Draining, Measured, Resumed, SlotAtWork, Working
 from dagkit.launching import Launched
+from tests.console.conftest import run_copying
 from tests.patience import LONG_WINDOWS
 
 COUNTING = """
@@ -389,3 +390,11 @@ def test_every_row_that_a_reader_read_is_in_the_accounts_of_the_launch_and_of_it
     reader = window["operators"]["Reader"]
     assert (reader["dropped"], reader["rejected"], reader["left_out"]["fields_ignored"]) == (2, 1, 2)
     assert reader["adds_up"]
+
+
+def test_the_ledger_shows_the_length_of_a_file_with_the_window_that_completes_it(dagkit, folder):
+    place = run_copying(folder)  # windows write, and the last one completes the file
+    (file,) = (folder / "out").iterdir()
+    shown = dagkit("ledger", "show", str(place), "--last", "1").out.splitlines()
+    assert f"  completed: {file}, {file.stat().st_size} B with earlier windows" in shown
+    assert not any(line.startswith("  wrote:") for line in shown)

@@ -9,6 +9,7 @@ from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.journal import stored_at
 from dagkit.engine.checkpoint.row_account import OperatorRows
 from dagkit.engine.checkpoint.stored_checkpoint import CheckpointReader
+from dagkit.engine.files.staging import by_file, in_order
 from dagkit.errors import printable
 from dagkit.ledger import Chain, ExecuteTransform, LedgerError, Record
 from dagkit.ledger.audit.completeness import blocks_of
@@ -39,6 +40,9 @@ def _lines(chain: Chain, record: Record) -> Iterator[str]:
         spans = [*work.consumed, *(span for part in work.inputs or () for span in part.consumed)]
         yield from _named("read", [str(span) for span in spans])
         yield from _named("wrote", _pieces(chain, record))
+        earlier = {file: pieces for file, pieces in by_file(checkpoint.finished).items() if len(in_order(pieces)) > 1}
+        lengths = {file: sum(piece.length for piece in pieces) for file, pieces in earlier.items()}
+        yield from _named("completed", [f"{file}, {length} B with earlier windows" for file, length in lengths.items()])
         for name, rows in checkpoint.rows.operators.items():
             yield f"{printable(name)}: {counted(rows.received, 'item')} received, {rows.passed_on} sent{_unsent(rows)}"
 
@@ -54,7 +58,8 @@ def _pieces(chain: Chain, record: Record) -> list[str]:
     """The pieces of files that a window wrote: `Writer out/0, 24 B`."""
     content = chain.data(record)
     rows = [] if content is None else rows_of(content)
-    return [f"{row['operator']} {row['file']}, {row['length']} B" for row in rows]
+    # a piece without bytes only completes its file
+    return [f"{row['operator']} {row['file']}, {row['length']} B" for row in rows if row["length"]]
 
 
 def _named(what: str, things: Sequence[str]) -> Iterator[str]:
