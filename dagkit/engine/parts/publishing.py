@@ -85,8 +85,7 @@ class Publishing(RunPart):
             ended=ended.at,
             committed=now,
         )
-        rejected = rejected_in(answer.samples, run.masking.hide)
-        run.publisher.publish(replace(measured, rejected=rejected))
+        run.publisher.publish(replace(measured, rejected=rejected_in(answer.samples, run.masking.hide)))
         self._report_waiting()
 
 
