@@ -68,7 +68,8 @@ class ExternalSystem(Protocol):
 class Unavailable(RunFailure):
     """Raised by an `ExternalSystem` that cannot be reached or has no room now. The run waits, and connects again.
 
-    An input operator raises it in `emit_tuples` if its source does not answer: the run looks again later.
+    An input operator raises it in `emit_tuples` if its source does not answer: the run looks again later. Another
+    operator raises it in `process`, or in any other of its methods: the run tries the window again later.
     """
 
     code = "system-unavailable"

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
+from dagkit.api.external import Unavailable
 from dagkit.api.secrets import MASK, secrets_in
 from dagkit.api.work import is_placed
 from dagkit.engine.address import SourceKey
@@ -90,6 +91,11 @@ class OperatorFailed(RunFailure):
         before, self.failure = str(self.failure), replace(self.failure, tries=tries, attempts=attempts)
         self.problem = self.problem.replace(before, str(self.failure))
         return self
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the operator raised `Unavailable`: a server does not answer, and the window is tried again."""
+        return self.code == Unavailable.code
 
 
 class InputRefused(OperatorFailed):

@@ -71,6 +71,14 @@ class Attempts:
         return self.failures <= (attributes.get(OperatorContext.RECOVERY_ATTEMPTS.qualified) or 0)
 
 
+@dataclass(frozen=True, slots=True)
+class PutOff:
+    """Why the next attempt at a window does not begin at once."""
+
+    until: datetime
+    reason: str
+
+
 @dataclass
 class InFlightWindow:
     """A window in flight. The parts of the run complete it before it starts."""
@@ -88,6 +96,8 @@ class InFlightWindow:
     """Whether the window only polls: it is promised after it has found something."""
     arrived: Arrived = Arrived()
     attempts: Attempts = field(default_factory=Attempts)
+    put_off: PutOff | None = None
+    """Set while no attempt runs, since the next one is to begin later."""
     is_published: bool = False
     """Whether its start has been published to observers."""
     schedule: WindowSchedule = UNSCHEDULED
@@ -143,7 +153,12 @@ class InFlightWindows:
     @property
     def has_completed(self) -> bool:
         """Whether the oldest window has ended."""
-        return bool(self._windows) and self._windows[0].answer.done()
+        return bool(self._windows) and self.put_off is None and self._windows[0].answer.done()
+
+    @property
+    def put_off(self) -> PutOff | None:
+        """Whether the next attempt at the oldest window begins later."""
+        return self._windows[0].put_off if self._windows else None
 
     @property
     def allocated(self) -> list[WorkItem]:
@@ -171,10 +186,17 @@ class InFlightWindows:
         self._windows.append(window)
 
     def resubmit(self, window: InFlightWindow, task: WindowTask) -> None:
-        """Start another attempt at the window that was the oldest; it becomes the oldest again."""
+        """Start another attempt at the window that was the oldest, unless it is put off; it is the oldest again."""
         window.task = task
-        self._start(window)
+        if window.put_off is None:
+            self._start(window)
         self._windows.appendleft(window)
+
+    def resume(self) -> None:
+        """Start the attempt at the oldest window that was put off."""
+        oldest = self._windows[0]
+        oldest.put_off = None
+        self._start(oldest)
 
     def oldest(self) -> InFlightWindow:
         """Remove and return the oldest window."""

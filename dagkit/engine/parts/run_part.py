@@ -69,7 +69,7 @@ class RunPart:
         return False
 
     def perform(self, action: Action) -> None:
-        """Perform an action that is the part's: `Look`, `Change` or `Finish`."""
+        """Perform an action that is the part's: `Look`, `Change`, `Resume` or `Finish`."""
 
     # ---- one window
 

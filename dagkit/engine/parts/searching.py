@@ -61,6 +61,8 @@ class RecordSearch(RunPart):
     # ---- a window that failed
 
     def again(self, window: InFlightWindow, task: WindowTask, error: OperatorFailed | WindowLost) -> WindowTask:
+        if window.put_off is not None:
+            return task
         attempts, publisher = window.attempts, self._run.publisher
         again = attempts.failed(error, self._run.program) and not self._is_halving(window)
         publisher.started(window)

@@ -11,6 +11,8 @@ class Want(Enum):
 
     WAKE = auto()
     """The loop must decide again then, whatever it waits for."""
+    RESUME = auto()
+    """The next attempt at the oldest window begins then, and no other window before it."""
     FINISH = auto()
     """Files of the last commit are to be put in place, or an external system is to be connected or served."""
     BESIDE = auto()
@@ -60,6 +62,11 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
+class Resume:
+    """Begin the attempt at the oldest window that was put off."""
+
+
+@dataclass(frozen=True, slots=True)
 class Look:
     """Let the input operators that are due look for more."""
 
@@ -100,4 +107,4 @@ class Stop:
     """
 
 
-Action = Finish | Commit | Look | Start | Change | Await | Sleep | Stop
+Action = Finish | Commit | Resume | Look | Start | Change | Await | Sleep | Stop

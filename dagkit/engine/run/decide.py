@@ -3,7 +3,20 @@
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from dagkit.engine.parts.wants import Action, Await, Change, Commit, Finish, Look, Sleep, Start, Stop, Want, Wants
+from dagkit.engine.parts.wants import (
+    Action,
+    Await,
+    Change,
+    Commit,
+    Finish,
+    Look,
+    Resume,
+    Sleep,
+    Start,
+    Stop,
+    Want,
+    Wants,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +61,9 @@ def _next_action(state: LoopState) -> Action:
     if state.completed:
         return Commit()
     if state.is_stopping:
-        is_over = state.abandons_at is not None and state.abandons_at <= state.now
-        return Await(state.abandons_at) if state.in_flight and not is_over else Stop()
-    if state.is_full:
-        return Await()
+        return Stop() if _is_over(state) else Await(state.abandons_at)
+    if Want.RESUME in wants or state.is_full:
+        return _await_oldest(state)
     if state.windows_left == 0:
         return Await() if state.in_flight else Stop()
     if Want.REQUEST in wants or (Want.CHANGE in wants and Want.PROMISED not in wants):
@@ -65,6 +77,20 @@ def _next_action(state: LoopState) -> Action:
         calls = (Want.DEFERRED,) if Want.ENOUGH in wants else (Want.LOOK, Want.DEFERRED)
         return Await(_first(state, *calls))
     return _idle(state)
+
+
+def _is_over(state: LoopState) -> bool:
+    """Whether a run that is to stop ends now: no window is in flight, or those that are will not end in time."""
+    if not state.in_flight or Want.RESUME in state.wants:
+        return True
+    return state.abandons_at is not None and state.abandons_at <= state.now
+
+
+def _await_oldest(state: LoopState) -> Action:
+    """Await the oldest window; if it is put off, resume it when that is due."""
+    if Want.RESUME not in state.wants:
+        return Await()
+    return Resume() if state.is_due(Want.RESUME) else Sleep(state.wants[Want.RESUME])
 
 
 def _runs_beside_delivery(state: LoopState) -> bool:

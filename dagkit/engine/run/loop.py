@@ -227,11 +227,13 @@ class Loop:
     def _abandon_windows(self) -> None:
         """Abandon the windows in flight, as a crash would: the next launch runs them again."""
         run = self.run_state
+        reason = f"did not end within {LONGEST_AFTER_STOP.total_seconds():.0f} s of the request to stop"
+        if run.in_flight.put_off is not None:
+            reason = run.in_flight.put_off.reason
         _log.warning(
-            "window %d did not end within %d s of the request to stop and was abandoned; the next launch runs it "
-            "again, and no record is lost",
+            "window %d %s and was abandoned; the next launch runs it again, and no record is lost",
             run.window + 1,
-            LONGEST_AFTER_STOP.total_seconds(),
+            reason,
         )
         run.backend.close()
         run.in_flight.abandon()

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from dagkit.engine.changes.requests import RequestInbox
 from dagkit.engine.parts.accounts import Accounts
+from dagkit.engine.parts.awaited_servers import AwaitedServers
 from dagkit.engine.parts.discover import DriverInputs
 from dagkit.engine.parts.operator_state import OperatorState
 from dagkit.engine.parts.outputs import Outputs
@@ -32,6 +33,7 @@ class RunParts:
         self.taps = Taps(run, inbox, self.inputs)
         self.changes = Reconfiguration(run, inbox, self.taps, self.inputs, queue=self.queue, operators=self.operators)
         self.aside = Aside(run, self.queue, self.changes)
+        self.servers = AwaitedServers(run)
         self.search = RecordSearch(run, self.queue, self.aside)
         self.requests = WorkRequests(run, self.queue, self.changes, self.aside, self.search)
         self.outputs = Outputs(run, self.aside)
@@ -45,6 +47,7 @@ class RunParts:
             self.taps,  # shows what inputs give to the window, before they give it
             self.inputs,
             self.requests,  # on work that waits, before it is allocated
+            self.servers,  # a window that waits for one is no failure to search for
             self.search,
             self.queue,
             self.aside,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dagkit.engine.parts.wants import Action, Await, Change, Commit, Finish, Look, Sleep, Start, Stop, Want
+from dagkit.engine.parts.wants import Action, Await, Change, Commit, Finish, Look, Resume, Sleep, Start, Stop, Want
 from dagkit.engine.run.decide import LoopState, next_action
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
@@ -52,6 +52,9 @@ def case(claim: str, action: Action, *wants: Want | tuple[Want, datetime], to: L
         case("or no window is left", Finish(), to=DELIVERING, windows_left=0),
         case("or the next window comes after a change", Finish(), Want.CHANGE, to=DELIVERING),
         case("or after a request on work", Finish(), Want.REQUEST, to=DELIVERING),
+        case("a window waits for a server", Sleep(SOON), (Want.RESUME, SOON), Want.WORK, in_flight=1, overlap=2),
+        case("and is tried again when it is due", Resume(), Want.RESUME, in_flight=1),
+        case("and is left to the next launch by a run that is to stop", Stop(), Want.RESUME, to=STOPPING, in_flight=1),
         case("a commit comes before work", Commit(), Want.WORK, in_flight=2, overlap=2, completed=True),
         case("who stops waits for what is in flight", Await(), to=STOPPING, in_flight=1),
         case("who stops commits what has ended", Commit(), to=STOPPING, in_flight=1, completed=True),

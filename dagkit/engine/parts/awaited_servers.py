@@ -1,0 +1,50 @@
+"""Waits for the servers that operators ask on the workers: a window in which one does not answer is tried again."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from dagkit.api.outage import Outage
+from dagkit.engine.failures import OperatorFailed, WindowLost
+from dagkit.engine.parts.in_flight import InFlightWindow, PutOff
+from dagkit.engine.parts.run_part import RunPart
+from dagkit.engine.parts.run_state import RunState
+from dagkit.engine.parts.wants import Action, Resume, Want, Wants
+from dagkit.engine.worker.protocol import Answer, WindowTask
+
+
+class AwaitedServers(RunPart):
+    """The outages of servers, during which the oldest window in flight is put off."""
+
+    def __init__(self, run: RunState) -> None:
+        self._run = run
+        self._outages: dict[str, Outage] = {}
+        """By the operator that raised `Unavailable`."""
+
+    def wants(self, now: datetime, known: Wants) -> Iterator[tuple[Want, datetime]]:
+        put_off = self._run.in_flight.put_off
+        if put_off is not None:
+            yield Want.RESUME, put_off.until
+
+    def perform(self, action: Action) -> None:
+        if isinstance(action, Resume):
+            self._run.in_flight.resume()
+
+    def again(self, window: InFlightWindow, task: WindowTask, error: OperatorFailed | WindowLost) -> WindowTask:
+        """Put the next attempt off, as often as a server does not answer an operator."""
+        if not isinstance(error, OperatorFailed) or not error.is_away:
+            return task
+        name, clock = error.failure.operator, self._run.clock
+        outage = self._outages.setdefault(name, Outage(name, lambda: clock.now().timestamp()))
+        if not outage.is_on:
+            self._run.publisher.started(window)
+            self._run.publisher.failed(window, error, again=True)
+        window.attempts.cause = error
+        pause = outage.failed(error.failure.message.partition(": ")[2])
+        until = self._run.now() + timedelta(seconds=pause)
+        window.put_off = PutOff(until, "waited for a server that does not answer")
+        return task
+
+    def receive(self, window: InFlightWindow, answer: Answer) -> Answer:
+        for outage in self._outages.values():
+            outage.is_over()
+        return answer
