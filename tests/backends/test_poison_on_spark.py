@@ -1,4 +1,4 @@
-"""On Spark, a record that ends its Python worker is found by halves, and set aside; the rest is processed once."""
+"""On Spark, a record that ends its Python worker is found, and set aside; the rest is processed once."""
 
 import gzip
 import os
@@ -16,8 +16,8 @@ from dagkit.launching import launch
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
 from dagkit_operators import FileSplitterInput, LineReader
-from tests.engine.cast import Collect, chain, files_given
-from tests.engine.poison_cast import ON_POISON, TIMEOUT, PoisonedLines, poisoned
+from tests.engine.cast import Collect, Digits, Ranges, chain, files_given
+from tests.engine.poison_cast import ON_POISON, TIMEOUT, Poisoned, PoisonedLines, poisoned
 
 pytestmark = pytest.mark.spark
 
@@ -54,6 +54,17 @@ def test_a_record_that_ends_its_worker_is_set_aside(way, count, words, spark, tm
     assert collected == [number for number in range(count) if number != poison]
     assert (aside.item.start, aside.item.end) == (poison, poison + 1)
     assert words in aside.reason
+    assert len(list(history(Ledger.open(tmp_path)))) <= 3, "only the record has windows of its own"
+
+
+def test_a_record_behind_an_exchange_is_found_in_as_few_windows(spark, tmp_path):
+    deadly = (Poisoned(poison=(11,)), 2)
+    draw = chain(ranges=Ranges(looks=((10, 10),)), digits=Digits(), poisoned=deadly, collect=Collect())
+    launch(draw, {ON_POISON: "SET_ASIDE"}, spark=spark, until="once", path=tmp_path)
+    collected, (aside,) = collected_and_aside(tmp_path)
+    assert collected == [number for number in range(20) if number != 11]
+    assert (aside.item.start, aside.item.end) == (11, 12)
+    assert len(list(history(Ledger.open(tmp_path)))) <= 3
 
 
 @pytest.mark.trial

@@ -25,6 +25,7 @@ from dagkit.backends.reference.plain_board import PlainBoard
 from dagkit.backends.reference.plain_reading import PlainReading
 from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Fused, Wire
+from dagkit.engine.aside.tracing import Trace
 from dagkit.engine.aside.watchdog import ended_without_progress
 from dagkit.engine.board.handover import SlotStanding
 from dagkit.engine.delivery.entries import serve_outputs
@@ -121,6 +122,7 @@ class _Window:
         self.fused = fused
         self.program = program
         self.task = task
+        self.trace: Trace | None = None
         self.live: dict[str, list[OnePartition]] = {}
         self.into: dict[str, list[tuple[int, Wire]]] = {}
         self.delayed: list[Sent] = []
@@ -130,6 +132,7 @@ class _Window:
         """The outputs that a stream is connected to."""
 
     def run(self, order: Iterable[str]) -> Answer:
+        self.trace = Trace.into(self.task.traces, "window")
         workers = [name for name in order if not isinstance(self.program.operators[name][0], InputOperator)]
         for name in workers:
             self.live[name] = [self._started(name, index) for index in range(len(self.program.operators[name]))]
@@ -138,6 +141,8 @@ class _Window:
                 for index, partition in enumerate(self.live[name]):
                     with ended_without_progress(self.task.timeout_millis, partition.progress):
                         self._guarded(name, index, partition)
+            if self.trace is not None:
+                self.trace.end(failed=False)
             return Answer(tuple(self._reports()), tuple(self.delayed))
         finally:  # close the files of a failed attempt; the report closed all others
             for partition in (each for partitions in self.live.values() for each in partitions):
@@ -158,7 +163,9 @@ class _Window:
         place = self.task.staging if stages else None
         staging = None if place is None else Staging(place, index)
         types = self.program.types.get(name)
-        partition = OnePartition.started(name, configured, kept, led, staging, types=types, closed=self.closed)
+        partition = OnePartition.started(
+            name, configured, kept, led, staging, types=types, closed=self.closed, trace=self.trace
+        )
         serve_outputs(staging, name, partition.operator)
         return partition
 
@@ -247,7 +254,7 @@ class _Window:
 
     def _read(self, node: Node, index: int, partition: OnePartition, elements: Elements) -> None:
         board = self.board if elements.into in self.task.movable else None
-        partition.reading = PlainReading(elements, index, self.task, partition.staging, board)
+        partition.reading = PlainReading(elements, index, self.task, partition.staging, board, self.trace)
         arrived = [each.item for each in self._arriving(node, elements.into.port, index)]
         partition.reading.work(self.task.work.get((self.program.stage_of[node.name].level, index), ()), arrived)
 

@@ -16,6 +16,7 @@ from dagkit.api.ports import input_ports, output_ports
 from dagkit.api.running import Context
 from dagkit.api.state import KeyedState, declared_state
 from dagkit.backends.reference.plain_reading import PlainReading
+from dagkit.engine.aside.tracing import Trace, TracedPlace
 from dagkit.engine.entrances import code_of, failing_among, note
 from dagkit.engine.failures import WindowAbandoned
 from dagkit.engine.files.staging import Staging
@@ -40,6 +41,8 @@ class Origin(NamedTuple):
     """The element that a reader read it from, for messages about a failure."""
     offset: int | None = None
     """The position of the record in the element, if the reader reports it."""
+    place: TracedPlace | None = None
+    """The claim that it was read by, in a traced attempt."""
 
 
 UNKNOWN = Origin()
@@ -86,6 +89,8 @@ class OnePartition:
     panes: dict[str, SavedState] = field(default_factory=dict)
     moves: int = 0
     """How often it turned to another item."""
+    trace: Trace | None = None
+    """Where it notes what it processes; None if the attempt is not traced."""
     closed: Event = field(default_factory=Event)
     """Set when its window is abandoned."""
     open: ExitStack = field(default_factory=ExitStack)
@@ -102,9 +107,10 @@ class OnePartition:
         *,
         types: Bindings | None = None,
         closed: Event | None = None,
+        trace: Trace | None = None,
     ) -> "OnePartition":
         """Return a partition with a new instance. It keeps the items of connected outputs and drops those of others."""
-        partition = cls(name, live(configured, kept, types), staging, closed=closed or Event())
+        partition = cls(name, live(configured, kept, types), staging, trace=trace, closed=closed or Event())
         partition.operator._services["item_origin"] = partition._item_origin  # noqa: SLF001 - served as by the engine
         for port in output_ports(type(configured)):
             partition.sent[port] = []
@@ -121,10 +127,11 @@ class OnePartition:
             self._sent_something()
 
         def keep_each(batch: Batch[Any]) -> None:
-            order, element, offset = self.origin
+            order, element, offset, place = self.origin
             offsets = batch.places() or repeat(offset)
             sent.extend(
-                Placed(item, Origin(order, element, at)) for item, at in zip(batch.items(), offsets, strict=False)
+                Placed(item, Origin(order, element, at, place))
+                for item, at in zip(batch.items(), offsets, strict=False)
             )
             self._sent_something()
 
@@ -141,7 +148,7 @@ class OnePartition:
         """The origin of the items that it sends now."""
         if self.reading is None:
             return self.taking
-        return Origin(self.reading.order, self.reading.element)
+        return Origin(self.reading.order, self.reading.element, place=self.reading.place)
 
     def _item_origin(self) -> tuple[Any, int | None]:
         return self.origin.element, self.origin.offset
@@ -200,7 +207,7 @@ class OnePartition:
         else:
             by_batch = batch_handler_of(self.operator, port)
             assert by_batch is not None, f"{type(self.operator).__name__} has no method for {port}"
-            for _, together in groupby(placed, lambda each: each.together):
+            for _, together in groupby(placed, lambda each: each.together if self.trace is None else id(each)):
                 self._take_batch(list(together), by_batch)
         self._at(UNKNOWN)
 
@@ -216,7 +223,7 @@ class OnePartition:
             for state in self._keyed():
                 state.code_of = None
 
-        self._at(together[0].origin._replace(offset=None))
+        self._at(together[0].origin._replace(offset=None) if len(together) > 1 else together[0].origin)
         try:
             hand_on(together)
         except Exception as error:
@@ -245,6 +252,8 @@ class OnePartition:
         self._end_if_abandoned()
         self.taking = origin
         self.moves += 1
+        if self.trace is not None:
+            self.trace.note(_place_of(origin))
         if self.staging is not None:
             self.staging.order = origin.order
 
@@ -260,3 +269,10 @@ class OnePartition:
             if not is_handled:
                 for leaving in self.controls.values():
                     leaving.append(stamped)
+
+
+def _place_of(origin: Origin) -> TracedPlace | None:
+    """The place of a record, as exactly as it is known."""
+    if origin.place is None or origin.offset is None or not origin.place.holds([origin.offset]):
+        return origin.place
+    return origin.place.around(origin.offset, origin.offset)

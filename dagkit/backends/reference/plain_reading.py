@@ -19,12 +19,13 @@ from dagkit.api.operators import sending
 from dagkit.api.stats import WorkProgress
 from dagkit.api.work import SplittableOperator
 from dagkit.backends.reference.plain_board import PlainBoard
+from dagkit.engine.aside.tracing import Trace, TracedPlace, TracedReading
 from dagkit.engine.board.handover import Handover
 from dagkit.engine.entrances import code_of
 from dagkit.engine.failures import Failure, OperatorFailed
 from dagkit.engine.files.staging import Staging
 from dagkit.engine.work.elements import Elements
-from dagkit.engine.work.item import WorkItem
+from dagkit.engine.work.item import WorkItem, parted
 from dagkit.engine.work.record import Recorder
 from dagkit.engine.work.split import ItemEnd
 from dagkit.engine.worker.protocol import Leaving, Stretch, WindowTask
@@ -46,6 +47,8 @@ class PlainReading:
     staging: Staging | None
     board: PlainBoard | None = None
     """Where work is handed over; None if the work of this input is not."""
+    trace: Trace | None = None
+    """Where it notes what it processes; None if the attempt is not traced."""
     left: list[WorkItem] = field(default_factory=list)
     """The work that was not done: rests of elements, and whole ones."""
     put_off: dict[ItemEnd, Deferred[Any]] = field(default_factory=dict)
@@ -83,6 +86,7 @@ class PlainReading:
         """The range that was split off the element."""
         self._failure: Exception | None = None
         """The error of the tracker in a split by the second thread."""
+        self._traced = None if self.trace is None else TracedReading(self.trace)
         self._splitting = Lock()
         self._waiting: deque[WorkItem] = deque()
         """The work that is not begun."""
@@ -104,6 +108,8 @@ class PlainReading:
         if self.task.leaves is Leaving.ALL:
             self.left += mine
             mine = []
+        mine, left = parted(mine, self.task.without_work)
+        self.left += left
         self.left += [each for each in mine if (each.into, each.source) in self.task.without]
         mine = [each for each in mine if (each.into, each.source) not in self.task.without]
         bounded = sorted((each for each in mine if each.has_end), key=lambda each: (each.number, each.start))
@@ -118,6 +124,11 @@ class PlainReading:
                 self.left.append(each)
             else:
                 self._work_on(each, _turn_of(until, 1 if each.has_end else 1 + len(self._waiting)))
+
+    @property
+    def place(self) -> TracedPlace | None:
+        """The place of the items that are sent now, in a traced attempt."""
+        return None if self._traced is None or self._traced.origin is None else self._traced.origin.place
 
     @property
     def item(self) -> WorkItem | None:
@@ -220,12 +231,16 @@ class PlainReading:
             times = operator.watermark(element, each.reached)
         self.element, self.order, self.begun = element, 0 if each.element_id is None else each.start, self.begun + 1
         self._tracker, self._ends, self._taken, self.rows, self._each = tracker, ends, None, 0, each
+        if self._traced is not None:
+            self._traced.begin(each, element, tracker)
         if self.staging is not None:
             self.staging.order = self.order
         began = time.monotonic()
         with code_of(name), nullcontext() if ends is None else self._interrupted(ends):
             self._send(operator.process(element, tracker))
         self._check_done(tracker)
+        if self._traced is not None:
+            self._traced.end()
         each = self._each
         ended = time.monotonic()
         if self.staging is not None and each.element_id is not None:

@@ -14,11 +14,11 @@ from threading import Thread
 from typing import Self
 
 from dagkit.api.attributes import OperatorContext
-from dagkit.engine.address import SourceKey
+from dagkit.engine.address import Address, SourceKey
 from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.cost import CostEstimate
-from dagkit.engine.work.item import WindowPromise, WorkItem
+from dagkit.engine.work.item import PromisedItem, WindowPromise, WorkItem
 from dagkit.engine.work.schedule import WindowSchedule
 from dagkit.engine.work.split import all_in
 from dagkit.engine.worker.protocol import Answer, Backend, WindowTask
@@ -58,6 +58,20 @@ class Attempts:
     """The failure whose record the present attempt is to locate."""
     unreadable: dict[SourceKey, str] = field(default_factory=dict)
     """Why sources cannot be read that are set aside with the window."""
+    is_traced: bool = False
+    """Whether slots note what they process, or were asked to in an attempt before."""
+    suspects: list[WorkItem] = field(default_factory=list)
+    """The work that the next attempt leaves, because slots ended while they processed it."""
+    records: list[WorkItem] = field(default_factory=list)
+    """The suspects that are single records: they are set aside with the window."""
+
+    @property
+    def without_work(self) -> dict[Address, tuple[PromisedItem, ...]]:
+        """The stretches of the suspects, by input."""
+        found: dict[Address, tuple[PromisedItem, ...]] = {}
+        for item in self.suspects:
+            found[item.into] = (*found.get(item.into, ()), (item.number, item.start, item.end))
+        return found
 
     def failed(self, error: OperatorFailed | WindowLost, program: Program) -> bool:
         """Count a failed attempt. Return whether the failure allows another one."""

@@ -102,17 +102,12 @@ class PendingWork(RunPart):
 
     def before(self, window: InFlightWindow) -> None:
         """Allocate the work of the window: as promised, as a search asks, or as the scheduler decides."""
-        run, summary = self._run, self._run.summary
+        summary = self._run.summary
         if window.promise is not None:
             window.schedule = self._scheduler.again(window.promise, summary.slots)
             self._truncate()
         elif window.schedule is UNSCHEDULED:
-            self._truncate()
-            self.queue.wake(run.now(), self._later.asks_again)
-            overlaps = summary.overlaps and run.settings.overlap > 1
-            window.schedule = self._scheduler.next(
-                window.window_id, summary.slots, summary.near, overlaps=overlaps, is_delivered=summary.delivers
-            )
+            window.schedule = self.next_schedule(window.window_id)
         schedule, task = window.schedule, window.task
         if window.promise is None:
             window.promise = schedule.promise(last=task.last)
@@ -122,6 +117,16 @@ class PendingWork(RunPart):
             work=work_by_slot(schedule.allocation, summary.addresses),
             lasts_millis=schedule.lasts_millis if summary.slots else None,
             movable=frozenset() if task.isolated else self._movable(schedule),
+        )
+
+    def next_schedule(self, window_id: int) -> WindowSchedule:
+        """Take the work of the next window from the queue."""
+        run, summary = self._run, self._run.summary
+        self._truncate()
+        self.queue.wake(run.now(), self._later.asks_again)
+        overlaps = summary.overlaps and run.settings.overlap > 1
+        return self._scheduler.next(
+            window_id, summary.slots, summary.near, overlaps=overlaps, is_delivered=summary.delivers
         )
 
     def _movable(self, schedule: WindowSchedule) -> frozenset[Address]:

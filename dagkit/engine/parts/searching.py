@@ -1,14 +1,19 @@
-"""The search for the record on which a window fails, when all attempts at it have failed.
+"""The search for the record on which a window fails.
 
-One that ends its worker is found by halves. One on which an operator raises behind an exchange is found by one more
-attempt: items take their origins along only in such an attempt, or if an output names them.
+If a record may have ended its worker, slots note in the next attempt what they process. If that fails, too, the attempt
+after it leaves the stretch of work that they noted, and all other work is committed: later windows search the stretch.
+A record on which an operator raises behind an exchange is found by one more attempt: items take their origins along
+only in such an attempt, or if an output names them.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from operator import attrgetter
 
-from dagkit.engine.aside.search import Search
+from dagkit.engine.aside.search import Search, cut_out, is_indivisible
+from dagkit.engine.aside.tracing import TracedPlace, folder_for_traces, remove_traces, traced
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.failures import OperatorFailed, RecordFatal, WindowLost, WorkerDied
 from dagkit.engine.parts.in_flight import InFlightWindow
@@ -19,11 +24,16 @@ from dagkit.engine.parts.run_state import RunState
 from dagkit.engine.parts.setting_aside import Aside
 from dagkit.engine.parts.wants import Want, Wants
 from dagkit.engine.work.cost import CostEstimate
-from dagkit.engine.work.item import WorkItem
+from dagkit.engine.work.item import WorkItem, parted
 from dagkit.engine.work.schedule import WindowSchedule
 from dagkit.engine.worker.protocol import Answer, Leaving, WindowTask
 from dagkit.errors import DagkitError
 from dagkit.scaling.policy import LONGEST_MILLIS
+
+MOST_SUSPECTS = 16
+"""How many stretches an attempt at a window leaves; after more, it leaves all work."""
+TRACED_LASTS = 4
+"""How many times as long a window may last whose slots note what they process: they are slower until they fail."""
 
 
 class RecordSearch(RunPart):
@@ -37,6 +47,8 @@ class RecordSearch(RunPart):
         self.search = run.checkpoint.search
         self._next: Search | None = None
         """The search after the window that is committed now."""
+        self._gives_way = False
+        """Whether the last window was a step of the search: the next one is for other work."""
 
     def begin(self) -> None:
         if self._run.settings.runs_in_driver:
@@ -46,32 +58,55 @@ class RecordSearch(RunPart):
         self._marker.end()
 
     def wants(self, now: datetime, known: Wants) -> Iterator[tuple[Want, datetime]]:
-        if self.search is not None:
+        search = self.search  # a traced step takes all suspect work, so that other work may run beside it
+        if search is not None and not (search.is_traced and self._gives_way):
             yield Want.ALONE, now
 
     def before(self, window: InFlightWindow) -> None:
-        """Schedule the next step of the search, and no other work. Isolate a window that may end its worker."""
-        summary, timeout = self._run.summary, self._run.summary.timeout_millis
-        if self.search is not None and window.promise is None:
-            allocation, made = self.search.next(self._queue.queue, summary.slots, summary.elements)
-            window.schedule = WindowSchedule(allocation, LONGEST_MILLIS, CostEstimate(), tuple(made))
-        isolated = self.search is not None or timeout is not None or self._marker.was_killed
+        """Schedule a step of the search, or other work. Isolate a window that may end its worker."""
+        search, timeout = self.search, self._run.summary.timeout_millis
+        is_promised = window.promise is not None
+        if search is not None and not is_promised:
+            window.schedule = self._next_schedule(window.window_id, search)
+        isolated = search is not None or timeout is not None or self._marker.was_killed
         window.task = replace(window.task, isolated=isolated, timeout_millis=timeout)
+        if search is None:
+            is_traced = is_promised and self._marker.was_killed
+        else:
+            is_traced = search.is_traced and (is_promised or self._gives_way)
+        if is_traced:
+            window.task = self._with_traces(window, window.task)
+
+    def _next_schedule(self, window_id: int, search: Search) -> WindowSchedule:
+        """Return the next step of the search, without other work, or other work. They take turns."""
+        queue, summary = self._queue.queue, self._run.summary
+        suspects = queue.removed(search.suspect_part)
+        self._gives_way = not self._run.in_flight and not (self._gives_way and len(queue))
+        others = None if self._gives_way else self._queue.next_schedule(window_id)
+        queue.add(suspects)
+        if others is not None:
+            return others
+        allocation, made = search.next(queue, summary.slots, summary.elements)
+        return WindowSchedule(allocation, LONGEST_MILLIS, CostEstimate(), tuple(made))
+
+    def _with_traces(self, window: InFlightWindow, task: WindowTask) -> WindowTask:
+        """Return a task whose slots note what they process; the same task if there is no folder for the notes."""
+        with suppress(OSError):
+            folder = folder_for_traces(self._run.settings.application_path, window.window_id)
+            return replace(task, traces=folder, locates=tuple(self._run.program.stage_of))
+        return task
 
     # ---- a window that failed
 
     def again(self, window: InFlightWindow, task: WindowTask, error: OperatorFailed | WindowLost) -> WindowTask:
-        if window.put_off is not None:
-            return task
         attempts, publisher = window.attempts, self._run.publisher
-        again = attempts.failed(error, self._run.program) and not self._is_halving(window)
+        places = _noted(task)
+        if window.put_off is not None:
+            return task if task.traces is None else self._with_traces(window, task)
         publisher.started(window)
-        if not again and self._aside.leaves_unreadable(window, error):
-            again, attempts.failures = True, 0
-        elif not again and isinstance(error, OperatorFailed) and self._may_locate(window, error):
-            again, attempts.unlocated = True, error
-        error = error if again else _last_failure(window, error)
         try:
+            again = self._is_tried_again(window, error, places)
+            error = error if again else _last_failure(window, error)
             leaves = task.leaves if again else self._leaves_next(window, error)
         except DagkitError:
             publisher.failed(window, error, again=False)
@@ -81,37 +116,119 @@ class RecordSearch(RunPart):
             attempts.failures = 0
         if leaves is Leaving.ALL:
             attempts.unreadable.clear()
-        return replace(
+        task = replace(
             task,
             leaves=leaves,
             without=frozenset(attempts.unreadable),
-            isolated=task.isolated or leaves is not task.leaves,
+            without_work=attempts.without_work,
+            isolated=task.isolated or attempts.is_traced or leaves is not task.leaves,
             locates=() if attempts.unlocated is None else (attempts.unlocated.failure.operator,),
+            traces=None,
         )
+        if not attempts.is_traced:
+            return task
+        lasts = None if task.lasts_millis is None else TRACED_LASTS * window.schedule.lasts_millis
+        return self._with_traces(window, replace(task, lasts_millis=lasts))
+
+    def _is_tried_again(
+        self, window: InFlightWindow, error: OperatorFailed | WindowLost, places: Sequence[TracedPlace]
+    ) -> bool:
+        """Whether another attempt follows with the same work, but for sources and stretches that are left now.
+
+        `places` are what slots were processing when the attempt failed.
+        """
+        attempts = window.attempts
+        again = attempts.failed(error, self._run.program) and not self._is_halving(window)
+        if not again and self._aside.leaves_unreadable(window, error):
+            attempts.failures = 0
+            return True
+        if self._is_searched(window, error) and not self._goes_by_halves(window):
+            if window.task.traces is None and not attempts.is_traced:
+                attempts.is_traced = True
+                return True
+            if self._leaves_traced(window, error, places):
+                attempts.failures = 0
+                return True
+            if places:  # of work that the window finds
+                return False
+        if not again and isinstance(error, OperatorFailed) and self._may_locate(window, error):
+            attempts.unlocated = error
+            return True
+        return again
+
+    def _leaves_traced(
+        self, window: InFlightWindow, error: OperatorFailed | WindowLost, places: Sequence[TracedPlace]
+    ) -> bool:
+        """Whether the next attempt at a window leaves more work: the stretches in which slots ended.
+
+        Raise `RecordFatal` if such a stretch is the record, and the record stops the run.
+        """
+        attempts = window.attempts
+        found = [item for place in places if (item := self._suspect_at(window, place)) is not None]
+        if not found or len(attempts.suspects) + len(found) > MOST_SUSPECTS:
+            return False
+        for item in found:
+            if self._is_the_record(window, item):
+                self._refuse_fatal(window, item, error)
+                attempts.records.append(item)
+            attempts.suspects.append(item)
+        return True
+
+    def _suspect_at(self, window: InFlightWindow, place: TracedPlace) -> WorkItem | None:
+        """The work at a place, as its operator lets it be divided; None if the window found it, or leaves it."""
+        work, _ = parted(window.work, window.attempts.without_work)
+        for item in work:
+            is_there = item.start <= place.start and place.end <= item.end
+            if (item.into, item.number) == (place.into, place.number) and is_there:
+                elements = self._run.summary.elements[item.into]
+                return item if item.is_shares else cut_out(item, elements, place.low, place.high)
+        return None
+
+    def _is_the_record(self, window: InFlightWindow, item: WorkItem) -> bool:
+        """Whether an indivisible piece failed in a step of the search before any other work."""
+        if not self._is_step(window) or self._goes_by_halves(window):
+            return False
+        work, _ = parted(window.work, window.attempts.without_work)
+        first = min((each for each in work if each.into == item.into), key=attrgetter("order"))
+        is_first = (first.number, first.start, first.end) == (item.number, item.start, item.end)
+        return is_first and is_indivisible(item, self._run.summary.elements[item.into])
+
+    def _is_step(self, window: InFlightWindow) -> bool:
+        """Whether a window processes suspect work only."""
+        return self.search is not None and bool(window.work) and self.search.includes(window.work)
+
+    def _goes_by_halves(self, window: InFlightWindow) -> bool:
+        return self.search is not None and not self.search.is_traced and self._is_step(window)
 
     def _is_halving(self, window: InFlightWindow) -> bool:
         """Whether a window is a step of the search that the next step can divide further: one failure is enough."""
-        search = self.search
-        return search is not None and search.includes(window.work) and not search.is_down_to(window.work)
+        return self._goes_by_halves(window) and not self._is_down_to(window)
+
+    def _is_down_to(self, window: InFlightWindow) -> bool:
+        """Whether the work of a window is all suspect work, and could not be divided."""
+        return self.search is not None and self.search.is_down_to(window.work)
 
     def _leaves_next(self, window: InFlightWindow, error: OperatorFailed | WindowLost) -> Leaving:
         """Return the work that the next attempt at a window leaves, after all attempts at it have failed.
 
         Raise the failure if work is not its cause. Raise `RecordFatal` if the record is found and stops the run.
         """
-        summary, work = self._run.summary, window.work
-        if not self._is_searched(error) or window.task.leaves is Leaving.ALL:
+        if not self._is_searched(window, error):
             raise error
-        if self.search is not None and self.search.is_down_to(work):
-            (item,) = work
-            if not summary.sets_aside or not item.has_end or self._aside.is_full:
-                place, window_id = self._aside.spot(item), window.window_id
-                raise RecordFatal(item.into.operator, place, item.name, window_id, _reason(error)) from error
-        elif window.task.leaves is Leaving.NOTHING and summary.finds:
+        if self._is_down_to(window):
+            (item,) = window.work
+            self._refuse_fatal(window, item, error)
+        elif window.task.leaves is Leaving.NOTHING and self._run.summary.finds:
             return Leaving.FOUND
-        if not work:
+        if not window.work:
             raise error
         return Leaving.ALL
+
+    def _refuse_fatal(self, window: InFlightWindow, item: WorkItem, error: OperatorFailed | WindowLost) -> None:
+        """Raise `RecordFatal` unless the record that ends its worker can be set aside."""
+        if not self._run.summary.sets_aside or not item.has_end or self._aside.is_full:
+            place = self._aside.spot(item)
+            raise RecordFatal(item.into.operator, place, item.name, window.window_id, _reason(error)) from error
 
     def _may_locate(self, window: InFlightWindow, error: OperatorFailed) -> bool:
         """Whether another attempt may find the place of the record on which an operator failed."""
@@ -122,16 +239,21 @@ class RecordSearch(RunPart):
             return False
         return program.reads and program.placing([failure.operator]).placed != program.placed
 
-    def _is_searched(self, error: OperatorFailed | WindowLost) -> bool:
-        """Whether a record may be the cause. An exception names its record already: it is searched to set it aside."""
+    def _is_searched(self, window: InFlightWindow, error: OperatorFailed | WindowLost) -> bool:
+        """Whether a record may be the cause, and another attempt may find it.
+
+        An exception names its record already: it is searched for to set it aside.
+        """
         sets_aside = self._run.summary.sets_aside
-        return isinstance(error, WorkerDied) or (sets_aside and error.code == "operator-failed")
+        may_be = isinstance(error, WorkerDied) or (sets_aside and error.code == "operator-failed")
+        return may_be and window.task.leaves is not Leaving.ALL
 
     # ---- a window that ended
 
     def receive(self, window: InFlightWindow, answer: Answer) -> Answer:
         """Set work aside that was found, and continue the search. Raise a failure if an attempt did not locate it."""
         attempts = window.attempts
+        _noted(window.task)
         if attempts.unlocated is not None:  # it did not fail again
             raise attempts.unlocated
         if attempts.unreadable:
@@ -150,18 +272,35 @@ class RecordSearch(RunPart):
         self.search = None if self.search is None else self.search.after(work)
 
     def _search_after(self, window: InFlightWindow, answer: Answer) -> tuple[Answer, Search | None]:
-        search, work = self.search, window.work
-        is_step = search is not None and search.includes(work)
+        search, work, attempts = self.search, window.work, window.attempts
+        is_step = self._is_step(window)
         if window.task.leaves is Leaving.ALL and (is_step or search is None):
             if search is not None and search.is_down_to(work):
-                assert window.attempts.cause is not None, "a failure led to this attempt"
-                return self._aside.set_aside(window.window_id, work, _reason(window.attempts.cause), answer), None
+                return self._set_aside(window, work, answer), None
             return answer, Search.of(work)
-        if search is None or not is_step:  # a window that began before the search did
-            return answer, search
+        if attempts.records:
+            answer = self._set_aside(window, attempts.records, answer)
+        suspects = [item for item in attempts.suspects if item not in attempts.records]
+        if search is None or not is_step:  # a window of other work
+            return answer, Search.of(suspects, is_traced=True) if search is None else search.joined(suspects)
         if any(report.put_off for report in answer.reports):
-            return answer, None  # the rest is not there yet: later windows process it as usual
+            # the rest is not there yet: later windows process it as usual
+            return answer, Search.of(suspects, is_traced=True)
         return answer, search.after(work, answer.left)
+
+    def _set_aside(self, window: InFlightWindow, work: Sequence[WorkItem], answer: Answer) -> Answer:
+        assert window.attempts.cause is not None, "a failure led to this attempt"
+        return self._aside.set_aside(window.window_id, work, _reason(window.attempts.cause), answer)
+
+
+def _noted(task: WindowTask) -> Sequence[TracedPlace]:
+    """Return what the slots of an attempt noted and did not end, and remove their notes."""
+    if task.traces is None:
+        return ()
+    try:
+        return traced(task.traces)
+    finally:
+        remove_traces(task.traces)
 
 
 def _last_failure(window: InFlightWindow, error: OperatorFailed | WindowLost) -> OperatorFailed | WindowLost:

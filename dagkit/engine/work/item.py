@@ -5,7 +5,7 @@ The promise of a window names them, so that after a crash the window runs again 
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, TypeVar, dataclass_transform
@@ -232,6 +232,30 @@ def name_of(element: JsonValue) -> str:
 
 PromisedItem = tuple[tuple[int, ...], int, int]
 """A stretch of a work item: its number, where it starts and where it ends."""
+
+
+def parted(
+    work: Iterable[WorkItem], without: Mapping[Address, tuple[PromisedItem, ...]]
+) -> tuple[list[WorkItem], list[WorkItem]]:
+    """Return the work outside of some stretches, and the work inside. Shares belong to one side as a whole."""
+    outside: list[WorkItem] = []
+    inside: list[WorkItem] = []
+    for item in work:
+        at = item.start
+        for number, start, end in sorted(without.get(item.into, ())):
+            low, high = max(start, at), min(end, item.end)
+            if number != item.number or low >= high:
+                continue
+            if item.restriction is not None:
+                low, high = item.start, item.end
+            outside += [item.part(at, low)] if at < low else []
+            inside.append(item.part(low, high) if (low, high) != (item.start, item.end) else item)
+            at = high
+        if at == item.start:
+            outside.append(item)
+        elif at < item.end:
+            outside.append(item.part(at, item.end))
+    return outside, inside
 
 
 class WindowPromise(BaseModel):

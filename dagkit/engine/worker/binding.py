@@ -72,7 +72,7 @@ class Binding:
         for stamped in controls if not isinstance(self.operators[name], DelayOperator) else ():  # delays drop them
             self._controls[name].take(stamped)
         if not controls:
-            self.origins.deliver(batch, element, self._receiver_of(target).batch)
+            self.origins.arrive(batch, element, self._receiver_of(target).batch)
 
     def end_controls(self, name: str) -> None:
         """Deliver the control tuples that waited until all items of an operator were processed."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from dagkit.api.operators import Operator, batch_handler_of, handler_name
 from dagkit.api.ports import input_ports
+from dagkit.engine.aside.tracing import Trace, TracedElement
 from dagkit.engine.program.program import Keying
 from dagkit.engine.worker.instances import GATHERED_ITEMS, Receiver, Take
 from dagkit.schema.batch import Batch
@@ -49,16 +50,30 @@ class _Gathered:
 class Origins:
     """The origin of the present item of one slot."""
 
-    def __init__(self, read_now: Callable[[], Any] = lambda: None) -> None:
-        """Take a function that returns the element that the slot is reading, or None."""
+    def __init__(self, read_now: Callable[[], Any] = lambda: None, trace: Trace | None = None) -> None:
+        """Take a function that returns the element that the slot is reading, or None; if traced, with its place."""
         self._read_now = read_now
+        self._trace = trace
         self._delivered: tuple[Any, ...] = ()
         """The element of the batch that is delivered, if it came from another slot or had to wait."""
         self._position: int | None = None
 
     def now(self) -> tuple[Any, int | None]:
         """The element of the present item, and its position; None for what is unknown."""
+        element, position = self._now()
+        return element.element if isinstance(element, TracedElement) else element, position
+
+    def _now(self) -> tuple[Any, int | None]:
         return self._delivered[0] if self._delivered else self._read_now(), self._position
+
+    def arrive(self, batch: Batch[Any], element: Any, take: Take) -> None:
+        """Deliver a batch of another slot; in a traced attempt, record by record."""
+        if self._trace is None or not isinstance(element, TracedElement):
+            self.deliver(batch, element, take)
+            return
+        for one in self._trace.one_by_one(batch, element.place):
+            self.deliver(one, element, take)
+        self._trace.note(None)
 
     def deliver(self, batch: Batch[Any], element: Any, take: Take) -> None:
         """Deliver a batch whose items were read from an element. After a failure, their origin stays known."""
@@ -69,7 +84,7 @@ class Origins:
 
     def of(self, batch: Batch[Any]) -> tuple[Batch[Any], Any]:
         """The batch with the positions of its items, as far as they are known, and the element of all of them."""
-        element, position = self.now()
+        element, position = self._now()
         if position is not None and batch.places() is None:  # it was made of one item
             batch = batch.placed(lambda: [position] * len(batch))
         return batch, element
@@ -94,7 +109,7 @@ class Origins:
                 self.deliver(full.batch(), full.element, take)
 
         def wait(item: Any) -> None:
-            element, position = self.now()
+            element, position = self._now()
             if not waiting.takes(element, position):
                 flush()
             waiting.add(item, element, position)

@@ -14,7 +14,7 @@ from dagkit.engine.failures import shown_record, shown_rejected
 from dagkit.engine.files.staging import Part, StagingPlace
 from dagkit.engine.operator_output import LogPlace
 from dagkit.engine.program.program import SeenWatermarks
-from dagkit.engine.work.item import WorkItem
+from dagkit.engine.work.item import PromisedItem, WorkItem
 from dagkit.engine.work.record import WorkRecord
 from dagkit.engine.work.split import ItemEnd, SlotResult
 from dagkit.engine.worker.instances import SavedState
@@ -69,6 +69,10 @@ class WindowTask:
     leaves: Leaving = Leaving.NOTHING
     without: frozenset[SourceKey] = frozenset()
     """The sources whose work the attempt leaves too, because their operator cannot read them and sets them aside."""
+    without_work: Mapping[Address, tuple[PromisedItem, ...]] = field(default_factory=dict)
+    """The stretches of work that the attempt leaves too, because a record in each ends its worker."""
+    traces: str | None = None
+    """The folder in which slots note what they process; None: they do not."""
     isolated: bool = False
     """Whether the attempt may end its process, so that it must not run in that of the driver."""
     timeout_millis: int | None = None

@@ -12,6 +12,7 @@ from dagkit.api.operators import main_outlet
 from dagkit.api.ports import Outlet
 from dagkit.api.stats import WorkProgress
 from dagkit.api.work import SplittableOperator
+from dagkit.engine.aside.tracing import Trace, TracedReading
 from dagkit.engine.board.deadline import Deadline
 from dagkit.engine.board.handover import BoardLink, NoBoard
 from dagkit.engine.board.work_in_hand import WorkInHand
@@ -19,7 +20,7 @@ from dagkit.engine.entrances import code_of, failing_among, find_record, found_b
 from dagkit.engine.failures import Failure, OperatorFailed, offsets_in
 from dagkit.engine.files.staging import Staging
 from dagkit.engine.work.elements import Elements
-from dagkit.engine.work.item import WorkItem
+from dagkit.engine.work.item import WorkItem, parted
 from dagkit.engine.work.record import Recorder
 from dagkit.engine.work.split import ItemEnd
 from dagkit.engine.worker.instances import GATHERED_ITEMS
@@ -44,6 +45,7 @@ class Reading:
         staging: Callable[[], Staging | None] = lambda: None,
         flush: Callable[[], None] = lambda: None,
         link: BoardLink | None = None,
+        trace: Trace | None = None,
     ) -> None:
         self.elements = elements
         self.operator: SplittableOperator[Any, Any] = elements.operator
@@ -83,6 +85,7 @@ class Reading:
         self._staging = staging
         self._flush = flush
         self._link = link or NoBoard()
+        self._traced = None if trace is None else TracedReading(trace, flush)
         self._outlet = main_outlet(self.operator)
         self._made = time.monotonic()
         self._tracker: RestrictionTracker[Any, Any] | None = None
@@ -120,13 +123,19 @@ class Reading:
         return self.begun, self.rows, None if tracker is None else tracker.current_progress()
 
     @property
+    def origin(self) -> Any:
+        """The element that is processed; in a traced attempt, with its place."""
+        return self.element if self._traced is None else self._traced.origin
+
+    @property
     def item(self) -> WorkItem | None:
         """The item that is processed; None between two items."""
         return None if self.element is None else self._item
 
     def _begun(self, new: list[WorkItem]) -> list[WorkItem]:
         """The work that this attempt begins; it leaves the rest."""
-        work = self._of_leaving(new)
+        work, left = parted(self._of_leaving(new), self._assignment.without_work)
+        self.left += left
         if not self._assignment.without:
             return work
         self.left += [each for each in work if (each.into, each.source) in self._assignment.without]
@@ -166,6 +175,8 @@ class Reading:
         began = time.monotonic()
         each, rest, deferred, skipped = yield from self._processed(each, element, in_hand, deadline)
         self._flush()
+        if self._traced is not None:
+            self._traced.end()
         if staging is not None:
             assert each.element_id is not None, "only what is a stretch of a source is staged by where it starts"
             staging.close_element(each.element_id)
@@ -222,6 +233,8 @@ class Reading:
             self.element = None
             return in_hand.end(), None, None, ()
         tracker = self._tracker = self.elements.tracker(each, element)
+        if self._traced is not None:
+            self._traced.begin(each, element, tracker)
         in_hand.begin(each, element, tracker, 1 if each.has_end else 1 + in_hand.waiting)
         with code_of(name):
             made = self.operator.process(element, tracker)
@@ -243,7 +256,12 @@ class Reading:
         # Of the 0.27 ms for a file of 1 KiB, opening it twice and claiming its first 16 lines were most. With this,
         # 20,000 such files take 0.51 to 0.61 of the workers' time. A window waits for no longer than for a claim, 5 ms.
         # Rejected: many files in one batch, which has no one element that a failure could name.
-        if each.element_id is None or each.restriction is not None or not in_hand.is_quick(each):
+        if (
+            self._traced is not None
+            or each.element_id is None
+            or each.restriction is not None
+            or not in_hand.is_quick(each)
+        ):
             return None
         in_hand.begin(each, self.element, None)
         with code_of(self.elements.into.operator):
@@ -279,8 +297,9 @@ class Reading:
 
     def _send_batch(self, outlet: Outlet[Any], batch: Batch[Any]) -> None:
         try:
-            with found_by_sender():
-                outlet.emit_batch(batch)
+            for part in (batch,) if self._traced is None else self._traced.sent(batch):
+                with found_by_sender():
+                    outlet.emit_batch(part)
         except Exception as error:
             self.offset = self._failing_offset(outlet, batch, error)
             raise

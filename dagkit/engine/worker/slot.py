@@ -10,6 +10,7 @@ from dagkit.api.metrics import metrics_of
 from dagkit.api.ports import input_ports
 from dagkit.api.work import work_port
 from dagkit.engine.address import Address
+from dagkit.engine.aside.tracing import Trace
 from dagkit.engine.aside.watchdog import ended_without_progress
 from dagkit.engine.board.handover import BoardLink
 from dagkit.engine.board.slot_link import SlotLink
@@ -63,6 +64,7 @@ class SlotRun:
             for name in names
         }
         self.staging = None if assignment.staging is None else Staging(assignment.staging, slot)
+        self.trace = Trace.into(assignment.traces, f"{level}-{slot}")
         self.readings = {
             name: Reading(
                 elements,
@@ -72,12 +74,13 @@ class SlotRun:
                 staging=lambda: self.staging,
                 flush=self._flush,
                 link=_link(assignment, elements.into, slot),
+                trace=self.trace,
             )
             for name, operator in self.operators.items()
             if (elements := elements_of(program, name, operator)) is not None
         }
         """The reading of each splittable operator."""
-        self.origins = Origins(self._element)
+        self.origins = Origins(self._origin, self.trace)
         self.outbox = Outbox(slot, self.origins)
         self._lives = {name: Life(operator, program.windows[name], name) for name, operator in self.operators.items()}
         self._last = assignment.last
@@ -118,6 +121,7 @@ class SlotRun:
         try:
             with (
                 captured(self._output),
+                self._tracing(),
                 self._abandoning(),
                 ended_without_progress(self._timeout_millis, self._progress),
             ):
@@ -130,6 +134,19 @@ class SlotRun:
             if isinstance(error, OperatorFailed) or not isinstance(error, Exception):
                 raise
             raise self._failure(error) from error
+
+    @contextmanager
+    def _tracing(self) -> Iterator[None]:
+        """End the trace; if the block raises, with the place where it did."""
+        failed = False
+        try:
+            yield
+        except Exception:
+            failed = True
+            raise
+        finally:
+            if self.trace is not None:
+                self.trace.end(failed=failed)
 
     def _progress(self) -> tuple[Hashable, ...]:
         """A value that changes while the slot processes items, or waits for others; called by another thread."""
@@ -256,6 +273,8 @@ class SlotRun:
 
     def _end(self, name: str) -> None:
         self._steps += 1
+        if self.trace is not None:
+            self.trace.note(None)
         self.binding.end_controls(name)
         self._lives[name].end(self.window_id, last=self._last)
         self.binding.slide(name)
@@ -267,9 +286,9 @@ class SlotRun:
             if watermark is not None:
                 self._estimated[name] = aware(watermark)
 
-    def _element(self) -> Any:
+    def _origin(self) -> Any:
         """The element that is read, whose items the operators of this slot process at once."""
-        return next((each.element for each in self.readings.values() if each.element is not None), None)
+        return next((each.origin for each in self.readings.values() if each.element is not None), None)
 
     def _flush(self) -> None:
         self.binding.flush()

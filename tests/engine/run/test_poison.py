@@ -1,10 +1,12 @@
-"""A record that ends its process is found by halves, and set aside or reported; the rest is processed exactly once."""
+"""A record that ends its process is found, and set aside or reported; the rest is processed exactly once."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from dagkit import InputPort, OutputPort, SplittableOperator, State
 from dagkit.api.running import Until
 from dagkit.engine.changes.requests import GiveUp, Retry, reply_to, withdraw
 from dagkit.engine.failures import RecordFatal
@@ -12,13 +14,16 @@ from dagkit.engine.history.history import history
 from dagkit.engine.history.work_history import listed_work
 from dagkit.engine.points import Point
 from dagkit.ledger.audit.verify import verify
+from dagkit.ranges import OffsetRange, RestrictionTracker
+from dagkit.ranges.restriction import claimed_runs
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import FileSplitterInput, Filter, LineReader, RecordWriter
-from tests.engine.cast import Desk, arrived, chain, files_given
+from tests.engine.cast import Collect, Desk, Digits, Ranges, arrived, chain, files_given
 from tests.engine.poison_cast import (
     ON_POISON,
     TIMEOUT,
+    Poisoned,
     Way,
     aside,
     ask_of,
@@ -31,7 +36,7 @@ from tests.engine.poison_cast import (
     set_aside,
 )
 from tests.engine.restriction_cast import CountFn, Follower, ShardReader, TableReader
-from tests.engine.work_cast import Looks, Numbered, numbers_expected
+from tests.engine.work_cast import Looks, Named, Numbered, numbers_expected
 
 MANY = 10_000
 LOOKS = ((MANY // 2, MANY // 2),)
@@ -108,15 +113,15 @@ def test_without_the_setting_the_application_stops_at_the_record_until_it_is_giv
 
 @pytest.mark.trial
 @pytest.mark.slow
-@pytest.mark.parametrize("point", [Point.PLANNED, Point.STAGED, Point.APPENDED])
-def test_a_search_continues_where_the_driver_was_killed(point, tmp_path):
+@pytest.mark.parametrize(("point", "step"), [(Point.APPENDED, 1), (Point.PLANNED, 2), (Point.STAGED, 2)])
+def test_a_search_continues_where_the_driver_was_killed(point, step, tmp_path):
     desk = desk_with(tmp_path, 2_345)
     assert killed(desk) == -11
     first = desk.loop().run_state.checkpoint.window
-    assert desk.crash(*(CrashAfter(point, first + step) for step in range(2, 14, 3))) == 4
+    assert desk.crash(CrashAfter(point, first + step)) == 1
     assert (sorted(arrived(desk.run())), set_aside(desk)) == (others(2_345), [(2_345, 2_346)])
     assert desk.faults() == []
-    assert len(list(history(desk.ledger()))) < 25, "the search does not begin again"
+    assert len(list(history(desk.ledger()))) < 6, "the search does not begin again"
 
 
 @pytest.mark.trial
@@ -213,3 +218,88 @@ def test_the_place_of_a_record_in_work_that_cannot_be_divided_is_reported(tmp_pa
     assert killed(desk) == -11
     with pytest.raises(RecordFatal, match=r"numbered reads ends its worker, at .*tail"):
         desk.run()
+
+
+class Polled(SplittableOperator[Named]):
+    """Emits each number of a name, after a claim of many."""
+
+    names = InputPort[Named](main=True)
+    numbers = OutputPort[tuple[str, int]](main=True)
+    by_now: int = 0
+    run: int = 500
+
+    def initial_restriction(self, element: Named) -> OffsetRange:
+        return OffsetRange(0, element[1])
+
+    def process(self, element: Named, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[tuple[str, int]]:
+        for run in claimed_runs(tracker, self.run):
+            yield from ((element[0], number) for number in run)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "most"), [(Numbered, 2), (Polled, 4)], ids=["one by one", "in claims of 500"])
+def test_other_work_is_done_with_the_window_that_failed_and_few_windows_search_the_rest(kind, most, tmp_path):
+    desk = Desk(tmp_path, poisoned_names(((("x", 3_000), ("y", 50)),), 1_234, kind=kind), conf={ON_POISON: "SET_ASIDE"})
+    assert killed(desk) == -11
+    desk.run()
+    windows = [each.checkpoint for each in history(desk.ledger())]
+    assert (set_aside(desk), len(windows) <= most, desk.faults()) == ([(1_234, 1_235)], True, [])
+    done = {(name, number) for name, number in windows[0].state["collect"][0]["arrived"]}
+    assert {("y", number) for number in range(50)} | {("x", number) for number in range(1_000)} <= done
+
+
+@pytest.mark.slow
+def test_work_that_is_found_during_a_search_does_not_wait_for_its_end(tmp_path):
+    looks = ((("x", 3_000),), (("y", 50),))
+    desk = Desk(tmp_path, poisoned_names(looks, 1_234, kind=Polled), conf={ON_POISON: "SET_ASIDE"}, clock=FakeClock())
+    assert killed(desk) == -11
+    desk.run()
+    windows = [each.checkpoint for each in history(desk.ledger())]
+    names = [{name for name, _ in each.state["collect"][0]["arrived"]} for each in windows]
+    is_searching = [each.search is not None for each in windows]
+    assert (names.index({"x", "y"}) < is_searching.index(False), set_aside(desk)) == (True, [(1_234, 1_235)])
+    assert desk.faults() == []
+
+
+class Closing(Collect):
+    """Ends its process at the end of a window with a certain number."""
+
+    poison: int
+
+    def end_window(self) -> None:
+        if self.poison in self.arrived[self.before :]:
+            die("signal")
+        self.before = len(self.arrived)
+
+    before = State(0)
+
+
+@pytest.mark.slow
+def test_a_record_that_ends_its_process_at_the_end_of_a_window_is_found_by_halves(tmp_path):
+    draw = chain(ranges=Ranges(looks=((8,), (2,))), digits=Digits(), collect=Closing(poison=5))
+    desk = Desk(tmp_path, draw, conf={ON_POISON: "SET_ASIDE"}, clock=FakeClock())
+    assert killed(desk) == -11
+    assert (sorted(arrived(desk.run())), set_aside(desk)) == ([0, 1, 2, 3, 4, 6, 7, 8, 9], [(5, 6)])
+    windows = [each.checkpoint for each in history(desk.ledger())]
+    other = next(each for each in windows if 9 in each.state["collect"][0]["arrived"])
+    assert other.search is not None, "other work has its turn"
+    assert desk.faults() == []
+
+
+@pytest.mark.slow
+def test_a_window_of_other_work_runs_beside_a_step_of_the_search(tmp_path):
+    looks = ((3_000,), *((50,) for _ in range(8)))
+    draw = chain(ranges=Ranges(looks=looks), digits=Digits(), poisoned=Poisoned(poison=(1_234, 3_111)))
+    desk = Desk(tmp_path, draw, conf={ON_POISON: "SET_ASIDE"})
+    assert killed(desk) == -11
+    beside = []
+
+    def probe(point, window_id):
+        if point is Point.RUNNING and loop.parts.search.search is not None:
+            beside.append(len(loop.run_state.in_flight))
+
+    loop = desk.loop(probe=probe)
+    loop.run()
+    (proven,) = verify(desk.ledger()).proven
+    assert (proven.positions, max(beside)) == (3_398, 2)
+    assert (set_aside(desk), desk.faults()) == ([(1_234, 1_235), (3_111, 3_112)], [])
