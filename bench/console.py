@@ -22,7 +22,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bench._page import machine_in_words, spread, write_part
-from bench.ingesting.text import write_text
+from bench.ingesting.text import age, write_text
 from dagkit import Config, Dag
 from dagkit.backends.spark import local_session
 from dagkit.console.run_folder import RunFolder
@@ -102,6 +102,7 @@ def shown_after(windows: int, rounds: int) -> tuple[list[float], list[float]]:
     """
     Path("text").mkdir()
     Path("text/few").write_text("..one\n.two\n", encoding="utf-8")
+    age(Path("text/few"))
     launched = launch(filtering, until="once", path="long", machine=Machine("reference"), durable=False)
     place = launched.application_path
     chain = Ledger.open(place, durable=False).chain(launched.application)

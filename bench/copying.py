@@ -21,6 +21,7 @@ from apps.file_copy.app import FileCopy
 from bench._at_hand import memory_at_hand
 from bench._chart import Bar, Chart
 from bench._page import machine_in_words, write_part
+from bench.ingesting.text import age
 from dagkit.backends.spark import local_session
 from dagkit.launching import launch
 
@@ -91,6 +92,7 @@ def measured(disk: Path, mebibytes: int, rounds: int) -> dict[str, list[float]]:
         with source.open("wb") as file:
             for _ in range(mebibytes):
                 file.write(os.urandom(MIB))
+        age(source)
         os.sync()
         with memory_at_hand(2 * mebibytes * MIB):
             for number in range(rounds + 1):

@@ -24,6 +24,7 @@ from bench._page import machine_in_words, spread, write_part
 from bench.ingesting.contestants import Contestant
 from bench.ingesting.race import process_of
 from bench.ingesting.sizes import cores
+from bench.ingesting.text import age
 from bench.skewing.work import burning, rounds_for
 from dagkit import Config, Dag, DagContext, PortContext, StreamingApplication
 from dagkit.backends.spark.session import session_at
@@ -108,6 +109,7 @@ def measured(home: Path, seconds: float, rounds: int) -> Found:
     sources = {kind: home / f"{kind}.txt" for kind in KINDS}
     for kind, amount in (("computing", rounds_for(seconds, LINES)), ("waiting", seconds / LINES)):
         sources[kind].write_text("".join(f"{kind} {amount:<12.8g} {number:06}\n" for number in range(LINES)))
+        age(sources[kind])
     found: dict[str, dict[int, list[float]]] = {kind: {each: [] for each in KINDS[kind]} for kind in KINDS}
     with ExitStack() as stack:
         os.environ[MASTER] = stack.enter_context(Standalone(home / "cluster", sum(EXECUTORS))).url

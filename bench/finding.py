@@ -24,6 +24,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from bench._page import machine_in_words, write_part
+from bench.ingesting.text import age
 from dagkit.engine.checkpoint.additions import StoredState
 from dagkit.garbage import rarely_collected
 from dagkit.testing import Alone, FakeClock
@@ -83,7 +84,9 @@ def folders_of(count: int) -> Iterator[Path]:
             folder = Path(place, f"day-{number // IN_FOLDER:04}")
             if number % IN_FOLDER == 0:
                 folder.mkdir()
-            (folder / f"part-{number:08}.log").write_bytes(b"x\n")
+            file = folder / f"part-{number:08}.log"
+            file.write_bytes(b"x\n")
+            age(file)
         yield Path(place)
 
 
@@ -96,6 +99,7 @@ def linked_folders_of(count: int) -> Iterator[Path]:
             folder.mkdir()
             first = folder / f"part-{start:08}.log"
             first.write_bytes(b"x\n")
+            age(first)
             for number in range(start + 1, start + IN_FOLDER):
                 os.link(first, folder / f"part-{number:08}.log")
         yield Path(place)

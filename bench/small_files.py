@@ -21,7 +21,7 @@ from pyspark.sql.functions import col
 from bench._chart import Bar, Chart
 from bench._page import machine_in_words, write_part
 from bench.ingesting.sizes import cores
-from bench.ingesting.text import NOTHING, Text, left_in, write_text
+from bench.ingesting.text import NOTHING, Text, age, left_in, write_text
 from dagkit import Config, Dag, DagContext, PortContext, StreamingApplication
 from dagkit.backends.spark import local_session
 from dagkit.launching import launch
@@ -102,7 +102,9 @@ def write_files(folder: Path, count: int) -> Text:
             place = folder / f"day-{number // IN_FOLDER:04}"
             place.mkdir(parents=True)
         after = first + share + (number < rest)
-        (place / f"part-{number:08}.txt").write_bytes(b"".join(lines[first:after]))
+        file = place / f"part-{number:08}.txt"
+        file.write_bytes(b"".join(lines[first:after]))
+        age(file)
         first = after
     return whole
 

@@ -19,6 +19,7 @@ from tests.backends.cast import lines_in
 from tests.backends.places import ON_BOTH
 from tests.engine.cast import some_lines
 from tests.engine.changes.test_listeners import lines
+from tests.old_files import aged
 from tests.operators.keyed import test_joined_folders as folders
 from tests.operators.keyed.test_partitions import JOINED, WAYS, result
 from tests.processes import limited, run_program
@@ -121,6 +122,7 @@ def test_one_file_is_read_on_all_cores_from_the_first_window_on(session, tmp_pat
     (tmp_path / "in").mkdir()
     text = some_lines(3000)
     (tmp_path / "in" / "one.txt").write_text(text)
+    aged(tmp_path / "in" / "one.txt")
     launch(lines(tmp_path), spark=session, until="once", path=tmp_path / "app")
     ledger = Ledger.open(tmp_path / "app")
     first, *others = decisions(ledger)

@@ -32,6 +32,7 @@ from dagkit.ledger.stores import MemoryStore
 from dagkit_operators import FileInfo, Items, Map, MatchFiles, ReadFiles
 from tests.backends.cast import chained
 from tests.backends.places import everywhere
+from tests.old_files import aged
 
 WINDOWS = ((1, 2, 3, 4, 5), (6, 7))
 
@@ -126,8 +127,9 @@ def test_items_are_counted_at_each_port_in_each_window(measure):
 
 
 def test_found_files_are_counted_where_they_are_sent_and_where_they_are_read(measure, tmp_path, caplog):
-    (tmp_path / "a.txt").write_text("1\n2\n")
-    (tmp_path / "b.txt").write_text("3\n")
+    for name, text in (("a.txt", "1\n2\n"), ("b.txt", "3\n")):
+        (tmp_path / name).write_text(text)
+        aged(tmp_path / name)
 
     def files(dag: Dag, conf: object) -> None:
         same, found = Map[FileInfo, FileInfo](lambda file: file), Items[str](items=(str(tmp_path),))

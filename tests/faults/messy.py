@@ -260,6 +260,8 @@ class Files:
     line_end: str
     keep_returns: bool
     block_size: int
+    most_blocks: int
+    """Of a window."""
     chunk_size: int
     by_block: bool
     """Whether output files belong to blocks."""
@@ -314,12 +316,13 @@ class FilesInput(Input):
         return draw
 
     def _found(self, dag: Dag) -> Any:
-        place, size = str(self.home / "in"), self.case.block_size
+        place = str(self.home / "in")
+        size = {"block_size": self.case.block_size, "blocks_threshold": self.case.most_blocks}
         if self.case.way == "blocks":
-            return dag.add_operator("splitter", FileSplitterInput(scanner={"files": [place]}, block_size=size))
+            return dag.add_operator("splitter", FileSplitterInput(scanner={"files": [place]}, **size))
         found = dag.add_operator("patterns", Items(items=[place])) >> dag.add_operator("match", MatchFiles())
         if self.case.way == "matched blocks":
-            return found >> dag.add_operator("splitter", FileSplitterBase(block_size=size))
+            return found >> dag.add_operator("splitter", FileSplitterBase(**size))
         return found
 
     def _reader(self) -> Any:
@@ -603,7 +606,7 @@ launches = st.lists(
         Launch,
         before=st.lists(st.integers(0, 3), min_size=1, max_size=4).map(tuple),
         meanwhile=st.lists(st.integers(0, 3), max_size=2).map(tuple),
-        at=st.tuples(points, st.integers(1, 2)),
+        at=st.tuples(st.just(Point.PLANNED) | points, st.integers(1, 2)),
         crash=st.none() | st.tuples(points, st.integers(1, 3)),
         readers=st.integers(1, 3),
     ),
@@ -639,6 +642,7 @@ def files(draw: st.DrawFn, way: Way) -> Files:
         line_end=draw(st.sampled_from(("\n", "\r\n"))),
         keep_returns=draw(st.booleans()),
         block_size=draw(st.sampled_from((1, 7, 20, 64, 1000))),
+        most_blocks=draw(st.sampled_from((2, 1000))),
         chunk_size=draw(st.sampled_from((1, 16, 1000))),
         by_block=draw(st.booleans()),
         launches=draw(launches),

@@ -74,10 +74,8 @@ def inode_of(found: Found) -> Inode | None:
             if (status.st_size, status.st_mtime_ns // 1_000_000) != (found.length, found.modified_millis):
                 return None
             ends = os.pread(file.fileno(), EDGE, 0) + os.pread(file.fileno(), EDGE, max(0, found.length - EDGE))
-    except OSError as error:
-        if leads_nowhere(error):
-            return None
-        raise
+    except OSError as error:  # a file that cannot be opened is reported by its reader
+        return None if leads_nowhere(error) else UNKNOWN
     facts = f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns} ".encode()
     digest = base64.b64encode(hashlib.blake2b(facts + ends, digest_size=_BYTES).digest()).decode()
     return Inode(digest, has_one_name=status.st_nlink == 1)

@@ -10,6 +10,7 @@ from dagkit.ledger import Ledger
 from dagkit.scaling import Drain
 from tests.engine.cast import some_lines
 from tests.engine.changes.test_listeners import lines
+from tests.old_files import aged
 from tests.scaling.steady import install
 
 
@@ -19,6 +20,7 @@ def test_a_policy_from_elsewhere_is_launched_explained_and_simulated(dagkit, tmp
     install(tmp_path / "site", monkeypatch)
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "one.txt").write_text(some_lines(300))
+    aged(tmp_path / "in" / "one.txt")
     conf = {"dt.operator.reader.prop.policy": way, "dt.operator.reader.prop.policySettings.goal": "3"}
     app = tmp_path / "app"
     launch(lines(tmp_path), conf, until=Until.ONCE, path=app, machine=Machine("reference"), durable=False)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dagkit.cli.inspecting.work.requesting import this_user
+from tests.old_files import aged
 from tests.processes import await_end
 
 pytestmark = pytest.mark.slow
@@ -29,6 +30,8 @@ def work(dagkit, write):
     write("app.py", APP)
     write("in/a.txt", "a\n")
     Path("in/b.gz").write_bytes(gzip.compress(b"b\n")[:-4])
+    for file in Path("in").iterdir():
+        aged(file)  # one scan finds both
     assert launch(dagkit).code != 0
     return lambda command, *arguments: dagkit("work", command, "app.py", *arguments, "--path", "place")
 
