@@ -18,6 +18,7 @@ from dagkit.dataframes.source_options import OptionsInvalid, batch_options
 from dagkit.dataframes.written_files import OutputUnproven, WrittenFiles, schema_of
 from dagkit.launching import Machine, launch
 from dagkit_operators import FileSplitterInput, LineReader, Map, ParquetPartWriter, PartWriter
+from tests.old_files import aged
 
 LINES = StructType().add("value", "string")
 TEXTS = [f"line {number:5}" for number in range(2000)]
@@ -42,11 +43,17 @@ def _row(text: str) -> Row:
     return Row(text, len(text))
 
 
+def write(home: Path, name: str, texts: list[str]) -> None:
+    """Write a file of these lines to be read."""
+    (home / "in").mkdir(exist_ok=True)
+    (path := home / "in" / name).write_text("".join(f"{text}\n" for text in texts))
+    aged(path)
+
+
 @pytest.fixture
 def application(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in/lines.txt").write_text("".join(f"{text}\n" for text in TEXTS))
+    write(tmp_path, "lines.txt", TEXTS)
     run()
     return tmp_path / "app"
 
@@ -84,10 +91,8 @@ def test_a_line_belongs_to_the_stretch_that_holds_its_first_byte(tmp_path, size,
 @pytest.mark.parametrize("compression", ["gzip", "zstd"])
 def test_compressed_parts_are_decompressed(tmp_path, monkeypatch, compression):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "in").mkdir()
     for number in range(3):  # a window, and a compressed member of the file, for each
-        written = "".join(f"{text}\n" for text in TEXTS[number * 10 : number * 10 + 10])
-        (tmp_path / f"in/{number}.txt").write_text(written)
+        write(tmp_path, f"{number}.txt", TEXTS[number * 10 : number * 10 + 10])
         run(**{"dt.operator.Text.prop.compression": compression})
     assert sorted(row["value"] for row in rows(tmp_path / "app", operator="Text")) == TEXTS[:30]
 

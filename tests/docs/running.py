@@ -1,6 +1,7 @@
 """Running what documents show: each document in a module and a directory of its own."""
 
 import contextlib
+import functools
 import io
 import itertools
 import re
@@ -11,10 +12,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from dagkit import launching
 from dagkit.api.attributes import Attribute, DagContext
 from dagkit.engine.program.program import Program
 from dagkit.engine.work import summary
@@ -57,6 +60,7 @@ class Room:
         monkeypatch.syspath_prepend(directory)
         monkeypatch.setenv("HOME", str(directory))
         monkeypatch.setenv("NO_COLOR", "1")
+        monkeypatch.setattr(launching, "launch", self._launching_at_once(launching.launch))
 
     def run(self, fence: Fence) -> str:
         """Run a program, and give back what it prints."""
@@ -101,6 +105,16 @@ class Room:
             return answer.output
         (self.directory / kept_in).write_text(answer.stdout, encoding="utf-8")
         return answer.stderr
+
+    def _launching_at_once(self, launch: Callable[..., Any]) -> Callable[..., Any]:
+        """The function that programs launch with, which takes the files that they wrote for old ones."""
+
+        @functools.wraps(launch)
+        def at_once(*given: Any, **named: Any) -> Any:
+            self._wait_as_a_reader()
+            return launch(*given, **named)
+
+        return at_once
 
     def _wait_as_a_reader(self) -> None:
         """Age the files of earlier steps: a reader takes more time between two steps than a launch waits for a file."""

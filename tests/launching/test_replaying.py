@@ -12,6 +12,7 @@ from dagkit.retracing.retrace import trace
 from dagkit_operators import MatchFiles, PartWriter, ReadFiles
 from tests.backends.cast import chained
 from tests.engine.cast import Desk, Draw, Hurried, Script, files_in, lines_through_filter, some_lines
+from tests.old_files import aged
 
 
 class Total(Operator):
@@ -37,6 +38,14 @@ def replays(desk: Desk, draw: Callable[..., None], window: int, shadow: Path) ->
     return list(replayed(compilation, desk.ledger(), desk.place, window, shadow))
 
 
+def write(home: Path, **texts: str) -> None:
+    """Write files to be read, under these names."""
+    (home / "in").mkdir()
+    for name, text in texts.items():
+        (path := home / "in" / name).write_text(text)
+        aged(path)
+
+
 def in_folder(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in files_in(folder)}
 
@@ -44,8 +53,7 @@ def in_folder(folder: Path) -> dict[Path, bytes]:
 @pytest.mark.slow
 @pytest.mark.parametrize("fused", [True, False])
 def test_every_window_of_divided_blocks_writes_the_same_again(tmp_path, fused):
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in/a").write_text(some_lines(30))
+    write(tmp_path, a=some_lines(30))
     draw = lines_through_filter(tmp_path, block_size=256, fused=fused)
     desk = Desk(tmp_path, draw, backend=Hurried)
     last, before = desk.run().checkpoint.window, in_folder(tmp_path)
@@ -68,9 +76,7 @@ def test_a_window_has_the_state_and_the_items_that_it_had(tmp_path, windows):
 
 
 def test_the_windows_of_a_file_are_those_that_read_it(tmp_path):
-    (tmp_path / "in").mkdir()
-    for name in "ab":
-        (tmp_path / "in" / name).write_text(some_lines(9))
+    write(tmp_path, a=some_lines(9), b=some_lines(9))
     desk = Desk(tmp_path, lines_through_filter(tmp_path, block_size=1024, threshold=1))
     last = desk.run().checkpoint.window
     found = {name: windows_of(desk.ledger(), str(tmp_path / "in" / name)) for name in "abc"}
@@ -120,9 +126,7 @@ def matched(home: Path, place: type[Place] = Place, suffix: str = "") -> Draw:
 
 
 def matched_files(home: Path) -> None:
-    (home / "in").mkdir()
-    for name in "ab":
-        (home / "in" / name).write_text(f"{name}1\n{name}2\n")
+    write(home, a="a1\na2\n", b="b1\nb2\n")
 
 
 def test_work_that_an_operator_in_the_middle_of_the_graph_found_runs_again(tmp_path):
@@ -158,8 +162,7 @@ def test_work_that_cannot_be_found_again_is_refused(tmp_path, place, is_there, w
 @pytest.mark.parametrize("fused", [True, False])
 def test_lines_of_blocks_that_were_split_have_one_source_each(tmp_path, fused):
     text = some_lines(30)
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in/a").write_text(text)
+    write(tmp_path, a=text)
     draw = lines_through_filter(tmp_path, block_size=256, fused=fused)
     desk = Desk(tmp_path, draw, backend=Hurried)
     windows = desk.run().run_state.checkpoint.window

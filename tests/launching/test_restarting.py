@@ -29,6 +29,7 @@ from tests.engine.delivery_cast import numbers_inserted
 from tests.engine.files.test_compact import written
 from tests.engine.receipts.test_receipts import NAMES, desk_at, filled, receipts
 from tests.launching.cast import Numbers
+from tests.old_files import aged
 from tests.processes import run_program
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -38,7 +39,8 @@ def two_files(home: Path) -> Desk:
     """Lines whose blocks take several windows each, so that most windows leave incomplete files."""
     for name in "ab":
         (home / "in").mkdir(exist_ok=True)
-        (home / "in" / name).write_text(some_lines(10, seed=ord(name)))
+        (path := home / "in" / name).write_text(some_lines(10, seed=ord(name)))
+        aged(path)
     return Desk(home, lines_through_filter(home, block_size=128), backend=Hurried)
 
 

@@ -141,6 +141,7 @@ def written():
 
 
 def write(path, content, seconds=1):
+    """Write an old file, so that no launch waits for it."""
     path.write_bytes(content)
     os.utime(path, (seconds, seconds))
 
@@ -262,7 +263,7 @@ LATIN = b"one\n\xff\n"
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_content_that_does_not_fit_is_named(name, content, reader, code, problem, *, folder):
-    (folder / os.fsdecode(name)).write_bytes(content)
+    write(folder / os.fsdecode(name), content)
     report = launch(reader)
     assert f"[{code}]" in report, report
     assert problem in report, report
@@ -270,15 +271,15 @@ def test_content_that_does_not_fit_is_named(name, content, reader, code, problem
 
 
 def test_names_with_newlines_and_of_other_bytes_are_read(folder):
-    (folder / "a\nb.txt").write_bytes(b"1\n")
-    (folder / os.fsdecode(b"\xff.txt")).write_bytes(b"2\n")
+    write(folder / "a\nb.txt", b"1\n")
+    write(folder / os.fsdecode(b"\xff.txt"), b"2\n")
     for _ in range(2):
         assert launch("LineReader()") == ""
         assert written() == ["1", "2"]
 
 
 def test_a_circle_of_folders_ends(folder):
-    (folder / "a.txt").write_bytes(b"1\n")
+    write(folder / "a.txt", b"1\n")
     (folder / "below").mkdir()
     (folder / "below" / "up").symlink_to(folder)
     (folder / "self").symlink_to(folder / "self")
@@ -292,7 +293,7 @@ def test_what_is_no_regular_file_is_named_and_others_are_read_then(kind, folder)
         folder.with_name("special"),
         (*REFERENCE, "-D", "dt.operator.Splitter.prop.scanner.files=in,special"),
     )
-    (folder / "a.txt").write_bytes(b"1\n")
+    write(folder / "a.txt", b"1\n")
     with socket.socket(socket.AF_UNIX) as server:
         if kind == "a socket":
             server.bind("special")
@@ -305,7 +306,7 @@ def test_what_is_no_regular_file_is_named_and_others_are_read_then(kind, folder)
         assert "[input-unreadable]" in report
         assert written() == []
         special.unlink()
-    special.write_bytes(b"2\n")
+    write(special, b"2\n")
     assert launch("LineReader()", *both) == ""
     assert written() == ["1", "2"]
 
@@ -313,7 +314,7 @@ def test_what_is_no_regular_file_is_named_and_others_are_read_then(kind, folder)
 def test_a_pattern_that_backtracks_takes_no_longer(folder):
     """Python's matcher would take years, and no signal could interrupt it."""
     for name in ("a" * 100 + "!", "a" * 100):
-        (folder / name).write_bytes(f"{name[-1]}\n".encode())
+        write(folder / name, f"{name[-1]}\n".encode())
     pattern = "dt.operator.Splitter.prop.scanner.filePatternRegularExp=.*/(a+)+"
     assert launch("LineReader()", *REFERENCE, "-D", pattern) == ""
     assert written() == ["a"]
@@ -346,7 +347,7 @@ main(["launch", "app.py", "--once", "--no-sync", "--reference"])
 def test_a_full_disk_is_named_with_file_and_byte_and_nothing_is_lost(writer, options, file, folder):
     """A limit of the length of files stands for a full disk."""
     text = "".join(f"{number:x}{number * 7919 % 10007:x}\n" for number in range(20_000))
-    (folder / "a.txt").write_text(text)
+    write(folder / "a.txt", text.encode())
     write_application("LineReader()", f'{writer}(file_path="out", {options})')
     ended = run_program([sys.executable, "-c", FULL], check=False, seconds=120)
     assert ended.returncode == 7, ended.stderr

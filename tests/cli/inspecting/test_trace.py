@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.old_files import aged
 from tests.operators.compression.test_compressed import COMPRESS
 
 pytestmark = pytest.mark.slow
@@ -78,6 +79,18 @@ def traced(dagkit, write, launch):
         return lambda place, *options: dagkit("trace", "app.py", place, *options)
 
     return run
+
+
+@pytest.fixture
+def write_bytes(write):
+    """Write a file of bytes in the folder."""
+
+    def write_bytes(name, content):
+        path = write(name, "")
+        path.write_bytes(content)
+        aged(path)
+
+    return write_bytes
 
 
 @pytest.fixture
@@ -181,9 +194,8 @@ def test_each_line_of_a_flat_map_comes_from_the_same_record(traced, write, sourc
 
 
 @pytest.mark.parametrize(("ending", "compress"), COMPRESS.items(), ids=COMPRESS.keys())
-def test_positions_in_a_compressed_file_are_those_of_its_content(traced, folder, ending, compress):
-    (folder / "in").mkdir()
-    (folder / f"in/a.txt{ending}").write_bytes(compress(LINES.encode()))
+def test_positions_in_a_compressed_file_are_those_of_its_content(traced, write_bytes, ending, compress):
+    write_bytes(f"in/a.txt{ending}", compress(LINES.encode()))
     answer = traced(PEARS)("out/0:3", "--json")
     assert sources(answer) == [(f"a.txt{ending}", *position("6 pear"), "6 pear")]
     assert answer.document["sources"][0]["decompressed"] is True
@@ -198,11 +210,11 @@ RECORDS = [
 
 @pytest.mark.parametrize("case", RECORDS, ids=[reader for reader, _, _ in RECORDS])
 @pytest.mark.parametrize("compress", [bytes, gzip.compress])
-def test_a_record_of_a_context_ends_where_it_does(write, traced, sources_of, case, compress):
+def test_a_record_of_a_context_ends_where_it_does(write_bytes, traced, sources_of, case, compress):
     """Of an author's context, too, and of one that never splits."""
     reader, content, records = case
     name = "a.bin.gz" if compress is gzip.compress else "a.bin"
-    write(f"in/{name}", "").write_bytes(compress(content))
+    write_bytes(f"in/{name}", compress(content))
     decoded = UPPER.replace("text.upper()", "text.decode()")
     traced(decoded, reader=reader, block=8 if "Fixed" in reader else 100)
     found = [sources_of(f"{output()}:{line}") for line in range(1, len(records) + 1)]
@@ -217,11 +229,11 @@ reader.rejected >> refused >> dag.add_operator("Refuse", PartWriter(file_path="r
 
 
 @pytest.fixture
-def traced_ranges(write, traced, sources_of):
+def traced_ranges(write_bytes, traced, sources_of):
     """Read a file with a reader, write a line for each record, and trace these lines to ranges of the file."""
 
     def run(reader, content, block, *, name="a", rejects=False):
-        write(f"in/{name}", "").write_bytes(content)
+        write_bytes(f"in/{name}", content)
         traced(ENDS + REJECTS * rejects, reader=reader, block=block)
         counts = {file: file.read_bytes().count(b"\n") for file in sorted(Path("out").iterdir())}
         places = [f"{file}:{number + 1}" for file, count in counts.items() for number in range(count)]

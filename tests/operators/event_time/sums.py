@@ -14,6 +14,7 @@ from dagkit_operators import (
     TumblingWindows,
     WindowResult,
 )
+from tests.old_files import aged
 from tests.operators.ways import placed
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -68,7 +69,8 @@ def sums(home, partitions=2, **given):
 def write(home, name, seconds):
     (home / "in").mkdir(exist_ok=True)
     lines = [f"{(START + timedelta(seconds=s)).isoformat()} {'ab'[s % 2]} {s}\n" for s in seconds]
-    (home / "in" / name).write_text("".join(lines))
+    (path := home / "in" / name).write_text("".join(lines))
+    aged(path)
 
 
 def received(desk, operator="results"):
