@@ -23,6 +23,7 @@ from dagkit_operators import (
     Validate,
 )
 from tests.engine.cast import Desk
+from tests.old_files import aged
 from tests.operators.ways import in_partitions
 
 ORDERS = {"a": ["1 pen", "2 ink"], "b": ["3 cap"], "c": ["1 nib", "9 box"]}
@@ -58,6 +59,7 @@ def write(home, folder, files):
     (home / folder).mkdir(parents=True, exist_ok=True)
     for name, lines in files.items():
         (home / folder / name).write_text("".join(f"{line}\n" for line in lines))
+        aged(home / folder / name)
 
 
 def written(home):
@@ -124,6 +126,8 @@ class Customer:
 def test_a_join_keeps_items_of_the_types_that_were_validated(tmp_path):
     (tmp_path / "orders").write_text('{"number": 1, "customer": "Ann"}\n' * 2)
     (tmp_path / "customers").write_text('{"name": "Ann", "city": "Rome"}\n')
+    for name in ("orders", "customers"):
+        aged(tmp_path / name)
 
     def draw(dag, conf):
         orders, customers = (
