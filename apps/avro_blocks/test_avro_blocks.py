@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from dagkit.cli import main
 from tests.applications import launched, on_each_backend, stages, written
+from tests.old_files import aged
 
 HERE = str(Path(__file__).parent)
 FIELDS = [{"name": "name", "type": "string"}, {"name": "age", "type": ["null", "int"]}]
@@ -21,8 +22,9 @@ def names(tmp_path, monkeypatch):
     Path("input").mkdir()
     for codec in ("null", "deflate", "snappy"):
         people = [{"name": f"{codec} {number}", "age": number or None} for number in range(300)]
-        with Path(f"input/{codec}.avro").open("wb") as file:
+        with (path := Path(f"input/{codec}.avro")).open("wb") as file:
             fastavro.writer(file, SCHEMA, people, codec=codec, sync_interval=200)
+        aged(path)
     return sorted(f"{codec} {number}" for codec in ("null", "deflate", "snappy") for number in range(300))
 
 
@@ -41,6 +43,7 @@ def test_what_is_broken_stops_the_launch_with_its_file_and_place():
         _, second, third, *_ = (block.offset for block in fastavro.block_reader(file))
     content[third - 1] ^= 1
     path.write_bytes(content)
+    aged(path)
     answer = CliRunner().invoke(main, ["launch", HERE, "--once", "--reference"])
     problem = f"{path}: the data block at byte {second} cannot be read: expected sync marker not found"
     assert (answer.exit_code != 0, problem in " ".join(answer.output.split())) == (True, True)

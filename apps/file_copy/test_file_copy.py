@@ -68,6 +68,7 @@ def test_the_copy_is_identical(backend, source):
     sums = {path: zlib.crc32(path.read_bytes()) for path in source.rglob("*") if path.is_file()}
     assert sorted(listed()) == sorted(f"{sums[path]:08x}  {path.relative_to(source.parent)}" for path in sums)
     (source / "later").write_bytes(b"more")
+    aged(source / "later")
     copied(backend, "-D", f"{BLOCK_SIZE}=128", *CHECKSUMS)
     assert found_in(Path("output/input")) == found_in(source)
 
@@ -85,6 +86,8 @@ def test_names_that_are_not_utf_8_are_copied_to_the_same_bytes(backend, tmp_path
     (folder / os.fsdecode(b"void\xfe")).mkdir(parents=True)
     (folder / os.fsdecode(b"long\xe4#?")).write_bytes(b"abc" * 2000)
     (folder / os.fsdecode(b"empty\xe4")).write_bytes(b"")
+    for path in folder.iterdir():
+        aged(path)
     for _ in range(2):  # two blocks in a window: the file is incomplete when a window ends
         copied(backend, "-D", "dt.operator.Splitter.prop.blocksThreshold=2", "-D", f"{BLOCK_SIZE}=1000")
     assert found_in(tmp_path / "output" / "input") == found_in(tmp_path / "input")
@@ -127,6 +130,7 @@ def test_wherever_a_launch_is_killed_each_byte_is_copied_once(point, checksums, 
 
 def test_a_file_that_is_not_whole_is_invisible(source):
     os.truncate(source / "long.bin", 2_000_000)
+    aged(source / "long.bin")
     one_block = ("--windows", "1", "-D", "dt.operator.Splitter.prop.blocksThreshold=1")
     copied("--reference", *one_block, "-D", f"{BLOCK_SIZE}=1000000")
     assert "long.bin" not in found_in(Path("output"))
@@ -138,6 +142,7 @@ def test_links_are_followed_and_folders_keep_their_own_names(source, tmp_path):
     expected, elsewhere = found_in(source), tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "file").write_bytes(b"linked")
+    aged(elsewhere / "file")
     targets = {"aa": source / "deep", "zz": source / "deep", "link": elsewhere / "file", "folder": elsewhere}
     for name, target in (targets | {"nowhere": tmp_path / "gone"}).items():
         (source / name).symlink_to(target)
@@ -179,6 +184,7 @@ def test_a_crash_while_a_copy_is_replaced_leaves_the_new_copy(point, source, tmp
 def test_a_newline_in_a_name_breaks_no_list_of_checksums(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "input").mkdir()
-    (tmp_path / "input" / "a\n00000000  b\\c").write_bytes(b"abc")
+    (path := tmp_path / "input" / "a\n00000000  b\\c").write_bytes(b"abc")
+    aged(path)
     copied("--reference", *CHECKSUMS)
     assert list(listed()) == ["\\352441c2  input/a\\n00000000  b\\\\c"]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.applications import launched, on_each_backend, written
+from tests.old_files import aged
 
 HERE = str(Path(__file__).parent)
 COMPONENTS = ("storage", "network", "queue", "zähler")
@@ -21,7 +22,8 @@ def lines(tmp_path, monkeypatch):
     lines = [f"{level} {component} number {number}" for number, (level, component) in enumerate(words)]
     Path("input").mkdir()
     for number in range(3):
-        Path(f"input/{number}.log").write_text("\n".join(lines[number::3]) + "\n", encoding="utf-8")
+        (path := Path(f"input/{number}.log")).write_text("\n".join(lines[number::3]) + "\n", encoding="utf-8")
+        aged(path)
     return lines
 
 
@@ -41,6 +43,7 @@ def test_both_outputs_hold_what_the_logs_say(lines, backend):
 def test_a_second_launch_counts_on_from_the_first(lines):
     launch()
     Path("input/3.log").write_text("ERROR queue once more\n", encoding="utf-8")
+    aged(Path("input/3.log"))
     launch()
     errors = sum(line.startswith("ERROR queue") for line in lines) + 1
     assert written("output/errors").count("ERROR queue once more") == 1

@@ -11,6 +11,7 @@ from apps.word_count.app import WordCount
 from dagkit.conf.sources.sources import Sources, load
 from dagkit.launching import Machine, launch
 from tests.applications import planned, stages
+from tests.old_files import aged
 
 HERE = Path(__file__).parent
 WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "the", "lazy", "dog", "größe", "naïve", "don't", "x1", "THE"]
@@ -26,6 +27,8 @@ def texts(tmp_path):
         lines = [" ".join(chance.choices(WORDS, k=chance.randrange(9))) for _ in range(200)]
         (folder / f"{number}.txt").write_text("\n".join(lines), encoding="utf-8")
     (folder / "3.txt").write_bytes(b"the\xff fox\n\xc3")
+    for path in folder.iterdir():
+        aged(path)
     return folder
 
 
@@ -89,6 +92,7 @@ def test_words_are_counted_once_however_they_come(properties, texts):
 def test_a_later_launch_counts_what_is_new_and_writes_a_new_table(texts):
     run(texts)
     (texts / "more.txt").write_text("the end\n")
+    aged(texts / "more.txt")
     run(texts)
     _, newest = tables(texts)
     assert table(line for lines in newest.values() for line in lines) == counted(texts)
@@ -98,6 +102,7 @@ def test_the_last_folder_holds_all_counts_also_where_one_partition_had_no_word_b
     (texts := tmp_path / "input").mkdir()
     for name, text in (("a", "one one"), ("b", "two three four five")):
         (texts / name).write_text(text)
+        aged(texts / name)
         run(texts)
     run(texts)
     first, newest = tables(texts)

@@ -36,7 +36,9 @@ def home(tmp_path):
     """A folder with files of three lines each; the filter drops the second one."""
     (tmp_path / "in").mkdir()
     for number in range(FILES):
-        (tmp_path / "in" / f"{number:02}.txt").write_text(f"first {number}\n.dropped {number}\nlast {number}\n")
+        path = tmp_path / "in" / f"{number:02}.txt"
+        path.write_text(f"first {number}\n.dropped {number}\nlast {number}\n")
+        aged(path)
     return tmp_path
 
 

@@ -11,6 +11,7 @@ from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit_operators import FileInfo, Items, Map, MatchFiles, PartWriter, ReadFiles
 from tests.backends.cast import chained, in_partitions, lines_in
 from tests.backends.places import SPARK
+from tests.old_files import aged
 
 pytestmark = pytest.mark.slow
 
@@ -41,8 +42,10 @@ def home(tmp_path):
         path = tmp_path / "in" / f"folder-{number % 2}" / f"{number}.txt"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(f"{'x' if each % 7 == 3 else ''}{number * 100 + each}\n" for each in range(60)))
+        aged(path)
     (tmp_path / "lists").mkdir()
     (tmp_path / "lists" / "patterns").write_text(f"{tmp_path}/in/folder-0/*.txt\n{tmp_path}/in/folder-1\n")
+    aged(tmp_path / "lists" / "patterns")
     return tmp_path
 
 

@@ -25,6 +25,7 @@ from dagkit_operators import (
 from tests.backends.cast import chained, lines_in
 from tests.backends.places import everywhere
 from tests.engine.cast import Desk
+from tests.old_files import aged
 
 FILES = {"a.txt": "1 x\n22\n", "b.txt": "y\n3 z\n"}
 WORDS = ["a.txt 0 x", "b.txt 0 y", "b.txt 2 z"]
@@ -113,6 +114,7 @@ def home(tmp_path):
     (tmp_path / "in").mkdir()
     for name, content in FILES.items():
         (tmp_path / "in" / name).write_text(content)
+        aged(tmp_path / "in" / name)
     return tmp_path
 
 
@@ -134,6 +136,7 @@ class Numbers(Operator):
 @everywhere
 def test_an_operator_that_raises_behind_two_exchanges_names_file_and_byte(on, home):
     (home / "in" / "a.txt").write_text("1 2\n22\n")
+    aged(home / "in" / "a.txt")
 
     def draw(dag: Dag, conf: object) -> None:
         read, steps = lines_read(dag, home), {"words": Words(), "strip": Map(str.strip), "numbers": Numbers()}

@@ -15,6 +15,7 @@ from dagkit.ledger import Ledger
 from tests.backends.places import CONNECT_IN_TRIALS, SPARK
 from tests.engine.cast import Collect, Script, lines_through_filter
 from tests.engine.changes.test_requests import Times, multiplied
+from tests.old_files import aged
 
 
 def tapped(
@@ -35,6 +36,7 @@ on_all = pytest.mark.parametrize("machine", ["reference", SPARK, CONNECT_IN_TRIA
 def test_the_first_lines_are_shown_with_their_places(tmp_path, machine, fused):
     (tmp_path / "in").mkdir()
     (tmp_path / "in/a").write_text("one\ntwo\nthree\nfour\nfive\n")
+    aged(tmp_path / "in/a")
     draw = lines_through_filter(tmp_path, block_size=1024, fused=fused)
     reply = tapped(tmp_path, draw, machine, stream="lines", every=2)
     assert [(one.operator, one.place.rpartition("/")[2]) for one in reply.items] == [
@@ -62,6 +64,7 @@ def test_what_an_input_operator_sends_is_shown(tmp_path, machine):
 def test_a_stream_without_items_is_answered_by_the_first_window_that_has_some(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in/a").write_text("#\n" * 64 + "seven\n")
+    aged(tmp_path / "in/a")
     draw = lines_through_filter(tmp_path, block_size=64, readers=1, threshold=1)
     reply = tapped(tmp_path, draw, Machine("reference"), stream="kept")
     assert (reply.window, ["seven" in one.item for one in reply.items]) == (3, [True])

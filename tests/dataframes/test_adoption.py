@@ -17,6 +17,7 @@ from dagkit.testing import Crash, CrashAfter
 from dagkit_operators import FileSplitterInput, LineReader, PartWriter
 from tests.backends.cast import chained, lines_in
 from tests.backends.places import crashes
+from tests.old_files import aged
 
 pytestmark = pytest.mark.spark
 
@@ -34,7 +35,8 @@ class HandOver:
     def write(self, *names: str) -> None:
         for name in names:
             lines = {f"{name} {number}" for number in range(3)}
-            (self.home / "in é %+" / name).write_text("".join(f"{line}\n" for line in sorted(lines)))
+            (path := self.home / "in é %+" / name).write_text("".join(f"{line}\n" for line in sorted(lines)))
+            aged(path)
             self.lines |= lines
 
     def query(self) -> None:

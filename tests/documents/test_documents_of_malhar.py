@@ -12,6 +12,7 @@ from dagkit.testing import Alone, FakeClock
 from dagkit_operators import Block, FileSplitterBase
 from tests.documents.block_reader import HookedReader
 from tests.documents.file_splitter import Splitter
+from tests.old_files import aged
 
 HERE = Path(__file__).parent
 ENGINES = pytest.mark.parametrize(
@@ -32,6 +33,7 @@ def files(tmp_path, monkeypatch):
     Path("input").mkdir()
     for name in ("a", "b"):
         Path("input", name).write_text("".join(f"{line}\n" for line in LINES))
+        aged(Path("input", name))
     return [tmp_path / "input" / name for name in ("a", "b")]
 
 
@@ -78,6 +80,7 @@ def test_process_sends_as_many_blocks_as_the_threshold_says_and_one_by_default(f
 )
 def test_the_application_with_a_splitter_reads_what_messages_name_or_what_it_finds(engine, splitter, options, files):
     Path("messages").write_text("".join(f"{path}\n" for path in files))
+    aged(Path("messages"))
     launch(str(HERE / "file_splitter.py"), "--app", f"ApplicationWith{splitter}Splitter", *options, *engine)
     assert sorted(written()) == [path.read_bytes() for path in files]
 

@@ -9,6 +9,7 @@ from opentelemetry.trace import StatusCode
 from dagkit.engine.reports.run_events import Failed, Resumed
 from dagkit.observers.spans import Spans, tracing
 from tests.engine.cast import Desk, lines_through_filter, some_lines
+from tests.old_files import aged
 
 
 @pytest.fixture
@@ -32,6 +33,7 @@ def inside(spans, outer):
 def test_a_window_holds_its_stages_which_hold_their_blocks_and_its_commit(tmp_path, spans, exported):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").write_text(some_lines(30))
+    aged(tmp_path / "in" / "a.txt")
     Desk(tmp_path, lines_through_filter(tmp_path, block_size=10_000, readers=1)).run(observers=[spans])
     told = exported.get_finished_spans()
     (window,) = (one for one in told if one.name == "window" and dict(one.attributes or {})["dagkit.window.id"] == 1)
@@ -55,6 +57,7 @@ def test_each_window_is_a_trace_of_its_own(tmp_path, spans, exported):
     (tmp_path / "in").mkdir()
     for number in range(6):
         (tmp_path / "in" / f"{number}.txt").write_text(some_lines(5))
+        aged(tmp_path / "in" / f"{number}.txt")
     Desk(tmp_path, lines_through_filter(tmp_path, threshold=1)).run(observers=[spans])
     windows = [one for one in exported.get_finished_spans() if one.name == "window"]
     assert len(windows) > 1

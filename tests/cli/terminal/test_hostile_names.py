@@ -8,6 +8,7 @@ import pytest
 
 from dagkit.cli.terminal.output import Output
 from dagkit.errors import DagkitError, printable
+from tests.old_files import aged
 
 NAME = "a\x1b]0;\x07\nforged: all is lost\r\x9b31m\u202e.txt"
 SHOWN = r"a\u001b]0;\u0007\nforged: all is lost\r\u009b31m\u202e.txt"
@@ -40,6 +41,7 @@ def application(folder, write):
     """An application that reads numbers from a folder of that name, in which there is a file of that name."""
     (folder / NAME).mkdir()
     (folder / NAME / NAME).write_text("1\n2\n")
+    aged(folder / NAME / NAME)
     return write("app.py", APPLICATION).name
 
 
@@ -48,6 +50,7 @@ LAUNCH = ("launch", "app.py", "--once", "--reference", "--no-sync", "--path", "h
 
 def test_the_name_of_a_file_on_which_a_launch_fails_is_escaped(dagkit, application, folder):
     (folder / NAME / NAME).write_text("1\nx\n")
+    aged(folder / NAME / NAME)
     answer = dagkit(*LAUNCH)
     assert answer.code == 7
     assert f"{SHOWN}/{SHOWN}: the line at byte 2 is rejected" in check(answer)

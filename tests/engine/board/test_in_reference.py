@@ -28,6 +28,7 @@ from tests.engine.changes.cast import facts_in
 from tests.engine.restriction_cast import CountFn, ShardReader, TableReader
 from tests.engine.work_cast import Looks, Named, Numbered, numbers_expected, numbers_of_names
 from tests.examples import examples
+from tests.old_files import aged
 
 LOOKS: Looks = ((("x", 9), ("y", 2), ("z", 5)), (("w", 7),))
 KINDS = [Numbered, CountFn, TableReader, ShardReader]
@@ -97,6 +98,7 @@ def test_the_file_of_a_block_is_in_its_order_whichever_slot_took_which_part(seed
         home = Path(folder)
         (home / "in").mkdir()
         (home / "in" / "0.txt").write_text(text)
+        aged(home / "in" / "0.txt")
         run(lines_through_filter(home, readers=3), seed, gives=0.4, loses=0.3, path=str(home / "app"))
         files = sorted((home / "out").iterdir(), key=lambda path: int(path.name, 16))
         written = "".join(path.read_text() for path in files)

@@ -29,6 +29,7 @@ from dagkit.testing import FakeClock
 from dagkit_operators import FileSplitterInput, LineReader, RecordWriter
 from tests.engine.cast import Collect, Desk, Digits, Draw, Hurried, Ranges, arrived, some_lines
 from tests.engine.changes.cast import Total, chained, facts_in
+from tests.old_files import aged
 
 LOOKS = ((7, 3, 9), (20,), (1, 1, 8))
 ALL = list(range(sum(map(sum, LOOKS))))
@@ -216,6 +217,7 @@ def one_file(tmp_path):
     """Makes a desk with one file, and a reader of these properties on four cores."""
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "one.txt").write_text(some_lines(300))
+    aged(tmp_path / "in" / "one.txt")
 
     def desk(reader: Mapping[str, Any], **given: Any) -> Desk:
         return Desk(tmp_path, lines(tmp_path, **reader), backend=lambda b: Hurried(Roomy(b)), **given)

@@ -22,6 +22,7 @@ from dagkit_operators import FileSplitterInput, LineReader, RecordWriter
 from tests.engine.cast import Desk, Script, lines_through_filter, some_lines
 from tests.engine.changes.cast import chained
 from tests.engine.files.cast import Notes, Unfinished, part, staging
+from tests.old_files import aged
 
 
 def noted(home: Path, *looks: tuple[int, ...], kind: type[Unfinished] = Notes, out: str | Path = "out") -> Desk:
@@ -159,6 +160,7 @@ class AllInOne(RecordWriter):
 def test_two_blocks_do_not_share_a_file(tmp_path, threshold):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a").write_text(some_lines(9))
+    aged(tmp_path / "in" / "a")
     splitter = FileSplitterInput(scanner={"files": [str(tmp_path / "in")]}, block_size=28, blocks_threshold=threshold)
     writer = AllInOne(file_path=str(tmp_path / "out"))
     desk = Desk(tmp_path, chained({"splitter": splitter, "reader": LineReader(), "writer": writer}), overlap=1)
@@ -231,6 +233,7 @@ class Apart:
 def test_pieces_that_the_driver_does_not_see_are_not_committed(tmp_path, cut):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a").write_text(some_lines(9))
+    aged(tmp_path / "in" / "a")
     desk = Desk(tmp_path, lines_through_filter(tmp_path))
     apart = Desk(tmp_path, desk.draw, backend=lambda backend: Apart(backend, desk.place, cut))
     told = r"2 of 2 pieces that window 1 staged are not in .*\n  help: .* on storage that the driver"

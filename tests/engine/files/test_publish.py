@@ -20,11 +20,13 @@ from dagkit_operators import PartWriter
 from tests.engine.cast import Desk, Script, lines_through_filter, some_lines
 from tests.engine.changes.cast import chained
 from tests.engine.files.cast import part
+from tests.old_files import aged
 
 
 def with_lines(home: Path) -> Desk:
     (home / "in").mkdir(parents=True)
     (home / "in" / "a").write_text(some_lines(12))
+    aged(home / "in" / "a")
     return Desk(home, lines_through_filter(home, threshold=9), overlap=1)
 
 
@@ -130,6 +132,7 @@ def test_a_driver_that_was_overtaken_reports_that_and_not_missing_files(tmp_path
     def probe(point: Point, window_id: int) -> None:
         if point is Point.APPENDED and not came:
             (tmp_path / "in" / "b").write_text(some_lines(9))
+            aged(tmp_path / "in" / "b")
             came.append(desk.run())
             for file in desk.out.iterdir():
                 file.unlink()

@@ -26,6 +26,7 @@ from tests.engine.cast import Desk, Draw
 from tests.engine.changes.cast import chained
 from tests.engine.receipts.test_receipts import NAMES, assert_right, filled, receipts
 from tests.engine.receipts.test_receipts import drawn as scanned
+from tests.old_files import aged
 
 FINDERS = ["match", "match and base", "base"]
 SCANS = ["scan, to files of blocks", "scan, to parts"]
@@ -92,6 +93,7 @@ def test_a_file_that_grew_before_it_was_divided_has_a_receipt_for_what_was_read(
 def test_an_empty_file_has_a_receipt(finder, tmp_path):
     home = filled(tmp_path)
     (home / "in" / "empty.txt").touch()
+    aged(home / "in" / "empty.txt")
     desk = desk_at(home, finder)
     desk.run()
     assert_right(home, [*NAMES, "empty.txt"])
@@ -101,6 +103,7 @@ def test_an_empty_file_has_a_receipt(finder, tmp_path):
 def test_a_reader_whose_format_has_no_empty_files_does_not_open_one(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "empty.parquet").touch()
+    aged(tmp_path / "in" / "empty.parquet")
     splitter = FileSplitterInput(scanner={"files": [str(tmp_path / "in")]}, receipts=str(tmp_path / "receipts"))
     writer = PartWriter(file_path=str(tmp_path / "out"))
     draw = chained({"splitter": splitter, "reader": ParquetReader(), "writer": writer})

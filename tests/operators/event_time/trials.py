@@ -26,6 +26,7 @@ from dagkit_operators import (
     TumblingWindows,
     WindowResult,
 )
+from tests.old_files import aged
 from tests.operators.driver_kills import kill_once
 from tests.operators.event_time.sums import START
 from tests.operators.ways import placed
@@ -48,7 +49,8 @@ def add(home: Path, phase: int) -> None:
         (home / folder).mkdir(parents=True, exist_ok=True)
         if records:
             lines = [f"{(START + timedelta(seconds=second)).isoformat()} {key} {second}\n" for key, second in records]
-            (home / folder / f"{phase}.txt").write_text("".join(lines))
+            (path := home / folder / f"{phase}.txt").write_text("".join(lines))
+            aged(path)
 
 
 class Kills(RowOperator):

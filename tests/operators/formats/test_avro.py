@@ -29,6 +29,7 @@ from dagkit_operators import (
 from dagkit_operators.formats.avro import MARKER
 from tests.engine.cast import Collect, Desk, arrived
 from tests.examples import examples
+from tests.old_files import aged
 from tests.operators.ways import chain
 
 SCHEMA = {
@@ -309,9 +310,11 @@ def test_a_block_that_waits_is_left_after_its_file_was_replaced_by_a_longer_one(
     find = FileSplitterInput(scanner={"files": [str(path)]})
     desk = Desk(tmp_path, chain(find=find, read=AvroReader(), collect=Keep()))
     path.write_bytes(damage(avro(some(3))))
+    aged(path)
     with pytest.raises(OperatorFailed, match="connect the output `rejected`") as raised:
         desk.run()
     assert raised.value.code == "avro-broken"
     path.write_bytes(avro(some(9)))
+    aged(path)
     assert arrived(desk.run()) == list(range(9))
     assert desk.faults() == []

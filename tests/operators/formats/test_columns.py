@@ -42,6 +42,7 @@ from dagkit_operators import (
 from dagkit_operators.contexts.lines import LineTooLong
 from dagkit_operators.formats.parquet import start_of
 from tests.examples import examples
+from tests.old_files import aged
 from tests.operators.ways import placed
 
 
@@ -294,6 +295,7 @@ def test_arrow_batches_cross_an_exchange(backend, tmp_path, request):
 
     for kind, content in CONTENTS.items():
         (tmp_path / kind.__name__).write_bytes(content)
+        aged(tmp_path / kind.__name__)
     machine = Machine("reference") if backend == "reference" else Machine(spark=request.getfixturevalue("spark"))
     launch(draw, until="once", machine=machine, path=tmp_path / "app", durable=False)
     for kind in CONTENTS:

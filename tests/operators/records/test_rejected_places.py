@@ -9,6 +9,7 @@ from dagkit.engine.failures import OperatorFailed
 from dagkit.testing import Alone
 from dagkit_operators import FileSplitterInput, Filter, FlatMap, LineReader, Map, PartWriter, Rejected, Validate, value
 from tests.engine.cast import Desk
+from tests.old_files import aged
 from tests.operators.ways import lines, of_block, read_lines
 
 FILES = {"a.txt": "1\nx\n22\n", "b.txt": "y\n3\n"}
@@ -34,6 +35,7 @@ def home(tmp_path):
     (tmp_path / "in").mkdir()
     for name, content in FILES.items():
         (tmp_path / "in" / name).write_text(content)
+        aged(tmp_path / "in" / name)
     return tmp_path
 
 

@@ -29,6 +29,7 @@ from dagkit_operators import (
 )
 from dagkit_operators.writing import parquet_part_writer
 from tests.engine.cast import Desk
+from tests.old_files import aged
 from tests.operators.ways import after_windows, chain
 
 
@@ -142,6 +143,8 @@ def test_a_launch_makes_whole_files_of_items_and_of_columns_that_were_read(tmp_p
         desk.run()
         assert pa_parquet.read_table(desk.out).column("count").to_pylist() == [None, 1, 2, 3, 4]
         assert len(desk.outputs()) == files
+        for path in desk.out.iterdir():
+            aged(path)
 
 
 @dataclass(frozen=True)
@@ -216,6 +219,7 @@ def test_a_line_that_is_not_utf8_is_reported_with_its_file_byte_column_and_remed
 
     (tmp_path / "in").mkdir()
     (tmp_path / "in/names.txt").write_bytes("pear\npêche\n".encode("latin-1"))
+    aged(tmp_path / "in/names.txt")
     with pytest.raises(OperatorFailed) as raised:
         Desk(tmp_path, draw).run()
     failure = raised.value

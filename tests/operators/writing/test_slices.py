@@ -29,6 +29,7 @@ from dagkit_operators.payloads import FileMetadata, key_of_copy
 from dagkit_operators.writing.slice_writer import CHUNK
 from dagkit_operators.writing.stretches import Stretch, crc32_of_both, joined_with
 from tests.engine.cast import Desk
+from tests.old_files import aged
 from tests.operators.ways import placed
 from tests.processes import run_program
 
@@ -157,6 +158,7 @@ def desk_with(home, files, **given):
     (home / "in").mkdir()
     for name, content in files.items():
         (home / name).write_bytes(content)
+        aged(home / name)
     return Desk(home, copying(home), **given)
 
 
