@@ -88,7 +88,9 @@ class SlotOutput:
 
     def scope(self) -> dict[str, Any]:
         """The window, and the operator whose code runs now, as fields of a line."""
-        operator = self._operator_at(sys._getframe(1))  # noqa: SLF001 - there is no other way
+        return self._scope_of(self._operator_at(sys._getframe(1)))  # noqa: SLF001 - there is no other way
+
+    def _scope_of(self, operator: str | None) -> dict[str, Any]:
         return {"window": self.window_id} | ({} if operator is None else {"operator": operator})
 
     def end(self) -> None:
@@ -108,16 +110,17 @@ class SlotOutput:
         return None
 
     def _append(self, event: str, level: str, logger: str, operator: str | None, text: str) -> None:
-        at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        line = {"ts": at, "level": level, "logger": logger, "app": self.application, "event": event}
-        known = {"window": self.window_id} | ({} if operator is None else {"operator": operator})
-        whole = json.dumps({**line, **known, "message": self.hide(text[:_LONGEST_LINE])}, ensure_ascii=False)
         if self._lines % _LOOK_EVERY == 0:
             self._open()
         self._lines += 1
-        if self._file is not None:
-            with suppress(OSError):  # a full disk: the driver warns
-                os.write(self._file, f"{whole}\n".encode(errors="surrogatepass"))
+        if self._file is None:
+            return
+        at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        line = {"ts": at, "level": level, "logger": logger, "app": self.application, "event": event}
+        fields = {**line, **self._scope_of(operator), "message": self.hide(text[:_LONGEST_LINE])}
+        whole = json.dumps(fields, ensure_ascii=False)
+        with suppress(OSError):  # a full disk: the driver warns
+            os.write(self._file, f"{whole}\n".encode(errors="surrogatepass"))
 
     def _open(self) -> None:
         """Open the log, unless it is elsewhere, there is none, or it is too long."""

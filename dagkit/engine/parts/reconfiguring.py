@@ -121,7 +121,8 @@ class Reconfiguration(RunPart):
             return False
         changes, facts = self._listeners.ask(run.window, self._backlogs(now), run.backend.cores(), now)
         self.record(*facts)
-        self._pending += changes
+        for change in changes:
+            self.request_change(change)
         return True
 
     def _backlogs(self, now: datetime) -> dict[Address, Backlog]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from dagkit.api.operators import REJECTED, DelayOperator
+from dagkit.api.operators import DelayOperator
 from dagkit.engine.changes.requests import Refused, Reply, Request, RequestInbox, ShownItem, TapStream
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.discoveries import Discovery
@@ -13,7 +13,6 @@ from dagkit.engine.parts.discover import DriverInputs
 from dagkit.engine.parts.in_flight import InFlightWindow
 from dagkit.engine.parts.run_part import EndedWindow, RunPart
 from dagkit.engine.parts.run_state import RunState
-from dagkit.engine.program.program import Program
 from dagkit.engine.worker.protocol import Sample, Tap
 from dagkit.engine.worker.tapped import Tapping
 from dagkit.errors import did_you_mean
@@ -67,7 +66,8 @@ class Taps(RunPart):
 
     def before(self, window: InFlightWindow) -> None:
         taps = self.wanted(self._run.now())
-        window.task = replace(window.task, taps=(*taps, *_of_rejected(self._run.program)))
+        rejected = (Tap("", *output, MOST_REJECTED, 1) for output in self._run.summary.rejecting)
+        window.task = replace(window.task, taps=(*taps, *rejected))
         if taps:
             self._sent[window.window_id] = _sent_by_inputs(taps, self._inputs.discovered(window))
 
@@ -86,12 +86,6 @@ class Taps(RunPart):
                     for one in found[:most]
                 )
                 self._inbox.reply(Reply(id=request, done=True, window=ended.window_id, items=items))
-
-
-def _of_rejected(program: Program) -> tuple[Tap, ...]:
-    """The taps of the outputs for rejected records that lead somewhere."""
-    led = {port for stage in program.stages for port in (*stage.links, *stage.targets)}
-    return tuple(Tap("", operator, port, MOST_REJECTED, 1) for operator, port in sorted(led) if port == REJECTED)
 
 
 def rejected_in(samples: Iterable[Sample], hide: Callable[[str], str]) -> list[Sample]:

@@ -8,10 +8,10 @@ from typing import TypeVar
 from dagkit.api.attributes import Attribute, DagContext, OnPoison
 from dagkit.api.external import external_outputs
 from dagkit.api.files import output_files
-from dagkit.api.operators import DelayOperator, Operator
+from dagkit.api.operators import REJECTED, DelayOperator, Operator
 from dagkit.api.state import declared_state
 from dagkit.engine.address import Address
-from dagkit.engine.program.program import Program, Target
+from dagkit.engine.program.program import Port, Program, Target
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.split import CutNear
 
@@ -50,6 +50,8 @@ class ProgramSummary:
     """Whether an operator on the workers finds work for another one."""
     hands_over: bool
     """Whether slots may hand work over while a window runs."""
+    rejecting: tuple[Port, ...]
+    """The outputs for rejected records that lead somewhere."""
     heartbeat: timedelta
     """How often listeners get statistics while the loop is idle."""
 
@@ -76,8 +78,14 @@ class ProgramSummary:
                 target.queued for stage in program.stages for targets in stage.targets.values() for target in targets
             ),
             hands_over=_of_application(program, DagContext.HAND_OVER_WORK),
+            rejecting=tuple(sorted(port for port in _led(program) if port[1] == REJECTED)),
             heartbeat=timedelta(milliseconds=_of_application(program, DagContext.HEARTBEAT_INTERVAL_MILLIS)),
         )
+
+
+def _led(program: Program) -> set[Port]:
+    """The outputs that lead somewhere."""
+    return {port for stage in program.stages for port in (*stage.links, *stage.targets)}
 
 
 def in_one(program: Program, into: Address) -> bool:
