@@ -27,23 +27,23 @@ def test_every_decision_that_was_kept_can_be_made_again(tmp_path):
 
 
 def test_when_blocks_came_when_all_were_read_and_how_fast_it_was(tmp_path):
-    told = recorded(_ledger(burst(tmp_path)))
-    assert told.arrivals == (Arrival(0.0, 100, MIB), Arrival(90_000.0, 1, MIB))
-    assert told.drained == (10_000.0, 90_500.0)
-    assert backlog_millis(told.arrivals, told.drained) == 10_500.0
-    world = world_of(told)
+    backlog = recorded(_ledger(burst(tmp_path)))
+    assert backlog.arrivals == (Arrival(0.0, 100, MIB), Arrival(90_000.0, 1, MIB))
+    assert backlog.drained == (10_000.0, 90_500.0)
+    assert backlog_millis(backlog.arrivals, backlog.drained) == 10_500.0
+    world = world_of(backlog)
     assert world.cores == [(0.0, 4)]
     assert world.per_milli == pytest.approx(2.5 * MIB / 1000)
 
 
 def test_a_simulation_of_what_was_takes_about_as_long_as_it_did(tmp_path):
-    told = recorded(_ledger(burst(tmp_path)))
-    course = Simulation(world_of(told), following(told.inputs[-1].settings)).run()
-    assert backlog_millis(told.arrivals, course.drained) == pytest.approx(10_500, rel=0.1)
-    slower = Simulation(world_of(told), lambda *_: (1, "")).run()
-    assert 19_000 < backlog_millis(told.arrivals, slower.drained) < 22_000  # by one slot of each of two windows
-    alone = Simulation(replace(world_of(told), overlap=1), lambda *_: (1, "")).run()
-    assert backlog_millis(told.arrivals, alone.drained) > 38_000
+    backlog = recorded(_ledger(burst(tmp_path)))
+    course = Simulation(world_of(backlog), following(backlog.inputs[-1].settings)).run()
+    assert backlog_millis(backlog.arrivals, course.drained) == pytest.approx(10_500, rel=0.1)
+    slower = Simulation(world_of(backlog), lambda *_: (1, "")).run()
+    assert 19_000 < backlog_millis(backlog.arrivals, slower.drained) < 22_000  # by one slot of each of two windows
+    alone = Simulation(replace(world_of(backlog), overlap=1), lambda *_: (1, "")).run()
+    assert backlog_millis(backlog.arrivals, alone.drained) > 38_000
 
 
 def test_what_waits_for_another_reader_is_not_this_ones(tmp_path):
@@ -53,9 +53,9 @@ def test_what_waits_for_another_reader_is_not_this_ones(tmp_path):
     recording.add([foreign])
     others = item_of("other.blocks_metadata_input", foreign, "b.txt")
     recording.run(2 * MIB, 1, [recording.decide()], queue=[others])
-    told = recorded(_ledger(recording))
-    assert told.arrivals == (Arrival(0.0, 2, MIB),)
-    assert told.drained == (1000.0,)
+    backlog = recorded(_ledger(recording))
+    assert backlog.arrivals == (Arrival(0.0, 2, MIB),)
+    assert backlog.drained == (1000.0,)
 
 
 def test_before_anything_was_measured_what_was_read_shows_how_fast(tmp_path):
