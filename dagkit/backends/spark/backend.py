@@ -131,7 +131,7 @@ class SparkBackend:
             raise error.in_window(assignment.window_id) from error
 
     def running(self) -> list[SlotStanding]:
-        """The last report of each slot that processes an element, if its window has a board."""
+        """The last report of each slot, if its window has a board."""
         return self._boards.running()
 
     def put_in_place(self, files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> None:

@@ -51,9 +51,12 @@ class WorkInHand:
         self._element: Any = None
         self._since = 0.0
         self._speed = Speed()
+        self._done = 0
+        """The positions of the items that were processed."""
 
     def __enter__(self) -> Self:
-        self._link.open(self)
+        if self._waiting or self._link.hands_over:
+            self._link.open(self)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -104,6 +107,7 @@ class WorkInHand:
             item, self._item = self._item, None
             assert item is not None, "an item is processed"
             self._speed.end(item.amount, time.monotonic())
+            self._done += item.positions
             return item
 
     def rest(self) -> list[WorkItem]:
@@ -130,12 +134,18 @@ class WorkInHand:
         with self._deadline.lock:
             item, now = self._item, time.monotonic()
             if item is None:
-                return Standing()
+                return Standing(done=self._done)
             progress = self._deadline.ask(lambda tracker: tracker.current_progress())
             fraction = None if progress is None or not item.has_end else progress.fraction_completed
             done = (fraction or 0.0) * item.amount
             left = self._speed.millis_for(item.amount - done + self._amount, done, now)
-            return Standing(item.name, fraction, (now - self._since) * 1000, left)
+            return Standing(
+                item.name,
+                fraction,
+                (now - self._since) * 1000,
+                left,
+                self._done + round((fraction or 0.0) * item.positions),
+            )
 
     def _add(self, work: Iterable[WorkItem]) -> None:
         self._waiting.extend(work)

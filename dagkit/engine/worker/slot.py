@@ -316,6 +316,6 @@ class SlotRun:
 
 
 def _link(assignment: WindowTask, into: Address, slot: int) -> BoardLink | None:
-    """The link of a slot to the board, if the window has one and the work may be handed over."""
+    """The link of a slot to the board, if the window has one."""
     board = assignment.board
-    return None if board is None or into not in assignment.movable else SlotLink(board, into, slot)
+    return None if board is None else SlotLink(board, into, slot, hands_over=into in assignment.movable)

@@ -13,6 +13,7 @@ from dagkit.cli.terminal.output import Output
 from dagkit.engine.reports.run_events import Committed, Draining, Measured, Resumed, SlotAtWork, Working
 from dagkit.launching import Launched
 from tests.console.conftest import run_copying
+from tests.engine.reports.launches import first_snapshot
 from tests.patience import LONG_WINDOWS
 
 COUNTING = """
@@ -149,8 +150,10 @@ def test_an_interrupt_is_answered_at_once_and_says_what_a_second_one_does(capsys
 )
 def test_a_line_of_progress_says_how_long_the_pending_work_takes(capsys, unit, read, left):
     amounts = {"read": {unit: 1000}, "pending": {unit: 40000}}
-    Progress(Output(verbosity=1), {}, {})(Committed(3, 1500.0, 1000, 1, 80, 4, 40000, **amounts))
-    pending = f"4 elements pending, {left}, about 1 min 0 s left"
+    progress, lasts = Progress(Output(verbosity=1), {}, {}), {"eta_seconds": 60, "eta_least_seconds": 40}
+    with progress.watch(lambda: first_snapshot().model_copy(update={**lasts, "eta_most_seconds": 80})):
+        progress(Committed(3, 1500.0, 1000, 1, 80, 4, 40000, **amounts))
+    pending = f"4 elements pending, {left}, about 1 min 0 s left (40 s to 1 min 20 s)"
     assert capsys.readouterr().err == f"window 3: {read} read, 80 B written in 1.5 s; {pending}\n"
 
 
