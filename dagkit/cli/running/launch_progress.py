@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 from dagkit.api.stats import WorkProgress, by_unit
 from dagkit.cli.terminal.output import Output, shown_place, shown_value
-from dagkit.engine.facts import Changed, Scaled
-from dagkit.engine.reports.run_events import (
+from dagkit.engine.program.facts import Changed, Scaled
+from dagkit.engine.record.run_events import (
     Committed,
     Draining,
     Ended,
