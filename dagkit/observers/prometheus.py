@@ -9,8 +9,8 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
 from dagkit.api.stats import BYTE, OperatorStats
-from dagkit.engine.facts import Fact, Scaled, Split
-from dagkit.engine.reports.run_events import Committed, Failed, Found, Measured, Reshaped, Resumed, RunEvent
+from dagkit.engine.program.facts import Fact, Scaled, Split
+from dagkit.engine.record.run_events import Committed, Failed, Found, Measured, Reshaped, Resumed, RunEvent
 from dagkit.errors import AddressTaken
 from dagkit.observers.series import ALL, OPERATOR, USER, Series
 

@@ -6,9 +6,9 @@ from datetime import datetime
 
 from dagkit.api.operators import DROPPED, REJECTED
 from dagkit.api.stats import by_unit
-from dagkit.engine.reports.run_events import SlotAtWork
-from dagkit.engine.reports.snapshot import OperatorFigures, RunSnapshot
-from dagkit.engine.reports.status_file import SeenRun
+from dagkit.engine.record.run_events import SlotAtWork
+from dagkit.engine.record.snapshot import OperatorFigures, RunSnapshot
+from dagkit.engine.record.status_file import SeenRun
 from dagkit.errors import printable
 from dagkit.observers.amounts import counted, in_bytes, in_time, in_units
 

@@ -9,7 +9,7 @@ from subprocess import PIPE, STDOUT, Popen
 import pytest
 
 from apps.word_count.app import WordCount
-from dagkit.engine.history.backlogs import decisions
+from dagkit.engine.record.backlogs import decisions
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
@@ -18,7 +18,7 @@ from dagkit_operators import OuterJoin
 from tests.backends.cast import lines_in
 from tests.backends.places import ON_BOTH
 from tests.engine.cast import some_lines
-from tests.engine.changes.test_listeners import lines
+from tests.engine.parts.test_listeners import lines
 from tests.old_files import aged
 from tests.operators.keyed import test_joined_folders as folders
 from tests.operators.keyed.test_partitions import JOINED, WAYS, result

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.launching import launch
 from dagkit.restarting import Restart
 from dagkit.testing import Crash, CrashAfter
 from tests.backends.places import crashes
 from tests.engine.cast import files_in
 from tests.engine.delivery_cast import numbers_in, numbers_inserted
-from tests.engine.receipts.test_finders import FINDERS, assert_right
-from tests.engine.receipts.test_finders import drawn as drawn_with
-from tests.engine.receipts.test_receipts import NAMES, drawn, filled, receipts
+from tests.engine.files.test_finders import FINDERS, assert_right
+from tests.engine.files.test_finders import drawn as drawn_with
+from tests.engine.files.test_receipts import NAMES, drawn, filled, receipts
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 POINTS = [point for point in Point if point is not Point.HALF_FINISHED]  # it writes no files

@@ -5,7 +5,7 @@ from threading import Thread
 
 import pytest
 
-from dagkit.backends.spark.master import Kind, Master, MasterInvalid, SparkUnavailable, reach
+from dagkit.backends.spark.session.master import Kind, Master, MasterInvalid, SparkUnavailable, reach
 from tests.patience import join
 
 

@@ -16,8 +16,8 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from dagkit.backends.spark.preflight import Answers, WorkersUnprepared, check, check_more, fits
-from dagkit.backends.spark.worker_facts import Facts, Visit
+from dagkit.backends.spark.window.preflight import Answers, WorkersUnprepared, check, check_more, fits
+from dagkit.backends.spark.window.worker_facts import Facts, Visit
 from dagkit.native_libraries import own_platform
 from dagkit_operators import about
 from hatch_build import MISSING, can_compile
@@ -106,7 +106,7 @@ def refusing():
 def test_a_worker_without_credentials_says_so(refusing):
     """As an executor does whose environment lacks the driver's variables."""
     code = (
-        "from dagkit.backends.spark.worker_facts import Visit; "
+        "from dagkit.backends.spark.window.worker_facts import Visit; "
         "print(Visit('s3://bucket/app', '.preflight-1', 'driver').facts())"
     )
     without = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}

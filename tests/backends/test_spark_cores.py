@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from dagkit.backends.spark.cores import CoresOf, cores_of, most_cores
+from dagkit.backends.spark.window.cores import CoresOf, cores_of, most_cores
 from dagkit.engine.worker.protocol import Cores
 
 DYNAMIC = {"dynamicAllocation_enabled": "true", "executor_cores": "4"}

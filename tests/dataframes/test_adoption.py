@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from dagkit import Config, Dag
 from dagkit.api.running import Until
 from dagkit.compiler import compile_application
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.inventory.adoption import Adoption, AdoptionRefused, Doubt, adopt
 from dagkit.inventory.spark_checkpoint import files_read
 from dagkit.launching import Machine, launch_compiled

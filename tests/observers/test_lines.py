@@ -8,8 +8,8 @@ from typing import get_args
 import pytest
 
 from dagkit.api.stats import OperatorStats, PortStats, WorkProgress
-from dagkit.engine.facts import Scaled
-from dagkit.engine.reports import run_events as events
+from dagkit.engine.program.facts import Scaled
+from dagkit.engine.record import run_events as events
 from dagkit.observers.lines import EVENTS, Lines
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

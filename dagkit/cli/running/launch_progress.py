@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 
 from dagkit.api.stats import WorkProgress, by_unit
 from dagkit.cli.terminal.output import Output, shown_place, shown_value
-from dagkit.engine.facts import Changed, Scaled
-from dagkit.engine.reports.run_events import (
+from dagkit.engine.program.facts import Changed, Scaled
+from dagkit.engine.record.run_events import (
     Committed,
     Draining,
     Ended,
@@ -24,7 +24,7 @@ from dagkit.engine.reports.run_events import (
     Starting,
     Working,
 )
-from dagkit.engine.reports.snapshot import RunSnapshot
+from dagkit.engine.record.snapshot import RunSnapshot
 from dagkit.errors import printable
 from dagkit.launching import Launched
 from dagkit.observers.amounts import counted, in_bytes, in_units

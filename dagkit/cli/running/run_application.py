@@ -14,7 +14,7 @@ from dagkit.cli.running.live_table import has_live_table, live_table
 from dagkit.cli.terminal.output import Output, WrongUsage
 from dagkit.console.run_folder import RunFolder
 from dagkit.console.serving import Console
-from dagkit.engine.reports.run_events import Observer
+from dagkit.engine.record.run_events import Observer
 from dagkit.inventory.listing import places, receivers
 from dagkit.launching import application_path, launch_compiled
 from dagkit.machine import Machine

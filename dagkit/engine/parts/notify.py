@@ -6,11 +6,10 @@ from heapq import nlargest
 
 from dagkit.api.stats import by_unit
 from dagkit.api.work import unit_of
-from dagkit.engine.board.handover import SlotStanding
-from dagkit.engine.checkpoint.discoveries import Discovery
-from dagkit.engine.failures import OperatorFailed, WindowLost
+from dagkit.engine.inputs.discoveries import Discovery
 from dagkit.engine.parts.in_flight import InFlightWindow
-from dagkit.engine.reports.run_events import (
+from dagkit.engine.program.failures import OperatorFailed, WindowLost
+from dagkit.engine.record.run_events import (
     Failed,
     Found,
     Observer,
@@ -21,6 +20,7 @@ from dagkit.engine.reports.run_events import (
     Waiting,
     Working,
 )
+from dagkit.engine.work.handover import SlotStanding
 from dagkit.engine.work.item import WorkItem
 from dagkit.graph import Graph
 

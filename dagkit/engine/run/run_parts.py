@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 
-from dagkit.engine.changes.requests import RequestInbox
 from dagkit.engine.parts.accounts import Accounts
 from dagkit.engine.parts.awaited_servers import AwaitedServers
 from dagkit.engine.parts.discover import DriverInputs
@@ -11,6 +10,7 @@ from dagkit.engine.parts.outputs import Outputs
 from dagkit.engine.parts.pending import PendingWork
 from dagkit.engine.parts.publishing import Publishing
 from dagkit.engine.parts.reconfiguring import Reconfiguration
+from dagkit.engine.parts.requests import RequestInbox
 from dagkit.engine.parts.run_part import RunPart
 from dagkit.engine.parts.run_state import RunState
 from dagkit.engine.parts.searching import RecordSearch

@@ -4,7 +4,7 @@ import pytest
 
 from dagkit.scaling import ScalingSettings
 from tests.engine.cast import Desk, Hurried, some_lines
-from tests.engine.changes.test_listeners import Roomy, lines
+from tests.engine.parts.test_listeners import Roomy, lines
 from tests.engine.recording import MIB, Recording, burst
 
 

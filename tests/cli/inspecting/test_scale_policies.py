@@ -3,13 +3,13 @@
 import pytest
 
 from dagkit import Until
-from dagkit.engine.facts import Scaled
-from dagkit.engine.history.history import history
+from dagkit.engine.program.facts import Scaled
+from dagkit.engine.record.history import history
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.scaling import Drain
 from tests.engine.cast import some_lines
-from tests.engine.changes.test_listeners import lines
+from tests.engine.parts.test_listeners import lines
 from tests.old_files import aged
 from tests.scaling.steady import install
 

@@ -15,21 +15,21 @@ import pytest
 from dagkit.cli import main
 from dagkit.cli.group import ALIASES
 from dagkit.compiler import compile_application
-from dagkit.engine.changes.requests import StopRun, ask, reply_to
-from dagkit.engine.history.history import history, newest_checkpoint
-from dagkit.engine.reports.driver_process import RECENT
-from dagkit.engine.reports.run_events import Started, Working
-from dagkit.engine.reports.run_picture import RunPicture
-from dagkit.engine.reports.snapshot import RunError
-from dagkit.engine.reports.status_file import STATUS, SeenRun, read_status
+from dagkit.engine.parts.requests import StopRun, ask, reply_to
+from dagkit.engine.record.driver_process import RECENT
+from dagkit.engine.record.history import history, newest_checkpoint
+from dagkit.engine.record.run_events import Started, Working
+from dagkit.engine.record.run_picture import RunPicture
+from dagkit.engine.record.snapshot import RunError
+from dagkit.engine.record.status_file import STATUS, SeenRun, read_status
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import LocalStore
 from dagkit.observers.run_text import picture
 from tests.engine.cast import numbers_collected
-from tests.engine.changes.test_requests import multiplied
-from tests.engine.reports.launches import SetClock, first_snapshot
-from tests.engine.reports.test_run_picture import AT_WORK, WINDOW
+from tests.engine.parts.test_requests import multiplied
+from tests.engine.record.launches import SetClock, first_snapshot
+from tests.engine.record.test_run_picture import AT_WORK, WINDOW
 from tests.patience import LONG_WINDOWS, within
 from tests.processes import limited, run_program
 
@@ -122,7 +122,7 @@ def test_without_a_status_the_command_says_what_to_do_or_which_folder_is_meant(d
 KILLED = """
 import sys
 from dagkit.launching import Machine, launch
-from tests.engine.changes.test_requests import multiplied
+from tests.engine.parts.test_requests import multiplied
 
 launch(multiplied(), {"dt.attr.APPLICATION_NAME": "Times"}, machine=Machine("reference"), path="app",
        observers=[lambda event: print(type(event).__name__, flush=True)])

@@ -10,10 +10,10 @@ import pytest
 from dagkit.api.stats import OperatorStats, PortStats
 from dagkit.cli.running.launch_progress import Progress
 from dagkit.cli.terminal.output import Output
-from dagkit.engine.reports.run_events import Committed, Draining, Measured, Resumed, SlotAtWork, Working
+from dagkit.engine.record.run_events import Committed, Draining, Measured, Resumed, SlotAtWork, Working
 from dagkit.launching import Launched
 from tests.console.conftest import run_copying
-from tests.engine.reports.launches import first_snapshot
+from tests.engine.record.launches import first_snapshot
 from tests.patience import LONG_WINDOWS
 
 COUNTING = """
