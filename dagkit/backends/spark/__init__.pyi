@@ -9,4 +9,3 @@ from dagkit.backends.spark.session import start_faster_next_time as start_faster
 from dagkit.backends.spark.session import stop_session as stop_session
 from dagkit.backends.spark.session import submitted_master as submitted_master
 from dagkit.backends.spark.session import web_page as web_page
-from dagkit.backends.spark.spark_errors import SparkFailed as SparkFailed
