@@ -16,7 +16,13 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from dagkit.backends.spark.window.preflight import Answers, WorkersUnprepared, check, check_more, fits
+from dagkit.backends.spark.window.preflight import (
+    Answers,
+    check,
+    check_more,
+    fits,
+    workers_unprepared,
+)
 from dagkit.backends.spark.window.worker_facts import Facts, Visit
 from dagkit.native_libraries import own_platform
 from dagkit_operators import about
@@ -171,7 +177,7 @@ def test_the_packages_to_install_are_named_with_the_versions_that_fit():
 
 def test_the_error_of_a_launch_lists_every_failed_check():
     refused = [replace(FIT, storage="PermissionError: no"), replace(FIT, host="b", packages=without("numpy"))]
-    error = WorkersUnprepared(failures(*refused))
+    error = workers_unprepared(failures(*refused))
     problem = "Spark's workers cannot run dagkit: numpy is missing (on b); PermissionError: no (on worker-1)"
     assert (error.code, error.problem) == ("workers-unprepared", problem)
     assert "spark.executorEnv" in error.help

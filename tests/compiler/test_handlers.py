@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from dagkit import Dag, InputOperator, InputPort, Operator, OutputPort, RowOperator, SplittableOperator
-from dagkit.api.operators import NotYielded, handler_of
+from dagkit.api.operators import handler_of
 from dagkit.compiler import compile_application
-from dagkit.errors import ApplicationFaults, Severity
+from dagkit.errors import ApplicationFaults, RunFailure, Severity
 from dagkit.launching import Machine, launch_compiled
 from tests.cases import cases
 from tests.compiler.cast import told
@@ -186,7 +186,7 @@ class Returning(RowOperator):
 
 
 def test_a_text_that_is_returned_is_not_sent_letter_by_letter():
-    with pytest.raises(NotYielded, match=r"Returning\.process returned 'ABC'(.|\n)*`yield item`"):
+    with pytest.raises(RunFailure, match=r"Returning\.process returned 'ABC'(.|\n)*`yield item`"):
         handler_of(Returning(), "words")("abc")
 
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from dagkit.engine.files.folder import Folder
 from dagkit.engine.files.local_folder import LocalFolder
 from dagkit.engine.files.open_folder import folder_at, put_in_place
-from dagkit.engine.files.pieces import FileUnplaced, Piece
+from dagkit.engine.files.pieces import Piece, file_unplaced
 
 _BEING_WRITTEN = "receipts"
 
@@ -110,4 +110,4 @@ def _write_piece(pieces: Folder, receipt: Receipt, text: str, *, durable: bool) 
             if durable and isinstance(pieces, LocalFolder):
                 os.fsync(sink.fileno())
     except OSError as error:
-        raise FileUnplaced(pieces.path_of(receipt.file_name), error) from error
+        raise file_unplaced(pieces.path_of(receipt.file_name), error) from error

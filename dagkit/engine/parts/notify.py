@@ -77,7 +77,7 @@ class EventPublisher:
     def failed(self, window: InFlightWindow, error: OperatorFailed | WindowLost, *, again: bool) -> None:
         """Publish a failed attempt at a window."""
         failure = error.failure if isinstance(error, OperatorFailed) else None
-        message = f"{type(error).__name__}: {error.problem}" if failure is None else failure.message
+        message = f"{error.named}: {error.problem}" if failure is None else failure.message
         operator = None if failure is None else failure.operator
         self.publish(Failed(window.window_id, operator, message, again))
 

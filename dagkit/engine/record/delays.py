@@ -12,12 +12,6 @@ from dagkit.errors import RunFailure, Scene
 from dagkit.schema.batch import Batch
 
 
-class ItemsStranded(RunFailure):
-    """A delay holds items for partitions that no longer exist."""
-
-    code = "items-stranded"
-
-
 def first_of_delays(program: Program) -> list[Sent]:
     """Return the items that delay operators send in the first window."""
     sent: list[Sent] = []
@@ -53,11 +47,12 @@ def restored(program: Program, helds: Iterable[Held]) -> list[Sent]:
         elif held.slot < target.slots:
             shares = iter([(held.slot, batch)])
         else:
-            raise ItemsStranded(
+            raise RunFailure(
                 f"a delay holds items for partition {held.slot + 1} of {held.into}, which now has {target.slots}, and "
                 "the input has no key by which others could take them over",
                 "give the input a key, or start with as many partitions as before",
                 Scene(held.into.operator),
+                code="items-stranded",
             )
         sent += [Sent(target.wire, slot, target.level, False, share) for slot, share in shares]
     return sent

@@ -14,7 +14,8 @@ from dagkit.compiler import compile_application
 from dagkit.engine.record.driver_process import RECENT, presence, this_process
 from dagkit.engine.record.run_events import Ended, Resumed
 from dagkit.engine.record.run_picture import RunPicture
-from dagkit.engine.record.status_file import STATUS, DriverRuns, StatusFile, read_status, refuse_second
+from dagkit.engine.record.status_file import STATUS, StatusFile, read_status, refuse_second
+from dagkit.errors import RunFailure
 from dagkit.ledger.stores import MemoryStore
 from tests.engine.cast import numbers_collected
 from tests.engine.record.launches import NOON, SetClock, first_snapshot
@@ -107,7 +108,7 @@ def ended(status: StatusFile) -> None:
 
 def test_a_second_launch_is_refused_while_the_first_runs(store, launched):
     first = launched()
-    with first.kept(), pytest.raises(DriverRuns, match=rf"App is already running: process {os.getpid()} of .* since"):
+    with first.kept(), pytest.raises(RunFailure, match=rf"App is already running: process {os.getpid()} of .* since"):
         refuse_second(store, NOON)
     ended(launched())
     refuse_second(store, NOON)

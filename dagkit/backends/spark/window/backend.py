@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from dagkit.api.installed import own_folders
 from dagkit.backends.spark.failures.jobs import Jobs, is_connect
-from dagkit.backends.spark.failures.spark_errors import SparkFailed, spark_errors
+from dagkit.backends.spark.failures.spark_errors import spark_errors
 from dagkit.backends.spark.shipping.frames import Frames
 from dagkit.backends.spark.shipping.kept_state import Kept, KeptState, SentState, overlaid
 from dagkit.backends.spark.shipping.level_files import LevelFiles, folder_in
@@ -26,14 +26,19 @@ from dagkit.backends.spark.window.boards import Boards
 from dagkit.backends.spark.window.cores import CoresOf
 from dagkit.backends.spark.window.level_job import LevelJob
 from dagkit.backends.spark.window.placing import Placing
-from dagkit.backends.spark.window.preflight import WorkersUnprepared, ask, check, differing_libraries
+from dagkit.backends.spark.window.preflight import (
+    ask,
+    check,
+    differing_libraries,
+    workers_unprepared,
+)
 from dagkit.backends.spark.window.resident_task import ResidentTask
 from dagkit.backends.spark.window.residents import Residents
 from dagkit.backends.spark.window.task import BroadcastTask, Given, LevelTask, SlotReport, TaskFailed
 from dagkit.compiler import Compilation
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.differences import applied
-from dagkit.engine.program.failures import CodecFailed
+from dagkit.engine.program.failures import CodecFailed, WindowLost
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.work.handover import SlotStanding
 from dagkit.engine.worker.outbox import Sent
@@ -93,7 +98,7 @@ class SparkBackend:
         self._frames = Frames(self._known, program.targets)
 
     def check_workers(self, application_path: str) -> None:
-        """Raise WorkersUnprepared if workers on other machines lack what windows need. Local ones are this Python."""
+        """Raise workers-unprepared if workers on other machines lack what windows need. Local ones are this Python."""
         if self._workers_are_here:
             return
         libraries = [folder.name for folder in own_folders()[1:]]
@@ -101,7 +106,7 @@ class SparkBackend:
             answers = ask(self.spark, self._cores.count().now, application_path, libraries)
         failed = [finding for finding in check(answers.facts) if not finding.ok]
         if failed:
-            raise WorkersUnprepared(failed)
+            raise workers_unprepared(failed)
         differing = differing_libraries(answers.facts, libraries)
         if differing is not None:
             _log.warning("%s", differing)
@@ -276,7 +281,7 @@ class SparkBackend:
             yield Sent(arrived.wire, slot, level, delayed=True, batch=arrived.batch)
 
     def _check(self, assignment: WindowTask, reports: list[SlotReport]) -> None:
-        """Raise SparkFailed if a slot received from an attempt other than the one that reported.
+        """Raise spark-failed if a slot received from an attempt other than the one that reported.
 
         Spark runs a task again if it loses an executor, and a second attempt need not send the same rows in the same
         order. A mixture of both attempts could lose or repeat items.
@@ -288,10 +293,11 @@ class SparkBackend:
         for slot in reports:
             above = slot.report.level - 1
             if any(attempts[above, sender] != attempt for sender, attempt in slot.senders.items()):
-                raise SparkFailed(
+                raise WindowLost(
                     f"Spark ran part of window {assignment.window_id} again after others had received from it, as it "
                     "does when an executor is lost; what both attempts sent does not fit together",
                     "the window runs again by itself; see why the executor was lost",
+                    code="spark-failed",
                 )
 
 
