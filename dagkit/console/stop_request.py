@@ -6,7 +6,7 @@ from starlette.exceptions import HTTPException
 
 from dagkit.console.run_folder import RunFolder
 from dagkit.console.window_answers import Row
-from dagkit.engine.changes.requests import StopRun, ask
+from dagkit.engine.parts.requests import StopRun, ask
 
 
 def request_stop(folder: RunFolder, *, allows_control: bool) -> Row:

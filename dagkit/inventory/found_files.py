@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Self
 
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.history.work_history import untaken
+from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.record.work_history import untaken
 from dagkit.inventory.arrivals import Noted, path_of
 from dagkit.inventory.hashes import Hashes
 from dagkit.inventory.readings import sources_in

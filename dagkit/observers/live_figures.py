@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
-from dagkit.engine.reports.run_events import Ended, Failed, RunEvent
-from dagkit.engine.reports.run_picture import RunPicture
+from dagkit.engine.record.run_events import Ended, Failed, RunEvent
+from dagkit.engine.record.run_picture import RunPicture
 from dagkit.observers.run_text import own_picture
 
 _SECONDS_BETWEEN = 1.0

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from dagkit.engine.points import Point, Probe
+from dagkit.engine.program.points import Point, Probe
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from subprocess import PIPE, STDOUT, Popen
 
 import pytest
 
-from dagkit.engine.history.backlogs import decisions
+from dagkit.engine.record.backlogs import decisions
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
@@ -15,7 +15,7 @@ from dagkit.scaling import ScalingInputs, decide
 from tests.backends.cast import lines_in
 from tests.backends.places import ON_BOTH
 from tests.engine.cast import some_lines
-from tests.engine.changes.test_listeners import lines
+from tests.engine.parts.test_listeners import lines
 from tests.old_files import aged
 from tests.operators.keyed.test_partitions import JOINED, WAYS, result
 from tests.processes import limited, run_program

@@ -14,7 +14,7 @@ from typing import NoReturn
 import pytest
 
 from dagkit.backends.reference.child import run_in_child
-from dagkit.engine.failures import WindowLost, WorkerDied
+from dagkit.engine.program.failures import WindowLost, WorkerDied
 from dagkit.engine.worker.protocol import Answer
 from dagkit.observers.run_log import LOG, logged
 from tests.patience import join, within

@@ -9,8 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from dagkit.backends.spark import class_archive
-from dagkit.backends.spark.class_archive import KEPT, RETRIED_AFTER_SECONDS, archive_for, being_made, tried, usable
+from dagkit.backends.spark.session import class_archive
+from dagkit.backends.spark.session.class_archive import (
+    KEPT,
+    RETRIED_AFTER_SECONDS,
+    archive_for,
+    being_made,
+    tried,
+    usable,
+)
 from tests.patience import within
 from tests.processes import run_program
 
@@ -182,7 +189,7 @@ def test_spark_uses_the_archive_and_ignores_a_broken_one(tmp_path, cache, home, 
         shutil.copytree(MADE_BEFORE, cache)
         cache.chmod(0o700)
     else:
-        answer("import sys\nfrom dagkit.backends.spark.recording import record\nrecord(sys.argv[2])")
+        answer("import sys\nfrom dagkit.backends.spark.session.recording import record\nrecord(sys.argv[2])")
     (archive,) = cache.glob("*.jsa")
     out, err = answer(running)
     assert out.endswith(f"={archive}\n['1', '2']\n")
@@ -194,7 +201,8 @@ def test_spark_uses_the_archive_and_ignores_a_broken_one(tmp_path, cache, home, 
 
 ON_A_CLUSTER = """
 from pyspark import SparkContext
-from dagkit.backends.spark import class_archive, session_at
+from dagkit.backends.spark import session_at
+from dagkit.backends.spark.session import class_archive
 
 def show(conf):
     print(conf.get("spark.driver.extraJavaOptions"))

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.launching import launch
 from dagkit.testing import Crash, CrashAfter
 from tests.backends.places import crashes
 from tests.engine.delivery_cast import numbers_in, numbers_inserted
-from tests.engine.receipts.test_receipts import NAMES, drawn, filled, receipts
+from tests.engine.files.test_receipts import NAMES, drawn, filled, receipts
 
 POINTS = [point for point in Point if point is not Point.HALF_FINISHED]  # it writes no files
 

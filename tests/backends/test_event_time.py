@@ -13,9 +13,9 @@ from dagkit import Dag, DelayOperator, OperatorContext
 from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.compiler import compile_application
-from dagkit.engine.history.history import history
 from dagkit.engine.parts.run_state import RunSettings, RunState
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
+from dagkit.engine.record.history import history
 from dagkit.engine.run.loop import Loop
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify

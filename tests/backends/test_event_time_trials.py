@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from dagkit import Until
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify

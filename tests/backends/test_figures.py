@@ -27,7 +27,7 @@ from dagkit import (
 from dagkit.api.running import Until
 from dagkit.compiler import compile_application
 from dagkit.engine.parts.run_state import RunSettings, RunState
-from dagkit.engine.reports.run_events import Measured
+from dagkit.engine.record.run_events import Measured
 from dagkit.engine.run.loop import Loop
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore

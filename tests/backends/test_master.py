@@ -5,7 +5,8 @@ from threading import Thread
 
 import pytest
 
-from dagkit.backends.spark.master import Kind, Master, MasterInvalid, SparkUnavailable, reach
+from dagkit.backends.spark.session.master import Kind, Master, reach
+from dagkit.errors import RunFailure
 from tests.patience import join
 
 
@@ -54,7 +55,7 @@ FORMS = (
 )
 def test_what_is_no_master_is_refused_with_what_was_meant(help_line, urls):
     for url in urls:
-        with pytest.raises(MasterInvalid) as raised:
+        with pytest.raises(RunFailure, match=r"\[master-invalid\]") as raised:
             Master.of(url)
         assert str(raised.value) == f"{url!r} is not a Spark master [master-invalid]\n  help: {help_line}"
         assert raised.value.exit_code == 2
@@ -80,7 +81,7 @@ def _no_proxy(monkeypatch):
 
 
 def refusal(url: str, within: float = 60.0) -> str:
-    with pytest.raises(SparkUnavailable) as raised:
+    with pytest.raises(RunFailure, match=r"\[spark-unavailable\]") as raised:
         reach(Master.of(url), within)
     assert raised.value.exit_code == 9
     assert raised.value.help

@@ -16,8 +16,14 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from dagkit.backends.spark.preflight import Answers, WorkersUnprepared, check, check_more, fits
-from dagkit.backends.spark.worker_facts import Facts, Visit
+from dagkit.backends.spark.window.preflight import (
+    Answers,
+    check,
+    check_more,
+    fits,
+    workers_unprepared,
+)
+from dagkit.backends.spark.window.worker_facts import Facts, Visit
 from dagkit.native_libraries import own_platform
 from dagkit_operators import about
 from hatch_build import MISSING, can_compile
@@ -104,7 +110,7 @@ def refusing():
 def test_a_worker_without_credentials_says_so(refusing):
     """As an executor does whose environment lacks the driver's variables."""
     code = (
-        "from dagkit.backends.spark.worker_facts import Visit; "
+        "from dagkit.backends.spark.window.worker_facts import Visit; "
         "print(Visit('s3://bucket/app', '.preflight-1', 'driver').facts())"
     )
     without = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
@@ -151,15 +157,10 @@ def test_versions_are_compared_as_numbers(version, bounds, fit):
     assert fits(version, bounds) is fit
 
 
-def without(package: str) -> dict[str, str]:
-    return {name: version for name, version in VERSIONS.items() if name != package}
-
-
 def test_the_error_of_a_launch_lists_every_failed_check():
-    packages = {name: version for name, version in VERSIONS.items() if name != "numpy"}
-    error = WorkersUnprepared(
-        failures(replace(FIT, storage="PermissionError: no"), replace(FIT, host="b", packages=packages))
-    )
+    others = {name: version for name, version in VERSIONS.items() if name != "numpy"}
+    refused = [replace(FIT, storage="PermissionError: no"), replace(FIT, host="b", packages=others)]
+    error = workers_unprepared(failures(*refused))
     problem = "Spark's workers cannot run dagkit: numpy is missing (on b); PermissionError: no (on worker-1)"
     assert (error.code, error.problem) == ("workers-unprepared", problem)
     assert "spark.executorEnv" in error.help

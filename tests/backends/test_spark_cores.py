@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 
-from dagkit.backends.spark.cores import CoresOf, cores_of, most_cores
+from dagkit.backends.spark.window.cores import CoresOf, cores_of, most_cores
 from dagkit.engine.worker.protocol import Cores
 from tests.cases import cases
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from dagkit import Dag
-from dagkit.engine.changes.requests import Reply, TapStream, ask, reply_to
+from dagkit.engine.parts.requests import Reply, TapStream, ask, reply_to
 from dagkit.engine.parts.taps import LASTS
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from tests.backends.places import CONNECT_IN_TRIALS, SPARK
 from tests.engine.cast import Collect, Script, lines_through_filter
-from tests.engine.changes.test_requests import Times, multiplied
+from tests.engine.parts.test_requests import Times, multiplied
 from tests.old_files import aged
 
 

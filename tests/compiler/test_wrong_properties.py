@@ -70,6 +70,24 @@ def test_a_part_that_is_set_as_a_property_is_answered_by_its_place():
     assert "did you mean 'scanner.files'?" in by_key.help
 
 
+def test_a_part_of_that_name_that_refuses_the_value_is_not_meant():
+    def draw(dag, conf):
+        dag.add_operator("split", FileSplitterInput(directories=["in"]))
+
+    help_ = next(fault.help for fault in faults(draw) if fault.code == "property-unknown")
+    assert help_ == "did you mean 'scanner.files'? In code: scanner=DirectoryScanner(files=…)"
+
+
+def test_a_part_that_cannot_be_made_is_reported_in_one_line():
+    def draw(dag, conf):
+        dag.add_operator("split", FileSplitterInput(scanner=DirectoryScanner(directories=["in"])))
+
+    (fault,) = faults(draw)
+    assert fault.problem.endswith(
+        "raised ValidationError: DirectoryScanner: files: field required; directories: input should be a valid boolean"
+    )
+
+
 def test_a_file_that_cannot_be_read_is_reported_before_what_it_did_not_set():
     unread = Diagnostic("file-unreadable", "it is not TOML", "fix the line", Where("properties.toml"))
     with pytest.raises(ApplicationFaults) as wrong:

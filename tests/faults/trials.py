@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 import pytest
 
 from dagkit.clock import SystemClock
-from dagkit.engine.points import Point
+from dagkit.engine.program.points import Point
 from dagkit.errors import DagkitError
 from dagkit.launching import Machine
 from dagkit.ledger import Ledger

@@ -17,7 +17,7 @@ from dagkit.cli.application.options import Asked, application, spoken
 from dagkit.cli.terminal.output import Output, WrongUsage, shown_place
 from dagkit.cli.terminal.whole_number import WholeNumber
 from dagkit.compiler.application_folder import application_path
-from dagkit.engine.checkpoint.journal import refuse_another
+from dagkit.engine.record.journal import refuse_another
 from dagkit.errors import printable
 from dagkit.ledger import Ledger
 from dagkit.observers.amounts import counted

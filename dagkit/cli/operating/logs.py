@@ -15,7 +15,7 @@ from dagkit.cli.operating.log_text import DETAILS, as_text, fields_of
 from dagkit.cli.operating.run_views import seen_at
 from dagkit.cli.terminal.output import Output
 from dagkit.cli.terminal.whole_number import WholeNumber
-from dagkit.engine.operator_output import LOG
+from dagkit.engine.program.operator_output import LOG
 from dagkit.errors import ApplicationNotFound, printable
 from dagkit.observers.run_log import BACKUPS
 from dagkit.urls import is_url

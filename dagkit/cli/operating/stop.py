@@ -10,7 +10,7 @@ from dagkit.cli.application.located import app_or_path, located
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.operating.run_views import document, seen_at
 from dagkit.cli.terminal.output import Output
-from dagkit.engine.changes.requests import NotRunning, StopRun
+from dagkit.engine.parts.requests import NotRunning, StopRun
 
 _PAUSE_SECONDS = 0.1
 

@@ -11,7 +11,7 @@ from dagkit.cli.operating.run_views import seen_at
 from dagkit.cli.terminal.output import Output
 from dagkit.cli.terminal.whole_number import WholeNumber
 from dagkit.clock import patient
-from dagkit.engine.changes.requests import NotRunning, ShownItem, TapStream, Unanswered
+from dagkit.engine.parts.requests import NotRunning, ShownItem, TapStream, Unanswered
 from dagkit.errors import printable
 
 _WAIT_SECONDS = 20.0

@@ -12,7 +12,7 @@ from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.operating.run_views import document, seen_at
 from dagkit.cli.terminal.output import Output, is_terminal
 from dagkit.cli.terminal.whole_number import WholeNumber
-from dagkit.engine.reports.status_file import SeenRun
+from dagkit.engine.record.status_file import SeenRun
 from dagkit.errors import printable
 from dagkit.observers.run_text import picture
 

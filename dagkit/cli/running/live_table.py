@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from dagkit.cli.terminal.output import Output, is_terminal
-from dagkit.engine.reports.snapshot import RunSnapshot
+from dagkit.engine.record.snapshot import RunSnapshot
 from dagkit.errors import printable
 from dagkit.observers.run_text import own_picture
 

@@ -14,7 +14,7 @@ from dagkit.cli.running.live_table import has_live_table, live_table
 from dagkit.cli.terminal.output import Output, WrongUsage
 from dagkit.console.run_folder import RunFolder
 from dagkit.console.serving import Console
-from dagkit.engine.reports.run_events import Observer
+from dagkit.engine.record.run_events import Observer
 from dagkit.inventory.listing import places, receivers
 from dagkit.launching import application_path, launch_compiled
 from dagkit.machine import Machine
@@ -88,7 +88,7 @@ def run(asked: Asked, output: Output, machine: Machine, wanted: Wanted) -> None:
                 take_over=wanted.take_over,
                 durable=wanted.durable,
                 observers=observers,
-                watch=live_table if has_table else None,
+                watch=live_table if has_table else progress.watch,
             )
     if output.as_json:
         body = asdict(replace(launched, status=None))

@@ -9,7 +9,7 @@ from dagkit.cli.application.located import app_or_path, located
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.terminal.output import Output, shown_value
 from dagkit.compiler.reconfigure import plain_secret, reconfigured
-from dagkit.engine.changes.requests import Refused, SetValue
+from dagkit.engine.parts.requests import Refused, SetValue
 from dagkit.errors import ApplicationFaults, ChangeRefused
 
 

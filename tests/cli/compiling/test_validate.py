@@ -69,7 +69,7 @@ def test_a_renamed_operator_and_another_application_are_refused_as_by_a_launch(d
 def test_without_a_ledger_nothing_of_it_is_loaded(process, word_count):
     loaded = process("validate", word_count, python=("-c", LIST_IMPORTS)).err.split()
     assert "pydantic" in loaded
-    assert [name for name in loaded if name.startswith(("dagkit.ledger", "dagkit.engine.history"))] == []
+    assert [name for name in loaded if name.startswith(("dagkit.ledger", "dagkit.engine.record"))] == []
 
 
 def test_a_remote_folder_is_not_asked(dagkit, word_count):

@@ -3,13 +3,13 @@
 import pytest
 
 from dagkit import Until
-from dagkit.engine.facts import Scaled
-from dagkit.engine.history.history import history
+from dagkit.engine.program.facts import Scaled
+from dagkit.engine.record.history import history
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.scaling import Drain, ScalingSettings
 from tests.engine.cast import Desk, Hurried, some_lines
-from tests.engine.changes.test_listeners import Roomy, lines
+from tests.engine.parts.test_listeners import Roomy, lines
 from tests.engine.recording import MIB, Recording, burst
 from tests.old_files import aged
 from tests.scaling.steady import install

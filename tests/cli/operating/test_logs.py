@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from dagkit.cli.operating.log_text import as_text
-from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.program.failures import OperatorFailed
 from dagkit.launching import Machine, launch
 from dagkit.observers import run_log
-from tests.engine.changes.test_requests import multiplied
+from tests.engine.parts.test_requests import multiplied
 
 TIMES = {"dt.attr.APPLICATION_NAME": "Times"}
 
@@ -81,7 +81,7 @@ def test_warnings_still_reach_stderr_where_no_logging_is_set_up(process, folder)
         """
 import logging
 from dagkit.launching import Machine, launch
-from tests.engine.changes.test_requests import multiplied
+from tests.engine.parts.test_requests import multiplied
 
 launch(multiplied(), until="once", machine=Machine("reference"), path="app",
        observers=[lambda event: logging.getLogger("mine").warning("late")])

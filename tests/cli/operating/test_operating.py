@@ -16,21 +16,21 @@ import pytest
 from dagkit.cli import main
 from dagkit.cli.group import ALIASES
 from dagkit.compiler import compile_application
-from dagkit.engine.changes.requests import StopRun, ask, reply_to
-from dagkit.engine.history.history import history, newest_checkpoint
-from dagkit.engine.reports.driver_process import RECENT
-from dagkit.engine.reports.run_events import Working
-from dagkit.engine.reports.run_picture import RunPicture
-from dagkit.engine.reports.snapshot import RunError
-from dagkit.engine.reports.status_file import STATUS, SeenRun, read_status
+from dagkit.engine.parts.requests import StopRun, ask, reply_to
+from dagkit.engine.record.driver_process import RECENT
+from dagkit.engine.record.history import history, newest_checkpoint
+from dagkit.engine.record.run_events import Started, Working
+from dagkit.engine.record.run_picture import RunPicture
+from dagkit.engine.record.snapshot import RunError
+from dagkit.engine.record.status_file import STATUS, SeenRun, read_status
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import LocalStore
 from dagkit.observers.run_text import picture
 from tests.engine.cast import numbers_collected
-from tests.engine.changes.test_requests import multiplied
-from tests.engine.reports.launches import SetClock, first_snapshot
-from tests.engine.reports.test_run_picture import AT_WORK, WINDOW
+from tests.engine.parts.test_requests import multiplied
+from tests.engine.record.launches import SetClock, first_snapshot
+from tests.engine.record.test_run_picture import AT_WORK, WINDOW
 from tests.patience import LONG_WINDOWS, join, within
 from tests.processes import limited, run_program
 
@@ -123,7 +123,7 @@ def test_without_a_status_the_command_says_what_to_do_or_which_folder_is_meant(d
 KILLED = """
 import sys
 from dagkit.launching import Machine, launch
-from tests.engine.changes.test_requests import multiplied
+from tests.engine.parts.test_requests import multiplied
 
 launch(multiplied(), {"dt.attr.APPLICATION_NAME": "Times"}, machine=Machine("reference"), path="app",
        observers=[lambda event: print(type(event).__name__, flush=True)])
@@ -193,16 +193,17 @@ def test_a_driver_of_another_host_is_not_killed_and_shown_as_silent_if_it_fell_s
 def test_the_figures_of_a_run_are_lines_and_a_table():
     plan = compile_application(numbers_collected(((3,),), readers=2)).plan
     run = RunPicture(SetClock(), first_snapshot(), plan)
-    for event in (*WINDOW, Working([AT_WORK, replace(AT_WORK, slot=0, fraction=None)])):
+    working = Working([AT_WORK, replace(AT_WORK, slot=0, fraction=None)], {4: {"byte": 800}})
+    for event in (*WINDOW, Started(4, 1, None, {"byte": 1600}), working):
         run(event)
     seen = SeenRun(run.snapshot(), "here", NOON + timedelta(seconds=75))
     lines = picture(seen).splitlines()
     assert lines[1:6] == [
-        "window 3 committed 1 min 15 s ago (block 7 of the ledger)",
+        "window 3 committed 1 min 15 s ago (block 7 of the ledger); window 4 runs for 1 min 15 s",
         "this launch: 1 window, 800 B read, 800 B/s, 80 B written to 1 file",
-        "pending: 3 elements, 1.6 kB, about 2 s left",
+        "reading: 1.6 kB of 2.4 kB (67%)",
         "at work: digits b 25% for 1 min 15 s, b for 1 min 15 s",
-        "under way: digits a 40%",
+        "the next file becomes visible with the next window",
     ]
     (row,) = [line.split() for line in lines if line.startswith("digits ")]
     assert row == ["digits", "2", "→", "4", "4.0", "40", "800", "B", "4", "40", "3", "50%"]

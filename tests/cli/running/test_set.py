@@ -9,12 +9,12 @@ from dagkit.api.running import Until
 from dagkit.launching import launch
 from dagkit.machine import Machine
 from tests.engine.cast import Desk
-from tests.engine.changes.test_requests import multiplied
+from tests.engine.parts.test_requests import multiplied
 from tests.patience import within
 
 APPLICATION = """
 from dagkit import Config, Dag
-from tests.engine.changes.test_requests import multiplied
+from tests.engine.parts.test_requests import multiplied
 
 def populate_dag(dag: Dag, conf: Config) -> None:
     multiplied()(dag, conf)

@@ -7,7 +7,7 @@ import rich_click as click
 from dagkit.cli.application.asking import answered, waiting
 from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.terminal.output import Output
-from dagkit.engine.changes.requests import ForgetFile, ask
+from dagkit.engine.parts.requests import ForgetFile, ask
 from dagkit.inventory.listing import states
 from dagkit.inventory.readings import readings
 from dagkit.ledger import Ledger

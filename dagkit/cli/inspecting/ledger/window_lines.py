@@ -5,11 +5,11 @@ from functools import partial
 from json import loads
 
 from dagkit.api.operators import DROPPED
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.checkpoint.journal import stored_at
-from dagkit.engine.checkpoint.row_account import OperatorRows
-from dagkit.engine.checkpoint.stored_checkpoint import CheckpointReader
 from dagkit.engine.files.staging import by_file, in_order
+from dagkit.engine.record.checkpoint import Checkpoint
+from dagkit.engine.record.journal import stored_at
+from dagkit.engine.record.row_account import OperatorRows
+from dagkit.engine.record.stored_checkpoint import CheckpointReader
 from dagkit.errors import printable
 from dagkit.ledger import Chain, ExecuteTransform, LedgerError, Record
 from dagkit.ledger.audit.completeness import blocks_of
