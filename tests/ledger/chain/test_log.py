@@ -246,8 +246,7 @@ def test_a_copy_ends_within_packed_blocks_or_after_them(last):
     chain, store = long_chain(1004).root, MemoryStore()
     Ledger.create(store)
     copy_chain(chain, store, last)
-    ledger = Ledger.open(store)
-    copy = ledger.chain(chain.name)
+    copy = Ledger.open(store).chain(chain.name)
     assert [record.hash for record in copy.records()] == [record.hash for record in chain.records(0, last)]
     assert bool(copy.log.sealed()) is (last >= 1000)
     assert copy.append(copy.plan_next().add_data(watermark=datetime(2100, 1, 1, tzinfo=UTC))).seq == last + 1
