@@ -78,6 +78,7 @@ def test_a_running_application_is_shown_and_stopped_and_the_command_waits_for_it
     assert document["driver"]["pid"] == os.getpid()
     shown = dagkit("top", place, "--count", "2", "--every", "0.2", "--json").out
     assert shown.count('"schema": "dagkit.status/1"') == 2
+    dagkit("kill", place).fails(2, "the application runs in this very process")
     answer = dagkit("stop", place)
     running.thread.join(within(30))
     assert answer.out.startswith("Times stopped after window ")
