@@ -172,7 +172,7 @@ class RunPicture:
         in_flight = (window.model_copy(update={"done": done[window.window]}) for window in windows)
         self._set(working=tuple(event.work), in_flight=tuple(in_flight))
         if self._has_one_level:
-            self._pace.add(self.clock.now(), self._now.totals.positions + sum(self._now.done.values()))
+            self._pace.report(self.clock.now(), self._now.totals.positions + sum(self._now.done.values()))
         self._estimate()
 
     @property
