@@ -261,7 +261,7 @@ def test_closing_ends_what_runs(opened, tmp_path):
             window.result(within(60))
 
 
-def test_closing_ends_what_is_on_its_way_to_spark(opened, tmp_path, monkeypatch):
+def test_closing_ends_what_is_on_its_way_to_spark_and_a_later_window_is_refused(opened, tmp_path, monkeypatch):
     backend = opened(LINGERING)
     is_built, was_interrupted = Event(), Event()
     build, interrupt = backend._closure, backend._jobs._interrupt
@@ -284,13 +284,8 @@ def test_closing_ends_what_is_on_its_way_to_spark(opened, tmp_path, monkeypatch)
         backend.close()
         with pytest.raises(WindowLost, match="Spark failed in window 1"):
             window.result(within(60))
-
-
-def test_a_window_that_comes_after_closing_is_refused(opened):
-    backend = opened(counting(1))
-    backend.close()
     with pytest.raises(WindowLost, match="the backend is closed and runs no more jobs"):
-        backend.run(WindowTask(1, sent(counting(1), ["a"])))
+        backend.run(WindowTask(2, sent(LINGERING, ["a"])))
 
 
 def test_tasks_are_interrupted_for_the_threads_that_run_jobs_and_for_no_others(spark):
