@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dagkit.urls import is_url
+from dagkit.ground.urls import is_url
 
 ADDRESS = "console.json"
 

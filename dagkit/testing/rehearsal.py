@@ -19,7 +19,6 @@ from dagkit.api.configuration import Config
 from dagkit.api.operators import InputOperator
 from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
-from dagkit.clock import Timer
 from dagkit.compiler import Compilation, compile_application
 from dagkit.compiler.steps import Author
 from dagkit.engine.parts.run_state import RunSettings, RunState
@@ -27,6 +26,7 @@ from dagkit.engine.points import Probe
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.worker.instances import SavedState
 from dagkit.errors import did_you_mean
+from dagkit.ground.clock import Timer
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore
 from dagkit.testing.crashes import Crashes

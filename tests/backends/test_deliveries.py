@@ -7,7 +7,7 @@ import pytest
 
 from dagkit.engine.points import Point
 from dagkit.launching import launch
-from dagkit.restarting import Restart
+from dagkit.runs.restarting import Restart
 from dagkit.testing import Crash, CrashAfter
 from tests.backends.places import crashes
 from tests.engine.cast import files_in

@@ -23,8 +23,8 @@ from dagkit import Dag, OperatorContext, StatelessPartitioner
 from dagkit.engine.history.history import history
 from dagkit.engine.history.work_history import lost_in, work_left
 from dagkit.engine.points import Point
+from dagkit.ground.urls import plain
 from dagkit.testing import Crash, CrashAfter, FakeClock
-from dagkit.urls import plain
 from dagkit_operators import (
     CsvContext,
     CsvReader,

@@ -54,18 +54,18 @@ from dagkit.engine.reports.driver_process import this_process
 from dagkit.engine.reports.snapshot import RunSnapshot, bytes_of, document_in
 from dagkit.engine.run.launch_record import LaunchRecord
 from dagkit.errors import RUN_CODES, RunFailure
-from dagkit.inventory.spark_checkpoint import files_read
+from dagkit.ground.patterns import groups_of, is_whole
+from dagkit.ground.urls import absolute, as_text, is_url
 from dagkit.ledger import LEDGER_CODES, LedgerError
 from dagkit.ledger.exchange.manifests import Manifest, read_blocks
 from dagkit.ledger.format.block import unseal
 from dagkit.ledger.format.hashing import canonical, hash_of, read_json
 from dagkit.ledger.format.segment import SEGMENT_SIZE, pack, unpack
 from dagkit.ledger.stores import LocalStore
-from dagkit.patterns import groups_of, is_whole
 from dagkit.plan.parse import read_plan, write_plan
+from dagkit.runs.inventory.spark_checkpoint import files_read
+from dagkit.runs.warm.messages import receive
 from dagkit.testing import Alone
-from dagkit.urls import absolute, as_text, is_url
-from dagkit.warm.messages import receive
 from dagkit_operators import (
     AvroReader,
     CsvContext,

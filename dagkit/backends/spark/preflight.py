@@ -18,10 +18,10 @@ from dagkit.backends.spark.jobs import is_connect
 from dagkit.backends.spark.machine_finding import Finding
 from dagkit.backends.spark.spark_errors import spark_errors
 from dagkit.backends.spark.worker_facts import ANSWERED_WITHIN_SECONDS, PACKAGES, UNKNOWN, Facts, Visit, about
-from dagkit.clock import patient
 from dagkit.engine.files.folder import Folder
 from dagkit.engine.files.open_folder import folder_at
 from dagkit.errors import RunFailure
+from dagkit.ground.clock import patient
 
 LEAST_SPACE = 1_000_000_000
 MOST_SKEW_SECONDS = 2.0

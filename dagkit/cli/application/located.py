@@ -20,7 +20,7 @@ from dagkit.compiler.application_folder import application_path
 from dagkit.engine.restart_mark import unfinished_restart
 from dagkit.engine.run.launch_record import is_kept
 from dagkit.errors import ApplicationNotFound, printable
-from dagkit.urls import absolute
+from dagkit.ground.urls import absolute
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,10 @@ from dagkit.cli.terminal.whole_number import WholeNumber
 from dagkit.compiler.application_folder import application_path
 from dagkit.engine.checkpoint.journal import refuse_another
 from dagkit.errors import printable
+from dagkit.ground.urls import absolute
 from dagkit.ledger import Ledger
 from dagkit.observers.amounts import counted
-from dagkit.replaying import Compared, replayed, windows_of
-from dagkit.urls import absolute
+from dagkit.runs.replaying import Compared, replayed, windows_of
 
 _DIFFERS = 10
 """The exit code if the output differs."""

@@ -17,8 +17,8 @@ from dagkit.cli.terminal.output import Output
 from dagkit.cli.terminal.whole_number import WholeNumber
 from dagkit.engine.operator_output import LOG
 from dagkit.errors import ApplicationNotFound, printable
+from dagkit.ground.urls import is_url
 from dagkit.observers.run_log import BACKUPS
-from dagkit.urls import is_url
 
 _PAUSE_SECONDS = 0.2
 

@@ -10,9 +10,9 @@ from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.operating.run_views import seen_at
 from dagkit.cli.terminal.output import Output
 from dagkit.cli.terminal.whole_number import WholeNumber
-from dagkit.clock import patient
 from dagkit.engine.changes.requests import NotRunning, ShownItem, TapStream, Unanswered
 from dagkit.errors import printable
+from dagkit.ground.clock import patient
 
 _WAIT_SECONDS = 20.0
 """How long to wait for a window with items before the request is renewed."""

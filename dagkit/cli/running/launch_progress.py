@@ -24,10 +24,10 @@ from dagkit.engine.reports.run_events import (
     Working,
 )
 from dagkit.errors import printable
+from dagkit.ground.urls import shown
 from dagkit.launching import Launched
 from dagkit.observers.amounts import counted, in_bytes, in_time, in_units
 from dagkit.observers.run_text import counted_things, incomplete_files, slots_at_work, visibility
-from dagkit.urls import shown
 
 MOST_PRINTED = 3
 """How much a line of progress or of the summary names."""

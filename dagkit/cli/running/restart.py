@@ -13,7 +13,7 @@ from dagkit.cli.terminal.output import Interrupted, Output, WrongUsage, is_termi
 from dagkit.cli.terminal.whole_number import WholeNumber
 from dagkit.engine.restart_mark import WITHDRAWN
 from dagkit.observers.amounts import counted
-from dagkit.restarting import Restart
+from dagkit.runs.restarting import Restart
 
 _MOST_NAMED = 3
 

@@ -15,11 +15,11 @@ from dagkit.cli.terminal.output import Output, WrongUsage
 from dagkit.console.run_folder import RunFolder
 from dagkit.console.serving import Console
 from dagkit.engine.reports.run_events import Observer
-from dagkit.inventory.listing import places, receivers
+from dagkit.ground.urls import absolute, is_url
 from dagkit.launching import application_path, launch_compiled
-from dagkit.machine import Machine
 from dagkit.observers.lines import Lines
-from dagkit.urls import absolute, is_url
+from dagkit.runs.inventory.listing import places, receivers
+from dagkit.runs.machine import Machine
 
 if TYPE_CHECKING:
     from dagkit.observers.prometheus import Prometheus

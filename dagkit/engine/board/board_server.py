@@ -11,7 +11,6 @@ from socketserver import StreamRequestHandler, ThreadingTCPServer
 from threading import Lock, Thread
 from typing import Final
 
-from dagkit.clock import patient
 from dagkit.engine.address import Address
 from dagkit.engine.board.board import Ask, Board, Hand, Move
 from dagkit.engine.board.board_messages import (
@@ -30,6 +29,7 @@ from dagkit.engine.board.board_messages import (
     message_in,
 )
 from dagkit.engine.board.handover import SlotStanding
+from dagkit.ground.clock import patient
 
 LONGEST_HELLO: Final = 4096
 """The longest first message in bytes."""

@@ -8,7 +8,6 @@ from contextlib import suppress
 from threading import Condition, Thread
 from typing import Final
 
-from dagkit.clock import patient
 from dagkit.engine.address import Address
 from dagkit.engine.board.board_messages import (
     LONGEST_LINE,
@@ -25,6 +24,7 @@ from dagkit.engine.board.board_messages import (
     message_in,
 )
 from dagkit.engine.board.handover import Giver, Handover
+from dagkit.ground.clock import patient
 
 BEAT_SECONDS: Final = 0.1
 """How often a slot reports its progress."""

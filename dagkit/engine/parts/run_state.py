@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dagkit.api.running import Until
-from dagkit.clock import SystemClock, Timer
 from dagkit.compiler import Compilation
 from dagkit.engine.changes.running_plan import RunningPlan
 from dagkit.engine.checkpoint.compatibility import refuse_renamed, refuse_stranded
@@ -19,6 +18,7 @@ from dagkit.engine.program.program import Program
 from dagkit.engine.reports.run_events import Observer
 from dagkit.engine.work.summary import ProgramSummary
 from dagkit.engine.worker.protocol import Backend
+from dagkit.ground.clock import SystemClock, Timer
 from dagkit.ledger import Ledger
 
 

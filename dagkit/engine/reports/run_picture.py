@@ -9,7 +9,6 @@ from typing import Any
 from dagkit.api.metrics import Counted, Metric
 from dagkit.api.operators import REJECTED
 from dagkit.api.outage import present_outages
-from dagkit.clock import Clock
 from dagkit.engine.facts import Scaled
 from dagkit.engine.reports.run_events import (
     Committed,
@@ -39,6 +38,7 @@ from dagkit.engine.reports.snapshot import (
 )
 from dagkit.engine.reports.statistics import AVERAGED, Lately
 from dagkit.errors import DagkitError
+from dagkit.ground.clock import Clock
 from dagkit.plan import Plan
 
 MOST_REJECTED = 10

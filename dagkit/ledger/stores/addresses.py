@@ -3,9 +3,9 @@
 import os
 from typing import Any
 
+from dagkit.ground.urls import in_fsspec, is_url, local_path
 from dagkit.ledger.stores.local import LocalStore
 from dagkit.ledger.stores.store import Store, unfenced, unknown
-from dagkit.urls import in_fsspec, is_url, local_path
 
 _OBJECT_STORES = ("s3://", "s3a://", "gs://", "az://", "adl://", "abfs://", "abfss://")
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, cast, get_args
 
 from dagkit import Block
 from dagkit.errors import RunFailure
-from dagkit.urls import shown
+from dagkit.ground.urls import shown
 from dagkit_operators.filesystem.access import reading_from, sampled
 from dagkit_operators.filesystem.bad_files import BadFile
 

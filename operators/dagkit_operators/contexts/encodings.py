@@ -3,8 +3,8 @@
 import codecs
 from dataclasses import dataclass
 
+from dagkit.ground.urls import shown
 from dagkit.schema.columns import TEXT_ERRORS
-from dagkit.urls import shown
 from dagkit_operators.contexts.chunk import Chunk
 from dagkit_operators.contexts.lines import filled
 from dagkit_operators.filesystem.access import Seekable

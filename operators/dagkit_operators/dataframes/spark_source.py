@@ -9,7 +9,7 @@ from pydantic import Field, InstanceOf, PrivateAttr
 
 from dagkit import Context, Shutdown, State
 from dagkit.errors import RunFailure
-from dagkit.urls import below, is_url, resolved, shown
+from dagkit.ground.urls import below, is_url, resolved, shown
 from dagkit_operators.dataframes.on_driver import OnDriver, setting
 from dagkit_operators.finding.splitting import AbstractFileSplitter
 from dagkit_operators.payloads import FileInfo

@@ -1,4 +1,4 @@
-"""Finding, examining and opening the files that readers read, on any filesystem that `dagkit.urls` supports."""
+"""Finding, examining and opening the files that readers read, on any filesystem that `dagkit.ground.urls` supports."""
 
 import errno
 import io
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self
 
 from dagkit.errors import InputUnreadable, printable
-from dagkit.urls import as_text, is_url, local_path, plain, resolved
+from dagkit.ground.urls import as_text, is_url, local_path, plain, resolved
 from dagkit_operators.filesystem.object_store import VersionsUnknown, has_versions, versioned_at
 
 REMOTE_READ = 8 << 20
@@ -49,7 +49,7 @@ class Found(NamedTuple):
     """A file or a directory as it was when it was found."""
 
     path: str
-    """The path as a ledger stores it: see `dagkit.urls.as_text`."""
+    """The path as a ledger stores it: see `dagkit.ground.urls.as_text`."""
     length: int
     modified_millis: int
     version: str = ""

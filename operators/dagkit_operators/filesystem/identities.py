@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from io import FileIO
 from typing import NamedTuple
 
-from dagkit.urls import is_url, local_path
+from dagkit.ground.urls import is_url, local_path
 from dagkit_operators.filesystem.access import Found, NotRegular, exists, opened_here, status_of
 from dagkit_operators.filesystem.settled import is_settled
 

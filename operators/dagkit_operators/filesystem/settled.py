@@ -1,6 +1,6 @@
 """Whether the next change of a file is sure to change its time: two changes within a tick of a clock have one time."""
 
-from dagkit.urls import is_url, local_path
+from dagkit.ground.urls import is_url, local_path
 from dagkit_operators.filesystem.access import Found, status_of
 
 # A file that is overwritten within the tick of its last change, with the same length, keeps its time, and the new

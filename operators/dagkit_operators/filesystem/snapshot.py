@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from dagkit import Block
+from dagkit.ground.urls import is_url, local_path, shown
 from dagkit.ranges import OFFSET_INFINITY
-from dagkit.urls import is_url, local_path, shown
 from dagkit_operators.filesystem.access import (
     Found,
     Seekable,

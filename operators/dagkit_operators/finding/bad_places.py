@@ -11,7 +11,7 @@ from pydantic import PrivateAttr
 from dagkit import Operator
 from dagkit.api.files import FileState
 from dagkit.errors import InputUnreadable
-from dagkit.urls import as_text, shown
+from dagkit.ground.urls import as_text, shown
 from dagkit_operators.filesystem.access import reading_from
 from dagkit_operators.filesystem.bad_files import is_bad_file
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, NonNegativeInt, field_validator
 
 from dagkit.api.files import FileState
 from dagkit.errors import InputUnreadable
-from dagkit.urls import as_text, below, is_url, local_path, parent, plain, shown
+from dagkit.ground.urls import as_text, below, is_url, local_path, parent, plain, shown
 from dagkit_operators.filesystem.access import Found, looked_up, reading_from
 from dagkit_operators.filesystem.settled import settles_in_millis
 from dagkit_operators.finding.contents import is_gone

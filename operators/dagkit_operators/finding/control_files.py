@@ -4,7 +4,7 @@ import hashlib
 import re
 from typing import NamedTuple
 
-from dagkit.urls import plain
+from dagkit.ground.urls import plain
 from dagkit_operators.compression.codec import CompressionBroken
 from dagkit_operators.filesystem.access import Found
 from dagkit_operators.finding.contents import bytes_of_file, content_of_file

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from dagkit.api.files import READ_BEFORE, FileState
-from dagkit.urls import absolute, as_text, plain
+from dagkit.ground.urls import absolute, as_text, plain
 from dagkit_operators.filesystem.access import Found, exists, looked_up, reading_from, unreadable_kind
 from dagkit_operators.filesystem.bad_files import is_of_file
 from dagkit_operators.filesystem.listing import LeaveOut, files_below

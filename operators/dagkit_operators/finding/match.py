@@ -13,8 +13,8 @@ from pydantic import NonNegativeInt, PrivateAttr
 
 from dagkit import Context, InputPort, OutputPort, SplittableOperator, State, auto_metric
 from dagkit.api.files import READ_BEFORE, FileState
+from dagkit.ground.urls import absolute, is_url, shown
 from dagkit.ranges import NEXT_LAUNCH, OFFSET_INFINITY, OffsetRange, RestrictionTracker
-from dagkit.urls import absolute, is_url, shown
 from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.compression.opening import content_length_of, found_codec
 from dagkit_operators.filesystem.access import Found, exists, found_of, looked_up, reading_from

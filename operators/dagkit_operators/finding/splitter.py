@@ -14,8 +14,8 @@ from pydantic import BeforeValidator, Field, PrivateAttr
 
 from dagkit import Context, OutputPort, State, Until, auto_metric
 from dagkit.api.files import FileState
-from dagkit.names_of_apex import WINDOW_DATA_MANAGERS
-from dagkit.urls import absolute, plain, shown
+from dagkit.ground.names_of_apex import WINDOW_DATA_MANAGERS
+from dagkit.ground.urls import absolute, plain, shown
 from dagkit_operators.filesystem.access import Found, looked_up
 from dagkit_operators.filesystem.events import FileEvents
 from dagkit_operators.filesystem.listing import FolderMemory

@@ -12,7 +12,7 @@ from pydantic import Field, PositiveInt, PrivateAttr
 
 from dagkit import Block, Context, InputOperator, Operator, OutputPort, State, auto_metric
 from dagkit.errors import InputUnreadable
-from dagkit.urls import absolute, name_as_text, plain, shown
+from dagkit.ground.urls import absolute, name_as_text, plain, shown
 from dagkit_operators.compression.codec import Compression
 from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.compression.opening import FOUND_AGAIN, content_length_of, facts_of, found_codec

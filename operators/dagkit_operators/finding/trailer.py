@@ -7,7 +7,7 @@ from decimal import Context, Decimal, Inexact, InvalidOperation
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt, field_validator, model_validator
 
-from dagkit.patterns import HELP, groups_of, named_groups, refusal
+from dagkit.ground.patterns import HELP, groups_of, named_groups, refusal
 from dagkit_operators.compression.codec import CompressionBroken
 from dagkit_operators.filesystem.access import Found
 from dagkit_operators.finding.contents import content_of_file

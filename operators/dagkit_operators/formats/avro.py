@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic
 from pydantic import PositiveInt
 
 from dagkit import Block, Listed
-from dagkit.urls import shown
+from dagkit.ground.urls import shown
 from dagkit_operators.compression.codec import CompressionBroken
 from dagkit_operators.contexts.lines import CHUNK_SIZE
 from dagkit_operators.contexts.reader_context import Broken, Tracker

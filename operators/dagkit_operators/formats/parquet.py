@@ -9,8 +9,8 @@ from pydantic import PositiveInt
 
 from dagkit import Block
 from dagkit.errors import RunFailure
+from dagkit.ground.urls import shown
 from dagkit.ranges import OFFSET_INFINITY
-from dagkit.urls import shown
 from dagkit_operators.contexts.lines import filled
 from dagkit_operators.contexts.reader_context import Broken, Tracker
 from dagkit_operators.filesystem.access import Seekable

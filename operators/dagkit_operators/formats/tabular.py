@@ -8,8 +8,8 @@ from pydantic import field_validator, model_validator
 
 from dagkit import Batch, Block, Column, Listed
 from dagkit.errors import did_you_mean
+from dagkit.ground.urls import shown
 from dagkit.schema.columns import TEXT_ERRORS
-from dagkit.urls import shown
 from dagkit_operators.contexts.reader_context import Dropped, ReaderContext, Unsent, records_of
 from dagkit_operators.filesystem.bad_files import BadFile
 from dagkit_operators.formats.rows import Rows

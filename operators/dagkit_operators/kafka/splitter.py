@@ -13,7 +13,7 @@ from pydantic import AwareDatetime, NonNegativeInt, PositiveInt, PrivateAttr, mo
 
 from dagkit import Context, InputOperator, Outage, OutputPort, State, Until
 from dagkit.errors import did_you_mean
-from dagkit.patterns import HELP, is_whole, refusal
+from dagkit.ground.patterns import HELP, is_whole, refusal
 from dagkit.ranges import OFFSET_INFINITY
 from dagkit_operators.kafka.client import KafkaClient
 from dagkit_operators.kafka.consumers import CONSUMERS

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from dagkit import StagedWindow, Unavailable
-from dagkit.clock import patient
 from dagkit.errors import RunFailure, did_you_mean
+from dagkit.ground.clock import patient
 from dagkit_operators.kafka.client import Failures, confluent, made, text_of
 from dagkit_operators.kafka.entries import Outgoing, columns_in, messages_in
 from dagkit_operators.kafka.faults import kafka_refused, topic_missing, transaction_fenced

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dagkit import Unavailable
-from dagkit.clock import patient
+from dagkit.ground.clock import patient
 from dagkit_operators.kafka.client import Failures, confluent, made
 from dagkit_operators.kafka.consumers import DEFAULTS
 from dagkit_operators.kafka.topics import Partition, Topics

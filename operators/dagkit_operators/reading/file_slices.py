@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pydantic import field_validator
 
 from dagkit import Batch, Block, Context, Listed, OutputPort
-from dagkit.urls import is_url
+from dagkit.ground.urls import is_url
 from dagkit_operators.compression.codec import Compression
 from dagkit_operators.contexts.fixed_bytes import FixedBytesReaderContext
 from dagkit_operators.contexts.lines import filled

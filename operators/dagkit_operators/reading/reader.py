@@ -12,8 +12,8 @@ from pydantic import Field, PositiveInt, PrivateAttr, model_validator
 from typing_extensions import TypeVar
 
 from dagkit import Batch, Block, Context, OutputPort, auto_metric
+from dagkit.ground.urls import shown
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker
-from dagkit.urls import shown
 from dagkit_operators.compression.codec import Codec, Compression, CompressionBroken
 from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.compression.opening import FOUND_AGAIN, codec_of_block, content_of, facts_of, is_of_content

@@ -3,7 +3,7 @@
 from pydantic import Field, PrivateAttr
 
 from dagkit import Batch, InputPort, Operator, OutputFiles, OutputPort
-from dagkit.urls import shown
+from dagkit.ground.urls import shown
 from dagkit_operators.filesystem.access import opened, reading_from
 from dagkit_operators.filesystem.snapshot import FileChanged
 from dagkit_operators.native.checksums import crc32

@@ -16,11 +16,11 @@ from dagkit.cli.inspecting.files.targets import ledger_of
 from dagkit.cli.terminal.output import Output
 from dagkit.cli.terminal.whole_number import WholeNumber
 from dagkit.errors import printable
-from dagkit.inventory.listing import ListedFile, State, listed, recorded, states_at
-from dagkit.inventory.readings import Reading, WindowRead, readings, readings_of
+from dagkit.ground.patterns import is_whole, refusal
+from dagkit.ground.urls import absolute, shown
 from dagkit.observers.amounts import counted
-from dagkit.patterns import is_whole, refusal
-from dagkit.urls import absolute, shown
+from dagkit.runs.inventory.listing import ListedFile, State, listed, recorded, states_at
+from dagkit.runs.inventory.readings import Reading, WindowRead, readings, readings_of
 
 _STATES: tuple[State, ...] = get_args(State)
 _AT_ONCE = 1000

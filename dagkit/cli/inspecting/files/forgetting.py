@@ -8,10 +8,10 @@ from dagkit.cli.application.asking import answered, waiting
 from dagkit.cli.application.located import Located, of_application
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.changes.requests import ForgetFile, ask
-from dagkit.inventory.listing import states
-from dagkit.inventory.readings import readings
+from dagkit.ground.urls import absolute, shown
 from dagkit.ledger import Ledger
-from dagkit.urls import absolute, shown
+from dagkit.runs.inventory.listing import states
+from dagkit.runs.inventory.readings import readings
 
 
 @click.command()

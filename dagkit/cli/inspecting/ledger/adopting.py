@@ -10,13 +10,13 @@ from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.terminal.output import Output
 from dagkit.cli.terminal.whole_number import WholeNumber
 from dagkit.compiler import Compilation
-from dagkit.inventory.adoption import Adoption, Doubt, adoption_refused
-from dagkit.inventory.adoption import adopt as adopt_files
-from dagkit.inventory.spark_checkpoint import files_read
+from dagkit.ground.urls import shown
 from dagkit.ledger import ChainNotFound, Ledger
 from dagkit.ledger.stores.memory import MemoryStore
 from dagkit.observers.amounts import counted
-from dagkit.urls import shown
+from dagkit.runs.inventory.adoption import Adoption, Doubt, adoption_refused
+from dagkit.runs.inventory.adoption import adopt as adopt_files
+from dagkit.runs.inventory.spark_checkpoint import files_read
 
 _READ = click.Choice(["read", "unread"])
 

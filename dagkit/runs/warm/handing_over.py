@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from dagkit.clock import patient
 from dagkit.errors import RunFailure
-from dagkit.machine import Machine
-from dagkit.warm.circumstances import Circumstances
-from dagkit.warm.messages import is_of_this_user, receive, send
-from dagkit.warm.place import ServeFailed, is_private, log_path, socket_path
+from dagkit.ground.clock import patient
+from dagkit.runs.machine import Machine
+from dagkit.runs.warm.circumstances import Circumstances
+from dagkit.runs.warm.messages import is_of_this_user, receive, send
+from dagkit.runs.warm.place import ServeFailed, is_private, log_path, socket_path
 
 STDERR = 2
 """The last of the standard files."""

@@ -15,8 +15,8 @@ from typing import Any
 from urllib.parse import unquote
 
 from dagkit.errors import RunFailure, printable
+from dagkit.ground.urls import absolute, below, is_url, local_path, plain, resolved, shown, without_links
 from dagkit.ledger.format.hashing import hash_of
-from dagkit.urls import absolute, below, is_url, local_path, plain, resolved, shown, without_links
 
 _VERSION = "v1"
 _LOG = re.compile(r"([0-9]+)([.]compact)?")

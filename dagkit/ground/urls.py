@@ -149,7 +149,7 @@ def resolved(url: str) -> Resolved:
 def in_fsspec(url: str, **options: Any) -> tuple[Any, str]:
     """The filesystem of fsspec that a URL names, and the path within it."""
     if url.startswith("webhdfs://"):
-        from dagkit.webhdfs import WebHdfs  # noqa: PLC0415 - others must not load it
+        from dagkit.ground.webhdfs import WebHdfs  # noqa: PLC0415 - others must not load it
 
         return WebHdfs(**WebHdfs._get_kwargs_from_urls(url), **options), WebHdfs._strip_protocol(url)  # noqa: SLF001
     from fsspec.core import url_to_fs  # noqa: PLC0415 - reading local files must not load it

@@ -41,7 +41,7 @@ class Machine:
     @property
     def shown(self) -> str:
         """The name as messages, logs and the status show it."""
-        from dagkit.urls import shown_master  # noqa: PLC0415 - Spark starts before this is imported
+        from dagkit.ground.urls import shown_master  # noqa: PLC0415 - Spark starts before this is imported
 
         return shown_master(self.name)
 

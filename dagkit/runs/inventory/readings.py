@@ -10,13 +10,13 @@ from dagkit.api.work import SplittableOperator
 from dagkit.compiler import Compilation
 from dagkit.engine.address import Address
 from dagkit.engine.history.history import OwnWindow, is_named, own_windows
-from dagkit.inventory.arrivals import senders
 from dagkit.ledger import AddData, Chain, DatasetKind, Ledger, Record, Span
 from dagkit.ledger.chain.contents import rows_of
 from dagkit.ledger.format.hashing import canonical
 from dagkit.ledger.format.recorded_work import InputWork
 from dagkit.ledger.format.span_sets import more
-from dagkit.retracing.window_again import NotFoundAgain, RunAgain, WindowAgain, past_windows
+from dagkit.runs.inventory.arrivals import senders
+from dagkit.runs.window_again import NotFoundAgain, RunAgain, WindowAgain, past_windows
 
 
 @dataclass(frozen=True, slots=True)

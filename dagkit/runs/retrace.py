@@ -26,11 +26,11 @@ from dagkit.engine.history.written_file import WrittenFile, stretches, written_f
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.item import WorkItem
 from dagkit.errors import RunFailure
+from dagkit.ground.urls import as_text, shown
 from dagkit.ledger import Ledger
 from dagkit.plan.model import Routing
 from dagkit.ranges import OFFSET_INFINITY
-from dagkit.retracing.window_again import NotFoundAgain, RunAgain, WindowAgain, past_windows
-from dagkit.urls import as_text, shown
+from dagkit.runs.window_again import NotFoundAgain, RunAgain, WindowAgain, past_windows
 
 _MOST = 10
 """The highest number of places that are reported for one line."""

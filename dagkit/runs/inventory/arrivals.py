@@ -11,8 +11,8 @@ from dagkit.compiler import Compilation
 from dagkit.engine.address import Address
 from dagkit.engine.facts import Decided
 from dagkit.engine.history.history import own_windows
+from dagkit.ground.urls import is_url, local_path, resolved
 from dagkit.ledger import Ledger
-from dagkit.urls import is_url, local_path, resolved
 
 _LOCAL_IDENTITY = re.compile(r"(.+)@[0-9a-f]+\.[0-9a-f]+-[0-9]+-[0-9a-f]{16}(?:-[0-9a-f]+)*", re.DOTALL)
 """The name of a source that is a local file with an identity."""

@@ -12,11 +12,11 @@ from dagkit.engine.checkpoint.discoveries import Discovery
 from dagkit.engine.checkpoint.journal import Journal
 from dagkit.engine.worker.instances import saved
 from dagkit.errors import RunFailure
-from dagkit.inventory.listing import recorded, running_plan, set_up
-from dagkit.inventory.spark_checkpoint import ReadFiles, identity
+from dagkit.ground.urls import shown
 from dagkit.ledger import Ledger
 from dagkit.plan import fingerprint
-from dagkit.urls import shown
+from dagkit.runs.inventory.listing import recorded, running_plan, set_up
+from dagkit.runs.inventory.spark_checkpoint import ReadFiles, identity
 
 ADOPTED = "dagkit.adopted/files"
 """The name under which an event records an adoption."""

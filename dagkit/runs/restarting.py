@@ -34,10 +34,10 @@ from dagkit.engine.restart_mark import (
 )
 from dagkit.engine.run.launch_record import LAUNCHED, kept_place
 from dagkit.errors import RunFailure, printable
+from dagkit.ground.urls import absolute, is_url, local_path
 from dagkit.ledger import Ledger
 from dagkit.ledger.exchange.prefixes import copy_chain
 from dagkit.ledger.stores import open_store
-from dagkit.urls import absolute, is_url, local_path
 
 
 @dataclass(frozen=True, slots=True)

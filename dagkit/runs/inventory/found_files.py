@@ -6,10 +6,10 @@ from typing import Literal, Self
 
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.history.work_history import untaken
-from dagkit.inventory.arrivals import Noted, path_of
-from dagkit.inventory.hashes import Hashes
-from dagkit.inventory.readings import sources_in
 from dagkit.ledger import Ledger
+from dagkit.runs.inventory.arrivals import Noted, path_of
+from dagkit.runs.inventory.hashes import Hashes
+from dagkit.runs.inventory.readings import sources_in
 
 Stage = Literal["waiting", "read", "quarantined", "given-up"]
 """What became of a file that was found."""

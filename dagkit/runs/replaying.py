@@ -35,7 +35,7 @@ from dagkit.engine.worker.outbox import Sent
 from dagkit.engine.worker.protocol import Leaving, WindowTask
 from dagkit.errors import RunFailure, Scene, printable
 from dagkit.ledger import ExecuteTransform, Ledger, Record, Span
-from dagkit.retracing.window_again import NotFoundAgain, PastWindow, RunAgain, WindowAgain
+from dagkit.runs.window_again import NotFoundAgain, PastWindow, RunAgain, WindowAgain
 
 
 def _replay_refused(problem: str, remedy: str, scene: Scene) -> RunFailure:

@@ -17,8 +17,8 @@ from dagkit.engine.reports.run_events import Failed, RunEvent, Starting
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.worker.protocol import Backend
 from dagkit.errors import RunFailure
-from dagkit.garbage import rarely_collected
-from dagkit.machine import Machine
+from dagkit.ground.garbage import rarely_collected
+from dagkit.runs.machine import Machine
 
 # A session of Connect cannot be got back, and without this a restarted server ended the launch. Rejected: another
 # session for the windows in flight, since the loop would have a second way to lose a window. A session that the user

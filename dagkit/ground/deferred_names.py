@@ -23,7 +23,7 @@ def deferred(package: str, homes: Mapping[str, str], name: str) -> Any:
     Raise NamedAsInApex for a name of Apex that has a counterpart under another name.
     """
     if name not in homes:
-        from dagkit.names_of_apex import NamedAsInApex, hint  # noqa: PLC0415 - only a wrong name needs it
+        from dagkit.ground.names_of_apex import NamedAsInApex, hint  # noqa: PLC0415 - only a wrong name needs it
 
         counterpart = hint(name)
         if counterpart is not None:

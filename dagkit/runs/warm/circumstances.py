@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from dagkit.machine import Machine
+from dagkit.runs.machine import Machine
 
 _OF_A_TERMINAL = frozenset(
     [

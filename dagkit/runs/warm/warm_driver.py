@@ -19,13 +19,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dagkit.clock import patient
-from dagkit.machine import Machine
-from dagkit.warm.circumstances import Circumstances
-from dagkit.warm.handed_over import run_handed_over
-from dagkit.warm.keeper import Keep, Keeper, in_child
-from dagkit.warm.messages import is_of_this_user, receive, send
-from dagkit.warm.place import ServeFailed, listening
+from dagkit.ground.clock import patient
+from dagkit.runs.machine import Machine
+from dagkit.runs.warm.circumstances import Circumstances
+from dagkit.runs.warm.handed_over import run_handed_over
+from dagkit.runs.warm.keeper import Keep, Keeper, in_child
+from dagkit.runs.warm.messages import is_of_this_user, receive, send
+from dagkit.runs.warm.place import ServeFailed, listening
 
 _ASKED_WITHIN_SECONDS = 5.0
 

@@ -17,11 +17,11 @@ from dagkit.engine.checkpoint.journal import stored_in
 from dagkit.engine.history.history import newest_checkpoint
 from dagkit.engine.program.program import Program
 from dagkit.engine.worker.instances import SavedState, live
-from dagkit.inventory.arrivals import arrivals, is_folder, is_there
-from dagkit.inventory.found_files import FoundFiles
-from dagkit.inventory.hashes import Hashes
-from dagkit.inventory.readings import path_in, slices
 from dagkit.ledger import DatasetKind, Ledger
+from dagkit.runs.inventory.arrivals import arrivals, is_folder, is_there
+from dagkit.runs.inventory.found_files import FoundFiles
+from dagkit.runs.inventory.hashes import Hashes
+from dagkit.runs.inventory.readings import path_in, slices
 
 State = Literal["new", "pending", "waiting", "read", "quarantined", "given-up", "ignored", "gone"]
 """What operators would do with a file, as in `FileState`; of one that was found, what became of it, as in `Stage`, or

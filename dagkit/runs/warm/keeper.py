@@ -9,9 +9,9 @@ from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
 from dagkit.errors import RunFailure
-from dagkit.machine import Machine
-from dagkit.warm.messages import receive, send
-from dagkit.warm.place import ServeFailed
+from dagkit.runs.machine import Machine
+from dagkit.runs.warm.messages import receive, send
+from dagkit.runs.warm.place import ServeFailed
 
 Keep = Callable[[socket.socket], None]
 """Runs in a child. It sends `{"java": …}` once Java is ready, then an answer to each message, which asks it to tidy
