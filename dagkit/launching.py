@@ -46,9 +46,8 @@ from dagkit.ground.clock import SystemClock, Timer
 from dagkit.ground.urls import absolute, shown
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import Store
-from dagkit.observers.live_figures import in_notebook
 from dagkit.observers.run_log import logged
-from dagkit.observers.run_text import figures_of, incomplete_files
+from dagkit.observers.run_text import figures_of, in_notebook, incomplete_files
 from dagkit.observers.spans import tracing
 from dagkit.plan import fingerprint
 from dagkit.runs.machine import Machine

@@ -36,8 +36,11 @@ from dagkit.engine.run.launch_record import LAUNCHED, kept_place
 from dagkit.errors import RunFailure, printable
 from dagkit.ground.urls import absolute, is_url, local_path
 from dagkit.ledger import Ledger
-from dagkit.ledger.exchange.prefixes import copy_chain
-from dagkit.ledger.stores import open_store
+from dagkit.ledger.chain.chain import Chain
+from dagkit.ledger.chain.contents import Objects, contents_named
+from dagkit.ledger.chain.log import Log
+from dagkit.ledger.format.block import unseal
+from dagkit.ledger.stores import Store, open_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,3 +242,18 @@ def _places(
                 "choose another window, or begin again with `dagkit launch --fresh`",
             )
         yield found
+
+
+def copy_chain(chain: Chain, store: Store, last: int) -> None:
+    """Copy the blocks of a chain up to `last`, and the contents that they name, into the ledger in `store`.
+
+    The promise of an uncommitted window is not copied.
+    """
+    copy, objects = Log(store, chain.log.folder, chain.name), Objects(store, chain.log.folder, chain.name)
+    for seq, line in chain.log.lines(0, last):
+        record = unseal(line, chain.name, seq)
+        for shelf, name in contents_named(record.block.event):
+            if name not in (record.objects or {}):
+                objects.put(shelf, chain.objects.get(shelf, name, record))
+        copy.create(seq, line)
+    copy.set_hint(copy.record(last).pointer, chain.dataset_id)

@@ -29,8 +29,7 @@ from dagkit.errors import did_you_mean
 from dagkit.ground.clock import Timer
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore
-from dagkit.testing.crashes import Crashes
-from dagkit.testing.fake_clock import FakeClock
+from dagkit.testing.crashes import Crashes, FakeClock
 from dagkit.testing.given import Looks, with_input
 
 

@@ -64,7 +64,7 @@ from dagkit.ledger.format.segment import SEGMENT_SIZE, pack, unpack
 from dagkit.ledger.stores import LocalStore
 from dagkit.plan.parse import read_plan, write_plan
 from dagkit.runs.inventory.spark_checkpoint import files_read
-from dagkit.runs.warm.messages import receive
+from dagkit.runs.warm.place import receive
 from dagkit.testing import Alone
 from dagkit_operators import (
     AvroReader,
@@ -78,8 +78,13 @@ from dagkit_operators import (
 )
 from dagkit_operators.compression.gzip_index import GzipIndex, Point
 from dagkit_operators.filesystem.access import looked_up
-from dagkit_operators.finding.control_files import contradiction, stated_checksum, stated_totals
-from dagkit_operators.finding.trailer import Trailer, TrailerMissing
+from dagkit_operators.finding.control_files import (
+    Trailer,
+    TrailerMissing,
+    contradiction,
+    stated_checksum,
+    stated_totals,
+)
 from tests.faults.alarm import ended_within
 from tests.inventory.checkpoints import Checkpoint
 from tests.ledger.desk import APPLICATION

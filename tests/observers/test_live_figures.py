@@ -9,7 +9,7 @@ import pytest
 from dagkit.compiler import compile_application
 from dagkit.engine.reports.run_events import Ended
 from dagkit.engine.reports.run_picture import RunPicture
-from dagkit.observers.live_figures import LiveFigures, in_notebook
+from dagkit.observers.run_text import LiveFigures, in_notebook
 from tests.engine.cast import numbers_collected
 from tests.engine.reports.launches import SetClock, first_snapshot
 from tests.engine.reports.test_run_picture import WINDOW

@@ -12,8 +12,17 @@ import pytest
 from dagkit.runs.machine import Machine
 from dagkit.runs.warm.circumstances import Circumstances
 from dagkit.runs.warm.handing_over import Declined, connected, hand_over
-from dagkit.runs.warm.messages import is_of_this_user, receive, send
-from dagkit.runs.warm.place import ServeFailed, listening, log_path, open_log, private_folder, socket_path
+from dagkit.runs.warm.place import (
+    ServeFailed,
+    is_of_this_user,
+    listening,
+    log_path,
+    open_log,
+    private_folder,
+    receive,
+    send,
+    socket_path,
+)
 from tests.patience import join
 from tests.processes import run_program
 

@@ -23,7 +23,7 @@ DRIVER = """
 import os, sys
 import imported_by_the_driver
 from dagkit.runs.machine import Machine
-from dagkit.runs.warm.messages import receive, send
+from dagkit.runs.warm.place import receive, send
 from dagkit.runs.warm.warm_driver import WarmDriver
 
 def keep(connection):
@@ -54,7 +54,7 @@ sys.exit(ended)
 """
 
 NO_ANSWER = """
-from dagkit.runs.warm.messages import receive
+from dagkit.runs.warm.place import receive
 from dagkit.runs.warm.place import listening
 
 with listening() as (listener, _):

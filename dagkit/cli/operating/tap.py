@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 import rich_click as click
 
 from dagkit.cli.application.asking import answered
+from dagkit.cli.application.grouping import WholeNumber
 from dagkit.cli.application.located import app_or_path, located
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.operating.run_views import seen_at
 from dagkit.cli.terminal.output import Output
-from dagkit.cli.terminal.whole_number import WholeNumber
 from dagkit.engine.changes.requests import NotRunning, ShownItem, TapStream, Unanswered
 from dagkit.errors import printable
 from dagkit.ground.clock import patient

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 
 import rich_click as click
 
+from dagkit.cli.application.grouping import WholeNumber
 from dagkit.cli.application.located import app_or_path_or_only, located
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.operating.run_views import document, seen_at
 from dagkit.cli.terminal.output import Output, is_terminal
-from dagkit.cli.terminal.whole_number import WholeNumber
 from dagkit.engine.reports.status_file import SeenRun
 from dagkit.errors import printable
 from dagkit.observers.run_text import picture

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import rich_click as click
 
+from dagkit.cli.application.grouping import WholeNumber
 from dagkit.cli.application.located import app_or_path, located
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.terminal.output import Output
-from dagkit.cli.terminal.whole_number import WholeNumber
 from dagkit.console.run_folder import RunFolder
 from dagkit.console.serving import LOCAL, Console
 from dagkit.ledger import Ledger

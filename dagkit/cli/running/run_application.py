@@ -9,8 +9,7 @@ from click import get_current_context
 from dagkit.api.running import Until
 from dagkit.cli.application.opening import opened
 from dagkit.cli.application.options import Asked
-from dagkit.cli.running.launch_progress import Progress
-from dagkit.cli.running.live_table import has_live_table, live_table
+from dagkit.cli.running.launch_progress import Progress, has_live_table, live_table
 from dagkit.cli.terminal.output import Output, WrongUsage
 from dagkit.console.run_folder import RunFolder
 from dagkit.console.serving import Console

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import rich_click as click
 
+from dagkit.cli.application.grouping import WholeNumber
 from dagkit.cli.application.options import spark_settings, spoken
 from dagkit.cli.terminal.output import Output
-from dagkit.cli.terminal.whole_number import WholeNumber
 from dagkit.errors import RunFailure
 from dagkit.runs.machine import Machine
 from dagkit.runs.warm.handing_over import STDERR, asked, open_files, use_no_warm_driver

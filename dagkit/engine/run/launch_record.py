@@ -22,9 +22,8 @@ from dagkit.ground.urls import is_url, shown
 from dagkit.ledger import StoreError
 from dagkit.ledger.stores import KeyMissing, Store
 from dagkit.plan import diff
-from dagkit.plan.configuration_lines import lines_of
+from dagkit.plan.configuration_lines import attribute_values, lines_of, property_values
 from dagkit.plan.model import Plan
-from dagkit.plan.placed_values import attribute_values, property_values
 
 LAUNCHED = "launched.json"
 

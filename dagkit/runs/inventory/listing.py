@@ -19,8 +19,7 @@ from dagkit.engine.program.program import Program
 from dagkit.engine.worker.instances import SavedState, live
 from dagkit.ledger import DatasetKind, Ledger
 from dagkit.runs.inventory.arrivals import arrivals, is_folder, is_there
-from dagkit.runs.inventory.found_files import FoundFiles
-from dagkit.runs.inventory.hashes import Hashes
+from dagkit.runs.inventory.found_files import FoundFiles, Hashes
 from dagkit.runs.inventory.readings import path_in, slices
 
 State = Literal["new", "pending", "waiting", "read", "quarantined", "given-up", "ignored", "gone"]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from dagkit.runs.warm.messages import send
+from dagkit.runs.warm.place import send
 
 Run = Callable[[Sequence[str], str], None]
 """Runs a command line, given its arguments and the name of its program; it ends with SystemExit."""

@@ -16,8 +16,7 @@ from dagkit.errors import RunFailure
 from dagkit.ground.clock import patient
 from dagkit.runs.machine import Machine
 from dagkit.runs.warm.circumstances import Circumstances
-from dagkit.runs.warm.messages import is_of_this_user, receive, send
-from dagkit.runs.warm.place import ServeFailed, is_private, log_path, socket_path
+from dagkit.runs.warm.place import ServeFailed, is_of_this_user, is_private, log_path, receive, send, socket_path
 
 STDERR = 2
 """The last of the standard files."""

@@ -10,8 +10,7 @@ from typing import Any, Protocol
 
 from dagkit.errors import RunFailure
 from dagkit.runs.machine import Machine
-from dagkit.runs.warm.messages import receive, send
-from dagkit.runs.warm.place import ServeFailed
+from dagkit.runs.warm.place import ServeFailed, receive, send
 
 Keep = Callable[[socket.socket], None]
 """Runs in a child. It sends `{"java": …}` once Java is ready, then an answer to each message, which asks it to tidy

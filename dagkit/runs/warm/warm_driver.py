@@ -24,8 +24,7 @@ from dagkit.runs.machine import Machine
 from dagkit.runs.warm.circumstances import Circumstances
 from dagkit.runs.warm.handed_over import run_handed_over
 from dagkit.runs.warm.keeper import Keep, Keeper, in_child
-from dagkit.runs.warm.messages import is_of_this_user, receive, send
-from dagkit.runs.warm.place import ServeFailed, listening
+from dagkit.runs.warm.place import ServeFailed, is_of_this_user, listening, receive, send
 
 _ASKED_WITHIN_SECONDS = 5.0
 

@@ -11,11 +11,17 @@ from dagkit.api.files import FileState
 from dagkit.errors import InputUnreadable
 from dagkit.ground.urls import as_text, below, is_url, local_path, parent, plain, shown
 from dagkit_operators.filesystem.access import Found, looked_up, reading_from
-from dagkit_operators.filesystem.settled import settles_in_millis
+from dagkit_operators.filesystem.identities import settles_in_millis
 from dagkit_operators.finding.contents import is_gone
-from dagkit_operators.finding.control_files import ALGORITHMS, contradiction, stated_checksum, stated_totals
+from dagkit_operators.finding.control_files import (
+    ALGORITHMS,
+    Trailer,
+    TrailerMissing,
+    contradiction,
+    stated_checksum,
+    stated_totals,
+)
 from dagkit_operators.finding.seen_files import digest
-from dagkit_operators.finding.trailer import Trailer, TrailerMissing
 from dagkit_operators.payloads import QuarantinedFile
 
 NAME = "{name}"

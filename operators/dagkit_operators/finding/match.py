@@ -17,12 +17,10 @@ from dagkit.ground.urls import absolute, is_url, shown
 from dagkit.ranges import NEXT_LAUNCH, OFFSET_INFINITY, OffsetRange, RestrictionTracker
 from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.compression.opening import content_length_of, found_codec
-from dagkit_operators.filesystem.access import Found, exists, found_of, looked_up, reading_from
-from dagkit_operators.filesystem.bad_files import is_of_file
-from dagkit_operators.filesystem.identities import Identities, Recognised
+from dagkit_operators.filesystem.access import Found, exists, found_of, is_of_file, looked_up, reading_from
+from dagkit_operators.filesystem.identities import Identities, Recognised, settles_in_millis
 from dagkit_operators.filesystem.listing import LeaveOut
 from dagkit_operators.filesystem.path_patterns import files_beside, files_like, is_pattern, missing, would_match
-from dagkit_operators.filesystem.settled import settles_in_millis
 from dagkit_operators.finding.bad_places import OR_LEAVE, LeavesBadPlaces, state_left_out
 from dagkit_operators.finding.completeness import CompletenessRules, IncompleteFiles, Refused
 from dagkit_operators.finding.contents import AsksForReceipts, StillChanging, receipt_of, settled_hash

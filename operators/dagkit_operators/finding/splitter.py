@@ -18,14 +18,13 @@ from dagkit.ground.names_of_apex import WINDOW_DATA_MANAGERS
 from dagkit.ground.urls import absolute, plain, shown
 from dagkit_operators.filesystem.access import Found, looked_up
 from dagkit_operators.filesystem.events import FileEvents
+from dagkit_operators.filesystem.identities import COARSE_TICK_MILLIS, settles_in_millis
 from dagkit_operators.filesystem.listing import FolderMemory
 from dagkit_operators.filesystem.renames import UNKNOWN, KnownInodes, inode_of
-from dagkit_operators.filesystem.settled import COARSE_TICK_MILLIS, settles_in_millis
 from dagkit_operators.finding.bad_places import LeavesBadPlaces
 from dagkit_operators.finding.completeness import UNCHANGED_MILLIS, CompletenessRules, IncompleteFiles, Refused
 from dagkit_operators.finding.contents import AsksForReceipts, Hashes, KnownContents, receipt_of
-from dagkit_operators.finding.file_states import states_of
-from dagkit_operators.finding.found_files import packed, settle_in_millis, unpacked
+from dagkit_operators.finding.file_states import packed, settle_in_millis, states_of, unpacked
 from dagkit_operators.finding.scanner import DirectoryScanner
 from dagkit_operators.finding.seen_files import SeenFiles
 from dagkit_operators.finding.splitting import AbstractFileSplitter

@@ -16,8 +16,7 @@ from dagkit.ground.urls import absolute, name_as_text, plain, shown
 from dagkit_operators.compression.codec import Compression
 from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.compression.opening import FOUND_AGAIN, content_length_of, facts_of, found_codec
-from dagkit_operators.filesystem.access import Found, directory_at, looked_up
-from dagkit_operators.filesystem.bad_files import is_bad_file
+from dagkit_operators.filesystem.access import Found, directory_at, is_bad_file, looked_up
 from dagkit_operators.filesystem.block_sizes import block_size_of
 from dagkit_operators.payloads import FileInfo, FileMetadata
 

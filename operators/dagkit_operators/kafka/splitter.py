@@ -15,9 +15,8 @@ from dagkit import Context, InputOperator, Outage, OutputPort, State, Until
 from dagkit.errors import did_you_mean
 from dagkit.ground.patterns import HELP, is_whole, refusal
 from dagkit.ranges import OFFSET_INFINITY
-from dagkit_operators.kafka.client import KafkaClient
+from dagkit_operators.kafka.client import KafkaClient, offsets_removed, topic_missing
 from dagkit_operators.kafka.consumers import CONSUMERS
-from dagkit_operators.kafka.faults import offsets_removed, topic_missing
 from dagkit_operators.kafka.messages import KafkaRange
 from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
 

@@ -27,16 +27,15 @@ from dagkit_operators.contexts.reader_context import (
     records_of,
     unsplittable,
 )
-from dagkit_operators.filesystem.access import Found, Seekable
-from dagkit_operators.filesystem.bad_files import is_bad_file
+from dagkit_operators.filesystem.access import Found, Seekable, is_bad_file
 from dagkit_operators.filesystem.block_sizes import block_size_of
-from dagkit_operators.filesystem.settled import settles_in_millis
+from dagkit_operators.filesystem.identities import settles_in_millis
 from dagkit_operators.filesystem.snapshot import FileChanged, grown, is_changed, open_snapshot
 from dagkit_operators.payloads import VALUE, Record, Rejected
 from dagkit_operators.reading.conversion import Conversion, LineRejected
 from dagkit_operators.reading.open_stream import OpenStream
 from dagkit_operators.reading.timed_files import TimedFiles
-from dagkit_operators.values.ignored_fields import Ignored, IgnoresFields
+from dagkit_operators.values.record_types import Ignored, IgnoresFields
 
 T = TypeVar("T", default=Any)
 _log = logging.getLogger(__name__)

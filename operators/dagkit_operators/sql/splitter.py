@@ -9,11 +9,9 @@ from typing import Self
 from pydantic import Field, PositiveInt, PrivateAttr, model_validator
 
 from dagkit import Context, InputOperator, Outage, OutputPort, State, Unavailable, Until
-from dagkit_operators.sql.client import SqlClient
-from dagkit_operators.sql.databases import Connection, quoted, quoted_name
-from dagkit_operators.sql.key_order import KeySteps, bounds_between, highest
-from dagkit_operators.sql.queries import SqlRange
-from dagkit_operators.tables.faults import table_mismatched
+from dagkit_operators.sql.databases import Connection, SqlClient, quoted, quoted_name
+from dagkit_operators.sql.queries import KeySteps, SqlRange, bounds_between, highest
+from dagkit_operators.tables.storage import table_mismatched
 
 _MOST_RANGES = 1000
 """How many ranges one look sends at most: those of sparse keys are longer than `range_size`."""

@@ -10,8 +10,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt, PrivateAttr
 
 from dagkit import Context, DagContext, Operator, OutputFiles, OutputPort, State
 from dagkit.ground.urls import name_as_text
-from dagkit_operators.writing.compressing import ENDINGS, Compressed, Compressing, decompressed
-from dagkit_operators.writing.content import FolderPath
+from dagkit_operators.writing.content import ENDINGS, Compressed, Compressing, FolderPath, decompressed
 
 if TYPE_CHECKING:
     import numpy as np

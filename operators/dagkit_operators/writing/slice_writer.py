@@ -6,10 +6,15 @@ from dagkit import Batch, InputPort, Operator, OutputFiles, OutputPort
 from dagkit.ground.urls import shown
 from dagkit_operators.filesystem.access import opened, reading_from
 from dagkit_operators.filesystem.snapshot import FileChanged
-from dagkit_operators.native.checksums import crc32
 from dagkit_operators.payloads import VALUE, FileSlice, Record
 from dagkit_operators.writing.content import FolderPath
 from dagkit_operators.writing.stretches import Stretch
+
+try:
+    from isal.isal_zlib import crc32
+except ImportError:  # workers need not have isal: zlib gives the same numbers, ten times slower
+    from zlib import crc32
+
 
 CHUNK = 128 << 10
 """Bytes that are read, checksummed and written at a time: they stay in the processor's cache meanwhile. Longer writes

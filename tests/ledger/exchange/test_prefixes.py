@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from dagkit.ledger import Ledger
-from dagkit.ledger.exchange.prefixes import copy_chain
 from dagkit.ledger.stores import MemoryStore
+from dagkit.runs.restarting import copy_chain
 from tests.ledger.chain.test_log import long_chain
 
 pytestmark = pytest.mark.slow

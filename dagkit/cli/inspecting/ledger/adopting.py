@@ -5,10 +5,10 @@ from collections.abc import Callable
 import rich_click as click
 
 from dagkit.api.files import AdoptsFiles
+from dagkit.cli.application.grouping import WholeNumber
 from dagkit.cli.application.located import located
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.terminal.output import Output
-from dagkit.cli.terminal.whole_number import WholeNumber
 from dagkit.compiler import Compilation
 from dagkit.ground.urls import shown
 from dagkit.ledger import ChainNotFound, Ledger

@@ -17,7 +17,7 @@ from dagkit.ledger.audit.verify import ChainVerdict, Verdict
 from dagkit.ledger.audit.verify import verify as verify_ledger
 from dagkit.ledger.audit.work_audit import Proven
 from dagkit.observers.amounts import counted
-from dagkit.ranges.shares import SHARES
+from dagkit.ranges.progress import SHARES
 
 
 @click.command()
