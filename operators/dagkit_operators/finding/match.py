@@ -200,10 +200,9 @@ class MatchFiles(LeavesBadPlaces, AsksForReceipts, SplittableOperator[str]):
         )
 
     def _pause(self, incomplete: IncompleteFiles) -> timedelta:
-        """The time until the next scan: less than usual if files are no longer too young before."""
-        ripe_millis = incomplete.ripe_at_millis()
-        left = self.interval_millis if ripe_millis is None else max(0, ripe_millis - self._now_millis())
-        return timedelta(milliseconds=min(self.interval_millis, left))
+        """The time until the next scan."""
+        now = datetime.fromtimestamp(self._now_millis() / 1000, UTC)
+        return max(timedelta(), incomplete.brought_forward(now + timedelta(milliseconds=self.interval_millis)) - now)
 
     def _new(self, pattern: str, place: str, *, first: bool) -> tuple[list[FileInfo], list[Refused], IncompleteFiles]:
         """The files that were not known before, those that are to be quarantined, and which others are pending."""

@@ -16,7 +16,7 @@ from dagkit_operators.kafka.client import KafkaClient, kafka_refused, offsets_re
 from dagkit_operators.kafka.consumers import CONSUMERS, DEFAULTS, Fetched, Messages, Positioned
 from dagkit_operators.kafka.messages import KafkaMessage, KafkaRange, place_of
 from dagkit_operators.kafka.topics import Partition, Topics, Unanswered
-from dagkit_operators.outage import outage_of
+from dagkit_operators.looks import outage_of
 from dagkit_operators.payloads import Rejected
 from dagkit_operators.reading.conversion import as_text
 from dagkit_operators.records.rejecting import ItemRejected
